@@ -1,0 +1,21 @@
+# What `make install` puts where. The shared library holds ggml; the static one needs ggml's archives, which are installed
+# beside it in lib/qkv so that `pkg-config --static --libs qkv` is complete.
+install(TARGETS qkv_shared qkv_static
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${QKV_PUBLIC_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qkv)
+install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/qkv FILES_MATCHING PATTERN "*.gguf")
+if(TARGET qkv)
+    install(TARGETS qkv RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(FILES ${PROJECT_BINARY_DIR}/qkv.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+
+get_filename_component(ggml_prefix "${ggml_DIR}/../../.." ABSOLUTE)
+file(GLOB ggml_archives "${ggml_prefix}/lib/libggml*.a")
+set(QKV_PC_GGML "")
+if(ggml_archives)
+    install(FILES ${ggml_archives} DESTINATION ${CMAKE_INSTALL_LIBDIR}/qkv)
+    set(QKV_PC_GGML "-L\${libdir}/qkv ")
+endif()
+string(APPEND QKV_PC_GGML "-lggml -lggml-blas -lggml-cpu -lggml-base -lopenblas -lgomp -lstdc++ -lm -lpthread -ldl")
+configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,85 @@
+/*
+ * Grids: matrices arranged in rows and columns with titles, and how they are drawn.
+ *
+ *     qkv_grid *grid;
+ *     qkv_grid_new(&grid, 1, 2, &err);
+ *     qkv_panel panel = {.values = a, .n_rows = T, .n_cols = T, .title = "Modifying *Query* with ε
+ * = 5e-1"}; qkv_grid_set_panel(grid, 0, 0, &panel, &err);
+ *     ...
+ *     qkv_grid_style style;
+ *     qkv_grid_style_default(&style);
+ *     style.title = "The Attention Weight after Modifying Query, Key and Value";
+ *     qkv_grid_write(grid, &style, "figure.svg", &err);      // .png, .svg or .pdf
+ *     qkv_grid_free(grid);
+ *
+ * In titles, text between asterisks is set in italics and `\*` is an asterisk. Everything handed
+ * over is copied. Values must be finite. Files are written to a temporary name and renamed.
+ */
+#ifndef QKV_GRID_H
+#define QKV_GRID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_grid qkv_grid;
+
+/* One matrix: n_rows x n_cols, row-major. row_labels and col_labels (n_rows, n_cols strings, UTF-8)
+ * or NULL: indices. */
+typedef struct qkv_panel {
+    const float *values;
+    int32_t n_rows;
+    int32_t n_cols;
+    const char *title;
+    const char *const *row_labels;
+    const char *const *col_labels;
+    int32_t first_col; /* index of the first column, where leading columns were left out */
+} qkv_panel;
+
+typedef enum qkv_scale { QKV_SCALE_LINEAR, QKV_SCALE_LOG, QKV_SCALE_POWER } qkv_scale;
+
+typedef struct qkv_grid_style {
+    const char *title;       /* below the grid, centred; NULL = none */
+    const char *small_print; /* last line(s), small; NULL = none; may be long, is wrapped */
+    const char *bar_label;   /* "Attention Weight" */
+    const char *row_axis;    /* "Query"; NULL = none */
+    const char *col_axis;    /* "Key"; NULL = none */
+    double low, high;        /* range of the colour scale, 0 and 1 */
+    qkv_scale scale;
+    double gamma;      /* exponent of the power scale, 0.5 */
+    double log_floor;  /* smallest value the log scale tells apart, 1e-4 */
+    int32_t diverging; /* 1: grey at 0, for differences; low = -high */
+    int32_t
+        labels; /* 1: token labels (or indices) on the axes, thinned out where they do not fit */
+    int32_t cell_values; /* -1: where there is room, 0: never, 1: always */
+    double dpi;          /* of a PNG, 150; vector output is in points */
+    double panel_size;   /* side of a panel in points, 170 */
+    const char *
+        recipe; /* embedded in the file (PNG text chunk, SVG metadata, PDF keywords); NULL = none */
+} qkv_grid_style;
+
+QKV_API void qkv_grid_style_default(qkv_grid_style *style);
+
+QKV_API int qkv_grid_new(qkv_grid **out, int32_t rows, int32_t cols, qkv_error *err);
+QKV_API void qkv_grid_free(qkv_grid *grid);
+/* A cell of the grid that is given no panel stays empty. */
+QKV_API int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,
+                               qkv_error *err);
+
+/* Draws to a file; its suffix says how: .png, .svg, .pdf. */
+QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
+                           qkv_error *err);
+
+/* The colour that a value gets, 0xRRGGBB. */
+QKV_API uint32_t qkv_grid_color(const qkv_grid_style *style, double value);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,92 @@
+/*
+ * Models: weights, hyper-parameters and vocabulary, opened once and never changed.
+ *
+ *     qkv_model *model;
+ *     qkv_error err;
+ *     if (qkv_model_open(&model, "smollm.gguf", &err) != QKV_OK) { fprintf(stderr, "%s\n",
+ * err.message); return 1; } const qkv_model_info *info = qkv_model_get_info(model);
+ *     ...
+ *     qkv_model_free(model);
+ *
+ * A model is immutable and may be used by several threads at once. Weights are memory-mapped:
+ * opening reads headers only.
+ */
+#ifndef QKV_MODEL_H
+#define QKV_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_model qkv_model;
+
+/* Facts about a model. Strings belong to the model. Fields are only ever added at the end. */
+typedef struct qkv_model_info {
+    const char *path;         /* as given (first part of a split model) */
+    const char *name;         /* general.name, or "" */
+    const char *architecture; /* "llama", "gpt2", ... */
+    const char *position;     /* "rope", "rope (linear x2)", "rope (yarn x4)", "rope (llama3)",
+                                 "learned", ... */
+    const char *tensor_types; /* "F16 x 43, F32 x 13", most frequent first */
+    const char *tokenizer;    /* "bpe (gpt-2)", "sentencepiece", or "none" */
+    int32_t n_layer;
+    int32_t n_embd;    /* D */
+    int32_t n_head;    /* H */
+    int32_t n_kv_head; /* G */
+    int32_t head_dim;  /* d */
+    int32_t n_ff;
+    int32_t n_vocab;     /* V */
+    int32_t n_ctx;       /* longest prompt the model takes */
+    int32_t window;      /* sliding window in tokens, 0 = none */
+    int32_t tied_output; /* 1 when the output projection is the token embedding */
+    int32_t n_files;     /* parts of a split model */
+    uint64_t n_params;
+    uint64_t file_size; /* bytes, all parts */
+} qkv_model_info;
+
+/* Opens a GGUF file; of a split model (NAME-00001-of-00003.gguf) the path of any part. */
+QKV_API int qkv_model_open(qkv_model **out, const char *path, qkv_error *err);
+QKV_API void qkv_model_free(qkv_model *model);
+
+QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
+
+/* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
+ * asked for. */
+QKV_API int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err);
+
+/* ---- text and tokens ---- */
+
+enum qkv_tokenize_flags {
+    QKV_TOKENIZE_ADD_SPECIAL = 1,  /* add BOS/EOS as the model's metadata says */
+    QKV_TOKENIZE_PARSE_SPECIAL = 2 /* "<|bos|>" and the like in the text become those tokens */
+};
+
+/* Text to token ids. *tokens is allocated with malloc and is the caller's to free with
+ * qkv_tokens_free. */
+QKV_API int qkv_tokenize(const qkv_model *model, int32_t **tokens, size_t *n_tokens,
+                         const char *text, size_t length, unsigned flags, qkv_error *err);
+
+/* Token ids to bytes (not necessarily UTF-8), NUL-terminated for convenience; *length leaves the
+ * NUL out. Control tokens (BOS and the like) are written only when keep_special is not 0. */
+QKV_API int qkv_detokenize(const qkv_model *model, char **text, size_t *length,
+                           const int32_t *tokens, size_t n_tokens, int keep_special,
+                           qkv_error *err);
+
+/* The bytes of one token, for display: a control token gives its name, e.g. "<|bos|>". Freed with
+ * qkv_text_free. */
+QKV_API int qkv_token_text(const qkv_model *model, char **text, size_t *length, int32_t token,
+                           qkv_error *err);
+
+QKV_API void qkv_tokens_free(int32_t *tokens);
+QKV_API void qkv_text_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

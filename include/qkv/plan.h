@@ -1,0 +1,86 @@
+/*
+ * Plans: what to change and what to look at.
+ *
+ * A site is a named place of the forward pass. An edit changes the tensor there, a capture keeps
+ * it. A variant is a set of edits run together; variant 0 is always the unedited baseline.
+ *
+ *     edit     SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]
+ *                  q@3.h5=scale:1e-3    k@2-4.g*[0]=mean:head    v@*=zero
+ *     variant  EDIT + EDIT ...
+ *                  q@0.h1=scale:0.5 + v@2.g0=zero
+ *     capture  SITE[@LAYERS[.HEADS]]
+ *                  pattern@3    pattern@0-5.h2    logits
+ *
+ * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `*`. Heads carry a letter: `h` counts query heads, `g`
+ * key/value heads; on k and v, `h3` changes what query head 3 alone sees, `g1` changes it for its
+ * whole group. No head part means all heads.
+ * TOKENS: `[5]`, `[1:]`, `[:4]`, `[2:8]`, `[-1]` (the last), `[0,3,5:7]`; on scores and pattern
+ * `[ROWS,COLUMNS]`, each one index or one range, e.g. `[:,0]`.
+ *
+ * All edits of a variant read the unedited tensor and apply at once; two that overlap are an error,
+ * and so is a selector that matches nothing.
+ */
+#ifndef QKV_PLAN_H
+#define QKV_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(enumerator, name, shape in row-major order, what it is) */
+#define QKV_SITE_LIST(X)                                                                           \
+    X(RESID_PRE, "resid_pre", "T,D", "input of the layer")                                         \
+    X(Q, "q", "T,H,d", "queries, after projection, bias and QK-norm, before RoPE")                 \
+    X(K, "k", "T,G,d", "keys, after projection, bias and QK-norm, before RoPE")                    \
+    X(V, "v", "T,G,d", "values")                                                                   \
+    X(Q_ROT, "q_rot", "T,H,d", "queries after RoPE")                                               \
+    X(K_ROT, "k_rot", "T,G,d", "keys after RoPE")                                                  \
+    X(SCORES, "scores", "H,T,T", "scaled and soft-capped scores, before mask and softmax")         \
+    X(PATTERN, "pattern", "H,T,T", "attention weights, after the softmax")                         \
+    X(Z, "z", "T,H,d", "pattern times v, per query head")                                          \
+    X(ATTN_OUT, "attn_out", "T,D", "what attention adds to the residual stream")                   \
+    X(MLP_OUT, "mlp_out", "T,D", "what the feed-forward block adds to the residual stream")        \
+    X(RESID_POST, "resid_post", "T,D", "output of the layer")                                      \
+    X(LOGITS, "logits", "T,V", "scores of the next token; has no layer")
+
+#define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
+typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;
+#undef QKV_SITE_ENUM
+
+QKV_API const char *qkv_site_name(qkv_site site);
+/* QKV_SITE_COUNT when there is no such site. */
+QKV_API qkv_site qkv_site_by_name(const char *name);
+
+typedef struct qkv_plan qkv_plan;
+
+/* A plan for one token sequence. Tokens are copied; the model must outlive the plan. */
+QKV_API int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
+                         size_t n_tokens, qkv_error *err);
+QKV_API void qkv_plan_free(qkv_plan *plan);
+
+/* Names another prompt, so that edits can say patch:NAME. It must have as many tokens as the plan's
+ * own prompt. */
+QKV_API int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
+                                size_t n_tokens, qkv_error *err);
+
+/* Adds a variant; *index (may be NULL) receives its number, from 1. The text is checked in full
+ * here. */
+QKV_API int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err);
+
+QKV_API int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err);
+
+QKV_API size_t qkv_plan_n_variants(const qkv_plan *plan); /* with the baseline */
+/* The text of a variant's edits as it was given; "" for the baseline. */
+QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);
+QKV_API const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

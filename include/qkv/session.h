@@ -1,0 +1,82 @@
+/*
+ * Sessions run plans; results hold what was captured.
+ *
+ *     qkv_session *session;  qkv_result *result;  qkv_tensor t;
+ *     qkv_session_new(&session, model, NULL, &err);
+ *     qkv_session_run(session, &result, plan, &err);
+ *     if (qkv_result_get(result, 1, QKV_SITE_PATTERN, 3, &t)) { ... t.data[(head * T + query) * T +
+ * key] ... } qkv_result_free(result);
+ *
+ * A session is mutable and belongs to one thread at a time; several sessions may share a model. A
+ * result is independent of the session and the plan it came from.
+ */
+#ifndef QKV_SESSION_H
+#define QKV_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/model.h"
+#include "qkv/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_session qkv_session;
+typedef struct qkv_result qkv_result;
+
+typedef struct qkv_session_options {
+    int32_t n_threads; /* 0 = all cores */
+} qkv_session_options;
+
+/* options may be NULL for the defaults. The model must outlive the session. */
+QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
+                            const qkv_session_options *options, qkv_error *err);
+QKV_API void qkv_session_free(qkv_session *session);
+
+/* Runs a plan. A captured tensor that holds NaN or Inf is an error that names its variant, site and
+ * layer. */
+QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan,
+                            qkv_error *err);
+
+/* ---- results ---- */
+
+/* One captured tensor, F32, row-major. data and heads belong to the result. */
+typedef struct qkv_tensor {
+    const float *data;
+    int32_t n_dims;
+    int64_t shape[3];     /* as in the table of sites; only the captured heads */
+    const int32_t *heads; /* which heads (of the site) they are, NULL for a site without heads */
+    int32_t n_heads;
+} qkv_tensor;
+
+QKV_API void qkv_result_free(qkv_result *result);
+QKV_API size_t qkv_result_n_variants(const qkv_result *result);
+
+/* Fills *tensor and returns 1, or returns 0 when that was not captured. layer is ignored for
+ * logits. Where no edit of the variant can reach the tensor, it is the baseline's own: the same
+ * pointer. */
+QKV_API int qkv_result_get(const qkv_result *result, size_t variant, qkv_site site, int32_t layer,
+                           qkv_tensor *tensor);
+
+/* Walks over everything captured: returns 0 when index is past the end. */
+QKV_API int qkv_result_item(const qkv_result *result, size_t index, size_t *variant, qkv_site *site,
+                            int32_t *layer, qkv_tensor *tensor);
+
+/* The edits of a variant, and how many elements each of them changed (wrote a different value to).
+ */
+QKV_API size_t qkv_result_n_edits(const qkv_result *result, size_t variant);
+QKV_API const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit);
+QKV_API uint64_t qkv_result_edit_changed(const qkv_result *result, size_t variant, size_t edit);
+/* 0 when nothing that was captured depends on the edit (values edited, their own layer's pattern looked at): then it was not
+ * computed, and all its captures are the baseline's own. */
+QKV_API int qkv_result_edit_ran(const qkv_result *result, size_t variant, size_t edit);
+/* How many elements the edit's selector covers. */
+QKV_API uint64_t qkv_result_edit_selected(const qkv_result *result, size_t variant, size_t edit);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

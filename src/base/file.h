@@ -1,0 +1,56 @@
+/*
+ * Files: read-only mappings, and outputs that appear whole or not at all.
+ *
+ * A qkv_output is written under a temporary name beside its target and takes the target's name only
+ * when it is complete:
+ *
+ *     qkv_output out;
+ *     status = qkv_output_open(&out, path, err);
+ *     if (status == QKV_OK) {
+ *         fwrite(..., out.stream);  ...
+ *         status = qkv_output_finish(&out, err);         // flush, check, rename; on failure
+ * nothing is left behind
+ *     }
+ *     ... or qkv_output_abandon(&out) to give up.
+ *
+ * A target that exists and is not a regular file (/dev/stdout, /dev/full, a pipe) is written in
+ * place: there is nothing to rename onto.
+ */
+#ifndef QKV_BASE_FILE_H
+#define QKV_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/fail.h"
+
+typedef struct qkv_output {
+    FILE *stream;
+    char *path;
+    char *temporary; /* NULL when written in place */
+} qkv_output;
+
+int qkv_output_open(qkv_output *out, const char *path, qkv_error *err);
+int qkv_output_finish(qkv_output *out, qkv_error *err);
+void qkv_output_abandon(qkv_output *out);
+
+/* Fails early, before long work, where a later qkv_output_open could not succeed. */
+int qkv_output_check(const char *path, qkv_error *err);
+
+typedef struct qkv_mapping {
+    const unsigned char *data; /* page-aligned */
+    size_t size;
+} qkv_mapping;
+
+/* Maps a whole regular file read-only. */
+int qkv_mapping_open(qkv_mapping *map, const char *path, qkv_error *err);
+void qkv_mapping_close(qkv_mapping *map);
+
+/* Reads a whole file (or standard input for "-") up to `limit` bytes; NUL-terminated, freed with
+ * free. */
+int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);
+
+/* The part of a path behind its last dot, without the dot, "" when there is none. */
+const char *qkv_path_suffix(const char *path);
+
+#endif

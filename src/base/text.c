@@ -1,0 +1,161 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int reserve(qkv_text *text, size_t more) {
+    if (text->failed) return 0;
+    size_t needed = text->length + more + 1;
+    if (needed <= text->capacity) return 1;
+    size_t wanted = text->capacity ? text->capacity : 64;
+    while (wanted < needed) wanted *= 2;
+    char *moved = realloc(text->data, wanted);
+    if (!moved) {
+        text->failed = 1;
+        return 0;
+    }
+    text->data = moved;
+    text->capacity = wanted;
+    return 1;
+}
+
+void qkv_text_append(qkv_text *text, const char *bytes, size_t length) {
+    if (!reserve(text, length)) return;
+    if (length) memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
+void qkv_text_puts(qkv_text *text, const char *string) {
+    qkv_text_append(text, string, strlen(string));
+}
+
+void qkv_text_printf(qkv_text *text, const char *format, ...) {
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0) {
+        text->failed = 1;
+    } else if (reserve(text, (size_t)length)) {
+        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        text->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void qkv_text_release(qkv_text *text) {
+    free(text->data);
+    *text = (qkv_text){0};
+}
+
+/* Length that a leading byte announces, and the smallest code point that needs that many bytes. */
+static size_t sequence_length(unsigned char lead, uint32_t *smallest) {
+    if (lead < 0x80) return *smallest = 0, 1;
+    if (lead >= 0xc2 && lead < 0xe0) return *smallest = 0x80, 2;
+    if (lead >= 0xe0 && lead < 0xf0) return *smallest = 0x800, 3;
+    if (lead >= 0xf0 && lead < 0xf5) return *smallest = 0x10000, 4;
+    return 0;
+}
+
+/* 1 and the code point, or 0 when the bytes are not a well-formed sequence. */
+static int decode_strict(const char *bytes, size_t length, uint32_t *code, size_t *used) {
+    unsigned char lead = (unsigned char)bytes[0];
+    uint32_t smallest;
+    size_t n = sequence_length(lead, &smallest);
+    if (n == 0 || n > length) return 0;
+    uint32_t value = n == 1 ? lead : lead & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++) {
+        unsigned char next = (unsigned char)bytes[i];
+        if ((next & 0xc0) != 0x80) return 0;
+        value = value << 6 | (next & 0x3f);
+    }
+    if (value < smallest || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) return 0;
+    *code = value;
+    *used = n;
+    return 1;
+}
+
+size_t qkv_utf8_decode(const char *bytes, size_t length, uint32_t *code) {
+    size_t used;
+    if (length == 0) return 0;
+    if (decode_strict(bytes, length, code, &used)) return used;
+    *code = 0xfffd;
+    return 1;
+}
+
+size_t qkv_utf8_encode(uint32_t code, char out[4]) {
+    if (code < 0x80) {
+        out[0] = (char)code;
+        return 1;
+    }
+    size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = n - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (code & 0x3f));
+        code >>= 6;
+    }
+    out[0] = (char)((0xf00u >> n & 0xff) | code);
+    return n;
+}
+
+int qkv_utf8_valid(const char *bytes, size_t length) {
+    for (size_t i = 0; i < length;) {
+        uint32_t code;
+        size_t used;
+        if (!decode_strict(bytes + i, length - i, &code, &used)) return 0;
+        i += used;
+    }
+    return 1;
+}
+
+void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length) {
+    for (size_t i = 0; i < length;) {
+        uint32_t code = 0;
+        size_t used = 1;
+        unsigned char byte = (unsigned char)bytes[i];
+        if (!decode_strict(bytes + i, length - i, &code, &used)) {
+            qkv_text_printf(text, "\\x%02X", byte);
+            used = 1;
+        } else if (code == '\n') {
+            qkv_text_puts(text, "\\n");
+        } else if (code == '\t') {
+            qkv_text_puts(text, "\\t");
+        } else if (code == '\r') {
+            qkv_text_puts(text, "\\r");
+        } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+            qkv_text_printf(text, "\\x%02X", (unsigned)code);
+        } else {
+            qkv_text_append(text, bytes + i, used);
+        }
+        i += used;
+    }
+}
+
+/* Copies the number to a NUL-terminated buffer; numbers longer than any sensible one are refused.
+ */
+static int number_text(const char *string, size_t length, char out[64]) {
+    if (length == 0 || length >= 64 || isspace((unsigned char)string[0])) return 0;
+    memcpy(out, string, length);
+    out[length] = '\0';
+    return strlen(out) == length;
+}
+
+int qkv_parse_int(const char *string, size_t length, int64_t *value) {
+    char text[64], *end;
+    if (!number_text(string, length, text)) return 0;
+    size_t digits = strspn(text + (text[0] == '-' || text[0] == '+'), "0123456789");
+    if (digits == 0 || digits > 18) return 0;
+    *value = strtoll(text, &end, 10);
+    return *end == '\0';
+}
+
+int qkv_parse_double(const char *string, size_t length, double *value) {
+    char text[64], *end;
+    if (!number_text(string, length, text)) return 0;
+    *value = strtod(text, &end);
+    return *end == '\0';
+}

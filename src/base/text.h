@@ -1,0 +1,43 @@
+/*
+ * Growing text, UTF-8, and numbers read strictly.
+ *
+ * A qkv_text starts as {0} and is freed with qkv_text_release. Appending after memory ran short
+ * does nothing and leaves `failed` set, so that a long series of appends needs one check at its
+ * end.
+ */
+#ifndef QKV_BASE_TEXT_H
+#define QKV_BASE_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+
+typedef struct qkv_text {
+    char *data; /* NUL-terminated once anything was appended */
+    size_t length;
+    size_t capacity;
+    int failed;
+} qkv_text;
+
+void qkv_text_append(qkv_text *text, const char *bytes, size_t length);
+void qkv_text_puts(qkv_text *text, const char *string);
+void qkv_text_printf(qkv_text *text, const char *format, ...) QKV_PRINTF(2, 3);
+void qkv_text_release(qkv_text *text);
+
+/* Decodes one code point: returns how many bytes it took (1 to 4), 0 at the end. A malformed byte
+ * gives U+FFFD and 1. */
+size_t qkv_utf8_decode(const char *bytes, size_t length, uint32_t *code);
+/* Encodes one code point into 1 to 4 bytes and returns how many. */
+size_t qkv_utf8_encode(uint32_t code, char out[4]);
+int qkv_utf8_valid(const char *bytes, size_t length);
+
+/* A piece of text made fit for one line of a terminal, table or label: control characters become
+ * their escapes (\n, \t, \xNN), malformed UTF-8 becomes \xNN. */
+void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length);
+
+/* The whole string must be the number (decimal; exponents for doubles). Return 1 or 0. */
+int qkv_parse_int(const char *string, size_t length, int64_t *value);
+int qkv_parse_double(const char *string, size_t length, double *value);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * The frame of the command-line program: commands, their option tables, and what a run is given.
+ *
+ * A command is one const entry above one function. Its option table drives parsing, `--help` and
+ * the manual page; options write into the command's own argument struct by offset. Statuses are
+ * the library's, and CLI_USAGE for a command line that makes no sense; main.c alone prints them:
+ *
+ *     qkv run: unknown option --foo ...     CLI_USAGE, exit 2
+ *     qkv: cannot open model.gguf: ...      anything else, exit 1
+ */
+#ifndef QKV_CLI_H
+#define QKV_CLI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+#include "base/text.h"
+
+/* Positive, so that it is none of the library's statuses. */
+enum { CLI_USAGE = 1 };
+
+#define cli_usage(err, ...) qkv_fail(err, CLI_USAGE, __VA_ARGS__)
+
+/* X(kind, type of the field it writes) */
+#define CLI_KIND_LIST(X)                                                                           \
+    X(FLAG, int)          /* no value; writes the option's tag */                                  \
+    X(TEXT, const char *) /* any text */                                                           \
+    X(LIST, cli_list)     /* any text, any number of times */                                      \
+    X(INTEGER, int64_t)   /* min to max */                                                         \
+    X(INDEX, int64_t)     /* 0 to max, or "auto" as CLI_AUTO */                                    \
+    X(REAL, double)       /* min to max */                                                         \
+    X(CHOICE, int)        /* one of the words of `value`, written as its number */
+
+#define CLI_KIND_ENUM(kind, type) CLI_##kind,
+typedef enum cli_kind { CLI_KIND_LIST(CLI_KIND_ENUM) CLI_KIND_COUNT } cli_kind;
+#undef CLI_KIND_ENUM
+
+#define CLI_AUTO (-1)
+
+typedef struct cli_option {
+    char letter; /* 0 = long form only */
+    const char *name;
+    const char *value; /* how help calls the value; for CLI_CHOICE "one|two|three" */
+    const char *help;
+    cli_kind kind;
+    size_t offset; /* of the field in the command's argument struct */
+    int tag;       /* what a flag writes; what an item of a list remembers */
+    double min, max;
+} cli_option;
+
+typedef struct cli_item {
+    const char *value;
+    int tag;
+} cli_item;
+
+typedef struct cli_list {
+    cli_item *items;
+    size_t n;
+    size_t capacity;
+} cli_list;
+
+/* What a command is called with. */
+typedef struct cli_call {
+    const void *args; /* the command's argument struct */
+    const char *const *operands;
+    size_t n_operands;
+    int argc; /* the whole command line */
+    char **argv;
+} cli_call;
+
+typedef struct cli_command {
+    const char *name;        /* "run", "figure modify" */
+    const char *summary;     /* one line, lower case, no full stop */
+    const char *synopsis;    /* what follows the name; alternatives one to a line */
+    const char *description; /* paragraphs; lines that start with a blank are kept as they are */
+    const cli_option *options;
+    size_t n_options;
+    const void *defaults; /* an argument struct */
+    size_t args_size;
+    size_t min_operands, max_operands;
+    int (*run)(const cli_call *call, qkv_error *err);
+} cli_command;
+
+#define CLI_OPTIONS(table) .options = (table), .n_options = sizeof(table) / sizeof *(table)
+#define CLI_ARGS(values) .defaults = &(values), .args_size = sizeof(values)
+
+/* ---- parsing: options.c ---- */
+
+typedef struct cli_parsed {
+    void *args;
+    const char **operands;
+    size_t n_operands, capacity;
+    int help; /* --help was given: nothing else counts */
+} cli_parsed;
+
+/* Reads argv[0..argc) behind the command's name. Release the result also after a failure. */
+int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **argv,
+              qkv_error *err);
+void cli_parsed_release(cli_parsed *parsed, const cli_command *command);
+
+/* ---- the commands: main.c ---- */
+
+extern const cli_command *const cli_commands[];
+extern const size_t cli_n_commands;
+
+/* The command that words[0] (and words[1], for a figure) name; *used says how many words that
+ * took. NULL when there is none. */
+const cli_command *cli_find(const char *const *words, size_t n, size_t *used);
+
+/* ---- help: manual.c ---- */
+
+void cli_print_overview(void);
+void cli_print_group(const char *group);
+void cli_print_help(const cli_command *command);
+void cli_print_notation(void);
+void cli_print_manual(void);
+
+#endif

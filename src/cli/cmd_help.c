@@ -1,0 +1,56 @@
+/* qkv help: the overview, one command, the notation of edits, or the manual page. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+typedef struct help_args {
+    int man;
+} help_args;
+
+static const help_args defaults = {0};
+
+static const cli_option options[] = {
+    {0, "man", NULL, "print the manual page, as roff", CLI_FLAG, offsetof(help_args, man), 1, 0, 0},
+};
+
+static int run_help(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_help = {
+    .name = "help",
+    .summary = "tell about a command, or about the notation of edits",
+    .synopsis = "[COMMAND | notation]\n--man",
+    .description = "Tells what qkv can do, how one command is used, or how edits are written.\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .max_operands = 2,
+    .run = run_help,
+};
+
+static int run_help(const cli_call *call, qkv_error *err) {
+    const help_args *args = call->args;
+    size_t used;
+    if (args->man) {
+        cli_print_manual();
+        return QKV_OK;
+    }
+    if (call->n_operands == 0) {
+        cli_print_overview();
+        return QKV_OK;
+    }
+    const cli_command *command = cli_find(call->operands, call->n_operands, &used);
+    if (command && used == call->n_operands) {
+        cli_print_help(command);
+        return QKV_OK;
+    }
+    if (call->n_operands == 1 && strcmp(call->operands[0], "notation") == 0) {
+        cli_print_notation();
+        return QKV_OK;
+    }
+    if (call->n_operands == 1 && strcmp(call->operands[0], "figure") == 0) {
+        cli_print_group("figure");
+        return QKV_OK;
+    }
+    return cli_usage(err, "there is no command '%s%s%s'; see 'qkv --help'", call->operands[0],
+                     call->n_operands > 1 ? " " : "",
+                     call->n_operands > 1 ? call->operands[1] : "");
+}

@@ -1,0 +1,106 @@
+/* qkv info: the facts about a model, as a table or as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/inputs.h"
+
+typedef struct info_args {
+    const char *model;
+    int json;
+    int hash;
+} info_args;
+
+static const info_args defaults = {0};
+
+static const cli_option options[] = {
+    CLI_MODEL_OPTION(info_args),
+    {0, "json", NULL, "print JSON", CLI_FLAG, offsetof(info_args, json), 1, 0, 0},
+    {0, "hash", NULL, "add the hash of the model's files (reads every byte)", CLI_FLAG,
+     offsetof(info_args, hash), 1, 0, 0},
+};
+
+static int run_info(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_info = {
+    .name = "info",
+    .summary = "facts about a model",
+    .synopsis = "[-m MODEL] [--json] [--hash]",
+    .description = "Prints a model's architecture, sizes, heads, position encoding, context, "
+                   "tensor types, parameters and vocabulary.\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .run = run_info,
+};
+
+/* X(field, key in JSON, label in the table, TEXT or NUMBER) */
+#define INFO_FIELDS(X)                                                                             \
+    X(path, "path", "file", TEXT)                                                                  \
+    X(name, "name", "name", TEXT)                                                                  \
+    X(architecture, "architecture", "architecture", TEXT)                                          \
+    X(n_layer, "n_layer", "layers", NUMBER)                                                        \
+    X(n_embd, "n_embd", "width", NUMBER)                                                           \
+    X(n_head, "n_head", "query heads", NUMBER)                                                     \
+    X(n_kv_head, "n_kv_head", "key/value heads", NUMBER)                                           \
+    X(head_dim, "head_dim", "head width", NUMBER)                                                  \
+    X(n_ff, "n_ff", "feed-forward width", NUMBER)                                                  \
+    X(position, "position", "position", TEXT)                                                      \
+    X(n_ctx, "n_ctx", "context", NUMBER)                                                           \
+    X(window, "window", "sliding window", NUMBER)                                                  \
+    X(tied_output, "tied_output", "tied output", NUMBER)                                           \
+    X(n_vocab, "n_vocab", "vocabulary", NUMBER)                                                    \
+    X(tokenizer, "tokenizer", "tokenizer", TEXT)                                                   \
+    X(tensor_types, "tensor_types", "tensor types", TEXT)                                          \
+    X(n_params, "n_params", "parameters", NUMBER)                                                  \
+    X(n_files, "n_files", "files", NUMBER)                                                         \
+    X(file_size, "file_size", "file size", NUMBER)
+
+static void print_row(const char *label, const char *value) {
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, value, strlen(value));
+    printf("%-20s%s\n", label, visible.data ? visible.data : "");
+    qkv_text_release(&visible);
+}
+
+static void print_number(const char *label, uint64_t value) {
+    printf("%-20s%" PRIu64 "\n", label, value);
+}
+
+static void print_table(const qkv_model_info *info, const char *hash) {
+#define TABLE_TEXT(field, label) print_row(label, info->field);
+#define TABLE_NUMBER(field, label) print_number(label, (uint64_t)info->field);
+#define TABLE_FIELD(field, key, label, kind) TABLE_##kind(field, label)
+    INFO_FIELDS(TABLE_FIELD)
+#undef TABLE_FIELD
+#undef TABLE_NUMBER
+#undef TABLE_TEXT
+    if (hash[0]) print_row("hash", hash);
+}
+
+static json_t *make_json(const qkv_model_info *info, const char *hash) {
+    json_t *json = json_object();
+#define JSON_TEXT(field) cli_json_string(info->field, strlen(info->field))
+#define JSON_NUMBER(field) json_integer((json_int_t)info->field)
+#define JSON_FIELD(field, key, label, kind) json_object_set_new(json, key, JSON_##kind(field));
+    INFO_FIELDS(JSON_FIELD)
+#undef JSON_FIELD
+#undef JSON_NUMBER
+#undef JSON_TEXT
+    if (hash[0]) json_object_set_new(json, "hash", json_string(hash));
+    return json;
+}
+
+static int run_info(const cli_call *call, qkv_error *err) {
+    const info_args *args = call->args;
+    qkv_model *model = NULL;
+    char hash[33] = "";
+    int status = cli_model_open(&model, args->model, err);
+    if (status == QKV_OK && args->hash) status = qkv_model_hash(model, hash, err);
+    if (status == QKV_OK && args->json) {
+        status = cli_print_json(make_json(qkv_model_get_info(model), hash), err);
+    } else if (status == QKV_OK) {
+        print_table(qkv_model_get_info(model), hash);
+    }
+    qkv_model_free(model);
+    return status;
+}

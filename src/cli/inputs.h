@@ -1,0 +1,88 @@
+/*
+ * What commands have in common: which model, which prompt, which output files.
+ */
+#ifndef QKV_CLI_INPUTS_H
+#define QKV_CLI_INPUTS_H
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "qkv/model.h"
+
+/* ---- the model: locate.c ---- */
+
+#define CLI_MODEL_OPTION(type)                                                                     \
+    {                                                                                              \
+        'm', "model", "MODEL",                                                                     \
+            "model file, GGUF (default: QKV_MODEL, or the model shipped with qkv)", CLI_TEXT,      \
+            offsetof(type, model), 0, 0, 0                                                         \
+    }
+
+/* Opens the model that was named, or that QKV_MODEL names, or the default one. */
+int cli_model_open(qkv_model **out, const char *path, qkv_error *err);
+
+/* ---- prompts: prompt.c ---- */
+
+enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
+
+/* The type needs the fields `cli_list prompts` and `int parse_special`. */
+#define CLI_PROMPT_OPTIONS(type)                                                                   \
+    {                                                                                              \
+        'p', "prompt", "TEXT", "the prompt", CLI_LIST, offsetof(type, prompts), CLI_PROMPT_TEXT,   \
+        0,   0},                                                                                   \
+        {'f',                                                                                      \
+         "file",                                                                                   \
+         "FILE",                                                                                   \
+         "read the prompt from a file, '-' for standard input",                                    \
+         CLI_LIST,                                                                                 \
+         offsetof(type, prompts),                                                                  \
+         CLI_PROMPT_FILE,                                                                          \
+         0,                                                                                        \
+         0},                                                                                       \
+        {0,                                                                                        \
+         "tokens",                                                                                 \
+         "IDS",                                                                                    \
+         "token ids in place of text, e.g. 1,2,3; fed as they are",                                \
+         CLI_LIST,                                                                                 \
+         offsetof(type, prompts),                                                                  \
+         CLI_PROMPT_TOKENS,                                                                        \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        0, "parse-special", NULL, "names of special tokens in the prompt become those tokens",     \
+            CLI_FLAG, offsetof(type, parse_special), 1, 0, 0                                       \
+    }
+
+#define CLI_THREADS_OPTION(type)                                                                   \
+    {                                                                                              \
+        't', "threads", "N", "threads to compute with (default 0: all cores)", CLI_INTEGER,        \
+            offsetof(type, threads), 0, 0, 1024                                                    \
+    }
+
+typedef struct cli_prompt {
+    char *text; /* NULL when the prompt was given as token ids */
+    size_t length;
+    int32_t *tokens;
+    size_t n_tokens;
+} cli_prompt;
+
+/* Reads the text or the ids; needs no model, so that mistakes show before one is loaded. */
+int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err);
+/* Fills the tokens, unless they were given. */
+int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags, qkv_error *err);
+void cli_prompt_release(cli_prompt *prompt);
+
+/* ---- output files: outputs.c ---- */
+
+/* Every path has one of the suffixes (a list such as "png|svg|pdf") and none comes twice: usage
+ * errors. */
+int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_error *err);
+/* Every path can be written: before the long work, not after it. */
+int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
+
+/* A JSON string of bytes that need not be UTF-8. */
+json_t *cli_json_string(const char *bytes, size_t length);
+/* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */
+int cli_print_json(json_t *json, qkv_error *err);
+
+#endif

@@ -1,0 +1,124 @@
+/* The program: finds the command, runs it, reports what went wrong. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "qkv/error.h"
+
+#define CLI_COMMAND_LIST(X)                                                                        \
+    X(info) X(tokens) X(run) X(figure_modify) X(figure_mean) X(figure_grid) X(help)
+
+#define CLI_DECLARE(id) extern const cli_command cli_command_##id;
+CLI_COMMAND_LIST(CLI_DECLARE)
+#undef CLI_DECLARE
+
+#define CLI_ENTRY(id) &cli_command_##id,
+const cli_command *const cli_commands[] = {CLI_COMMAND_LIST(CLI_ENTRY)};
+#undef CLI_ENTRY
+const size_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
+
+static int is_word(const char *name, size_t length, const char *word) {
+    return strlen(word) == length && memcmp(name, word, length) == 0;
+}
+
+const cli_command *cli_find(const char *const *words, size_t n, size_t *used) {
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        const char *name = cli_commands[i]->name;
+        const size_t first = strcspn(name, " ");
+        if (n < 1 || !is_word(name, first, words[0])) continue;
+        if (name[first] == '\0') {
+            *used = 1;
+            return cli_commands[i];
+        }
+        const char *second = name + first + 1;
+        if (n < 2 || !is_word(second, strlen(second), words[1])) continue;
+        *used = 2;
+        return cli_commands[i];
+    }
+    *used = 0;
+    return NULL;
+}
+
+/* 1 when `word` is the first word of commands of two. */
+static int is_group(const char *word) {
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        const size_t first = strcspn(cli_commands[i]->name, " ");
+        if (cli_commands[i]->name[first] && is_word(cli_commands[i]->name, first, word)) return 1;
+    }
+    return 0;
+}
+
+/* `who` receives what stands before the colon of a usage error. */
+static int no_command(int argc, char **argv, const char **who, qkv_error *err) {
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (!word) return cli_usage(err, "no command given; see 'qkv --help'");
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        cli_print_overview();
+        return QKV_OK;
+    }
+    if (strcmp(word, "--version") == 0) {
+        printf("qkv %s\n", qkv_version());
+        return QKV_OK;
+    }
+    if (!is_group(word)) {
+        return cli_usage(err, "unknown %s '%s'; see 'qkv --help'",
+                         word[0] == '-' ? "option" : "command", word);
+    }
+    *who = word;
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+        cli_print_group(word);
+        return QKV_OK;
+    }
+    if (argc > 2)
+        return cli_usage(err, "unknown %s '%s'; see 'qkv %s --help'", word, argv[2], word);
+    return cli_usage(err, "no %s given; see 'qkv %s --help'", word, word);
+}
+
+static int run_command(const cli_command *command, int argc, char **argv, int skip,
+                       qkv_error *err) {
+    cli_parsed parsed;
+    int status = cli_parse(&parsed, command, argc - skip, argv + skip, err);
+    if (status == QKV_OK && parsed.help) {
+        cli_print_help(command);
+    } else if (status == QKV_OK) {
+        const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc, argv};
+        status = command->run(&call, err);
+    }
+    cli_parsed_release(&parsed, command);
+    return status;
+}
+
+/* Data that never reached its reader is a failure, also when the last buffer is the one lost. */
+static int close_stdout(qkv_error *err) {
+    errno = 0;
+    int failed = ferror(stdout) || fflush(stdout) != 0;
+    const int code = errno ? errno : EIO;
+    if (fclose(stdout) != 0 && errno != EBADF) failed = 1;
+    if (!failed) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_IO, "cannot write standard output: %s", strerror(code));
+}
+
+int main(int argc, char **argv) {
+    qkv_error err = {0};
+    const char *who = NULL;
+    size_t used = 0;
+    int status;
+    const size_t n_words = argc > 1 ? (size_t)argc - 1 : 0;
+    const cli_command *command = cli_find((const char *const *)argv + 1, n_words, &used);
+    if (command) {
+        who = command->name;
+        status = run_command(command, argc, argv, (int)used + 1, &err);
+    } else {
+        status = no_command(argc, argv, &who, &err);
+    }
+    if (status == QKV_OK) status = close_stdout(&err);
+    if (status == QKV_OK) return EXIT_SUCCESS;
+    if (status == CLI_USAGE) {
+        fprintf(stderr, who ? "qkv %s: %s\n" : "qkv%s: %s\n", who ? who : "", err.message);
+        return 2;
+    }
+    fprintf(stderr, "qkv: %s\n", err.message);
+    return EXIT_FAILURE;
+}

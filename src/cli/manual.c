@@ -1,0 +1,255 @@
+/*
+ * Help texts and the manual page, both from the commands' own tables. Terminal text is wrapped
+ * here, the manual page is left to roff.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "qkv/plan.h"
+
+enum { WIDTH = 80, OPTION_COLUMN = 26 };
+
+static const char overview[] =
+    "Shows what a transformer attends to when its queries, keys or values are changed.";
+
+static const char notation[] =
+    "An edit is written SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]:\n"
+    "  q@3.h5=scale:1e-3     queries of head 5 in layer 3, times 0.001\n"
+    "  k@2-4.g*[0]=mean:head keys of token 0 in layers 2 to 4: the mean over heads\n"
+    "  v@*=zero              all values of all layers\n"
+    "  pattern@5.h2[:,0]=set:0   column 0 of the attention weights\n"
+    "Edits of one variant are joined by ' + '; they read the unedited tensor and apply at once. "
+    "Variant 0 is always the unedited baseline.\n"
+    "\n"
+    "LAYERS and HEADS are 3, 2-4, 0,2,5-7 or *. Heads carry a letter: h counts query heads, g "
+    "key/value heads; on k and v, h3 changes what query head 3 alone sees and g1 changes it for "
+    "the whole group. No head part means all heads. TOKENS are [5], [1:], [:4], [2:8], [-1] or "
+    "[0,3,5:7]; on scores and pattern [ROWS,COLUMNS].\n"
+    "\n"
+    "Operations:\n"
+    "  scale:E               x becomes E * x\n"
+    "  set:C, zero           x becomes C, or 0\n"
+    "  add:C                 x becomes x + C\n"
+    "  mean:head             the mean over all heads of the site; also mean:token, mean:dim\n"
+    "  noise:S[,seed=N]      Gaussian noise of standard deviation S is added\n"
+    "  clamp:LO,HI           x is kept between LO and HI\n"
+    "  patch:NAME            the value that another prompt has there, see --source\n"
+    "\n"
+    "A capture is written SITE[@LAYERS[.HEADS]]: pattern@3, pattern@0-5.h2, logits.\n";
+
+static const char files_text[] =
+    "Without -m the model named by QKV_MODEL is used, and without that the model default.gguf that "
+    "comes with qkv.";
+
+static const char exit_text[] =
+    "0 on success, 1 when something failed, 2 when the command line makes no sense. Messages go to "
+    "standard error, one line each.";
+
+/* ---- wrapped terminal text ---- */
+
+static size_t columns_of(const char *text, size_t length) {
+    size_t columns = 0;
+    for (size_t i = 0; i < length; i++) columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+/* Words of one line of text, from `column` on; later lines start at `indent`. */
+static void print_wrapped(const char *text, size_t length, size_t column, size_t indent) {
+    for (size_t i = 0, first = 1; i < length; first = 0) {
+        size_t n = 0;
+        while (i + n < length && text[i + n] != ' ') n++;
+        const size_t width = columns_of(text + i, n);
+        if (!first && column + 1 + width > WIDTH) {
+            printf("\n%*s", (int)indent, "");
+            column = indent;
+        } else if (!first) {
+            putchar(' ');
+            column++;
+        }
+        fwrite(text + i, 1, n, stdout);
+        column += width;
+        i += n + (i + n < length);
+    }
+    putchar('\n');
+}
+
+static void print_text(const char *text) {
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        if (*text == ' ' || n == 0) {
+            printf("%.*s\n", (int)n, text);
+        } else {
+            print_wrapped(text, n, 0, 0);
+        }
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void print_option(const cli_option *option) {
+    char left[128];
+    const char letter[] = {'-', option->letter, ',', ' ', '\0'};
+    const int length = snprintf(left, sizeof left, "  %s--%s%s%s", option->letter ? letter : "    ",
+                                option->name, option->kind == CLI_FLAG ? "" : " ",
+                                option->kind == CLI_FLAG ? "" : option->value);
+    printf("%s", left);
+    size_t column = (size_t)length;
+    if (column + 2 > OPTION_COLUMN) {
+        putchar('\n');
+        column = 0;
+    }
+    printf("%*s", (int)(OPTION_COLUMN - column), "");
+    print_wrapped(option->help, strlen(option->help), OPTION_COLUMN, OPTION_COLUMN);
+}
+
+static void print_synopsis(const cli_command *command) {
+    const char *line = command->synopsis;
+    for (const char *lead = "Usage: "; *line; lead = "       ") {
+        const size_t n = strcspn(line, "\n");
+        const size_t start = strlen(lead) + strlen("qkv ") + strlen(command->name) + 1;
+        printf("%sqkv %s ", lead, command->name);
+        print_wrapped(line, n, start, start);
+        line += n + (line[n] == '\n');
+    }
+}
+
+void cli_print_help(const cli_command *command) {
+    print_synopsis(command);
+    putchar('\n');
+    print_text(command->description);
+    printf("\nOptions:\n");
+    for (size_t i = 0; i < command->n_options; i++) print_option(&command->options[i]);
+    printf("  -h, --help%*sshow this help\n", OPTION_COLUMN - 12, "");
+}
+
+static void print_command_line(const cli_command *command) {
+    printf("  %-16s%s\n", command->name, command->summary);
+}
+
+void cli_print_overview(void) {
+    printf("Usage: qkv COMMAND [OPTION]...\n\n");
+    print_text(overview);
+    printf("\nCommands:\n");
+    for (size_t i = 0; i < cli_n_commands; i++) print_command_line(cli_commands[i]);
+    printf("\n'qkv COMMAND --help' tells about one command, 'qkv help notation' how edits are "
+           "written,\n'qkv --version' prints the version.\n\n");
+    print_text(files_text);
+}
+
+void cli_print_group(const char *group) {
+    const size_t n = strlen(group);
+    printf("Usage: qkv %s KIND [OPTION]...\n\n", group);
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        const char *name = cli_commands[i]->name;
+        if (strncmp(name, group, n) == 0 && name[n] == ' ') print_command_line(cli_commands[i]);
+    }
+    printf("\n'qkv %s KIND --help' tells about one of them.\n", group);
+}
+
+/* X(enumerator, name, shape, what) of the public header, as a table of lines. */
+#define SITE_ROW(id, name, shape, what) {name, shape, what},
+static const struct site_row {
+    const char *name, *shape, *what;
+} sites[] = {QKV_SITE_LIST(SITE_ROW)};
+#undef SITE_ROW
+
+void cli_print_notation(void) {
+    print_text(notation);
+    printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model width, V "
+           "vocabulary):\n");
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+        printf("  %-12s%-8s%s\n", sites[i].name, sites[i].shape, sites[i].what);
+    }
+}
+
+/* ---- roff ---- */
+
+static void roff_escape(const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        const int line_start = i == 0 || text[i - 1] == '\n';
+        if (line_start && (text[i] == '.' || text[i] == '\'')) fputs("\\&", stdout);
+        if (text[i] == '\\') {
+            fputs("\\e", stdout);
+        } else if (text[i] == '-') {
+            fputs("\\-", stdout);
+        } else {
+            putchar(text[i]);
+        }
+    }
+}
+
+static void roff_text(const char *text) {
+    int verbatim = 0;
+    while (*text) {
+        const size_t n = strcspn(text, "\n");
+        if (verbatim != (*text == ' ')) {
+            verbatim = !verbatim;
+            puts(verbatim ? ".nf" : ".fi");
+        }
+        if (n == 0) {
+            puts(".PP");
+        } else {
+            roff_escape(text, n);
+            putchar('\n');
+        }
+        text += n + (text[n] == '\n');
+    }
+    if (verbatim) puts(".fi");
+}
+
+static void roff_option(const cli_option *option) {
+    printf(".TP\n");
+    if (option->letter) printf("\\fB\\-%c\\fR, ", option->letter);
+    printf("\\fB\\-\\-");
+    roff_escape(option->name, strlen(option->name));
+    printf("\\fR");
+    if (option->kind != CLI_FLAG) {
+        printf(" \\fI");
+        roff_escape(option->value, strlen(option->value));
+        printf("\\fR");
+    }
+    putchar('\n');
+    roff_escape(option->help, strlen(option->help));
+    putchar('\n');
+}
+
+static void roff_command(const cli_command *command) {
+    printf(".SS qkv %s\n", command->name);
+    const char *line = command->synopsis;
+    while (*line) {
+        const size_t n = strcspn(line, "\n");
+        printf("\\fBqkv %s\\fR ", command->name);
+        roff_escape(line, n);
+        printf("\n.br\n");
+        line += n + (line[n] == '\n');
+    }
+    puts(".PP");
+    roff_text(command->description);
+    for (size_t i = 0; i < command->n_options; i++) roff_option(&command->options[i]);
+}
+
+void cli_print_manual(void) {
+    printf(".TH QKV 1 \"\" \"qkv %s\" \"User Commands\"\n", qkv_version());
+    printf(".SH NAME\nqkv \\- attention patterns under edited queries, keys and values\n");
+    printf(".SH SYNOPSIS\n\\fBqkv\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]...\n");
+    printf(".SH DESCRIPTION\n");
+    roff_text(overview);
+    putchar('\n');
+    printf(".SH COMMANDS\n");
+    for (size_t i = 0; i < cli_n_commands; i++) roff_command(cli_commands[i]);
+    printf(".SH NOTATION\n");
+    roff_text(notation);
+    printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "
+           "V vocabulary; the last index runs fastest.\n");
+    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+        printf(".TP\n\\fB%s\\fR [%s]\n", sites[i].name, sites[i].shape);
+        roff_escape(sites[i].what, strlen(sites[i].what));
+        putchar('\n');
+    }
+    printf(".SH ENVIRONMENT\n.TP\n\\fBQKV_MODEL\\fR\n");
+    roff_text(files_text);
+    putchar('\n');
+    printf(".SH EXIT STATUS\n");
+    roff_text(exit_text);
+    putchar('\n');
+}

@@ -1,0 +1,220 @@
+/*
+ * The parser behind every command: `--name VALUE`, `--name=VALUE`, `-x VALUE`, `-xVALUE`, `--`.
+ *
+ * Operands may stand between options. An option given twice keeps its last value, a list keeps all
+ * of them in order. No abbreviations: a script must not change its meaning when an option is added.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+
+typedef int (*value_reader)(const cli_option *option, void *field, const char *value,
+                            qkv_error *err);
+
+static int fail_value(const cli_option *option, const char *value, const char *wanted,
+                      qkv_error *err) {
+    return cli_usage(err, "--%s wants %s, not '%s'", option->name, wanted, value);
+}
+
+static int read_flag(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    (void)value;
+    (void)err;
+    *(int *)field = option->tag;
+    return QKV_OK;
+}
+
+static int read_text(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    (void)option;
+    (void)err;
+    *(const char **)field = value;
+    return QKV_OK;
+}
+
+static int read_list(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    cli_list *list = field;
+    const cli_item item = {value, option->tag};
+    if (!QKV_PUSH(list->items, list->capacity, list->n, item)) return qkv_fail_memory(err);
+    return QKV_OK;
+}
+
+static int read_integer(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    int64_t number;
+    if (!qkv_parse_int(value, strlen(value), &number) || (double)number < option->min ||
+        (double)number > option->max) {
+        char wanted[96];
+        snprintf(wanted, sizeof wanted, "a whole number from %.0f to %.0f", option->min,
+                 option->max);
+        return fail_value(option, value, wanted, err);
+    }
+    *(int64_t *)field = number;
+    return QKV_OK;
+}
+
+static int read_index(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    int64_t number = CLI_AUTO;
+    if (strcmp(value, "auto") != 0 &&
+        (!qkv_parse_int(value, strlen(value), &number) || number < 0 || number > INT32_MAX)) {
+        return fail_value(option, value, "a number from 0, or auto", err);
+    }
+    *(int64_t *)field = number;
+    return QKV_OK;
+}
+
+static int read_real(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    double number;
+    if (!qkv_parse_double(value, strlen(value), &number) || !isfinite(number) ||
+        number < option->min || number > option->max) {
+        char wanted[96];
+        snprintf(wanted, sizeof wanted, "a number from %g to %g", option->min, option->max);
+        return fail_value(option, value, wanted, err);
+    }
+    *(double *)field = number;
+    return QKV_OK;
+}
+
+static int read_choice(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    const size_t length = strlen(value);
+    const char *word = option->value;
+    for (int number = 0; *word; number++) {
+        const size_t n = strcspn(word, "|");
+        if (n == length && memcmp(word, value, n) == 0) {
+            *(int *)field = number;
+            return QKV_OK;
+        }
+        word += n + (word[n] == '|');
+    }
+    return fail_value(option, value, option->value, err);
+}
+
+static const value_reader readers[] = {
+    [CLI_FLAG] = read_flag,       [CLI_TEXT] = read_text,   [CLI_LIST] = read_list,
+    [CLI_INTEGER] = read_integer, [CLI_INDEX] = read_index, [CLI_REAL] = read_real,
+    [CLI_CHOICE] = read_choice,
+};
+_Static_assert(sizeof readers / sizeof *readers == CLI_KIND_COUNT, "one reader for every kind");
+
+/* ---- finding options ---- */
+
+static const cli_option *find_long(const cli_command *command, const char *name, size_t length) {
+    for (size_t i = 0; i < command->n_options; i++) {
+        const char *candidate = command->options[i].name;
+        if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) {
+            return &command->options[i];
+        }
+    }
+    return NULL;
+}
+
+static const cli_option *find_short(const cli_command *command, char letter) {
+    for (size_t i = 0; i < command->n_options; i++) {
+        if (command->options[i].letter == letter) return &command->options[i];
+    }
+    return NULL;
+}
+
+static int fail_unknown(const cli_command *command, const char *word, size_t length,
+                        qkv_error *err) {
+    return cli_usage(err, "unknown option %.*s; see 'qkv %s --help'", (int)length, word,
+                     command->name);
+}
+
+/* The words still to be read. */
+typedef struct word_list {
+    char **words;
+    int n, at;
+} word_list;
+
+/* `value` is what was attached to the option, or NULL. */
+static int apply(cli_parsed *parsed, const cli_option *option, const char *value, word_list *rest,
+                 qkv_error *err) {
+    if (option->kind == CLI_FLAG && value) {
+        return cli_usage(err, "--%s takes no value", option->name);
+    }
+    if (option->kind != CLI_FLAG && !value) {
+        if (rest->at >= rest->n) {
+            return cli_usage(err, "--%s needs a value (%s)", option->name, option->value);
+        }
+        value = rest->words[rest->at++];
+    }
+    return readers[option->kind](option, (char *)parsed->args + option->offset, value, err);
+}
+
+static int read_long(cli_parsed *parsed, const cli_command *command, const char *word,
+                     word_list *rest, qkv_error *err) {
+    const char *name = word + 2;
+    const size_t length = strcspn(name, "=");
+    const cli_option *option = find_long(command, name, length);
+    if (!option) return fail_unknown(command, word, length + 2, err);
+    return apply(parsed, option, name[length] ? name + length + 1 : NULL, rest, err);
+}
+
+static int read_short(cli_parsed *parsed, const cli_command *command, const char *word,
+                      word_list *rest, qkv_error *err) {
+    const cli_option *option = find_short(command, word[1]);
+    if (!option) return fail_unknown(command, word, 2, err);
+    return apply(parsed, option, word[2] ? word + 2 : NULL, rest, err);
+}
+
+static int read_operand(cli_parsed *parsed, const cli_command *command, const char *word,
+                        qkv_error *err) {
+    if (parsed->n_operands >= command->max_operands) {
+        return cli_usage(err, "unexpected argument '%s'; see 'qkv %s --help'", word, command->name);
+    }
+    if (!QKV_PUSH(parsed->operands, parsed->capacity, parsed->n_operands, word)) {
+        return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
+static int is_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **argv,
+              qkv_error *err) {
+    *parsed = (cli_parsed){0};
+    parsed->args = qkv_calloc(1, command->args_size ? command->args_size : 1);
+    if (!parsed->args) return qkv_fail_memory(err);
+    if (command->defaults) memcpy(parsed->args, command->defaults, command->args_size);
+
+    word_list rest = {argv, argc, 0};
+    int only_operands = 0;
+    while (rest.at < rest.n) {
+        const char *word = rest.words[rest.at++];
+        int status;
+        if (only_operands || word[0] != '-' || word[1] == '\0') {
+            status = read_operand(parsed, command, word, err);
+        } else if (strcmp(word, "--") == 0) {
+            only_operands = 1;
+            continue;
+        } else if (is_help(word)) {
+            parsed->help = 1;
+            return QKV_OK;
+        } else if (word[1] == '-') {
+            status = read_long(parsed, command, word, &rest, err);
+        } else {
+            status = read_short(parsed, command, word, &rest, err);
+        }
+        if (status != QKV_OK) return status;
+    }
+    if (parsed->n_operands < command->min_operands) {
+        return cli_usage(err, "something is missing: qkv %s %s", command->name, command->synopsis);
+    }
+    return QKV_OK;
+}
+
+void cli_parsed_release(cli_parsed *parsed, const cli_command *command) {
+    for (size_t i = 0; parsed->args && i < command->n_options; i++) {
+        if (command->options[i].kind != CLI_LIST) continue;
+        cli_list *list = (cli_list *)(void *)((char *)parsed->args + command->options[i].offset);
+        free(list->items); /* several options may share one list */
+        *list = (cli_list){0};
+    }
+    free(parsed->args);
+    free(parsed->operands);
+    *parsed = (cli_parsed){0};
+}

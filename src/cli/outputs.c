@@ -1,0 +1,57 @@
+/* Output files are checked before anything is computed; JSON for standard output. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/inputs.h"
+
+static int is_one_of(const char *word, const char *list) {
+    const size_t length = strlen(word);
+    while (*list) {
+        const size_t n = strcspn(list, "|");
+        if (n == length && memcmp(list, word, n) == 0) return 1;
+        list += n + (list[n] == '|');
+    }
+    return 0;
+}
+
+int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_error *err) {
+    for (size_t i = 0; i < outputs->n; i++) {
+        const char *path = outputs->items[i].value;
+        if (!is_one_of(qkv_path_suffix(path), suffixes)) {
+            return cli_usage(err, "cannot tell the format of '%s': its suffix must be one of %s",
+                             path, suffixes);
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(path, outputs->items[k].value) == 0) {
+                return cli_usage(err, "output '%s' is given twice", path);
+            }
+        }
+    }
+    return QKV_OK;
+}
+
+int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
+        status = qkv_output_check(outputs->items[i].value, err);
+    }
+    return status;
+}
+
+json_t *cli_json_string(const char *bytes, size_t length) {
+    if (qkv_utf8_valid(bytes, length)) return json_stringn(bytes, length);
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, bytes, length);
+    json_t *string = visible.failed ? NULL : json_stringn(visible.data, visible.length);
+    qkv_text_release(&visible);
+    return string;
+}
+
+int cli_print_json(json_t *json, qkv_error *err) {
+    if (!json) return qkv_fail_memory(err);
+    json_dumpf(json, stdout, JSON_INDENT(2));
+    putchar('\n');
+    json_decref(json);
+    return QKV_OK;
+}

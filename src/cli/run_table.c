@@ -1,0 +1,73 @@
+/* A result as a short table: what each edit changed, and the range of every captured tensor. */
+#include "cli/run_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct summary {
+    double min, max, mean;
+} summary;
+
+static summary summarize(const qkv_tensor *tensor) {
+    int64_t n = 1;
+    for (int32_t d = 0; d < tensor->n_dims; d++) n *= tensor->shape[d];
+    if (n == 0) return (summary){0};
+    summary all = {tensor->data[0], tensor->data[0], 0};
+    for (int64_t i = 0; i < n; i++) {
+        const double x = tensor->data[i];
+        if (x < all.min) all.min = x;
+        if (x > all.max) all.max = x;
+        all.mean += x;
+    }
+    all.mean /= (double)n;
+    return all;
+}
+
+static void print_edits(const qkv_result *result) {
+    for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
+        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
+            printf("v%zu  %s  changed %" PRIu64 " of %" PRIu64 " values\n", v,
+                   qkv_result_edit_text(result, v, e), qkv_result_edit_changed(result, v, e),
+                   qkv_result_edit_selected(result, v, e));
+        }
+    }
+    if (qkv_result_n_variants(result) > 1) putchar('\n');
+}
+
+static void print_tensor(size_t variant, qkv_site site, int32_t layer, const qkv_tensor *tensor) {
+    char name[64], shape[96] = "";
+    if (site == QKV_SITE_LOGITS) {
+        snprintf(name, sizeof name, "v%zu/%s", variant, qkv_site_name(site));
+    } else {
+        snprintf(name, sizeof name, "v%zu/%s.%" PRId32, variant, qkv_site_name(site), layer);
+    }
+    for (int32_t d = 0; d < tensor->n_dims; d++) {
+        const size_t used = strlen(shape);
+        snprintf(shape + used, sizeof shape - used, "%s%" PRId64, d ? "," : "", tensor->shape[d]);
+    }
+    const summary all = summarize(tensor);
+    printf("%-18s  %-14s  %12.6g  %12.6g  %12.6g\n", name, shape, all.min, all.max, all.mean);
+}
+
+void cli_print_result(const qkv_result *result) {
+    size_t variant;
+    qkv_site site;
+    int32_t layer;
+    qkv_tensor tensor;
+    print_edits(result);
+    printf("%-18s  %-14s  %12s  %12s  %12s\n", "tensor", "shape", "min", "max", "mean");
+    for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
+        print_tensor(variant, site, layer, &tensor);
+    }
+}
+
+void cli_warn_unchanged(const qkv_result *result) {
+    for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
+        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
+            if (qkv_result_edit_changed(result, v, e) > 0) continue;
+            fprintf(stderr, "qkv: warning: %s (v%zu) changed none of %" PRIu64 " values\n",
+                    qkv_result_edit_text(result, v, e), v, qkv_result_edit_selected(result, v, e));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+/* A result as a short table on standard output. */
+#ifndef QKV_CLI_RUN_TABLE_H
+#define QKV_CLI_RUN_TABLE_H
+
+#include "qkv/session.h"
+
+void cli_print_result(const qkv_result *result);
+
+/* One line on standard error for every edit that was applied and changed nothing. */
+void cli_warn_unchanged(const qkv_result *result);
+
+#endif

@@ -1,0 +1,101 @@
+/* Labels along a panel's side: which of them, how large, how deep. See axis.h. */
+#include "draw/axis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "draw/ticks.h"
+
+static const double LARGEST = 7, SMALLEST = 5; /* points */
+static const double LEADING = 1.16;            /* from line to line, in letter sizes */
+static const int MOST_THINNED = 3;             /* every third token still reads as a text */
+static const double NUMBER_SIZE = 6.5, NUMBER_GAP = 3;
+
+static int add_label(qkv_axis *axis, const qkv_lettering *lettering, const char *text,
+                     qkv_words_kind kind, double limit, double at) {
+    PangoLayout *layout = qkv_words_new(lettering, text, kind, axis->size, limit);
+    if (!layout) return 0;
+    axis->labels[axis->n_labels++] = (qkv_axis_label){layout, at};
+    return 1;
+}
+
+static double widest(const qkv_axis *axis) {
+    double width = 0;
+    for (size_t i = 0; i < axis->n_labels; i++) {
+        width = fmax(width, qkv_words_width(axis->labels[i].layout));
+    }
+    return width;
+}
+
+static int make_tokens(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis_input *input,
+                       int stride) {
+    axis->upright = input->below;
+    axis->marked = stride > 1;
+    for (int32_t i = 0; i < input->n; i += stride) {
+        if (!add_label(axis, lettering, input->labels[i], QKV_WORDS_LABEL, input->limit,
+                       (i + 0.5) * input->pitch)) {
+            return 0;
+        }
+    }
+    axis->depth = widest(axis);
+    return 1;
+}
+
+/* How far apart indices must be: their width below a panel, their height left of it. */
+static double index_room(const qkv_lettering *lettering, const qkv_axis_input *input) {
+    if (!input->below) return NUMBER_SIZE * LEADING;
+    char text[QKV_NUMBER_SIZE];
+    snprintf(text, sizeof text, "%d", input->first + input->n - 1);
+    PangoLayout *layout =
+        qkv_words_new(lettering, text, QKV_WORDS_LABEL, NUMBER_SIZE, 0);
+    if (!layout) return -1;
+    const double width = qkv_words_width(layout);
+    g_object_unref(layout);
+    return width + NUMBER_GAP;
+}
+
+static int make_indices(qkv_axis *axis, const qkv_lettering *lettering,
+                        const qkv_axis_input *input) {
+    const double room = index_room(lettering, input);
+    if (room < 0) return 0;
+    /* A panel of hundreds of cells takes about six numbers, not as many as could be squeezed in. */
+    double least = room / input->pitch;
+    if (least > 1) least = fmax(least, input->n / 7.0);
+    const int step = qkv_nice_step(least);
+    axis->size = NUMBER_SIZE;
+    axis->marked = step > 1;
+    const int32_t last = input->first + input->n - 1;
+    for (int64_t k = (input->first + (int64_t)step - 1) / step * step; k <= last; k += step) {
+        char text[QKV_NUMBER_SIZE];
+        snprintf(text, sizeof text, "%d", (int)k);
+        if (!add_label(axis, lettering, text, QKV_WORDS_LABEL, 0,
+                       ((double)(k - input->first) + 0.5) * input->pitch)) {
+            return 0;
+        }
+    }
+    axis->depth = input->below ? NUMBER_SIZE * LEADING : widest(axis);
+    return 1;
+}
+
+int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis_input *input,
+                  qkv_error *err) {
+    *axis = (qkv_axis){0};
+    axis->labels = qkv_calloc((size_t)input->n, sizeof *axis->labels);
+    if (!axis->labels) return qkv_fail_memory(err);
+    axis->size = fmin(LARGEST, fmax(SMALLEST, input->pitch / LEADING));
+    const int stride = (int)fmin(ceil(axis->size * LEADING / input->pitch - 1e-9), 1e6);
+    const int made = input->labels && stride <= MOST_THINNED
+                         ? make_tokens(axis, lettering, input, stride)
+                         : make_indices(axis, lettering, input);
+    if (made) return QKV_OK;
+    qkv_axis_release(axis);
+    return qkv_fail_memory(err);
+}
+
+void qkv_axis_release(qkv_axis *axis) {
+    for (size_t i = 0; i < axis->n_labels; i++) g_object_unref(axis->labels[i].layout);
+    free(axis->labels);
+    *axis = (qkv_axis){0};
+}

@@ -1,0 +1,128 @@
+/*
+ * The colour bar: the map from bottom to top, ticks where the scale puts round values, a label read
+ * from bottom to top. An end is pointed where some value lies beyond it, so that clipping shows.
+ */
+#include <math.h>
+
+#include "draw/paint.h"
+#include "draw/ticks.h"
+
+static const double TICK_LENGTH = 3, TICK_SIZE = 7.5, LABEL_SIZE = 9;
+static const double TICK_GAP = 2.5, LABEL_GAP = 6;
+static const double TICK_ROOM = 26; /* along the bar, points */
+static const double TIP_HEIGHT = 9;
+static const double CENTRE = 0.36; /* half the height of a capital, in letter sizes */
+enum { STOPS = 128 };              /* of the gradient: within rounding of the map */
+
+/* Whether values lie beyond the range by more than rounding. A log scale's lower end is its floor. */
+static void find_clipping(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style) {
+    const int is_log = style->scale == QKV_SCALE_LOG && !style->diverging;
+    const double slack = 1e-5 * (style->high - style->low);
+    const double low = is_log ? style->log_floor * (1 - 1e-5) : style->low - slack;
+    for (int32_t i = 0; i < grid->rows * grid->cols; i++) {
+        const qkv_panel_data *panel = &grid->panels[i];
+        if (!panel->values) continue;
+        if (panel->smallest < low) layout->bar_below = 1;
+        if (panel->largest > style->high + slack) layout->bar_above = 1;
+    }
+    layout->tip = fmin(TIP_HEIGHT, layout->bar.height / 4);
+}
+
+/* The bar without its pointed ends. */
+static qkv_box body_of(const qkv_layout *layout) {
+    qkv_box body = layout->bar;
+    if (layout->bar_above) {
+        body.y += layout->tip;
+        body.height -= layout->tip;
+    }
+    if (layout->bar_below) body.height -= layout->tip;
+    return body;
+}
+
+/* Returns the right edge of the tick labels, -1 when memory is short. */
+static double place_ticks(qkv_layout *layout, const qkv_grid_style *style,
+                          const qkv_lettering *lettering) {
+    const qkv_box body = body_of(layout);
+    const double edge = body.x + body.width + QKV_LINE_WIDTH;
+    qkv_tick ticks[QKV_MAX_TICKS];
+    const int most = (int)fmin(7, 1 + body.height / TICK_ROOM);
+    const int n = qkv_ticks_make(ticks, style, most);
+    double right = edge;
+    for (int i = 0; i < n; i++) {
+        const double y = body.y + (1 - ticks[i].place) * body.height;
+        PangoLayout *words =
+            qkv_words_new(lettering, ticks[i].label, QKV_WORDS_PLAIN, TICK_SIZE, 0);
+        if (!words) return -1;
+        const double x = edge + TICK_LENGTH + TICK_GAP;
+        right = fmax(right, x + qkv_words_width(words));
+        const double top = y + CENTRE * TICK_SIZE - qkv_words_baseline(words);
+        if (!qkv_layout_caption(layout, words, x, top, 0, 0) ||
+            !qkv_layout_mark(layout, edge, y - QKV_LINE_WIDTH / 2, TICK_LENGTH, QKV_LINE_WIDTH)) {
+            return -1;
+        }
+    }
+    return right;
+}
+
+double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
+                          const qkv_lettering *lettering) {
+    find_clipping(layout, grid, style);
+    const double right = place_ticks(layout, style, lettering);
+    if (right < 0 || !style->bar_label) return right;
+    PangoLayout *words = qkv_words_new(lettering, style->bar_label, QKV_WORDS_TITLE, LABEL_SIZE,
+                                       layout->bar.height);
+    if (!words) return -1;
+    const double width = pango_layout_get_width(words) >= 0 ? layout->bar.height
+                                                            : qkv_words_width(words);
+    const double height = qkv_words_height(words);
+    const double y = layout->bar.y + (layout->bar.height + width) / 2;
+    if (!qkv_layout_caption(layout, words, right + LABEL_GAP, y, 1, 0)) return -1;
+    return right + LABEL_GAP + height;
+}
+
+/* ---- drawing ---- */
+
+static cairo_pattern_t *gradient(const qkv_box *body) {
+    cairo_pattern_t *pattern = cairo_pattern_create_linear(0, body->y + body->height, 0, body->y);
+    for (int i = 0; i <= STOPS; i++) {
+        const double t = (double)i / STOPS;
+        const uint32_t color = qkv_colormap_at(t);
+        cairo_pattern_add_color_stop_rgb(pattern, t, (color >> 16 & 0xff) / 255.0,
+                                         (color >> 8 & 0xff) / 255.0, (color & 0xff) / 255.0);
+    }
+    return pattern;
+}
+
+/* The bar's outline, `out` points outside its body. */
+static void outline(cairo_t *cr, const qkv_box *body, const qkv_layout *layout, double out) {
+    const double left = body->x - out, right = body->x + body->width + out;
+    const double middle = body->x + body->width / 2;
+    const double top = body->y - (layout->bar_above ? 0 : out);
+    const double bottom = body->y + body->height + (layout->bar_below ? 0 : out);
+    cairo_move_to(cr, left, bottom);
+    cairo_line_to(cr, left, top);
+    if (layout->bar_above) cairo_line_to(cr, middle, top - layout->tip);
+    cairo_line_to(cr, right, top);
+    cairo_line_to(cr, right, bottom);
+    if (layout->bar_below) cairo_line_to(cr, middle, bottom + layout->tip);
+    cairo_close_path(cr);
+}
+
+void qkv_paint_bar(const qkv_painter *painter) {
+    cairo_t *cr = painter->cr;
+    const qkv_box exact = body_of(painter->layout);
+    const qkv_box body = qkv_paint_snap(painter, &exact);
+    cairo_pattern_t *colors = gradient(&body);
+    /* Beyond the ends the gradient keeps its last colour: the tips show what clipped cells show. */
+    cairo_pattern_set_extend(colors, CAIRO_EXTEND_PAD);
+    cairo_set_source(cr, colors);
+    outline(cr, &body, painter->layout, 0);
+    cairo_fill(cr);
+    cairo_pattern_destroy(colors);
+    const double line = qkv_paint_line_width(painter);
+    cairo_set_line_width(cr, line);
+    cairo_set_line_join(cr, CAIRO_LINE_JOIN_MITER);
+    qkv_paint_color(painter, 0x1a1a1a);
+    outline(cr, &body, painter->layout, line / 2);
+    cairo_stroke(cr);
+}

@@ -1,0 +1,143 @@
+/*
+ * The diverging map blue - light grey - red, by Kenneth Moreland's rule ("Diverging Color Maps for
+ * Scientific Visualization", 2009): both ends are taken to Msh, polar coordinates of CIELAB (M
+ * magnitude, s saturation, h hue), and led along straight lines to an unsaturated point between
+ * them. The hue of the grey point is turned a little away from the end's, which keeps the steps
+ * perceptually even.
+ */
+#include "draw/colormap.h"
+
+#include <math.h>
+
+typedef struct vec3 {
+    double a, b, c;
+} vec3;
+
+static const uint32_t LOW_END = 0x3b4cc0, HIGH_END = 0xb40426;
+static const vec3 WHITE = {0.950456, 1.0, 1.089058}; /* D65, XYZ */
+static const double GREY_MAGNITUDE = 88, PI = 3.14159265358979323846;
+
+static double linear_light(double channel) {
+    return channel <= 0.04045 ? channel / 12.92 : pow((channel + 0.055) / 1.055, 2.4);
+}
+
+static double display_value(double light) {
+    return light <= 0.0031308 ? light * 12.92 : 1.055 * pow(light, 1 / 2.4) - 0.055;
+}
+
+static double lab_curve(double x) {
+    return x > 0.008856 ? cbrt(x) : 7.787 * x + 16.0 / 116.0;
+}
+
+static double lab_curve_inverse(double y) {
+    return y > 0.206893 ? y * y * y : (y - 16.0 / 116.0) / 7.787;
+}
+
+static vec3 light_of(uint32_t color) {
+    return (vec3){linear_light((color >> 16 & 0xff) / 255.0),
+                  linear_light((color >> 8 & 0xff) / 255.0), linear_light((color & 0xff) / 255.0)};
+}
+
+static vec3 msh_from_color(uint32_t color) {
+    const vec3 rgb = light_of(color);
+    const double x = 0.4124564 * rgb.a + 0.3575761 * rgb.b + 0.1804375 * rgb.c;
+    const double y = 0.2126729 * rgb.a + 0.7151522 * rgb.b + 0.0721750 * rgb.c;
+    const double z = 0.0193339 * rgb.a + 0.1191920 * rgb.b + 0.9503041 * rgb.c;
+    const double fx = lab_curve(x / WHITE.a), fy = lab_curve(y / WHITE.b),
+                 fz = lab_curve(z / WHITE.c);
+    const double l = 116 * fy - 16, a = 500 * (fx - fy), b = 200 * (fy - fz);
+    const double m = sqrt(l * l + a * a + b * b);
+    return (vec3){m, acos(l / m), atan2(b, a)};
+}
+
+static uint32_t channel_of(double light) {
+    const double value = display_value(fmax(light, 0));
+    return (uint32_t)lround(255 * fmin(value, 1));
+}
+
+static uint32_t color_from_msh(vec3 msh) {
+    const double l = msh.a * cos(msh.b);
+    const double a = msh.a * sin(msh.b) * cos(msh.c), b = msh.a * sin(msh.b) * sin(msh.c);
+    const double fy = (l + 16) / 116, fx = fy + a / 500, fz = fy - b / 200;
+    const double x = WHITE.a * lab_curve_inverse(fx), y = WHITE.b * lab_curve_inverse(fy),
+                 z = WHITE.c * lab_curve_inverse(fz);
+    return channel_of(3.2404542 * x - 1.5371385 * y - 0.4985314 * z) << 16 |
+           channel_of(-0.9692660 * x + 1.8760108 * y + 0.0415560 * z) << 8 |
+           channel_of(0.0556434 * x - 0.2040259 * y + 1.0572252 * z);
+}
+
+/* The hue that the unsaturated point takes on the way from a saturated end. */
+static double grey_hue(vec3 end, double magnitude) {
+    if (end.a >= magnitude) return end.c;
+    const double spin =
+        end.b * sqrt(magnitude * magnitude - end.a * end.a) / (end.a * sin(end.b));
+    /* Away from purple, whichever side of it the end lies. */
+    return end.c > -PI / 3 ? end.c + spin : end.c - spin;
+}
+
+static double mix(double from, double to, double t) {
+    return from + (to - from) * t;
+}
+
+uint32_t qkv_colormap_at(double t) {
+    const uint32_t end_color = t < 0.5 ? LOW_END : HIGH_END;
+    const vec3 low = msh_from_color(LOW_END), high = msh_from_color(HIGH_END);
+    const vec3 end = t < 0.5 ? low : high;
+    const double magnitude = fmax(fmax(low.a, high.a), GREY_MAGNITUDE);
+    const double away = fmin(fabs(2 * t - 1), 1); /* 0 at the grey point, 1 at the end */
+    if (away == 1) return end_color;
+    return color_from_msh((vec3){mix(magnitude, end.a, away), mix(0, end.b, away),
+                                 mix(grey_hue(end, magnitude), end.c, away)});
+}
+
+/* value's place between low and high under the style's scale, not yet clamped above. */
+static double place_between(const qkv_grid_style *style, double value, double low, double high) {
+    if (style->scale == QKV_SCALE_LOG) {
+        if (value <= style->log_floor) return 0;
+        return log10(value / style->log_floor) / log10(high / style->log_floor);
+    }
+    const double linear = (value - low) / (high - low);
+    if (style->scale == QKV_SCALE_POWER) return linear > 0 ? pow(linear, style->gamma) : 0;
+    return linear;
+}
+
+static double clamp01(double t) {
+    return t > 0 ? fmin(t, 1) : 0; /* NaN becomes 0 */
+}
+
+double qkv_scale_place(const qkv_grid_style *style, double value) {
+    if (!style->diverging) {
+        return clamp01(place_between(style, value, style->low, style->high));
+    }
+    const double half = clamp01(place_between(style, fabs(value), 0, style->high)) / 2;
+    return value < 0 ? 0.5 - half : 0.5 + half;
+}
+
+static long step_of(const qkv_grid_style *style, double value) {
+    return lround(qkv_scale_place(style, value) * QKV_COLOR_STEPS);
+}
+
+void qkv_colormap_make(qkv_colormap *map, const qkv_grid_style *style) {
+    map->style = *style;
+    for (int i = 0; i <= QKV_COLOR_STEPS; i++) {
+        map->colors[i] = qkv_colormap_at((double)i / QKV_COLOR_STEPS);
+    }
+}
+
+uint32_t qkv_colormap_color(const qkv_colormap *map, double value) {
+    return map->colors[step_of(&map->style, value)];
+}
+
+uint32_t qkv_grid_color(const qkv_grid_style *style, double value) {
+    qkv_grid_style plain;
+    if (!style) {
+        qkv_grid_style_default(&plain);
+        style = &plain;
+    }
+    return qkv_colormap_at((double)step_of(style, value) / QKV_COLOR_STEPS);
+}
+
+double qkv_color_luminance(uint32_t color) {
+    const vec3 rgb = light_of(color);
+    return 0.2126 * rgb.a + 0.7152 * rgb.b + 0.0722 * rgb.c;
+}

@@ -1,0 +1,30 @@
+/*
+ * What a qkv_grid holds: copies of everything its caller handed over. Only src/draw sees inside.
+ */
+#ifndef QKV_DRAW_GRID_DATA_H
+#define QKV_DRAW_GRID_DATA_H
+
+#include "qkv/grid.h"
+
+typedef struct qkv_panel_data {
+    float *values; /* NULL: no panel in this cell of the grid */
+    int32_t n_rows;
+    int32_t n_cols;
+    int32_t first_col;
+    char *title;
+    char **row_labels;
+    char **col_labels;
+    float smallest, largest;
+} qkv_panel_data;
+
+struct qkv_grid {
+    int32_t rows;
+    int32_t cols;
+    qkv_panel_data *panels; /* rows x cols */
+};
+
+static inline const qkv_panel_data *qkv_grid_panel(const qkv_grid *grid, int32_t row, int32_t col) {
+    return &grid->panels[(size_t)row * (size_t)grid->cols + (size_t)col];
+}
+
+#endif

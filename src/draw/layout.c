@@ -1,0 +1,306 @@
+/* The page of a figure, worked out in points. See layout.h. */
+#include "draw/layout.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "draw/slots.h"
+
+/* Distances in points. */
+static const double MARGIN = 12;
+static const double COLUMN_GAP = 15, ROW_GAP = 13;
+static const double TITLE_GAP = 4.5;           /* panel title above its panel */
+static const double LABEL_GAP = 3, MARK = 2.5; /* panel to labels; length of a tick */
+static const double NAME_SIZE = 8, NAME_GAP = 3.5;
+static const double BAR_GAP = 18, BAR_WIDTH = 11;
+static const double FIGURE_TITLE_SIZE = 11.5, FIGURE_TITLE_GAP = 16;
+static const double SMALL_SIZE = 6.5, SMALL_GAP = 7, SMALL_GREY = 0.35;
+static const double CENTRE = 0.36; /* half the height of a capital, in letter sizes */
+
+/* ---- captions and marks ---- */
+
+int qkv_layout_caption(qkv_layout *layout, PangoLayout *words, double x, double y, int upright,
+                       double grey) {
+    if (!words) return 0;
+    const qkv_caption caption = {words, x, y, upright, grey};
+    if (QKV_PUSH(layout->captions, layout->captions_capacity, layout->n_captions, caption)) {
+        return 1;
+    }
+    g_object_unref(words);
+    return 0;
+}
+
+int qkv_layout_mark(qkv_layout *layout, double x, double y, double width, double height) {
+    const qkv_box box = {x, y, width, height};
+    return QKV_PUSH(layout->marks, layout->marks_capacity, layout->n_marks, box);
+}
+
+qkv_box qkv_caption_ink(const qkv_caption *caption) {
+    PangoRectangle ink;
+    pango_layout_get_extents(caption->words, &ink, NULL);
+    const double x = (double)ink.x / PANGO_SCALE, y = (double)ink.y / PANGO_SCALE;
+    const double width = (double)ink.width / PANGO_SCALE, height = (double)ink.height / PANGO_SCALE;
+    if (!caption->upright) return (qkv_box){caption->x + x, caption->y + y, width, height};
+    return (qkv_box){caption->x + y, caption->y - x - width, height, width};
+}
+
+/* The room a layout was made for: its wrapping width, or its own. */
+static double frame_width(PangoLayout *words) {
+    const int width = pango_layout_get_width(words);
+    return width >= 0 ? (double)width / PANGO_SCALE : qkv_words_width(words);
+}
+
+/* ---- around a panel ---- */
+
+static double axis_reach(const qkv_axis *axis) {
+    return axis->n_labels ? LABEL_GAP + (axis->marked ? MARK : 0) + axis->depth : 0;
+}
+
+static int place_row_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
+    const qkv_axis *axis = &slot->row_axis;
+    const double right = panel->x - LABEL_GAP - (axis->marked ? MARK : 0);
+    for (size_t i = 0; i < axis->n_labels; i++) {
+        PangoLayout *words = axis->labels[i].layout;
+        const double middle = panel->y + axis->labels[i].at;
+        if (!qkv_layout_caption(layout, g_object_ref(words), right - qkv_words_right(words),
+                                middle + CENTRE * axis->size - qkv_words_baseline(words), 0, 0)) {
+            return 0;
+        }
+        if (axis->marked && !qkv_layout_mark(layout, panel->x - MARK - QKV_LINE_WIDTH,
+                                             middle - QKV_LINE_WIDTH / 2, MARK, QKV_LINE_WIDTH)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int place_col_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
+    const qkv_axis *axis = &slot->col_axis;
+    const double bottom = panel->y + panel->height;
+    const double top = bottom + LABEL_GAP + (axis->marked ? MARK : 0);
+    for (size_t i = 0; i < axis->n_labels; i++) {
+        PangoLayout *words = axis->labels[i].layout;
+        const double middle = panel->x + axis->labels[i].at;
+        const double x = axis->upright
+                             ? middle + CENTRE * axis->size - qkv_words_baseline(words)
+                             : middle - qkv_words_width(words) / 2;
+        const double y = axis->upright ? top + qkv_words_right(words)
+                                       : top + 2 * CENTRE * axis->size - qkv_words_baseline(words);
+        if (!qkv_layout_caption(layout, g_object_ref(words), x, y, axis->upright, 0)) return 0;
+        if (axis->marked && !qkv_layout_mark(layout, middle - QKV_LINE_WIDTH / 2,
+                                             bottom + QKV_LINE_WIDTH, QKV_LINE_WIDTH, MARK)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* "Query" left of the leftmost panel, at a distance that all panels of its column share; "Key"
+ * below the lowest. */
+static int place_names(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel, double left,
+                       const qkv_grid_style *style, const qkv_lettering *lettering) {
+    if (slot->leftmost && style->row_axis) {
+        PangoLayout *words =
+            qkv_words_new(lettering, style->row_axis, QKV_WORDS_TITLE, NAME_SIZE, panel->height);
+        if (!words) return 0;
+        const double x = panel->x - left - NAME_GAP - qkv_words_height(words);
+        const double y = panel->y + (panel->height + frame_width(words)) / 2;
+        if (!qkv_layout_caption(layout, words, x, y, 1, 0)) return 0;
+    }
+    if (slot->lowest && style->col_axis) {
+        PangoLayout *words = qkv_words_new(lettering, style->col_axis, QKV_WORDS_TITLE, NAME_SIZE,
+                                           panel->width + QKV_TITLE_OVERHANG);
+        if (!words) return 0;
+        const double x = panel->x + (panel->width - frame_width(words)) / 2;
+        const double y = panel->y + panel->height + axis_reach(&slot->col_axis) + NAME_GAP;
+        if (!qkv_layout_caption(layout, words, x, y, 0, 0)) return 0;
+    }
+    return 1;
+}
+
+static int place_title(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
+    if (!slot->title) return 1;
+    return qkv_layout_caption(layout, g_object_ref(slot->title),
+                              panel->x + (panel->width - frame_width(slot->title)) / 2,
+                              panel->y - TITLE_GAP - qkv_words_height(slot->title), 0, 0);
+}
+
+/* ---- columns and rows ---- */
+
+static double text_height(const char *text, const qkv_lettering *lettering, double limit) {
+    PangoLayout *words =
+        text ? qkv_words_new(lettering, text, QKV_WORDS_TITLE, NAME_SIZE, limit) : NULL;
+    const double height = words ? NAME_GAP + qkv_words_height(words) : 0;
+    if (words) g_object_unref(words);
+    return height;
+}
+
+/* The room that the labels of each column's panels take to their left, without the axis name. */
+static double labels_left(const qkv_slots *slots, int32_t col) {
+    double reach = 0;
+    for (int32_t r = 0; r < slots->rows; r++) {
+        reach = fmax(reach, axis_reach(&qkv_slot_at(slots, r, col)->row_axis));
+    }
+    return reach;
+}
+
+static double name_left(const qkv_slots *slots, int32_t col, const qkv_grid_style *style,
+                        const qkv_lettering *lettering) {
+    double room = 0;
+    for (int32_t r = 0; r < slots->rows; r++) {
+        const qkv_slot *slot = qkv_slot_at(slots, r, col);
+        if (!slot->panel || !slot->leftmost) continue;
+        room = fmax(room, text_height(style->row_axis, lettering, slot->height));
+    }
+    return room;
+}
+
+static double row_above(const qkv_slots *slots, int32_t row) {
+    double height = 0;
+    for (int32_t c = 0; c < slots->cols; c++) {
+        const qkv_slot *slot = qkv_slot_at(slots, row, c);
+        if (slot->title) height = fmax(height, qkv_words_height(slot->title) + TITLE_GAP);
+    }
+    return height;
+}
+
+static double row_below(const qkv_slots *slots, int32_t row, const qkv_grid_style *style,
+                        const qkv_lettering *lettering) {
+    double reach = 0;
+    for (int32_t c = 0; c < slots->cols; c++) {
+        const qkv_slot *slot = qkv_slot_at(slots, row, c);
+        if (!slot->panel) continue;
+        double here = axis_reach(&slot->col_axis);
+        if (slot->lowest) {
+            here += text_height(style->col_axis, lettering, slot->width + QKV_TITLE_OVERHANG);
+        }
+        /* Panels stand at the top of their row; what a lower neighbour leaves free counts. */
+        reach = fmax(reach, slot->height + here - slots->row_height[row]);
+    }
+    return reach;
+}
+
+/* The panels' boxes. *right and *bottom receive where the matrices end, *below what hangs under the
+ * last row. */
+static void place_panels(qkv_layout *layout, const qkv_slots *slots, const qkv_grid_style *style,
+                         const qkv_lettering *lettering, qkv_box *area, double *below) {
+    double x = MARGIN, y = MARGIN;
+    for (int32_t c = 0; c < slots->cols; c++) {
+        x += labels_left(slots, c) + name_left(slots, c, style, lettering);
+        if (c == 0) area->x = x;
+        for (int32_t r = 0; r < slots->rows; r++) {
+            const qkv_slot *slot = qkv_slot_at(slots, r, c);
+            qkv_box *panel = &layout->panels[r * slots->cols + c];
+            panel->x = x + (slots->col_width[c] - slot->width) / 2;
+            panel->width = slot->width;
+        }
+        x += slots->col_width[c];
+        area->width = x - area->x;
+        x += COLUMN_GAP;
+    }
+    for (int32_t r = 0; r < slots->rows; r++) {
+        y += row_above(slots, r);
+        if (r == 0) area->y = y;
+        for (int32_t c = 0; c < slots->cols; c++) {
+            qkv_box *panel = &layout->panels[r * slots->cols + c];
+            panel->y = y;
+            panel->height = qkv_slot_at(slots, r, c)->height;
+        }
+        y += slots->row_height[r];
+        area->height = y - area->y;
+        *below = row_below(slots, r, style, lettering);
+        y += *below + ROW_GAP;
+    }
+}
+
+static int place_around_panels(qkv_layout *layout, const qkv_slots *slots,
+                               const qkv_grid_style *style, const qkv_lettering *lettering) {
+    for (int32_t c = 0; c < slots->cols; c++) {
+        const double left = labels_left(slots, c);
+        for (int32_t r = 0; r < slots->rows; r++) {
+            const qkv_slot *slot = qkv_slot_at(slots, r, c);
+            const qkv_box *panel = &layout->panels[r * slots->cols + c];
+            if (!slot->panel) continue;
+            if (!place_title(layout, slot, panel) || !place_row_axis(layout, slot, panel) ||
+                !place_col_axis(layout, slot, panel) ||
+                !place_names(layout, slot, panel, left, style, lettering)) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* ---- the page ---- */
+
+/* Title and small print, from y downwards. Returns where the page's content ends, -1 when memory is
+ * short. */
+static double place_texts(qkv_layout *layout, const qkv_box *area, double y,
+                          const qkv_grid_style *style, const qkv_lettering *lettering) {
+    const double room = layout->width - 2 * MARGIN;
+    if (style->title) {
+        PangoLayout *words =
+            qkv_words_new(lettering, style->title, QKV_WORDS_TITLE, FIGURE_TITLE_SIZE, room);
+        if (!words) return -1;
+        /* Under the middle of the panels, unless that would push it over the margin. */
+        const double width = frame_width(words);
+        const double wanted = area->x + (area->width - width) / 2;
+        const double x = fmin(fmax(wanted, MARGIN), layout->width - MARGIN - width);
+        y += FIGURE_TITLE_GAP;
+        const double height = qkv_words_height(words);
+        if (!qkv_layout_caption(layout, words, x, y, 0, 0)) return -1;
+        y += height;
+    }
+    if (style->small_print) {
+        PangoLayout *words =
+            qkv_words_new(lettering, style->small_print, QKV_WORDS_PLAIN, SMALL_SIZE, room);
+        if (!words) return -1;
+        y += style->title ? SMALL_GAP : FIGURE_TITLE_GAP;
+        const double width = frame_width(words), height = qkv_words_height(words);
+        const double wanted = area->x + (area->width - width) / 2;
+        const double x = fmin(fmax(wanted, MARGIN), layout->width - MARGIN - width);
+        if (!qkv_layout_caption(layout, words, x, y, 0, SMALL_GREY)) return -1;
+        y += height;
+    }
+    return y;
+}
+
+static int compose(qkv_layout *layout, const qkv_slots *slots, const qkv_grid *grid,
+                   const qkv_grid_style *style, const qkv_lettering *lettering, qkv_error *err) {
+    qkv_box area = {0};
+    double below = 0;
+    place_panels(layout, slots, style, lettering, &area, &below);
+    if (!place_around_panels(layout, slots, style, lettering)) return qkv_fail_memory(err);
+    layout->bar = (qkv_box){area.x + area.width + BAR_GAP, area.y, BAR_WIDTH, area.height};
+    const double right = qkv_colorbar_place(layout, grid, style, lettering);
+    if (right < 0) return qkv_fail_memory(err);
+    layout->width = ceil(right + MARGIN);
+    const double bottom =
+        place_texts(layout, &area, area.y + area.height + below, style, lettering);
+    if (bottom < 0) return qkv_fail_memory(err);
+    layout->height = ceil(bottom + MARGIN);
+    return QKV_OK;
+}
+
+int qkv_layout_make(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
+                    const qkv_lettering *lettering, qkv_error *err) {
+    *layout = (qkv_layout){.rows = grid->rows, .cols = grid->cols};
+    qkv_slots slots = {0};
+    int status = qkv_slots_make(&slots, grid, style, lettering, err);
+    if (status != QKV_OK) return status;
+    layout->panels = qkv_calloc((size_t)grid->rows * (size_t)grid->cols, sizeof *layout->panels);
+    status = layout->panels ? compose(layout, &slots, grid, style, lettering, err)
+                            : qkv_fail_memory(err);
+    qkv_slots_release(&slots);
+    if (status != QKV_OK) qkv_layout_release(layout);
+    return status;
+}
+
+void qkv_layout_release(qkv_layout *layout) {
+    for (size_t i = 0; i < layout->n_captions; i++) g_object_unref(layout->captions[i].words);
+    free(layout->captions);
+    free(layout->marks);
+    free(layout->panels);
+    *layout = (qkv_layout){0};
+}

@@ -1,0 +1,203 @@
+/* Text through pango: fonts, titles with italics, labels of one line. See lettering.h. */
+#include "draw/lettering.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* The first family carries nearly every alphabet; pango finds fonts for the rest by itself. */
+static const char FAMILY[] = "DejaVu Sans, sans-serif";
+static const char BLANK[] = "\xc2\xb7"; /* middle dot: a blank at a token's edge, made visible */
+
+int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err) {
+    *lettering = (qkv_lettering){0};
+    lettering->fonts = pango_cairo_font_map_new();
+    if (!lettering->fonts) return qkv_fail_memory(err);
+    /* 72 dots per inch: one unit of pango is one point of ours. */
+    pango_cairo_font_map_set_resolution(PANGO_CAIRO_FONT_MAP(lettering->fonts), 72);
+    lettering->context = pango_font_map_create_context(lettering->fonts);
+    cairo_font_options_t *options = cairo_font_options_create();
+    cairo_font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
+    cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
+    cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+    pango_cairo_context_set_font_options(lettering->context, options);
+    cairo_font_options_destroy(options);
+    pango_context_set_round_glyph_positions(lettering->context, FALSE);
+    pango_context_set_language(lettering->context, pango_language_from_string("en"));
+    return QKV_OK;
+}
+
+void qkv_lettering_close(qkv_lettering *lettering) {
+    if (lettering->context) g_object_unref(lettering->context);
+    if (lettering->fonts) g_object_unref(lettering->fonts);
+    *lettering = (qkv_lettering){0};
+}
+
+/* ---- reading the text ---- */
+
+/* Appends with control characters made visible, but lines still broken where they were. */
+static void append_lines(qkv_text *out, const char *text, size_t length) {
+    while (length) {
+        const char *end = memchr(text, '\n', length);
+        const size_t line = end ? (size_t)(end - text) : length;
+        qkv_text_append_visible(out, text, line);
+        if (!end) return;
+        qkv_text_puts(out, "\n");
+        text += line + 1;
+        length -= line + 1;
+    }
+}
+
+/* Where the asterisk that closes an italic part stands; NULL when there is none. */
+static const char *closing_asterisk(const char *text) {
+    for (; *text; text++) {
+        if (text[0] == '\\' && text[1] == '*') {
+            text++;
+        } else if (*text == '*') {
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static void add_attribute(PangoAttrList *attributes, PangoAttribute *attribute, size_t start,
+                          size_t end) {
+    attribute->start_index = (guint)start;
+    attribute->end_index = (guint)end;
+    pango_attr_list_insert(attributes, attribute);
+}
+
+/* A title's text, its italic parts noted in `attributes` (which may be NULL). An asterisk without
+ * a partner stands for itself. */
+static void read_title(qkv_text *out, const char *title, PangoAttrList *attributes) {
+    int italic = 0;
+    size_t start = 0;
+    for (const char *c = title; *c;) {
+        if (c[0] == '\\' && c[1] == '*') {
+            qkv_text_puts(out, "*");
+            c += 2;
+        } else if (*c == '*' && (italic || closing_asterisk(c + 1))) {
+            if (italic && attributes) {
+                add_attribute(attributes, pango_attr_style_new(PANGO_STYLE_ITALIC), start,
+                              out->length);
+            }
+            italic = !italic;
+            start = out->length;
+            c++;
+        } else {
+            const size_t run = 1 + strcspn(c + 1, "\\*");
+            append_lines(out, c, run);
+            c += run;
+        }
+    }
+}
+
+static void append_blanks(qkv_text *out, size_t n, PangoAttrList *attributes) {
+    const size_t start = out->length;
+    const guint16 grey = 0x8fff;
+    for (size_t i = 0; i < n; i++) qkv_text_puts(out, BLANK);
+    if (n) {
+        add_attribute(attributes, pango_attr_foreground_new(grey, grey, grey), start, out->length);
+    }
+}
+
+static void read_label(qkv_text *out, const char *label, PangoAttrList *attributes) {
+    const size_t length = strlen(label);
+    const size_t head = strspn(label, " ");
+    size_t tail = 0;
+    while (head + tail < length && label[length - 1 - tail] == ' ') tail++;
+    append_blanks(out, head, attributes);
+    qkv_text_append_visible(out, label + head, length - head - tail);
+    append_blanks(out, tail, attributes);
+}
+
+char *qkv_title_plain(const char *title) {
+    qkv_text text = {0};
+    qkv_text_puts(&text, "");
+    read_title(&text, title, NULL);
+    if (!text.failed) return text.data;
+    qkv_text_release(&text);
+    return NULL;
+}
+
+char *qkv_text_clean(const char *text) {
+    qkv_text out = {0};
+    qkv_text_puts(&out, "");
+    for (size_t length = strlen(text), used; length; text += used, length -= used) {
+        uint32_t code;
+        used = qkv_utf8_decode(text, length, &code);
+        const int control = (code < 0x20 && code != '\n' && code != '\t') ||
+                            (code >= 0x7f && code < 0xa0) || (code & 0xfffe) == 0xfffe;
+        char bytes[4];
+        qkv_text_append(&out, bytes, qkv_utf8_encode(control ? 0xfffd : code, bytes));
+    }
+    if (!out.failed) return out.data;
+    qkv_text_release(&out);
+    return NULL;
+}
+
+/* ---- layouts ---- */
+
+static void set_font(PangoLayout *layout, double size) {
+    PangoFontDescription *font = pango_font_description_from_string(FAMILY);
+    pango_font_description_set_size(font, (int)(size * PANGO_SCALE + 0.5));
+    pango_layout_set_font_description(layout, font);
+    pango_font_description_free(font);
+}
+
+static void set_limit(PangoLayout *layout, qkv_words_kind kind, double limit) {
+    if (kind != QKV_WORDS_LABEL) pango_layout_set_alignment(layout, PANGO_ALIGN_CENTER);
+    if (limit <= 0 || qkv_words_width(layout) <= limit) return;
+    pango_layout_set_width(layout, (int)(limit * PANGO_SCALE));
+    if (kind == QKV_WORDS_LABEL) {
+        pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_END);
+    } else {
+        pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
+    }
+}
+
+PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv_words_kind kind,
+                           double size, double limit) {
+    qkv_text read = {0};
+    PangoAttrList *attributes = pango_attr_list_new();
+    PangoLayout *layout = NULL;
+    qkv_text_puts(&read, "");
+    if (kind == QKV_WORDS_TITLE) read_title(&read, text, attributes);
+    if (kind == QKV_WORDS_PLAIN) append_lines(&read, text, strlen(text));
+    if (kind == QKV_WORDS_LABEL) read_label(&read, text, attributes);
+    if (!read.failed && read.length < G_MAXINT) {
+        layout = pango_layout_new(lettering->context);
+        set_font(layout, size);
+        if (kind == QKV_WORDS_LABEL) pango_layout_set_single_paragraph_mode(layout, TRUE);
+        pango_layout_set_text(layout, read.data, (int)read.length);
+        pango_layout_set_attributes(layout, attributes);
+        set_limit(layout, kind, limit);
+    }
+    pango_attr_list_unref(attributes);
+    qkv_text_release(&read);
+    return layout;
+}
+
+static PangoRectangle logical(PangoLayout *layout) {
+    PangoRectangle box;
+    pango_layout_get_extents(layout, NULL, &box);
+    return box;
+}
+
+double qkv_words_width(PangoLayout *layout) {
+    return (double)logical(layout).width / PANGO_SCALE;
+}
+
+double qkv_words_right(PangoLayout *layout) {
+    const PangoRectangle box = logical(layout);
+    return (double)(box.x + box.width) / PANGO_SCALE;
+}
+
+double qkv_words_height(PangoLayout *layout) {
+    return (double)logical(layout).height / PANGO_SCALE;
+}
+
+double qkv_words_baseline(PangoLayout *layout) {
+    return (double)pango_layout_get_baseline(layout) / PANGO_SCALE;
+}

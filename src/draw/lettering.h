@@ -1,0 +1,50 @@
+/*
+ * Text through pango: every script, measured in points, the same on every surface.
+ *
+ * Metrics are unhinted and glyph positions not rounded, so that a text takes the same room whether
+ * it ends in a PNG, an SVG or a PDF: what the layout measured is what is drawn. No markup is used:
+ * a user's text never needs escaping.
+ */
+#ifndef QKV_DRAW_LETTERING_H
+#define QKV_DRAW_LETTERING_H
+
+#include <pango/pangocairo.h>
+
+#include "base/fail.h"
+
+typedef struct qkv_lettering {
+    PangoFontMap *fonts;
+    PangoContext *context;
+} qkv_lettering;
+
+int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err);
+void qkv_lettering_close(qkv_lettering *lettering);
+
+/* X(kind): how the text is read.
+ *   PLAIN    as it is, \n breaks the line
+ *   TITLE    the same, and *text* is set in italics, \* is an asterisk
+ *   LABEL    one line; leading and trailing blanks become middle dots, control characters escapes
+ */
+typedef enum qkv_words_kind { QKV_WORDS_PLAIN, QKV_WORDS_TITLE, QKV_WORDS_LABEL } qkv_words_kind;
+
+/* A layout of the text in `size` points, to be given back with g_object_unref; NULL when memory is
+ * short. Text wider than `limit` points (0: no limit) is wrapped and centred; a label is
+ * ellipsised instead. */
+PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv_words_kind kind,
+                           double size, double limit);
+
+/* Sizes of a layout in points. The right edge counts from the layout's origin: text that is
+ * ellipsised or set from right to left need not begin there. */
+double qkv_words_width(PangoLayout *layout);
+double qkv_words_right(PangoLayout *layout);
+double qkv_words_height(PangoLayout *layout);
+double qkv_words_baseline(PangoLayout *layout);
+
+/* The text of a title without its asterisks, for a file's metadata: freed with free. */
+char *qkv_title_plain(const char *title);
+
+/* UTF-8 that any reader takes: malformed bytes and control characters (but \n and \t) become
+ * U+FFFD. Freed with free; NULL when memory is short. */
+char *qkv_text_clean(const char *text);
+
+#endif

@@ -1,0 +1,89 @@
+/* The figure's one drawing function: background, panels, bar, ticks, texts. See paint.h. */
+#include "draw/paint.h"
+
+#include <math.h>
+
+static const uint32_t LINE_COLOR = 0x1a1a1a;
+static const double INK = 0.1; /* texts at grey 0 are this dark: softer than black on white */
+
+qkv_box qkv_paint_snap(const qkv_painter *painter, const qkv_box *box) {
+    const double s = painter->pixels;
+    if (s == 0) return *box;
+    const double x = round(box->x * s), y = round(box->y * s);
+    const double right = fmax(round((box->x + box->width) * s), x + 1);
+    const double bottom = fmax(round((box->y + box->height) * s), y + 1);
+    return (qkv_box){x / s, y / s, (right - x) / s, (bottom - y) / s};
+}
+
+double qkv_paint_line_width(const qkv_painter *painter) {
+    const double s = painter->pixels;
+    return s == 0 ? QKV_LINE_WIDTH : fmax(round(QKV_LINE_WIDTH * s), 1) / s;
+}
+
+void qkv_paint_color(const qkv_painter *painter, uint32_t color) {
+    cairo_set_source_rgb(painter->cr, (color >> 16 & 0xff) / 255.0, (color >> 8 & 0xff) / 255.0,
+                         (color & 0xff) / 255.0);
+}
+
+/* A frame around a box, outside it: no cell loses any of its area. */
+static void paint_frame(const qkv_painter *painter, const qkv_box *box) {
+    const qkv_box inner = qkv_paint_snap(painter, box);
+    const double line = qkv_paint_line_width(painter);
+    cairo_set_line_width(painter->cr, line);
+    cairo_set_line_join(painter->cr, CAIRO_LINE_JOIN_MITER);
+    qkv_paint_color(painter, LINE_COLOR);
+    cairo_rectangle(painter->cr, inner.x - line / 2, inner.y - line / 2, inner.width + line,
+                    inner.height + line);
+    cairo_stroke(painter->cr);
+}
+
+static int paint_panels(const qkv_painter *painter, qkv_error *err) {
+    const double size = qkv_values_size(painter);
+    for (int32_t r = 0; r < painter->grid->rows; r++) {
+        for (int32_t c = 0; c < painter->grid->cols; c++) {
+            const qkv_panel_data *panel = qkv_grid_panel(painter->grid, r, c);
+            const qkv_box *box = &painter->layout->panels[r * painter->grid->cols + c];
+            if (!panel->values) continue;
+            const int status = qkv_paint_cells(painter, panel, box, err);
+            if (status != QKV_OK) return status;
+            if (size > 0) qkv_paint_values(painter, panel, box, size);
+            paint_frame(painter, box);
+        }
+    }
+    return QKV_OK;
+}
+
+static void paint_marks(const qkv_painter *painter) {
+    qkv_paint_color(painter, LINE_COLOR);
+    for (size_t i = 0; i < painter->layout->n_marks; i++) {
+        const qkv_box mark = qkv_paint_snap(painter, &painter->layout->marks[i]);
+        cairo_rectangle(painter->cr, mark.x, mark.y, mark.width, mark.height);
+        cairo_fill(painter->cr);
+    }
+}
+
+static void paint_captions(const qkv_painter *painter) {
+    cairo_t *cr = painter->cr;
+    for (size_t i = 0; i < painter->layout->n_captions; i++) {
+        const qkv_caption *caption = &painter->layout->captions[i];
+        const double grey = fmax(caption->grey, INK);
+        cairo_save(cr);
+        cairo_set_source_rgb(cr, grey, grey, grey);
+        cairo_translate(cr, caption->x, caption->y);
+        if (caption->upright) cairo_rotate(cr, -acos(0));
+        cairo_move_to(cr, 0, 0);
+        pango_cairo_show_layout(cr, caption->words);
+        cairo_restore(cr);
+    }
+}
+
+int qkv_paint(const qkv_painter *painter, qkv_error *err) {
+    cairo_set_source_rgb(painter->cr, 1, 1, 1);
+    cairo_paint(painter->cr);
+    const int status = paint_panels(painter, err);
+    if (status != QKV_OK) return status;
+    qkv_paint_bar(painter);
+    paint_marks(painter);
+    paint_captions(painter);
+    return QKV_OK;
+}

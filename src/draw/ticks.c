@@ -1,0 +1,183 @@
+/* Round numbers for bars, axes and cells. Minus signs are U+2212, as wide as the digits. */
+#include "draw/ticks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MINUS "\xe2\x88\x92"
+
+static const char *sign_of(double value) {
+    return value < 0 ? MINUS : "";
+}
+
+/* The smallest 1, 2 or 5 times a power of ten that is not below `least` (but for rounding). */
+static double nice_number(double least) {
+    const double power = pow(10, floor(log10(least)));
+    static const double steps[] = {1, 2, 5};
+    for (int i = 0; i < 3; i++) {
+        if (steps[i] * power >= least * (1 - 1e-9)) return steps[i] * power;
+    }
+    return 10 * power;
+}
+
+int qkv_nice_step(double least) {
+    return least <= 1 ? 1 : (int)lround(nice_number(fmin(least, 1e9)));
+}
+
+static void add_tick(qkv_tick *ticks, int *n, const qkv_grid_style *style, double value,
+                     const char *label) {
+    if (*n >= QKV_MAX_TICKS) return;
+    const double place = qkv_scale_place(style, value);
+    ticks[*n].place = place;
+    snprintf(ticks[*n].label, sizeof ticks[*n].label, "%s", label);
+    ++*n;
+}
+
+/* As few digits as tell the number apart: 0.05, 1, 250, 1e-06. */
+static void plain_number(char text[QKV_NUMBER_SIZE], double value) {
+    snprintf(text, QKV_NUMBER_SIZE, "%s%.3g", sign_of(value), fabs(value));
+}
+
+static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) {
+    const double low = style->low, high = style->high;
+    double step = nice_number((high - low) / (most - 1));
+    const double slack = 1e-6 * (high - low);
+    int n = 0;
+    const int decimals = (int)fmax(0, -floor(log10(step * (1 + 1e-9))));
+    const int scientific = decimals > 4 || fmax(fabs(low), fabs(high)) >= 1e5;
+    for (double k = ceil((low - slack) / step); k * step <= high + slack; k++) {
+        const double value = k == 0 ? 0 : k * step;
+        char text[QKV_NUMBER_SIZE];
+        if (scientific) {
+            plain_number(text, value);
+        } else {
+            snprintf(text, sizeof text, "%s%.*f", sign_of(value), decimals, fabs(value));
+        }
+        add_tick(ticks, &n, style, value, text);
+    }
+    return n;
+}
+
+static void power_of_ten(char text[QKV_NUMBER_SIZE], const char *sign, int exponent) {
+    static const char *const digits[] = {"\xe2\x81\xb0", "\xc2\xb9",     "\xc2\xb2", "\xc2\xb3",
+                                         "\xe2\x81\xb4", "\xe2\x81\xb5", "\xe2\x81\xb6",
+                                         "\xe2\x81\xb7", "\xe2\x81\xb8", "\xe2\x81\xb9"};
+    char plain[16];
+    snprintf(plain, sizeof plain, "%d", exponent < 0 ? -exponent : exponent);
+    snprintf(text, QKV_NUMBER_SIZE, "%s10%s", sign, exponent < 0 ? "\xe2\x81\xbb" : "");
+    for (const char *c = plain; *c; c++) {
+        strncat(text, digits[*c - '0'], QKV_NUMBER_SIZE - strlen(text) - 1);
+    }
+}
+
+/* Magnitudes above zero that a log or power scale marks, with their labels, small to large. */
+typedef struct magnitude {
+    double value;
+    int exponent; /* of a power of ten, when that is how it is written */
+    int is_power;
+} magnitude;
+
+static int log_magnitudes(magnitude *out, double floor_value, double high, int most) {
+    const int first = (int)ceil(log10(floor_value) - 1e-9);
+    const int last = (int)floor(log10(high) + 1e-9);
+    int n = 0;
+    if (last - first >= 2) {
+        const int stride = (last - first + most - 1) / most > 1 ? (last - first + most - 1) / most
+                                                                : 1;
+        for (int e = last; e >= first && n < QKV_MAX_TICKS; e -= stride) n++;
+        for (int i = 0; i < n; i++) {
+            const int e = last - stride * (n - 1 - i);
+            out[i] = (magnitude){pow(10, e), e, 1};
+        }
+        return n;
+    }
+    /* Less than two decades: 1, 2 and 5 times the powers. */
+    static const double multiples[] = {1, 2, 5};
+    for (int e = first - 1; e <= last; e++) {
+        for (int i = 0; i < 3 && n < QKV_MAX_TICKS; i++) {
+            const double value = multiples[i] * pow(10, e);
+            if (value < floor_value * (1 - 1e-9) || value > high * (1 + 1e-9)) continue;
+            out[n++] = (magnitude){value, 0, 0};
+        }
+    }
+    return n;
+}
+
+static double one_digit(double value) {
+    const double power = pow(10, floor(log10(value)));
+    return round(value / power) * power;
+}
+
+/* Even steps along the bar, each rounded to one digit. */
+static int power_magnitudes(magnitude *out, double span, double gamma, int most) {
+    int n = 0;
+    double before = 0;
+    for (int k = 1; k < most; k++) {
+        const double exact = span * pow((double)k / (most - 1), 1 / gamma);
+        const double value = k == most - 1 ? span : one_digit(exact);
+        if (value <= before * (1 + 1e-9) || value > span * (1 + 1e-9)) continue;
+        out[n++] = (magnitude){value, 0, 0};
+        before = value;
+    }
+    return n;
+}
+
+static void add_magnitude(qkv_tick *ticks, int *n, const qkv_grid_style *style,
+                          const magnitude *m, double base, int negative) {
+    char text[QKV_NUMBER_SIZE];
+    const double value = base + (negative ? -m->value : m->value);
+    if (m->is_power) {
+        power_of_ten(text, negative ? MINUS : "", m->exponent);
+    } else {
+        plain_number(text, value);
+    }
+    add_tick(ticks, n, style, value, text);
+}
+
+static int curved_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) {
+    magnitude found[QKV_MAX_TICKS];
+    const int mirrored = style->diverging != 0, is_log = style->scale == QKV_SCALE_LOG;
+    const double base = mirrored || is_log ? 0 : style->low;
+    const int share = mirrored ? (most + 1) / 2 + 1 : most;
+    const int m = is_log ? log_magnitudes(found, style->log_floor, style->high, share - 1)
+                         : power_magnitudes(found, style->high - base, style->gamma, share);
+    /* Around the middle of a mirrored log bar, the smallest magnitude would sit on the zero. */
+    const int skip = mirrored && is_log && m > 1 &&
+                     qkv_scale_place(style, found[0].value) - 0.5 < 0.05;
+    int n = 0;
+    for (int i = m - 1; mirrored && i >= skip; i--) {
+        add_magnitude(ticks, &n, style, &found[i], base, 1);
+    }
+    if (mirrored || !is_log) {
+        char text[QKV_NUMBER_SIZE];
+        plain_number(text, base);
+        add_tick(ticks, &n, style, base, text);
+    }
+    for (int i = skip; i < m; i++) add_magnitude(ticks, &n, style, &found[i], base, 0);
+    return n;
+}
+
+int qkv_ticks_make(qkv_tick ticks[QKV_MAX_TICKS], const qkv_grid_style *style, int most) {
+    if (most < 2) most = 2;
+    if (most > QKV_MAX_TICKS / 2) most = QKV_MAX_TICKS / 2;
+    return style->scale == QKV_SCALE_LINEAR ? linear_ticks(ticks, style, most)
+                                            : curved_ticks(ticks, style, most);
+}
+
+void qkv_cell_text(char text[QKV_NUMBER_SIZE], double value) {
+    const double size = fabs(value);
+    text[0] = '\0';
+    if (value == 0) return;
+    if (size < 0.005) {
+        snprintf(text, QKV_NUMBER_SIZE, "0");
+    } else if (size < 0.995) {
+        snprintf(text, QKV_NUMBER_SIZE, "%s.%02d", sign_of(value), (int)lround(size * 100));
+    } else if (size < 9.95) {
+        snprintf(text, QKV_NUMBER_SIZE, "%s%.1f", sign_of(value), size);
+    } else if (size < 999.5) {
+        snprintf(text, QKV_NUMBER_SIZE, "%s%.0f", sign_of(value), size);
+    } else {
+        snprintf(text, QKV_NUMBER_SIZE, "%s%.0e", sign_of(value), size);
+    }
+}

@@ -1,0 +1,100 @@
+/*
+ * Numbers in the cells: one size for all panels of a figure, white on dark and black on light
+ * cells. Exact zeros stay blank, so that what a mask took away is seen at a glance; "0" is a value
+ * that rounds to zero.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "draw/paint.h"
+#include "draw/ticks.h"
+
+static const double LARGEST = 6.5, SMALLEST = 4.3; /* points, when there must be room */
+static const double UNREADABLE = 1;                /* not drawn even when asked for */
+/* Of a cell's width that a number takes, and what it may take before it becomes too small. */
+static const double SHARE = 0.72, MOST_SHARE = 0.86;
+static const double HEIGHT_SHARE = 0.7;
+
+static double cell_width(const qkv_box *box, const qkv_panel_data *panel) {
+    return fmin(box->width / panel->n_cols, box->height / panel->n_rows);
+}
+
+/* A text's width at size 1. Digits are all of one width, so this is asked for once per shape. */
+static double relative_width(const qkv_painter *painter, const char *text) {
+    PangoLayout *words = qkv_words_new(painter->lettering, text, QKV_WORDS_LABEL, 10, 0);
+    const double width = words ? qkv_words_width(words) / 10 : 0;
+    if (words) g_object_unref(words);
+    return width;
+}
+
+/* The widest number of a panel, at size 1. Shapes are compared by length first: few are
+ * measured. */
+static double widest_number(const qkv_painter *painter, const qkv_panel_data *panel) {
+    double widest = 0;
+    char text[QKV_NUMBER_SIZE], seen[QKV_NUMBER_SIZE] = "";
+    const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
+    for (size_t i = 0; i < n; i++) {
+        qkv_cell_text(text, panel->values[i]);
+        for (char *c = text; *c; c++) *c = *c >= '0' && *c <= '9' ? '0' : *c;
+        if (strlen(text) < strlen(seen) || strcmp(text, seen) == 0) continue;
+        widest = fmax(widest, relative_width(painter, text));
+        memcpy(seen, text, sizeof seen);
+    }
+    return widest;
+}
+
+double qkv_values_size(const qkv_painter *painter) {
+    const int wish = painter->style->cell_values;
+    const double least = wish > 0 ? UNREADABLE : SMALLEST;
+    double size = LARGEST;
+    if (wish == 0) return 0;
+    for (int32_t i = 0; i < painter->grid->rows * painter->grid->cols; i++) {
+        const qkv_panel_data *panel = &painter->grid->panels[i];
+        if (!panel->values) continue;
+        const double cell = cell_width(&painter->layout->panels[i], panel);
+        size = fmin(size, HEIGHT_SHARE * cell);
+        if (size < least) return 0; /* before the values of a huge matrix are looked at */
+        const double width = widest_number(painter, panel);
+        if (width == 0) continue;
+        const double tight = fmin(SMALLEST, MOST_SHARE * cell / width);
+        size = fmin(size, fmax(SHARE * cell / width, tight));
+    }
+    return size < least ? 0 : size;
+}
+
+/* White on dark cells and on strong colours, black on light ones. The limit lies above the one of
+ * equal contrast ratios (0.18): small white figures read better on saturated blue and red. */
+static uint32_t text_color(uint32_t cell) {
+    return qkv_color_luminance(cell) < 0.33 ? 0xffffff : 0x000000;
+}
+
+/* Half way from a cell's colour to its text's: for zeros, which must not shout. */
+static uint32_t faded(uint32_t cell, uint32_t text) {
+    return (cell >> 1 & 0x7f7f7f) + (text >> 1 & 0x7f7f7f);
+}
+
+void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
+                      double size) {
+    PangoLayout *words = qkv_words_new(painter->lettering, "0", QKV_WORDS_LABEL, size, 0);
+    if (!words) return;
+    PangoRectangle ink;
+    pango_layout_get_extents(words, &ink, NULL);
+    const double middle = (ink.y + ink.height / 2.0) / PANGO_SCALE; /* of a digit */
+    const double dx = box->width / panel->n_cols, dy = box->height / panel->n_rows;
+    for (int32_t r = 0; r < panel->n_rows; r++) {
+        for (int32_t c = 0; c < panel->n_cols; c++) {
+            const double value = panel->values[(size_t)r * (size_t)panel->n_cols + (size_t)c];
+            char text[QKV_NUMBER_SIZE];
+            qkv_cell_text(text, value);
+            if (!*text) continue;
+            pango_layout_set_text(words, text, -1);
+            const uint32_t cell = qkv_colormap_color(painter->map, value);
+            const uint32_t color = text_color(cell);
+            qkv_paint_color(painter, strcmp(text, "0") == 0 ? faded(cell, color) : color);
+            cairo_move_to(painter->cr, box->x + (c + 0.5) * dx - qkv_words_width(words) / 2,
+                          box->y + (r + 0.5) * dy - middle);
+            pango_cairo_show_layout(painter->cr, words);
+        }
+    }
+    g_object_unref(words);
+}

@@ -1,0 +1,204 @@
+/* Opening GGUF files: mapping, header, bounds of every tensor, the parts of a split model. */
+#include "model/gguf_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ggml.h"
+
+/* ggml compares every name with every other one: more than this many would take minutes, and no model has them. */
+#define MAX_TENSORS 65536
+#define MAX_KEYS 65536
+#define MAX_PARTS 1000
+#define HEADER_SIZE 24
+
+/* ggml says what is wrong with a header through its log; the last line becomes part of our message. */
+static _Thread_local char last_log[256];
+
+static void keep_log(enum ggml_log_level level, const char *text, void *unused) {
+    (void)unused;
+    if (level != GGML_LOG_LEVEL_ERROR && level != GGML_LOG_LEVEL_WARN) return;
+    if (last_log[0]) return; /* the first complaint is the precise one */
+    const char *colon = strstr(text, ": ");
+    snprintf(last_log, sizeof last_log, "%s", colon ? colon + 2 : text);
+    last_log[strcspn(last_log, "\n")] = '\0';
+}
+
+static uint64_t little_endian(const unsigned char *bytes, int n) {
+    uint64_t value = 0;
+    for (int i = n - 1; i >= 0; i--) value = value << 8 | bytes[i];
+    return value;
+}
+
+static int check_fixed_header(const qkv_gguf_part *part, qkv_error *err) {
+    const unsigned char *data = part->map.data;
+    const char *path = part->path;
+    if (part->map.size < 4 || memcmp(data, "GGUF", 4) != 0)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not a GGUF file", path);
+    if (part->map.size < HEADER_SIZE)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s is cut off inside its header", path);
+    uint64_t version = little_endian(data + 4, 4);
+    if (version < 2 || version > 3)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: GGUF version %llu; versions 2 and 3 are supported", path,
+                        (unsigned long long)version);
+    uint64_t tensors = little_endian(data + 8, 8), keys = little_endian(data + 16, 8);
+    if (tensors > MAX_TENSORS || keys > MAX_KEYS)
+        return qkv_fail(
+            err, QKV_ERR_FORMAT,
+            "%s: the header claims %llu tensors and %llu keys; at most %d of each are accepted",
+            path, (unsigned long long)tensors, (unsigned long long)keys, MAX_TENSORS);
+    return QKV_OK;
+}
+
+static int check_tensor_bounds(const qkv_gguf_part *part, qkv_error *err) {
+    size_t start = gguf_get_data_offset(part->header);
+    int64_t n = gguf_get_n_tensors(part->header);
+    for (int64_t i = 0; i < n; i++) {
+        const char *name = gguf_get_tensor_name(part->header, i);
+        size_t offset = gguf_get_tensor_offset(part->header, i);
+        size_t size = gguf_get_tensor_size(part->header, i);
+        if (start > part->map.size || offset > part->map.size - start ||
+            size > part->map.size - start - offset)
+            return qkv_fail(
+                err, QKV_ERR_FORMAT,
+                "%s: tensor %s lies beyond the end of the file; is the download complete?",
+                part->path, name);
+    }
+    return QKV_OK;
+}
+
+static int open_part(qkv_gguf_part *part, const char *path, qkv_error *err) {
+    part->path = qkv_strdup(path);
+    if (!part->path) return qkv_fail_memory(err);
+    int status = qkv_mapping_open(&part->map, path, err);
+    if (status == QKV_OK) status = check_fixed_header(part, err);
+    if (status != QKV_OK) return status;
+
+    ggml_log_set(keep_log, NULL);
+    last_log[0] = '\0';
+    struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
+    part->header = gguf_init_from_buffer(part->map.data, part->map.size, params);
+    if (!part->header)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: malformed or cut-off GGUF header%s%s", path,
+                        last_log[0] ? ": " : "", last_log);
+    return check_tensor_bounds(part, err);
+}
+
+/* NAME-00002-of-00003.gguf: 1 and the prefix's length, or 0. */
+static int split_name(const char *path, size_t *prefix, int *index, int *count) {
+    size_t length = strlen(path);
+    static const size_t tail = sizeof "-00001-of-00003.gguf" - 1;
+    if (length <= tail) return 0;
+    int used = 0;
+    const char *text = path + length - tail;
+    if (sscanf(text, "-%5d-of-%5d.gguf%n", index, count, &used) != 2 || (size_t)used != tail)
+        return 0;
+    *prefix = length - tail;
+    return *index >= 1 && *count >= *index && *count <= MAX_PARTS;
+}
+
+/* Opens the parts of a split model, whichever of them was named. */
+static int open_parts(qkv_gguf *file, const char *path, qkv_error *err) {
+    size_t prefix = 0;
+    int index = 1, count = 1;
+    int is_split = split_name(path, &prefix, &index, &count);
+    file->parts = qkv_calloc((size_t)count, sizeof *file->parts);
+    if (!file->parts) return qkv_fail_memory(err);
+    for (int i = 0; i < count; i++) {
+        char *name = malloc(strlen(path) + 1);
+        if (!name) return qkv_fail_memory(err);
+        if (is_split)
+            snprintf(name, strlen(path) + 1, "%.*s-%05d-of-%05d.gguf", (int)prefix, path, i + 1,
+                     count);
+        else
+            memcpy(name, path, strlen(path) + 1);
+        file->n_parts++;
+        int status = open_part(&file->parts[i], name, err);
+        free(name);
+        if (status != QKV_OK) {
+            if (is_split && err && status == QKV_ERR_IO)
+                return qkv_fail(err, status, "%s (part %d of %d of a split model)", err->message,
+                                i + 1, count);
+            return status;
+        }
+    }
+    file->path = file->parts[0].path;
+    return QKV_OK;
+}
+
+/* A part renamed to stand alone would miss most of its tensors: say so rather than list the first missing one. */
+static int check_split_count(const qkv_gguf *file, qkv_error *err) {
+    int64_t count = 0;
+    int found = qkv_gguf_int(file, "split.count", 0, 65535, &count, err);
+    if (found < 0) return found;
+    if (found && count > 1 && (size_t)count != file->n_parts)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s is part of a split model of %lld files; give it its original name "
+                        "(…-00001-of-%05lld.gguf) and keep the parts together",
+                        file->path, (long long)count, (long long)count);
+    return QKV_OK;
+}
+
+int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
+    *out = NULL;
+    qkv_gguf *file = qkv_calloc(1, sizeof *file);
+    if (!file) return qkv_fail_memory(err);
+    int status = open_parts(file, path, err);
+    if (status == QKV_OK) status = check_split_count(file, err);
+    if (status != QKV_OK) {
+        qkv_gguf_free(file);
+        return status;
+    }
+    *out = file;
+    return QKV_OK;
+}
+
+void qkv_gguf_free(qkv_gguf *file) {
+    if (!file) return;
+    for (size_t i = 0; i < file->n_parts; i++) {
+        if (file->parts[i].header) gguf_free(file->parts[i].header);
+        qkv_mapping_close(&file->parts[i].map);
+        free(file->parts[i].path);
+    }
+    free(file->parts);
+    free(file);
+}
+
+static void fill_tensor(const qkv_gguf *file, size_t part, int64_t id, qkv_gguf_tensor *out) {
+    const struct gguf_context *header = file->parts[part].header;
+    out->name = gguf_get_tensor_name(header, id);
+    out->type = gguf_get_tensor_type(header, id);
+    memcpy(out->ne, gguf_get_tensor_ne(header, id), sizeof out->ne);
+    out->data = file->parts[part].map.data + gguf_get_data_offset(header) +
+                gguf_get_tensor_offset(header, id);
+    out->size = gguf_get_tensor_size(header, id);
+    out->part = part;
+}
+
+size_t qkv_gguf_n_tensors(const qkv_gguf *file) {
+    size_t n = 0;
+    for (size_t i = 0; i < file->n_parts; i++)
+        n += (size_t)gguf_get_n_tensors(file->parts[i].header);
+    return n;
+}
+
+void qkv_gguf_get_tensor(const qkv_gguf *file, size_t index, qkv_gguf_tensor *out) {
+    size_t part = 0;
+    while (index >= (size_t)gguf_get_n_tensors(file->parts[part].header))
+        index -= (size_t)gguf_get_n_tensors(file->parts[part++].header);
+    fill_tensor(file, part, (int64_t)index, out);
+}
+
+int qkv_gguf_find_tensor(const qkv_gguf *file, const char *name, qkv_gguf_tensor *out) {
+    for (size_t part = 0; part < file->n_parts; part++) {
+        int64_t id = gguf_find_tensor(file->parts[part].header, name);
+        if (id >= 0) {
+            fill_tensor(file, part, id, out);
+            return 1;
+        }
+    }
+    return 0;
+}

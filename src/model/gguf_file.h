@@ -1,0 +1,58 @@
+/*
+ * A GGUF file, or all the parts of a split one, mapped and checked.
+ *
+ * ggml's own reader parses the header; this file adds what ggml leaves to its callers: the bounds of every tensor, sane
+ * counts, the set of parts, and typed access to metadata that fails with a message instead of aborting.
+ */
+#ifndef QKV_MODEL_GGUF_FILE_H
+#define QKV_MODEL_GGUF_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+#include "base/file.h"
+#include "gguf.h"
+
+typedef struct qkv_gguf_part {
+    char *path;
+    qkv_mapping map;
+    struct gguf_context *header;
+} qkv_gguf_part;
+
+typedef struct qkv_gguf {
+    qkv_gguf_part *parts; /* metadata is in parts[0] */
+    size_t n_parts;
+    const char *path; /* of parts[0], for messages */
+} qkv_gguf;
+
+int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
+void qkv_gguf_free(qkv_gguf *file);
+
+/* Where a tensor lies. Its data are inside the mapping: checked when the file was opened. */
+typedef struct qkv_gguf_tensor {
+    const char *name;
+    enum ggml_type type;
+    int64_t ne[4];
+    const unsigned char *data;
+    size_t size;
+    size_t part;
+} qkv_gguf_tensor;
+
+size_t qkv_gguf_n_tensors(const qkv_gguf *file);
+void qkv_gguf_get_tensor(const qkv_gguf *file, size_t index, qkv_gguf_tensor *out);
+/* 1 and *out, or 0 when there is no such tensor. */
+int qkv_gguf_find_tensor(const qkv_gguf *file, const char *name, qkv_gguf_tensor *out);
+
+/* Metadata. Each returns 1 when the key is there with a value in [low, high], 0 when it is absent, and a negative status when
+ * it is there but has the wrong type or is out of range. Integers of every width are accepted; an array of integers is
+ * accepted where all its elements are equal (llama.cpp writes some numbers once per layer). */
+int qkv_gguf_int(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int64_t *value,
+                 qkv_error *err);
+int qkv_gguf_float(const qkv_gguf *file, const char *key, double low, double high, double *value,
+                   qkv_error *err);
+int qkv_gguf_bool(const qkv_gguf *file, const char *key, int *value, qkv_error *err);
+/* The string belongs to the file. */
+int qkv_gguf_string(const qkv_gguf *file, const char *key, const char **value, qkv_error *err);
+
+#endif

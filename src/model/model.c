@@ -1,0 +1,190 @@
+/* Opening and describing models: the public face of this module. */
+#include "model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+static int fail_architecture(const qkv_model *model, const char *name, qkv_error *err) {
+    qkv_text known = {0};
+    for (int i = 0; qkv_family_get(i); i++)
+        qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_family_get(i)->name);
+    int status =
+        qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported; these are: %s",
+                 model->file->path, name, known.data ? known.data : "");
+    qkv_text_release(&known);
+    return status;
+}
+
+static int find_family(qkv_model *model, qkv_error *err) {
+    const char *name = NULL;
+    int found = qkv_gguf_string(model->file, "general.architecture", &name, err);
+    if (found < 0) return found;
+    if (!found)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: general.architecture is missing",
+                        model->file->path);
+    model->family = qkv_family_find(name);
+    return model->family ? QKV_OK : fail_architecture(model, name, err);
+}
+
+static int load_vocab(qkv_model *model, qkv_error *err) {
+    int status =
+        qkv_vocab_load(&model->vocab, model->file->parts[0].header, model->file->path, err);
+    if (status != QKV_OK || !model->vocab) return status;
+    /* Embeddings are sometimes padded to a round number of rows; a token without a row cannot be. */
+    if (qkv_vocab_size(model->vocab) > model->hp.n_vocab)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: the vocabulary has %d tokens but token_embd.weight only %d rows",
+                        model->file->path, qkv_vocab_size(model->vocab), model->hp.n_vocab);
+    return QKV_OK;
+}
+
+/* "F16 x 43, F32 x 13", most frequent first; counts the parameters on the way. */
+static int summarise_tensors(qkv_model *model, qkv_error *err) {
+    size_t counts[GGML_TYPE_COUNT] = {0};
+    size_t n = qkv_gguf_n_tensors(model->file);
+    for (size_t i = 0; i < n; i++) {
+        qkv_gguf_tensor t;
+        qkv_gguf_get_tensor(model->file, i, &t);
+        counts[t.type]++;
+        model->info.n_params += (uint64_t)(t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3]);
+    }
+    qkv_text text = {0};
+    for (;;) {
+        int best = 0;
+        for (int i = 1; i < GGML_TYPE_COUNT; i++) {
+            if (counts[i] > counts[best]) best = i;
+        }
+        if (counts[best] == 0) break;
+        qkv_text_printf(&text, "%s%s x %zu", text.length ? ", " : "",
+                        ggml_type_name((enum ggml_type)best), counts[best]);
+        counts[best] = 0;
+    }
+    if (text.failed || !text.data) return qkv_fail_memory(err);
+    model->tensor_types = text.data;
+    return QKV_OK;
+}
+
+static int describe(qkv_model *model, qkv_error *err) {
+    int status = summarise_tensors(model, err);
+    if (status != QKV_OK) return status;
+    const qkv_hparams *hp = &model->hp;
+    qkv_model_info *info = &model->info;
+    info->path = model->file->path;
+    info->name = "";
+    status = qkv_gguf_string(model->file, "general.name", &info->name, err);
+    if (status < 0) return status;
+    info->architecture = model->family->name;
+    info->position = model->position;
+    info->tensor_types = model->tensor_types;
+    info->tokenizer = model->vocab ? qkv_vocab_kind(model->vocab) : "none";
+    info->n_layer = hp->n_layer;
+    info->n_embd = hp->n_embd;
+    info->n_head = hp->n_head;
+    info->n_kv_head = hp->n_kv_head;
+    info->head_dim = hp->head_dim;
+    info->n_ff = hp->n_ff;
+    info->n_vocab = hp->n_vocab;
+    info->n_ctx = hp->n_ctx;
+    info->window = hp->window;
+    info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
+    info->n_files = (int32_t)model->file->n_parts;
+    for (size_t i = 0; i < model->file->n_parts; i++)
+        info->file_size += model->file->parts[i].map.size;
+    return QKV_OK;
+}
+
+int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
+    *out = NULL;
+    if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
+    qkv_model *model = qkv_calloc(1, sizeof *model);
+    if (!model) return qkv_fail_memory(err);
+    int status = qkv_gguf_open(&model->file, path, err);
+    if (status == QKV_OK) status = find_family(model, err);
+    if (status == QKV_OK) status = qkv_hparams_read(model, err);
+    if (status == QKV_OK) status = qkv_weights_bind(model, err);
+    if (status == QKV_OK) status = load_vocab(model, err);
+    if (status == QKV_OK) status = describe(model, err);
+    if (status != QKV_OK) {
+        qkv_model_free(model);
+        return status;
+    }
+    *out = model;
+    return QKV_OK;
+}
+
+void qkv_model_free(qkv_model *model) {
+    if (!model) return;
+    qkv_weights_release(model);
+    qkv_vocab_free(model->vocab);
+    free(model->hp.rope_divisors);
+    free(model->tensor_types);
+    free(model->position);
+    qkv_gguf_free(model->file);
+    free(model);
+}
+
+const qkv_model_info *qkv_model_get_info(const qkv_model *model) {
+    return &model->info;
+}
+
+int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err) {
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) return qkv_fail_memory(err);
+    XXH3_128bits_reset(state);
+    for (size_t i = 0; i < model->file->n_parts; i++)
+        XXH3_128bits_update(state, model->file->parts[i].map.data, model->file->parts[i].map.size);
+    XXH128_canonical_t bytes;
+    XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(state));
+    XXH3_freeState(state);
+    for (size_t i = 0; i < sizeof bytes.digest; i++) {
+        out[2 * i] = "0123456789abcdef"[bytes.digest[i] >> 4];
+        out[2 * i + 1] = "0123456789abcdef"[bytes.digest[i] & 15];
+    }
+    out[32] = '\0';
+    return QKV_OK;
+}
+
+static int need_vocab(const qkv_model *model, qkv_error *err) {
+    if (model->vocab) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s has no tokenizer; give token ids instead of text",
+                    model->file->path);
+}
+
+int qkv_tokenize(const qkv_model *model, int32_t **tokens, size_t *n_tokens, const char *text,
+                 size_t length, unsigned flags, qkv_error *err) {
+    *tokens = NULL;
+    *n_tokens = 0;
+    int status = need_vocab(model, err);
+    return status ? status
+                  : qkv_vocab_tokenize(model->vocab, tokens, n_tokens, text, length, flags, err);
+}
+
+int qkv_detokenize(const qkv_model *model, char **text, size_t *length, const int32_t *tokens,
+                   size_t n_tokens, int keep_special, qkv_error *err) {
+    *text = NULL;
+    *length = 0;
+    int status = need_vocab(model, err);
+    return status ? status
+                  : qkv_vocab_detokenize(model->vocab, text, length, tokens, n_tokens, keep_special,
+                                         err);
+}
+
+int qkv_token_text(const qkv_model *model, char **text, size_t *length, int32_t token,
+                   qkv_error *err) {
+    *text = NULL;
+    *length = 0;
+    int status = need_vocab(model, err);
+    return status ? status : qkv_vocab_token_text(model->vocab, text, length, token, err);
+}
+
+void qkv_tokens_free(int32_t *tokens) {
+    free(tokens);
+}
+
+void qkv_text_free(char *text) {
+    free(text);
+}

@@ -1,0 +1,236 @@
+/*
+ * The vocabulary's outside: loading it by kind, text to tokens, tokens to text.
+ *
+ * It owns what all kinds have in common; how ordinary text becomes tokens is each kind's own affair
+ * (tokenizer_*.c). Kinds that are not in the list are refused by name.
+ */
+#include "model/vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/vocab_internal.h"
+#include "qkv/model.h"
+
+#define MODEL_KEY "tokenizer.ggml.model"
+
+static const qkv_tokenizer *const kinds[] = {
+#define QKV_TOKENIZER_ENTRY(id) &qkv_tokenizer_##id,
+    QKV_TOKENIZER_LIST(QKV_TOKENIZER_ENTRY)
+#undef QKV_TOKENIZER_ENTRY
+};
+
+static const qkv_tokenizer *find_kind(const char *model) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i]->model, model) == 0) return kinds[i];
+    }
+    return NULL;
+}
+
+static int fail_kind(const qkv_gguf *file, const char *model, qkv_error *err) {
+    qkv_text names = {0};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        qkv_text_printf(&names, "%s%s", i ? ", " : "", kinds[i]->model);
+    int status = names.failed ? qkv_fail_memory(err)
+                              : qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                                         "%s: tokenizer '%.64s' is not supported (supported: %s)",
+                                         file->path, model, names.data);
+    qkv_text_release(&names);
+    return status;
+}
+
+static int load_kind(qkv_vocab **out, const qkv_tokenizer *kind, const qkv_gguf *file,
+                     qkv_error *err) {
+    qkv_vocab *vocab = qkv_calloc(1, sizeof *vocab);
+    if (!vocab) return qkv_fail_memory(err);
+    vocab->kind = kind;
+    int status = qkv_vocab_read_metadata(vocab, file, err);
+    if (status == QKV_OK) status = kind->load(vocab, file, err);
+    if (status == QKV_OK)
+        *out = vocab;
+    else
+        qkv_vocab_free(vocab);
+    return status;
+}
+
+int qkv_vocab_load(qkv_vocab **out, const struct gguf_context *gguf, const char *path,
+                   qkv_error *err) {
+    *out = NULL;
+    /* The typed getters of gguf_file.h want a file; they never write to it. */
+    qkv_gguf_part part = {.header = (struct gguf_context *)gguf};
+    const qkv_gguf file = {.parts = &part, .n_parts = 1, .path = path};
+    const char *model = NULL;
+    int found = qkv_gguf_string(&file, MODEL_KEY, &model, err);
+    if (found < 0) return found;
+    if (!found) {
+        if (gguf_find_key(gguf, "tokenizer.ggml.tokens") < 0) return QKV_OK;
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: has tokens but no %s", path, MODEL_KEY);
+    }
+    if (strcmp(model, "none") == 0 || strcmp(model, "no_vocab") == 0) return QKV_OK;
+    const qkv_tokenizer *kind = find_kind(model);
+    return kind ? load_kind(out, kind, &file, err) : fail_kind(&file, model, err);
+}
+
+void qkv_vocab_free(qkv_vocab *vocab) {
+    if (!vocab) return;
+    if (vocab->state) vocab->kind->free_state(vocab->state);
+    free(vocab->label);
+    free(vocab->tokens);
+    free(vocab->pool);
+    free(vocab->scores);
+    free(vocab->specials);
+    free(vocab);
+}
+
+int32_t qkv_vocab_size(const qkv_vocab *vocab) {
+    return vocab->n_tokens;
+}
+
+const char *qkv_vocab_kind(const qkv_vocab *vocab) {
+    return vocab->label;
+}
+
+int qkv_token_list_push(qkv_token_list *list, int32_t id, qkv_error *err) {
+    return QKV_PUSH(list->ids, list->capacity, list->count, id) ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* White space as the special tokens' stripping rules mean it: ASCII only. */
+static int is_blank(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Where the next special token starts, or `length`. */
+static size_t find_special(const qkv_vocab *vocab, const char *text, size_t from, size_t length,
+                           int parse_special, int32_t *id) {
+    for (size_t i = from; i < length; i++) {
+        *id = qkv_vocab_match_special(vocab, text + i, length - i, parse_special);
+        if (*id != QKV_NO_TOKEN) return i;
+    }
+    *id = QKV_NO_TOKEN;
+    return length;
+}
+
+/* Special tokens written out in the text become themselves; the kind encodes what is between. */
+static int encode_all(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
+                      int parse_special, qkv_error *err) {
+    size_t at = 0;
+    int opens = 1;
+    while (at < length) {
+        int32_t id;
+        size_t next = find_special(vocab, text, at, length, parse_special, &id);
+        const qkv_vocab_token *token = id == QKV_NO_TOKEN ? NULL : &vocab->tokens[id];
+        size_t end = next;
+        if (token && token->strips_left) {
+            while (end > at && is_blank(text[end - 1])) end--;
+        }
+        if (end > at) {
+            int status = vocab->kind->encode(vocab, out, text + at, end - at, opens, err);
+            if (status != QKV_OK) return status;
+        }
+        if (!token) break;
+        if (qkv_token_list_push(out, id, err) != QKV_OK) return QKV_ERR_MEMORY;
+        opens = 1;
+        at = next + token->length;
+        if (token->strips_right) {
+            while (at < length && is_blank(text[at])) at++;
+        }
+    }
+    return QKV_OK;
+}
+
+int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
+                       size_t length, unsigned flags, qkv_error *err) {
+    *tokens = NULL;
+    *n_tokens = 0;
+    int add_special = (flags & QKV_TOKENIZE_ADD_SPECIAL) != 0;
+    int parse_special = (flags & QKV_TOKENIZE_PARSE_SPECIAL) != 0;
+    int status = QKV_OK;
+    if (length > QKV_VOCAB_MAX_TEXT)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the text has %zu bytes, more than %zu", length,
+                        (size_t)QKV_VOCAB_MAX_TEXT);
+    /* Never NULL on success, not even for no tokens at all. */
+    qkv_token_list out = {.ids = qkv_calloc(8, sizeof *out.ids), .capacity = 8};
+    if (!out.ids) return qkv_fail_memory(err);
+    if (add_special && vocab->add_bos) status = qkv_token_list_push(&out, vocab->bos, err);
+    if (status == QKV_OK) status = encode_all(vocab, &out, text, length, parse_special, err);
+    if (status == QKV_OK && add_special && vocab->add_eos)
+        status = qkv_token_list_push(&out, vocab->eos, err);
+    if (status != QKV_OK) {
+        free(out.ids);
+        return status;
+    }
+    *tokens = out.ids;
+    *n_tokens = out.count;
+    return QKV_OK;
+}
+
+static int check_id(const qkv_vocab *vocab, int32_t token, qkv_error *err) {
+    if (token >= 0 && token < vocab->n_tokens) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "token %d is outside the vocabulary (0 to %d)",
+                    (int)token, (int)vocab->n_tokens - 1);
+}
+
+/* Control tokens have no bytes of their own: what they give is their name. */
+static int is_named(const qkv_vocab_token *token) {
+    return token->type == QKV_TOKEN_CONTROL || token->type == QKV_TOKEN_UNKNOWN;
+}
+
+static void append_token(const qkv_vocab *vocab, const qkv_vocab_token *token, qkv_text *out) {
+    if (is_named(token))
+        qkv_text_append(out, token->text, token->length);
+    else
+        vocab->kind->decode(vocab, token, out);
+}
+
+static int take_text(qkv_text *out, char **text, size_t *length, qkv_error *err) {
+    if (out->failed) {
+        qkv_text_release(out);
+        return qkv_fail_memory(err);
+    }
+    *text = out->data;
+    *length = out->length;
+    return QKV_OK;
+}
+
+/* The blank that encoding put before the text, and again behind each special token, is the one that
+ * decoding takes away there: the first byte of the first piece that has any. */
+static void drop_prefix(qkv_text *out, size_t start) {
+    if (out->failed || out->length == start || out->data[start] != ' ') return;
+    memmove(out->data + start, out->data + start + 1, out->length - start);
+    out->length--;
+}
+
+int qkv_vocab_detokenize(const qkv_vocab *vocab, char **text, size_t *length, const int32_t *tokens,
+                         size_t n_tokens, int keep_special, qkv_error *err) {
+    qkv_text out = {0};
+    int opens = 1;
+    *text = NULL;
+    *length = 0;
+    qkv_text_puts(&out, "");
+    for (size_t i = 0; i < n_tokens; i++) {
+        if (check_id(vocab, tokens[i], err) != QKV_OK) {
+            qkv_text_release(&out);
+            return QKV_ERR_ARGUMENT;
+        }
+        const qkv_vocab_token *token = &vocab->tokens[tokens[i]];
+        /* An unknown token stands for a part of ordinary text: no blank was put behind it. */
+        int special = token->type == QKV_TOKEN_CONTROL || token->type == QKV_TOKEN_USER_DEFINED;
+        size_t start = out.length;
+        if (keep_special || !is_named(token)) append_token(vocab, token, &out);
+        if (opens && !special && vocab->add_space_prefix) drop_prefix(&out, start);
+        opens = special;
+    }
+    return take_text(&out, text, length, err);
+}
+
+int qkv_vocab_token_text(const qkv_vocab *vocab, char **text, size_t *length, int32_t token,
+                         qkv_error *err) {
+    qkv_text out = {0};
+    *text = NULL;
+    *length = 0;
+    if (check_id(vocab, token, err) != QKV_OK) return QKV_ERR_ARGUMENT;
+    qkv_text_puts(&out, "");
+    append_token(vocab, &vocab->tokens[token], &out);
+    return take_text(&out, text, length, err);
+}

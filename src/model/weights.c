@@ -1,0 +1,199 @@
+/*
+ * Binds the tensors of a file to the slots of a model.
+ *
+ * Matrices stay where they are, in the mapping. Vectors (norms, biases), which ggml's elementwise operations want as F32, are
+ * converted where they are stored otherwise; they are small. A tensor that the family does not use is refused: to leave it
+ * out would silently compute something else than the model.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ggml-cpu.h"
+#include "model/model.h"
+
+typedef struct slot {
+    const char *name;
+    const char *shape;
+} slot;
+
+#define SLOT_ENTRY(id, name, shape) {name, shape},
+static const slot layer_slots[] = {QKV_LAYER_WEIGHT_LIST(SLOT_ENTRY)};
+static const slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)};
+#undef SLOT_ENTRY
+
+/* ggml wants tensor data aligned like its own buffers. */
+#define ALIGNMENT 32
+
+static int64_t dimension(const qkv_hparams *hp, char letter) {
+    int64_t q = (int64_t)hp->n_head * hp->head_dim, k = (int64_t)hp->n_kv_head * hp->head_dim;
+    switch (letter) {
+    case 'D':
+        return hp->n_embd;
+    case 'Q':
+        return q;
+    case 'K':
+        return k;
+    case 'S':
+        return q + 2 * k;
+    case 'F':
+        return hp->n_ff;
+    case 'V':
+        return hp->n_vocab;
+    case 'C':
+        return hp->n_ctx;
+    default:
+        return hp->rope_dims / 2; /* 'R' */
+    }
+}
+
+static int check_shape(const qkv_model *model, const qkv_gguf_tensor *t, const char *shape,
+                       qkv_error *err) {
+    int64_t want[4] = {1, 1, 1, 1};
+    for (int i = 0; shape[i]; i++) want[i] = dimension(&model->hp, shape[i]);
+    if (memcmp(want, t->ne, sizeof want) == 0) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT,
+                    "%s: tensor %s has shape [%lld, %lld, %lld, %lld], expected [%lld, %lld, 1, 1]",
+                    model->file->path, t->name, (long long)t->ne[0], (long long)t->ne[1],
+                    (long long)t->ne[2], (long long)t->ne[3], (long long)want[0],
+                    (long long)want[1]);
+}
+
+static int check_type(const qkv_model *model, const qkv_gguf_tensor *t, qkv_error *err) {
+    if (t->type == GGML_TYPE_F32 || ggml_get_type_traits(t->type)->to_float) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: tensor %s has type %s, which holds no weights",
+                    model->file->path, t->name, ggml_type_name(t->type));
+}
+
+static int keep_buffer(qkv_model *model, ggml_backend_buffer_t buffer, qkv_error *err) {
+    if (!buffer) return qkv_fail_memory(err);
+    ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+    ggml_backend_buffer_t *moved = realloc(model->buffers, (model->n_buffers + 1) * sizeof *moved);
+    if (!moved) {
+        ggml_backend_buffer_free(buffer);
+        return qkv_fail_memory(err);
+    }
+    model->buffers = moved;
+    model->buffers[model->n_buffers++] = buffer;
+    return QKV_OK;
+}
+
+/* A tensor of its own memory: vectors that need conversion, and data that the file did not align. */
+static int copy_tensor(qkv_model *model, struct ggml_tensor *tensor, const qkv_gguf_tensor *t,
+                       qkv_error *err) {
+    size_t size = ggml_nbytes(tensor);
+    ggml_backend_buffer_t buffer =
+        ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size + ALIGNMENT);
+    int status = keep_buffer(model, buffer, err);
+    if (status != QKV_OK) return status;
+    ggml_backend_tensor_alloc(buffer, tensor, ggml_backend_buffer_get_base(buffer));
+    if (tensor->type == t->type)
+        memcpy(tensor->data, t->data, size);
+    else
+        ggml_get_type_traits(t->type)->to_float(t->data, tensor->data, ggml_nelements(tensor));
+    return QKV_OK;
+}
+
+static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tensor *t,
+                const char *shape, qkv_error *err) {
+    int status = check_shape(model, t, shape, err);
+    if (status == QKV_OK) status = check_type(model, t, err);
+    if (status != QKV_OK) return status;
+    int is_vector = shape[1] == '\0';
+    enum ggml_type type = is_vector ? GGML_TYPE_F32 : t->type;
+    struct ggml_tensor *tensor =
+        ggml_new_tensor_4d(model->tensors, type, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
+    ggml_set_name(tensor, t->name);
+    *out = tensor;
+    int in_place = type == t->type && (uintptr_t)t->data % ALIGNMENT == 0;
+    if (!in_place) return copy_tensor(model, tensor, t, err);
+    ggml_backend_tensor_alloc(model->buffers[t->part], tensor, (void *)t->data);
+    return QKV_OK;
+}
+
+/* One slot: bound when present, an error when required and absent. */
+static int bind_slot(qkv_model *model, struct ggml_tensor **out, const char *name,
+                     const char *shape, int required, qkv_error *err) {
+    qkv_gguf_tensor t;
+    if (qkv_gguf_find_tensor(model->file, name, &t)) return bind(model, out, &t, shape, err);
+    if (!required) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s is missing", model->file->path, name);
+}
+
+static int bind_layer(qkv_model *model, int il, qkv_error *err) {
+    const qkv_family *family = model->family;
+    for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
+        uint64_t bit = UINT64_C(1) << i;
+        if (!((family->layer_required | family->layer_optional) & bit)) continue;
+        char name[GGML_MAX_NAME];
+        snprintf(name, sizeof name, "blk.%d.%s", il, layer_slots[i].name);
+        int status = bind_slot(model, &model->layers[il].w[i], name, layer_slots[i].shape,
+                               (family->layer_required & bit) != 0, err);
+        if (status != QKV_OK) return status;
+    }
+    return QKV_OK;
+}
+
+static int bind_globals(qkv_model *model, qkv_error *err) {
+    const qkv_family *family = model->family;
+    for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
+        uint64_t bit = UINT64_C(1) << i;
+        if (!((family->model_required | family->model_optional) & bit)) continue;
+        int status = bind_slot(model, &model->w[i], model_slots[i].name, model_slots[i].shape,
+                               (family->model_required & bit) != 0, err);
+        if (status != QKV_OK) return status;
+    }
+    model->output =
+        model->w[QKV_MODEL_OUTPUT] ? model->w[QKV_MODEL_OUTPUT] : model->w[QKV_MODEL_TOKEN_EMBD];
+    return QKV_OK;
+}
+
+/* Every tensor of the file must have found its slot. */
+static int refuse_unused(const qkv_model *model, qkv_error *err) {
+    size_t n = qkv_gguf_n_tensors(model->file);
+    for (size_t i = 0; i < n; i++) {
+        qkv_gguf_tensor t;
+        qkv_gguf_get_tensor(model->file, i, &t);
+        /* Old converters stored the plain RoPE frequencies per layer; they say nothing new. */
+        if (strstr(t.name, "attn_rot_embd")) continue;
+        if (!ggml_get_tensor(model->tensors, t.name))
+            return qkv_fail(
+                err, QKV_ERR_UNSUPPORTED,
+                "%s: tensor %s is not part of architecture %s as it is known here; without it "
+                "the result would be wrong",
+                model->file->path, t.name, model->family->name);
+    }
+    return QKV_OK;
+}
+
+/* buffers[i] is the mapping of part i; buffers of copied tensors follow. */
+static int map_parts(qkv_model *model, qkv_error *err) {
+    for (size_t i = 0; i < model->file->n_parts; i++) {
+        const qkv_mapping *map = &model->file->parts[i].map;
+        int status =
+            keep_buffer(model, ggml_backend_cpu_buffer_from_ptr((void *)map->data, map->size), err);
+        if (status != QKV_OK) return status;
+    }
+    return QKV_OK;
+}
+
+int qkv_weights_bind(qkv_model *model, qkv_error *err) {
+    size_t slots = QKV_MODEL_WEIGHT_COUNT + (size_t)model->hp.n_layer * QKV_LAYER_WEIGHT_COUNT;
+    struct ggml_init_params params = {.mem_size = slots * ggml_tensor_overhead(), .no_alloc = true};
+    model->tensors = ggml_init(params);
+    model->layers = qkv_calloc((size_t)model->hp.n_layer, sizeof *model->layers);
+    if (!model->tensors || !model->layers) return qkv_fail_memory(err);
+    int status = map_parts(model, err);
+    if (status == QKV_OK) status = bind_globals(model, err);
+    for (int il = 0; status == QKV_OK && il < model->hp.n_layer; il++)
+        status = bind_layer(model, il, err);
+    return status == QKV_OK ? refuse_unused(model, err) : status;
+}
+
+void qkv_weights_release(qkv_model *model) {
+    for (size_t i = 0; i < model->n_buffers; i++) ggml_backend_buffer_free(model->buffers[i]);
+    free(model->buffers);
+    free(model->layers);
+    if (model->tensors) ggml_free(model->tensors);
+}

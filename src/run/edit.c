@@ -1,0 +1,82 @@
+/* Membership questions about edits and captures. */
+#include "run/edit.h"
+
+#include <stdlib.h>
+
+#include "run/site.h"
+
+#define OP_NAME(id, name, arguments) name,
+static const char *const op_names[QKV_OP_COUNT] = {QKV_OP_LIST(OP_NAME)};
+#undef OP_NAME
+
+const char *qkv_op_name(qkv_op op) {
+    return op_names[op];
+}
+
+void qkv_selector_release(qkv_selector *where) {
+    free(where->layers);
+    free(where->heads);
+    free(where->rows);
+    free(where->cols);
+    *where = (qkv_selector){0};
+}
+
+void qkv_edit_release(qkv_edit *edit) {
+    qkv_selector_release(&edit->where);
+    free(edit->text);
+    *edit = (qkv_edit){0};
+}
+
+int qkv_selector_has_layer(const qkv_selector *where, int32_t layer) {
+    return where->layers == NULL || where->layers[layer];
+}
+
+int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp) {
+    return where->letter == 'h' && qkv_site_get_axes(where->site) == QKV_AXES_KEYVALUE &&
+           hp->n_head != hp->n_kv_head;
+}
+
+static int maps_meet(const uint8_t *a, const uint8_t *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        if ((!a || a[i]) && (!b || b[i])) return 1;
+    }
+    return n == 0;
+}
+
+/* Is query head h covered? A key/value head covers all the query heads that share it. */
+static int has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t h) {
+    if (!where->heads) return 1;
+    return where->heads[where->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h];
+}
+
+static int heads_meet(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp) {
+    for (int32_t h = 0; h < hp->n_head; h++) {
+        if (has_query_head(a, hp, h) && has_query_head(b, hp, h)) return 1;
+    }
+    return 0;
+}
+
+int qkv_selector_overlap(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp,
+                         int64_t n_tokens) {
+    if (a->site != b->site) return 0;
+    if (a->layers && !maps_meet(a->layers, b->layers, hp->n_layer)) return 0;
+    return heads_meet(a, b, hp) && maps_meet(a->rows, b->rows, n_tokens) &&
+           maps_meet(a->cols, b->cols, n_tokens);
+}
+
+static uint64_t count_map(const uint8_t *map, int64_t n) {
+    uint64_t count = 0;
+    for (int64_t i = 0; i < n; i++) count += !map || map[i];
+    return count;
+}
+
+uint64_t qkv_selector_count(const qkv_selector *where, const qkv_hparams *hp, int64_t n_tokens) {
+    int32_t all_heads = qkv_site_n_heads(where->site, hp);
+    uint64_t layers = where->layers ? count_map(where->layers, hp->n_layer) : 1;
+    uint64_t heads = where->heads ? count_map(where->heads, where->n_heads)
+                                  : (uint64_t)(all_heads ? all_heads : 1);
+    uint64_t width = qkv_site_get_axes(where->site) == QKV_AXES_MAP
+                         ? count_map(where->cols, n_tokens)
+                         : (uint64_t)qkv_site_width(where->site, hp, n_tokens);
+    return layers * heads * count_map(where->rows, n_tokens) * width;
+}

@@ -1,0 +1,69 @@
+/*
+ * Edits: what to do to a tensor at a site.
+ *
+ * An edit is parsed once, for one model and one number of tokens, into membership maps (one byte per layer, head, row,
+ * column), so that every later question (does it touch this row, do two edits overlap) is a look-up.
+ */
+#ifndef QKV_RUN_EDIT_H
+#define QKV_RUN_EDIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+#include "model/model.h"
+#include "qkv/plan.h"
+
+/* X(enumerator, name, what stands behind the colon) */
+#define QKV_OP_LIST(X)                                                                             \
+    X(SCALE, "scale", "a factor")                                                                  \
+    X(SET, "set", "a value")                                                                       \
+    X(ZERO, "zero", "nothing")                                                                     \
+    X(ADD, "add", "a value")                                                                       \
+    X(MEAN, "mean", "head, token or dim")                                                          \
+    X(NOISE, "noise", "a standard deviation, and optionally ,seed=N")                              \
+    X(CLAMP, "clamp", "a lower and an upper bound")                                                \
+    X(PATCH, "patch", "the name of another prompt")
+
+#define QKV_OP_ENUM(id, name, arguments) QKV_OP_##id,
+typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
+#undef QKV_OP_ENUM
+
+typedef enum qkv_mean_axis { QKV_MEAN_HEAD, QKV_MEAN_TOKEN, QKV_MEAN_DIM } qkv_mean_axis;
+
+/* Which elements of a site: of layers, heads, rows (tokens or queries) and columns (keys). NULL = all of them. */
+typedef struct qkv_selector {
+    qkv_site site;
+    uint8_t *layers; /* n_layer; NULL for logits */
+    char letter;     /* 'h' or 'g' as written, 0 when no heads were named */
+    uint8_t *heads;  /* n_heads of them */
+    int32_t n_heads; /* H for 'h', G for 'g' */
+    uint8_t *rows;
+    uint8_t *cols;
+} qkv_selector;
+
+typedef struct qkv_edit {
+    char *text;
+    qkv_selector where;
+    qkv_op op;
+    qkv_mean_axis axis; /* of mean */
+    float a, b;         /* factor, value, deviation; bounds of clamp */
+    uint64_t seed;
+    size_t source;     /* of patch: index into the plan's sources */
+    uint64_t selected; /* elements that the selector covers, over all layers */
+} qkv_edit;
+
+void qkv_selector_release(qkv_selector *where);
+void qkv_edit_release(qkv_edit *edit);
+
+int qkv_selector_has_layer(const qkv_selector *where, int32_t layer);
+/* Does it name query heads on a site whose heads are shared, so that a group must be split? */
+int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp);
+/* Do the two cover a common element? */
+int qkv_selector_overlap(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp,
+                         int64_t n_tokens);
+uint64_t qkv_selector_count(const qkv_selector *where, const qkv_hparams *hp, int64_t n_tokens);
+
+const char *qkv_op_name(qkv_op op);
+
+#endif

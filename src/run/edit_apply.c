@@ -1,0 +1,157 @@
+#include "run/edit_apply.h"
+
+#include <string.h>
+
+#include "base/random.h"
+#include "run/site.h"
+
+qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,
+                     int64_t n_tokens) {
+    const qkv_hparams *hp = &model->hp;
+    qkv_view view = {.site = site, .layer = layer, .n_rows = n_tokens, .group = 1};
+    view.n_heads = n_heads ? n_heads : 1;
+    view.width = qkv_site_width(site, hp, n_tokens);
+    if (qkv_site_get_axes(site) == QKV_AXES_MAP) {
+        view.head_stride = n_tokens * n_tokens;
+        view.row_stride = n_tokens;
+    } else {
+        view.head_stride = view.width;
+        view.row_stride = view.width * view.n_heads;
+    }
+    if (qkv_site_get_axes(site) == QKV_AXES_KEYVALUE) view.group = n_heads / hp->n_kv_head;
+    view.permuted =
+        model->family->qk_permuted && (site == QKV_SITE_Q || site == QKV_SITE_K ||
+                                       site == QKV_SITE_Q_ROT || site == QKV_SITE_K_ROT);
+    return view;
+}
+
+int64_t qkv_view_size(const qkv_view *view) {
+    return view->n_heads * view->n_rows * view->width;
+}
+
+int64_t qkv_channel_original(int64_t c, int64_t d) {
+    return c % 2 ? d / 2 + c / 2 : c / 2;
+}
+
+/* Everything that the edit of one row needs. */
+typedef struct row {
+    const qkv_edit *edit;
+    const qkv_view *view;
+    int32_t head;
+    int64_t index;
+    const float *src;
+    float *dst;
+    const float *patch; /* that row of the other prompt */
+    float *scratch;     /* mean over tokens of this head, for mean:token */
+} row;
+
+/* The head's number as the selector counts: a split group is one head to edits that name key/value heads. */
+static int32_t counted_head(const qkv_edit *edit, const qkv_view *view, int32_t head) {
+    return edit->where.letter == 'h' ? head : head / view->group;
+}
+
+static int selected(const uint8_t *map, int64_t i) {
+    return !map || map[i];
+}
+
+static float mean_over_heads(const row *r, int64_t c) {
+    const qkv_view *v = r->view;
+    double sum = 0;
+    for (int32_t h = 0; h < v->n_heads; h += v->group)
+        sum += (double)v->src[h * v->head_stride + r->index * v->row_stride + c];
+    return (float)(sum / (v->n_heads / v->group));
+}
+
+static float mean_over_row(const row *r) {
+    double sum = 0;
+    for (int64_t c = 0; c < r->view->width; c++) sum += (double)r->src[c];
+    return (float)(sum / (double)r->view->width);
+}
+
+/* Keyed by what the element is, not by where it lies in memory: the same noise however the run is batched. */
+static float noise_at(const row *r, int64_t c) {
+    const qkv_view *v = r->view;
+    int64_t channel = v->permuted ? qkv_channel_original(c, v->width) : c;
+    uint64_t key = qkv_random_mix(r->edit->seed, (uint64_t)v->site);
+    key = qkv_random_mix(key, (uint64_t)v->layer);
+    key = qkv_random_mix(key, (uint64_t)counted_head(r->edit, v, r->head));
+    key = qkv_random_mix(key, (uint64_t)r->index);
+    return qkv_random_gaussian(qkv_random_mix(key, (uint64_t)channel));
+}
+
+static float clamp(float x, float low, float high) {
+    return x < low ? low : x > high ? high : x;
+}
+
+static float edited_value(const row *r, int64_t c, float row_mean) {
+    const qkv_edit *edit = r->edit;
+    float x = r->src[c];
+    switch (edit->op) {
+    case QKV_OP_SCALE:
+        return edit->a * x;
+    case QKV_OP_SET:
+        return edit->a;
+    case QKV_OP_ZERO:
+        return 0;
+    case QKV_OP_ADD:
+        return x + edit->a;
+    case QKV_OP_NOISE:
+        return x + edit->a * noise_at(r, c);
+    case QKV_OP_CLAMP:
+        return clamp(x, edit->a, edit->b);
+    case QKV_OP_PATCH:
+        return r->patch[c];
+    case QKV_OP_MEAN:
+        if (edit->axis == QKV_MEAN_HEAD) return mean_over_heads(r, c);
+        return edit->axis == QKV_MEAN_TOKEN ? r->scratch[c] : row_mean;
+    default:
+        return x;
+    }
+}
+
+static uint64_t apply_row(const row *r) {
+    const qkv_edit *edit = r->edit;
+    int over_row = edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_DIM;
+    float row_mean = over_row ? mean_over_row(r) : 0;
+    uint64_t changed = 0;
+    for (int64_t c = 0; c < r->view->width; c++) {
+        if (!selected(edit->where.cols, c)) continue;
+        float value = edited_value(r, c, row_mean);
+        changed += !(value == r->src[c]);
+        r->dst[c] = value;
+    }
+    return changed;
+}
+
+static void mean_over_tokens(const qkv_view *view, int32_t head, float *mean) {
+    for (int64_t c = 0; c < view->width; c++) {
+        const float *src = view->src + head * view->head_stride + c;
+        double sum = 0;
+        for (int64_t t = 0; t < view->n_rows; t++) sum += (double)src[t * view->row_stride];
+        mean[c] = (float)(sum / (double)view->n_rows);
+    }
+}
+
+uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,
+                        const float *patch, float *scratch) {
+    /* The other prompt's tensor is never split: its heads are the site's own. */
+    qkv_view other = *view;
+    if (qkv_site_get_axes(view->site) != QKV_AXES_MAP)
+        other.row_stride = view->row_stride / view->group;
+    uint64_t changed = 0;
+    for (int32_t h = 0; h < view->n_heads; h++) {
+        if (!selected(edit->where.heads, counted_head(edit, view, h))) continue;
+        if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)
+            mean_over_tokens(view, h, scratch);
+        for (int64_t t = first; t < end; t++) {
+            if (!selected(edit->where.rows, t)) continue;
+            int64_t at = h * view->head_stride + t * view->row_stride;
+            row r = {.edit = edit, .view = view, .head = h, .index = t, .scratch = scratch};
+            r.src = view->src + at;
+            r.dst = view->dst + at;
+            if (patch) r.patch = patch + h / view->group * other.head_stride + t * other.row_stride;
+            changed += apply_row(&r);
+        }
+    }
+    return changed;
+}

@@ -1,0 +1,382 @@
+/*
+ * A hand-written descent over `SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]`. A cursor walks over the text; every function
+ * consumes its part or fails with a message about the whole text.
+ */
+#include "run/notation.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "run/site.h"
+
+typedef struct cursor {
+    const qkv_notation *notation;
+    const char *kind; /* "edit" or "capture", for messages */
+    const char *text; /* NUL-terminated copy of the whole */
+    const char *at;
+    qkv_error *err;
+} cursor;
+
+static int fail_at(cursor *c, int status, const char *format, ...) QKV_PRINTF(3, 4);
+
+static int fail_at(cursor *c, int status, const char *format, ...) {
+    char detail[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    return qkv_fail(c->err, status, "%s '%s': %s", c->kind, c->text, detail);
+}
+
+static int take(cursor *c, char wanted) {
+    if (*c->at != wanted) return 0;
+    c->at++;
+    return 1;
+}
+
+/* ---- sites ---- */
+
+static int fail_site(cursor *c, const char *name) {
+    qkv_text known = {0};
+    for (int i = 0; i < QKV_SITE_COUNT; i++)
+        qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_site_name((qkv_site)i));
+    int status = fail_at(c, QKV_ERR_SYNTAX, "there is no site '%s'; sites are %s", name,
+                         known.data ? known.data : "");
+    qkv_text_release(&known);
+    return status;
+}
+
+static int parse_site(cursor *c, qkv_site *site) {
+    size_t length = strspn(c->at, "abcdefghijklmnopqrstuvwxyz_");
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)length, c->at);
+    *site = qkv_site_by_name(name);
+    if (length == 0 || length >= sizeof name || *site == QKV_SITE_COUNT) return fail_site(c, name);
+    c->at += length;
+    return QKV_OK;
+}
+
+/* ---- lists of layers and heads: 3 | 2-4 | 0,2,5-7 | * ---- */
+
+/* A number without a sign at the cursor; 0 when there is none. */
+static int take_number(cursor *c, int64_t *value) {
+    size_t digits = strspn(c->at, "0123456789");
+    if (!qkv_parse_int(c->at, digits, value)) return 0;
+    c->at += digits;
+    return 1;
+}
+
+static int parse_list_item(cursor *c, uint8_t *map, int64_t n, const char *what) {
+    int64_t first, last;
+    if (!take_number(c, &first))
+        return fail_at(c, QKV_ERR_SYNTAX, "expected a %s number (0 to %lld) or * before '%s'", what,
+                       (long long)n - 1, c->at);
+    last = first;
+    if (take(c, '-') && !take_number(c, &last))
+        return fail_at(c, QKV_ERR_SYNTAX, "the range of %ss has no end before '%s'", what, c->at);
+    if (first >= n || last >= n)
+        return fail_at(c, QKV_ERR_PLAN, "%s %lld is out of range; the model has %ss 0 to %lld",
+                       what, (long long)(first >= n ? first : last), what, (long long)n - 1);
+    if (last < first)
+        return fail_at(c, QKV_ERR_PLAN, "the range of %ss %lld-%lld is empty", what,
+                       (long long)first, (long long)last);
+    memset(map + first, 1, (size_t)(last - first + 1));
+    return QKV_OK;
+}
+
+/* Fills *map with n bytes. `letter` may stand again before each item of a list of heads. */
+static int parse_list(cursor *c, uint8_t **map, int64_t n, char letter, const char *what) {
+    *map = qkv_calloc((size_t)n, 1);
+    if (!*map) return qkv_fail_memory(c->err);
+    if (take(c, '*')) {
+        memset(*map, 1, (size_t)n);
+        return QKV_OK;
+    }
+    do {
+        if (letter && *c->at == letter) c->at++;
+        int status = parse_list_item(c, *map, n, what);
+        if (status != QKV_OK) return status;
+    } while (take(c, ','));
+    return QKV_OK;
+}
+
+static int parse_layers(cursor *c, qkv_selector *where) {
+    const qkv_hparams *hp = c->notation->hp;
+    if (where->site == QKV_SITE_LOGITS) {
+        if (*c->at == '@')
+            return fail_at(c, QKV_ERR_PLAN, "logits have no layer; leave out '@...'");
+        return QKV_OK;
+    }
+    if (!take(c, '@'))
+        return fail_at(c, QKV_ERR_SYNTAX,
+                       "expected '@' and layers (0 to %d, or *) behind the site %s",
+                       hp->n_layer - 1, qkv_site_name(where->site));
+    return parse_list(c, &where->layers, hp->n_layer, 0, "layer");
+}
+
+static int parse_heads(cursor *c, qkv_selector *where) {
+    const qkv_hparams *hp = c->notation->hp;
+    if (!take(c, '.')) return QKV_OK;
+    qkv_site_axes axes = qkv_site_get_axes(where->site);
+    const char *site = qkv_site_name(where->site);
+    if (axes == QKV_AXES_FLAT || axes == QKV_AXES_VOCAB)
+        return fail_at(c, QKV_ERR_PLAN, "%s has no heads", site);
+    if (*c->at != 'h' && *c->at != 'g')
+        return fail_at(c, QKV_ERR_SYNTAX, "heads start with h (query heads, 0 to %d)%s",
+                       hp->n_head - 1, axes == QKV_AXES_KEYVALUE ? " or g (key/value heads)" : "");
+    where->letter = *c->at++;
+    if (where->letter == 'g' && axes != QKV_AXES_KEYVALUE)
+        return fail_at(c, QKV_ERR_PLAN, "%s has query heads only: h0 to h%d", site, hp->n_head - 1);
+    where->n_heads = where->letter == 'g' ? hp->n_kv_head : hp->n_head;
+    return parse_list(c, &where->heads, where->n_heads, where->letter,
+                      where->letter == 'g' ? "key/value head" : "query head");
+}
+
+/* ---- tokens: [5] [1:] [:4] [2:8] [-1] [0,3,5:7]; on maps [ROWS,COLUMNS] ---- */
+
+/* An index at the cursor, negative ones counted from the end; *given = 0 when there is none. */
+static int take_index(cursor *c, int64_t limit, int64_t *index, int *given) {
+    int64_t n = c->notation->n_tokens;
+    const char *start = c->at;
+    int negative = take(c, '-');
+    *given = take_number(c, index);
+    if (!*given) {
+        c->at = start;
+        return negative ? fail_at(c, QKV_ERR_SYNTAX, "expected a token number before '%s'", c->at)
+                        : QKV_OK;
+    }
+    int64_t value = negative ? n - *index : *index;
+    if (value < 0 || value > limit)
+        return fail_at(c, QKV_ERR_PLAN,
+                       "token %s%lld is out of range; the prompt has tokens 0 to %lld",
+                       negative ? "-" : "", (long long)*index, (long long)n - 1);
+    *index = value;
+    return QKV_OK;
+}
+
+static int parse_token_item(cursor *c, uint8_t *map) {
+    int64_t n = c->notation->n_tokens, first = 0, end = n;
+    int has_first, has_end;
+    const char *start = c->at;
+    int status = take_index(c, n, &first, &has_first);
+    if (status != QKV_OK) return status;
+    if (!has_first) first = 0;
+    if (take(c, ':')) {
+        status = take_index(c, n, &end, &has_end);
+        if (status != QKV_OK) return status;
+        if (!has_end) end = n;
+    } else if (!has_first) {
+        return fail_at(c, QKV_ERR_SYNTAX, "expected a token, a range like 2:8 or ':' before '%s'",
+                       c->at);
+    } else if (first >= n) {
+        return fail_at(c, QKV_ERR_PLAN,
+                       "token %lld is out of range; the prompt has tokens 0 to %lld",
+                       (long long)first, (long long)n - 1);
+    } else {
+        end = first + 1;
+    }
+    if (first >= end)
+        return fail_at(c, QKV_ERR_PLAN,
+                       "the selector [%.*s] matches no token; the prompt has tokens 0 to %lld",
+                       (int)(c->at - start), start, (long long)n - 1);
+    memset(map + first, 1, (size_t)(end - first));
+    return QKV_OK;
+}
+
+static int parse_token_map(cursor *c, uint8_t **map) {
+    *map = qkv_calloc((size_t)c->notation->n_tokens, 1);
+    return *map ? parse_token_item(c, *map) : qkv_fail_memory(c->err);
+}
+
+static int parse_tokens(cursor *c, qkv_selector *where) {
+    if (!take(c, '[')) return QKV_OK;
+    int status = parse_token_map(c, &where->rows);
+    if (qkv_site_get_axes(where->site) == QKV_AXES_MAP) {
+        if (status == QKV_OK && take(c, ',')) status = parse_token_map(c, &where->cols);
+    } else {
+        while (status == QKV_OK && take(c, ',')) status = parse_token_item(c, where->rows);
+    }
+    if (status == QKV_OK && !take(c, ']'))
+        status = fail_at(c, QKV_ERR_SYNTAX, "expected ']' before '%s'", c->at);
+    return status;
+}
+
+/* ---- operations ---- */
+
+/* A finite number that F32 can hold, up to `end` (NULL: the rest). */
+static int take_float(cursor *c, char stop, float *value, const char *what) {
+    const char *end = stop ? strchr(c->at, stop) : NULL;
+    size_t length = end ? (size_t)(end - c->at) : strlen(c->at);
+    double number;
+    if (!qkv_parse_double(c->at, length, &number))
+        return fail_at(c, QKV_ERR_SYNTAX, "expected %s, not '%.*s'", what, (int)length, c->at);
+    *value = (float)number;
+    if (!isfinite(*value))
+        return fail_at(c, QKV_ERR_PLAN, "%.*s is not a finite number of single precision",
+                       (int)length, c->at);
+    c->at += length;
+    return QKV_OK;
+}
+
+static int parse_mean(cursor *c, qkv_edit *edit) {
+    static const char *const axes[] = {
+        [QKV_MEAN_HEAD] = "head", [QKV_MEAN_TOKEN] = "token", [QKV_MEAN_DIM] = "dim"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(c->at, axes[i]) != 0) continue;
+        edit->axis = (qkv_mean_axis)i;
+        c->at += strlen(axes[i]);
+        if (i == QKV_MEAN_HEAD && qkv_site_n_heads(edit->where.site, c->notation->hp) == 0)
+            return fail_at(c, QKV_ERR_PLAN, "%s has no heads to take the mean over",
+                           qkv_site_name(edit->where.site));
+        return QKV_OK;
+    }
+    return fail_at(c, QKV_ERR_SYNTAX, "mean is taken over head, token or dim, not '%s'", c->at);
+}
+
+static int parse_noise(cursor *c, qkv_edit *edit) {
+    int status = take_float(c, ',', &edit->a, "a standard deviation");
+    if (status != QKV_OK) return status;
+    if (!(edit->a > 0))
+        return fail_at(c, QKV_ERR_PLAN, "the standard deviation of noise must be above 0");
+    if (!take(c, ',')) return QKV_OK;
+    int64_t seed;
+    if (strncmp(c->at, "seed=", 5) != 0)
+        return fail_at(c, QKV_ERR_SYNTAX, "expected seed=N, not '%s'", c->at);
+    c->at += 5;
+    if (!take_number(c, &seed))
+        return fail_at(c, QKV_ERR_SYNTAX, "the seed must be a whole number, not '%s'", c->at);
+    edit->seed = (uint64_t)seed;
+    return QKV_OK;
+}
+
+static int parse_clamp(cursor *c, qkv_edit *edit) {
+    int status = take_float(c, ',', &edit->a, "a lower bound");
+    if (status != QKV_OK) return status;
+    if (!take(c, ',')) return fail_at(c, QKV_ERR_SYNTAX, "clamp needs two bounds, clamp:lo,hi");
+    status = take_float(c, 0, &edit->b, "an upper bound");
+    if (status != QKV_OK) return status;
+    if (edit->a > edit->b)
+        return fail_at(c, QKV_ERR_PLAN, "the lower bound of clamp is above the upper one");
+    return QKV_OK;
+}
+
+static int parse_patch(cursor *c, qkv_edit *edit) {
+    const qkv_notation *notation = c->notation;
+    for (size_t i = 0; i < notation->n_sources; i++) {
+        if (strcmp(c->at, notation->sources[i]) != 0) continue;
+        edit->source = i;
+        c->at += strlen(c->at);
+        return QKV_OK;
+    }
+    return fail_at(c, QKV_ERR_PLAN, "there is no other prompt named '%s' to patch from", c->at);
+}
+
+static int parse_arguments(cursor *c, qkv_edit *edit) {
+    switch (edit->op) {
+    case QKV_OP_MEAN:
+        return parse_mean(c, edit);
+    case QKV_OP_NOISE:
+        return parse_noise(c, edit);
+    case QKV_OP_CLAMP:
+        return parse_clamp(c, edit);
+    case QKV_OP_PATCH:
+        return parse_patch(c, edit);
+    default:
+        return take_float(c, 0, &edit->a, edit->op == QKV_OP_SCALE ? "a factor" : "a value");
+    }
+}
+
+static int fail_op(cursor *c, int length) {
+    qkv_text known = {0};
+    for (int i = 0; i < QKV_OP_COUNT; i++)
+        qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_op_name((qkv_op)i));
+    int status = fail_at(c, QKV_ERR_SYNTAX, "there is no operation '%.*s'; operations are %s",
+                         length, c->at, known.data ? known.data : "");
+    qkv_text_release(&known);
+    return status;
+}
+
+#define OP_ARGUMENTS(id, name, arguments) arguments,
+static const char *const op_arguments[QKV_OP_COUNT] = {QKV_OP_LIST(OP_ARGUMENTS)};
+#undef OP_ARGUMENTS
+
+static int parse_op(cursor *c, qkv_edit *edit) {
+    size_t length = strcspn(c->at, ":");
+    for (int i = 0; i < QKV_OP_COUNT; i++) {
+        const char *name = qkv_op_name((qkv_op)i);
+        if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
+        edit->op = (qkv_op)i;
+        c->at += length;
+        if (edit->op == QKV_OP_ZERO)
+            return QKV_OK; /* anything behind it is caught as trailing text */
+        if (!take(c, ':') || !*c->at)
+            return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon", name, op_arguments[i]);
+        return parse_arguments(c, edit);
+    }
+    return fail_op(c, (int)length);
+}
+
+/* ---- the whole ---- */
+
+static int expect_end(cursor *c) {
+    return *c->at ? fail_at(c, QKV_ERR_SYNTAX, "unexpected text '%s'", c->at) : QKV_OK;
+}
+
+static int parse_edit(cursor *c, qkv_edit *edit) {
+    int status = parse_site(c, &edit->where.site);
+    if (status == QKV_OK) status = parse_layers(c, &edit->where);
+    if (status == QKV_OK) status = parse_heads(c, &edit->where);
+    if (status == QKV_OK) status = parse_tokens(c, &edit->where);
+    if (status == QKV_OK && !take(c, '='))
+        status =
+            *c->at ? fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation before '%s'", c->at)
+                   : fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation at the end");
+    if (status == QKV_OK) status = parse_op(c, edit);
+    return status == QKV_OK ? expect_end(c) : status;
+}
+
+/* A copy without the white space around it. */
+static char *trimmed(const char *text, size_t length) {
+    while (length && isspace((unsigned char)text[0])) text++, length--;
+    while (length && isspace((unsigned char)text[length - 1])) length--;
+    return qkv_strndup(text, length);
+}
+
+int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,
+                      qkv_error *err) {
+    *edit = (qkv_edit){0};
+    edit->text = trimmed(text, length);
+    if (!edit->text) return qkv_fail_memory(err);
+    cursor c = {
+        .notation = notation, .kind = "edit", .text = edit->text, .at = edit->text, .err = err};
+    int status = *edit->text ? parse_edit(&c, edit)
+                             : qkv_fail(err, QKV_ERR_SYNTAX,
+                                        "an edit is empty; it should look like q@3.h5=scale:1e-3");
+    if (status != QKV_OK) {
+        qkv_edit_release(edit);
+        return status;
+    }
+    edit->selected = qkv_selector_count(&edit->where, notation->hp, notation->n_tokens);
+    return QKV_OK;
+}
+
+int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, const char *text,
+                         qkv_error *err) {
+    *where = (qkv_selector){0};
+    char *copy = trimmed(text, strlen(text));
+    if (!copy) return qkv_fail_memory(err);
+    cursor c = {.notation = notation, .kind = "capture", .text = copy, .at = copy, .err = err};
+    int status = parse_site(&c, &where->site);
+    if (status == QKV_OK) status = parse_layers(&c, where);
+    if (status == QKV_OK) status = parse_heads(&c, where);
+    if (status == QKV_OK) status = expect_end(&c);
+    if (status != QKV_OK) qkv_selector_release(where);
+    free(copy);
+    return status;
+}

@@ -1,0 +1,26 @@
+/*
+ * The notation of edits and captures: text to qkv_edit and qkv_selector. The grammar stands in qkv/plan.h.
+ *
+ * Everything is checked against the model and the number of tokens, and every message names the text it is about and the
+ * range that would have been valid.
+ */
+#ifndef QKV_RUN_NOTATION_H
+#define QKV_RUN_NOTATION_H
+
+#include "run/edit.h"
+
+/* What texts are checked against. */
+typedef struct qkv_notation {
+    const qkv_hparams *hp;
+    int64_t n_tokens;
+    const char *const *sources; /* names that patch may use */
+    size_t n_sources;
+} qkv_notation;
+
+int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,
+                      qkv_error *err);
+/* The rows and cols of a capture are NULL: captures keep all tokens. */
+int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, const char *text,
+                         qkv_error *err);
+
+#endif

@@ -1,0 +1,312 @@
+/* Plans: built up piece by piece, each piece checked when it is added. */
+#include "run/plan.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_tokens,
+                        const char *what, qkv_error *err) {
+    const qkv_hparams *hp = &model->hp;
+    if (n_tokens == 0) return qkv_fail(err, QKV_ERR_PLAN, "%s is empty", what);
+    if (n_tokens > (size_t)hp->n_ctx)
+        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu tokens; the model's context is %d", what,
+                        n_tokens, hp->n_ctx);
+    for (size_t i = 0; i < n_tokens; i++) {
+        if (tokens[i] < 0 || tokens[i] >= hp->n_vocab)
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "%s: token id %d at position %zu is out of range; the vocabulary has "
+                            "ids 0 to %d",
+                            what, tokens[i], i, hp->n_vocab - 1);
+    }
+    return QKV_OK;
+}
+
+static int32_t *copy_tokens(const int32_t *tokens, size_t n_tokens) {
+    int32_t *copy = qkv_calloc(n_tokens, sizeof *copy);
+    if (copy) memcpy(copy, tokens, n_tokens * sizeof *copy);
+    return copy;
+}
+
+int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, size_t n_tokens,
+                 qkv_error *err) {
+    *out = NULL;
+    int status = check_tokens(model, tokens, n_tokens, "the prompt", err);
+    if (status != QKV_OK) return status;
+    qkv_plan *plan = qkv_calloc(1, sizeof *plan);
+    if (!plan) return qkv_fail_memory(err);
+    plan->model = model;
+    plan->n_tokens = (int64_t)n_tokens;
+    plan->tokens = copy_tokens(tokens, n_tokens);
+    plan->variants = qkv_calloc(1, sizeof *plan->variants);
+    plan->n_variants = 1;
+    plan->wanted =
+        qkv_calloc((size_t)(model->hp.n_layer + 1) * QKV_SITE_COUNT, sizeof *plan->wanted);
+    if (plan->variants) plan->variants[0].text = qkv_strdup("");
+    if (!plan->tokens || !plan->variants || !plan->wanted || !plan->variants[0].text) {
+        qkv_plan_free(plan);
+        return qkv_fail_memory(err);
+    }
+    *out = plan;
+    return QKV_OK;
+}
+
+static void release_variant(qkv_variant *variant) {
+    for (size_t i = 0; i < variant->n_edits; i++) qkv_edit_release(&variant->edits[i]);
+    free(variant->edits);
+    free(variant->text);
+    *variant = (qkv_variant){0};
+}
+
+void qkv_plan_free(qkv_plan *plan) {
+    if (!plan) return;
+    for (size_t i = 0; plan->variants && i < plan->n_variants; i++)
+        release_variant(&plan->variants[i]);
+    for (size_t i = 0; i < plan->n_sources; i++) {
+        free(plan->sources[i].name);
+        free(plan->sources[i].tokens);
+    }
+    size_t n_wanted = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
+    for (size_t i = 0; plan->wanted && i < n_wanted; i++) free(plan->wanted[i].heads);
+    free(plan->variants);
+    free(plan->sources);
+    free(plan->wanted);
+    free(plan->tokens);
+    free(plan);
+}
+
+int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens, size_t n_tokens,
+                        qkv_error *err) {
+    char what[128];
+    snprintf(what, sizeof what, "the prompt named '%s'", name);
+    if (!*name || strpbrk(name, "+=: \t\n"))
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "'%s' cannot name a prompt: no spaces, '+', '=' or ':'", name);
+    int status = check_tokens(plan->model, tokens, n_tokens, what, err);
+    if (status != QKV_OK) return status;
+    if (n_tokens != (size_t)plan->n_tokens)
+        return qkv_fail(
+            err, QKV_ERR_PLAN,
+            "%s has %zu tokens but the plan's prompt %lld; patching needs equal lengths", what,
+            n_tokens, (long long)plan->n_tokens);
+    for (size_t i = 0; i < plan->n_sources; i++) {
+        if (strcmp(plan->sources[i].name, name) == 0)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "there are two prompts named '%s'", name);
+    }
+    qkv_source source = {.name = qkv_strdup(name), .tokens = copy_tokens(tokens, n_tokens)};
+    qkv_source *moved = realloc(plan->sources, (plan->n_sources + 1) * sizeof *moved);
+    if (moved) plan->sources = moved;
+    if (!source.name || !source.tokens || !moved) {
+        free(source.name);
+        free(source.tokens);
+        return qkv_fail_memory(err);
+    }
+    plan->sources[plan->n_sources++] = source;
+    return QKV_OK;
+}
+
+/* ---- variants ---- */
+
+/* The end of the edit that starts at text: a '+' between white space separates two, one inside 1e+3 does not. */
+static const char *end_of_edit(const char *text) {
+    for (const char *at = text; *at; at++) {
+        if (*at == '+' && at > text && isspace((unsigned char)at[-1]) &&
+            (isspace((unsigned char)at[1]) || !at[1]))
+            return at;
+    }
+    return text + strlen(text);
+}
+
+static int check_overlap(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (!qkv_selector_overlap(&variant->edits[i].where, &variant->edits[j].where,
+                                      &plan->model->hp, plan->n_tokens))
+                continue;
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "edits '%s' and '%s' overlap: which of them should hold is undefined",
+                            variant->edits[j].text, variant->edits[i].text);
+        }
+    }
+    return QKV_OK;
+}
+
+static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
+    const char **names = qkv_calloc(plan->n_sources, sizeof *names);
+    if (!names) return qkv_fail_memory(err);
+    for (size_t i = 0; i < plan->n_sources; i++) names[i] = plan->sources[i].name;
+    qkv_notation notation = {.hp = &plan->model->hp,
+                             .n_tokens = plan->n_tokens,
+                             .sources = names,
+                             .n_sources = plan->n_sources};
+    int status = QKV_OK;
+    size_t capacity = 0;
+    const char *at = variant->text;
+    for (;;) {
+        const char *end = end_of_edit(at);
+        qkv_edit edit;
+        status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
+        if (status != QKV_OK) break;
+        if (!QKV_PUSH(variant->edits, capacity, variant->n_edits, edit)) {
+            qkv_edit_release(&edit);
+            status = qkv_fail_memory(err);
+            break;
+        }
+        if (!*end) break;
+        at = end + 1;
+    }
+    free(names);
+    return status == QKV_OK ? check_overlap(plan, variant, err) : status;
+}
+
+int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err) {
+    qkv_variant variant = {.text = qkv_strdup(edits)};
+    qkv_variant *moved = NULL;
+    int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        moved = realloc(plan->variants, (plan->n_variants + 1) * sizeof *moved);
+        if (!moved) status = qkv_fail_memory(err);
+    }
+    if (status != QKV_OK) {
+        release_variant(&variant);
+        return status;
+    }
+    plan->variants = moved;
+    if (index) *index = plan->n_variants;
+    plan->variants[plan->n_variants++] = variant;
+    return QKV_OK;
+}
+
+/* ---- captures ---- */
+
+qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site) {
+    return &plan->wanted[(size_t)qkv_plan_layer(plan, site, layer) * QKV_SITE_COUNT + (size_t)site];
+}
+
+int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer) {
+    return site == QKV_SITE_LOGITS ? plan->model->hp.n_layer : layer;
+}
+
+/* Adds the heads of a capture to what is wanted of one layer already. */
+static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_selector *where,
+                         const char *text, qkv_error *err) {
+    const qkv_hparams *hp = &plan->model->hp;
+    int32_t own = qkv_site_n_heads(where->site, hp);
+    char letter = where->letter;
+    int shared = qkv_site_get_axes(where->site) == QKV_AXES_KEYVALUE;
+    /* Where every query head has a key/value head of its own, h and g are the same. */
+    if (own && (!letter || hp->n_head == hp->n_kv_head)) letter = shared ? 'g' : 'h';
+    if (wanted->wanted && wanted->letter != letter)
+        return qkv_fail(
+            err, QKV_ERR_PLAN,
+            "capture '%s': the same site is already captured by the other kind of heads; "
+            "use either h or g",
+            text);
+    if (own && !wanted->heads) {
+        wanted->n_heads = letter == 'g' ? hp->n_kv_head : hp->n_head;
+        wanted->heads = qkv_calloc((size_t)wanted->n_heads, 1);
+        if (!wanted->heads) return qkv_fail_memory(err);
+    }
+    for (int32_t h = 0; own && h < wanted->n_heads; h++) {
+        if (!where->heads || where->heads[h]) wanted->heads[h] = 1;
+    }
+    wanted->letter = letter;
+    wanted->wanted = 1;
+    return QKV_OK;
+}
+
+int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err) {
+    qkv_notation notation = {.hp = &plan->model->hp, .n_tokens = plan->n_tokens};
+    qkv_selector where;
+    int status = qkv_notation_capture(&notation, &where, capture, err);
+    if (status != QKV_OK) return status;
+    if (where.site == QKV_SITE_LOGITS) {
+        status = merge_capture(plan, qkv_plan_wanted(plan, 0, where.site), &where, capture, err);
+    } else {
+        for (int32_t il = 0; status == QKV_OK && il < plan->model->hp.n_layer; il++) {
+            if (qkv_selector_has_layer(&where, il))
+                status = merge_capture(plan, qkv_plan_wanted(plan, il, where.site), &where, capture,
+                                       err);
+        }
+    }
+    qkv_selector_release(&where);
+    return status;
+}
+
+/* ---- questions about the whole plan ---- */
+
+int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t layer) {
+    int32_t n_layer = plan->model->hp.n_layer;
+    for (int32_t il = layer; il <= n_layer; il++) {
+        for (int site = 0; site < QKV_SITE_COUNT; site++) {
+            if (plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)site].wanted &&
+                qkv_site_reaches(edit->where.site, layer, (qkv_site)site, il))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer) {
+    const qkv_variant *v = &plan->variants[variant];
+    int32_t n_layer = plan->model->hp.n_layer;
+    int32_t seen = qkv_plan_layer(plan, site, layer);
+    for (size_t i = 0; i < v->n_edits; i++) {
+        const qkv_selector *where = &v->edits[i].where;
+        if (!where->layers && qkv_site_reaches(where->site, n_layer, site, seen)) return 1;
+        for (int32_t il = 0; where->layers && il <= seen && il < n_layer; il++) {
+            if (where->layers[il] && qkv_site_reaches(where->site, il, site, seen)) return 1;
+        }
+    }
+    return 0;
+}
+
+/* A capture by key/value heads cannot show a group whose query heads see different keys. */
+static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *err) {
+    if (!qkv_selector_splits(&edit->where, &plan->model->hp)) return QKV_OK;
+    for (int32_t il = 0; il < plan->model->hp.n_layer; il++) {
+        if (!edit->where.layers[il]) continue;
+        for (int site = 0; site < QKV_SITE_COUNT; site++) {
+            const qkv_wanted *wanted = qkv_plan_wanted(plan, il, (qkv_site)site);
+            if (site == QKV_SITE_LOGITS || !wanted->wanted || wanted->letter != 'g') continue;
+            if (!qkv_site_reaches(edit->where.site, il, (qkv_site)site, il)) continue;
+            return qkv_fail(
+                err, QKV_ERR_PLAN,
+                "edit '%s' splits a key/value head between its query heads; capture %s@%d by query "
+                "heads: %s@%d.h*",
+                edit->text, qkv_site_name((qkv_site)site), il, qkv_site_name((qkv_site)site), il);
+        }
+    }
+    return QKV_OK;
+}
+
+int qkv_plan_check(const qkv_plan *plan, qkv_error *err) {
+    size_t n = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT, captures = 0;
+    for (size_t i = 0; i < n; i++) captures += plan->wanted[i].wanted;
+    if (captures == 0)
+        return qkv_fail(err, QKV_ERR_PLAN,
+                        "the plan captures nothing; add a capture such as pattern@0");
+    for (size_t v = 0; v < plan->n_variants; v++) {
+        for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
+            int status = check_split(plan, &plan->variants[v].edits[i], err);
+            if (status != QKV_OK) return status;
+        }
+    }
+    return QKV_OK;
+}
+
+size_t qkv_plan_n_variants(const qkv_plan *plan) {
+    return plan->n_variants;
+}
+
+const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant) {
+    return variant < plan->n_variants ? plan->variants[variant].text : NULL;
+}
+
+const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {
+    *n_tokens = (size_t)plan->n_tokens;
+    return plan->tokens;
+}

@@ -1,0 +1,56 @@
+/*
+ * What a plan holds: the prompt, other prompts to patch from, variants and captures, all checked.
+ */
+#ifndef QKV_RUN_PLAN_H
+#define QKV_RUN_PLAN_H
+
+#include "run/edit.h"
+#include "run/notation.h"
+#include "run/site.h"
+
+typedef struct qkv_source {
+    char *name;
+    int32_t *tokens;
+} qkv_source;
+
+typedef struct qkv_variant {
+    char *text;
+    qkv_edit *edits;
+    size_t n_edits;
+} qkv_variant;
+
+/* One captured site of one layer. */
+typedef struct qkv_wanted {
+    uint8_t wanted;
+    char
+        letter; /* 'h': heads counts query heads, also on k and v; 'g': key/value heads; 0: the site has no heads */
+    uint8_t *heads; /* n_heads bytes */
+    int32_t n_heads;
+} qkv_wanted;
+
+struct qkv_plan {
+    const qkv_model *model;
+    int32_t *tokens;
+    int64_t n_tokens;
+    qkv_source *sources;
+    size_t n_sources;
+    qkv_variant *variants; /* variants[0] is the baseline, without edits */
+    size_t n_variants;
+    qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; the layer of logits is n_layer */
+};
+
+/* The capture of (layer, site); ->wanted says whether there is one. */
+qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site);
+
+/* Layer at which an edit or capture of the site counts: n_layer for logits. */
+int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer);
+
+/* Does the edit, in this layer, show in anything that is captured? */
+int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t layer);
+/* Can any edit of the variant show at (site, layer)? */
+int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer);
+
+/* What only the whole plan can tell: there is a capture, captures of k and v say which heads where a group is split. */
+int qkv_plan_check(const qkv_plan *plan, qkv_error *err);
+
+#endif

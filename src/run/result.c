@@ -1,0 +1,250 @@
+#include "run/result.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "run/edit_apply.h"
+
+static int fill_report(qkv_variant_report *report, const qkv_variant *variant) {
+    report->edits = qkv_calloc(variant->n_edits, sizeof *report->edits);
+    report->changed = qkv_calloc(variant->n_edits, sizeof *report->changed);
+    if (!report->edits || !report->changed) return 0;
+    report->n_edits = variant->n_edits;
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        report->edits[i].text = qkv_strdup(variant->edits[i].text);
+        report->edits[i].selected = variant->edits[i].selected;
+        if (!report->edits[i].text) return 0;
+    }
+    return 1;
+}
+
+int qkv_result_new(qkv_result **out, const qkv_plan *plan, qkv_error *err) {
+    *out = NULL;
+    qkv_result *result = qkv_calloc(1, sizeof *result);
+    if (!result) return qkv_fail_memory(err);
+    result->n_layer = plan->model->hp.n_layer;
+    result->variants = qkv_calloc(plan->n_variants, sizeof *result->variants);
+    int ok = result->variants != NULL;
+    for (size_t i = 0; ok && i < plan->n_variants; i++) {
+        result->n_variants++;
+        ok = fill_report(&result->variants[i], &plan->variants[i]);
+    }
+    if (!ok) {
+        qkv_result_free(result);
+        return qkv_fail_memory(err);
+    }
+    *out = result;
+    return QKV_OK;
+}
+
+void qkv_result_free(qkv_result *result) {
+    if (!result) return;
+    for (size_t i = 0; i < result->n_items; i++) {
+        free(result->items[i].owned);
+        free(result->items[i].owned_heads);
+    }
+    for (size_t v = 0; v < result->n_variants; v++) {
+        for (size_t i = 0; i < result->variants[v].n_edits; i++)
+            free(result->variants[v].edits[i].text);
+        free(result->variants[v].edits);
+        free(result->variants[v].changed);
+    }
+    free(result->items);
+    free(result->variants);
+    free(result);
+}
+
+/* ---- adding ---- */
+
+/* Says where in the tensor the bad value is, the way its axes are called. */
+static int fail_not_finite(const qkv_plan *plan, const qkv_item *item, int64_t at, qkv_error *err) {
+    const int64_t *shape = item->tensor.shape;
+    float value = item->tensor.data[at];
+    const char *kind = isnan(value) ? "NaN" : "Inf";
+    char where[128], layer[32] = "", variant[32] = "the baseline";
+    int64_t inner = shape[item->tensor.n_dims - 1];
+    if (qkv_site_get_axes(item->site) == QKV_AXES_MAP)
+        snprintf(where, sizeof where, "head %d, query %lld, key %lld",
+                 item->tensor.heads[at / (inner * shape[1])], (long long)(at / inner % shape[1]),
+                 (long long)(at % inner));
+    else
+        snprintf(where, sizeof where, "token %lld",
+                 (long long)(at / (inner * (item->tensor.n_dims == 3 ? shape[1] : 1))));
+    if (item->site != QKV_SITE_LOGITS) snprintf(layer, sizeof layer, " of layer %d", item->layer);
+    if (item->variant) snprintf(variant, sizeof variant, "variant %zu", item->variant);
+    return qkv_fail(err, QKV_ERR_NUMERIC, "%s%s%s%s: %s%s holds %s, first at %s", variant,
+                    item->variant ? " (" : "",
+                    item->variant ? plan->variants[item->variant].text : "",
+                    item->variant ? ")" : "", qkv_site_name(item->site), layer, kind, where);
+}
+
+static int check_finite(const qkv_plan *plan, const qkv_item *item, int64_t size, qkv_error *err) {
+    for (int64_t i = 0; i < size; i++) {
+        if (!isfinite(item->owned[i])) return fail_not_finite(plan, item, i, err);
+    }
+    return QKV_OK;
+}
+
+static int list_heads(qkv_item *item, const qkv_wanted *wanted, qkv_error *err) {
+    item->owned_heads = qkv_calloc((size_t)wanted->n_heads, sizeof *item->owned_heads);
+    if (!item->owned_heads) return qkv_fail_memory(err);
+    for (int32_t h = 0; h < wanted->n_heads; h++) {
+        if (wanted->heads[h]) item->owned_heads[item->tensor.n_heads++] = h;
+    }
+    item->tensor.heads = item->owned_heads;
+    return QKV_OK;
+}
+
+static void set_shape(qkv_tensor *tensor, qkv_site site, const qkv_view *view) {
+    if (tensor->n_heads == 0) {
+        tensor->n_dims = 2;
+        tensor->shape[0] = view->n_rows;
+        tensor->shape[1] = view->width;
+        return;
+    }
+    int is_map = qkv_site_get_axes(site) == QKV_AXES_MAP;
+    tensor->n_dims = 3;
+    tensor->shape[0] = is_map ? tensor->n_heads : view->n_rows;
+    tensor->shape[1] = is_map ? view->n_rows : tensor->n_heads;
+    tensor->shape[2] = view->width;
+}
+
+static void copy_row(float *dst, const float *src, const qkv_view *view) {
+    if (!view->permuted) {
+        memcpy(dst, src, (size_t)view->width * sizeof *dst);
+        return;
+    }
+    for (int64_t c = 0; c < view->width; c++) dst[qkv_channel_original(c, view->width)] = src[c];
+}
+
+/* Copies the wanted heads (everything where the site has none) from the graph's layout to the result's. */
+static void copy_heads(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted) {
+    int32_t n_heads = item->tensor.n_heads ? item->tensor.n_heads : 1;
+    int is_map = qkv_site_get_axes(item->site) == QKV_AXES_MAP;
+    for (int32_t i = 0; i < n_heads; i++) {
+        /* The tensor may have more heads than the capture counts (a split group), or fewer (k by query heads). */
+        int32_t h = wanted->n_heads ? item->owned_heads[i] * view->n_heads / wanted->n_heads : 0;
+        for (int64_t t = 0; t < view->n_rows; t++) {
+            int64_t to = is_map ? i * view->n_rows + t : t * n_heads + i;
+            copy_row(item->owned + to * view->width,
+                     view->src + h * view->head_stride + t * view->row_stride, view);
+        }
+    }
+}
+
+static int push_item(qkv_result *result, qkv_item *item, qkv_error *err) {
+    if (QKV_PUSH(result->items, result->capacity, result->n_items, *item)) return QKV_OK;
+    free(item->owned);
+    free(item->owned_heads);
+    return qkv_fail_memory(err);
+}
+
+int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant, qkv_site site,
+                   int32_t layer, const float *data, int32_t n_heads, qkv_error *err) {
+    const qkv_wanted *wanted = qkv_plan_wanted(plan, layer, site);
+    qkv_view view = qkv_view_of(site, layer, plan->model, n_heads, plan->n_tokens);
+    view.src = data;
+    qkv_item item = {.variant = variant, .site = site, .layer = layer};
+    int status = wanted->n_heads ? list_heads(&item, wanted, err) : QKV_OK;
+    if (status != QKV_OK) return status;
+
+    int64_t size = (item.tensor.n_heads ? item.tensor.n_heads : 1) * view.n_rows * view.width;
+    item.owned = qkv_calloc((size_t)size, sizeof *item.owned);
+    if (!item.owned) {
+        free(item.owned_heads);
+        return qkv_fail_memory(err);
+    }
+    item.tensor.data = item.owned;
+    set_shape(&item.tensor, site, &view);
+    copy_heads(&item, &view, wanted);
+    status = check_finite(plan, &item, size, err);
+    if (status != QKV_OK) {
+        free(item.owned);
+        free(item.owned_heads);
+        return status;
+    }
+    return push_item(result, &item, err);
+}
+
+static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
+                                 int32_t layer) {
+    if (site == QKV_SITE_LOGITS) layer = result->n_layer;
+    for (size_t i = 0; i < result->n_items; i++) {
+        const qkv_item *item = &result->items[i];
+        if (item->variant == variant && item->site == site && item->layer == layer) return item;
+    }
+    return NULL;
+}
+
+int qkv_result_share(qkv_result *result, size_t variant, qkv_site site, int32_t layer,
+                     qkv_error *err) {
+    const qkv_item *base = find_item(result, 0, site, layer);
+    qkv_item item = {.variant = variant, .site = site, .layer = layer, .tensor = base->tensor};
+    return push_item(result, &item, err);
+}
+
+static int item_order(const void *left, const void *right) {
+    const qkv_item *a = left, *b = right;
+    if (a->variant != b->variant) return a->variant < b->variant ? -1 : 1;
+    if (a->layer != b->layer) return a->layer < b->layer ? -1 : 1;
+    return (a->site > b->site) - (a->site < b->site);
+}
+
+void qkv_result_sort(qkv_result *result) {
+    if (result->n_items) qsort(result->items, result->n_items, sizeof *result->items, item_order);
+}
+
+/* ---- reading ---- */
+
+size_t qkv_result_n_variants(const qkv_result *result) {
+    return result->n_variants;
+}
+
+int qkv_result_get(const qkv_result *result, size_t variant, qkv_site site, int32_t layer,
+                   qkv_tensor *tensor) {
+    const qkv_item *item = find_item(result, variant, site, layer);
+    if (item) *tensor = item->tensor;
+    return item != NULL;
+}
+
+int qkv_result_item(const qkv_result *result, size_t index, size_t *variant, qkv_site *site,
+                    int32_t *layer, qkv_tensor *tensor) {
+    if (index >= result->n_items) return 0;
+    const qkv_item *item = &result->items[index];
+    *variant = item->variant;
+    *site = item->site;
+    *layer = item->layer;
+    *tensor = item->tensor;
+    return 1;
+}
+
+static const qkv_edit_report *find_report(const qkv_result *result, size_t variant, size_t edit) {
+    if (variant >= result->n_variants || edit >= result->variants[variant].n_edits) return NULL;
+    return &result->variants[variant].edits[edit];
+}
+
+size_t qkv_result_n_edits(const qkv_result *result, size_t variant) {
+    return variant < result->n_variants ? result->variants[variant].n_edits : 0;
+}
+
+const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit) {
+    const qkv_edit_report *report = find_report(result, variant, edit);
+    return report ? report->text : NULL;
+}
+
+uint64_t qkv_result_edit_changed(const qkv_result *result, size_t variant, size_t edit) {
+    return find_report(result, variant, edit) ? result->variants[variant].changed[edit] : 0;
+}
+
+uint64_t qkv_result_edit_selected(const qkv_result *result, size_t variant, size_t edit) {
+    const qkv_edit_report *report = find_report(result, variant, edit);
+    return report ? report->selected : 0;
+}
+
+int qkv_result_edit_ran(const qkv_result *result, size_t variant, size_t edit) {
+    const qkv_edit_report *report = find_report(result, variant, edit);
+    return report ? report->ran : 0;
+}

@@ -1,0 +1,55 @@
+/*
+ * Results: captured tensors, owned once and shared where a variant cannot differ from the baseline.
+ */
+#ifndef QKV_RUN_RESULT_H
+#define QKV_RUN_RESULT_H
+
+#include <stdatomic.h>
+
+#include "qkv/session.h"
+#include "run/plan.h"
+
+typedef struct qkv_item {
+    size_t variant;
+    qkv_site site;
+    int32_t layer; /* n_layer for logits */
+    qkv_tensor tensor;
+    float *owned;         /* NULL when the baseline's is shared */
+    int32_t *owned_heads; /* likewise */
+} qkv_item;
+
+typedef struct qkv_edit_report {
+    char *text;
+    uint64_t selected;
+    int ran; /* 0: nothing captured depends on it, so it was not computed */
+} qkv_edit_report;
+
+typedef struct qkv_variant_report {
+    qkv_edit_report *edits;
+    _Atomic uint64_t *changed; /* what the pass counts, per edit */
+    size_t n_edits;
+} qkv_variant_report;
+
+struct qkv_result {
+    int32_t n_layer;
+    qkv_item *items; /* by variant, then layer, then site */
+    size_t n_items, capacity;
+    qkv_variant_report *variants;
+    size_t n_variants;
+};
+
+int qkv_result_new(qkv_result **out, const qkv_plan *plan, qkv_error *err);
+
+/* Adds what a pass computed: `data` is one variant's tensor as the graph has it, with `n_heads` heads. Selects the wanted
+ * heads, puts channels into the model's original order, and refuses values that are not finite. */
+int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant, qkv_site site,
+                   int32_t layer, const float *data, int32_t n_heads, qkv_error *err);
+
+/* Adds the baseline's tensor under another variant. */
+int qkv_result_share(qkv_result *result, size_t variant, qkv_site site, int32_t layer,
+                     qkv_error *err);
+
+/* Brings the items into their order once all are there. */
+void qkv_result_sort(qkv_result *result);
+
+#endif

@@ -1,0 +1,84 @@
+#include "run/site.h"
+
+#include <string.h>
+
+#define SITE_NAME(id, name, shape, what) name,
+static const char *const names[QKV_SITE_COUNT] = {QKV_SITE_LIST(SITE_NAME)};
+#undef SITE_NAME
+
+const char *qkv_site_name(qkv_site site) {
+    return site >= 0 && site < QKV_SITE_COUNT ? names[site] : "?";
+}
+
+qkv_site qkv_site_by_name(const char *name) {
+    for (int i = 0; i < QKV_SITE_COUNT; i++) {
+        if (strcmp(names[i], name) == 0) return (qkv_site)i;
+    }
+    return QKV_SITE_COUNT;
+}
+
+static const qkv_site_axes axes[QKV_SITE_COUNT] = {
+    [QKV_SITE_RESID_PRE] = QKV_AXES_FLAT, [QKV_SITE_Q] = QKV_AXES_QUERY,
+    [QKV_SITE_K] = QKV_AXES_KEYVALUE,     [QKV_SITE_V] = QKV_AXES_KEYVALUE,
+    [QKV_SITE_Q_ROT] = QKV_AXES_QUERY,    [QKV_SITE_K_ROT] = QKV_AXES_KEYVALUE,
+    [QKV_SITE_SCORES] = QKV_AXES_MAP,     [QKV_SITE_PATTERN] = QKV_AXES_MAP,
+    [QKV_SITE_Z] = QKV_AXES_QUERY,        [QKV_SITE_ATTN_OUT] = QKV_AXES_FLAT,
+    [QKV_SITE_MLP_OUT] = QKV_AXES_FLAT,   [QKV_SITE_RESID_POST] = QKV_AXES_FLAT,
+    [QKV_SITE_LOGITS] = QKV_AXES_VOCAB,
+};
+
+qkv_site_axes qkv_site_get_axes(qkv_site site) {
+    return axes[site];
+}
+
+int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp) {
+    switch (axes[site]) {
+    case QKV_AXES_QUERY:
+    case QKV_AXES_MAP:
+        return hp->n_head;
+    case QKV_AXES_KEYVALUE:
+        return hp->n_kv_head;
+    default:
+        return 0;
+    }
+}
+
+int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
+    switch (axes[site]) {
+    case QKV_AXES_FLAT:
+        return hp->n_embd;
+    case QKV_AXES_MAP:
+        return n_tokens;
+    case QKV_AXES_VOCAB:
+        return hp->n_vocab;
+    default:
+        return hp->head_dim;
+    }
+}
+
+/* What depends on a site inside its own layer, the site itself included. */
+#define BIT(id) (1u << QKV_SITE_##id)
+#define AFTER_Z (BIT(Z) | BIT(ATTN_OUT) | BIT(MLP_OUT) | BIT(RESID_POST))
+#define AFTER_SCORES (BIT(SCORES) | BIT(PATTERN) | AFTER_Z)
+
+static const unsigned reached_in_layer[QKV_SITE_COUNT] = {
+    [QKV_SITE_RESID_PRE] =
+        BIT(RESID_PRE) | BIT(Q) | BIT(K) | BIT(V) | BIT(Q_ROT) | BIT(K_ROT) | AFTER_SCORES,
+    [QKV_SITE_Q] = BIT(Q) | BIT(Q_ROT) | AFTER_SCORES,
+    [QKV_SITE_K] = BIT(K) | BIT(K_ROT) | AFTER_SCORES,
+    [QKV_SITE_V] = BIT(V) | AFTER_Z,
+    [QKV_SITE_Q_ROT] = BIT(Q_ROT) | AFTER_SCORES,
+    [QKV_SITE_K_ROT] = BIT(K_ROT) | AFTER_SCORES,
+    [QKV_SITE_SCORES] = AFTER_SCORES,
+    [QKV_SITE_PATTERN] = BIT(PATTERN) | AFTER_Z,
+    [QKV_SITE_Z] = AFTER_Z,
+    [QKV_SITE_ATTN_OUT] = BIT(ATTN_OUT) | BIT(MLP_OUT) | BIT(RESID_POST),
+    [QKV_SITE_MLP_OUT] = BIT(MLP_OUT) | BIT(RESID_POST),
+    [QKV_SITE_RESID_POST] = BIT(RESID_POST),
+    [QKV_SITE_LOGITS] = BIT(LOGITS),
+};
+
+int qkv_site_reaches(qkv_site site, int32_t layer, qkv_site seen, int32_t seen_layer) {
+    if (seen_layer != layer) return seen_layer > layer;
+    return (reached_in_layer[site] >> seen & 1) != 0;
+}

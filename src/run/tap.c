@@ -1,0 +1,156 @@
+/*
+ * The seam between the forward pass and everything that reads or changes it.
+ *
+ * An edited tensor is produced by one custom operation of ggml that copies its input and applies all the edits of all the
+ * variants in the batch to the copy: exact, in F32, on the CPU whatever backend the rest of the graph runs on, and it counts
+ * what it changes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "run/edit_apply.h"
+#include "run/graph.h"
+
+struct qkv_tap_op {
+    const qkv_graph *graph;
+    qkv_view view;  /* of one variant; src and dst are filled in when it runs */
+    float *scratch; /* n_threads × width, where an edit takes a mean over tokens */
+};
+
+int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il) {
+    return g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site];
+}
+
+float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
+                       qkv_site site, int32_t layer) {
+    size_t per_source = (size_t)(model->hp.n_layer + 1) * QKV_SITE_COUNT;
+    return patches->tensors[source * per_source + (size_t)layer * QKV_SITE_COUNT + (size_t)site];
+}
+
+static int applies(const qkv_edit *edit, qkv_site site, int32_t il) {
+    return edit->where.site == site && qkv_selector_has_layer(&edit->where, il);
+}
+
+/* Does any variant edit this site, and does any split a group there? */
+static int find_edits(const qkv_graph *g, qkv_site site, int32_t il, int *splits) {
+    int found = 0;
+    *splits = 0;
+    for (int64_t b = 0; b < g->n_batch; b++) {
+        const qkv_variant *variant = g->members[b].variant;
+        for (size_t i = 0; i < variant->n_edits; i++) {
+            if (!applies(&variant->edits[i], site, il)) continue;
+            found = 1;
+            if (qkv_selector_splits(&variant->edits[i].where, &g->model->hp)) *splits = 1;
+        }
+    }
+    return found;
+}
+
+static void copy_rows(const qkv_view *view, int64_t first, int64_t end) {
+    for (int32_t h = 0; h < view->n_heads; h++) {
+        for (int64_t t = first; t < end; t++) {
+            int64_t at = h * view->head_stride + t * view->row_stride;
+            memcpy(view->dst + at, view->src + at, (size_t)view->width * sizeof(float));
+        }
+    }
+}
+
+static void run_member(const qkv_tap_op *op, const qkv_member *member, const qkv_view *view,
+                       int ith, int nth) {
+    int64_t first = view->n_rows * ith / nth, end = view->n_rows * (ith + 1) / nth;
+    copy_rows(view, first, end);
+    for (size_t i = 0; i < member->variant->n_edits; i++) {
+        const qkv_edit *edit = &member->variant->edits[i];
+        if (!applies(edit, view->site, view->layer)) continue;
+        const float *patch = NULL;
+        if (edit->op == QKV_OP_PATCH)
+            patch = qkv_patches_get(op->graph->patches, op->graph->model, edit->source, view->site,
+                                    view->layer);
+        float *scratch = op->scratch ? op->scratch + (int64_t)ith * view->width : NULL;
+        atomic_fetch_add(&member->changed[i],
+                         qkv_edit_apply(edit, view, first, end, patch, scratch));
+    }
+}
+
+static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int ith, int nth,
+                    void *data) {
+    const qkv_tap_op *op = data;
+    for (int64_t b = 0; b < op->graph->n_batch; b++) {
+        qkv_view view = op->view;
+        view.src = (const float *)src->data + b * qkv_view_size(&view);
+        view.dst = (float *)dst->data + b * qkv_view_size(&view);
+        run_member(op, &op->graph->members[b], &view, ith, nth);
+    }
+}
+
+/* [d, G, T, B] to [d, H, T, B]: every query head gets a copy of its key/value head. */
+static struct ggml_tensor *split_groups(qkv_graph *g, struct ggml_tensor *x) {
+    const qkv_hparams *hp = &g->model->hp;
+    int64_t tokens = g->n_tokens * g->n_batch;
+    x = ggml_reshape_4d(g->ctx, x, hp->head_dim, 1, hp->n_kv_head, tokens);
+    x = ggml_repeat_4d(g->ctx, x, hp->head_dim, hp->n_head / hp->n_kv_head, hp->n_kv_head, tokens);
+    return ggml_reshape_4d(g->ctx, x, hp->head_dim, hp->n_head, g->n_tokens, g->n_batch);
+}
+
+static int tensor_heads(qkv_site site, const struct ggml_tensor *x) {
+    switch (qkv_site_get_axes(site)) {
+    case QKV_AXES_QUERY:
+    case QKV_AXES_KEYVALUE:
+        return (int)x->ne[1];
+    case QKV_AXES_MAP:
+        return (int)x->ne[2];
+    default:
+        return 0;
+    }
+}
+
+static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
+                                        struct ggml_tensor *x) {
+    qkv_tap_op *op = qkv_calloc(1, sizeof *op);
+    if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
+        free(op);
+        g->out_of_memory = 1;
+        return x;
+    }
+    op->graph = g;
+    op->view = qkv_view_of(site, il, g->model, tensor_heads(site, x), g->n_tokens);
+    op->scratch = qkv_calloc((size_t)(g->n_threads * op->view.width), sizeof(float));
+    if (!op->scratch) g->out_of_memory = 1;
+    return ggml_map_custom1(g->ctx, ggml_cont(g->ctx, x), run_tap, GGML_N_TASKS_MAX, op);
+}
+
+void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
+    qkv_kept kept = {.site = site, .layer = il, .tensor = x};
+    if (!QKV_PUSH(g->kept, g->kept_capacity, g->n_kept, kept)) g->out_of_memory = 1;
+    /* The allocator reuses the memory of what is not an output, and of a view's source regardless of the view. */
+    ggml_set_output(x);
+    for (struct ggml_tensor *base = x->view_src; base; base = base->view_src) ggml_set_output(base);
+    ggml_build_forward_expand(g->cgraph, x);
+}
+
+struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
+    int splits;
+    if (find_edits(g, site, il, &splits)) {
+        if (splits && x->ne[1] == g->model->hp.n_kv_head) x = split_groups(g, x);
+        x = append_edits(g, site, il, x);
+    }
+    if (qkv_graph_keeps(g, site, il)) {
+        if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
+        qkv_graph_keep(g, site, il, x);
+    }
+    return x;
+}
+
+void qkv_graph_release(qkv_graph *g) {
+    for (size_t i = 0; i < g->n_taps; i++) {
+        free(g->taps[i]->scratch);
+        free(g->taps[i]);
+    }
+    free(g->taps);
+    free(g->kept);
+    if (g->ctx) ggml_free(g->ctx);
+    g->taps = NULL;
+    g->kept = NULL;
+    g->ctx = NULL;
+}

@@ -1,0 +1,42 @@
+/*
+ * The file formats behind qkv_store_write. Each writer takes a stream that is already open and
+ * leaves errors of the stream itself to whoever finishes the output.
+ */
+#ifndef QKV_STORE_FORMATS_H
+#define QKV_STORE_FORMATS_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "qkv/store.h"
+
+/* What a file holds: tensors in the order they are written, and an object of strings. */
+typedef struct store_content {
+    const qkv_store_tensor *tensors;
+    size_t n_tensors;
+    json_t *metadata;
+    const char *path; /* for messages */
+} store_content;
+
+/* A format may refuse a content before anything is opened: `check` may be NULL. */
+typedef struct store_format {
+    const char *suffix;
+    int (*check)(const store_content *content, qkv_error *err);
+    int (*write)(const store_content *content, FILE *stream, qkv_error *err);
+} store_format;
+
+extern const store_format store_safetensors;
+extern const store_format store_npy;
+extern const store_format store_json;
+
+/* Number of values of a tensor; -1 where it cannot be counted. */
+int64_t store_tensor_size(const qkv_store_tensor *tensor);
+
+/* A JSON string of bytes that need not be UTF-8; malformed ones become escapes. */
+json_t *store_json_string(const char *bytes);
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "every format here is little-endian, and values are written as they lie in memory"
+#endif
+
+#endif

@@ -1,0 +1,136 @@
+/* See ref_edit.h. Means are computed anew for each element: slow, and hard to get wrong. */
+#include "reference/ref_edit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *text;
+    int n_numbers;
+} op_table[REF_OP_COUNT] = {
+#define REF_OP_ENTRY(id, text, n) [REF_##id] = {text, n},
+    REF_OP_LIST(REF_OP_ENTRY)
+#undef REF_OP_ENTRY
+};
+
+int ref_has(uint64_t set, int index) {
+    return set == 0 || (set >> index & 1) != 0;
+}
+
+int ref_in(ref_range range, int index) {
+    return range.end == 0 || (index >= range.begin && index < range.end);
+}
+
+/* ---- text ---- */
+
+static void put(char *out, size_t size, const char *text) {
+    const size_t used = strlen(out);
+    if (used + strlen(text) >= size) abort();
+    memcpy(out + used, text, strlen(text) + 1);
+}
+
+static void put_set(char *out, size_t size, uint64_t set) {
+    if (set == 0) put(out, size, "*");
+    for (int i = 0, first = 1; i < 64 && set; i++) {
+        char number[16];
+        if ((set >> i & 1) == 0) continue;
+        snprintf(number, sizeof number, "%s%d", first ? "" : ",", i);
+        put(out, size, number);
+        first = 0;
+    }
+}
+
+static void put_range(char *out, size_t size, ref_range range) {
+    char text[32] = ":";
+    if (range.end == range.begin + 1)
+        snprintf(text, sizeof text, "%d", range.begin);
+    else if (range.end)
+        snprintf(text, sizeof text, "%d:%d", range.begin, range.end);
+    put(out, size, text);
+}
+
+static void put_tokens(const ref_edit *edit, char *out, size_t size) {
+    if (!edit->rows.end && !edit->cols.end) return;
+    put(out, size, "[");
+    put_range(out, size, edit->rows);
+    if (edit->site == QKV_SITE_SCORES || edit->site == QKV_SITE_PATTERN) {
+        put(out, size, ",");
+        put_range(out, size, edit->cols);
+    }
+    put(out, size, "]");
+}
+
+void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
+    char numbers[64] = "";
+    out[0] = '\0';
+    put(out, size, qkv_site_name(edit->site));
+    if (edit->site != QKV_SITE_LOGITS) {
+        put(out, size, "@");
+        put_set(out, size, edit->layers);
+    }
+    if (edit->head_kind) {
+        put(out, size, edit->head_kind == 'h' ? ".h" : ".g");
+        put_set(out, size, edit->heads);
+    }
+    put_tokens(edit, out, size);
+    put(out, size, "=");
+    put(out, size, op_table[edit->op].text);
+    if (op_table[edit->op].n_numbers == 1) snprintf(numbers, sizeof numbers, ":%.9g", edit->a);
+    if (op_table[edit->op].n_numbers == 2)
+        snprintf(numbers, sizeof numbers, ":%.9g,%.9g", edit->a, edit->b);
+    put(out, size, numbers);
+}
+
+/* ---- values ---- */
+
+double *ref_at(const ref_view *view, int head, int row, int col) {
+    return view->data + (size_t)head * view->head_stride + (size_t)row * view->row_stride +
+           (size_t)col;
+}
+
+static double mean_head(const ref_view *v, int row, int col) {
+    double sum = 0;
+    for (int h = 0; h < v->n_head; h++) sum += *ref_at(v, h, row, col);
+    return sum / v->n_head;
+}
+
+static double mean_row(const ref_view *v, int head, int col) {
+    double sum = 0;
+    for (int t = 0; t < v->n_row; t++) sum += *ref_at(v, head, t, col);
+    return sum / v->n_row;
+}
+
+static double mean_col(const ref_view *v, int head, int row) {
+    double sum = 0;
+    for (int c = 0; c < v->n_col; c++) sum += *ref_at(v, head, row, c);
+    return sum / v->n_col;
+}
+
+double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
+                      const ref_view *source, int head, int row, int col) {
+    const double x = *ref_at(own, head, row, col);
+    switch (edit->op) {
+    case REF_SCALE:
+        return edit->a * x;
+    case REF_SET:
+        return edit->a;
+    case REF_ZERO:
+        return 0;
+    case REF_ADD:
+        return x + edit->a;
+    case REF_MEAN_HEAD:
+        return mean_head(pool, row, col);
+    case REF_MEAN_TOKEN:
+        return mean_row(own, head, col);
+    case REF_MEAN_DIM:
+        return mean_col(own, head, row);
+    case REF_CLAMP:
+        return x < edit->a ? edit->a : x > edit->b ? edit->b : x;
+    case REF_PATCH:
+        return *ref_at(source, head * source->n_head / own->n_head, row, col);
+    case REF_OP_COUNT:
+        break;
+    }
+    abort();
+}

@@ -1,0 +1,66 @@
+/*
+ * Edits as the scalar reference knows them: a struct, never parsed from text. The text for the
+ * library is written from the struct, so that the two readings of an edit are independent.
+ */
+#ifndef QKV_TESTS_REF_EDIT_H
+#define QKV_TESTS_REF_EDIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/plan.h"
+
+/* X(enumerator, notation, numbers behind the colon) */
+#define REF_OP_LIST(X)                                                                             \
+    X(SCALE, "scale", 1)                                                                           \
+    X(SET, "set", 1)                                                                               \
+    X(ZERO, "zero", 0)                                                                             \
+    X(ADD, "add", 1)                                                                               \
+    X(MEAN_HEAD, "mean:head", 0)                                                                   \
+    X(MEAN_TOKEN, "mean:token", 0)                                                                 \
+    X(MEAN_DIM, "mean:dim", 0)                                                                     \
+    X(CLAMP, "clamp", 2)                                                                           \
+    X(PATCH, "patch:src", 0)
+
+#define REF_OP_ENUM(id, text, n) REF_##id,
+typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
+#undef REF_OP_ENUM
+
+/* Indices begin <= i < end; end 0 means all. */
+typedef struct ref_range {
+    int begin, end;
+} ref_range;
+
+typedef struct ref_edit {
+    qkv_site site;
+    uint64_t layers; /* bit set; 0 means all */
+    char head_kind;  /* 'h', 'g', or 0: no head part */
+    uint64_t heads;  /* bit set; 0 means all */
+    ref_range rows;  /* tokens; on scores and pattern the queries */
+    ref_range cols;  /* keys, on scores and pattern only */
+    ref_op op;
+    double a, b;
+} ref_edit;
+
+/* Writes the edit in the project's notation. */
+void ref_edit_text(const ref_edit *edit, char *out, size_t size);
+
+int ref_has(uint64_t set, int index);
+int ref_in(ref_range range, int index);
+
+/* A tensor seen as heads x rows x columns, whatever order it lies in. Sites without heads have
+ * one. */
+typedef struct ref_view {
+    double *data;
+    int n_head, n_row, n_col;
+    size_t head_stride, row_stride;
+} ref_view;
+
+double *ref_at(const ref_view *view, int head, int row, int col);
+
+/* The value that the edit gives to one element. `own` is the unedited tensor, `pool` the one whose
+ * heads are averaged, `source` the other prompt's. pool and source may have fewer heads (groups). */
+double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
+                      const ref_view *source, int head, int row, int col);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * The library as most tests use it: a model with a session, and plans that are expected to run.
+ * Whatever fails here fails the running cmocka test, with the library's own message.
+ */
+#ifndef QKV_TESTS_ENGINE_H
+#define QKV_TESTS_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/session.h"
+
+typedef struct engine {
+    qkv_model *model;
+    qkv_session *session;
+    const qkv_model_info *info;
+} engine;
+
+/* n_threads 0: all cores. Tiny models are faster with 1. */
+void engine_open(engine *e, const char *path, int32_t n_threads);
+void engine_close(engine *e);
+
+/* Fails the test when status is not QKV_OK; `what` says what was tried. */
+void expect_ok(int status, const qkv_error *err, const char *what);
+
+/* What a run is made of. Lists end with NULL and may be NULL. */
+typedef struct engine_run {
+    const int32_t *tokens;
+    size_t n_tokens;
+    const char *const *variants;
+    const char *const *captures;
+    const int32_t *source; /* n_tokens tokens, named "src"; NULL when there is none */
+} engine_run;
+
+/* The result is the caller's to free. */
+qkv_result *engine_execute(engine *e, const engine_run *run);
+
+/* A captured tensor that must be there. */
+qkv_tensor engine_tensor(const qkv_result *result, size_t variant, qkv_site site, int32_t layer);
+size_t tensor_count(const qkv_tensor *tensor);
+
+#endif

@@ -1,0 +1,388 @@
+/*
+ * Every kind of model x every site x every operation: the library against the scalar reference, on
+ * everything that can be captured, with the counts of what each edit selected and changed.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "reference/ref_forward.h"
+#include "support/compare.h"
+#include "support/engine.h"
+#include "support/dice.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+enum { T = 9, TEXT_SIZE = 96, MAX_CASES = 512 };
+
+static const double bound = 1e-4; /* times the largest value of the tensor, or 1 */
+
+/* X(name, options...) */
+/* clang-format off */
+#define MODEL_LIST(X)                                                                              \
+    X(llama_mha, "llama")                                                                       \
+    X(llama_gqa_biases, "llama", .n_kv_head = 2, .qkv_bias = 1, .out_bias = 1)                  \
+    X(llama_mqa_untied, "llama", .n_kv_head = 1, .untied = 1)                                   \
+    X(llama_window, "llama", .n_kv_head = 2, .window = 4)                                       \
+    X(llama_linear, "llama", .n_kv_head = 2, .rope = TINY_ROPE_LINEAR)                          \
+    X(llama_yarn, "llama", .rope = TINY_ROPE_YARN)                                              \
+    X(llama_llama3, "llama", .n_kv_head = 2, .rope = TINY_ROPE_LLAMA3)                          \
+    X(llama_wide_heads, "llama", .n_kv_head = 2, .head_dim = 12, .qkv_bias = 1)                 \
+    X(llama_ffn_biases, "llama", .ffn_bias = 1, .window = 1)                                    \
+    X(gpt2, "gpt2")                                                                             \
+    X(gpt2_wide, "gpt2", .n_embd = 48, .n_head = 3, .n_kv_head = 3, .head_dim = 16, .n_layer = 2)
+/* clang-format on */
+
+typedef struct fixture {
+    engine eng;
+    ref_model *ref;
+    int32_t tokens[T], other[T];
+    ref_run *baseline, *source;
+} fixture;
+
+static void fixture_open(fixture *f, const tiny_options *options) {
+    dice d = {7};
+    const char *path = tiny_model(options, "conformance.gguf");
+    memset(f, 0, sizeof *f);
+    engine_open(&f->eng, path, 1);
+    f->ref = ref_model_load(path);
+    for (int t = 0; t < T; t++) {
+        f->tokens[t] = t == 0 ? 1 : 3 + (int32_t)dice_below(&d, TINY_VOCAB - 3);
+        f->other[t] = t == 0 ? 1 : 3 + (int32_t)dice_below(&d, TINY_VOCAB - 3);
+    }
+    f->baseline = ref_forward(f->ref, f->tokens, T, NULL, 0, NULL);
+    f->source = ref_forward(f->ref, f->other, T, NULL, 0, NULL);
+}
+
+static void fixture_close(fixture *f) {
+    ref_run_free(f->baseline);
+    ref_run_free(f->source);
+    ref_model_free(f->ref);
+    engine_close(&f->eng);
+}
+
+static const char *const everything[] = {
+#define SITE_CAPTURE(id, name, shape, what) QKV_SITE_##id == QKV_SITE_LOGITS ? name : name "@*",
+    QKV_SITE_LIST(SITE_CAPTURE)
+#undef SITE_CAPTURE
+        NULL};
+
+static qkv_result *run(fixture *f, const char *const *variants) {
+    return engine_execute(&f->eng, &(engine_run){.tokens = f->tokens,
+                                                 .n_tokens = T,
+                                                 .variants = variants,
+                                                 .captures = everything,
+                                                 .source = f->other});
+}
+
+/* ---- sites ---- */
+
+static int has_heads(qkv_site site) {
+    return site != QKV_SITE_RESID_PRE && site != QKV_SITE_ATTN_OUT && site != QKV_SITE_MLP_OUT &&
+           site != QKV_SITE_RESID_POST && site != QKV_SITE_LOGITS;
+}
+
+static int is_shared(qkv_site site) {
+    return site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
+}
+
+static int is_map(qkv_site site) {
+    return site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
+}
+
+/* ---- comparing ---- */
+
+/* Where single query heads see something else than their group holds, the group's tensor does not
+ * tell what was changed; what follows from it does. */
+static int is_split(const ref_edit *edits, size_t n, qkv_site site, int layer) {
+    for (size_t i = 0; i < n; i++)
+        if (is_shared(site) && edits[i].head_kind == 'h' && ref_has(edits[i].layers, layer) &&
+            (edits[i].site == site ||
+             (edits[i].site == QKV_SITE_K && site == QKV_SITE_K_ROT)))
+            return 1;
+    return 0;
+}
+
+static void check_tensors(const fixture *f, const qkv_result *result, size_t variant,
+                          const ref_run *expected, const ref_edit *edits, size_t n,
+                          const char *text) {
+    for (int s = 0; s < QKV_SITE_COUNT; s++)
+        for (int il = 0; il < (s == QKV_SITE_LOGITS ? 1 : f->ref->n_layer); il++) {
+            const qkv_site site = (qkv_site)s;
+            if (is_split(edits, n, site, il)) continue;
+            const qkv_tensor t = engine_tensor(result, variant, site, il);
+            const size_t count = ref_site_count(f->ref, site, T);
+            assert_int_equal(tensor_count(&t), count);
+            const difference d = compare_to_doubles(t.data, expected->site[site][il], count);
+            if (d.max > bound * fmax(d.scale, 1))
+                fail_msg("'%s': %s of layer %d is off by %g at %zu (%g, not %g)", text,
+                         qkv_site_name(site), il, d.max, d.where, (double)t.data[d.where],
+                         expected->site[site][il][d.where]);
+        }
+}
+
+static void check_counts(const qkv_result *result, size_t variant, const ref_run *expected,
+                         size_t n, const char *text) {
+    assert_int_equal(qkv_result_n_edits(result, variant), n);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t selected = qkv_result_edit_selected(result, variant, i);
+        const uint64_t changed = qkv_result_edit_changed(result, variant, i);
+        if (selected != expected->selected[i])
+            fail_msg("'%s': edit %zu selects %llu elements, not %llu", text, i,
+                     (unsigned long long)selected, (unsigned long long)expected->selected[i]);
+        if (changed != expected->changed[i])
+            fail_msg("'%s': edit %zu changed %llu elements, not %llu", text, i,
+                     (unsigned long long)changed, (unsigned long long)expected->changed[i]);
+    }
+}
+
+static void check_variant(const fixture *f, const qkv_result *result, size_t variant,
+                          const ref_edit *edits, size_t n, const char *text) {
+    ref_run *expected = ref_forward(f->ref, f->tokens, T, edits, n, f->source);
+    check_tensors(f, result, variant, expected, edits, n, text);
+    check_counts(result, variant, expected, n, text);
+    ref_run_free(expected);
+}
+
+/* ---- the cases: every site x every operation x three selectors ---- */
+
+typedef struct case_list {
+    ref_edit edits[MAX_CASES];
+    char text[MAX_CASES][TEXT_SIZE];
+    const char *variants[MAX_CASES + 1];
+    size_t n;
+} case_list;
+
+static void add_case(case_list *list, const ref_edit *edit) {
+    assert_true(list->n < MAX_CASES);
+    list->edits[list->n] = *edit;
+    ref_edit_text(edit, list->text[list->n], TEXT_SIZE);
+    list->variants[list->n] = list->text[list->n];
+    list->variants[++list->n] = NULL;
+}
+
+static void choose_arguments(ref_edit *e) {
+    static const double first[REF_OP_COUNT] = {
+        [REF_SCALE] = 0.3, [REF_SET] = 0.25, [REF_ADD] = 0.7, [REF_CLAMP] = -0.4};
+    e->a = first[e->op];
+    e->b = 0.5;
+}
+
+/* Which layers, heads and tokens: all at one layer; one head and a range of tokens; a last token
+ * for several heads, or for a group, at every layer. */
+static void choose_selector(const fixture *f, ref_edit *e, int which) {
+    const int last_layer = f->ref->n_layer - 1;
+    if (which == 0) e->layers = (uint64_t)1 << 1;
+    if (which == 1) {
+        e->layers = (uint64_t)1 << 0 | (uint64_t)1 << last_layer;
+        e->head_kind = has_heads(e->site) ? 'h' : 0;
+        e->heads = (uint64_t)1 << (f->ref->H - 2);
+        e->rows = (ref_range){2, 6};
+        if (is_map(e->site)) e->cols = (ref_range){0, 3};
+    }
+    if (which == 2) {
+        e->head_kind = !has_heads(e->site) ? 0 : is_shared(e->site) ? 'g' : 'h';
+        e->heads = is_shared(e->site) ? (uint64_t)1 << (f->ref->G - 1) : 5;
+        e->rows = (ref_range){T - 1, T};
+    }
+}
+
+static void make_cases(const fixture *f, case_list *list) {
+    list->n = 0;
+    for (int s = 0; s < QKV_SITE_COUNT; s++)
+        for (int op = 0; op < REF_OP_COUNT; op++)
+            for (int which = 0; which < 3; which++) {
+                ref_edit e = {.site = (qkv_site)s, .op = (ref_op)op};
+                if (op == REF_MEAN_HEAD && !has_heads(e.site)) continue;
+                choose_arguments(&e);
+                choose_selector(f, &e, which);
+                add_case(list, &e);
+            }
+}
+
+static void check_model(const tiny_options *options) {
+    fixture f;
+    fixture_open(&f, options);
+    case_list *list = malloc(sizeof *list);
+    assert_non_null(list);
+    make_cases(&f, list);
+    qkv_result *result = run(&f, list->variants);
+    check_tensors(&f, result, 0, f.baseline, NULL, 0, "baseline");
+    for (size_t i = 0; i < list->n; i++)
+        check_variant(&f, result, i + 1, &list->edits[i], 1, list->text[i]);
+    qkv_result_free(result);
+    free(list);
+    fixture_close(&f);
+}
+
+#define MODEL_TEST(name, ...)                                                                      \
+    static void conformance_of_##name(void **state) {                                              \
+        (void)state;                                                                               \
+        check_model(&(tiny_options){__VA_ARGS__});                                                 \
+    }
+MODEL_LIST(MODEL_TEST)
+#undef MODEL_TEST
+
+/* ---- identity ---- */
+
+static void check_identity(const tiny_options *options) {
+    fixture f;
+    fixture_open(&f, options);
+    char text[2 * QKV_SITE_COUNT][TEXT_SIZE];
+    const char *variants[2 * QKV_SITE_COUNT + 1] = {NULL};
+    for (int i = 0; i < 2 * QKV_SITE_COUNT; i++) {
+        const ref_op op = i % 2 ? REF_ADD : REF_SCALE;
+        const ref_edit e = {.site = (qkv_site)(i / 2), .op = op, .a = i % 2 ? 0 : 1};
+        ref_edit_text(&e, text[i], TEXT_SIZE);
+        variants[i] = text[i];
+    }
+    qkv_result *result = run(&f, variants);
+    size_t variant = 0;
+    qkv_site site = QKV_SITE_Q;
+    int32_t layer = 0;
+    qkv_tensor t;
+    for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &t); i++) {
+        const qkv_tensor base = engine_tensor(result, 0, site, layer);
+        if (!same_bits(t.data, base.data, tensor_count(&t)))
+            fail_msg("'%s' changes %s of layer %d", variants[variant - 1], qkv_site_name(site),
+                     (int)layer);
+    }
+    for (size_t v = 1; v <= 2 * QKV_SITE_COUNT; v++) {
+        assert_int_equal(qkv_result_edit_changed(result, v, 0), 0);
+        assert_true(qkv_result_edit_selected(result, v, 0) > 0);
+    }
+    qkv_result_free(result);
+    fixture_close(&f);
+}
+
+static void identity_is_exact(void **state) {
+    (void)state;
+    check_identity(&(tiny_options){"llama", .n_kv_head = 2});
+    check_identity(&(tiny_options){"gpt2"});
+}
+
+/* ---- several edits ---- */
+
+/* clang-format off */
+static const struct {
+    size_t n;
+    ref_edit edits[3];
+} combined[] = {
+    /* the mean is taken over the unedited heads, whatever else is edited */
+    {3, {{QKV_SITE_Q, 1 << 1, 'h', 1 << 0, .op = REF_MEAN_HEAD},
+         {QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .op = REF_ZERO},
+         {QKV_SITE_Q, 1 << 1, 'h', 1 << 3, .op = REF_SCALE, .a = 5}}},
+    {2, {{QKV_SITE_K, 1 << 1, 'g', 1 << 0, .op = REF_MEAN_HEAD},
+         {QKV_SITE_K, 1 << 1, 'h', 1 << 3, .op = REF_SCALE, .a = -2}}},
+    {2, {{QKV_SITE_V, 1 << 1, 'h', 1 << 0, .op = REF_MEAN_HEAD},
+         {QKV_SITE_V, 1 << 1, 'h', 1 << 1, .op = REF_SET, .a = 1}}},
+    {2, {{QKV_SITE_Q, 0, 0, 0, {0, 4}, .op = REF_MEAN_TOKEN},
+         {QKV_SITE_Q, 0, 0, 0, {4, T}, .op = REF_ADD, .a = 1}}},
+    {2, {{QKV_SITE_PATTERN, 1 << 0, 'h', 1 << 2, {0, 0}, {0, 1}, .op = REF_ZERO},
+         {QKV_SITE_PATTERN, 1 << 0, 'h', 1 << 2, {0, 0}, {1, 2}, .op = REF_MEAN_TOKEN}}},
+    {3, {{QKV_SITE_K, 1 << 0, 'h', 1 << 1, .op = REF_SCALE, .a = 0.5},
+         {QKV_SITE_K_ROT, 1 << 0, 'h', 1 << 2, .op = REF_ADD, .a = 0.5},
+         {QKV_SITE_SCORES, 1 << 0, 'h', 1 << 1, {5, 6}, .op = REF_ZERO}}},
+    {3, {{QKV_SITE_RESID_POST, 1 << 0, .op = REF_SCALE, .a = 0.9},
+         {QKV_SITE_RESID_PRE, 1 << 1, .op = REF_ADD, .a = 0.1},
+         {QKV_SITE_LOGITS, 0, 0, 0, {3, 4}, .op = REF_ZERO}}},
+    {2, {{QKV_SITE_Z, 1 << 0, 'h', 1 << 0, .op = REF_PATCH},
+         {QKV_SITE_MLP_OUT, 1 << 1, 0, 0, {2, 3}, .op = REF_PATCH}}},
+};
+/* clang-format on */
+
+enum { COMBINED = sizeof combined / sizeof *combined, JOINED_SIZE = 4 * TEXT_SIZE };
+
+static void join(const ref_edit *edits, size_t n, int backwards, char out[JOINED_SIZE]) {
+    out[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        char text[TEXT_SIZE];
+        ref_edit_text(&edits[backwards ? n - 1 - i : i], text, sizeof text);
+        if (i) strcat(out, " + ");
+        strcat(out, text);
+    }
+}
+
+static void check_same_tensors(const qkv_result *a, size_t va, const qkv_result *b, size_t vb,
+                               double allowed, const char *text) {
+    size_t variant = 0;
+    qkv_site site = QKV_SITE_Q;
+    int32_t layer = 0;
+    qkv_tensor t;
+    for (size_t i = 0; qkv_result_item(a, i, &variant, &site, &layer, &t); i++) {
+        if (variant != va) continue;
+        const qkv_tensor u = engine_tensor(b, vb, site, layer);
+        assert_int_equal(tensor_count(&t), tensor_count(&u));
+        const difference d = compare_floats(t.data, u.data, tensor_count(&t));
+        if (d.max > allowed * fmax(d.scale, 1))
+            fail_msg("'%s': %s of layer %d differs by %g", text, qkv_site_name(site), (int)layer,
+                     d.max);
+    }
+}
+
+static void several_edits_at_once(void **state) {
+    (void)state;
+    fixture f;
+    char text[2 * COMBINED][JOINED_SIZE];
+    const char *variants[2 * COMBINED + 1] = {NULL};
+    fixture_open(&f, &(tiny_options){"llama", .n_kv_head = 2});
+    for (size_t i = 0; i < 2 * COMBINED; i++) {
+        join(combined[i / 2].edits, combined[i / 2].n, (int)(i % 2), text[i]);
+        variants[i] = text[i];
+    }
+    qkv_result *result = run(&f, variants);
+    for (size_t i = 0; i < COMBINED; i++) {
+        check_variant(&f, result, 2 * i + 1, combined[i].edits, combined[i].n, text[2 * i]);
+        check_same_tensors(result, 2 * i + 1, result, 2 * i + 2, 0, text[2 * i + 1]);
+        for (size_t k = 0; k < combined[i].n; k++) {
+            char edit[TEXT_SIZE];
+            ref_edit_text(&combined[i].edits[k], edit, sizeof edit);
+            assert_string_equal(qkv_result_edit_text(result, 2 * i + 1, k), edit);
+        }
+    }
+    qkv_result_free(result);
+    fixture_close(&f);
+}
+
+static void alone_as_in_company(void **state) {
+    (void)state;
+    fixture f;
+    char text[COMBINED][JOINED_SIZE];
+    const char *variants[COMBINED + 1] = {NULL};
+    fixture_open(&f, &(tiny_options){"llama", .n_kv_head = 2, .window = 4});
+    for (size_t i = 0; i < COMBINED; i++) {
+        join(combined[i].edits, combined[i].n, 0, text[i]);
+        variants[i] = text[i];
+    }
+    qkv_result *together = run(&f, variants);
+    for (size_t i = 0; i < COMBINED; i++) {
+        qkv_result *alone = run(&f, (const char *const[]){text[i], NULL});
+        check_same_tensors(alone, 0, together, 0, 1e-5, "baseline");
+        check_same_tensors(alone, 1, together, i + 1, 1e-5, text[i]);
+        qkv_result_free(alone);
+    }
+    qkv_result_free(together);
+    fixture_close(&f);
+}
+
+static int clean(void **state) {
+    (void)state;
+    scratch_remove();
+    return 0;
+}
+
+int main(void) {
+#define MODEL_ENTRY(name, ...) cmocka_unit_test(conformance_of_##name),
+    const struct CMUnitTest tests[] = {
+        MODEL_LIST(MODEL_ENTRY) cmocka_unit_test(identity_is_exact),
+        cmocka_unit_test(several_edits_at_once),
+        cmocka_unit_test(alone_as_in_company),
+    };
+#undef MODEL_ENTRY
+    return cmocka_run_group_tests(tests, NULL, clean);
+}

@@ -1,0 +1,353 @@
+/*
+ * The notation of edits and captures: what is accepted, and what is refused with which words. The
+ * model has 3 layers, 4 query heads, 2 key/value heads, and the prompt 6 tokens.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/engine.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+static const int32_t tokens[] = {1, 40, 60, 80, 100, 120};
+enum { T = sizeof tokens / sizeof *tokens };
+
+static engine eng;
+
+static int open_model(void **state) {
+    static const tiny_options options = {"llama", .n_kv_head = 2};
+    (void)state;
+    engine_open(&eng, tiny_model(&options, "notation.gguf"), 1);
+    return 0;
+}
+
+static int close_model(void **state) {
+    (void)state;
+    engine_close(&eng);
+    scratch_remove();
+    return 0;
+}
+
+static qkv_plan *new_plan(void) {
+    static const int32_t other[T] = {1, 50, 70, 90, 110, 130};
+    qkv_error err = {0};
+    qkv_plan *plan = NULL;
+    expect_ok(qkv_plan_new(&plan, eng.model, tokens, T, &err), &err, "plan");
+    expect_ok(qkv_plan_add_source(plan, "src", other, T, &err), &err, "source");
+    return plan;
+}
+
+/* ---- edits that are accepted, and how many elements they select ---- */
+
+static const struct {
+    const char *text;
+    unsigned selected; /* per edit, the first one's */
+} accepted[] = {
+    {"q@0=zero", 6 * 4 * 8},
+    {"q@0.h1=scale:0.5", 6 * 8},
+    {"q@0-2.h1=scale:0.5", 3 * 6 * 8},
+    {"q@0,2.h0,2-3=scale:-1e-3", 2 * 3 * 6 * 8},
+    {"q@*.h*=scale:+0.5", 3 * 6 * 4 * 8},
+    {"q@*=scale:0", 3 * 6 * 4 * 8},
+    {"k@1.g0=mean:head", 6 * 8},
+    {"k@1.g*=mean:head", 2 * 6 * 8},
+    {"k@1.h3=mean:token", 6 * 8},
+    {"k@1=mean:dim", 2 * 6 * 8},
+    {"v@1.g0-1=set:-3", 2 * 6 * 8},
+    {"k_rot@2.g1=add:1e-2", 6 * 8},
+    {"q_rot@2.h3=clamp:-1,1", 6 * 8},
+    {"q@1[0]=zero", 4 * 8},
+    {"q@1[-1]=zero", 4 * 8},
+    {"q@1[1:]=zero", 5 * 4 * 8},
+    {"q@1[:4]=zero", 4 * 4 * 8},
+    {"q@1[2:5]=zero", 3 * 4 * 8},
+    {"q@1[:]=zero", 6 * 4 * 8},
+    {"q@1[0,3,4:6]=zero", 4 * 4 * 8},
+    {"q@1.h2[0,3]=zero", 2 * 8},
+    {"q@1[-2:]=zero", 2 * 4 * 8},
+    {"pattern@1.h2[:,0]=set:0", 6},
+    {"pattern@1.h2[3,:]=set:0", 6},
+    {"pattern@1[3,0]=set:0", 4},
+    {"pattern@1[2:,:3]=set:0", 4 * 4 * 3},
+    {"scores@0=add:1", 4 * 6 * 6},
+    {"scores@0.h0[-1,0]=add:1", 1},
+    {"resid_pre@0=scale:0.9", 6 * 32},
+    {"resid_post@2[-1]=zero", 32},
+    {"attn_out@1[2]=mean:token", 32},
+    {"mlp_out@1=mean:dim", 6 * 32},
+    {"logits=scale:0.5", 6 * TINY_VOCAB},
+    {"logits[-1]=zero", TINY_VOCAB},
+    {"q@1=noise:0.1", 6 * 4 * 8},
+    {"q@1=noise:0.1,seed=7", 6 * 4 * 8},
+    {"z@1.h0=patch:src", 6 * 8},
+    {"q@0.h1=scale:0.5 + v@2.g0=zero", 6 * 8},
+    {"k@1.g0=zero + k@1.h2=zero + k@1.h3=scale:2", 6 * 8},
+    {"q@1[0]=zero + q@1[1:]=scale:2", 4 * 8},
+    {"pattern@1[:,0]=zero + pattern@1[:,1]=zero", 4 * 6},
+};
+
+static void edits_that_are_accepted(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+        qkv_plan *plan = new_plan();
+        qkv_result *result = NULL;
+        size_t index = 0;
+        const int status = qkv_plan_add_variant(plan, accepted[i].text, &index, &err);
+        expect_ok(status, &err, accepted[i].text);
+        assert_int_equal(index, 1);
+        assert_int_equal(qkv_plan_n_variants(plan), 2);
+        assert_string_equal(qkv_plan_variant_text(plan, 0), "");
+        assert_string_equal(qkv_plan_variant_text(plan, 1), accepted[i].text);
+        expect_ok(qkv_plan_add_capture(plan, "logits", &err), &err, "logits");
+        expect_ok(qkv_session_run(eng.session, &result, plan, &err), &err, accepted[i].text);
+        const uint64_t selected = qkv_result_edit_selected(result, 1, 0);
+        if (selected != accepted[i].selected)
+            fail_msg("'%s' selects %llu elements, not %u", accepted[i].text,
+                     (unsigned long long)selected, accepted[i].selected);
+        qkv_result_free(result);
+        qkv_plan_free(plan);
+    }
+}
+
+/* ---- edits that are refused, with a word that the message must have ---- */
+
+static const struct {
+    const char *text, *word;
+} refused[] = {
+    /* no notation at all */
+    {"", "edit"},
+    {" ", "edit"},
+    {"+", "edit"},
+    {"q@0=zero +", "edit"},
+    {"q@0=zero + ", "edit"},
+    {" + q@0=zero", "edit"},
+    {"q@0", "="},
+    {"=zero", "site"},
+    {"q@0=", "operation"},
+    {"q=zero", "layer"},
+    {"q@=zero", "layer"},
+    {"q@x=zero", "layer"},
+    {"q@0.=zero", "head"},
+    {"q@0.h=zero", "head"},
+    {"q@0.3=zero", "head"},
+    {"q@0.x3=zero", "head"},
+    {"q@0.h1-=zero", "head"},
+    {"q@0,=zero", "layer"},
+    {"q@0[=zero", "]"},
+    {"q@0[]=zero", "token"},
+    {"q@0[a]=zero", "token"},
+    {"q@0[1:2:3]=zero", "token"},
+    {"q@0]=zero", "q@0]"},
+    {"q@0 .h1=zero", "q@0"},
+    {"q@0.h1=zero garbage", "zero"},
+    {"q@99999999999999999999=zero", "0-2"},
+    /* out of range: the message says what is there */
+    {"q@3=zero", "0-2"},
+    {"q@-1=zero", "layer"},
+    {"q@1-3=zero", "0-2"},
+    {"q@2-1=zero", "2-1"},
+    {"q@0.h4=zero", "0-3"},
+    {"q@0.h2-1=zero", "2-1"},
+    {"k@0.g2=zero", "0-1"},
+    {"k@0.h4=zero", "0-3"},
+    {"q@0[6]=zero", "0-5"},
+    {"q@0[-7]=zero", "0-5"},
+    {"q@0[2:7]=zero", "0-5"},
+    {"pattern@0[0,6]=zero", "0-5"},
+    /* matches nothing */
+    {"q@0[3:3]=zero", "q@0[3:3]"},
+    {"q@0[6:]=zero", "q@0[6:]"},
+    {"q@0[4:2]=zero", "q@0[4:2]"},
+    {"pattern@0[:0,:]=zero", "pattern@0"},
+    /* sites */
+    {"query@0=zero", "query"},
+    {"Q@0=zero", "resid_pre"},
+    {"logits@0=zero", "layer"},
+    {"logits@*=zero", "layer"},
+    /* heads where there are none, or of the wrong kind */
+    {"resid_pre@0.h1=zero", "head"},
+    {"attn_out@0.h*=zero", "head"},
+    {"mlp_out@0.g0=zero", "head"},
+    {"resid_post@0.h0=zero", "head"},
+    {"logits.h0=zero", "logits"},
+    {"q@0.g0=zero", "h"},
+    {"q_rot@0.g0=zero", "h"},
+    {"z@0.g0=zero", "h"},
+    {"pattern@0.g0=zero", "h"},
+    {"scores@0.g0=zero", "h"},
+    {"resid_pre@0=mean:head", "head"},
+    {"attn_out@0=mean:head", "head"},
+    {"logits=mean:head", "head"},
+    {"q@0[0,:]=zero", "token"},
+    /* operations */
+    {"q@0=double:2", "double"},
+    {"q@0=scale", "scale"},
+    {"q@0=scale:", "scale"},
+    {"q@0=scale:x", "x"},
+    {"q@0=scale:1,2", "scale"},
+    {"q@0=scale:0.5x", "0.5x"},
+    {"q@0=scale:nan", "finite"},
+    {"q@0=scale:inf", "finite"},
+    {"q@0=scale:-inf", "finite"},
+    {"q@0=scale:1e999", "finite"},
+    {"q@0=scale:1e39", "1e39"},
+    {"q@0=set:nan", "finite"},
+    {"q@0=set", "set"},
+    {"q@0=add:infinity", "finite"},
+    {"q@0=add", "add"},
+    {"q@0=zero:1", "zero"},
+    {"q@0=mean", "mean"},
+    {"q@0=mean:", "mean"},
+    {"q@0=mean:layer", "layer"},
+    {"q@0=noise", "noise"},
+    {"q@0=noise:-1", "noise"},
+    {"q@0=noise:nan", "finite"},
+    {"q@0=noise:1,seed=", "seed"},
+    {"q@0=noise:1,seed=x", "seed"},
+    {"q@0=noise:1,sead=3", "sead"},
+    {"q@0=clamp:1", "clamp"},
+    {"q@0=clamp:2,1", "clamp"},
+    {"q@0=clamp:0,inf", "finite"},
+    {"q@0=clamp:1,2,3", "clamp"},
+    {"q@0=patch", "patch"},
+    {"q@0=patch:", "patch"},
+    {"q@0=patch:nowhere", "nowhere"},
+    /* overlaps */
+    {"q@0=zero + q@0=zero", "overlap"},
+    {"q@0=zero + q@0-1.h2[3]=scale:2", "overlap"},
+    {"k@1.g0=zero + k@1.h1=scale:2", "overlap"},
+    {"k@1=zero + k@1.h1=scale:2", "overlap"},
+    {"v@1.h0=zero + v@1.h0-1=scale:2", "overlap"},
+    {"q@1[0:3]=zero + q@1[2]=scale:2", "overlap"},
+    {"pattern@1[:,0]=zero + pattern@1[3,:]=zero", "overlap"},
+    {"logits=zero + logits[-1]=scale:2", "overlap"},
+};
+
+static void edits_that_are_refused(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        qkv_plan *plan = new_plan();
+        qkv_error err = {0};
+        size_t index = 77;
+        const int status = qkv_plan_add_variant(plan, refused[i].text, &index, &err);
+        const int expected = status == QKV_ERR_SYNTAX || status == QKV_ERR_PLAN;
+        if (!expected || !strstr(err.message, refused[i].word) || strchr(err.message, '\n')) {
+            print_error("'%s': status %d, message '%s' should have '%s'\n", refused[i].text, status,
+                        err.message, refused[i].word);
+            wrong++;
+        }
+        /* a refused variant leaves the plan as it was, and err may be NULL */
+        assert_int_equal(qkv_plan_n_variants(plan), status == QKV_OK ? 2 : 1);
+        if (status != QKV_OK)
+            assert_int_equal(qkv_plan_add_variant(plan, refused[i].text, NULL, NULL), status);
+        qkv_plan_free(plan);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* The message names the edit that is at fault among several. */
+static void messages_name_the_edit(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_plan *plan = new_plan();
+    assert_true(qkv_plan_add_variant(plan, "q@0=zero + k@1.g7=zero", NULL, &err) != QKV_OK);
+    assert_non_null(strstr(err.message, "k@1.g7=zero"));
+    assert_null(strstr(err.message, "q@0=zero"));
+    assert_true(qkv_plan_add_variant(plan, "q@0=zero + q@0.h1=scale:3", NULL, &err) != QKV_OK);
+    assert_non_null(strstr(err.message, "q@0=zero"));
+    assert_non_null(strstr(err.message, "q@0.h1=scale:3"));
+    qkv_plan_free(plan);
+}
+
+/* ---- captures ---- */
+
+static const struct {
+    const char *text, *word; /* word NULL: accepted */
+} captures[] = {
+    {"pattern@0", NULL},
+    {"pattern@0-2.h1", NULL},
+    {"pattern@0,2.h0,3", NULL},
+    {"pattern@*", NULL},
+    {"pattern", NULL},
+    {"q@1.h2", NULL},
+    {"k@1.g1", NULL},
+    {"v@*.g*", NULL},
+    {"resid_pre@0", NULL},
+    {"logits", NULL},
+    {"", "site"},
+    {"pattern@", "layer"},
+    {"pattern@3", "0-2"},
+    {"pattern@1.h4", "0-3"},
+    {"pattern@1.g0", "h"},
+    {"k@1.g2", "0-1"},
+    {"patern@1", "patern"},
+    {"resid_pre@1.h0", "head"},
+    {"logits@0", "layer"},
+    {"logits.h0", "logits"},
+    {"pattern@1=zero", "="},
+    {"pattern@1 ", "pattern@1"},
+    {"pattern@1.", "head"},
+    {"pattern@1.h", "head"},
+    {"pattern@2-1", "2-1"},
+};
+
+static void capture_notation(void **state) {
+    (void)state;
+    int wrong = 0;
+    for (size_t i = 0; i < sizeof captures / sizeof *captures; i++) {
+        qkv_plan *plan = new_plan();
+        qkv_error err = {0};
+        const int status = qkv_plan_add_capture(plan, captures[i].text, &err);
+        const char *word = captures[i].word;
+        const int refusal = status == QKV_ERR_SYNTAX || status == QKV_ERR_PLAN;
+        if (word ? !refusal || !strstr(err.message, word) : status != QKV_OK) {
+            print_error("'%s': status %d, message '%s' should have '%s'\n", captures[i].text,
+                        status, err.message, word ? word : "(accepted)");
+            wrong++;
+        }
+        qkv_plan_free(plan);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- sources ---- */
+
+static void sources_are_checked(void **state) {
+    (void)state;
+    static const int32_t bad[T] = {1, 50, TINY_VOCAB, 90, 110, 130};
+    static const int32_t good[T] = {1, 50, 51, 90, 110, 130};
+    qkv_error err = {0};
+    qkv_plan *plan = new_plan();
+    assert_true(qkv_plan_add_source(plan, "other", good, T - 1, &err) != QKV_OK);
+    assert_non_null(strstr(err.message, "6"));
+    assert_true(qkv_plan_add_source(plan, "other", bad, T, &err) != QKV_OK);
+    assert_true(qkv_plan_add_source(plan, "src", good, T, &err) != QKV_OK);
+    assert_non_null(strstr(err.message, "src"));
+    assert_true(qkv_plan_add_source(plan, "", good, T, &err) != QKV_OK);
+    expect_ok(qkv_plan_add_source(plan, "other", good, T, &err), &err, "other");
+    expect_ok(qkv_plan_add_variant(plan, "q@0=patch:other", NULL, &err), &err, "patch");
+    qkv_plan_free(plan);
+}
+
+static void site_names(void **state) {
+    (void)state;
+    for (int s = 0; s < QKV_SITE_COUNT; s++)
+        assert_int_equal(qkv_site_by_name(qkv_site_name((qkv_site)s)), s);
+    assert_int_equal(qkv_site_by_name("nothing"), QKV_SITE_COUNT);
+    assert_int_equal(qkv_site_by_name(""), QKV_SITE_COUNT);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(edits_that_are_accepted), cmocka_unit_test(edits_that_are_refused),
+        cmocka_unit_test(messages_name_the_edit),  cmocka_unit_test(capture_notation),
+        cmocka_unit_test(sources_are_checked),     cmocka_unit_test(site_names),
+    };
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}

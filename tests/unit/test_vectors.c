@@ -1,0 +1,134 @@
+/*
+ * The library against another implementation's results: every prompt, every edit, every layer of
+ * the families in tests/vectors. A family is added by its folder there and its name here.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/compare.h"
+#include "support/engine.h"
+#include "support/expectations.h"
+
+/* X(folder) */
+#define FAMILY_LIST(X) X(llama) X(llama_gqa) X(llama3_rope) X(mistral) X(gpt2)
+
+static const double pattern_bound = 5e-5; /* absolute */
+static const double logits_bound = 1e-4;  /* times the largest logit of the run */
+
+typedef struct worst {
+    double pattern, logits, site;
+} worst;
+
+static void keep_larger(double *largest, double value) {
+    if (value > *largest) *largest = value;
+}
+
+static difference against(const qkv_tensor *actual, const file_tensor *expected) {
+    assert_int_equal(actual->n_dims, expected->n_dims);
+    for (int i = 0; i < actual->n_dims; i++)
+        assert_int_equal(actual->shape[i], expected->shape[i]);
+    return compare_floats(actual->data, expected->data, expected->count);
+}
+
+static void check_pattern(const qkv_result *result, size_t v, const expected_run *run, int il,
+                          worst *w) {
+    const qkv_tensor t = engine_tensor(result, v, QKV_SITE_PATTERN, il);
+    const difference d = against(&t, &run->pattern[il]);
+    keep_larger(&w->pattern, d.max);
+    if (d.max > pattern_bound)
+        fail_msg("'%s': pattern of layer %d is off by %g at %zu", run->edits, il, d.max, d.where);
+    const qkv_tensor base = engine_tensor(result, 0, QKV_SITE_PATTERN, il);
+    if (run->same_pattern[il] && !same_bits(t.data, base.data, tensor_count(&t)))
+        fail_msg("'%s': pattern of layer %d must be the baseline's", run->edits, il);
+}
+
+static void check_logits(const qkv_result *result, size_t v, const expected_run *run, worst *w) {
+    const qkv_tensor t = engine_tensor(result, v, QKV_SITE_LOGITS, 0);
+    const difference d = against(&t, &run->logits);
+    keep_larger(&w->logits, d.max / d.scale);
+    if (d.max > logits_bound * d.scale)
+        fail_msg("'%s': logits are off by %g at %zu, largest %g", run->edits, d.max, d.where,
+                 d.scale);
+    const qkv_tensor base = engine_tensor(result, 0, QKV_SITE_LOGITS, 0);
+    if (run->same_logits && !same_bits(t.data, base.data, tensor_count(&t)))
+        fail_msg("'%s': logits must be the baseline's", run->edits);
+}
+
+static void check_sites(const expectations *e, const expected_prompt *prompt,
+                        const qkv_result *result, worst *w) {
+    static const char *const names[] = {"q", "k", "v", "z", "resid_pre"};
+    for (size_t s = 0; s < sizeof names / sizeof *names; s++)
+        for (int il = 0; il < e->n_layer; il++) {
+            file_tensor expected;
+            assert_true(expected_site(e, prompt, names[s], il, &expected));
+            const qkv_tensor t = engine_tensor(result, 0, qkv_site_by_name(names[s]), il);
+            const difference d = against(&t, &expected);
+            keep_larger(&w->site, d.max / d.scale);
+            if (d.max > logits_bound * d.scale)
+                fail_msg("%s of layer %d is off by %g at %zu", names[s], il, d.max, d.where);
+        }
+}
+
+static void check_edit_counts(const qkv_result *result, size_t variant) {
+    for (size_t i = 0; i < qkv_result_n_edits(result, variant); i++) {
+        assert_true(qkv_result_edit_selected(result, variant, i) > 0);
+        assert_true(qkv_result_edit_changed(result, variant, i) > 0);
+    }
+}
+
+static void check_prompt(engine *eng, const expectations *e, const expected_prompt *prompt,
+                         worst *w) {
+    static const char *const captures[] = {"pattern@*", "logits", "q@*",         "k@*",
+                                           "v@*",       "z@*",    "resid_pre@*", NULL};
+    const char *variants[EXPECT_MAX_RUNS + 1] = {NULL};
+    for (size_t r = 1; r < prompt->n_runs; r++) variants[r - 1] = prompt->runs[r].edits;
+    qkv_result *result = engine_execute(eng, &(engine_run){.tokens = prompt->tokens,
+                                                           .n_tokens = prompt->n_tokens,
+                                                           .variants = variants,
+                                                           .captures = captures});
+    for (size_t r = 0; r < prompt->n_runs; r++) {
+        for (int il = 0; il < e->n_layer; il++)
+            check_pattern(result, r, &prompt->runs[r], il, w);
+        check_logits(result, r, &prompt->runs[r], w);
+        check_edit_counts(result, r);
+    }
+    if (prompt->sites) check_sites(e, prompt, result, w);
+    qkv_result_free(result);
+}
+
+static void check_family(const char *name) {
+    expectations e;
+    engine eng;
+    worst w = {0};
+    int with_sites = 0;
+    assert_true(expectations_open(&e, QKV_TEST_SOURCE_DIR "/vectors", name));
+    engine_open(&eng, e.model, 0);
+    for (size_t p = 0; p < e.n_prompts; p++) {
+        check_prompt(&eng, &e, &e.prompts[p], &w);
+        with_sites += e.prompts[p].sites != NULL;
+    }
+    assert_int_equal(with_sites, 1);
+    print_message("%-12s largest difference: pattern %.1e, logits %.1e, sites %.1e of their scale\n",
+                  name, w.pattern, w.logits, w.site);
+    engine_close(&eng);
+    expectations_close(&e);
+}
+
+#define FAMILY_TEST(name)                                                                          \
+    static void vectors_of_##name(void **state) {                                                  \
+        (void)state;                                                                               \
+        check_family(#name);                                                                       \
+    }
+FAMILY_LIST(FAMILY_TEST)
+#undef FAMILY_TEST
+
+int main(void) {
+#define FAMILY_ENTRY(name) cmocka_unit_test(vectors_of_##name),
+    const struct CMUnitTest tests[] = {FAMILY_LIST(FAMILY_ENTRY)};
+#undef FAMILY_ENTRY
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
