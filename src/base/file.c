@@ -66,9 +66,10 @@ int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
 }
 
 int qkv_output_finish(qkv_output *out, qkv_error *err) {
-    int code = 0;
+    /* An earlier write may have failed already: what it left in errno is the reason. */
+    int code = ferror(out->stream) ? (errno ? errno : EIO) : 0;
     errno = 0;
-    if (fflush(out->stream) != 0 || ferror(out->stream)) code = errno ? errno : EIO;
+    if (fflush(out->stream) != 0 && !code) code = errno ? errno : EIO;
     if (fclose(out->stream) != 0 && !code) code = errno;
     out->stream = NULL;
     if (!code && out->temporary && rename(out->temporary, out->path) != 0) code = errno;

@@ -24,7 +24,7 @@ static int run_grid(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_figure_grid = {
     .name = "figure grid",
-    .summary = "draw a head's attention under edits of your own, in rows and columns",
+    .summary = "draw a head's attention under edits of your own",
     .synopsis = "[-m MODEL] [-p TEXT] [--layer L] [--head H] --row LABEL=EDITS... --col "
                 "LABEL=EDITS... -o OUT...",
     .description =

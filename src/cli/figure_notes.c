@@ -47,7 +47,9 @@ int figure_small_print(const figure *fig, qkv_text *text, qkv_error *err) {
     if (fig->operations.length) qkv_text_printf(text, " \xc2\xb7 %s", fig->operations.data);
     qkv_text_puts(text, " \xc2\xb7 ");
     print_tokens(fig, text);
-    if (args->skip_keys) {
+    if (args->skip_keys == 1) {
+        qkv_text_puts(text, ", first key left out");
+    } else if (args->skip_keys) {
         qkv_text_printf(text, ", first %" PRId64 " keys left out", args->skip_keys);
     }
     if (args->diff) qkv_text_puts(text, " \xc2\xb7 edited minus unmodified");

@@ -15,10 +15,10 @@ static const char overview[] =
 
 static const char notation[] =
     "An edit is written SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]:\n"
-    "  q@3.h5=scale:1e-3     queries of head 5 in layer 3, times 0.001\n"
-    "  k@2-4.g*[0]=mean:head keys of token 0 in layers 2 to 4: the mean over heads\n"
-    "  v@*=zero              all values of all layers\n"
-    "  pattern@5.h2[:,0]=set:0   column 0 of the attention weights\n"
+    "  q@3.h5=scale:1e-3        queries of head 5 in layer 3, times 0.001\n"
+    "  k@2-4.g*[0]=mean:head    keys of token 0 in layers 2 to 4: mean over heads\n"
+    "  v@*=zero                 all values of all layers\n"
+    "  pattern@5.h2[:,0]=set:0  column 0 of the attention weights\n"
     "Edits of one variant are joined by ' + '; they read the unedited tensor and apply at once. "
     "Variant 0 is always the unedited baseline.\n"
     "\n"
@@ -31,7 +31,7 @@ static const char notation[] =
     "  scale:E               x becomes E * x\n"
     "  set:C, zero           x becomes C, or 0\n"
     "  add:C                 x becomes x + C\n"
-    "  mean:head             the mean over all heads of the site; also mean:token, mean:dim\n"
+    "  mean:head             the mean over all heads; also mean:token, mean:dim\n"
     "  noise:S[,seed=N]      Gaussian noise of standard deviation S is added\n"
     "  clamp:LO,HI           x is kept between LO and HI\n"
     "  patch:NAME            the value that another prompt has there, see --source\n"
@@ -131,8 +131,8 @@ void cli_print_overview(void) {
     print_text(overview);
     printf("\nCommands:\n");
     for (size_t i = 0; i < cli_n_commands; i++) print_command_line(cli_commands[i]);
-    printf("\n'qkv COMMAND --help' tells about one command, 'qkv help notation' how edits are "
-           "written,\n'qkv --version' prints the version.\n\n");
+    printf("\n'qkv COMMAND --help' tells about one command, 'qkv help notation' how edits\n"
+           "are written, 'qkv --version' prints the version.\n\n");
     print_text(files_text);
 }
 
@@ -155,8 +155,8 @@ static const struct site_row {
 
 void cli_print_notation(void) {
     print_text(notation);
-    printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model width, V "
-           "vocabulary):\n");
+    printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model\n"
+           "width, V vocabulary; the last index runs fastest):\n");
     for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
         printf("  %-12s%-8s%s\n", sites[i].name, sites[i].shape, sites[i].what);
     }

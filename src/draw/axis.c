@@ -48,8 +48,7 @@ static double index_room(const qkv_lettering *lettering, const qkv_axis_input *i
     if (!input->below) return NUMBER_SIZE * LEADING;
     char text[QKV_NUMBER_SIZE];
     snprintf(text, sizeof text, "%d", input->first + input->n - 1);
-    PangoLayout *layout =
-        qkv_words_new(lettering, text, QKV_WORDS_LABEL, NUMBER_SIZE, 0);
+    PangoLayout *layout = qkv_words_new(lettering, text, QKV_WORDS_LABEL, NUMBER_SIZE, 0);
     if (!layout) return -1;
     const double width = qkv_words_width(layout);
     g_object_unref(layout);

@@ -26,10 +26,10 @@ typedef struct qkv_axis {
 typedef struct qkv_axis_input {
     char *const *labels; /* NULL: indices */
     int32_t n;
-    int32_t first;      /* index of the first cell */
-    double pitch;       /* side of a cell, points */
-    double limit;       /* longest label, points */
-    int below;          /* 1: below the panel, 0: left of it */
+    int32_t first; /* index of the first cell */
+    double pitch;  /* side of a cell, points */
+    double limit;  /* longest label, points */
+    int below;     /* 1: below the panel, 0: left of it */
 } qkv_axis_input;
 
 int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis_input *input,

@@ -14,7 +14,7 @@ static const double TIP_HEIGHT = 9;
 static const double CENTRE = 0.36; /* half the height of a capital, in letter sizes */
 enum { STOPS = 128 };              /* of the gradient: within rounding of the map */
 
-/* Whether values lie beyond the range by more than rounding. A log scale's lower end is its floor. */
+/* Whether values lie beyond the range by more than rounding. A log scale ends at its floor. */
 static void find_clipping(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style) {
     const int is_log = style->scale == QKV_SCALE_LOG && !style->diverging;
     const double slack = 1e-5 * (style->high - style->low);
@@ -69,11 +69,11 @@ double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_gr
     find_clipping(layout, grid, style);
     const double right = place_ticks(layout, style, lettering);
     if (right < 0 || !style->bar_label) return right;
-    PangoLayout *words = qkv_words_new(lettering, style->bar_label, QKV_WORDS_TITLE, LABEL_SIZE,
-                                       layout->bar.height);
+    PangoLayout *words =
+        qkv_words_new(lettering, style->bar_label, QKV_WORDS_TITLE, LABEL_SIZE, layout->bar.height);
     if (!words) return -1;
-    const double width = pango_layout_get_width(words) >= 0 ? layout->bar.height
-                                                            : qkv_words_width(words);
+    const double width =
+        pango_layout_get_width(words) >= 0 ? layout->bar.height : qkv_words_width(words);
     const double height = qkv_words_height(words);
     const double y = layout->bar.y + (layout->bar.height + width) / 2;
     if (!qkv_layout_caption(layout, words, right + LABEL_GAP, y, 1, 0)) return -1;

@@ -69,8 +69,7 @@ static uint32_t color_from_msh(vec3 msh) {
 /* The hue that the unsaturated point takes on the way from a saturated end. */
 static double grey_hue(vec3 end, double magnitude) {
     if (end.a >= magnitude) return end.c;
-    const double spin =
-        end.b * sqrt(magnitude * magnitude - end.a * end.a) / (end.a * sin(end.b));
+    const double spin = end.b * sqrt(magnitude * magnitude - end.a * end.a) / (end.a * sin(end.b));
     /* Away from purple, whichever side of it the end lies. */
     return end.c > -PI / 3 ? end.c + spin : end.c - spin;
 }

@@ -47,7 +47,7 @@ static void append_recipe(qkv_text *out, const char *recipe) {
     static const char head[] = "iTXtqkv-recipe\0" /* keyword */
                                "\0\0"             /* not compressed */
                                "\0"               /* no language */
-                               "";                /* no translated keyword: its NUL is the string's */
+                               ""; /* no translated keyword: its NUL is the string's */
     qkv_text chunk = {0};
     qkv_text_append(&chunk, head, sizeof head);
     qkv_text_puts(&chunk, recipe);
@@ -100,8 +100,8 @@ static void append_escaped(qkv_text *out, const char *text) {
     }
 }
 
-/* cairo names images after a counter of the whole process: "image27". Their numbers here become the
- * order in which they first appear. */
+/* cairo names surfaces and images after a counter of the whole process: "image27". Their numbers
+ * here become the order in which they first appear. */
 typedef struct renumbering {
     unsigned long *seen;
     size_t n;
@@ -123,21 +123,24 @@ static size_t new_number(renumbering *names, unsigned long number, int *failed) 
     return names->n++;
 }
 
-/* The next name of an image at or after `text`: in an id or in a reference to one. The quote or #
- * before it cannot be part of image data. */
-static const char *next_image(const char *text) {
+/* The number in the next such name at or after `text`, in an id or in a reference to one. The quote
+ * or # before it cannot be part of image data. */
+static const char *next_number(const char *text) {
+    static const char *const names[] = {"\"image", "#image", "\"surface", "#surface"};
     const char *best = NULL;
-    static const char *const forms[] = {"\"image", "#image"};
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        const char *found = strstr(text, forms[i]);
-        if (found && (!best || found < best)) best = found;
+    size_t length = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *found = strstr(text, names[i]);
+        if (!found || (best && found > best)) continue;
+        best = found;
+        length = strlen(names[i]);
     }
-    return best ? best + strcspn(best, "i") + strlen("image") : NULL;
+    return best ? best + length : NULL;
 }
 
 static void append_renumbered(qkv_text *out, const char *svg) {
     renumbering names = {0};
-    for (const char *found; (found = next_image(svg)); ) {
+    for (const char *found; (found = next_number(svg));) {
         char *end;
         qkv_text_append(out, svg, (size_t)(found - svg));
         const unsigned long number = strtoul(found, &end, 10);

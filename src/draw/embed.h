@@ -11,7 +11,7 @@
 /* PNG: adds pHYs (dots per inch) and, when recipe is not NULL, an iTXt chunk "qkv-recipe". */
 int qkv_embed_png(qkv_text *file, const char *recipe, double dpi, qkv_error *err);
 
-/* SVG: adds <metadata id="qkv-recipe"> and numbers the embedded images from 0. */
+/* SVG: adds <metadata id="qkv-recipe"> and numbers surfaces and embedded images from 0. */
 int qkv_embed_svg(qkv_text *file, const char *recipe, qkv_error *err);
 
 /* The CRC-32 of PNG chunks. */

@@ -36,8 +36,9 @@ int qkv_grid_new(qkv_grid **out, int32_t rows, int32_t cols, qkv_error *err) {
     if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "qkv_grid_new: no place for the grid");
     *out = NULL;
     if (rows < 1 || cols < 1 || rows > MAX_SIDE || cols > MAX_SIDE) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "a grid of %d x %d panels: each side must be 1 to %d",
-                        rows, cols, MAX_SIDE);
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "a grid of %d x %d panels: each side must be 1 to %d", rows, cols,
+                        MAX_SIDE);
     }
     qkv_grid *grid = qkv_calloc(1, sizeof *grid);
     if (!grid) return qkv_fail_memory(err);
@@ -134,12 +135,10 @@ static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel) {
         copy->largest = fmaxf(copy->largest, copy->values[i]);
     }
     if (panel->title && !(copy->title = qkv_strdup(panel->title))) return 0;
-    if (panel->row_labels &&
-        !(copy->row_labels = copy_labels(panel->row_labels, panel->n_rows))) {
+    if (panel->row_labels && !(copy->row_labels = copy_labels(panel->row_labels, panel->n_rows))) {
         return 0;
     }
-    if (panel->col_labels &&
-        !(copy->col_labels = copy_labels(panel->col_labels, panel->n_cols))) {
+    if (panel->col_labels && !(copy->col_labels = copy_labels(panel->col_labels, panel->n_cols))) {
         return 0;
     }
     return 1;

@@ -82,9 +82,8 @@ static int place_col_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_bo
     for (size_t i = 0; i < axis->n_labels; i++) {
         PangoLayout *words = axis->labels[i].layout;
         const double middle = panel->x + axis->labels[i].at;
-        const double x = axis->upright
-                             ? middle + CENTRE * axis->size - qkv_words_baseline(words)
-                             : middle - qkv_words_width(words) / 2;
+        const double x = axis->upright ? middle + CENTRE * axis->size - qkv_words_baseline(words)
+                                       : middle - qkv_words_width(words) / 2;
         const double y = axis->upright ? top + qkv_words_right(words)
                                        : top + 2 * CENTRE * axis->size - qkv_words_baseline(words);
         if (!qkv_layout_caption(layout, g_object_ref(words), x, y, axis->upright, 0)) return 0;

@@ -39,8 +39,8 @@ typedef struct qkv_caption {
 typedef struct qkv_layout {
     double width, height;
     int32_t rows, cols;
-    qkv_box *panels; /* rows x cols matrices; width 0 where there is none */
-    qkv_box bar;     /* with its pointed ends */
+    qkv_box *panels;          /* rows x cols matrices; width 0 where there is none */
+    qkv_box bar;              /* with its pointed ends */
     int bar_below, bar_above; /* pointed end: some value lies beyond the range */
     double tip;               /* height of a pointed end */
     qkv_caption *captions;

@@ -2,7 +2,7 @@
  * The cells of one matrix.
  *
  * On a vector surface, matrices of up to MOST_VECTOR cells a side are rectangles, so that every
- * cell keeps its exact colour and edge. Each reaches half a cell below its right and lower
+ * cell keeps its exact colour and edge. Each reaches a little below its right and lower
  * neighbours, which are drawn later and cover it again: viewers that blend edges then blend two
  * cells, and never let the white page shine through between them.
  *
@@ -17,22 +17,24 @@
 #include "draw/paint.h"
 
 enum { MOST_VECTOR = 64, IMAGE_SIDE = 1024 };
+static const double OVERLAP = 1; /* points: a pixel of the coarsest screen */
 
 /* ---- rectangles ---- */
 
 static void paint_rectangles(const qkv_painter *painter, const qkv_panel_data *panel,
                              const qkv_box *box) {
     const double dx = box->width / panel->n_cols, dy = box->height / panel->n_rows;
+    const double more_x = fmin(OVERLAP, dx / 2), more_y = fmin(OVERLAP, dy / 2);
     for (int32_t r = 0; r < panel->n_rows; r++) {
         const float *values = panel->values + (size_t)r * (size_t)panel->n_cols;
-        const double y = r * dy, bottom = fmin((r + 1.5) * dy, box->height);
+        const double y = r * dy, bottom = fmin(y + dy + more_y, box->height);
         for (int32_t c = 0, end; c < panel->n_cols; c = end) {
             const uint32_t color = qkv_colormap_color(painter->map, values[c]);
             /* Neighbours of one colour are one rectangle. */
             for (end = c + 1; end < panel->n_cols; end++) {
                 if (qkv_colormap_color(painter->map, values[end]) != color) break;
             }
-            const double right = fmin((end + 0.5) * dx, box->width);
+            const double right = fmin(end * dx + more_x, box->width);
             qkv_paint_color(painter, color);
             cairo_rectangle(painter->cr, box->x + c * dx, box->y + y, right - c * dx, bottom - y);
             cairo_fill(painter->cr);

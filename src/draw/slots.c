@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 
-static const double THINNEST = 0.1;    /* of the panel's side: a longer strip gives up square cells */
-static const double LABEL_SHARE = 0.36; /* of the panel's side: longer labels are ellipsised */
+static const double THINNEST = 0.1;     /* of the side: a longer strip gives up square cells */
+static const double LABEL_SHARE = 0.36; /* of the side: longer labels are ellipsised */
 static const double TITLE_SIZES[] = {9.5, 9, 8.5, 8};
 
 static void size_panel(qkv_slot *slot, double side) {
@@ -18,7 +18,7 @@ static void size_panel(qkv_slot *slot, double side) {
     slot->height = fmax(n_rows * pitch, THINNEST * side);
 }
 
-/* Fills in drawn sizes, and which panels lie at the edges. An empty row or column keeps its room. */
+/* Drawn sizes, and which panels lie at the edges. An empty row or column keeps its room. */
 static void size_slots(qkv_slots *slots, const qkv_grid *grid, double side) {
     for (int32_t r = 0; r < slots->rows; r++) {
         for (int32_t c = 0; c < slots->cols; c++) {
@@ -82,8 +82,8 @@ static int make_axes(qkv_slot *slot, int rows_shown, int cols_shown, double side
                      const qkv_lettering *lettering, qkv_error *err) {
     const qkv_panel_data *panel = slot->panel;
     const double limit = LABEL_SHARE * side;
-    const qkv_axis_input left = {panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows,
-                                 limit, 0};
+    const qkv_axis_input left = {
+        panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows, limit, 0};
     const qkv_axis_input below = {panel->col_labels,           panel->n_cols, panel->first_col,
                                   slot->width / panel->n_cols, limit,         1};
     int status = QKV_OK;

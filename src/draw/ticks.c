@@ -60,9 +60,9 @@ static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) 
 }
 
 static void power_of_ten(char text[QKV_NUMBER_SIZE], const char *sign, int exponent) {
-    static const char *const digits[] = {"\xe2\x81\xb0", "\xc2\xb9",     "\xc2\xb2", "\xc2\xb3",
-                                         "\xe2\x81\xb4", "\xe2\x81\xb5", "\xe2\x81\xb6",
-                                         "\xe2\x81\xb7", "\xe2\x81\xb8", "\xe2\x81\xb9"};
+    static const char *const digits[] = {
+        "\xe2\x81\xb0", "\xc2\xb9",     "\xc2\xb2",     "\xc2\xb3",     "\xe2\x81\xb4",
+        "\xe2\x81\xb5", "\xe2\x81\xb6", "\xe2\x81\xb7", "\xe2\x81\xb8", "\xe2\x81\xb9"};
     char plain[16];
     snprintf(plain, sizeof plain, "%d", exponent < 0 ? -exponent : exponent);
     snprintf(text, QKV_NUMBER_SIZE, "%s10%s", sign, exponent < 0 ? "\xe2\x81\xbb" : "");
@@ -83,8 +83,8 @@ static int log_magnitudes(magnitude *out, double floor_value, double high, int m
     const int last = (int)floor(log10(high) + 1e-9);
     int n = 0;
     if (last - first >= 2) {
-        const int stride = (last - first + most - 1) / most > 1 ? (last - first + most - 1) / most
-                                                                : 1;
+        const int stride =
+            (last - first + most - 1) / most > 1 ? (last - first + most - 1) / most : 1;
         for (int e = last; e >= first && n < QKV_MAX_TICKS; e -= stride) n++;
         for (int i = 0; i < n; i++) {
             const int e = last - stride * (n - 1 - i);
@@ -123,8 +123,8 @@ static int power_magnitudes(magnitude *out, double span, double gamma, int most)
     return n;
 }
 
-static void add_magnitude(qkv_tick *ticks, int *n, const qkv_grid_style *style,
-                          const magnitude *m, double base, int negative) {
+static void add_magnitude(qkv_tick *ticks, int *n, const qkv_grid_style *style, const magnitude *m,
+                          double base, int negative) {
     char text[QKV_NUMBER_SIZE];
     const double value = base + (negative ? -m->value : m->value);
     if (m->is_power) {
@@ -143,8 +143,8 @@ static int curved_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) 
     const int m = is_log ? log_magnitudes(found, style->log_floor, style->high, share - 1)
                          : power_magnitudes(found, style->high - base, style->gamma, share);
     /* Around the middle of a mirrored log bar, the smallest magnitude would sit on the zero. */
-    const int skip = mirrored && is_log && m > 1 &&
-                     qkv_scale_place(style, found[0].value) - 0.5 < 0.05;
+    const int skip =
+        mirrored && is_log && m > 1 && qkv_scale_place(style, found[0].value) - 0.5 < 0.05;
     int n = 0;
     for (int i = m - 1; mirrored && i >= skip; i--) {
         add_magnitude(ticks, &n, style, &found[i], base, 1);

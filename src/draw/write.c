@@ -2,6 +2,7 @@
  * Files: a figure drawn into memory as PNG, SVG or PDF and then written whole. Nothing
  * half-written stays behind, and the same grid gives the same bytes: no dates, no counters.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,8 @@ static int check_range(const qkv_grid_style *style, qkv_error *err) {
     if (style->scale == QKV_SCALE_LOG &&
         !(style->log_floor > 0 && style->log_floor < style->high)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "the floor of the log scale must lie between 0 and %g, not %g",
-                        style->high, style->log_floor);
+                        "the floor of the log scale must lie between 0 and %g, not %g", style->high,
+                        style->log_floor);
     }
     return QKV_OK;
 }
@@ -118,8 +119,8 @@ static int cairo_failure(cairo_status_t status, qkv_error *err) {
 static int paint_surface(figure *fig, cairo_surface_t *surface, double pixels, qkv_error *err) {
     cairo_t *cr = cairo_create(surface);
     if (pixels > 0) cairo_scale(cr, pixels, pixels);
-    const qkv_painter painter = {cr,          pixels,          fig->grid, fig->style,
-                                 &fig->lettering, &fig->layout, &fig->map};
+    const qkv_painter painter = {cr,           pixels,   fig->grid, fig->style, &fig->lettering,
+                                 &fig->layout, &fig->map};
     int status = qkv_paint(&painter, err);
     if (status == QKV_OK) status = cairo_failure(cairo_status(cr), err);
     cairo_destroy(cr);
@@ -142,14 +143,14 @@ static int draw_png(figure *fig, qkv_error *err) {
     int status = check_pixels(fig, err);
     if (status != QKV_OK) return status;
     const double pixels = fig->style->dpi / 72;
-    cairo_surface_t *surface = cairo_image_surface_create(
-        CAIRO_FORMAT_RGB24, (int)ceil(fig->layout.width * pixels - 1e-6),
-        (int)ceil(fig->layout.height * pixels - 1e-6));
+    cairo_surface_t *surface =
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(fig->layout.width * pixels - 1e-6),
+                                   (int)ceil(fig->layout.height * pixels - 1e-6));
     status = cairo_failure(cairo_surface_status(surface), err);
     if (status == QKV_OK) status = paint_surface(fig, surface, pixels, err);
     if (status == QKV_OK) {
-        status = cairo_failure(
-            cairo_surface_write_to_png_stream(surface, append_bytes, &fig->file), err);
+        status = cairo_failure(cairo_surface_write_to_png_stream(surface, append_bytes, &fig->file),
+                               err);
     }
     cairo_surface_destroy(surface);
     if (status == QKV_OK) status = qkv_embed_png(&fig->file, fig->recipe, fig->style->dpi, err);
@@ -203,8 +204,12 @@ static int write_file(const qkv_text *file, const char *path, qkv_error *err) {
     qkv_output out;
     int status = qkv_output_open(&out, path, err);
     if (status != QKV_OK) return status;
-    /* A short write leaves the stream's error set, which finish reports with its cause. */
-    (void)!fwrite(file->data, 1, file->length, out.stream);
+    errno = 0;
+    if (fwrite(file->data, 1, file->length, out.stream) != file->length) {
+        const int code = errno ? errno : EIO;
+        qkv_output_abandon(&out);
+        return qkv_fail(err, QKV_ERR_IO, "cannot write %s: %s", path, strerror(code));
+    }
     return qkv_output_finish(&out, err);
 }
 

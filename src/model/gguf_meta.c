@@ -119,3 +119,23 @@ int qkv_gguf_string(const qkv_gguf *file, const char *key, const char **value, q
     *value = gguf_get_val_str(file->parts[0].header, id);
     return 1;
 }
+
+int qkv_gguf_is_zero(const qkv_gguf *file, const char *key) {
+    int64_t id = find(file, key), integer = 1;
+    if (id < 0) return 1;
+    const struct gguf_context *header = file->parts[0].header;
+    switch (gguf_get_kv_type(header, id)) {
+    case GGUF_TYPE_FLOAT32:
+        return gguf_get_val_f32(header, id) == 0;
+    case GGUF_TYPE_FLOAT64:
+        return gguf_get_val_f64(header, id) == 0;
+    case GGUF_TYPE_BOOL:
+        return !gguf_get_val_bool(header, id);
+    case GGUF_TYPE_STRING:
+    case GGUF_TYPE_ARRAY:
+        return 0;
+    default:
+        read_int(gguf_get_kv_type(header, id), gguf_get_val_data(header, id), 0, &integer);
+        return integer == 0;
+    }
+}

@@ -86,6 +86,40 @@ static int read_vocab_size(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Keys that change what a model computes and that no family here knows. A file that sets one is refused: to ignore it would
+ * silently run another model. */
+static const char *const refused_keys[] = {
+    "expert_count",          "attn_logit_softcapping",   "final_logit_softcapping",
+    "attention.scale",       "attention.clamp_kqv",      "attention.max_alibi_bias",
+    "logit_scale",           "residual_scale",           "embedding_scale",
+    "use_parallel_residual", "attention.key_length_mla", "attention.temperature_scale",
+};
+
+static int refuse_key(const qkv_model *model, const char *suffix, qkv_error *err) {
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", model->family->name, suffix);
+    if (qkv_gguf_is_zero(model->file, key)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                    "%s: %s is set, which architecture %s as it is known here lacks",
+                    model->file->path, key, model->family->name);
+}
+
+static int refuse_unknown_behaviour(const qkv_model *model, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; status == QKV_OK && i < sizeof refused_keys / sizeof refused_keys[0]; i++)
+        status = refuse_key(model, refused_keys[i], err);
+    if (status != QKV_OK) return status;
+    char key[128];
+    int causal = 1;
+    snprintf(key, sizeof key, "%s.attention.causal", model->family->name);
+    status = qkv_gguf_bool(model->file, key, &causal, err);
+    if (status < 0) return status;
+    return causal ? QKV_OK
+                  : qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                             "%s: %s is false; only causal models are supported", model->file->path,
+                             key);
+}
+
 int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     int status = read_int(model, "block_count", 1, MAX_LAYERS, -1, &hp->n_layer, err);
@@ -101,6 +135,7 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = read_norm_eps(model, err);
     if (status == QKV_OK) status = read_vocab_size(model, err);
     if (status == QKV_OK) status = qkv_rope_read(model, err);
+    if (status == QKV_OK) status = refuse_unknown_behaviour(model, err);
     hp->attn_scale = status == QKV_OK ? 1.0f / sqrtf((float)hp->head_dim) : 0;
     return status;
 }

@@ -151,8 +151,9 @@ int qkv_rope_read(qkv_model *model, qkv_error *err) {
     int status = qkv_gguf_int(model->file, key, 2, hp->head_dim, &dims, err);
     if (status < 0) return status;
     if (dims % 2 != 0)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: RoPE turns pairs, but over %lld channels",
-                        model->file->path, (long long)dims);
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: %s is %lld; RoPE turns pairs of channels, so it must be even",
+                        model->file->path, key, (long long)dims);
     hp->rope_dims = (int32_t)dims;
     status = read_float(model, "freq_base", 1.0001, 1e12, base, &base, err);
     hp->rope_base = (float)base;

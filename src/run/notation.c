@@ -90,14 +90,18 @@ static int parse_list_item(cursor *c, uint8_t *map, int64_t n, const char *what)
     return QKV_OK;
 }
 
-/* Fills *map with n bytes. `letter` may stand again before each item of a list of heads. */
-static int parse_list(cursor *c, uint8_t **map, int64_t n, char letter, const char *what) {
+static int select_all(cursor *c, uint8_t **map, int64_t n) {
     *map = qkv_calloc((size_t)n, 1);
     if (!*map) return qkv_fail_memory(c->err);
-    if (take(c, '*')) {
-        memset(*map, 1, (size_t)n);
-        return QKV_OK;
-    }
+    memset(*map, 1, (size_t)n);
+    return QKV_OK;
+}
+
+/* Fills *map with n bytes. `letter` may stand again before each item of a list of heads. */
+static int parse_list(cursor *c, uint8_t **map, int64_t n, char letter, const char *what) {
+    if (take(c, '*')) return select_all(c, map, n);
+    *map = qkv_calloc((size_t)n, 1);
+    if (!*map) return qkv_fail_memory(c->err);
     do {
         if (letter && *c->at == letter) c->at++;
         int status = parse_list_item(c, *map, n, what);
@@ -113,10 +117,13 @@ static int parse_layers(cursor *c, qkv_selector *where) {
             return fail_at(c, QKV_ERR_PLAN, "logits have no layer; leave out '@...'");
         return QKV_OK;
     }
-    if (!take(c, '@'))
-        return fail_at(c, QKV_ERR_SYNTAX,
-                       "expected '@' and layers (0 to %d, or *) behind the site %s",
-                       hp->n_layer - 1, qkv_site_name(where->site));
+    if (!take(c, '@')) {
+        if (strcmp(c->kind, "capture") != 0 || *c->at)
+            return fail_at(c, QKV_ERR_SYNTAX,
+                           "expected '@' and layers (0 to %d, or *) behind the site %s",
+                           hp->n_layer - 1, qkv_site_name(where->site));
+        return select_all(c, &where->layers, hp->n_layer); /* a capture of every layer */
+    }
     return parse_list(c, &where->layers, hp->n_layer, 0, "layer");
 }
 

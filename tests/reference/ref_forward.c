@@ -20,6 +20,12 @@ static double *new_doubles(size_t n) {
     return array;
 }
 
+static double *copy_doubles(const double *x, size_t n) {
+    double *copy = new_doubles(n);
+    memcpy(copy, x, n * sizeof *x);
+    return copy;
+}
+
 /* ---- shapes ---- */
 
 static int is_map(qkv_site site) {
@@ -83,16 +89,13 @@ static int applies(const ref_edit *e, qkv_site site, int layer) {
 static ref_view copy_view(const ref_view *v) {
     const size_t n = (size_t)v->n_head * (size_t)v->n_row * (size_t)v->n_col;
     ref_view copy = *v;
-    copy.data = new_doubles(n);
-    memcpy(copy.data, v->data, n * sizeof *v->data);
+    copy.data = copy_doubles(v->data, n);
     return copy;
 }
 
 /* Keeps what a site holds, after the edits. */
 static void keep(const pass *p, qkv_site site, int layer, const double *x) {
-    const size_t n = ref_site_count(p->m, site, p->T);
-    p->run->site[site][layer] = new_doubles(n);
-    memcpy(p->run->site[site][layer], x, n * sizeof *x);
+    p->run->site[site][layer] = copy_doubles(x, ref_site_count(p->m, site, p->T));
 }
 
 static void tap(const pass *p, qkv_site site, int layer, double *data) {
@@ -114,7 +117,7 @@ static uint64_t members(const ref_model *m, uint64_t groups) {
 }
 
 /* A site that is held per group ([T][G][d]) and seen per query head ([T][H][d]). An edit of groups
- * changes both, an edit of query heads only what these see. */
+ * changes both, an edit of query heads only what these see, unless each has a group to itself. */
 static void tap_shared(const pass *p, qkv_site site, int layer, double *held, double *seen) {
     const ref_view g = view_of(p->m, site, p->T, held);
     const ref_view h = view_of(p->m, QKV_SITE_Q, p->T, seen);
@@ -122,7 +125,7 @@ static void tap_shared(const pass *p, qkv_site site, int layer, double *held, do
     for (size_t i = 0; i < p->n_edits; i++) {
         const ref_edit *e = &p->edits[i];
         if (!applies(e, site, layer)) continue;
-        const int per_head = e->head_kind == 'h';
+        const int per_head = e->head_kind == 'h' && p->m->H != p->m->G;
         const uint64_t set = e->head_kind ? e->heads : 0;
         if (!per_head) apply(p, i, layer, &g, &old_g, &old_g, set, 1);
         apply(p, i, layer, &h, &old_h, &old_g, per_head ? set : members(p->m, set), per_head);
@@ -130,6 +133,7 @@ static void tap_shared(const pass *p, qkv_site site, int layer, double *held, do
     free(old_g.data);
     free(old_h.data);
     keep(p, site, layer, held);
+    p->run->seen[site][layer] = copy_doubles(seen, ref_site_count(p->m, QKV_SITE_Q, p->T));
 }
 
 /* ---- arithmetic ---- */
@@ -359,6 +363,9 @@ ref_run *ref_forward(const ref_model *m, const int32_t *tokens, int T, const ref
 void ref_run_free(ref_run *run) {
     if (!run) return;
     for (int s = 0; s < QKV_SITE_COUNT; s++)
-        for (int il = 0; il < REF_MAX_LAYERS; il++) free(run->site[s][il]);
+        for (int il = 0; il < REF_MAX_LAYERS; il++) {
+            free(run->site[s][il]);
+            free(run->seen[s][il]);
+        }
     free(run);
 }

@@ -14,11 +14,13 @@
 enum { REF_MAX_LAYERS = 16, REF_MAX_EDITS = 16 };
 
 /* Tensors of a run, laid out as the table of sites in qkv/plan.h says (row-major). k, v and k_rot
- * are what the groups hold: an edit of a single query head's view (`h`) does not show there. */
+ * are kept twice: what the groups hold [T][G][d], where an edit of a single query head's view (`h`)
+ * does not show, and what each query head sees of it [T][H][d]. */
 typedef struct ref_run {
     const ref_model *model;
     int T;
     double *site[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* logits under layer 0 */
+    double *seen[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* of k, v and k_rot */
     uint64_t selected[REF_MAX_EDITS];             /* per edit: elements its selector covers */
     uint64_t changed[REF_MAX_EDITS];              /* of which got another value (as floats) */
 } ref_run;

@@ -25,7 +25,7 @@ static const double bound = 1e-4; /* times the largest value of the tensor, or 1
 /* X(name, options...) */
 /* clang-format off */
 #define MODEL_LIST(X)                                                                              \
-    X(llama_mha, "llama")                                                                       \
+    X(llama_mha, .family = "llama")                                                                       \
     X(llama_gqa_biases, "llama", .n_kv_head = 2, .qkv_bias = 1, .out_bias = 1)                  \
     X(llama_mqa_untied, "llama", .n_kv_head = 1, .untied = 1)                                   \
     X(llama_window, "llama", .n_kv_head = 2, .window = 4)                                       \
@@ -34,7 +34,7 @@ static const double bound = 1e-4; /* times the largest value of the tensor, or 1
     X(llama_llama3, "llama", .n_kv_head = 2, .rope = TINY_ROPE_LLAMA3)                          \
     X(llama_wide_heads, "llama", .n_kv_head = 2, .head_dim = 12, .qkv_bias = 1)                 \
     X(llama_ffn_biases, "llama", .ffn_bias = 1, .window = 1)                                    \
-    X(gpt2, "gpt2")                                                                             \
+    X(gpt2, .family = "gpt2")                                                                             \
     X(gpt2_wide, "gpt2", .n_embd = 48, .n_head = 3, .n_kv_head = 3, .head_dim = 16, .n_layer = 2)
 /* clang-format on */
 
@@ -66,17 +66,18 @@ static void fixture_close(fixture *f) {
     engine_close(&f->eng);
 }
 
+/* Everything; keys and values as the query heads see them. */
 static const char *const everything[] = {
-#define SITE_CAPTURE(id, name, shape, what) QKV_SITE_##id == QKV_SITE_LOGITS ? name : name "@*",
-    QKV_SITE_LIST(SITE_CAPTURE)
-#undef SITE_CAPTURE
-        NULL};
+    "resid_pre", "q",        "k@*.h*",  "v@*.h*",     "q_rot",  "k_rot@*.h*", "scores", "pattern",
+    "z",         "attn_out", "mlp_out", "resid_post", "logits", NULL};
+/* Keys and values as the groups hold them. */
+static const char *const groups[] = {"k", "v", "k_rot", NULL};
 
-static qkv_result *run(fixture *f, const char *const *variants) {
+static qkv_result *run(fixture *f, const char *const *variants, const char *const *captures) {
     return engine_execute(&f->eng, &(engine_run){.tokens = f->tokens,
                                                  .n_tokens = T,
                                                  .variants = variants,
-                                                 .captures = everything,
+                                                 .captures = captures,
                                                  .source = f->other});
 }
 
@@ -97,33 +98,32 @@ static int is_map(qkv_site site) {
 
 /* ---- comparing ---- */
 
-/* Where single query heads see something else than their group holds, the group's tensor does not
- * tell what was changed; what follows from it does. */
-static int is_split(const ref_edit *edits, size_t n, qkv_site site, int layer) {
-    for (size_t i = 0; i < n; i++)
-        if (is_shared(site) && edits[i].head_kind == 'h' && ref_has(edits[i].layers, layer) &&
-            (edits[i].site == site ||
-             (edits[i].site == QKV_SITE_K && site == QKV_SITE_K_ROT)))
-            return 1;
-    return 0;
+static void check_tensor(const fixture *f, const ref_run *expected, qkv_site site, int layer,
+                         const qkv_tensor *t, const char *text) {
+    const int seen = is_shared(site) && t->shape[1] == f->ref->H;
+    const double *values = seen ? expected->seen[site][layer] : expected->site[site][layer];
+    const size_t count = ref_site_count(f->ref, seen ? QKV_SITE_Q : site, T);
+    assert_int_equal(tensor_count(t), count);
+    const difference d = compare_to_doubles(t->data, values, count);
+    if (d.max > bound * fmax(d.scale, 1))
+        fail_msg("'%s': %s of layer %d is off by %g at %zu (%g, not %g)", text,
+                 qkv_site_name(site), layer, d.max, d.where, (double)t->data[d.where],
+                 values[d.where]);
 }
 
-static void check_tensors(const fixture *f, const qkv_result *result, size_t variant,
-                          const ref_run *expected, const ref_edit *edits, size_t n,
-                          const char *text) {
-    for (int s = 0; s < QKV_SITE_COUNT; s++)
-        for (int il = 0; il < (s == QKV_SITE_LOGITS ? 1 : f->ref->n_layer); il++) {
-            const qkv_site site = (qkv_site)s;
-            if (is_split(edits, n, site, il)) continue;
-            const qkv_tensor t = engine_tensor(result, variant, site, il);
-            const size_t count = ref_site_count(f->ref, site, T);
-            assert_int_equal(tensor_count(&t), count);
-            const difference d = compare_to_doubles(t.data, expected->site[site][il], count);
-            if (d.max > bound * fmax(d.scale, 1))
-                fail_msg("'%s': %s of layer %d is off by %g at %zu (%g, not %g)", text,
-                         qkv_site_name(site), il, d.max, d.where, (double)t.data[d.where],
-                         expected->site[site][il][d.where]);
-        }
+/* Everything that was captured of a variant. Returns how many tensors there were. */
+static size_t check_tensors(const fixture *f, const qkv_result *result, size_t variant,
+                            const ref_run *expected, const char *text) {
+    size_t v = 0, n = 0;
+    qkv_site site = QKV_SITE_Q;
+    int32_t layer = 0;
+    qkv_tensor t;
+    for (size_t i = 0; qkv_result_item(result, i, &v, &site, &layer, &t); i++) {
+        if (v != variant) continue;
+        check_tensor(f, expected, site, site == QKV_SITE_LOGITS ? 0 : layer, &t, text);
+        n++;
+    }
+    return n;
 }
 
 static void check_counts(const qkv_result *result, size_t variant, const ref_run *expected,
@@ -144,7 +144,8 @@ static void check_counts(const qkv_result *result, size_t variant, const ref_run
 static void check_variant(const fixture *f, const qkv_result *result, size_t variant,
                           const ref_edit *edits, size_t n, const char *text) {
     ref_run *expected = ref_forward(f->ref, f->tokens, T, edits, n, f->source);
-    check_tensors(f, result, variant, expected, edits, n, text);
+    const size_t n_tensors = check_tensors(f, result, variant, expected, text);
+    assert_int_equal(n_tensors, 12 * f->ref->n_layer + 1);
     check_counts(result, variant, expected, n, text);
     ref_run_free(expected);
 }
@@ -205,17 +206,32 @@ static void make_cases(const fixture *f, case_list *list) {
             }
 }
 
+/* What the groups hold, for the edits that split none. */
+static void check_groups(fixture *f, const case_list *list) {
+    for (size_t i = 0; i < list->n; i++) {
+        const ref_edit *e = &list->edits[i];
+        if (!is_shared(e->site) || (e->head_kind == 'h' && f->ref->H != f->ref->G)) continue;
+        ref_run *expected = ref_forward(f->ref, f->tokens, T, e, 1, f->source);
+        qkv_result *result = run(f, (const char *const[]){list->text[i], NULL}, groups);
+        const size_t n = check_tensors(f, result, 1, expected, list->text[i]);
+        assert_int_equal(n, 3 * f->ref->n_layer);
+        qkv_result_free(result);
+        ref_run_free(expected);
+    }
+}
+
 static void check_model(const tiny_options *options) {
     fixture f;
     fixture_open(&f, options);
     case_list *list = malloc(sizeof *list);
     assert_non_null(list);
     make_cases(&f, list);
-    qkv_result *result = run(&f, list->variants);
-    check_tensors(&f, result, 0, f.baseline, NULL, 0, "baseline");
+    qkv_result *result = run(&f, list->variants, everything);
+    check_tensors(&f, result, 0, f.baseline, "baseline");
     for (size_t i = 0; i < list->n; i++)
         check_variant(&f, result, i + 1, &list->edits[i], 1, list->text[i]);
     qkv_result_free(result);
+    check_groups(&f, list);
     free(list);
     fixture_close(&f);
 }
@@ -241,7 +257,7 @@ static void check_identity(const tiny_options *options) {
         ref_edit_text(&e, text[i], TEXT_SIZE);
         variants[i] = text[i];
     }
-    qkv_result *result = run(&f, variants);
+    qkv_result *result = run(&f, variants, everything);
     size_t variant = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
@@ -263,7 +279,7 @@ static void check_identity(const tiny_options *options) {
 static void identity_is_exact(void **state) {
     (void)state;
     check_identity(&(tiny_options){"llama", .n_kv_head = 2});
-    check_identity(&(tiny_options){"gpt2"});
+    check_identity(&(tiny_options){.family = "gpt2"});
 }
 
 /* ---- several edits ---- */
@@ -335,7 +351,7 @@ static void several_edits_at_once(void **state) {
         join(combined[i / 2].edits, combined[i / 2].n, (int)(i % 2), text[i]);
         variants[i] = text[i];
     }
-    qkv_result *result = run(&f, variants);
+    qkv_result *result = run(&f, variants, everything);
     for (size_t i = 0; i < COMBINED; i++) {
         check_variant(&f, result, 2 * i + 1, combined[i].edits, combined[i].n, text[2 * i]);
         check_same_tensors(result, 2 * i + 1, result, 2 * i + 2, 0, text[2 * i + 1]);
@@ -359,9 +375,9 @@ static void alone_as_in_company(void **state) {
         join(combined[i].edits, combined[i].n, 0, text[i]);
         variants[i] = text[i];
     }
-    qkv_result *together = run(&f, variants);
+    qkv_result *together = run(&f, variants, everything);
     for (size_t i = 0; i < COMBINED; i++) {
-        qkv_result *alone = run(&f, (const char *const[]){text[i], NULL});
+        qkv_result *alone = run(&f, (const char *const[]){text[i], NULL}, everything);
         check_same_tensors(alone, 0, together, 0, 1e-5, "baseline");
         check_same_tensors(alone, 1, together, i + 1, 1e-5, text[i]);
         qkv_result_free(alone);

@@ -233,11 +233,11 @@ static void check_prompt(engine *e, const int32_t *tokens, size_t n) {
 static void facts_on_random_models(void **state) {
     (void)state;
     static const tiny_options models[] = {
-        {"llama"},
+        {.family = "llama"},
         {"llama", .n_kv_head = 2, .qkv_bias = 1, .rope = TINY_ROPE_YARN, .seed = 3},
         {"llama", .n_kv_head = 1, .window = 5, .seed = 4},
         {"llama", .n_kv_head = 2, .head_dim = 12, .rope = TINY_ROPE_LLAMA3, .seed = 5},
-        {"gpt2"},
+        {.family = "gpt2"},
         {"gpt2", .seed = 6},
     };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -269,7 +269,7 @@ static size_t tokenize(const engine *e, const char *text, int32_t **tokens) {
 static void facts_on_the_default_model(void **state) {
     (void)state;
     engine e;
-    engine_open(&e, QKV_TEST_MODELS "/default.gguf", 0);
+    engine_open(&e, QKV_TEST_MODELS "/default.gguf", 1);
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++) {
         int32_t *tokens = NULL;
         const size_t n = tokenize(&e, prompts[i], &tokens);
@@ -326,7 +326,7 @@ static void check_sink(const layer_panels *l, int head) {
 static void sink_of_the_default_model(void **state) {
     (void)state;
     engine e;
-    engine_open(&e, QKV_TEST_MODELS "/default.gguf", 0);
+    engine_open(&e, QKV_TEST_MODELS "/default.gguf", 1);
     for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++) {
         int32_t *tokens = NULL;
         int layer = 0, head = 0;

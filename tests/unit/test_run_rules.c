@@ -142,6 +142,30 @@ static void unreachable_tensors_are_shared(void **state) {
     engine_close(&e);
 }
 
+/* A split group has no one value: it must be captured as its query heads see it. */
+static void captures_of_split_groups(void **state) {
+    (void)state;
+    engine e;
+    qkv_error err = {0};
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    engine_open(&e, tiny_model(&grouped, "rules.gguf"), 1);
+    expect_ok(qkv_plan_new(&plan, e.model, prompt(), T, &err), &err, "plan");
+    expect_ok(qkv_plan_add_capture(plan, "k@1", &err), &err, "capture");
+    expect_ok(qkv_plan_add_variant(plan, "k@0.h3=zero", NULL, &err), &err, "another layer");
+    expect_ok(qkv_session_run(e.session, &result, plan, &err), &err, "run");
+    qkv_result_free(result);
+    result = NULL;
+    int status = qkv_plan_add_variant(plan, "k@1.h3=zero", NULL, &err);
+    if (status == QKV_OK) status = qkv_session_run(e.session, &result, plan, &err);
+    assert_int_equal(status, QKV_ERR_PLAN);
+    assert_null(result);
+    assert_non_null(strstr(err.message, "k@1.h3=zero"));
+    assert_non_null(strstr(err.message, "k@1.h*"));
+    qkv_plan_free(plan);
+    engine_close(&e);
+}
+
 /* ---- noise ---- */
 
 typedef struct moments {
@@ -320,6 +344,7 @@ int main(void) {
         cmocka_unit_test(captures_of_single_heads),
         cmocka_unit_test(only_what_was_asked_for),
         cmocka_unit_test(unreachable_tensors_are_shared),
+        cmocka_unit_test(captures_of_split_groups),
         cmocka_unit_test(noise_is_gaussian_and_repeatable),
         cmocka_unit_test(noise_stays_in_its_selection),
         cmocka_unit_test(not_finite_is_reported),

@@ -2,6 +2,7 @@
  * Files of results, byte by byte: headers, offsets, values, metadata, and what is refused. Uses
  * a reader written for this test, so that writer and reader cannot share a mistake.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +97,7 @@ typedef struct fixture {
 } fixture;
 
 static void start(fixture *f, const char *variant, const char *const *captures) {
-    static const tiny_options options = {TINY_LLAMA, .n_kv_head = 2};
+    static const tiny_options options = {"llama", .n_kv_head = 2};
     qkv_error err;
     *f = (fixture){0};
     engine_open(&f->e, tiny_model(&options, "store.gguf"), 1);

@@ -1,0 +1,53 @@
+# A thin front to scripts/setup.sh and CMake. `make help` lists what there is.
+
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+NATIVE ?= ON
+
+.DEFAULT_GOAL := all
+.PHONY: all setup demo test test-asan coverage bench install fmt lint clean help
+
+all: setup ## build the library and the program (build/qkv)
+	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build/configure.log 2>&1 \
+	    || { cat build/configure.log; exit 1; }
+	@cmake --build build -j $(JOBS)
+
+setup: ## install missing packages, fetch and build ggml (once)
+	@QKV_NATIVE=$(NATIVE) scripts/setup.sh
+	@mkdir -p build
+
+demo: all ## draw both figures with the default model
+	@scripts/demo.sh
+
+test: all ## build everything and run all tests
+	@scripts/test.sh build
+
+test-asan: setup ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@cmake --preset debug >/dev/null
+	@cmake --build build-debug -j $(JOBS)
+	@scripts/test.sh build-debug
+
+coverage: setup ## line coverage of the tests (needs gcovr)
+	@cmake --preset coverage >/dev/null
+	@cmake --build build-coverage -j $(JOBS)
+	@scripts/test.sh build-coverage
+	@gcovr -r . build-coverage --filter src/ --print-summary
+
+bench: all ## measure speed, as ratios
+	@build/bench/qkv_bench
+
+install: all ## install below PREFIX (default /usr/local)
+	@cmake --install build
+
+fmt: ## format the sources
+	@clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
+
+lint: setup ## clang-format, clang-tidy and cppcheck, no changes made
+	@cmake --preset release >/dev/null
+	@scripts/lint.sh build
+
+clean: ## remove what was built, except ggml
+	@rm -rf build build-debug build-coverage demo
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14

@@ -1,0 +1,8 @@
+for options in '--layer 99' '--head 99' '--skip-keys 100' '--tokens 99999999'; do
+    # shellcheck disable=SC2086 # two words
+    qkv figure modify --layer 0 --head 0 $options -o out.png
+    echo "exit $?" >&2
+done
+qkv figure mean -p '' -o out.png
+echo "exit $?" >&2
+ls

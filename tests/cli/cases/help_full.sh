@@ -1,0 +1,1 @@
+qkv run --help >/dev/full

@@ -1,0 +1,1 @@
+qkv help figure mean

@@ -1,0 +1,1 @@
+QKV_MODEL=elsewhere.gguf qkv info

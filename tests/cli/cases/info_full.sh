@@ -1,0 +1,2 @@
+# A full disk behind standard output is a failure.
+qkv info >/dev/full

@@ -1,0 +1,1 @@
+qkv info -m nowhere.gguf

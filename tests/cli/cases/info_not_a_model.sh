@@ -1,0 +1,2 @@
+printf "this is no model" >text.gguf
+qkv info -m text.gguf

@@ -1,0 +1,1 @@
+qkv run --tokens 5,6 --capture 'pattern@*' >/dev/full

@@ -1,0 +1,1 @@
+qkv run --tokens=-1 --capture pattern@0

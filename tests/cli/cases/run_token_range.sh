@@ -1,0 +1,1 @@
+qkv run --tokens 5,99999999 --capture pattern@0

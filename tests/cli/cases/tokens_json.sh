@@ -1,0 +1,1 @@
+qkv tokens --json 'The river'

@@ -1,0 +1,82 @@
+#!/bin/sh
+# Runs one command-line case and compares what it says with what is expected.
+#
+#     run.sh [--update] CASE.sh
+#
+# The case runs in an empty directory of its own, with qkv in PATH. Beside CASE.sh may lie
+#
+#     CASE.stdout.exact  CASE.stderr.exact     the output, byte by byte
+#     CASE.stdout.glob   CASE.stderr.glob      a shell pattern for all of it; * spans lines
+#     CASE.exit                                the exit status, when it is not 0
+#
+# An output without such a file must be empty. --update writes the .exact and .exit files anew from
+# what the case does now (a .glob stays as it is): read the difference before you keep it.
+#
+# Environment: QKV, the program; MODELS, the directory with default.gguf.
+set -u
+update=0
+if [ "${1-}" = --update ]; then
+    update=1
+    shift
+fi
+[ $# -eq 1 ] && [ -f "$1" ] || { echo "usage: run.sh [--update] CASE.sh" >&2; exit 2; }
+: "${QKV:?the program}" "${MODELS:?the directory with default.gguf}"
+
+case_file=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+expected=${case_file%.sh}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin" "$work/run"
+ln -s "$QKV" "$work/bin/qkv"
+
+unset QKV_MODEL
+export MODELS QKV
+(
+    cd "$work/run" || exit 1
+    PATH=$work/bin:$PATH LC_ALL=C.UTF-8 OMP_NUM_THREADS=2 \
+        sh "$case_file" >"$work/stdout" 2>"$work/stderr" </dev/null
+)
+status=$?
+
+failed=0
+complain() {
+    failed=1
+    echo "not as expected: $1"
+}
+
+compare() { # stdout or stderr
+    if [ -f "$expected.$1.glob" ]; then
+        pattern=$(cat "$expected.$1.glob")
+        text=$(cat "$work/$1")
+        # shellcheck disable=SC2254 # it is meant as a pattern
+        case $text in
+        $pattern) ;;
+        *)
+            complain "$1, which should match"
+            cat "$expected.$1.glob"
+            echo "--- but is"
+            cat "$work/$1"
+            ;;
+        esac
+    elif [ $update = 1 ]; then
+        rm -f "$expected.$1.exact"
+        if [ -s "$work/$1" ]; then cp "$work/$1" "$expected.$1.exact"; fi
+    elif [ -f "$expected.$1.exact" ]; then
+        diff -u "$expected.$1.exact" "$work/$1" || complain "$1"
+    elif [ -s "$work/$1" ]; then
+        complain "$1, which should be empty but is"
+        cat "$work/$1"
+    fi
+}
+
+compare stdout
+compare stderr
+if [ $update = 1 ]; then
+    rm -f "$expected.exit"
+    if [ $status != 0 ]; then echo $status >"$expected.exit"; fi
+else
+    wanted=0
+    if [ -f "$expected.exit" ]; then wanted=$(cat "$expected.exit"); fi
+    [ "$status" = "$wanted" ] || complain "exit status $status, not $wanted"
+fi
+exit $failed

@@ -1,0 +1,298 @@
+/*
+ * Figures as files: the same bytes every time, recipes, errors, golden figures.
+ *
+ * Golden figures (tests/golden/NAME.svg) are compared by structure: outlines of glyphs and
+ * embedded image data are left out, since they belong to the installed font and zlib; everything
+ * else (rectangles, colours, text positions) must agree, numbers to 0.1. The committed files are
+ * whole SVGs, to be opened and looked at. QKV_UPDATE_GOLDEN=1 writes them anew.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "draw/embed.h"
+#include "draw/lettering.h"
+#include "support/figures.h"
+#include "support/scratch.h"
+
+/* ---- files ---- */
+
+static void test_same_bytes(void **state) {
+    (void)state;
+    static const char *const suffixes[] = {"png", "svg", "pdf"};
+    for (int32_t n = 9; n < 100; n += 70) {
+        qkv_grid *grid = token_grid(2, 2, n, 0, 1);
+        qkv_grid_style style = plain_style();
+        style.recipe = "qkv figure modify -o out";
+        for (int i = 0; i < 3; i++) {
+            char *data[2];
+            size_t size[2];
+            for (int turn = 0; turn < 2; turn++) {
+                char name[64];
+                snprintf(name, sizeof name, "same%d.%s", turn, suffixes[i]);
+                write_ok(grid, &style, scratch_path(name));
+                data[turn] = slurp(scratch_path(name), &size[turn]);
+            }
+            assert_int_equal(size[0], size[1]);
+            assert_memory_equal(data[0], data[1], size[0]);
+            free(data[0]);
+            free(data[1]);
+        }
+        qkv_grid_free(grid);
+    }
+}
+
+static const char RECIPE[] = "qkv figure modify -p 'ε < 1 & \"more\" > less'\n\tsecond line";
+
+static uint32_t read_u32(const char *bytes) {
+    const unsigned char *b = (const unsigned char *)bytes;
+    return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
+}
+
+/* Walks over the chunks of a PNG, checks every CRC, and returns the recipe's text. */
+static void check_png_chunks(const char *data, size_t size) {
+    static const char head[] = "qkv-recipe\0\0\0\0"; /* and the NUL of the literal: five in all */
+    int found = 0, resolution = 0, ended = 0;
+    for (size_t at = 8; at < size;) {
+        const size_t length = read_u32(data + at);
+        const char *type = data + at + 4;
+        assert_true(at + 12 + length <= size);
+        assert_int_equal(read_u32(type + 4 + length), qkv_png_crc(type, 4 + length));
+        if (memcmp(type, "iTXt", 4) == 0) {
+            assert_memory_equal(type + 4, head, sizeof head);
+            assert_int_equal(length - sizeof head, strlen(RECIPE));
+            assert_memory_equal(type + 4 + sizeof head, RECIPE, strlen(RECIPE));
+            found++;
+        }
+        if (memcmp(type, "pHYs", 4) == 0) {
+            assert_int_equal(read_u32(type + 4), 5906); /* 150 dpi */
+            resolution++;
+        }
+        ended = memcmp(type, "IEND", 4) == 0;
+        at += 12 + length;
+    }
+    assert_int_equal(found, 1);
+    assert_int_equal(resolution, 1);
+    assert_true(ended);
+}
+
+/* glib's parser checks that the SVG is well-formed and hands over the text of <metadata>. */
+static void on_text(GMarkupParseContext *context, const char *text, gsize length, gpointer data,
+                    GError **error) {
+    (void)error;
+    if (strcmp(g_markup_parse_context_get_element(context), "metadata") != 0) return;
+    qkv_text_append(data, text, length);
+}
+
+static void check_svg_metadata(const char *data, size_t size) {
+    const GMarkupParser parser = {.text = on_text};
+    qkv_text found = {0};
+    GMarkupParseContext *context = g_markup_parse_context_new(&parser, 0, &found, NULL);
+    assert_true(g_markup_parse_context_parse(context, data, (gssize)size, NULL));
+    assert_true(g_markup_parse_context_end_parse(context, NULL));
+    assert_string_equal(found.data, RECIPE);
+    g_markup_parse_context_free(context);
+    qkv_text_release(&found);
+}
+
+static void test_recipe(void **state) {
+    (void)state;
+    qkv_grid *grid = token_grid(1, 1, 4, 0, 1);
+    qkv_grid_style style = plain_style();
+    style.recipe = RECIPE;
+    size_t size;
+    write_ok(grid, &style, scratch_path("recipe.png"));
+    char *data = slurp(scratch_path("recipe.png"), &size);
+    check_png_chunks(data, size);
+    free(data);
+    write_ok(grid, &style, scratch_path("recipe.SVG"));
+    data = slurp(scratch_path("recipe.SVG"), &size);
+    check_svg_metadata(data, size);
+    free(data);
+    qkv_grid_free(grid);
+}
+
+static void expect_error(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
+                         int status, const char *part) {
+    qkv_error err = {0};
+    assert_int_equal(qkv_grid_write(grid, style, path, &err), status);
+    if (!strstr(err.message, part)) fail_msg("\"%s\" lacks \"%s\"", err.message, part);
+}
+
+static void test_write_errors(void **state) {
+    (void)state;
+    qkv_grid *grid = token_grid(1, 1, 4, 0, 1);
+    qkv_grid_style style = plain_style();
+    expect_error(grid, &style, "out.gif", QKV_ERR_ARGUMENT, ".png, .svg or .pdf");
+    expect_error(grid, &style, "png", QKV_ERR_ARGUMENT, ".png, .svg or .pdf");
+    expect_error(grid, &style, scratch_path("none/out.png"), QKV_ERR_IO, "cannot write");
+    assert_int_equal(symlink("/dev/full", scratch_path("full.png")), 0);
+    expect_error(grid, &style, scratch_path("full.png"), QKV_ERR_IO, "No space left");
+    expect_error(NULL, &style, "out.png", QKV_ERR_ARGUMENT, "grid");
+    expect_error(grid, NULL, "out.png", QKV_ERR_ARGUMENT, "style");
+    expect_error(grid, &style, NULL, QKV_ERR_ARGUMENT, "path");
+    style.dpi = 20000;
+    expect_error(grid, &style, scratch_path("big.png"), QKV_ERR_ARGUMENT, "use a dpi of");
+    qkv_grid_free(grid);
+}
+
+static void test_style_errors(void **state) {
+    (void)state;
+    qkv_grid *grid = token_grid(1, 1, 4, 0, 1);
+    const qkv_grid_style good = plain_style();
+#define REFUSED(part, ...)                                                                         \
+    do {                                                                                           \
+        qkv_grid_style style = good;                                                               \
+        __VA_ARGS__;                                                                               \
+        expect_error(grid, &style, scratch_path("bad.svg"), QKV_ERR_ARGUMENT, part);               \
+    } while (0)
+    REFUSED("dpi", style.dpi = 0);
+    REFUSED("dpi", style.dpi = -1);
+    REFUSED("dpi", style.dpi = (double)NAN);
+    REFUSED("dpi", style.dpi = (double)INFINITY);
+    REFUSED("panel size", style.panel_size = 0);
+    REFUSED("panel size", style.panel_size = (double)NAN);
+    REFUSED("panel size", style.panel_size = 1e9);
+    REFUSED("range", style.low = 1);
+    REFUSED("range", style.high = (double)NAN);
+    REFUSED("diverging", style.diverging = 1);
+    REFUSED("scale", style.scale = (qkv_scale)7);
+    REFUSED("power scale", style.scale = QKV_SCALE_POWER; style.gamma = 0);
+    REFUSED("log scale", style.scale = QKV_SCALE_LOG; style.log_floor = 0);
+    REFUSED("log scale", style.scale = QKV_SCALE_LOG; style.log_floor = 2);
+#undef REFUSED
+    assert_int_not_equal(access(scratch_path("bad.svg"), F_OK), 0);
+    qkv_grid_free(grid);
+}
+
+static void test_grid_errors(void **state) {
+    (void)state;
+    qkv_error err;
+    qkv_grid *grid;
+    assert_int_equal(qkv_grid_new(&grid, 0, 1, &err), QKV_ERR_ARGUMENT);
+    assert_null(grid);
+    assert_int_equal(qkv_grid_new(NULL, 1, 1, &err), QKV_ERR_ARGUMENT);
+    grid = make_grid(2, 2);
+    float values[6] = {0, 0, 0, 0, 0, 0};
+    qkv_panel panel = {.values = values, .n_rows = 2, .n_cols = 3};
+    assert_int_equal(qkv_grid_set_panel(grid, 2, 0, &panel, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_grid_set_panel(grid, 0, -1, &panel, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_grid_set_panel(grid, 0, 0, NULL, &err), QKV_ERR_ARGUMENT);
+    values[5] = NAN;
+    assert_int_equal(qkv_grid_set_panel(grid, 1, 0, &panel, &err), QKV_ERR_NUMERIC);
+    assert_non_null(strstr(err.message, "panel (1, 0)"));
+    assert_non_null(strstr(err.message, "row 1, column 2"));
+    values[5] = INFINITY;
+    assert_int_equal(qkv_grid_set_panel(grid, 1, 0, &panel, &err), QKV_ERR_NUMERIC);
+    values[5] = 0;
+    panel.n_cols = 0;
+    assert_int_equal(qkv_grid_set_panel(grid, 0, 0, &panel, &err), QKV_ERR_ARGUMENT);
+    panel.n_cols = 3;
+    panel.values = NULL;
+    assert_int_equal(qkv_grid_set_panel(grid, 0, 0, &panel, &err), QKV_ERR_ARGUMENT);
+    qkv_grid_style style = plain_style();
+    write_ok(grid, &style,
+             scratch_path("empty.png")); /* a grid of no panels is a page without them */
+    qkv_grid_free(grid);
+    qkv_grid_free(NULL);
+}
+
+/* ---- golden figures ---- */
+
+/* Whether text is drawn with the font that the golden figures were measured with. */
+static int font_is_dejavu(void) {
+    qkv_lettering lettering;
+    assert_int_equal(qkv_lettering_open(&lettering, NULL), QKV_OK);
+    PangoFontDescription *wanted = pango_font_description_from_string("DejaVu Sans 10");
+    PangoFont *font = pango_font_map_load_font(lettering.fonts, lettering.context, wanted);
+    PangoFontDescription *got = font ? pango_font_describe(font) : NULL;
+    const int is = got && strcmp(pango_font_description_get_family(got), "DejaVu Sans") == 0;
+    if (got) pango_font_description_free(got);
+    if (font) g_object_unref(font);
+    pango_font_description_free(wanted);
+    qkv_lettering_close(&lettering);
+    return is;
+}
+
+/* Cuts out everything from each `from` up to the next `to`. */
+static void cut(char *text, const char *from, const char *to) {
+    char *out = text, *at = text;
+    for (char *start; (start = strstr(at, from));) {
+        memmove(out, at, (size_t)(start - at));
+        out += start - at;
+        at = strstr(start, to);
+        assert_non_null(at);
+    }
+    memmove(out, at, strlen(at) + 1);
+}
+
+static void check_same_svg(char *found, char *golden, const char *name) {
+    char *texts[] = {found, golden};
+    for (int i = 0; i < 2; i++) {
+        cut(texts[i], "<symbol", "</symbol>"); /* outlines */
+        cut(texts[i], "#glyph", "\"");         /* which outline: numbered as they appear */
+        cut(texts[i], "data:image/png", "\"");
+    }
+    const char *a = found, *b = golden;
+    while (*a && *b) {
+        char *end_a, *end_b;
+        const double x = strtod(a, &end_a), y = strtod(b, &end_b);
+        const int numbers = end_a != a && end_b != b;
+        if (numbers ? fabs(x - y) > 0.1 : *a != *b) {
+            fail_msg("%s differs from its golden figure at \"%.60s\", was \"%.60s\"; look at it, "
+                     "then run with QKV_UPDATE_GOLDEN=1",
+                     name, a, b);
+        }
+        a = numbers ? end_a : a + 1;
+        b = numbers ? end_b : b + 1;
+    }
+    assert_int_equal(*a, *b);
+}
+
+static void check_golden(const qkv_grid *grid, const qkv_grid_style *style, const char *name) {
+    char golden_path[512];
+    snprintf(golden_path, sizeof golden_path, "%s/golden/%s", QKV_TEST_SOURCE_DIR, name);
+    if (getenv("QKV_UPDATE_GOLDEN")) write_ok(grid, style, golden_path);
+    write_ok(grid, style, scratch_path(name));
+    size_t size;
+    char *found = slurp(scratch_path(name), &size), *golden = slurp(golden_path, &size);
+    check_same_svg(found, golden, name);
+    free(found);
+    free(golden);
+}
+
+static void test_golden(void **state) {
+    (void)state;
+    if (!font_is_dejavu()) skip();
+    qkv_grid *grid = token_grid(2, 2, 6, 1, 1);
+    qkv_grid_style style = plain_style();
+    style.recipe = "qkv figure grid";
+    check_golden(grid, &style, "tokens.svg");
+    qkv_grid_free(grid);
+    grid = token_grid(1, 2, 80, 0, 1);
+    style.low = -0.05, style.high = 0.05;
+    style.diverging = 1;
+    style.bar_label = "Difference";
+    check_golden(grid, &style, "indices.svg");
+    qkv_grid_free(grid);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bytes),   cmocka_unit_test(test_recipe),
+        cmocka_unit_test(test_write_errors), cmocka_unit_test(test_style_errors),
+        cmocka_unit_test(test_grid_errors),  cmocka_unit_test(test_golden),
+    };
+    return cmocka_run_group_tests(tests, NULL, remove_scratch);
+}

@@ -1,0 +1,515 @@
+/*
+ * Tokenisers against other implementations' results, and round trips.
+ *
+ * The vocabularies with .inp/.out pairs beside them are llama.cpp's; the ids were written by the
+ * models' own tokenisers. Small vocabularies with every rule in them are in
+ * test_tokenizer_metadata.c.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "gguf.h"
+#include "model/vocab.h"
+#include "qkv/model.h"
+
+#define SEPARATOR "\n__ggml_vocab_test__\n"
+
+/* Every vocabulary of a supported kind, with or without a pair of test files. */
+static const struct {
+    const char *name, *kind;
+    int has_pair;
+} vocabularies[] = {
+    {"aquila", "bpe (default)", 0},
+    {"baichuan", "sentencepiece", 0},
+    {"command-r", "bpe (command-r)", 1},
+    {"deepseek-coder", "bpe (deepseek-coder)", 1},
+    {"deepseek-llm", "bpe (deepseek-llm)", 1},
+    {"falcon", "bpe (falcon)", 1},
+    {"gpt-2", "bpe (gpt-2)", 1},
+    {"gpt-neox", "bpe (default)", 0},
+    {"llama-bpe", "bpe (llama-bpe)", 1},
+    {"llama-spm", "sentencepiece", 1},
+    {"mpt", "bpe (mpt)", 1},
+    {"phi-3", "sentencepiece", 1},
+    {"qwen2", "bpe (qwen2)", 1},
+    {"qwen35", "bpe (qwen35)", 1},
+    {"refact", "bpe (refact)", 1},
+    {"starcoder", "bpe (starcoder)", 1},
+};
+enum { N_VOCABULARIES = sizeof vocabularies / sizeof *vocabularies, N_PAIRS = 13 };
+
+/* Kinds that are refused so far. */
+static const char *const refused[] = {"bert-bge", "gemma-4", "nomic-bert-moe"};
+static const char *const refused_kind[] = {"'bert'", "'gemma4'", "'t5'"};
+enum { N_REFUSED = 3, N_REFUSED_PAIRS = 2 };
+
+static const char *vocab_path(const char *name, const char *suffix) {
+    static char path[1024];
+    snprintf(path, sizeof path, "%s/ggml-vocab-%s.gguf%s", QKV_TEST_VOCABS, name, suffix);
+    return path;
+}
+
+static int load_file(qkv_vocab **vocab, const char *path, qkv_error *err) {
+    struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
+    struct gguf_context *gguf = gguf_init_from_file(path, params);
+    if (!gguf) fail_msg("cannot read %s", path);
+    int status = qkv_vocab_load(vocab, gguf, path, err);
+    gguf_free(gguf);
+    return status;
+}
+
+/* Loaded once and kept. */
+static qkv_vocab *get_vocab(const char *name) {
+    static qkv_vocab *loaded[N_VOCABULARIES];
+    for (size_t i = 0; i < N_VOCABULARIES; i++) {
+        if (!name) {
+            qkv_vocab_free(loaded[i]);
+            loaded[i] = NULL;
+            continue;
+        }
+        if (strcmp(vocabularies[i].name, name) != 0) continue;
+        qkv_error err = {0};
+        if (!loaded[i] && load_file(&loaded[i], vocab_path(name, ""), &err) != QKV_OK)
+            fail_msg("%s", err.message);
+        return loaded[i];
+    }
+    if (name) fail_msg("no vocabulary %s", name);
+    return NULL;
+}
+
+static int free_vocabs(void **state) {
+    (void)state;
+    get_vocab(NULL);
+    return 0;
+}
+
+static size_t tokenize(const qkv_vocab *vocab, int32_t **ids, const char *text, size_t length,
+                       unsigned flags) {
+    size_t n = 0;
+    qkv_error err = {0};
+    if (qkv_vocab_tokenize(vocab, ids, &n, text, length, flags, &err) != QKV_OK)
+        fail_msg("%s", err.message);
+    assert_non_null(*ids);
+    return n;
+}
+
+/* ---- against the models' own tokenisers ---- */
+
+static void compare_ids(const char *name, size_t number, const char *expected, const int32_t *ids,
+                        size_t n) {
+    qkv_text got = {0};
+    for (size_t i = 0; i < n; i++) qkv_text_printf(&got, " %d", (int)ids[i]);
+    qkv_text_puts(&got, "");
+    size_t length = strcspn(expected, "\n");
+    while (length > 0 && expected[length - 1] == ' ') length--;
+    if (got.length != length || memcmp(got.data, expected, length) != 0)
+        fail_msg("%s, text %zu: expected%.*s, got%s", name, number, (int)length, expected,
+                 got.data);
+    qkv_text_release(&got);
+}
+
+/* Returns how many texts were compared. */
+static size_t compare_pair(const char *name) {
+    char *inputs = NULL, *outputs = NULL;
+    size_t in_size, out_size, count = 0;
+    qkv_error err = {0};
+    const qkv_vocab *vocab = get_vocab(name);
+    int status = qkv_read_file(&inputs, &in_size, vocab_path(name, ".inp"), 1 << 20, &err);
+    if (status == QKV_OK)
+        status = qkv_read_file(&outputs, &out_size, vocab_path(name, ".out"), 1 << 20, &err);
+    if (status != QKV_OK) fail_msg("%s", err.message);
+    const char *text = inputs, *expected = outputs;
+    while (text) {
+        const char *next = strstr(text, SEPARATOR);
+        size_t length = next ? (size_t)(next - text) : strlen(text);
+        if (*expected == '\0') fail_msg("%s.out is too short", name);
+        int32_t *ids;
+        size_t n = tokenize(vocab, &ids, text, length, 0);
+        compare_ids(name, count++, expected, ids, n);
+        free(ids);
+        text = next ? next + strlen(SEPARATOR) : NULL;
+        if (text == inputs + in_size) text = NULL; /* the last text ends with a separator, too */
+        expected += strcspn(expected, "\n");
+        expected += *expected == '\n';
+    }
+    if (*expected != '\0') fail_msg("%s.out has lines left over", name);
+    free(inputs);
+    free(outputs);
+    return count;
+}
+
+static void test_matches_other_implementations(void **state) {
+    (void)state;
+    size_t pairs = 0, texts = 0;
+    for (size_t i = 0; i < N_VOCABULARIES; i++) {
+        if (!vocabularies[i].has_pair) continue;
+        size_t compared = compare_pair(vocabularies[i].name);
+        assert_true(compared >= 40);
+        texts += compared;
+        pairs++;
+    }
+    assert_int_equal(pairs, N_PAIRS);
+    assert_true(texts >= 40 * N_PAIRS);
+}
+
+/* A new vocabulary in the directory must not go untested. */
+static void test_every_vocabulary_is_listed(void **state) {
+    (void)state;
+    size_t files = 0, pairs = 0;
+    DIR *dir = opendir(QKV_TEST_VOCABS);
+    if (!dir) fail_msg("cannot read %s", QKV_TEST_VOCABS);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (strncmp(entry->d_name, "ggml-vocab-", 11) != 0) continue;
+        files += strcmp(qkv_path_suffix(entry->d_name), "gguf") == 0;
+        pairs += strcmp(qkv_path_suffix(entry->d_name), "inp") == 0;
+    }
+    closedir(dir);
+    assert_int_equal(files, N_VOCABULARIES + N_REFUSED);
+    assert_int_equal(pairs, N_PAIRS + N_REFUSED_PAIRS);
+}
+
+static void test_kinds(void **state) {
+    (void)state;
+    for (size_t i = 0; i < N_VOCABULARIES; i++)
+        assert_string_equal(qkv_vocab_kind(get_vocab(vocabularies[i].name)), vocabularies[i].kind);
+    assert_int_equal(qkv_vocab_size(get_vocab("gpt-2")), 50257);
+    for (size_t i = 0; i < N_REFUSED; i++) {
+        qkv_vocab *vocab = NULL;
+        qkv_error err = {0};
+        assert_int_equal(load_file(&vocab, vocab_path(refused[i], ""), &err), QKV_ERR_UNSUPPORTED);
+        assert_null(vocab);
+        assert_non_null(strstr(err.message, refused_kind[i]));
+        assert_non_null(strstr(err.message, refused[i]));
+    }
+}
+
+/* ---- round trips ---- */
+
+static uint32_t random_state;
+
+static uint32_t next_random(void) {
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+/* Text comes back byte for byte. */
+static void check_round_trip(const char *name, const qkv_vocab *vocab, const char *text,
+                             size_t length, unsigned flags) {
+    int32_t *ids;
+    char *back;
+    size_t back_length;
+    qkv_error err = {0};
+    size_t n = tokenize(vocab, &ids, text, length, flags);
+    if (qkv_vocab_detokenize(vocab, &back, &back_length, ids, n, 0, &err) != QKV_OK)
+        fail_msg("%s", err.message);
+    if (back_length != length || memcmp(back, text, length) != 0)
+        fail_msg("%s: \"%.*s\" came back as \"%s\"", name, (int)length, text, back);
+    assert_int_equal(back[back_length], '\0');
+    free(back);
+    free(ids);
+}
+
+/* The pieces of single tokens make up the text as well. */
+static void check_pieces(const qkv_vocab *vocab, const char *text, size_t length) {
+    int32_t *ids;
+    qkv_text all = {0};
+    size_t n = tokenize(vocab, &ids, text, length, 0);
+    for (size_t i = 0; i < n; i++) {
+        char *piece;
+        size_t piece_length;
+        assert_int_equal(qkv_vocab_token_text(vocab, &piece, &piece_length, ids[i], NULL), QKV_OK);
+        qkv_text_append(&all, piece, piece_length);
+        free(piece);
+    }
+    assert_int_equal(all.length, length);
+    assert_memory_equal(all.data, text, length);
+    qkv_text_release(&all);
+    free(ids);
+}
+
+static const char *const scripts[] = {
+    "The river runs past the old mill.",
+    "Der Fluß fließt an der alten Mühle vorbei; où est-elle, señor?",
+    "Река течёт мимо старой мельницы.",
+    "Ο ποταμός κυλά δίπλα στον παλιό μύλο.",
+    "הנהר זורם ליד הטחנה הישנה",
+    "يجري النهر بجوار الطاحونة القديمة ١٢٣",
+    "नदी पुरानी चक्की के पास बहती है। १२३",
+    "แม่น้ำไหลผ่านโรงสีเก่า",
+    "កាន់តែពិសេសអាច",
+    "河は古い水車小屋のそばを流れる。カタカナ",
+    "河流流过老磨坊，１２３４",
+    "강은 오래된 방앗간을 지나 흐른다",
+    "გადის მდინარე ძველ წისქვილთან Ⴀ",
+    "ወንዙ በአሮጌው ወፍጮ አጠገብ ያልፋል",
+    "ᠮᠣᠩᠭᠣᠯ\xe1\xa0\x8e ᠪᠢᠴᠢᠭ",
+    "🦙🏽 👩‍👩‍👧‍👦 ✅ ½ Ⅷ ² ①",
+    "e\xcc\x81"
+    "a\xcc\x88 \xc2\xa0 \xe3\x80\x80 \xe2\x80\xa8 \xc2\x85",
+    "tabs\tand\r\nlines\n\n\n  and   blanks   ",
+    "   leading and trailing   ",
+    "don't we'll I'M THEY'RE it'ſ x'd '' 'tis",
+    "1234567890 3.14159 1e-10 0x7f",
+    "for (int i = 0; i < n; i++) { a[i] = \"<b>\"; } // 100%",
+    "",
+    " ",
+    "\n",
+};
+
+static void test_round_trip_of_scripts(void **state) {
+    (void)state;
+    for (size_t v = 0; v < N_VOCABULARIES; v++) {
+        const qkv_vocab *vocab = get_vocab(vocabularies[v].name);
+        for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+            check_round_trip(vocabularies[v].name, vocab, scripts[i], strlen(scripts[i]),
+                             i % 2 ? QKV_TOKENIZE_ADD_SPECIAL : 0);
+    }
+    check_pieces(get_vocab("gpt-2"), scripts[2], strlen(scripts[2]));
+    check_pieces(get_vocab("llama-bpe"), scripts[15], strlen(scripts[15]));
+}
+
+/* Bytes that are no text at all: with every vocabulary that has a token for every byte. */
+static void test_round_trip_of_random_bytes(void **state) {
+    (void)state;
+    static const char *const complete[] = {"aquila", "command-r", "gpt-2",    "llama-bpe", "qwen2",
+                                           "qwen35", "llama-spm", "baichuan", "phi-3"};
+    for (size_t v = 0; v < sizeof complete / sizeof *complete; v++) {
+        const qkv_vocab *vocab = get_vocab(complete[v]);
+        random_state = 7;
+        for (size_t round = 0; round < 60; round++) {
+            char bytes[400];
+            size_t length = next_random() % sizeof bytes;
+            for (size_t i = 0; i < length; i++)
+                bytes[i] = round % 3 ? (char)next_random() : " a1\n\xe2\x80"[next_random() % 6];
+            check_round_trip(complete[v], vocab, bytes, length, 0);
+        }
+        char every[256];
+        for (int i = 0; i < 256; i++) every[i] = (char)i;
+        check_round_trip(complete[v], vocab, every, sizeof every, 0);
+    }
+}
+
+/* Where a byte has no token: the unknown token if there is one, else a clear error. */
+static void test_bytes_without_tokens(void **state) {
+    (void)state;
+    int32_t *ids = NULL;
+    size_t n;
+    qkv_error err = {0};
+    assert_int_equal(qkv_vocab_tokenize(get_vocab("falcon"), &ids, &n, "a\xff", 2, 0, &err),
+                     QKV_ERR_UNSUPPORTED);
+    assert_null(ids);
+    assert_non_null(strstr(err.message, "0xFF"));
+    n = tokenize(get_vocab("starcoder"), &ids, "\xff", 1, 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(ids[0], 0);
+    free(ids);
+}
+
+/* ---- rules of real vocabularies ---- */
+
+static void check_ids(const char *name, const char *text, unsigned flags, const int32_t *expected,
+                      size_t n_expected) {
+    int32_t *ids;
+    size_t n = tokenize(get_vocab(name), &ids, text, strlen(text), flags);
+    assert_int_equal(n, n_expected);
+    assert_memory_equal(ids, expected, n * sizeof *ids);
+    free(ids);
+}
+
+#define CHECK_IDS(name, text, flags, ...)                                                          \
+    check_ids(name, text, flags, (const int32_t[]){__VA_ARGS__},                                   \
+              sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+static void test_bos_and_special_tokens(void **state) {
+    (void)state;
+    const unsigned add = QKV_TOKENIZE_ADD_SPECIAL, parse = QKV_TOKENIZE_PARSE_SPECIAL;
+    CHECK_IDS("llama-bpe", "Hello", 0, 9906);
+    CHECK_IDS("llama-bpe", "Hello", add, 128000, 9906); /* by its pre-tokeniser's default */
+    CHECK_IDS("llama-bpe", "", add, 128000);
+    CHECK_IDS("gpt-2", "Hello", add, 15496); /* neither BOS nor EOS by default */
+    CHECK_IDS("command-r", "Hello", add, 5, 28339);
+    CHECK_IDS("llama-spm", "Hello", add, 1, 15043);
+    CHECK_IDS("llama-spm", "", add, 1);
+    CHECK_IDS("baichuan", "", add, 1); /* by the kind's default */
+    CHECK_IDS("gpt-2", "<|endoftext|>", parse, 50256);
+    CHECK_IDS("gpt-2", "<|endoftext|>", 0, 27, 91, 437, 1659, 5239, 91, 29);
+    CHECK_IDS("llama-spm", "</s>", parse, 2);
+    CHECK_IDS("llama-spm", "Hello</s>Hello", parse, 15043, 2, 15043);
+    /* Text that spells a control token stays text. */
+    CHECK_IDS("llama-spm", "</s>", 0, 1533, 29879, 29958);
+    /* User-defined tokens count without being asked for: mpt's runs of blanks. */
+    CHECK_IDS("mpt", "a    b", 0, 66, 50274, 67);
+    /* phi-3's swallow the blanks behind them. */
+    CHECK_IDS("phi-3", "<|user|>\n  Hello", parse, 32010, 15043);
+    int32_t *ids;
+    assert_int_equal(tokenize(get_vocab("gpt-2"), &ids, "", 0, add), 0);
+    free(ids);
+}
+
+static void test_detokenize_special(void **state) {
+    (void)state;
+    const int32_t ids[] = {1, 15043, 2, 15043};
+    const struct {
+        int keep;
+        const char *text;
+    } cases[] = {{0, "HelloHello"}, {1, "<s>Hello</s>Hello"}};
+    for (size_t i = 0; i < 2; i++) {
+        char *text;
+        size_t length;
+        assert_int_equal(qkv_vocab_detokenize(get_vocab("llama-spm"), &text, &length, ids, 4,
+                                              cases[i].keep, NULL),
+                         QKV_OK);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+    char *name;
+    size_t length;
+    assert_int_equal(qkv_vocab_token_text(get_vocab("llama-spm"), &name, &length, 1, NULL), QKV_OK);
+    assert_string_equal(name, "<s>");
+    free(name);
+    assert_int_equal(qkv_vocab_token_text(get_vocab("llama-spm"), &name, &length, 13, NULL),
+                     QKV_OK);
+    assert_string_equal(name, "\n"); /* <0x0A> */
+    free(name);
+}
+
+static void test_ids_out_of_range(void **state) {
+    (void)state;
+    const int32_t bad[] = {-1, 50257, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < 4; i++) {
+        char *text = NULL;
+        size_t length;
+        qkv_error err = {0};
+        assert_int_equal(qkv_vocab_token_text(get_vocab("gpt-2"), &text, &length, bad[i], &err),
+                         QKV_ERR_ARGUMENT);
+        assert_null(text);
+        assert_non_null(strstr(err.message, "0 to 50256"));
+        assert_int_equal(
+            qkv_vocab_detokenize(get_vocab("gpt-2"), &text, &length, &bad[i], 1, 0, &err),
+            QKV_ERR_ARGUMENT);
+        assert_null(text);
+    }
+}
+
+/* The model that comes with the project. */
+static void test_default_model(void **state) {
+    (void)state;
+    qkv_vocab *vocab = NULL;
+    qkv_error err = {0};
+    if (load_file(&vocab, QKV_TEST_MODELS "/default.gguf", &err) != QKV_OK)
+        fail_msg("%s", err.message);
+    assert_non_null(vocab);
+    assert_string_equal(qkv_vocab_kind(vocab), "bpe (gpt-2)");
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
+        check_round_trip("default", vocab, scripts[i], strlen(scripts[i]),
+                         QKV_TOKENIZE_ADD_SPECIAL);
+    int32_t *ids, bos;
+    assert_int_equal(tokenize(vocab, &ids, "", 0, QKV_TOKENIZE_ADD_SPECIAL), 1);
+    bos = ids[0];
+    free(ids);
+    assert_int_equal(tokenize(vocab, &ids, "<|bos|>", 7, QKV_TOKENIZE_PARSE_SPECIAL), 1);
+    assert_int_equal(ids[0], bos);
+    free(ids);
+    assert_true(tokenize(vocab, &ids, scripts[0], strlen(scripts[0]), 0) < 16);
+    free(ids);
+    qkv_vocab_free(vocab);
+}
+
+/* ---- long texts ---- */
+
+/* Quadratic time would take minutes on these; the limit leaves room for sanitizers and load. */
+enum { LONG_TEXT = 200000, LONG_SECONDS = 10 };
+
+static void check_long(const char *name, const char *unit) {
+    size_t n = strlen(unit), length = LONG_TEXT;
+    char *text = malloc(length);
+    assert_non_null(text);
+    for (size_t i = 0; i < length; i++) text[i] = unit[i % n];
+    length -= length % n; /* whole units */
+    struct timespec begin, end;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    check_round_trip(name, get_vocab(name), text, length, 0);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    double seconds =
+        (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
+    if (seconds > LONG_SECONDS)
+        fail_msg("%s: %d bytes of \"%s\" took %.1f s", name, LONG_TEXT, unit, seconds);
+    free(text);
+}
+
+static void test_long_texts(void **state) {
+    (void)state;
+    static const char *const units[] = {
+        "The river runs past the old mill, and 365 days later it's dry.\n",
+        "a",
+        " ",
+        "\n",
+        "ab",
+        "7",
+        "!",
+        " \n",
+        "é",
+        "河",
+        "\xff",
+        "<",
+        "'",
+        "A",
+    };
+    static const char *const names[] = {"gpt-2", "llama-bpe", "command-r", "llama-spm", "mpt"};
+    for (size_t v = 0; v < sizeof names / sizeof *names; v++) {
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+            int lacks_byte = strcmp(units[i], "\xff") == 0 && strcmp(names[v], "mpt") == 0;
+            if (!lacks_byte) check_long(names[v], units[i]);
+        }
+    }
+}
+
+/* A long run of blanks with something behind it, which is where patterns backtrack. */
+static void test_long_runs_that_end(void **state) {
+    (void)state;
+    static const char *const names[] = {"gpt-2",          "llama-bpe", "deepseek-llm",
+                                        "deepseek-coder", "qwen35",    "falcon"};
+    static const char *const ends[] = {"1", "x", "\n", "!"};
+    enum { RUN = 200000 };
+    char *text = malloc(RUN + 1);
+    assert_non_null(text);
+    memset(text, ' ', RUN);
+    for (size_t v = 0; v < sizeof names / sizeof *names; v++) {
+        for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+            text[RUN] = ends[i][0];
+            check_round_trip(names[v], get_vocab(names[v]), text, RUN + 1, 0);
+        }
+    }
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matches_other_implementations),
+        cmocka_unit_test(test_every_vocabulary_is_listed),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_round_trip_of_scripts),
+        cmocka_unit_test(test_round_trip_of_random_bytes),
+        cmocka_unit_test(test_bytes_without_tokens),
+        cmocka_unit_test(test_bos_and_special_tokens),
+        cmocka_unit_test(test_detokenize_special),
+        cmocka_unit_test(test_ids_out_of_range),
+        cmocka_unit_test(test_default_model),
+        cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_long_runs_that_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, free_vocabs);
+}
