@@ -13,7 +13,14 @@
  *     qkv_grid_free(grid);
  *
  * In titles, text between asterisks is set in italics and `\*` is an asterisk. Everything handed
- * over is copied. Values must be finite. Files are written to a temporary name and renamed.
+ * over is copied. Values must be finite. Files are written to a temporary name and renamed; the
+ * same grid gives the same bytes.
+ *
+ * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
+ * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero.
+ * Where cells are smaller than pixels, a pixel shows the mean of the values it covers. A middle dot
+ * at the edge of a label is a blank. Panels that share their labels are labelled once, at the left
+ * and lower edge of the grid.
  */
 #ifndef QKV_GRID_H
 #define QKV_GRID_H

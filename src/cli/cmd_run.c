@@ -50,8 +50,8 @@ const cli_command cli_command_run = {
     .synopsis = "[-m MODEL] (-p TEXT | -f FILE | --tokens IDS) [--variant EDITS]... --capture "
                 "WHAT... [-o OUT]...",
     .description =
-        "Runs the prompt unedited (v0) and once for every variant (v1, v2, ... in the order given), "
-        "and keeps what the captures name. How edits are written: 'qkv help notation'.\n"
+        "Runs the prompt unedited (v0) and once for every variant (v1, v2, ... in the order "
+        "given), and keeps what the captures name. How edits are written: 'qkv help notation'.\n"
         "\n"
         "OUT.safetensors holds tensors named v0/pattern.3 (variant, site, layer; v0/logits has no "
         "layer), F32, row-major, with tokens, the model's hash and the edits in its metadata. "

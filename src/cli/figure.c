@@ -1,4 +1,4 @@
-/* What all figures share: inputs are checked and opened here, cells kept, the steps put in order. */
+/* What all figures share: inputs are checked and opened, cells kept, the steps put in order. */
 #include "cli/figure.h"
 
 #include <stdarg.h>
@@ -14,6 +14,8 @@ const char *const figure_prompts[3] = {
     "A good teacher explains the same idea in many ways.",
     "In the morning the children walk to the village school.",
 };
+
+const figure_part figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
 
 /* ---- before anything is opened ---- */
 

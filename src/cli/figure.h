@@ -54,108 +54,62 @@ enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
     .layer = CLI_AUTO, .head = CLI_AUTO, .axis_labels = 1, .gamma = 0.5, .dpi = 150,               \
     .panel_size = 170
 
-#define FIGURE_FIELD(field) offsetof(figure_args, field)
+/* clang-format off: one option to a line or two */
+#define FIGURE_OPTION(name, value, kind, field, help)                                              \
+    { 0, name, value, help, kind, offsetof(figure_args, field), 0, 0, 0 }
+#define FIGURE_FLAG(name, field, tag, help)                                                        \
+    { 0, name, NULL, help, CLI_FLAG, offsetof(figure_args, field), tag, 0, 0 }
+#define FIGURE_NUMBER(name, value, kind, field, min, max, help)                                    \
+    { 0, name, value, help, kind, offsetof(figure_args, field), 0, min, max }
 
 #define FIGURE_INPUT_OPTIONS                                                                       \
     CLI_MODEL_OPTION(figure_args), CLI_PROMPT_OPTIONS(figure_args),                                \
-        {0,         "layer",                                                                       \
-         "L|auto",  "layer (default auto: where the first token draws most attention)",            \
-         CLI_INDEX, FIGURE_FIELD(layer),                                                           \
-         0,         0,                                                                             \
-         0},                                                                                       \
-    {                                                                                              \
-        0, "head", "H|auto", "query head (default auto, likewise)", CLI_INDEX, FIGURE_FIELD(head), \
-            0, 0, 0                                                                                \
-    }
+        FIGURE_OPTION("layer", "L|auto", CLI_INDEX, layer,                                         \
+                      "layer (default auto: where the first token draws most attention)"),         \
+        FIGURE_OPTION("head", "H|auto", CLI_INDEX, head, "query head (default auto, likewise)")
 
 #define FIGURE_EDIT_HEADS_OPTION                                                                   \
-    {                                                                                              \
-        0, "edit-heads", "shown|all",                                                              \
-            "edit the head that is shown (default), or all heads of its layer", CLI_CHOICE,        \
-            FIGURE_FIELD(edit_heads), 0, 0, 0                                                      \
-    }
+    FIGURE_OPTION("edit-heads", "shown|all", CLI_CHOICE, edit_heads,                               \
+                  "edit the head that is shown (default), or all heads of its layer")
 
-#define FIGURE_DRAWING_OPTIONS                                                                       \
-    {0,                                                                                              \
-     "labels",                                                                                       \
-     "tokens|index|none",                                                                            \
-     "what stands at rows and columns (default tokens)",                                             \
-     CLI_CHOICE,                                                                                     \
-     FIGURE_FIELD(labels),                                                                           \
-     0,                                                                                              \
-     0,                                                                                              \
-     0},                                                                                             \
-        {0,        "axis-labels",                                                                    \
-         NULL,     "write Query and Key at the axes (default)",                                      \
-         CLI_FLAG, FIGURE_FIELD(axis_labels),                                                        \
-         1,        0,                                                                                \
-         0},                                                                                         \
-        {0, "no-axis-labels", NULL, "leave them out", CLI_FLAG, FIGURE_FIELD(axis_labels), 0, 0, 0}, \
-        {0,                                                                                          \
-         "values",                                                                                   \
-         "auto|always|never",                                                                        \
-         "print the numbers in the cells (default auto: where there is room)",                       \
-         CLI_CHOICE,                                                                                 \
-         FIGURE_FIELD(values),                                                                       \
-         0,                                                                                          \
-         0,                                                                                          \
-         0},                                                                                         \
-        {0,        "baseline",                                                                       \
-         NULL,     "add a first column with the unmodified pattern",                                 \
-         CLI_FLAG, FIGURE_FIELD(baseline),                                                           \
-         1,        0,                                                                                \
-         0},                                                                                         \
-        {0,        "diff",                                                                           \
-         NULL,     "show the difference from the unmodified pattern",                                \
-         CLI_FLAG, FIGURE_FIELD(diff),                                                               \
-         1,        0,                                                                                \
-         0},                                                                                         \
-        {0,                                                                                          \
-         "scale",                                                                                    \
-         "linear|log|power",                                                                         \
-         "colour scale (default linear)",                                                            \
-         CLI_CHOICE,                                                                                 \
-         FIGURE_FIELD(scale),                                                                        \
-         0,                                                                                          \
-         0,                                                                                          \
-         0},                                                                                         \
-        {0,        "gamma",                                                                          \
-         "G",      "exponent of the power scale (default 0.5)",                                      \
-         CLI_REAL, FIGURE_FIELD(gamma),                                                              \
-         0,        0.01,                                                                             \
-         10},                                                                                        \
-        {0,           "skip-keys",                                                                   \
-         "K",         "leave out the first K keys; the range then ends at the largest weight shown", \
-         CLI_INTEGER, FIGURE_FIELD(skip_keys),                                                       \
-         0,           0,                                                                             \
-         INT32_MAX},                                                                                 \
-        {0,        "range",                                                                          \
-         "LO,HI",  "range of the colour scale (default 0,1)",                                        \
-         CLI_TEXT, FIGURE_FIELD(range),                                                              \
-         0,        0,                                                                                \
-         0},                                                                                         \
-        {0,        "title",                                                                          \
-         "TEXT",   "title below the figure; *text* is italic, '' is none",                           \
-         CLI_TEXT, FIGURE_FIELD(title),                                                              \
-         0,        0,                                                                                \
-         0},                                                                                         \
-        {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, FIGURE_FIELD(dpi),            \
-         0, 10,    2400},                                                                            \
-        {0,        "panel-size",                                                                     \
-         "POINTS", "side of a panel (default 170)",                                                  \
-         CLI_REAL, FIGURE_FIELD(panel_size),                                                         \
-         0,        20,                                                                               \
-         5000},                                                                                      \
-        CLI_THREADS_OPTION(figure_args),                                                             \
-        {0,        "data",                                                                           \
-         "OUT",    "file for the numbers behind the figure, .safetensors",                           \
-         CLI_TEXT, FIGURE_FIELD(data),                                                               \
-         0,        0,                                                                                \
-         0},                                                                                         \
-    {                                                                                                \
-        'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",            \
-            CLI_LIST, FIGURE_FIELD(outputs), 0, 0, 0                                                 \
+#define FIGURE_DRAWING_OPTIONS                                                                     \
+    FIGURE_OPTION("labels", "tokens|index|none", CLI_CHOICE, labels,                               \
+                  "what stands at rows and columns (default tokens)"),                             \
+        FIGURE_FLAG("axis-labels", axis_labels, 1, "write Query and Key at the axes (default)"),   \
+        FIGURE_FLAG("no-axis-labels", axis_labels, 0, "leave them out"),                           \
+        FIGURE_OPTION("values", "auto|always|never", CLI_CHOICE, values,                           \
+                      "print the numbers in the cells (default auto: where there is room)"),       \
+        FIGURE_FLAG("baseline", baseline, 1, "add a first column with the unmodified pattern"),    \
+        FIGURE_FLAG("diff", diff, 1, "show the difference from the unmodified pattern"),           \
+        FIGURE_OPTION("scale", "linear|log|power", CLI_CHOICE, scale,                              \
+                      "colour scale (default linear)"),                                            \
+        FIGURE_NUMBER("gamma", "G", CLI_REAL, gamma, 0.01, 10,                                     \
+                      "exponent of the power scale (default 0.5)"),                                \
+        FIGURE_NUMBER("skip-keys", "K", CLI_INTEGER, skip_keys, 0, INT32_MAX,                      \
+                      "leave out the first K keys; colours then end at the largest weight shown"), \
+        FIGURE_OPTION("range", "LO,HI", CLI_TEXT, range,                                           \
+                      "range of the colour scale (default 0,1)"),                                  \
+        FIGURE_OPTION("title", "TEXT", CLI_TEXT, title,                                            \
+                      "title below the figure; *text* is italic, '' is none"),                     \
+        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400, "resolution of a PNG (default 150)"),   \
+        FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
+                      "side of a panel (default 170)"),                                            \
+        CLI_THREADS_OPTION(figure_args),                                                           \
+        FIGURE_OPTION("data", "OUT", CLI_TEXT, data,                                               \
+                      "file for the numbers behind the figure, .safetensors"),                     \
+    {                                                                                              \
+        'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
+            CLI_LIST, offsetof(figure_args, outputs), 0, 0, 0                                      \
     }
+/* clang-format on */
+
+/* What the two published figures change. */
+typedef struct figure_part {
+    const char *site, *name;
+} figure_part;
+
+enum { FIGURE_PARTS = 3 };
+extern const figure_part figure_parts[FIGURE_PARTS];
 
 /* One panel. values is what is drawn: differences taken, keys left out. */
 typedef struct figure_cell {

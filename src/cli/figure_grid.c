@@ -12,11 +12,10 @@ static const figure_args defaults = {FIGURE_DEFAULTS};
 
 static const cli_option options[] = {
     FIGURE_INPUT_OPTIONS,
-    {0, "row", "LABEL=EDITS", "a row: its label, and the edits of all its panels", CLI_LIST,
-     FIGURE_FIELD(rows), 0, 0, 0},
-    {0, "col", "LABEL=EDITS", "a column, likewise", CLI_LIST, FIGURE_FIELD(cols), 0, 0, 0},
-    {0, "show", "pattern|scores", "what is drawn (default pattern)", CLI_CHOICE, FIGURE_FIELD(show),
-     0, 0, 0},
+    FIGURE_OPTION("row", "LABEL=EDITS", CLI_LIST, rows,
+                  "a row: its label, and the edits of all its panels"),
+    FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols, "a column, likewise"),
+    FIGURE_OPTION("show", "pattern|scores", CLI_CHOICE, show, "what is drawn (default pattern)"),
     FIGURE_DRAWING_OPTIONS,
 };
 

@@ -28,15 +28,10 @@ const cli_command cli_command_figure_mean = {
     .run = run_mean,
 };
 
-static const struct part {
-    const char *site, *name;
-} parts[] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
-
-enum { N_PARTS = sizeof parts / sizeof *parts };
-
 static int set_cell(figure *fig, size_t row, size_t col, qkv_error *err) {
-    char *edit = figure_edit(fig, parts[col].site, "mean:head");
-    char *title = figure_printf("Taking the Mean of *%s* (Input %zu)", parts[col].name, row + 1);
+    char *edit = figure_edit(fig, figure_parts[col].site, "mean:head");
+    char *title =
+        figure_printf("Taking the Mean of *%s* (Input %zu)", figure_parts[col].name, row + 1);
     const int status = figure_set(fig, row, col, row, edit, title, err);
     if (row == 0 && edit) qkv_text_printf(&fig->operations, "%s%s", col ? ", " : "", edit);
     free(edit);
@@ -49,7 +44,7 @@ static int set_row(figure *fig, size_t row, qkv_error *err) {
     if (!title) return qkv_fail_memory(err);
     int status = figure_set_baseline(fig, row, row, title, err);
     free(title);
-    for (size_t col = 0; col < N_PARTS && status == QKV_OK; col++) {
+    for (size_t col = 0; col < FIGURE_PARTS && status == QKV_OK; col++) {
         status = set_cell(fig, row, col, err);
     }
     return status;
@@ -58,7 +53,7 @@ static int set_row(figure *fig, size_t row, qkv_error *err) {
 static int run_mean(const cli_call *call, qkv_error *err) {
     figure fig = {0};
     int status = figure_open(&fig, call, figure_prompts, 3, err);
-    if (status == QKV_OK) status = figure_reserve(&fig, fig.n_prompts, N_PARTS, err);
+    if (status == QKV_OK) status = figure_reserve(&fig, fig.n_prompts, FIGURE_PARTS, err);
     fig.title = "The Mean Operation For Query, Key and Value";
     for (size_t row = 0; row < fig.rows && status == QKV_OK; row++) {
         status = set_row(&fig, row, err);

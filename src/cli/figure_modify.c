@@ -10,8 +10,8 @@ static const figure_args defaults = {FIGURE_DEFAULTS, .eps = "5e-1,1e-3,1e-10"};
 
 static const cli_option options[] = {
     FIGURE_INPUT_OPTIONS,
-    {0, "eps", "LIST", "factors, one column each (default 5e-1,1e-3,1e-10)", CLI_TEXT,
-     FIGURE_FIELD(eps), 0, 0, 0},
+    FIGURE_OPTION("eps", "LIST", CLI_TEXT, eps,
+                  "factors, one column each (default 5e-1,1e-3,1e-10)"),
     FIGURE_EDIT_HEADS_OPTION,
     FIGURE_DRAWING_OPTIONS,
 };
@@ -64,16 +64,10 @@ static int eps_parse(eps_list *list, const char *text, qkv_error *err) {
 
 /* ---- cells ---- */
 
-static const struct part {
-    const char *site, *name;
-} parts[] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
-
-enum { N_PARTS = sizeof parts / sizeof *parts };
-
 static int set_cell(figure *fig, size_t row, size_t col, const char *eps, qkv_error *err) {
     char *operation = figure_printf("scale:%s", eps);
-    char *edit = operation ? figure_edit(fig, parts[row].site, operation) : NULL;
-    char *title = figure_printf("Modifying *%s* with \xce\xb5 = %s", parts[row].name, eps);
+    char *edit = operation ? figure_edit(fig, figure_parts[row].site, operation) : NULL;
+    char *title = figure_printf("Modifying *%s* with \xce\xb5 = %s", figure_parts[row].name, eps);
     const int status = figure_set(fig, row, col, 0, edit, title, err);
     free(operation);
     free(edit);
@@ -82,7 +76,7 @@ static int set_cell(figure *fig, size_t row, size_t col, const char *eps, qkv_er
 }
 
 static int set_row(figure *fig, size_t row, const eps_list *eps, qkv_error *err) {
-    char *operation = figure_edit(fig, parts[row].site, "scale:\xce\xb5");
+    char *operation = figure_edit(fig, figure_parts[row].site, "scale:\xce\xb5");
     if (!operation) return qkv_fail_memory(err);
     qkv_text_printf(&fig->operations, "%s%s", row ? ", " : "", operation);
     free(operation);
@@ -100,9 +94,9 @@ static int run_modify(const cli_call *call, qkv_error *err) {
     eps_list eps = {0};
     int status = eps_parse(&eps, args->eps, err);
     if (status == QKV_OK) status = figure_open(&fig, call, figure_prompts, 1, err);
-    if (status == QKV_OK) status = figure_reserve(&fig, N_PARTS, eps.n, err);
+    if (status == QKV_OK) status = figure_reserve(&fig, FIGURE_PARTS, eps.n, err);
     fig.title = "The Attention Weight after Modifying Query, Key and Value";
-    for (size_t row = 0; row < N_PARTS && status == QKV_OK; row++) {
+    for (size_t row = 0; row < FIGURE_PARTS && status == QKV_OK; row++) {
         status = set_row(&fig, row, &eps, err);
     }
     if (status == QKV_OK) status = figure_finish(&fig, err);

@@ -41,13 +41,14 @@ static char *try_candidate(const char *base, const char *below, qkv_text *looked
 static int find_default(char **out, qkv_error *err) {
     char program[PATH_SIZE];
     program_directory(program);
+    const int building = in_build_tree(program);
     const struct {
         const char *base, *below;
-    } places[] = {{in_build_tree(program) ? QKV_MODEL_DIR_BUILD : NULL, ""},
+    } places[] = {{building ? QKV_MODEL_DIR_BUILD : NULL, ""},
                   {program[0] ? program : NULL, "/../share/qkv"},
                   {program[0] ? program : NULL, "/../models"},
                   {QKV_MODEL_DIR_INSTALLED, ""},
-                  {QKV_MODEL_DIR_BUILD, ""}};
+                  {building ? NULL : QKV_MODEL_DIR_BUILD, ""}};
     qkv_text looked = {0};
     *out = NULL;
     for (size_t i = 0; i < sizeof places / sizeof *places && !*out; i++) {

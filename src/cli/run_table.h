@@ -6,7 +6,7 @@
 
 void cli_print_result(const qkv_result *result);
 
-/* One line on standard error for every edit that was applied and changed nothing. */
+/* One line on standard error for every edit that changed nothing. */
 void cli_warn_unchanged(const qkv_result *result);
 
 #endif

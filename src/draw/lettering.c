@@ -190,7 +190,10 @@ double qkv_words_width(PangoLayout *layout) {
 }
 
 double qkv_words_right(PangoLayout *layout) {
-    const PangoRectangle box = logical(layout);
+    PangoRectangle ink, box;
+    pango_layout_get_extents(layout, &ink, &box);
+    /* pango fills an ellipsised line up to its limit: only the ink says where the text ends. */
+    if (pango_layout_is_ellipsized(layout)) box = ink;
     return (double)(box.x + box.width) / PANGO_SCALE;
 }
 

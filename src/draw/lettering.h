@@ -20,7 +20,7 @@ typedef struct qkv_lettering {
 int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err);
 void qkv_lettering_close(qkv_lettering *lettering);
 
-/* X(kind): how the text is read.
+/* How the text is read.
  *   PLAIN    as it is, \n breaks the line
  *   TITLE    the same, and *text* is set in italics, \* is an asterisk
  *   LABEL    one line; leading and trailing blanks become middle dots, control characters escapes

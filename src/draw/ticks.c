@@ -41,12 +41,13 @@ static void plain_number(char text[QKV_NUMBER_SIZE], double value) {
 
 static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) {
     const double low = style->low, high = style->high;
-    double step = nice_number((high - low) / (most - 1));
+    const double step = nice_number((high - low) / (most - 1));
     const double slack = 1e-6 * (high - low);
     int n = 0;
     const int decimals = (int)fmax(0, -floor(log10(step * (1 + 1e-9))));
     const int scientific = decimals > 4 || fmax(fabs(low), fabs(high)) >= 1e5;
-    for (double k = ceil((low - slack) / step); k * step <= high + slack; k++) {
+    for (double k = ceil((low - slack) / step); k * step <= high + slack && n < QKV_MAX_TICKS;
+         k++) {
         const double value = k == 0 ? 0 : k * step;
         char text[QKV_NUMBER_SIZE];
         if (scientific) {

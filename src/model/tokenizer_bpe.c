@@ -220,12 +220,11 @@ static int encode_word(const qkv_vocab *vocab, bpe_work *work, qkv_token_list *o
 }
 
 static int encode(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
-                  int opens, qkv_error *err) {
+                  qkv_error *err) {
     const bpe_state *bpe = vocab->state;
     bpe_work work = {{0}, {0}, {0}};
     uint32_t *ends = NULL;
     size_t count = 0, start = 0;
-    (void)opens;
     byte_spellings(work.spelling);
     int status = qkv_pretokenizer_split(bpe->pre, text, length, &ends, &count, err);
     for (size_t i = 0; i < count && status == QKV_OK; i++) {

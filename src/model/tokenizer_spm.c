@@ -114,9 +114,9 @@ static int encode_escaped(const spm_text *text, size_t length, qkv_token_list *o
 }
 
 static int encode(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
-                  int opens, qkv_error *err) {
+                  qkv_error *err) {
     qkv_text escaped = {0};
-    if (opens && vocab->add_space_prefix) qkv_text_puts(&escaped, BLANK);
+    if (vocab->add_space_prefix) qkv_text_puts(&escaped, BLANK);
     for (size_t i = 0; i < length;) {
         const char *space = memchr(text + i, ' ', length - i);
         size_t end = space ? (size_t)(space - text) : length;

@@ -115,7 +115,6 @@ static size_t find_special(const qkv_vocab *vocab, const char *text, size_t from
 static int encode_all(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
                       int parse_special, qkv_error *err) {
     size_t at = 0;
-    int opens = 1;
     while (at < length) {
         int32_t id;
         size_t next = find_special(vocab, text, at, length, parse_special, &id);
@@ -125,12 +124,11 @@ static int encode_all(const qkv_vocab *vocab, qkv_token_list *out, const char *t
             while (end > at && is_blank(text[end - 1])) end--;
         }
         if (end > at) {
-            int status = vocab->kind->encode(vocab, out, text + at, end - at, opens, err);
+            int status = vocab->kind->encode(vocab, out, text + at, end - at, err);
             if (status != QKV_OK) return status;
         }
         if (!token) break;
         if (qkv_token_list_push(out, id, err) != QKV_OK) return QKV_ERR_MEMORY;
-        opens = 1;
         at = next + token->length;
         if (token->strips_right) {
             while (at < length && is_blank(text[at])) at++;

@@ -86,10 +86,10 @@ struct qkv_tokenizer {
     /* Builds vocab->state and vocab->label; the tokens are there already. */
     int (*load)(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err);
     void (*free_state)(void *state);
-    /* Appends the tokens of a stretch of ordinary text; `opens` is 1 at the start of the text and
-     * behind a special token. */
+    /* Appends the tokens of a stretch of ordinary text: all of the text, or what lies between two
+     * special tokens. */
     int (*encode)(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
-                  int opens, qkv_error *err);
+                  qkv_error *err);
     /* Appends the bytes of a token that is neither control nor unknown. */
     void (*decode)(const qkv_vocab *vocab, const qkv_vocab_token *token, qkv_text *out);
 };

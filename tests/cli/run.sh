@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs one command-line case and compares what it says with what is expected.
+# Runs command-line cases and compares what they say with what is expected.
 #
-#     run.sh [--update] CASE.sh
+#     run.sh [--update] CASE.sh...
 #
-# The case runs in an empty directory of its own, with qkv in PATH. Beside CASE.sh may lie
+# A case runs in an empty directory of its own, with qkv in PATH. Beside CASE.sh may lie
 #
 #     CASE.stdout.exact  CASE.stderr.exact     the output, byte by byte
 #     CASE.stdout.glob   CASE.stderr.glob      a shell pattern for all of it; * spans lines
@@ -19,46 +19,48 @@ if [ "${1-}" = --update ]; then
     update=1
     shift
 fi
-[ $# -eq 1 ] && [ -f "$1" ] || { echo "usage: run.sh [--update] CASE.sh" >&2; exit 2; }
-: "${QKV:?the program}" "${MODELS:?the directory with default.gguf}"
+: "${QKV:?is not set: the program}" "${MODELS:?is not set: the directory with default.gguf}"
 
-case_file=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
-expected=${case_file%.sh}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin" "$work/run"
+mkdir "$work/bin"
 ln -s "$QKV" "$work/bin/qkv"
-
 unset QKV_MODEL
 export MODELS QKV
-(
-    cd "$work/run" || exit 1
-    PATH=$work/bin:$PATH LC_ALL=C.UTF-8 OMP_NUM_THREADS=2 \
-        sh "$case_file" >"$work/stdout" 2>"$work/stderr" </dev/null
-)
-status=$?
-
 failed=0
+
 complain() {
     failed=1
-    echo "not as expected: $1"
+    echo "$(basename "$expected"): not as expected: $1"
 }
 
-compare() { # stdout or stderr
-    if [ -f "$expected.$1.glob" ]; then
-        pattern=$(cat "$expected.$1.glob")
-        text=$(cat "$work/$1")
-        # shellcheck disable=SC2254 # it is meant as a pattern
-        case $text in
-        $pattern) ;;
-        *)
-            complain "$1, which should match"
-            cat "$expected.$1.glob"
-            echo "--- but is"
-            cat "$work/$1"
-            ;;
-        esac
-    elif [ $update = 1 ]; then
+execute() { # leaves stdout and stderr in $work, and $status
+    mkdir "$work/run"
+    (
+        cd "$work/run" || exit 1
+        PATH=$work/bin:$PATH LC_ALL=C.UTF-8 sh "$1" >"$work/stdout" 2>"$work/stderr" </dev/null
+    )
+    status=$?
+    rm -rf "$work/run"
+}
+
+compare_glob() {
+    pattern=$(cat "$expected.$1.glob")
+    text=$(cat "$work/$1")
+    # shellcheck disable=SC2254 # it is meant as a pattern
+    case $text in
+    $pattern) ;;
+    *)
+        complain "$1, which should match"
+        cat "$expected.$1.glob"
+        echo "--- but is"
+        cat "$work/$1"
+        ;;
+    esac
+}
+
+compare_exact() {
+    if [ $update = 1 ]; then
         rm -f "$expected.$1.exact"
         if [ -s "$work/$1" ]; then cp "$work/$1" "$expected.$1.exact"; fi
     elif [ -f "$expected.$1.exact" ]; then
@@ -69,14 +71,28 @@ compare() { # stdout or stderr
     fi
 }
 
-compare stdout
-compare stderr
-if [ $update = 1 ]; then
-    rm -f "$expected.exit"
-    if [ $status != 0 ]; then echo $status >"$expected.exit"; fi
-else
+compare_status() {
+    if [ $update = 1 ]; then
+        rm -f "$expected.exit"
+        if [ "$status" != 0 ]; then echo "$status" >"$expected.exit"; fi
+        return
+    fi
     wanted=0
     if [ -f "$expected.exit" ]; then wanted=$(cat "$expected.exit"); fi
     [ "$status" = "$wanted" ] || complain "exit status $status, not $wanted"
-fi
+}
+
+for file in "$@"; do
+    file=$(cd "$(dirname "$file")" && pwd)/$(basename "$file")
+    expected=${file%.sh}
+    execute "$file"
+    for output in stdout stderr; do
+        if [ -f "$expected.$output.glob" ]; then
+            compare_glob $output
+        else
+            compare_exact $output
+        fi
+    done
+    compare_status
+done
 exit $failed

@@ -59,7 +59,8 @@ typedef struct ref_view {
 double *ref_at(const ref_view *view, int head, int row, int col);
 
 /* The value that the edit gives to one element. `own` is the unedited tensor, `pool` the one whose
- * heads are averaged, `source` the other prompt's. pool and source may have fewer heads (groups). */
+ * heads are averaged, `source` the other prompt's. pool and source may have one head per
+ * group. */
 double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
                       const ref_view *source, int head, int row, int col);
 

@@ -64,6 +64,16 @@ size_t ref_site_count(const ref_model *m, qkv_site site, int T) {
 
 /* ---- edits ---- */
 
+static void count(ref_run *run, size_t index, ref_op op, double value, double before) {
+    const int rounds =
+        op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM || op == REF_PATCH;
+    run->selected[index]++;
+    if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
+        run->rounded[index]++;
+    else if ((float)value != (float)before)
+        run->changed[index]++;
+}
+
 /* Applies one edit to the elements of `x` for which `heads` holds; `old` is x unedited. */
 static void apply(const pass *p, size_t index, int layer, const ref_view *x, const ref_view *old,
                   const ref_view *pool, uint64_t heads, int counted) {
@@ -76,9 +86,7 @@ static void apply(const pass *p, size_t index, int layer, const ref_view *x, con
                 if (!ref_has(heads, h) || !ref_in(e->rows, t) || !ref_in(e->cols, c)) continue;
                 const double value = ref_edit_value(e, old, pool, &source, h, t, c);
                 *ref_at(x, h, t, c) = value;
-                if (!counted) continue;
-                p->run->selected[index]++;
-                if ((float)value != (float)*ref_at(old, h, t, c)) p->run->changed[index]++;
+                if (counted) count(p->run, index, e->op, value, *ref_at(old, h, t, c));
             }
 }
 
@@ -251,8 +259,7 @@ static void mix(const pass *p, double *z, const double *pattern, const double *v
         for (int i = 0; i < p->T; i++)
             for (int c = 0; c < m->d; c++) {
                 double sum = 0;
-                for (int j = 0; j < p->T; j++)
-                    sum += *ref_at(&a, h, i, j) * *ref_at(&vv, h, j, c);
+                for (int j = 0; j < p->T; j++) sum += *ref_at(&a, h, i, j) * *ref_at(&vv, h, j, c);
                 *ref_at(&zv, h, i, c) = sum;
             }
 }

@@ -171,8 +171,8 @@ static void read_tensors(source_file *f) {
     m->output = load(f, "output.weight", table);
     if (!m->output) m->output = m->token_embd;
     if (m->gpt2)
-        m->position_embd = load(f, "position_embd.weight",
-                                (size_t)key_int(f, "context_length", 0) * (size_t)m->D);
+        m->position_embd =
+            load(f, "position_embd.weight", (size_t)key_int(f, "context_length", 0) * (size_t)m->D);
     m->output_norm = load(f, "output_norm.weight", (size_t)m->D);
     m->output_norm_bias = load(f, "output_norm.bias", (size_t)m->D);
     m->rope_divisor = load(f, "rope_freqs.weight", (size_t)m->d / 2);

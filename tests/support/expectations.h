@@ -13,7 +13,7 @@
 enum { EXPECT_MAX_LAYERS = 8, EXPECT_MAX_RUNS = 32, EXPECT_MAX_TOKENS = 64 };
 
 typedef struct expected_run {
-    const char *edits;                     /* joined by " + "; "" for the baseline */
+    const char *edits;                      /* joined by " + "; "" for the baseline */
     file_tensor pattern[EXPECT_MAX_LAYERS]; /* [H][T][T] */
     file_tensor logits;                     /* [T][V] */
     int same_pattern[EXPECT_MAX_LAYERS];    /* 1: bit-identical to the baseline's */

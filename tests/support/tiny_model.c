@@ -242,6 +242,33 @@ const char *tiny_save(const tiny_file *file, const char *name) {
     return path;
 }
 
+enum { PARTS = 2 };
+
+static const char *save_part(const tiny_file *file, const char *stem, int part) {
+    struct gguf_context *gguf = gguf_init_empty();
+    char name[NAME_SIZE];
+    int32_t count = 0;
+    if (!gguf) abort();
+    if (part == 0) gguf_set_kv(gguf, file->gguf);
+    for (struct ggml_tensor *t = ggml_get_first_tensor(file->tensors); t;
+         t = ggml_get_next_tensor(file->tensors, t))
+        if (count++ % PARTS == part) gguf_add_tensor(gguf, t);
+    gguf_set_val_u16(gguf, "split.no", (uint16_t)part);
+    gguf_set_val_u16(gguf, "split.count", PARTS);
+    gguf_set_val_i32(gguf, "split.tensors.count", count);
+    snprintf(name, sizeof name, "%s-%05d-of-%05d.gguf", stem, part + 1, PARTS);
+    const char *path = scratch_path(name);
+    if (!gguf_write_to_file(gguf, path, false)) abort();
+    gguf_free(gguf);
+    return path;
+}
+
+const char *tiny_save_split(const tiny_file *file, const char *stem) {
+    const char *path = save_part(file, stem, 0);
+    for (int part = 1; part < PARTS; part++) save_part(file, stem, part);
+    return path;
+}
+
 void tiny_free(tiny_file *file) {
     gguf_free(file->gguf);
     ggml_free(file->tensors);

@@ -54,6 +54,10 @@ void tiny_build(tiny_file *file, const tiny_options *options);
 const char *tiny_save(const tiny_file *file, const char *name);
 void tiny_free(tiny_file *file);
 
+/* Writes it in two parts, STEM-00001-of-00002.gguf and -00002-, the keys in the first and the
+ * tensors in turn. Returns the path of the first. */
+const char *tiny_save_split(const tiny_file *file, const char *stem);
+
 /* All three in one. */
 const char *tiny_model(const tiny_options *options, const char *name);
 

@@ -17,9 +17,15 @@
 #include "support/scratch.h"
 #include "support/tiny_model.h"
 
-static const tiny_options smallest = {
-    .family = "llama", .n_layer = 1, .n_embd = 16, .n_head = 2, .n_kv_head = 1, .head_dim = 8,
-    .n_ff = 16, .n_ctx = 16, .seed = 9};
+static const tiny_options smallest = {.family = "llama",
+                                      .n_layer = 1,
+                                      .n_embd = 16,
+                                      .n_head = 2,
+                                      .n_kv_head = 1,
+                                      .head_dim = 8,
+                                      .n_ff = 16,
+                                      .n_ctx = 16,
+                                      .seed = 9};
 
 typedef struct bytes {
     unsigned char *data;
@@ -94,7 +100,7 @@ static void put_u64(unsigned char *at, uint64_t value) {
 
 static void broken_header(void **state) {
     (void)state;
-    static const uint64_t counts[] = {0,         1,         7,          1u << 20, UINT32_MAX,
+    static const uint64_t counts[] = {0,         1,          7,          1u << 20,  UINT32_MAX,
                                       INT64_MAX, 1ull << 40, UINT64_MAX, 1ull << 63};
     bytes b = read_model(&smallest);
     unsigned char kept[24];
@@ -139,10 +145,10 @@ static void broken_tensor_descriptions(void **state) {
         uint64_t value;
         int width;
     } wrong[] = {
-        {0, 0, 4},          {0, 5, 4},          {0, UINT32_MAX, 4},    {4, 0, 8},
-        {4, UINT64_MAX, 8}, {4, 1ull << 62, 8}, {12, 1ull << 40, 8},   {12, INT64_MAX, 8},
-        {20, 9999, 4},      {20, 4, 4},         {20, 24, 4},           {24, UINT64_MAX - 31, 8},
-        {24, 1ull << 40, 8}, {24, 7, 8},        {20, UINT32_MAX, 4},   {12, (uint64_t)-16, 8},
+        {0, 0, 4},           {0, 5, 4},          {0, UINT32_MAX, 4},  {4, 0, 8},
+        {4, UINT64_MAX, 8},  {4, 1ull << 62, 8}, {12, 1ull << 40, 8}, {12, INT64_MAX, 8},
+        {20, 9999, 4},       {20, 4, 4},         {20, 24, 4},         {24, UINT64_MAX - 31, 8},
+        {24, 1ull << 40, 8}, {24, 7, 8},         {20, UINT32_MAX, 4}, {12, (uint64_t)-16, 8},
     };
     bytes b = read_model(&smallest);
     unsigned char *at = find_tensor(&b, name), kept[32];
@@ -180,10 +186,10 @@ static void duplicate_names(void **state) {
 static void missing_or_wrong_tensors(void **state) {
     (void)state;
     static const char *const names[] = {
-        "token_embd.weight",         "output_norm.weight",  "blk.0.attn_norm.weight",
-        "blk.0.attn_q.weight",       "blk.0.attn_k.weight", "blk.0.attn_v.weight",
-        "blk.0.attn_output.weight",  "blk.0.ffn_up.weight", "blk.0.ffn_gate.weight",
-        "blk.0.ffn_down.weight",     "blk.0.ffn_norm.weight"};
+        "token_embd.weight",        "output_norm.weight",   "blk.0.attn_norm.weight",
+        "blk.0.attn_q.weight",      "blk.0.attn_k.weight",  "blk.0.attn_v.weight",
+        "blk.0.attn_output.weight", "blk.0.ffn_up.weight",  "blk.0.ffn_gate.weight",
+        "blk.0.ffn_down.weight",    "blk.0.ffn_norm.weight"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         tiny_options o = smallest;
         o.omitted = names[i];
@@ -352,6 +358,31 @@ static void split_with_a_part_missing(void **state) {
     refuse_path(path, "part-00002-of-00003.gguf");
 }
 
+/* The second part is another model's, then the first once more, then no model at all. */
+static void split_with_a_wrong_part(void **state) {
+    (void)state;
+    tiny_options longer = smallest;
+    tiny_file file;
+    longer.n_layer = 2;
+    tiny_build(&file, &longer);
+    tiny_save_split(&file, "other");
+    tiny_free(&file);
+    tiny_build(&file, &smallest);
+    const char *first = tiny_save_split(&file, "part");
+    tiny_free(&file);
+    const char *second = scratch_path("part-00002-of-00002.gguf");
+    assert_int_equal(rename(scratch_path("other-00002-of-00002.gguf"), second), 0);
+    refuse_path(first, NULL);
+    char *data = NULL;
+    size_t size = 0;
+    assert_int_equal(qkv_read_file(&data, &size, first, (size_t)1 << 24, NULL), QKV_OK);
+    scratch_write("part-00002-of-00002.gguf", data, size);
+    free(data);
+    refuse_path(first, NULL);
+    scratch_write("part-00002-of-00002.gguf", "GGUF", 4);
+    refuse_path(first, "part-00002-of-00002.gguf");
+}
+
 /* ---- random damage ---- */
 
 static const int32_t some_tokens[] = {1, 5, 9};
@@ -459,6 +490,7 @@ int main(void) {
         cmocka_unit_test(absurd_keys),
         cmocka_unit_test(vocabulary_of_another_size),
         cmocka_unit_test(split_with_a_part_missing),
+        cmocka_unit_test(split_with_a_wrong_part),
         cmocka_unit_test(random_damage),
         cmocka_unit_test(prompts_that_do_not_fit),
     };

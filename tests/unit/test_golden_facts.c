@@ -6,7 +6,7 @@
  *   2 symmetry     scaling q and scaling k by the same number give the same weights
  *   3 values       no edit of v moves the weights of its own layer, not by a bit; later ones move
  *   4 sink         a head that rests on the first key keeps that under v, and loses it under q or k
- *   5 temperature  scaling by 1/2 is a temperature of 2: each row becomes its normalised square root
+ *   5 temperature  scaling by 1/2 is a temperature of 2: a row becomes its normalised square root
  */
 #include <math.h>
 #include <setjmp.h>
@@ -75,10 +75,9 @@ static layer_panels run_layer(engine *e, const int32_t *tokens, size_t n, int la
     variants[count] = NULL;
     snprintf(scores, sizeof scores, "scores@%d", layer);
     const char *const captures[] = {"pattern@*", "logits", scores, NULL};
-    qkv_result *result = engine_execute(e, &(engine_run){.tokens = tokens,
-                                                         .n_tokens = n,
-                                                         .variants = variants,
-                                                         .captures = captures});
+    qkv_result *result = engine_execute(
+        e,
+        &(engine_run){.tokens = tokens, .n_tokens = n, .variants = variants, .captures = captures});
     return (layer_panels){.eng = e, .result = result, .layer = layer, .T = (int)n};
 }
 
@@ -147,8 +146,7 @@ static void check_symmetry(const layer_panels *l, int head) {
     for (int i = 0; i < 3; i++) {
         const difference d =
             compare_floats(weights(l, head, pairs[i][0]), weights(l, head, pairs[i][1]), n);
-        if (d.max > 1e-5)
-            fail_msg("layer %d head %d: q and k differ by %g", l->layer, head, d.max);
+        if (d.max > 1e-5) fail_msg("layer %d head %d: q and k differ by %g", l->layer, head, d.max);
     }
 }
 
@@ -260,8 +258,8 @@ static const char *const prompts[] = {
 static size_t tokenize(const engine *e, const char *text, int32_t **tokens) {
     qkv_error err = {0};
     size_t n = 0;
-    const int status = qkv_tokenize(e->model, tokens, &n, text, strlen(text),
-                                    QKV_TOKENIZE_ADD_SPECIAL, &err);
+    const int status =
+        qkv_tokenize(e->model, tokens, &n, text, strlen(text), QKV_TOKENIZE_ADD_SPECIAL, &err);
     expect_ok(status, &err, text);
     return n;
 }
@@ -289,8 +287,8 @@ static double first_column(const float *a, int T) {
 
 static void find_sink(engine *e, const int32_t *tokens, size_t n, int *layer, int *head) {
     const char *const captures[] = {"pattern", NULL};
-    qkv_result *result = engine_execute(
-        e, &(engine_run){.tokens = tokens, .n_tokens = n, .captures = captures});
+    qkv_result *result =
+        engine_execute(e, &(engine_run){.tokens = tokens, .n_tokens = n, .captures = captures});
     double strongest = -1;
     for (int il = 0; il < e->info->n_layer; il++)
         for (int h = 0; h < e->info->n_head; h++) {

@@ -29,10 +29,9 @@ static const int32_t *prompt(void) {
 }
 
 static qkv_result *run(engine *e, const char *const *variants, const char *const *captures) {
-    return engine_execute(e, &(engine_run){.tokens = prompt(),
-                                           .n_tokens = T,
-                                           .variants = variants,
-                                           .captures = captures});
+    return engine_execute(
+        e, &(engine_run){
+               .tokens = prompt(), .n_tokens = T, .variants = variants, .captures = captures});
 }
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -131,8 +130,7 @@ static void unreachable_tensors_are_shared(void **state) {
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         const qkv_tensor base = engine_tensor(result, 0, facts[i].site, facts[i].layer);
-        const qkv_tensor t =
-            engine_tensor(result, facts[i].variant, facts[i].site, facts[i].layer);
+        const qkv_tensor t = engine_tensor(result, facts[i].variant, facts[i].site, facts[i].layer);
         if ((t.data == base.data) != facts[i].shared)
             fail_msg("variant %zu, %s of layer %d is %s the baseline's own", facts[i].variant,
                      qkv_site_name(facts[i].site), (int)facts[i].layer,
@@ -204,8 +202,8 @@ static void noise_is_gaussian_and_repeatable(void **state) {
     (void)state;
     engine e;
     engine_open(&e, tiny_model(&grouped, "rules.gguf"), 1);
-    const char *const variants[] = {"q@1=noise:0.5,seed=7", "q@1=noise:0.5,seed=7",
-                                    "q@1=noise:0.5,seed=8", "q@1=noise:0.5",
+    const char *const variants[] = {"q@1=noise:0.5,seed=7",  "q@1=noise:0.5,seed=7",
+                                    "q@1=noise:0.5,seed=8",  "q@1=noise:0.5",
                                     "logits=noise:2,seed=7", NULL};
     qkv_result *a = run(&e, variants, LIST("q@1", "logits"));
     qkv_result *b = run(&e, LIST("q@1=noise:0.5", "q@1=noise:0.5,seed=7"), LIST("q@1", "logits"));
@@ -312,6 +310,32 @@ static void other_tensor_types(void **state) {
     }
 }
 
+/* ---- split files ---- */
+
+static void split_models_are_one(void **state) {
+    (void)state;
+    tiny_file file;
+    engine whole, split;
+    tiny_build(&file, &grouped);
+    engine_open(&whole, tiny_save(&file, "whole.gguf"), 1);
+    const char *path = tiny_save_split(&file, "part");
+    tiny_free(&file);
+    qkv_result *expected = run(&whole, NULL, LIST("logits"));
+    const qkv_tensor a = engine_tensor(expected, 0, QKV_SITE_LOGITS, 0);
+    for (int part = 0; part < 2; part++) {
+        engine_open(&split, part ? scratch_path("part-00002-of-00002.gguf") : path, 1);
+        assert_int_equal(split.info->n_files, 2);
+        assert_int_equal(split.info->n_params, whole.info->n_params);
+        qkv_result *result = run(&split, NULL, LIST("logits"));
+        const qkv_tensor b = engine_tensor(result, 0, QKV_SITE_LOGITS, 0);
+        assert_true(same_bits(a.data, b.data, tensor_count(&a)));
+        qkv_result_free(result);
+        engine_close(&split);
+    }
+    qkv_result_free(expected);
+    engine_close(&whole);
+}
+
 /* ---- sessions ---- */
 
 static void results_outlive_their_session(void **state) {
@@ -326,8 +350,8 @@ static void results_outlive_their_session(void **state) {
     int32_t layer = 0;
     qkv_tensor t;
     for (size_t i = 0; qkv_result_item(first, i, &v, &site, &layer, &t); i++)
-        assert_true(same_bits(t.data, engine_tensor(second, v, site, layer).data,
-                              tensor_count(&t)));
+        assert_true(
+            same_bits(t.data, engine_tensor(second, v, site, layer).data, tensor_count(&t)));
     assert_string_equal(qkv_result_edit_text(first, 1, 0), "k@1.g0=zero");
     qkv_result_free(first);
     qkv_result_free(second);
@@ -349,6 +373,7 @@ int main(void) {
         cmocka_unit_test(noise_stays_in_its_selection),
         cmocka_unit_test(not_finite_is_reported),
         cmocka_unit_test(other_tensor_types),
+        cmocka_unit_test(split_models_are_one),
         cmocka_unit_test(results_outlive_their_session),
     };
     return cmocka_run_group_tests(tests, NULL, clean);

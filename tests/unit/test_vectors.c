@@ -29,8 +29,7 @@ static void keep_larger(double *largest, double value) {
 
 static difference against(const qkv_tensor *actual, const file_tensor *expected) {
     assert_int_equal(actual->n_dims, expected->n_dims);
-    for (int i = 0; i < actual->n_dims; i++)
-        assert_int_equal(actual->shape[i], expected->shape[i]);
+    for (int i = 0; i < actual->n_dims; i++) assert_int_equal(actual->shape[i], expected->shape[i]);
     return compare_floats(actual->data, expected->data, expected->count);
 }
 
@@ -61,9 +60,9 @@ static void check_logits(const qkv_result *result, size_t v, const expected_run 
 static void check_sites(engine *eng, const expectations *e, const expected_prompt *prompt,
                         worst *w) {
     static const char *const names[] = {"q", "k", "v", "z", "resid_pre", NULL};
-    qkv_result *result = engine_execute(eng, &(engine_run){.tokens = prompt->tokens,
-                                                           .n_tokens = prompt->n_tokens,
-                                                           .captures = names});
+    qkv_result *result = engine_execute(
+        eng,
+        &(engine_run){.tokens = prompt->tokens, .n_tokens = prompt->n_tokens, .captures = names});
     for (size_t s = 0; names[s]; s++)
         for (int il = 0; il < e->n_layer; il++) {
             file_tensor expected;
@@ -94,8 +93,7 @@ static void check_prompt(engine *eng, const expectations *e, const expected_prom
                                                            .variants = variants,
                                                            .captures = captures});
     for (size_t r = 0; r < prompt->n_runs; r++) {
-        for (int il = 0; il < e->n_layer; il++)
-            check_pattern(result, r, &prompt->runs[r], il, w);
+        for (int il = 0; il < e->n_layer; il++) check_pattern(result, r, &prompt->runs[r], il, w);
         check_logits(result, r, &prompt->runs[r], w);
         check_edit_counts(result, r);
     }
@@ -115,8 +113,9 @@ static void check_family(const char *name) {
         with_sites += e.prompts[p].sites != NULL;
     }
     assert_int_equal(with_sites, 1);
-    print_message("%-12s largest difference: pattern %.1e, logits %.1e, sites %.1e of their scale\n",
-                  name, w.pattern, w.logits, w.site);
+    print_message(
+        "%-12s largest difference: pattern %.1e, logits %.1e, sites %.1e of their scale\n", name,
+        w.pattern, w.logits, w.site);
     engine_close(&eng);
     expectations_close(&e);
 }

@@ -1,0 +1,327 @@
+/*
+ * The helpers of base/: growing text, UTF-8, strict numbers, memory, errors, and files that appear
+ * whole or not at all.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- text ---- */
+
+static void test_text_grows(void **state) {
+    (void)state;
+    qkv_text text = {0};
+    for (int i = 0; i < 10000; i++) qkv_text_printf(&text, "%d,", i % 10);
+    assert_false(text.failed);
+    assert_int_equal(text.length, 20000);
+    assert_int_equal(text.data[20000], '\0');
+    assert_memory_equal(text.data + 19996, "8,9,", 4);
+    qkv_text_release(&text);
+    assert_null(text.data);
+    qkv_text_append(&text, "", 0);
+    assert_string_equal(text.data, "");
+    qkv_text_append(&text, "a\0b", 3);
+    assert_int_equal(text.length, 3);
+    assert_memory_equal(text.data, "a\0b", 4);
+    qkv_text_release(&text);
+}
+
+static void test_text_visible(void **state) {
+    (void)state;
+    qkv_text text = {0};
+    static const char bytes[] = "a\n\t\r\x01\x7f\xc2\x80é\xff河\0b";
+    qkv_text_append_visible(&text, bytes, sizeof bytes - 1);
+    assert_string_equal(text.data, "a\\n\\t\\r\\x01\\x7F\\x80é\\xFF河\\x00b");
+    qkv_text_release(&text);
+}
+
+/* ---- UTF-8 ---- */
+
+static void test_utf8_round_trip(void **state) {
+    (void)state;
+    for (uint32_t code = 0; code <= 0x10ffff; code++) {
+        if (code >= 0xd800 && code < 0xe000) continue;
+        char bytes[4];
+        uint32_t back = 0;
+        size_t n = qkv_utf8_encode(code, bytes);
+        if (qkv_utf8_decode(bytes, n, &back) != n || back != code || !qkv_utf8_valid(bytes, n))
+            fail_msg("U+%04X became U+%04X", (unsigned)code, (unsigned)back);
+        /* cut short it is malformed */
+        if (n > 1 && (qkv_utf8_decode(bytes, n - 1, &back) != 1 || back != 0xfffd))
+            fail_msg("U+%04X cut short was accepted", (unsigned)code);
+    }
+}
+
+static void test_utf8_malformed(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "\x80",             /* continuation alone */
+        "\xc0\x80",         /* two bytes for U+0000 */
+        "\xc1\xbf",         /* overlong */
+        "\xe0\x9f\xbf",     /* overlong */
+        "\xf0\x8f\xbf\xbf", /* overlong */
+        "\xed\xa0\x80",     /* surrogate */
+        "\xf4\x90\x80\x80", /* above U+10FFFF */
+        "\xf5\x80\x80\x80",
+        "\xff",
+        "\xe2\x28\xa1",
+        "\xe2\x96",
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        uint32_t code = 0;
+        assert_int_equal(qkv_utf8_decode(wrong[i], strlen(wrong[i]), &code), 1);
+        assert_int_equal(code, 0xfffd);
+        assert_false(qkv_utf8_valid(wrong[i], strlen(wrong[i])));
+    }
+    uint32_t code;
+    assert_int_equal(qkv_utf8_decode("x", 0, &code), 0);
+    assert_true(qkv_utf8_valid("", 0));
+    assert_true(qkv_utf8_valid("Mühle 河 🦙", strlen("Mühle 河 🦙")));
+}
+
+/* ---- numbers ---- */
+
+static void test_integers(void **state) {
+    (void)state;
+    const struct {
+        const char *text;
+        int64_t value;
+    } right[] = {
+        {"0", 0}, {"-12", -12}, {"+7", 7}, {"007", 7}, {"999999999999999999", 999999999999999999}};
+    static const char *const wrong[] = {"",    " 1", "1 ",  "1x",  "-", "--1",
+                                        "+-1", "1.", "0x1", "1e3", "a", "1234567890123456789"};
+    int64_t value;
+    for (size_t i = 0; i < COUNT(right); i++) {
+        assert_true(qkv_parse_int(right[i].text, strlen(right[i].text), &value));
+        assert_true(value == right[i].value);
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        if (qkv_parse_int(wrong[i], strlen(wrong[i]), &value)) fail_msg("took '%s'", wrong[i]);
+    }
+    assert_true(qkv_parse_int("12345", 2, &value));
+    assert_int_equal(value, 12);
+    assert_false(qkv_parse_int("1\0002", 3, &value));
+}
+
+static void test_doubles(void **state) {
+    (void)state;
+    const struct {
+        const char *text;
+        double value;
+    } right[] = {{"0.5", 0.5}, {"1e-10", 1e-10}, {"-3", -3.0}, {".25", 0.25}, {"1E3", 1000.0}};
+    static const char *const wrong[] = {"", " 1", "1 ", "1x", "e3", "1e", "--1", "1,5", "."};
+    double value;
+    for (size_t i = 0; i < COUNT(right); i++) {
+        assert_true(qkv_parse_double(right[i].text, strlen(right[i].text), &value));
+        assert_true(value == right[i].value);
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        if (qkv_parse_double(wrong[i], strlen(wrong[i]), &value)) fail_msg("took '%s'", wrong[i]);
+    }
+    assert_true(qkv_parse_double("1.25abc", 4, &value));
+    assert_true(value == 1.25);
+}
+
+/* ---- memory and errors ---- */
+
+static void test_memory(void **state) {
+    (void)state;
+    char *none = qkv_calloc(0, 8);
+    assert_non_null(none);
+    free(none);
+    assert_null(qkv_strdup(NULL));
+    char *copy = qkv_strndup("abcdef", 3);
+    assert_string_equal(copy, "abc");
+    free(copy);
+    int *items = NULL;
+    size_t capacity = 0, count = 0;
+    for (int i = 0; i < 1000; i++) assert_true(QKV_PUSH(items, capacity, count, i));
+    assert_int_equal(count, 1000);
+    assert_true(capacity >= 1000);
+    for (int i = 0; i < 1000; i++) assert_int_equal(items[i], i);
+    free(items);
+    void *huge = NULL;
+    size_t wide = SIZE_MAX / 2;
+    assert_false(qkv_grow(&huge, &wide, wide, 16)); /* the product overflows */
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    assert_int_equal(qkv_fail(&err, QKV_ERR_FORMAT, "a%s\nb\t%d", "x", 3), QKV_ERR_FORMAT);
+    assert_int_equal(err.status, QKV_ERR_FORMAT);
+    assert_string_equal(err.message, "ax b 3"); /* one line */
+    qkv_fail(&err, QKV_ERR_IO, "outer: %s", err.message);
+    assert_string_equal(err.message, "outer: ax b 3");
+    assert_int_equal(qkv_fail(NULL, QKV_ERR_IO, "nobody listens"), QKV_ERR_IO);
+    assert_int_equal(qkv_fail_memory(&err), QKV_ERR_MEMORY);
+    assert_string_equal(qkv_status_text(QKV_ERR_PLAN), "plan cannot be run");
+    assert_string_equal(qkv_status_text(12345), "unknown status");
+    char longer[4000];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    qkv_fail(&err, QKV_ERR_IO, "%s", longer);
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+}
+
+/* ---- files ---- */
+
+static char directory[] = "/tmp/qkv-base-XXXXXX";
+
+static const char *in_directory(const char *name) {
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static size_t files_in_directory(void) {
+    size_t n = 0;
+    DIR *dir = opendir(directory);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static int make_directory(void **state) {
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state) {
+    (void)state;
+    return rmdir(directory); /* fails when a test left something behind */
+}
+
+static void write_file(const char *name, const char *content) {
+    qkv_output out;
+    qkv_error err = {0};
+    assert_int_equal(qkv_output_open(&out, in_directory(name), &err), QKV_OK);
+    assert_int_equal(fwrite(content, 1, strlen(content), out.stream), strlen(content));
+    assert_int_equal(qkv_output_finish(&out, &err), QKV_OK);
+}
+
+static void test_output_appears_whole(void **state) {
+    (void)state;
+    qkv_output out;
+    char *data;
+    size_t size;
+    write_file("a", "old");
+    assert_int_equal(qkv_output_open(&out, in_directory("a"), NULL), QKV_OK);
+    fputs("new text", out.stream);
+    fflush(out.stream);
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("a"), 100, NULL), QKV_OK);
+    assert_string_equal(data, "old"); /* until it is finished */
+    free(data);
+    assert_int_equal(qkv_output_finish(&out, NULL), QKV_OK);
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("a"), 100, NULL), QKV_OK);
+    assert_string_equal(data, "new text");
+    assert_int_equal(size, 8);
+    free(data);
+    struct stat st;
+    mode_t mask = umask(022);
+    write_file("a", "");
+    umask(mask);
+    assert_int_equal(stat(in_directory("a"), &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0644);
+    assert_int_equal(files_in_directory(), 1);
+    unlink(in_directory("a"));
+}
+
+static void test_output_leaves_nothing(void **state) {
+    (void)state;
+    qkv_output out;
+    qkv_error err = {0};
+    assert_int_equal(qkv_output_open(&out, in_directory("b"), &err), QKV_OK);
+    fputs("half", out.stream);
+    qkv_output_abandon(&out);
+    assert_int_equal(files_in_directory(), 0);
+    assert_int_equal(qkv_output_check(in_directory("b"), &err), QKV_OK);
+    assert_int_equal(files_in_directory(), 0);
+    assert_int_equal(qkv_output_open(&out, directory, &err), QKV_ERR_IO);
+    assert_int_equal(qkv_output_check(directory, &err), QKV_ERR_IO);
+    assert_int_equal(qkv_output_check(in_directory("no/such"), &err), QKV_ERR_IO);
+    assert_non_null(strstr(err.message, "no/such"));
+    /* a full disk */
+    assert_int_equal(qkv_output_open(&out, "/dev/full", &err), QKV_OK);
+    fputs("text", out.stream);
+    assert_int_equal(qkv_output_finish(&out, &err), QKV_ERR_IO);
+    assert_non_null(strstr(err.message, "/dev/full"));
+    struct stat st;
+    assert_int_equal(stat("/dev/full", &st), 0); /* and the device is still there */
+    assert_true(S_ISCHR(st.st_mode));
+}
+
+static void test_reading(void **state) {
+    (void)state;
+    char *data = NULL;
+    size_t size;
+    qkv_mapping map;
+    qkv_error err = {0};
+    write_file("c", "0123456789");
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("c"), 10, &err), QKV_OK);
+    assert_int_equal(size, 10);
+    free(data);
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("c"), 9, &err), QKV_ERR_FORMAT);
+    assert_null(data);
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("none"), 9, &err), QKV_ERR_IO);
+    assert_int_equal(qkv_read_file(&data, &size, directory, 9, &err), QKV_ERR_IO);
+    assert_int_equal(qkv_mapping_open(&map, in_directory("c"), &err), QKV_OK);
+    assert_int_equal(map.size, 10);
+    assert_memory_equal(map.data, "0123456789", 10);
+    qkv_mapping_close(&map);
+    qkv_mapping_close(&map); /* twice does no harm */
+    write_file("c", "");
+    assert_int_equal(qkv_mapping_open(&map, in_directory("c"), &err), QKV_ERR_FORMAT);
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("c"), 9, &err), QKV_OK);
+    assert_string_equal(data, "");
+    free(data);
+    assert_int_equal(qkv_mapping_open(&map, in_directory("none"), &err), QKV_ERR_IO);
+    assert_int_equal(qkv_mapping_open(&map, directory, &err), QKV_ERR_IO);
+    unlink(in_directory("c"));
+}
+
+static void test_suffix(void **state) {
+    (void)state;
+    assert_string_equal(qkv_path_suffix("a/b.png"), "png");
+    assert_string_equal(qkv_path_suffix("a.tar.gz"), "gz");
+    assert_string_equal(qkv_path_suffix("a.b/c"), "");
+    assert_string_equal(qkv_path_suffix("c"), "");
+    assert_string_equal(qkv_path_suffix("c."), "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_grows),
+        cmocka_unit_test(test_text_visible),
+        cmocka_unit_test(test_utf8_round_trip),
+        cmocka_unit_test(test_utf8_malformed),
+        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_output_appears_whole),
+        cmocka_unit_test(test_output_leaves_nothing),
+        cmocka_unit_test(test_reading),
+        cmocka_unit_test(test_suffix),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}
