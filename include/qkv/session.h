@@ -49,6 +49,7 @@ typedef struct qkv_tensor {
     int64_t shape[3];     /* as in the table of sites; only the captured heads */
     const int32_t *heads; /* which heads (of the site) they are, NULL for a site without heads */
     int32_t n_heads;
+    char head_kind; /* 'h': query heads, 'g': key/value heads, 0: the site has none */
 } qkv_tensor;
 
 QKV_API void qkv_result_free(qkv_result *result);

@@ -24,16 +24,13 @@ static summary summarize(const qkv_tensor *tensor) {
     return all;
 }
 
-/* An edit that no capture can show is not run at all: 0 changed values does not tell it from one
- * that wrote what was there already, so the words fit both. */
 static void print_edit(const qkv_result *result, size_t v, size_t e) {
-    const uint64_t changed = qkv_result_edit_changed(result, v, e);
-    const uint64_t selected = qkv_result_edit_selected(result, v, e);
     printf("v%zu  %s  ", v, qkv_result_edit_text(result, v, e));
-    if (changed > 0) {
-        printf("changed %" PRIu64 " of %" PRIu64 " values\n", changed, selected);
+    if (qkv_result_edit_ran(result, v, e)) {
+        printf("changed %" PRIu64 " of %" PRIu64 " values\n", qkv_result_edit_changed(result, v, e),
+               qkv_result_edit_selected(result, v, e));
     } else {
-        printf("changed nothing that is captured (%" PRIu64 " values)\n", selected);
+        printf("not computed: nothing that is captured depends on it\n");
     }
 }
 
@@ -75,8 +72,10 @@ void cli_warn_unchanged(const qkv_result *result) {
     for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
             if (qkv_result_edit_changed(result, v, e) > 0) continue;
-            fprintf(stderr, "qkv: warning: %s (v%zu) changed nothing that is captured\n",
-                    qkv_result_edit_text(result, v, e), v);
+            const int ran = qkv_result_edit_ran(result, v, e);
+            fprintf(stderr, "qkv: warning: %s (v%zu) %s\n", qkv_result_edit_text(result, v, e), v,
+                    ran ? "changed no value"
+                        : "was not computed: nothing that is captured depends on it");
         }
     }
 }

@@ -95,6 +95,7 @@ static int list_heads(qkv_item *item, const qkv_wanted *wanted, qkv_error *err) 
         if (wanted->heads[h]) item->owned_heads[item->tensor.n_heads++] = h;
     }
     item->tensor.heads = item->owned_heads;
+    item->tensor.head_kind = wanted->letter;
     return QKV_OK;
 }
 

@@ -109,9 +109,11 @@ static void put_variant(metadata_draft *draft, const qkv_result *result, const q
     json_t *changed = json_array();
     json_t *selected = json_array();
     for (size_t e = 0; e < qkv_result_n_edits(result, variant); e++) {
+        /* null: not computed, because nothing that was captured depends on it */
+        const int ran = qkv_result_edit_ran(result, variant, e);
         const uint64_t n_changed = qkv_result_edit_changed(result, variant, e);
         const uint64_t n_selected = qkv_result_edit_selected(result, variant, e);
-        json_array_append_new(changed, json_integer((json_int_t)n_changed));
+        json_array_append_new(changed, ran ? json_integer((json_int_t)n_changed) : json_null());
         json_array_append_new(selected, json_integer((json_int_t)n_selected));
     }
     snprintf(key, sizeof key, "edits_changed.%zu", variant);
@@ -120,22 +122,31 @@ static void put_variant(metadata_draft *draft, const qkv_result *result, const q
     put_list(draft, key, selected);
 }
 
-static int32_t heads_of_site(const qkv_model_info *info, qkv_site site) {
-    const int kv = site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
-    return kv ? info->n_kv_head : info->n_head;
+/* Is the tensor simply all the heads that the site has, counted its own way? */
+static int is_whole_site(const qkv_tensor *tensor, const qkv_model_info *info, qkv_site site) {
+    const int shared = site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
+    const int32_t all = tensor->head_kind == 'g' ? info->n_kv_head : info->n_head;
+    return tensor->n_heads == all && tensor->head_kind == (shared ? 'g' : 'h');
 }
 
-/* Which heads a tensor holds is said only where they are not simply all of them. */
+/* Which heads a tensor holds, as `h0,h2` or `g1`; said only where they are not simply all of them. */
 static void put_heads(metadata_draft *draft, const qkv_result *result, const qkv_model_info *info) {
     qkv_site site;
     qkv_tensor tensor;
     size_t variant;
     int32_t layer;
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
-        if (variant != 0 || !tensor.heads || tensor.n_heads == heads_of_site(info, site)) continue;
+        if (variant != 0 || !tensor.heads || is_whole_site(&tensor, info, site)) continue;
         char key[64];
         snprintf(key, sizeof key, "heads.%s.%" PRId32, qkv_site_name(site), layer);
-        put_list(draft, key, int32_list(tensor.heads, (size_t)tensor.n_heads));
+        qkv_text list = {0};
+        for (int32_t h = 0; h < tensor.n_heads; h++)
+            qkv_text_printf(&list, "%s%c%" PRId32, h ? "," : "", tensor.head_kind, tensor.heads[h]);
+        if (list.failed)
+            draft->failed = 1;
+        else
+            put_text(draft, key, list.data);
+        qkv_text_release(&list);
     }
 }
 

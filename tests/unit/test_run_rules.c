@@ -225,7 +225,7 @@ static void noise_stays_in_its_selection(void **state) {
     (void)state;
     engine e;
     engine_open(&e, tiny_model(&grouped, "rules.gguf"), 1);
-    qkv_result *result = run(&e, LIST("q@0-1.h1[3:5]=noise:0.5,seed=2"), LIST("q@*"));
+    qkv_result *result = run(&e, LIST("q@0.h1[3:5]=noise:0.5,seed=2"), LIST("q@0"));
     const qkv_tensor base = engine_tensor(result, 0, QKV_SITE_Q, 0);
     const qkv_tensor t = engine_tensor(result, 1, QKV_SITE_Q, 0);
     size_t changed = 0;
@@ -236,17 +236,32 @@ static void noise_stays_in_its_selection(void **state) {
         changed += !same_bits(&t.data[i], &base.data[i], 1);
     }
     assert_int_equal(changed, 16);
-    assert_int_equal(qkv_result_edit_selected(result, 1, 0), 32);
-    /* each layer gets noise of its own */
-    float drawn[2][16];
-    for (int il = 0; il < 2; il++)
-        for (size_t i = 0; i < 16; i++) {
-            const size_t at = (3 + i / 8) * 32 + 8 + i % 8;
-            drawn[il][i] = engine_tensor(result, 1, QKV_SITE_Q, il).data[at] -
-                           engine_tensor(result, 0, QKV_SITE_Q, il).data[at];
+    assert_int_equal(qkv_result_edit_selected(result, 1, 0), 16);
+    qkv_result_free(result);
+    engine_close(&e);
+}
+
+/* One seed, but layers, heads and tokens each get noise of their own. Only one layer is edited in a
+ * variant: what it adds there is the noise and nothing else. */
+static void noise_differs_from_place_to_place(void **state) {
+    (void)state;
+    enum { D = 8, PLACES = 4 };
+    static const struct {
+        size_t variant;
+        int layer, head, token;
+    } places[PLACES] = {{1, 0, 1, 3}, {1, 0, 2, 3}, {1, 0, 1, 4}, {2, 1, 1, 3}};
+    float drawn[PLACES][D];
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "rules.gguf"), 1);
+    qkv_result *result = run(&e, LIST("q@0=noise:0.5,seed=2", "q@1=noise:0.5,seed=2"), LIST("q"));
+    for (int p = 0; p < PLACES; p++)
+        for (int c = 0; c < D; c++) {
+            const size_t at = (size_t)((places[p].token * 4 + places[p].head) * D + c);
+            const int layer = places[p].layer;
+            drawn[p][c] = engine_tensor(result, places[p].variant, QKV_SITE_Q, layer).data[at] -
+                          engine_tensor(result, 0, QKV_SITE_Q, layer).data[at];
         }
-    const difference d = compare_floats(drawn[0], drawn[1], 16);
-    assert_true(d.max > 0.05);
+    for (int p = 1; p < PLACES; p++) assert_true(compare_floats(drawn[p], drawn[0], D).max > 0.05);
     qkv_result_free(result);
     engine_close(&e);
 }
@@ -371,6 +386,7 @@ int main(void) {
         cmocka_unit_test(captures_of_split_groups),
         cmocka_unit_test(noise_is_gaussian_and_repeatable),
         cmocka_unit_test(noise_stays_in_its_selection),
+        cmocka_unit_test(noise_differs_from_place_to_place),
         cmocka_unit_test(not_finite_is_reported),
         cmocka_unit_test(other_tensor_types),
         cmocka_unit_test(split_models_are_one),
