@@ -129,16 +129,26 @@ static int open_parts(qkv_gguf *file, const char *path, qkv_error *err) {
     return QKV_OK;
 }
 
-/* A part renamed to stand alone would miss most of its tensors: say so rather than list the first missing one. */
-static int check_split_count(const qkv_gguf *file, qkv_error *err) {
-    int64_t count = 0;
-    int found = qkv_gguf_int(file, "split.count", 0, 65535, &count, err);
-    if (found < 0) return found;
-    if (found && count > 1 && (size_t)count != file->n_parts)
-        return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s is part of a split model of %lld files; give it its original name "
-                        "(…-00001-of-%05lld.gguf) and keep the parts together",
-                        file->path, (long long)count, (long long)count);
+/* Parts that were renamed, swapped or taken from another model would show as missing tensors: say what is wrong instead. */
+static int check_split_keys(const qkv_gguf *file, qkv_error *err) {
+    for (size_t i = 0; i < file->n_parts; i++) {
+        qkv_gguf part = {.parts = &file->parts[i], .n_parts = 1, .path = file->parts[i].path};
+        int64_t count = 1, number = (int64_t)i;
+        int found = qkv_gguf_int(&part, "split.count", 0, 65535, &count, err);
+        if (found >= 0) found = qkv_gguf_int(&part, "split.no", 0, 65535, &number, err);
+        if (found < 0) return found;
+        if (count <= 1 && file->n_parts == 1) continue;
+        if ((size_t)count != file->n_parts)
+            return qkv_fail(
+                err, QKV_ERR_FORMAT,
+                "%s belongs to a split model of %lld files but %zu were found; give the parts their "
+                "original names (…-00001-of-%05lld.gguf) and keep them together",
+                part.path, (long long)count, file->n_parts, (long long)count);
+        if ((size_t)number != i)
+            return qkv_fail(err, QKV_ERR_FORMAT,
+                            "%s says that it is part %lld of its model, not %zu", part.path,
+                            (long long)number + 1, i + 1);
+    }
     return QKV_OK;
 }
 
@@ -147,7 +157,7 @@ int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
     qkv_gguf *file = qkv_calloc(1, sizeof *file);
     if (!file) return qkv_fail_memory(err);
     int status = open_parts(file, path, err);
-    if (status == QKV_OK) status = check_split_count(file, err);
+    if (status == QKV_OK) status = check_split_keys(file, err);
     if (status != QKV_OK) {
         qkv_gguf_free(file);
         return status;

@@ -141,7 +141,7 @@ static int match(const splitter *s, const pcre2_code *code, const char *text, si
 /* Cuts the piece from `first` to `last` into the pattern's matches and what lies between. */
 static int split_piece(const splitter *s, const pcre2_code *code, uint32_t first, uint32_t last,
                        end_list *out, qkv_error *err) {
-    size_t at = 0, length = last - first, start, end;
+    size_t at = 0, length = last - first, start = 0, end = 0;
     while (at < length) {
         int found = match(s, code, s->text + first, length, at, &start, &end, err);
         if (found < 0) return found;

@@ -54,12 +54,14 @@ static int selected(const uint8_t *map, int64_t i) {
     return !map || map[i];
 }
 
+/* In a split group every query head counts; where they are still copies of one another, that is the mean over the key/value
+ * heads. */
 static float mean_over_heads(const row *r, int64_t c) {
     const qkv_view *v = r->view;
     double sum = 0;
-    for (int32_t h = 0; h < v->n_heads; h += v->group)
+    for (int32_t h = 0; h < v->n_heads; h++)
         sum += (double)v->src[h * v->head_stride + r->index * v->row_stride + c];
-    return (float)(sum / (v->n_heads / v->group));
+    return (float)(sum / v->n_heads);
 }
 
 static float mean_over_row(const row *r) {
@@ -150,7 +152,9 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             r.src = view->src + at;
             r.dst = view->dst + at;
             if (patch) r.patch = patch + h / view->group * other.head_stride + t * other.row_stride;
-            changed += apply_row(&r);
+            uint64_t in_row = apply_row(&r);
+            /* The copies of a split head count once for an edit that means the key/value head. */
+            if (edit->where.letter == 'h' || h % view->group == 0) changed += in_row;
         }
     }
     return changed;
