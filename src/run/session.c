@@ -112,7 +112,12 @@ static int set_inputs(const qkv_graph *g, const int32_t *tokens, const float *re
 int qkv_session_compute(qkv_session *session, qkv_graph *g, const int32_t *tokens,
                         const float *resid, qkv_error *err) {
     ggml_backend_sched_reset(session->scheduler);
-    if (!ggml_backend_sched_alloc_graph(session->scheduler, g->cgraph)) return qkv_fail_memory(err);
+    /* The allocator takes a graph for the previous one when the numbers and sizes of their nodes
+     * agree, and would then reuse an assignment of memory in which other tensors are alive.
+     * Reserving first makes it look. */
+    if (!ggml_backend_sched_reserve(session->scheduler, g->cgraph) ||
+        !ggml_backend_sched_alloc_graph(session->scheduler, g->cgraph))
+        return qkv_fail_memory(err);
     int status = set_inputs(g, tokens, resid, err);
     if (status != QKV_OK) return status;
     if (ggml_backend_sched_graph_compute(session->scheduler, g->cgraph) != GGML_STATUS_SUCCESS)

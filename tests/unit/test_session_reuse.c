@@ -1,0 +1,99 @@
+/*
+ * What a session computes must not depend on what it computed before. The prompt is long enough for the products to go to
+ * BLAS, so that graphs are split between backends, and the plans come in an order in which graphs of equal size but different
+ * shape follow one another: an allocator that took one for the other would hand out memory that is still in use.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/compare.h"
+#include "support/engine.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+enum { LENGTH = 48 };
+
+static const char *const capture_sets[][3] = {
+    {"pattern@1", NULL}, {"logits", NULL}, {"z@1", "resid_post@2", NULL}};
+enum { CAPTURE_SETS = sizeof capture_sets / sizeof capture_sets[0] };
+
+/* One variant each, so that a fresh session runs just the baseline and it. */
+static const char *const edits[] = {
+    "q@1=scale:0.5",   "k@1=scale:0.5",         "v@1=scale:0.5",       "q@0.h1=zero",
+    "q_rot@1=add:0.1", "k_rot@1=add:0.1",       "z@2=scale:2",         "pattern@1.h0[:,0]=set:0",
+    "k@1.h2=zero",     "scores@2=clamp:-1,1",   "mlp_out@0=scale:0.9", "attn_out@1=scale:0.9",
+    "v@2.h3=zero",     "resid_pre@1=scale:1.1", "logits=add:1",        "q@2=mean:head",
+};
+enum { EDITS = sizeof edits / sizeof edits[0] };
+
+static qkv_result *run(engine *e, const char *edit, const char *const *captures) {
+    int32_t tokens[LENGTH];
+    for (int i = 0; i < LENGTH; i++) tokens[i] = (i * 37 + 5) % TINY_VOCAB;
+    const char *const variants[] = {edit, NULL};
+    const engine_run run = {tokens, LENGTH, variants, captures, NULL};
+    return engine_execute(e, &run);
+}
+
+static void expect_same(const qkv_result *a, const qkv_result *b) {
+    size_t variant;
+    qkv_site site;
+    int32_t layer;
+    qkv_tensor x;
+    for (size_t i = 0; qkv_result_item(a, i, &variant, &site, &layer, &x); i++) {
+        const qkv_tensor y = engine_tensor(b, variant, site, layer);
+        assert_true(same_bits(x.data, y.data, tensor_count(&x)));
+    }
+}
+
+static void check_family(const char *family, const char *name) {
+    const tiny_options options = {family,      .n_embd = 64,   .head_dim = 32,
+                                  .n_head = 4, .n_kv_head = 2, .n_ff = 96};
+    const tiny_options plain = {family, .n_embd = 128, .head_dim = 32, .n_head = 4, .n_ff = 96};
+    const int grouped = family[0] == 'l';
+    const char *path = tiny_model(grouped ? &options : &plain, name);
+    engine used;
+    engine_open(&used, path, 2);
+    for (int i = 0; i < EDITS * CAPTURE_SETS; i++) {
+        const char *const *captures = capture_sets[i % CAPTURE_SETS];
+        for (int j = 0; j < EDITS; j++) {
+            engine fresh;
+            engine_open(&fresh, path, 2);
+            qkv_result *expected = run(&fresh, edits[j], captures);
+            qkv_result_free(run(&used, edits[i / CAPTURE_SETS], captures));
+            qkv_result *actual = run(&used, edits[j], captures);
+            expect_same(expected, actual);
+            qkv_result_free(actual);
+            qkv_result_free(expected);
+            engine_close(&fresh);
+        }
+    }
+    engine_close(&used);
+}
+
+static void llama_sessions(void **state) {
+    (void)state;
+    check_family("llama", "reuse-llama.gguf");
+}
+
+static void gpt2_sessions(void **state) {
+    (void)state;
+    check_family("gpt2", "reuse-gpt2.gguf");
+}
+
+static int clean(void **state) {
+    (void)state;
+    scratch_remove();
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(llama_sessions),
+        cmocka_unit_test(gpt2_sessions),
+    };
+    return cmocka_run_group_tests(tests, NULL, clean);
+}
