@@ -9,7 +9,7 @@
  *     variant  EDIT + EDIT ...
  *                  q@0.h1=scale:0.5 + v@2.g0=zero
  *     capture  SITE[@LAYERS[.HEADS]]
- *                  pattern@3    pattern@0-5.h2    logits
+ *                  pattern@3    pattern@0-5.h2    logits    logits[-1]
  *
  * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `*`. Heads carry a letter: `h` counts query heads, `g`
  * key/value heads; on k and v, `h3` changes what query head 3 alone sees, `g1` changes it for its

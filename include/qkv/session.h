@@ -27,7 +27,8 @@ typedef struct qkv_session qkv_session;
 typedef struct qkv_result qkv_result;
 
 typedef struct qkv_session_options {
-    int32_t n_threads; /* 0 = all cores */
+    int32_t n_threads;    /* 0 = all cores */
+    size_t memory_budget; /* bytes for attention maps, batches and the kept trunk; 0 = 256 MiB */
 } qkv_session_options;
 
 /* options may be NULL for the defaults. The model must outlive the session. */
@@ -40,7 +41,21 @@ QKV_API void qkv_session_free(qkv_session *session);
 QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan,
                             qkv_error *err);
 
+/* Says in plain text what running the plan on this session would do: one line per pass, with what it starts from, what it
+ * keeps, and what it costs. Nothing is computed. Freed with qkv_text_free. */
+QKV_API int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan,
+                                qkv_error *err);
+
 /* ---- results ---- */
+
+/* What a run took. */
+typedef struct qkv_run_stats {
+    uint64_t n_passes;
+    uint64_t n_matmul;    /* products of a weight with activations */
+    uint64_t n_attention; /* products inside attention */
+    double flop;          /* of all of them */
+    double weight_bytes;  /* bytes of weights read */
+} qkv_run_stats;
 
 /* One captured tensor, F32, row-major. data and heads belong to the result. */
 typedef struct qkv_tensor {
@@ -54,6 +69,7 @@ typedef struct qkv_tensor {
 
 QKV_API void qkv_result_free(qkv_result *result);
 QKV_API size_t qkv_result_n_variants(const qkv_result *result);
+QKV_API qkv_run_stats qkv_result_get_stats(const qkv_result *result);
 
 /* Fills *tensor and returns 1, or returns 0 when that was not captured. layer is ignored for
  * logits. Where no edit of the variant can reach the tensor, it is the baseline's own: the same

@@ -6,13 +6,13 @@
 #include "run/site.h"
 
 qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,
-                     int64_t n_tokens) {
+                     int64_t n_rows, int64_t n_tokens) {
     const qkv_hparams *hp = &model->hp;
-    qkv_view view = {.site = site, .layer = layer, .n_rows = n_tokens, .group = 1};
+    qkv_view view = {.site = site, .layer = layer, .n_rows = n_rows, .group = 1};
     view.n_heads = n_heads ? n_heads : 1;
     view.width = qkv_site_width(site, hp, n_tokens);
     if (qkv_site_get_axes(site) == QKV_AXES_MAP) {
-        view.head_stride = n_tokens * n_tokens;
+        view.head_stride = n_rows * n_tokens;
         view.row_stride = n_tokens;
     } else {
         view.head_stride = view.width;
@@ -45,9 +45,10 @@ typedef struct row {
     float *scratch;     /* mean over tokens of this head, for mean:token */
 } row;
 
-/* The head's number as the selector counts: a split group is one head to edits that name key/value heads. */
+/* The head's number as the selector counts: a split group is one head to edits that name
+ * key/value heads. */
 static int32_t counted_head(const qkv_edit *edit, const qkv_view *view, int32_t head) {
-    return edit->where.letter == 'h' ? head : head / view->group;
+    return (view->first_head + head) / (edit->where.letter == 'h' ? 1 : view->group);
 }
 
 static int selected(const uint8_t *map, int64_t i) {
@@ -77,7 +78,7 @@ static float noise_at(const row *r, int64_t c) {
     uint64_t key = qkv_random_mix(r->edit->seed, (uint64_t)v->site);
     key = qkv_random_mix(key, (uint64_t)v->layer);
     key = qkv_random_mix(key, (uint64_t)counted_head(r->edit, v, r->head));
-    key = qkv_random_mix(key, (uint64_t)r->index);
+    key = qkv_random_mix(key, (uint64_t)(v->first_row + r->index));
     return qkv_random_gaussian(qkv_random_mix(key, (uint64_t)channel));
 }
 
@@ -134,24 +135,28 @@ static void mean_over_tokens(const qkv_view *view, int32_t head, float *mean) {
     }
 }
 
+/* The other prompt's tensor is whole: all rows, and the site's own heads, none of them split. */
+static const float *patch_row(const qkv_view *view, const float *patch, int32_t head, int64_t t) {
+    if (qkv_site_get_axes(view->site) == QKV_AXES_MAP)
+        return patch +
+               ((view->first_head + head) * view->width + view->first_row + t) * view->width;
+    return patch + t * (view->row_stride / view->group) + head / view->group * view->head_stride;
+}
+
 uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,
                         const float *patch, float *scratch) {
-    /* The other prompt's tensor is never split: its heads are the site's own. */
-    qkv_view other = *view;
-    if (qkv_site_get_axes(view->site) != QKV_AXES_MAP)
-        other.row_stride = view->row_stride / view->group;
     uint64_t changed = 0;
     for (int32_t h = 0; h < view->n_heads; h++) {
         if (!selected(edit->where.heads, counted_head(edit, view, h))) continue;
         if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)
             mean_over_tokens(view, h, scratch);
         for (int64_t t = first; t < end; t++) {
-            if (!selected(edit->where.rows, t)) continue;
+            if (!selected(edit->where.rows, view->first_row + t)) continue;
             int64_t at = h * view->head_stride + t * view->row_stride;
             row r = {.edit = edit, .view = view, .head = h, .index = t, .scratch = scratch};
             r.src = view->src + at;
             r.dst = view->dst + at;
-            if (patch) r.patch = patch + h / view->group * other.head_stride + t * other.row_stride;
+            if (patch) r.patch = patch_row(view, patch, h, t);
             uint64_t in_row = apply_row(&r);
             /* The copies of a split head count once for an edit that means the key/value head. */
             if (edit->where.letter == 'h' || h % view->group == 0) changed += in_row;

@@ -21,12 +21,15 @@ typedef struct qkv_view {
     int64_t head_stride, row_stride; /* in elements */
     int32_t
         group; /* how many consecutive heads are one key/value head; 1 unless a group was split */
+    int32_t first_head; /* number of the first head and row, where the tensor is a part of a map */
+    int64_t first_row;
     int permuted; /* channels are in the file's order, see qkv_channel_original */
 } qkv_view;
 
-/* Strides and sizes of a site's tensor with n_heads heads (as it is in the graph); src and dst stay NULL. */
+/* Strides and sizes of a site's tensor with n_heads heads and n_rows rows (as it is in the graph);
+ * src and dst stay NULL. */
 qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,
-                     int64_t n_tokens);
+                     int64_t n_rows, int64_t n_tokens);
 
 /* Elements of one variant's tensor. */
 int64_t qkv_view_size(const qkv_view *view);

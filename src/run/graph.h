@@ -39,23 +39,39 @@ typedef struct qkv_kept {
     struct ggml_tensor *tensor;
 } qkv_kept;
 
+/* What a pass starts with. */
+typedef enum qkv_start {
+    QKV_START_TOKENS, /* layer 0 */
+    QKV_START_RESID,  /* the residual stream at the input of a layer; of n_layer: the output only */
+    QKV_START_HEADS   /* that, and the unedited q, k and v of the layer */
+} qkv_start;
+
 typedef struct qkv_graph {
+    /* What to build; filled in by the caller. */
     const qkv_model *model;
     int64_t n_tokens;          /* T */
     int64_t n_batch;           /* B */
     const qkv_member *members; /* B of them */
     const qkv_patches *patches;
-    int32_t from;        /* first layer; n_layer: the output only */
+    qkv_start start;
+    int32_t from;        /* first layer */
     const uint8_t *keep; /* (n_layer + 1) × sites: what the pass has to keep */
+    /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0: all. Whole groups, or heads
+     * of one group. */
+    int32_t first_head, n_heads;
+    const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
+    int64_t block_rows;        /* queries that attention takes at a time */
     int n_threads;
 
     struct ggml_context *ctx;
     struct ggml_cgraph *cgraph;
-    struct ggml_tensor *in_tokens;   /* I32 [T] */
-    struct ggml_tensor *in_resid;    /* F32 [D, T], when from > 0 */
-    struct ggml_tensor *in_position; /* I32 [T] */
-    struct ggml_tensor *in_mask;     /* F32 [T, T]: 0 where a query may look, -inf elsewhere */
-    struct ggml_tensor *in_divisors; /* F32 [rope_dims/2] */
+    struct ggml_tensor *in_tokens;          /* I32 [T] */
+    struct ggml_tensor *in_resid;           /* F32 [D, T] */
+    struct ggml_tensor *in_q, *in_k, *in_v; /* F32 [d, H, T], [d, G, T] twice */
+    struct ggml_tensor *in_position;        /* I32 [T] */
+    struct ggml_tensor *in_mask;            /* F32, see qkv_mask_fill */
+    struct ggml_tensor *in_divisors;        /* F32 [rope_dims/2] */
+    struct ggml_tensor *in_rows;            /* I32: columns of [D, T·B] that go to the output */
 
     qkv_kept *kept;
     size_t n_kept, kept_capacity;
@@ -64,19 +80,47 @@ typedef struct qkv_graph {
     int out_of_memory;
 } qkv_graph;
 
+/* A part of a map: its first head and row. */
+typedef struct qkv_part {
+    int32_t first_head;
+    int64_t first_row;
+} qkv_part;
+
 /* The seam. Returns its input when the pass neither edits nor keeps it; otherwise appends the edits of every variant in the
  * batch, and keeps the result. A head that an edit splits off its group comes back with H instead of G heads. */
 struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x);
+/* The same for a block of a map, [T, rows, heads, B]. */
+struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
+                                 qkv_part part);
 
-/* forward.c: builds the graph; how many nodes one can have. */
-size_t qkv_graph_max_nodes(const qkv_model *model);
+/* Does any variant of the batch edit the site in this layer? */
+int qkv_graph_edits(const qkv_graph *g, qkv_site site, int32_t il);
+
+/* forward.c: builds the graph; how many nodes it can have. */
+size_t qkv_graph_max_nodes(const qkv_graph *g);
 int qkv_graph_build(qkv_graph *g, qkv_error *err);
+
+/* What computing the graph takes. */
+typedef struct qkv_cost {
+    uint64_t n_matmul;    /* products of a weight with activations */
+    uint64_t n_attention; /* products inside attention, one per map or block of it */
+    double flop;
+    double bytes; /* of weights read */
+} qkv_cost;
+
+qkv_cost qkv_graph_cost(const qkv_graph *g);
 void qkv_graph_release(qkv_graph *g);
 
 /* Keeps a tensor as (site, il), without edits. */
 void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x);
 int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il);
+/* Heads of a site's tensor as the graph has it, 0 for a site without heads. */
+int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x);
 float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
                        qkv_site site, int32_t layer);
+
+/* The mask of a block of queries from row r on is a window into one band: element (i, c) of the band
+ * stands for query r + i and key c - (n_tokens - r). Shape [n_tokens + block_rows, block_rows]. */
+void qkv_mask_fill(float *band, int64_t n_tokens, int64_t block_rows, int32_t window);
 
 #endif

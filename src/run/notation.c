@@ -382,6 +382,7 @@ int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, cons
     int status = parse_site(&c, &where->site);
     if (status == QKV_OK) status = parse_layers(&c, where);
     if (status == QKV_OK) status = parse_heads(&c, where);
+    if (status == QKV_OK && where->site == QKV_SITE_LOGITS) status = parse_tokens(&c, where);
     if (status == QKV_OK) status = expect_end(&c);
     if (status != QKV_OK) qkv_selector_release(where);
     free(copy);

@@ -19,7 +19,7 @@ typedef struct qkv_notation {
 
 int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,
                       qkv_error *err);
-/* The rows and cols of a capture are NULL: captures keep all tokens. */
+/* Captures keep all tokens, except of the logits, which may name some: logits[-1]. */
 int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, const char *text,
                          qkv_error *err);
 

@@ -70,7 +70,10 @@ void qkv_plan_free(qkv_plan *plan) {
         free(plan->sources[i].tokens);
     }
     size_t n_wanted = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
-    for (size_t i = 0; plan->wanted && i < n_wanted; i++) free(plan->wanted[i].heads);
+    for (size_t i = 0; plan->wanted && i < n_wanted; i++) {
+        free(plan->wanted[i].heads);
+        free(plan->wanted[i].rows);
+    }
     free(plan->variants);
     free(plan->sources);
     free(plan->wanted);
@@ -218,12 +221,27 @@ static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_sel
     return QKV_OK;
 }
 
+/* The tokens whose logits are wanted: the union of all captures. */
+static void merge_rows(const qkv_plan *plan, qkv_wanted *wanted, qkv_selector *where) {
+    if (!wanted->wanted) {
+        wanted->rows = where->rows;
+        where->rows = NULL;
+    } else if (!where->rows) {
+        free(wanted->rows);
+        wanted->rows = NULL;
+    } else {
+        for (int64_t t = 0; wanted->rows && t < plan->n_tokens; t++)
+            wanted->rows[t] |= where->rows[t];
+    }
+}
+
 int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err) {
     qkv_notation notation = {.hp = &plan->model->hp, .n_tokens = plan->n_tokens};
     qkv_selector where;
     int status = qkv_notation_capture(&notation, &where, capture, err);
     if (status != QKV_OK) return status;
     if (where.site == QKV_SITE_LOGITS) {
+        merge_rows(plan, qkv_plan_wanted(plan, 0, where.site), &where);
         status = merge_capture(plan, qkv_plan_wanted(plan, 0, where.site), &where, capture, err);
     } else {
         for (int32_t il = 0; status == QKV_OK && il < plan->model->hp.n_layer; il++) {

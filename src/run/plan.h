@@ -26,6 +26,7 @@ typedef struct qkv_wanted {
         letter; /* 'h': heads counts query heads, also on k and v; 'g': key/value heads; 0: the site has no heads */
     uint8_t *heads; /* n_heads bytes */
     int32_t n_heads;
+    uint8_t *rows; /* of logits: T bytes, the tokens wanted; NULL = all */
 } qkv_wanted;
 
 struct qkv_plan {

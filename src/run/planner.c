@@ -2,35 +2,27 @@
  * Runs a plan: what is computed, in which passes, and what is shared.
  *
  *     sources   every prompt that an edit patches from, as far as the patched sites
- *     trunk     the baseline: its own captures, and the residual stream at the layers where variants fork
- *     variants  each from its first edited layer, up to the last capture that it can change
+ *     trunk     the baseline: its own captures, and what variants start with at the layers where they fork; from the nearest
+ *               layer that an earlier plan on the same tokens has left in the session
+ *     variants  from their first edited layer, up to the last capture that they can change; those that fork at the same
+ *               place run as one batch, as far as the memory budget goes
  *
- * A capture that no edit of a variant can reach is the baseline's own tensor. Each variant is a pass of its own here; the
- * graph takes a batch of them, so that this file alone decides how they are grouped.
+ * A capture that no edit of a variant can reach is the baseline's own tensor, and so is every capture of a variant whose edits
+ * turned out to change no value.
  */
+#include "run/planner.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "run/result.h"
-#include "run/session.h"
 
-typedef struct planner {
-    qkv_session *session;
-    const qkv_plan *plan;
-    qkv_result *result;
-    qkv_patches patches;
-    uint8_t *forks; /* n_layer + 1: layers at which some variant starts */
-    float **trunk;  /* n_layer + 1: the residual stream there, [D, T] */
-    uint8_t *keep;  /* scratch: (n_layer + 1) × sites */
-} planner;
-
-static size_t n_places(const planner *p) {
-    return (size_t)(p->plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
+size_t qkv_place(qkv_site site, int32_t layer) {
+    return (size_t)layer * QKV_SITE_COUNT + (size_t)site;
 }
 
-static size_t place(qkv_site site, int32_t layer) {
-    return (size_t)layer * QKV_SITE_COUNT + (size_t)site;
+size_t qkv_n_places(const qkv_plan *plan) {
+    return (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
 }
 
 static qkv_site place_site(size_t place) {
@@ -41,195 +33,328 @@ static int32_t place_layer(size_t place) {
     return (int32_t)(place / QKV_SITE_COUNT);
 }
 
-/* First layer that a variant has to compute: that of its first edit that shows in a capture. -1 when none does. */
-static int32_t first_layer(const qkv_plan *plan, const qkv_variant *variant) {
-    int32_t n_layer = plan->model->hp.n_layer, first = -1;
+/* First layer in which the edit shows in a capture; -1 when it never does. */
+static int32_t first_shown(const qkv_plan *plan, const qkv_edit *edit) {
+    int32_t n_layer = plan->model->hp.n_layer;
+    if (!edit->where.layers) return qkv_plan_edit_shows(plan, edit, n_layer) ? n_layer : -1;
+    for (int32_t il = 0; il < n_layer; il++) {
+        if (edit->where.layers[il] && qkv_plan_edit_shows(plan, edit, il)) return il;
+    }
+    return -1;
+}
+
+int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant) {
+    int32_t first = -1;
     for (size_t i = 0; i < variant->n_edits; i++) {
-        const qkv_edit *edit = &variant->edits[i];
-        for (int32_t il = edit->where.layers ? 0 : n_layer; il <= n_layer; il++) {
-            if (il < n_layer && !edit->where.layers[il]) continue;
-            if (il == n_layer && edit->where.layers) break;
-            if (!qkv_plan_edit_shows(plan, edit, il)) continue;
-            if (first < 0 || il < first) first = il;
-            break;
-        }
+        int32_t il = first_shown(plan, &variant->edits[i]);
+        if (il >= 0 && (first < 0 || il < first)) first = il;
     }
     return first;
 }
 
-static int edit_ran(const qkv_plan *plan, const qkv_edit *edit) {
-    qkv_variant alone = {.edits = (qkv_edit *)edit, .n_edits = 1};
-    return first_layer(plan, &alone) >= 0;
+/* What a variant has to start with at its first layer: its heads, unless their input is edited. */
+static qkv_start first_start(const qkv_plan *plan, const qkv_variant *variant, int32_t from) {
+    if (from == plan->model->hp.n_layer) return QKV_START_RESID;
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        const qkv_selector *where = &variant->edits[i].where;
+        if (where->site == QKV_SITE_RESID_PRE && where->layers[from]) return QKV_START_RESID;
+    }
+    return QKV_START_HEADS;
 }
 
-/* Builds and computes one graph. The caller reads g->kept and releases g, whatever is returned. */
-static int run_pass(planner *p, qkv_graph *g, const qkv_member *member, int32_t from,
-                    const int32_t *tokens, qkv_error *err) {
-    *g = (qkv_graph){.model = p->plan->model,
-                     .n_tokens = p->plan->n_tokens,
-                     .n_batch = 1,
-                     .members = member,
-                     .patches = &p->patches,
-                     .from = from,
-                     .keep = p->keep,
-                     .n_threads = p->session->n_threads};
-    int status = qkv_graph_build(g, err);
-    if (status != QKV_OK) return status;
-    return qkv_session_compute(p->session, g, tokens, from > 0 ? p->trunk[from] : NULL, err);
-}
-
-static float *copy_kept(const qkv_kept *kept) {
-    float *copy = malloc(ggml_nbytes(kept->tensor));
-    if (copy) ggml_backend_tensor_get(kept->tensor, copy, 0, ggml_nbytes(kept->tensor));
+static float *copy_tensor(const struct ggml_tensor *tensor) {
+    float *copy = malloc(ggml_nbytes(tensor));
+    if (copy) ggml_backend_tensor_get(tensor, copy, 0, ggml_nbytes(tensor));
     return copy;
 }
 
 /* ---- sources ---- */
 
-static int mark_patched_sites(planner *p, size_t source) {
+static int mark_patched_sites(qkv_planner *p, size_t source) {
     const qkv_plan *plan = p->plan;
     int any = 0;
-    memset(p->keep, 0, n_places(p));
+    memset(p->keep, 0, qkv_n_places(plan));
     for (size_t v = 0; v < plan->n_variants; v++) {
         for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
             const qkv_edit *edit = &plan->variants[v].edits[i];
             if (edit->op != QKV_OP_PATCH || edit->source != source) continue;
             any = 1;
-            if (!edit->where.layers) p->keep[place(edit->where.site, plan->model->hp.n_layer)] = 1;
+            if (!edit->where.layers)
+                p->keep[qkv_place(edit->where.site, plan->model->hp.n_layer)] = 1;
             for (int32_t il = 0; edit->where.layers && il < plan->model->hp.n_layer; il++)
-                p->keep[place(edit->where.site, il)] |= edit->where.layers[il];
+                p->keep[qkv_place(edit->where.site, il)] |= edit->where.layers[il];
         }
     }
     return any;
 }
 
-static int run_source(planner *p, size_t source, qkv_error *err) {
+static int run_source(qkv_planner *p, size_t source, qkv_error *err) {
     if (!mark_patched_sites(p, source)) return QKV_OK;
-    qkv_member baseline = {.variant = &p->plan->variants[0]};
+    static const size_t baseline = 0;
+    qkv_pass pass = {
+        .variants = &baseline, .n_variants = 1, .tokens = p->plan->sources[source].tokens};
+    qkv_member member;
     qkv_graph g;
-    int status = run_pass(p, &g, &baseline, 0, p->plan->sources[source].tokens, err);
+    int status = qkv_pass_run(p, &pass, &g, &member, err);
     for (size_t i = 0; status == QKV_OK && i < g.n_kept; i++) {
-        float *copy = copy_kept(&g.kept[i]);
+        float *copy = copy_tensor(g.kept[i].tensor);
         if (!copy) status = qkv_fail_memory(err);
-        p->patches.tensors[source * n_places(p) + place(g.kept[i].site, g.kept[i].layer)] = copy;
+        p->patches
+            .tensors[source * qkv_n_places(p->plan) + qkv_place(g.kept[i].site, g.kept[i].layer)] =
+            copy;
     }
     qkv_graph_release(&g);
     return status;
 }
 
-/* ---- trunk and variants ---- */
+/* ---- trunk ---- */
 
-static int add_kept(planner *p, size_t variant, const qkv_kept *kept, qkv_error *err) {
-    int32_t heads = 0;
-    qkv_site_axes axes = qkv_site_get_axes(kept->site);
-    if (axes == QKV_AXES_QUERY || axes == QKV_AXES_KEYVALUE) heads = (int32_t)kept->tensor->ne[1];
-    if (axes == QKV_AXES_MAP) heads = (int32_t)kept->tensor->ne[2];
-    float *copy = copy_kept(kept);
-    if (!copy) return qkv_fail_memory(err);
-    int status =
-        qkv_result_add(p->result, p->plan, variant, kept->site, kept->layer, copy, heads, err);
-    free(copy);
-    return status;
+/* The first layer that the baseline has to compute something in. */
+static int32_t first_needed(const qkv_planner *p) {
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) {
+        if (p->keep[i]) return place_layer(i);
+    }
+    return 0;
 }
 
-static int run_trunk(planner *p, qkv_error *err) {
-    const qkv_plan *plan = p->plan;
-    for (size_t i = 0; i < n_places(p); i++) p->keep[i] = plan->wanted[i].wanted;
-    for (int32_t il = 1; il <= plan->model->hp.n_layer; il++)
-        p->keep[place(QKV_SITE_RESID_PRE, il)] |= p->forks[il];
+static void mark_trunk(qkv_planner *p) {
+    int32_t n_layer = p->plan->model->hp.n_layer;
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) p->keep[i] = p->plan->wanted[i].wanted;
+    for (int32_t il = 0; il <= n_layer; il++) {
+        if (!p->needs_trunk[il]) continue;
+        if (!p->has_resid[il]) p->keep[qkv_place(QKV_SITE_RESID_PRE, il)] = 1;
+        if (il == n_layer || p->has_heads[il]) continue;
+        p->keep[qkv_place(QKV_SITE_Q, il)] = 1;
+        p->keep[qkv_place(QKV_SITE_K, il)] = 1;
+        p->keep[qkv_place(QKV_SITE_V, il)] = 1;
+    }
+}
 
-    qkv_member baseline = {.variant = &plan->variants[0]};
+/* Where the baseline can start: at the nearest layer that the trunk has, with its heads if those are there too. */
+static qkv_pass baseline_pass(const qkv_planner *p) {
+    static const size_t baseline = 0;
+    qkv_pass pass = {.variants = &baseline, .n_variants = 1, .start = QKV_START_TOKENS};
+    for (int32_t il = first_needed(p); il >= 0; il--) {
+        if (!p->has_resid[il]) continue;
+        pass.from = il;
+        pass.start = p->has_heads[il] ? QKV_START_HEADS : QKV_START_RESID;
+        break;
+    }
+    return pass;
+}
+
+static int store_trunk(qkv_planner *p, const qkv_kept *kept, qkv_error *err) {
+    if (!p->needs_trunk[kept->layer]) return QKV_OK;
+    qkv_trunk_layer *layer = &p->session->trunk.layers[kept->layer];
+    float **slot = kept->site == QKV_SITE_RESID_PRE ? &layer->resid
+                   : kept->site == QKV_SITE_Q       ? &layer->q
+                   : kept->site == QKV_SITE_K       ? &layer->k
+                   : kept->site == QKV_SITE_V       ? &layer->v
+                                                    : NULL;
+    if (!slot || *slot) return QKV_OK;
+    *slot = copy_tensor(kept->tensor);
+    return *slot ? QKV_OK : qkv_fail_memory(err);
+}
+
+static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, const qkv_kept *kept,
+                        size_t member, qkv_error *err) {
+    const struct ggml_tensor *t = kept->tensor;
+    size_t size = ggml_nbytes(t) / (size_t)g->n_batch;
+    int is_map = qkv_site_get_axes(kept->site) == QKV_AXES_MAP;
+    qkv_computed computed = {.site = kept->site,
+                             .layer = kept->layer,
+                             .data = (const float *)((const char *)t->data + member * size),
+                             .first_head = is_map ? g->first_head : 0,
+                             .n_heads = qkv_kept_heads(kept->site, t),
+                             .n_rows = p->plan->n_tokens};
+    if (kept->site == QKV_SITE_LOGITS) computed.n_rows = t->ne[1];
+    return qkv_result_add(p->result, p->plan, variant, &computed, err);
+}
+
+static int run_trunk(qkv_planner *p, qkv_error *err) {
+    const qkv_plan *plan = p->plan;
+    mark_trunk(p);
+    qkv_pass pass = baseline_pass(p);
+    qkv_member member;
     qkv_graph g;
-    int status = run_pass(p, &g, &baseline, 0, plan->tokens, err);
+    int status = qkv_pass_run(p, &pass, &g, &member, err);
     for (size_t i = 0; status == QKV_OK && i < g.n_kept; i++) {
         const qkv_kept *kept = &g.kept[i];
-        if (kept->site == QKV_SITE_RESID_PRE && p->forks[kept->layer]) {
-            p->trunk[kept->layer] = copy_kept(kept);
-            if (!p->trunk[kept->layer]) status = qkv_fail_memory(err);
-        }
-        if (status == QKV_OK && plan->wanted[place(kept->site, kept->layer)].wanted)
-            status = add_kept(p, 0, kept, err);
+        status = store_trunk(p, kept, err);
+        if (status == QKV_OK && plan->wanted[qkv_place(kept->site, kept->layer)].wanted)
+            status = add_computed(p, 0, &g, kept, 0, err);
     }
     qkv_graph_release(&g);
+    for (int32_t il = 0; il <= plan->model->hp.n_layer; il++) {
+        if (!p->needs_trunk[il]) continue;
+        p->has_resid[il] = 1;
+        p->has_heads[il] = il < plan->model->hp.n_layer;
+        if (!p->explanation) p->session->trunk.layers[il].last_use = p->session->trunk.clock;
+    }
     return status;
 }
 
-static int share_unreached(planner *p, size_t variant, qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t i = 0; status == QKV_OK && i < n_places(p); i++) {
-        if (p->plan->wanted[i].wanted && !p->keep[i])
+/* ---- variants ---- */
+
+static int is_unchanged(const qkv_planner *p, size_t variant) {
+    const qkv_variant_report *report = &p->result->variants[variant];
+    for (size_t i = 0; i < report->n_edits; i++) {
+        if (report->changed[i]) return 0;
+    }
+    return 1;
+}
+
+/* Fills in one variant's captures: those that a pass kept for it, and the baseline's for the rest. */
+static int collect(qkv_planner *p, size_t variant, const qkv_graph *g, size_t member,
+                   qkv_error *err) {
+    const qkv_plan *plan = p->plan;
+    int status = QKV_OK, unchanged = is_unchanged(p, variant);
+    for (size_t i = 0; status == QKV_OK && i < qkv_n_places(plan); i++) {
+        if (!plan->wanted[i].wanted) continue;
+        if (unchanged || !qkv_plan_variant_reaches(plan, variant, place_site(i), place_layer(i)))
             status = qkv_result_share(p->result, variant, place_site(i), place_layer(i), err);
     }
+    for (size_t i = 0; status == QKV_OK && !unchanged && i < g->n_kept; i++) {
+        const qkv_kept *kept = &g->kept[i];
+        if (qkv_plan_variant_reaches(plan, variant, kept->site, kept->layer))
+            status = add_computed(p, variant, g, kept, member, err);
+    }
     return status;
 }
 
-static int run_variant(planner *p, size_t variant, qkv_error *err) {
-    const qkv_plan *plan = p->plan;
-    const qkv_variant *v = &plan->variants[variant];
-    for (size_t i = 0; i < n_places(p); i++)
-        p->keep[i] = plan->wanted[i].wanted &&
-                     qkv_plan_variant_reaches(plan, variant, place_site(i), place_layer(i));
-    int status = share_unreached(p, variant, err);
-    int32_t from = first_layer(plan, v);
-    if (status != QKV_OK || from < 0) return status;
+static void mark_reached(qkv_planner *p, const size_t *variants, size_t n) {
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) {
+        p->keep[i] = 0;
+        for (size_t v = 0; v < n && p->plan->wanted[i].wanted; v++)
+            p->keep[i] |= (uint8_t)qkv_plan_variant_reaches(p->plan, variants[v], place_site(i),
+                                                            place_layer(i));
+    }
+}
 
-    qkv_member member = {.variant = v, .changed = p->result->variants[variant].changed};
+static int run_batch(qkv_planner *p, const qkv_pass *pass, qkv_error *err) {
+    qkv_member *members = qkv_calloc(pass->n_variants, sizeof *members);
+    if (!members) return qkv_fail_memory(err);
+    mark_reached(p, pass->variants, pass->n_variants);
     qkv_graph g;
-    status = run_pass(p, &g, &member, from, plan->tokens, err);
-    for (size_t i = 0; status == QKV_OK && i < g.n_kept; i++)
-        status = add_kept(p, variant, &g.kept[i], err);
+    int status = qkv_pass_run(p, pass, &g, members, err);
+    for (size_t i = 0; status == QKV_OK && !p->explanation && i < pass->n_variants; i++)
+        status = collect(p, pass->variants[i], &g, i, err);
     qkv_graph_release(&g);
+    free(members);
+    return status;
+}
+
+static int run_group(qkv_planner *p, qkv_pass pass, qkv_error *err) {
+    size_t left = pass.n_variants;
+    int status = QKV_OK;
+    mark_reached(p, pass.variants, left);
+    size_t capacity = qkv_pass_capacity(p, pass.from, pass.start);
+    while (status == QKV_OK && left) {
+        pass.n_variants = left < capacity ? left : capacity;
+        status = run_batch(p, &pass, err);
+        pass.variants += pass.n_variants;
+        left -= pass.n_variants;
+    }
+    return status;
+}
+
+static int run_variants(qkv_planner *p, qkv_error *err) {
+    const qkv_plan *plan = p->plan;
+    size_t *group = qkv_calloc(plan->n_variants, sizeof *group);
+    uint8_t *done = qkv_calloc(plan->n_variants, 1);
+    int status = group && done ? QKV_OK : qkv_fail_memory(err);
+    for (size_t v = 1; status == QKV_OK && v < plan->n_variants; v++) {
+        if (done[v]) continue;
+        int32_t from = qkv_planner_first_layer(plan, &plan->variants[v]);
+        if (from < 0) {
+            if (p->explanation)
+                qkv_text_printf(p->explanation, "variant %zu: shared with the baseline\n", v);
+            else
+                status = collect(p, v, NULL, 0, err);
+            continue;
+        }
+        qkv_pass pass = {
+            .variants = group, .from = from, .start = first_start(plan, &plan->variants[v], from)};
+        for (size_t w = v; w < plan->n_variants; w++) {
+            const qkv_variant *other = &plan->variants[w];
+            if (done[w] || qkv_planner_first_layer(plan, other) != from ||
+                first_start(plan, other, from) != pass.start)
+                continue;
+            group[pass.n_variants++] = w;
+            done[w] = 1;
+        }
+        status = run_group(p, pass, err);
+    }
+    free(group);
+    free(done);
     return status;
 }
 
 /* ---- the whole ---- */
 
-static int prepare(planner *p, qkv_error *err) {
+static int prepare(qkv_planner *p, qkv_error *err) {
     const qkv_plan *plan = p->plan;
     size_t layers = (size_t)plan->model->hp.n_layer + 1;
-    p->patches.n_tensors = plan->n_sources * n_places(p);
+    int status = qkv_result_new(&p->result, plan, err);
+    if (status == QKV_OK)
+        status =
+            qkv_trunk_select(&p->session->trunk, plan->model, plan->tokens, plan->n_tokens, err);
+    if (status != QKV_OK) return status;
+    p->patches.n_tensors = plan->n_sources * qkv_n_places(plan);
     p->patches.tensors = qkv_calloc(p->patches.n_tensors, sizeof *p->patches.tensors);
-    p->forks = qkv_calloc(layers, 1);
-    p->trunk = qkv_calloc(layers, sizeof *p->trunk);
-    p->keep = qkv_calloc(n_places(p), 1);
-    if (!p->patches.tensors || !p->forks || !p->trunk || !p->keep) return qkv_fail_memory(err);
+    p->keep = qkv_calloc(qkv_n_places(plan), 1);
+    p->has_resid = qkv_calloc(layers, 1);
+    p->has_heads = qkv_calloc(layers, 1);
+    p->needs_trunk = qkv_calloc(layers, 1);
+    if (!p->patches.tensors || !p->keep || !p->has_resid || !p->has_heads || !p->needs_trunk)
+        return qkv_fail_memory(err);
+    for (size_t il = 0; il < layers; il++) {
+        p->has_resid[il] = p->session->trunk.layers[il].resid != NULL;
+        p->has_heads[il] = p->session->trunk.layers[il].v != NULL;
+    }
     for (size_t v = 1; v < plan->n_variants; v++) {
-        int32_t from = first_layer(plan, &plan->variants[v]);
-        if (from > 0) p->forks[from] = 1;
+        int32_t from = qkv_planner_first_layer(plan, &plan->variants[v]);
+        if (from >= 0) p->needs_trunk[from] = 1;
         for (size_t i = 0; i < plan->variants[v].n_edits; i++)
-            p->result->variants[v].edits[i].ran = edit_ran(plan, &plan->variants[v].edits[i]);
+            p->result->variants[v].edits[i].ran =
+                first_shown(plan, &plan->variants[v].edits[i]) >= 0;
     }
     return QKV_OK;
 }
 
-static void release(planner *p) {
+static void release(qkv_planner *p) {
     for (size_t i = 0; p->patches.tensors && i < p->patches.n_tensors; i++)
         free(p->patches.tensors[i]);
-    for (int32_t il = 0; p->trunk && il <= p->plan->model->hp.n_layer; il++) free(p->trunk[il]);
     free(p->patches.tensors);
-    free(p->forks);
-    free(p->trunk);
     free(p->keep);
+    free(p->has_resid);
+    free(p->has_heads);
+    free(p->needs_trunk);
+}
+
+static int run(qkv_planner *p, qkv_error *err) {
+    if (p->plan->model != p->session->model)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the plan was made for another model than the session's");
+    int status = qkv_plan_check(p->plan, err);
+    if (status == QKV_OK) status = prepare(p, err);
+    for (size_t s = 0; status == QKV_OK && s < p->plan->n_sources; s++)
+        status = run_source(p, s, err);
+    if (status == QKV_OK) status = run_trunk(p, err);
+    if (status == QKV_OK) status = run_variants(p, err);
+    release(p);
+    /* What a failed run left half-kept must not be started from. */
+    if (status != QKV_OK)
+        qkv_trunk_release(&p->session->trunk);
+    else
+        qkv_trunk_trim(&p->session->trunk, p->plan->model, p->session->memory_budget);
+    return status;
 }
 
 int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan, qkv_error *err) {
     *out = NULL;
-    if (plan->model != session->model)
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "the plan was made for another model than the session's");
-    int status = qkv_plan_check(plan, err);
-    if (status != QKV_OK) return status;
-    planner p = {.session = session, .plan = plan};
-    status = qkv_result_new(&p.result, plan, err);
-    if (status != QKV_OK) return status;
-
-    status = prepare(&p, err);
-    for (size_t s = 0; status == QKV_OK && s < plan->n_sources; s++)
-        status = run_source(&p, s, err);
-    if (status == QKV_OK) status = run_trunk(&p, err);
-    for (size_t v = 1; status == QKV_OK && v < plan->n_variants; v++)
-        status = run_variant(&p, v, err);
-    release(&p);
+    qkv_planner p = {.session = session, .plan = plan};
+    int status = run(&p, err);
     if (status != QKV_OK) {
         qkv_result_free(p.result);
         return status;
@@ -237,4 +362,24 @@ int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan
     qkv_result_sort(p.result);
     *out = p.result;
     return QKV_OK;
+}
+
+int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan, qkv_error *err) {
+    *text = NULL;
+    qkv_text explanation = {0};
+    qkv_planner p = {.session = session, .plan = plan, .explanation = &explanation};
+    int status = run(&p, err);
+    if (status == QKV_OK) {
+        const qkv_run_stats *stats = &p.result->stats;
+        qkv_text_printf(
+            &explanation,
+            "total: %llu passes, %llu products with weights, %llu in attention, %.3g GFLOP\n",
+            (unsigned long long)stats->n_passes, (unsigned long long)stats->n_matmul,
+            (unsigned long long)stats->n_attention, stats->flop / 1e9);
+    }
+    qkv_result_free(p.result);
+    if (status == QKV_OK && explanation.failed) status = qkv_fail_memory(err);
+    if (status != QKV_OK) qkv_text_release(&explanation);
+    *text = explanation.data;
+    return status;
 }

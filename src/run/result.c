@@ -99,18 +99,18 @@ static int list_heads(qkv_item *item, const qkv_wanted *wanted, qkv_error *err) 
     return QKV_OK;
 }
 
-static void set_shape(qkv_tensor *tensor, qkv_site site, const qkv_view *view) {
+static void set_shape(qkv_tensor *tensor, qkv_site site, int64_t rows, int64_t width) {
     if (tensor->n_heads == 0) {
         tensor->n_dims = 2;
-        tensor->shape[0] = view->n_rows;
-        tensor->shape[1] = view->width;
+        tensor->shape[0] = rows;
+        tensor->shape[1] = width;
         return;
     }
     int is_map = qkv_site_get_axes(site) == QKV_AXES_MAP;
     tensor->n_dims = 3;
-    tensor->shape[0] = is_map ? tensor->n_heads : view->n_rows;
-    tensor->shape[1] = is_map ? view->n_rows : tensor->n_heads;
-    tensor->shape[2] = view->width;
+    tensor->shape[0] = is_map ? tensor->n_heads : rows;
+    tensor->shape[1] = is_map ? rows : tensor->n_heads;
+    tensor->shape[2] = width;
 }
 
 static void copy_row(float *dst, const float *src, const qkv_view *view) {
@@ -121,18 +121,51 @@ static void copy_row(float *dst, const float *src, const qkv_view *view) {
     for (int64_t c = 0; c < view->width; c++) dst[qkv_channel_original(c, view->width)] = src[c];
 }
 
-/* Copies the wanted heads (everything where the site has none) from the graph's layout to the result's. */
-static void copy_heads(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted) {
+static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
+                                 int32_t layer) {
+    if (site == QKV_SITE_LOGITS) layer = result->n_layer;
+    for (size_t i = 0; i < result->n_items; i++) {
+        const qkv_item *item = &result->items[i];
+        if (item->variant == variant && item->site == site && item->layer == layer) return item;
+    }
+    return NULL;
+}
+
+/* Row t of head h of the site, wherever it was computed. */
+static const float *source_row(const qkv_result *result, const qkv_item *item, const qkv_view *view,
+                               int32_t capture_head, int32_t h, int64_t t) {
+    h -= view->first_head;
+    if (h >= 0 && h < view->n_heads)
+        return view->src + h * view->head_stride + t * view->row_stride;
+    /* Only maps are computed in part; the other heads are the baseline's. */
+    const qkv_tensor *base = &find_item(result, 0, item->site, item->layer)->tensor;
+    return base->data + (capture_head * view->n_rows + t) * view->width;
+}
+
+/* Copies the wanted heads (everything where the site has none) from the graph's layout to the
+ * result's. */
+static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view *view,
+                       const qkv_wanted *wanted, int32_t site_heads) {
     int32_t n_heads = item->tensor.n_heads ? item->tensor.n_heads : 1;
     int is_map = qkv_site_get_axes(item->site) == QKV_AXES_MAP;
     for (int32_t i = 0; i < n_heads; i++) {
-        /* The tensor may have more heads than the capture counts (a split group), or fewer (k by query heads). */
-        int32_t h = wanted->n_heads ? item->owned_heads[i] * view->n_heads / wanted->n_heads : 0;
+        /* The tensor may have more heads than the capture counts (a split group), or fewer (k by
+         * query heads). */
+        int32_t h = wanted->n_heads ? item->owned_heads[i] * site_heads / wanted->n_heads : 0;
         for (int64_t t = 0; t < view->n_rows; t++) {
             int64_t to = is_map ? i * view->n_rows + t : t * n_heads + i;
-            copy_row(item->owned + to * view->width,
-                     view->src + h * view->head_stride + t * view->row_stride, view);
+            copy_row(item->owned + to * view->width, source_row(result, item, view, i, h, t), view);
         }
+    }
+}
+
+/* Logits of the wanted tokens, out of those of all tokens. */
+static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted) {
+    float *to = item->owned;
+    for (int64_t t = 0; t < view->n_rows; t++) {
+        if (!wanted->rows[t]) continue;
+        memcpy(to, view->src + t * view->row_stride, (size_t)view->width * sizeof *to);
+        to += view->width;
     }
 }
 
@@ -143,24 +176,39 @@ static int push_item(qkv_result *result, qkv_item *item, qkv_error *err) {
     return qkv_fail_memory(err);
 }
 
-int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant, qkv_site site,
-                   int32_t layer, const float *data, int32_t n_heads, qkv_error *err) {
-    const qkv_wanted *wanted = qkv_plan_wanted(plan, layer, site);
-    qkv_view view = qkv_view_of(site, layer, plan->model, n_heads, plan->n_tokens);
-    view.src = data;
-    qkv_item item = {.variant = variant, .site = site, .layer = layer};
+static int64_t count_rows(const qkv_wanted *wanted, int64_t n_tokens) {
+    int64_t n = 0;
+    for (int64_t t = 0; t < n_tokens; t++) n += !wanted->rows || wanted->rows[t];
+    return n;
+}
+
+int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
+                   const qkv_computed *computed, qkv_error *err) {
+    const qkv_wanted *wanted = qkv_plan_wanted(plan, computed->layer, computed->site);
+    qkv_view view = qkv_view_of(computed->site, computed->layer, plan->model, computed->n_heads,
+                                computed->n_rows, plan->n_tokens);
+    view.src = computed->data;
+    view.first_head = computed->first_head;
+    qkv_item item = {.variant = variant, .site = computed->site, .layer = computed->layer};
     int status = wanted->n_heads ? list_heads(&item, wanted, err) : QKV_OK;
     if (status != QKV_OK) return status;
 
-    int64_t size = (item.tensor.n_heads ? item.tensor.n_heads : 1) * view.n_rows * view.width;
+    int64_t rows = count_rows(wanted, plan->n_tokens);
+    int64_t size = (item.tensor.n_heads ? item.tensor.n_heads : 1) * rows * view.width;
     item.owned = qkv_calloc((size_t)size, sizeof *item.owned);
     if (!item.owned) {
         free(item.owned_heads);
         return qkv_fail_memory(err);
     }
     item.tensor.data = item.owned;
-    set_shape(&item.tensor, site, &view);
-    copy_heads(&item, &view, wanted);
+    set_shape(&item.tensor, item.site, rows, view.width);
+    /* A part of a map counts its heads as the whole map does. */
+    int is_map = qkv_site_get_axes(item.site) == QKV_AXES_MAP;
+    int32_t site_heads = is_map ? plan->model->hp.n_head : view.n_heads;
+    if (rows < view.n_rows)
+        copy_rows(&item, &view, wanted);
+    else
+        copy_heads(result, &item, &view, wanted, site_heads);
     status = check_finite(plan, &item, size, err);
     if (status != QKV_OK) {
         free(item.owned);
@@ -168,16 +216,6 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant, qkv
         return status;
     }
     return push_item(result, &item, err);
-}
-
-static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
-                                 int32_t layer) {
-    if (site == QKV_SITE_LOGITS) layer = result->n_layer;
-    for (size_t i = 0; i < result->n_items; i++) {
-        const qkv_item *item = &result->items[i];
-        if (item->variant == variant && item->site == site && item->layer == layer) return item;
-    }
-    return NULL;
 }
 
 int qkv_result_share(qkv_result *result, size_t variant, qkv_site site, int32_t layer,
@@ -202,6 +240,10 @@ void qkv_result_sort(qkv_result *result) {
 
 size_t qkv_result_n_variants(const qkv_result *result) {
     return result->n_variants;
+}
+
+qkv_run_stats qkv_result_get_stats(const qkv_result *result) {
+    return result->stats;
 }
 
 int qkv_result_get(const qkv_result *result, size_t variant, qkv_site site, int32_t layer,

@@ -32,6 +32,7 @@ typedef struct qkv_variant_report {
 
 struct qkv_result {
     int32_t n_layer;
+    qkv_run_stats stats;
     qkv_item *items; /* by variant, then layer, then site */
     size_t n_items, capacity;
     qkv_variant_report *variants;
@@ -40,10 +41,19 @@ struct qkv_result {
 
 int qkv_result_new(qkv_result **out, const qkv_plan *plan, qkv_error *err);
 
-/* Adds what a pass computed: `data` is one variant's tensor as the graph has it, with `n_heads` heads. Selects the wanted
- * heads, puts channels into the model's original order, and refuses values that are not finite. */
-int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant, qkv_site site,
-                   int32_t layer, const float *data, int32_t n_heads, qkv_error *err);
+/* One variant's tensor as a pass computed it: some heads (0: the site has none), some rows. */
+typedef struct qkv_computed {
+    qkv_site site;
+    int32_t layer;
+    const float *data;
+    int32_t first_head, n_heads;
+    int64_t n_rows;
+} qkv_computed;
+
+/* Adds what a pass computed. Selects the wanted heads and rows, takes heads that were not computed from the baseline, puts
+ * channels into the model's original order, and refuses values that are not finite. */
+int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
+                   const qkv_computed *computed, qkv_error *err);
 
 /* Adds the baseline's tensor under another variant. */
 int qkv_result_share(qkv_result *result, size_t variant, qkv_site site, int32_t layer,

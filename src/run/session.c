@@ -9,6 +9,9 @@
 #include "base/memory.h"
 #include "ggml-cpu.h"
 
+/* For attention maps, batches and the trunk: small beside the weights of any real model. */
+#define DEFAULT_BUDGET ((size_t)256 << 20)
+
 typedef void (*set_threads_fn)(ggml_backend_t backend, int n_threads);
 
 static void set_threads(ggml_backend_t backend, int n_threads) {
@@ -47,13 +50,10 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     if (!session) return qkv_fail_memory(err);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     session->model = model;
+    session->memory_budget =
+        options && options->memory_budget ? options->memory_budget : DEFAULT_BUDGET;
     session->n_threads = threads ? threads : cores > 0 ? (int)cores : 1;
     int status = start_backends(session, err);
-    if (status == QKV_OK) {
-        session->scheduler = ggml_backend_sched_new(session->backends, NULL, session->n_backends,
-                                                    qkv_graph_max_nodes(model), false, false);
-        if (!session->scheduler) status = qkv_fail_memory(err);
-    }
     if (status != QKV_OK) {
         qkv_session_free(session);
         return status;
@@ -64,6 +64,7 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 
 void qkv_session_free(qkv_session *session) {
     if (!session) return;
+    qkv_trunk_release(&session->trunk);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
     free(session);
@@ -76,50 +77,87 @@ static void set_input(struct ggml_tensor *tensor, const void *data) {
     if (tensor && tensor->buffer) ggml_backend_tensor_set(tensor, data, 0, ggml_nbytes(tensor));
 }
 
-/* Query i sees keys j ≤ i, and with a window only the last `window` of them. */
-static void fill_mask(float *mask, int64_t n_tokens, int32_t window) {
-    for (int64_t i = 0; i < n_tokens; i++) {
-        for (int64_t j = 0; j < n_tokens; j++) {
-            int visible = j <= i && (window == 0 || i - j < window);
-            mask[i * n_tokens + j] = visible ? 0 : -INFINITY;
+/* Columns of [D, T·B] whose logits are wanted, variant by variant. */
+static void list_rows(const qkv_graph *g, int32_t *rows) {
+    size_t n = 0;
+    for (int64_t b = 0; b < g->n_batch; b++) {
+        for (int64_t t = 0; t < g->n_tokens; t++) {
+            if (g->logit_rows[t]) rows[n++] = (int32_t)(b * g->n_tokens + t);
         }
     }
 }
 
-static int set_inputs(const qkv_graph *g, const int32_t *tokens, const float *resid,
-                      qkv_error *err) {
-    const qkv_hparams *hp = &g->model->hp;
-    size_t T = (size_t)g->n_tokens;
-    float *mask = malloc(T * T * sizeof *mask);
-    int32_t *positions = malloc(T * sizeof *positions);
-    if (!mask || !positions) {
+static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
+    size_t T = (size_t)g->n_tokens, rows = (size_t)ggml_nelements(g->in_mask);
+    float *mask = malloc(rows * sizeof *mask);
+    int32_t *numbers = malloc(T * (size_t)g->n_batch * sizeof *numbers);
+    if (!mask || !numbers) {
         free(mask);
-        free(positions);
+        free(numbers);
         return qkv_fail_memory(err);
     }
-    fill_mask(mask, g->n_tokens, hp->window);
-    for (size_t i = 0; i < T; i++) positions[i] = (int32_t)i;
-    set_input(g->in_mask, mask);
-    set_input(g->in_position, positions);
-    set_input(g->in_tokens, tokens);
-    set_input(g->in_resid, resid);
-    set_input(g->in_divisors, hp->rope_divisors);
+    if (g->in_mask->buffer) {
+        int64_t block = g->block_rows < g->n_tokens ? g->block_rows : g->n_tokens;
+        qkv_mask_fill(mask, g->n_tokens, block, g->model->hp.window);
+        set_input(g->in_mask, mask);
+    }
+    for (size_t i = 0; i < T; i++) numbers[i] = (int32_t)i;
+    set_input(g->in_position, numbers);
+    if (g->in_rows) {
+        list_rows(g, numbers);
+        set_input(g->in_rows, numbers);
+    }
     free(mask);
-    free(positions);
+    free(numbers);
     return QKV_OK;
 }
 
-int qkv_session_compute(qkv_session *session, qkv_graph *g, const int32_t *tokens,
-                        const float *resid, qkv_error *err) {
-    ggml_backend_sched_reset(session->scheduler);
+static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
+    set_input(g->in_tokens, inputs->tokens);
+    set_input(g->in_resid, inputs->resid);
+    set_input(g->in_q, inputs->q);
+    set_input(g->in_k, inputs->k);
+    set_input(g->in_v, inputs->v);
+    set_input(g->in_divisors, g->model->hp.rope_divisors);
+}
+
+/* ---- computing ---- */
+
+/* Below this much work per pass, waking and joining threads costs more than it saves. */
+#define FLOP_FOR_THREADS 1e8
+
+static void choose_threads(qkv_session *session, const qkv_graph *g) {
+    int n = qkv_graph_cost(g).flop < FLOP_FOR_THREADS ? 1 : session->n_threads;
+    for (int i = 0; i < session->n_backends; i++) set_threads(session->backends[i], n);
+}
+
+static int prepare_scheduler(qkv_session *session, const qkv_graph *g, qkv_error *err) {
+    size_t nodes = qkv_graph_max_nodes(g);
+    if (session->scheduler && nodes <= session->scheduler_nodes) {
+        ggml_backend_sched_reset(session->scheduler);
+        return QKV_OK;
+    }
+    if (session->scheduler) ggml_backend_sched_free(session->scheduler);
+    session->scheduler =
+        ggml_backend_sched_new(session->backends, NULL, session->n_backends, nodes, false, false);
+    session->scheduler_nodes = session->scheduler ? nodes : 0;
+    return session->scheduler ? QKV_OK : qkv_fail_memory(err);
+}
+
+int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
+                        qkv_error *err) {
+    int status = prepare_scheduler(session, g, err);
+    if (status != QKV_OK) return status;
+    choose_threads(session, g);
     /* The allocator takes a graph for the previous one when the numbers and sizes of their nodes
      * agree, and would then reuse an assignment of memory in which other tensors are alive.
      * Reserving first makes it look. */
     if (!ggml_backend_sched_reserve(session->scheduler, g->cgraph) ||
         !ggml_backend_sched_alloc_graph(session->scheduler, g->cgraph))
         return qkv_fail_memory(err);
-    int status = set_inputs(g, tokens, resid, err);
+    status = set_made_inputs(g, err);
     if (status != QKV_OK) return status;
+    set_given_inputs(g, inputs);
     if (ggml_backend_sched_graph_compute(session->scheduler, g->cgraph) != GGML_STATUS_SUCCESS)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml could not compute the graph");
     return QKV_OK;

@@ -7,20 +7,30 @@
 #include "ggml-backend.h"
 #include "qkv/session.h"
 #include "run/graph.h"
+#include "run/trunk.h"
 
 #define QKV_MAX_BACKENDS 8
 
 struct qkv_session {
     const qkv_model *model;
     int n_threads;
+    size_t memory_budget; /* bytes for attention maps and batches in one pass, and for the trunk */
     ggml_backend_t backends[QKV_MAX_BACKENDS]; /* BLAS and the like first, the CPU last */
     int n_backends;
     ggml_backend_sched_t scheduler;
+    size_t scheduler_nodes; /* graphs of so many nodes fit */
+    qkv_trunk trunk;
 };
 
-/* Allocates, fills the inputs and computes. `resid` is the residual stream [D, T] that a pass from a later layer starts
- * with; NULL from layer 0. What the graph keeps is valid until the next call. */
-int qkv_session_compute(qkv_session *session, qkv_graph *g, const int32_t *tokens,
-                        const float *resid, qkv_error *err);
+/* What a pass starts with; NULL where its kind of start does not need it. */
+typedef struct qkv_inputs {
+    const int32_t *tokens;
+    const float *resid;
+    const float *q, *k, *v;
+} qkv_inputs;
+
+/* Allocates, fills the inputs and computes. What the graph keeps is valid until the next call. */
+int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
+                        qkv_error *err);
 
 #endif

@@ -93,28 +93,31 @@ static struct ggml_tensor *split_groups(qkv_graph *g, struct ggml_tensor *x) {
     return ggml_reshape_4d(g->ctx, x, hp->head_dim, hp->n_head, g->n_tokens, g->n_batch);
 }
 
-static int tensor_heads(qkv_site site, const struct ggml_tensor *x) {
+int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x) {
     switch (qkv_site_get_axes(site)) {
     case QKV_AXES_QUERY:
     case QKV_AXES_KEYVALUE:
-        return (int)x->ne[1];
+        return (int32_t)x->ne[1];
     case QKV_AXES_MAP:
-        return (int)x->ne[2];
+        return (int32_t)x->ne[2];
     default:
         return 0;
     }
 }
 
 static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
-                                        struct ggml_tensor *x) {
+                                        struct ggml_tensor *x, qkv_part part) {
     qkv_tap_op *op = qkv_calloc(1, sizeof *op);
     if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
         free(op);
         g->out_of_memory = 1;
         return x;
     }
+    int64_t rows = qkv_site_get_axes(site) == QKV_AXES_MAP ? x->ne[1] : g->n_tokens;
     op->graph = g;
-    op->view = qkv_view_of(site, il, g->model, tensor_heads(site, x), g->n_tokens);
+    op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, g->n_tokens);
+    op->view.first_head = part.first_head;
+    op->view.first_row = part.first_row;
     op->scratch = qkv_calloc((size_t)(g->n_threads * op->view.width), sizeof(float));
     if (!op->scratch) g->out_of_memory = 1;
     return ggml_map_custom1(g->ctx, ggml_cont(g->ctx, x), run_tap, GGML_N_TASKS_MAX, op);
@@ -129,17 +132,27 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
     ggml_build_forward_expand(g->cgraph, x);
 }
 
-struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
+struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
+                                 qkv_part part) {
     int splits;
     if (find_edits(g, site, il, &splits)) {
         if (splits && x->ne[1] == g->model->hp.n_kv_head) x = split_groups(g, x);
-        x = append_edits(g, site, il, x);
+        x = append_edits(g, site, il, x, part);
     }
     if (qkv_graph_keeps(g, site, il)) {
         if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
         qkv_graph_keep(g, site, il, x);
     }
     return x;
+}
+
+struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
+    return qkv_tap_part(g, site, il, x, (qkv_part){0});
+}
+
+int qkv_graph_edits(const qkv_graph *g, qkv_site site, int32_t il) {
+    int splits;
+    return find_edits(g, site, il, &splits);
 }
 
 void qkv_graph_release(qkv_graph *g) {

@@ -1,0 +1,216 @@
+/*
+ * One pass through a part of the network: how large its blocks and batches may be, which heads it has to compute, and what it
+ * costs.
+ */
+#include <string.h>
+
+#include "run/planner.h"
+
+/* Longer prompts are taken in blocks of this many queries, so that memory grows with T and not T². */
+#define LONG_PROMPT 1024
+#define BLOCK_ROWS 256
+
+/* ---- memory ---- */
+
+static int keeps_map(const qkv_planner *p) {
+    for (int32_t il = 0; il < p->plan->model->hp.n_layer; il++) {
+        if (p->keep[qkv_place(QKV_SITE_SCORES, il)] || p->keep[qkv_place(QKV_SITE_PATTERN, il)])
+            return 1;
+    }
+    return 0;
+}
+
+/* A mean over all queries of a map needs the whole map. */
+static int needs_whole_map(const qkv_planner *p) {
+    for (size_t v = 0; v < p->plan->n_variants; v++) {
+        const qkv_variant *variant = &p->plan->variants[v];
+        for (size_t i = 0; i < variant->n_edits; i++) {
+            const qkv_edit *edit = &variant->edits[i];
+            if (qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP && edit->op == QKV_OP_MEAN &&
+                edit->axis == QKV_MEAN_TOKEN)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static int64_t block_rows(const qkv_planner *p, size_t n_variants) {
+    int64_t T = p->plan->n_tokens, H = p->plan->model->hp.n_head;
+    if (T <= LONG_PROMPT || keeps_map(p) || needs_whole_map(p)) return T;
+    int64_t row = 2 * H * T * (int64_t)sizeof(float) * (int64_t)n_variants;
+    int64_t rows = (int64_t)p->session->memory_budget / row / 16 * 16;
+    return rows < 16 ? 16 : rows > BLOCK_ROWS ? BLOCK_ROWS : rows;
+}
+
+size_t qkv_pass_capacity(const qkv_planner *p, int32_t from, qkv_start start) {
+    const qkv_hparams *hp = &p->plan->model->hp;
+    size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)block_rows(p, 1);
+    size_t heads = (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
+    size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * (size_t)hp->n_ff;
+    if (p->keep[qkv_place(QKV_SITE_LOGITS, hp->n_layer)]) row += (size_t)hp->n_vocab;
+    size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
+    if (start == QKV_START_HEADS && from < hp->n_layer) row += heads;
+    size_t fit = p->session->memory_budget / ((T * row + maps) * sizeof(float));
+    return fit ? fit : 1;
+}
+
+/* ---- heads ---- */
+
+static int keeps_only_maps_of(const qkv_planner *p, int32_t layer) {
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) {
+        if (p->keep[i] && i != qkv_place(QKV_SITE_SCORES, layer) &&
+            i != qkv_place(QKV_SITE_PATTERN, layer))
+            return 0;
+    }
+    return 1;
+}
+
+/* Marks the query heads whose map an edit of the layer can change. */
+static void mark_edited(const qkv_edit *edit, const qkv_hparams *hp, uint8_t *heads) {
+    const qkv_selector *where = &edit->where;
+    int spreads =
+        qkv_site_get_axes(where->site) == QKV_AXES_MAP && edit->op == QKV_OP_MEAN &&
+        edit->axis == QKV_MEAN_HEAD; /* reads all heads of the map, so all must be there */
+    for (int32_t h = 0; h < hp->n_head; h++) {
+        int32_t counted = where->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h;
+        if (spreads || !where->heads || where->heads[counted]) heads[h] = 1;
+    }
+}
+
+static void mark_wanted(const qkv_planner *p, int32_t layer, uint8_t *heads) {
+    static const qkv_site maps[] = {QKV_SITE_SCORES, QKV_SITE_PATTERN};
+    for (int i = 0; i < 2; i++) {
+        const qkv_wanted *wanted = qkv_plan_wanted(p->plan, layer, maps[i]);
+        for (int32_t h = 0; wanted->wanted && h < wanted->n_heads; h++)
+            heads[h] |= wanted->heads[h];
+    }
+}
+
+/* A pass that keeps nothing but maps of its first layer computes the heads concerned only: those edited, or, for the
+ * baseline, those wanted. Left at 0 (all) where that is not the case. */
+static void choose_heads(const qkv_planner *p, const qkv_pass *pass, qkv_graph *g) {
+    const qkv_hparams *hp = &p->plan->model->hp;
+    uint8_t heads[4096] = {0}; /* no model has more heads: see hparams.c */
+    if (pass->start != QKV_START_HEADS || !keeps_only_maps_of(p, pass->from)) return;
+    for (size_t i = 0; i < pass->n_variants; i++) {
+        const qkv_variant *variant = &p->plan->variants[pass->variants[i]];
+        for (size_t e = 0; e < variant->n_edits; e++) {
+            if (qkv_selector_has_layer(&variant->edits[e].where, pass->from))
+                mark_edited(&variant->edits[e], hp, heads);
+        }
+        if (variant->n_edits == 0) mark_wanted(p, pass->from, heads);
+    }
+    int32_t first = 0, end = hp->n_head, group = hp->n_head / hp->n_kv_head;
+    while (first < end && !heads[first]) first++;
+    while (end > first && !heads[end - 1]) end--;
+    if (first / group != (end - 1) / group) { /* several groups: whole ones */
+        first = first / group * group;
+        end = (end + group - 1) / group * group;
+    }
+    if (end - first < hp->n_head) {
+        g->first_head = first;
+        g->n_heads = end - first;
+    }
+}
+
+/* ---- explanation ---- */
+
+static void explain_keeps(qkv_planner *p) {
+    int n = 0;
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) {
+        if (!p->keep[i]) continue;
+        int32_t layer = (int32_t)(i / QKV_SITE_COUNT);
+        qkv_text_printf(p->explanation, "%s%s", n++ ? ", " : " ",
+                        qkv_site_name((qkv_site)(i % QKV_SITE_COUNT)));
+        if (layer < p->plan->model->hp.n_layer) qkv_text_printf(p->explanation, "@%d", layer);
+    }
+}
+
+static void explain(qkv_planner *p, const qkv_pass *pass, const qkv_graph *g) {
+    qkv_text *out = p->explanation;
+    qkv_cost cost = qkv_graph_cost(g);
+    if (pass->tokens)
+        qkv_text_puts(out, "other prompt: ");
+    else if (pass->variants[0] == 0)
+        qkv_text_puts(out, "baseline: ");
+    else {
+        qkv_text_printf(out, "variant%s ", pass->n_variants > 1 ? "s" : "");
+        for (size_t i = 0; i < pass->n_variants; i++)
+            qkv_text_printf(out, "%s%zu", i ? "," : "", pass->variants[i]);
+        qkv_text_puts(out, ": ");
+    }
+    static const char *const starts[] = {[QKV_START_TOKENS] = "from the tokens",
+                                         [QKV_START_RESID] = "from the input of layer",
+                                         [QKV_START_HEADS] = "from q, k and v of layer"};
+    qkv_text_puts(out, starts[pass->start]);
+    if (pass->start != QKV_START_TOKENS) qkv_text_printf(out, " %d", pass->from);
+    if (g->n_heads)
+        qkv_text_printf(out, ", heads %d to %d", g->first_head, g->first_head + g->n_heads - 1);
+    if (g->block_rows < g->n_tokens)
+        qkv_text_printf(out, ", blocks of %lld queries", (long long)g->block_rows);
+    qkv_text_puts(out, "; keeps");
+    explain_keeps(p);
+    qkv_text_printf(
+        out, "; %llu products with weights, %llu in attention, %.3g GFLOP, %.3g MB of weights\n",
+        (unsigned long long)cost.n_matmul, (unsigned long long)cost.n_attention, cost.flop / 1e9,
+        cost.bytes / 1e6);
+}
+
+/* ---- running ---- */
+
+static void account(qkv_planner *p, const qkv_graph *g) {
+    qkv_cost cost = qkv_graph_cost(g);
+    qkv_run_stats *stats = &p->result->stats;
+    stats->n_passes++;
+    stats->n_matmul += cost.n_matmul;
+    stats->n_attention += cost.n_attention;
+    stats->flop += cost.flop;
+    stats->weight_bytes += cost.bytes;
+}
+
+static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {
+    for (size_t i = 0; i < pass->n_variants; i++) {
+        const qkv_variant *variant = &p->plan->variants[pass->variants[i]];
+        for (size_t e = 0; e < variant->n_edits; e++) {
+            if (variant->edits[e].where.site == QKV_SITE_LOGITS) return 1;
+        }
+    }
+    return 0;
+}
+
+int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
+                 qkv_error *err) {
+    const qkv_plan *plan = p->plan;
+    for (size_t i = 0; i < pass->n_variants; i++) {
+        members[i].variant = &plan->variants[pass->variants[i]];
+        members[i].changed = p->result->variants[pass->variants[i]].changed;
+    }
+    *g = (qkv_graph){.model = plan->model,
+                     .n_tokens = plan->n_tokens,
+                     .n_batch = (int64_t)pass->n_variants,
+                     .members = members,
+                     .patches = &p->patches,
+                     .start = pass->start,
+                     .from = pass->from,
+                     .keep = p->keep,
+                     .block_rows = block_rows(p, pass->n_variants),
+                     .n_threads = p->session->n_threads};
+    /* An edit of the logits may read or name any token: then all are computed. */
+    if (!edits_logits(p, pass) && !pass->tokens)
+        g->logit_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
+    choose_heads(p, pass, g);
+    int status = qkv_graph_build(g, err);
+    if (status != QKV_OK) return status;
+    account(p, g);
+    if (p->explanation) {
+        explain(p, pass, g);
+        g->n_kept = 0;
+        return p->explanation->failed ? qkv_fail_memory(err) : QKV_OK;
+    }
+    qkv_inputs inputs = {.tokens = pass->tokens ? pass->tokens : plan->tokens};
+    if (pass->start != QKV_START_TOKENS) {
+        const qkv_trunk_layer *layer = &p->session->trunk.layers[pass->from];
+        inputs = (qkv_inputs){.resid = layer->resid, .q = layer->q, .k = layer->k, .v = layer->v};
+    }
+    return qkv_session_compute(p->session, g, &inputs, err);
+}

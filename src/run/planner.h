@@ -1,0 +1,45 @@
+/*
+ * How a plan is run: its passes, and what each of them starts with, computes and keeps.
+ */
+#ifndef QKV_RUN_PLANNER_H
+#define QKV_RUN_PLANNER_H
+
+#include "base/text.h"
+#include "run/result.h"
+#include "run/session.h"
+
+typedef struct qkv_planner {
+    qkv_session *session;
+    const qkv_plan *plan;
+    qkv_result *result;
+    qkv_text *explanation; /* not NULL: nothing is computed, passes are described here instead */
+    qkv_patches patches;
+    uint8_t *keep;        /* of the pass at hand: (n_layer + 1) × sites */
+    uint8_t *has_resid;   /* n_layer + 1: the trunk has the layer's input, or will have it */
+    uint8_t *has_heads;   /* likewise its q, k and v */
+    uint8_t *needs_trunk; /* n_layer + 1: some variant starts there */
+} qkv_planner;
+
+/* One pass: which variants, from where. */
+typedef struct qkv_pass {
+    const size_t *variants; /* numbers of the plan's variants; one 0 for the baseline */
+    size_t n_variants;
+    int32_t from;
+    qkv_start start;
+    const int32_t *tokens; /* of another prompt, whose trunk is not kept; NULL: the plan's own */
+} qkv_pass;
+
+/* planner.c */
+int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant);
+size_t qkv_place(qkv_site site, int32_t layer);
+size_t qkv_n_places(const qkv_plan *plan);
+
+/* pass.c: builds the graph of a pass, and computes it unless only an explanation is wanted. The caller reads g->kept, which is
+ * empty for an explanation, and releases g whatever is returned. `members` has room for n_variants. */
+int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
+                 qkv_error *err);
+
+/* How many variants of a pass fit into the memory budget together. */
+size_t qkv_pass_capacity(const qkv_planner *p, int32_t from, qkv_start start);
+
+#endif

@@ -1,0 +1,74 @@
+#include "run/trunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static void drop_layer(qkv_trunk_layer *layer) {
+    free(layer->resid);
+    free(layer->q);
+    free(layer->k);
+    free(layer->v);
+    *layer = (qkv_trunk_layer){0};
+}
+
+void qkv_trunk_release(qkv_trunk *trunk) {
+    for (int32_t il = 0; trunk->layers && il <= trunk->n_layer; il++)
+        drop_layer(&trunk->layers[il]);
+    free(trunk->layers);
+    free(trunk->tokens);
+    *trunk = (qkv_trunk){.clock = trunk->clock};
+}
+
+int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *tokens,
+                     int64_t n_tokens, qkv_error *err) {
+    size_t size = (size_t)n_tokens * sizeof *tokens;
+    trunk->clock++;
+    if (trunk->tokens && trunk->n_tokens == n_tokens && memcmp(trunk->tokens, tokens, size) == 0)
+        return QKV_OK;
+    qkv_trunk_release(trunk);
+    trunk->n_layer = model->hp.n_layer;
+    trunk->n_tokens = n_tokens;
+    trunk->tokens = malloc(size);
+    trunk->layers = qkv_calloc((size_t)trunk->n_layer + 1, sizeof *trunk->layers);
+    if (!trunk->tokens || !trunk->layers) {
+        qkv_trunk_release(trunk);
+        return qkv_fail_memory(err);
+    }
+    memcpy(trunk->tokens, tokens, size);
+    return QKV_OK;
+}
+
+int32_t qkv_trunk_nearest(const qkv_trunk *trunk, int32_t layer) {
+    while (layer >= 0 && !trunk->layers[layer].resid) layer--;
+    return layer;
+}
+
+static size_t layer_size(const qkv_trunk *trunk, const qkv_model *model, int32_t il) {
+    const qkv_hparams *hp = &model->hp;
+    const qkv_trunk_layer *layer = &trunk->layers[il];
+    size_t heads = (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
+    size_t row = (layer->resid ? (size_t)hp->n_embd : 0) + (layer->q ? heads : 0);
+    return row * (size_t)trunk->n_tokens * sizeof(float);
+}
+
+size_t qkv_trunk_size(const qkv_trunk *trunk, const qkv_model *model) {
+    size_t size = 0;
+    for (int32_t il = 0; trunk->layers && il <= trunk->n_layer; il++)
+        size += layer_size(trunk, model, il);
+    return size;
+}
+
+void qkv_trunk_trim(qkv_trunk *trunk, const qkv_model *model, size_t budget) {
+    while (qkv_trunk_size(trunk, model) > budget) {
+        qkv_trunk_layer *oldest = NULL;
+        for (int32_t il = 0; il <= trunk->n_layer; il++) {
+            qkv_trunk_layer *layer = &trunk->layers[il];
+            if (!layer->resid || layer->last_use == trunk->clock) continue;
+            if (!oldest || layer->last_use < oldest->last_use) oldest = layer;
+        }
+        if (!oldest) return;
+        drop_layer(oldest);
+    }
+}
