@@ -8,8 +8,9 @@
  *                  q@3.h5=scale:1e-3    k@2-4.g*[0]=mean:head    v@*=zero
  *     variant  EDIT + EDIT ...
  *                  q@0.h1=scale:0.5 + v@2.g0=zero
- *     capture  SITE[@LAYERS[.HEADS]]
+ *     capture  SITE[@LAYERS[.HEADS]][:REDUCTION]
  *                  pattern@3    pattern@0-5.h2    logits    logits[-1]
+ *                  pattern@*:first    pattern@3.h0:mean=256
  *
  * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `*`. Heads carry a letter: `h` counts query heads, `g`
  * key/value heads; on k and v, `h3` changes what query head 3 alone sees, `g1` changes it for its
@@ -51,6 +52,24 @@ extern "C" {
 #define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
 typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;
 #undef QKV_SITE_ENUM
+
+/* What a pattern can be reduced to while it is computed, so that the whole map is never in memory.
+ * X(enumerator, name, what it is) */
+#define QKV_REDUCTION_LIST(X)                                                                      \
+    X(NONE, "", "the whole map")                                                                   \
+    X(FIRST, "first", "H,T: weight on the first key, per query")                                   \
+    X(COLUMNS, "columns", "H,T: sum over the queries, per key")                                    \
+    X(DIAGONALS, "diagonals", "H,T: mean over the queries, per distance back")                     \
+    X(MEAN, "mean", "H,N,N: the map pooled to at most N x N cells, by their mean")                 \
+    X(MAX, "max", "H,N,N: the same by their largest weight")
+
+#define QKV_REDUCTION_ENUM(id, name, what) QKV_REDUCTION_##id,
+typedef enum qkv_reduction {
+    QKV_REDUCTION_LIST(QKV_REDUCTION_ENUM) QKV_REDUCTION_COUNT
+} qkv_reduction;
+#undef QKV_REDUCTION_ENUM
+
+QKV_API const char *qkv_reduction_name(qkv_reduction kind);
 
 QKV_API const char *qkv_site_name(qkv_site site);
 /* QKV_SITE_COUNT when there is no such site. */

@@ -31,5 +31,6 @@
 #include "qkv/plan.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
+#include "qkv/synthetic.h"
 
 #endif

@@ -64,7 +64,8 @@ typedef struct qkv_tensor {
     int64_t shape[3];     /* as in the table of sites; only the captured heads */
     const int32_t *heads; /* which heads (of the site) they are, NULL for a site without heads */
     int32_t n_heads;
-    char head_kind; /* 'h': query heads, 'g': key/value heads, 0: the site has none */
+    qkv_reduction reduction; /* NONE unless the capture asked for one */
+    char head_kind;          /* 'h': query heads, 'g': key/value heads, 0: the site has none */
 } qkv_tensor;
 
 QKV_API void qkv_result_free(qkv_result *result);
@@ -76,6 +77,10 @@ QKV_API qkv_run_stats qkv_result_get_stats(const qkv_result *result);
  * pointer. */
 QKV_API int qkv_result_get(const qkv_result *result, size_t variant, qkv_site site, int32_t layer,
                            qkv_tensor *tensor);
+
+/* The same for a capture that was reduced. */
+QKV_API int qkv_result_get_reduced(const qkv_result *result, size_t variant,
+                                   qkv_reduction reduction, int32_t layer, qkv_tensor *tensor);
 
 /* Walks over everything captured: returns 0 when index is past the end. */
 QKV_API int qkv_result_item(const qkv_result *result, size_t index, size_t *variant, qkv_site *site,

@@ -60,6 +60,8 @@ struct qkv_model {
 int qkv_hparams_read(qkv_model *model, qkv_error *err);
 /* rope.c: reads the scaling of RoPE into hp->rope_*, and describes it in model->position. */
 int qkv_rope_read(qkv_model *model, qkv_error *err);
+/* weights.c: what a letter of a weight's shape (family.h) stands for. */
+int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter);
 /* weights.c: finds, checks and binds every tensor. */
 int qkv_weights_bind(qkv_model *model, qkv_error *err);
 void qkv_weights_release(qkv_model *model);

@@ -26,7 +26,7 @@ static const slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)};
 /* ggml wants tensor data aligned like its own buffers. */
 #define ALIGNMENT 32
 
-static int64_t dimension(const qkv_hparams *hp, char letter) {
+int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
     int64_t q = (int64_t)hp->n_head * hp->head_dim, k = (int64_t)hp->n_kv_head * hp->head_dim;
     switch (letter) {
     case 'D':
@@ -51,7 +51,7 @@ static int64_t dimension(const qkv_hparams *hp, char letter) {
 static int check_shape(const qkv_model *model, const qkv_gguf_tensor *t, const char *shape,
                        qkv_error *err) {
     int64_t want[4] = {1, 1, 1, 1};
-    for (int i = 0; shape[i]; i++) want[i] = dimension(&model->hp, shape[i]);
+    for (int i = 0; shape[i]; i++) want[i] = qkv_hparams_dimension(&model->hp, shape[i]);
     if (memcmp(want, t->ne, sizeof want) == 0) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT,
                     "%s: tensor %s has shape [%lld, %lld, %lld, %lld], expected [%lld, %lld, 1, 1]",

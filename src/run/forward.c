@@ -299,7 +299,7 @@ static int32_t last_layer_kept(const qkv_graph *g) {
     int32_t last = g->from;
     for (int32_t il = g->from; il <= g->model->hp.n_layer; il++) {
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
-            if (qkv_graph_keeps(g, (qkv_site)site, il)) last = il;
+            if (g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site]) last = il;
         }
     }
     return last;

@@ -39,6 +39,17 @@ typedef struct qkv_kept {
     struct ggml_tensor *tensor;
 } qkv_kept;
 
+/* What a pass has to keep of a site: the tensor, or reductions of it. */
+enum { QKV_KEEP_WHOLE = 1, QKV_KEEP_REDUCED = 2 };
+
+/* A reduction that a pass computes: B × H times the size of one head's. */
+typedef struct qkv_accumulator {
+    int32_t layer;
+    qkv_reduction kind;
+    int64_t side;
+    float *data;
+} qkv_accumulator;
+
 /* What a pass starts with. */
 typedef enum qkv_start {
     QKV_START_TOKENS, /* layer 0 */
@@ -54,8 +65,10 @@ typedef struct qkv_graph {
     const qkv_member *members; /* B of them */
     const qkv_patches *patches;
     qkv_start start;
-    int32_t from;        /* first layer */
-    const uint8_t *keep; /* (n_layer + 1) × sites: what the pass has to keep */
+    int32_t from;                  /* first layer */
+    const uint8_t *keep;           /* (n_layer + 1) × sites: QKV_KEEP_* */
+    qkv_accumulator *accumulators; /* for the reductions, with their memory */
+    size_t n_accumulators;
     /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0: all. Whole groups, or heads
      * of one group. */
     int32_t first_head, n_heads;

@@ -118,7 +118,7 @@ static int parse_layers(cursor *c, qkv_selector *where) {
         return QKV_OK;
     }
     if (!take(c, '@')) {
-        if (strcmp(c->kind, "capture") != 0 || *c->at)
+        if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':'))
             return fail_at(c, QKV_ERR_SYNTAX,
                            "expected '@' and layers (0 to %d, or *) behind the site %s",
                            hp->n_layer - 1, qkv_site_name(where->site));
@@ -373,9 +373,50 @@ int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *
     return QKV_OK;
 }
 
-int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, const char *text,
+/* ---- captures ---- */
+
+#define MAX_POOLED_SIDE 16384
+
+static int parse_side(cursor *c, qkv_capture *capture) {
+    int pooled =
+        capture->reduction == QKV_REDUCTION_MEAN || capture->reduction == QKV_REDUCTION_MAX;
+    const char *name = qkv_reduction_name(capture->reduction);
+    if (!pooled) return QKV_OK;
+    if (!take(c, '=') || !take_number(c, &capture->side))
+        return fail_at(c, QKV_ERR_SYNTAX, "%s needs the number of cells, e.g. %s=256", name, name);
+    if (capture->side < 1 || capture->side > MAX_POOLED_SIDE)
+        return fail_at(c, QKV_ERR_PLAN, "%lld cells are out of range; give 1 to %d",
+                       (long long)capture->side, MAX_POOLED_SIDE);
+    return QKV_OK;
+}
+
+static int parse_reduction(cursor *c, qkv_capture *capture) {
+    if (!take(c, ':')) return QKV_OK;
+    if (capture->where.site != QKV_SITE_PATTERN)
+        return fail_at(c, QKV_ERR_PLAN, "only the pattern can be reduced, not %s",
+                       qkv_site_name(capture->where.site));
+    size_t length = strcspn(c->at, "=");
+    qkv_text known = {0};
+    for (int i = QKV_REDUCTION_NONE + 1; i < QKV_REDUCTION_COUNT; i++) {
+        const char *name = qkv_reduction_name((qkv_reduction)i);
+        qkv_text_printf(&known, "%s%s", known.length ? ", " : "", name);
+        if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
+        capture->reduction = (qkv_reduction)i;
+    }
+    int status = QKV_OK;
+    if (capture->reduction == QKV_REDUCTION_NONE)
+        status = fail_at(c, QKV_ERR_SYNTAX, "there is no reduction '%s'; reductions are %s", c->at,
+                         known.data ? known.data : "");
+    qkv_text_release(&known);
+    if (status != QKV_OK) return status;
+    c->at += length;
+    return parse_side(c, capture);
+}
+
+int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, const char *text,
                          qkv_error *err) {
-    *where = (qkv_selector){0};
+    *capture = (qkv_capture){0};
+    qkv_selector *where = &capture->where;
     char *copy = trimmed(text, strlen(text));
     if (!copy) return qkv_fail_memory(err);
     cursor c = {.notation = notation, .kind = "capture", .text = copy, .at = copy, .err = err};
@@ -383,6 +424,7 @@ int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, cons
     if (status == QKV_OK) status = parse_layers(&c, where);
     if (status == QKV_OK) status = parse_heads(&c, where);
     if (status == QKV_OK && where->site == QKV_SITE_LOGITS) status = parse_tokens(&c, where);
+    if (status == QKV_OK) status = parse_reduction(&c, capture);
     if (status == QKV_OK) status = expect_end(&c);
     if (status != QKV_OK) qkv_selector_release(where);
     free(copy);

@@ -19,8 +19,14 @@ typedef struct qkv_notation {
 
 int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,
                       qkv_error *err);
+typedef struct qkv_capture {
+    qkv_selector where;
+    qkv_reduction reduction;
+    int64_t side; /* of a pooled map */
+} qkv_capture;
+
 /* Captures keep all tokens, except of the logits, which may name some: logits[-1]. */
-int qkv_notation_capture(const qkv_notation *notation, qkv_selector *where, const char *text,
+int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, const char *text,
                          qkv_error *err);
 
 #endif

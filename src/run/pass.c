@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
+#include "base/memory.h"
 #include "run/planner.h"
+#include "run/reduce.h"
 
 /* Longer prompts are taken in blocks of this many queries, so that memory grows with T and not T². */
 #define LONG_PROMPT 1024
@@ -83,6 +85,10 @@ static void mark_wanted(const qkv_planner *p, int32_t layer, uint8_t *heads) {
         const qkv_wanted *wanted = qkv_plan_wanted(p->plan, layer, maps[i]);
         for (int32_t h = 0; wanted->wanted && h < wanted->n_heads; h++)
             heads[h] |= wanted->heads[h];
+        for (size_t r = 0; r < wanted->n_reductions; r++) {
+            for (int32_t h = 0; h < p->plan->model->hp.n_head; h++)
+                heads[h] |= wanted->reductions[r].heads[h];
+        }
     }
 }
 
@@ -156,6 +162,45 @@ static void explain(qkv_planner *p, const qkv_pass *pass, const qkv_graph *g) {
         cost.bytes / 1e6);
 }
 
+/* ---- reductions ---- */
+
+/* Memory for every reduction that the pass has to compute. */
+static int allocate_accumulators(const qkv_planner *p, const qkv_pass *pass, qkv_graph *g,
+                                 qkv_error *err) {
+    const qkv_plan *plan = p->plan;
+    int32_t n_layer = plan->model->hp.n_layer;
+    for (int round = 0; round < 2; round++) {
+        size_t n = 0;
+        for (int32_t il = 0; il < n_layer; il++) {
+            if (!(p->keep[qkv_place(QKV_SITE_PATTERN, il)] & QKV_KEEP_REDUCED)) continue;
+            const qkv_wanted *wanted = qkv_plan_wanted(plan, il, QKV_SITE_PATTERN);
+            for (size_t r = 0; r < wanted->n_reductions; r++, n++) {
+                if (round == 0) continue;
+                const qkv_wanted_reduction *w = &wanted->reductions[r];
+                int64_t size =
+                    qkv_reduction_size(w->kind, w->side, plan->n_tokens) * plan->model->hp.n_head;
+                float *data = qkv_calloc((size_t)size * pass->n_variants, sizeof *data);
+                if (!data) return qkv_fail_memory(err);
+                g->accumulators[g->n_accumulators++] =
+                    (qkv_accumulator){.layer = il, .kind = w->kind, .side = w->side, .data = data};
+            }
+        }
+        if (round == 0 && n) g->accumulators = qkv_calloc(n, sizeof *g->accumulators);
+        if (round == 0 && n && !g->accumulators) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
+static void finish_accumulators(const qkv_graph *g) {
+    int64_t heads = g->n_batch * g->model->hp.n_head;
+    for (size_t i = 0; i < g->n_accumulators; i++) {
+        const qkv_accumulator *a = &g->accumulators[i];
+        int64_t size = qkv_reduction_size(a->kind, a->side, g->n_tokens);
+        for (int64_t h = 0; h < heads; h++)
+            qkv_reduce_finish(a->kind, a->side, g->n_tokens, a->data + h * size);
+    }
+}
+
 /* ---- running ---- */
 
 static void account(qkv_planner *p, const qkv_graph *g) {
@@ -199,7 +244,8 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     if (!edits_logits(p, pass) && !pass->tokens)
         g->logit_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
     choose_heads(p, pass, g);
-    int status = qkv_graph_build(g, err);
+    int status = allocate_accumulators(p, pass, g, err);
+    if (status == QKV_OK) status = qkv_graph_build(g, err);
     if (status != QKV_OK) return status;
     account(p, g);
     if (p->explanation) {
@@ -212,5 +258,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
         const qkv_trunk_layer *layer = &p->session->trunk.layers[pass->from];
         inputs = (qkv_inputs){.resid = layer->resid, .q = layer->q, .k = layer->k, .v = layer->v};
     }
-    return qkv_session_compute(p->session, g, &inputs, err);
+    status = qkv_session_compute(p->session, g, &inputs, err);
+    if (status == QKV_OK) finish_accumulators(g);
+    return status;
 }

@@ -73,6 +73,9 @@ void qkv_plan_free(qkv_plan *plan) {
     for (size_t i = 0; plan->wanted && i < n_wanted; i++) {
         free(plan->wanted[i].heads);
         free(plan->wanted[i].rows);
+        for (size_t r = 0; r < plan->wanted[i].n_reductions; r++)
+            free(plan->wanted[i].reductions[r].heads);
+        free(plan->wanted[i].reductions);
     }
     free(plan->variants);
     free(plan->sources);
@@ -221,6 +224,40 @@ static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_sel
     return QKV_OK;
 }
 
+int qkv_wanted_any(const qkv_wanted *wanted) {
+    return wanted->wanted || wanted->n_reductions > 0;
+}
+
+/* One more reduction of a layer's patterns, or more heads of one that is there already. */
+static int merge_reduction(const qkv_plan *plan, qkv_wanted *wanted, const qkv_capture *capture,
+                           qkv_error *err) {
+    int32_t n_head = plan->model->hp.n_head;
+    qkv_wanted_reduction *found = NULL;
+    for (size_t i = 0; i < wanted->n_reductions; i++) {
+        if (wanted->reductions[i].kind == capture->reduction) found = &wanted->reductions[i];
+    }
+    if (found && found->side != capture->side)
+        return qkv_fail(
+            err, QKV_ERR_PLAN,
+            "patterns of one layer are pooled by their %s to %lld and to %lld cells; choose one",
+            qkv_reduction_name(found->kind), (long long)found->side, (long long)capture->side);
+    if (!found) {
+        qkv_wanted_reduction *moved =
+            realloc(wanted->reductions, (wanted->n_reductions + 1) * sizeof *moved);
+        if (!moved) return qkv_fail_memory(err);
+        wanted->reductions = moved;
+        found = &moved[wanted->n_reductions];
+        *found = (qkv_wanted_reduction){.kind = capture->reduction,
+                                        .side = capture->side,
+                                        .heads = qkv_calloc((size_t)n_head, 1)};
+        if (!found->heads) return qkv_fail_memory(err);
+        wanted->n_reductions++;
+    }
+    for (int32_t h = 0; h < n_head; h++)
+        found->heads[h] |= !capture->where.heads || capture->where.heads[h];
+    return QKV_OK;
+}
+
 /* The tokens whose logits are wanted: the union of all captures. */
 static void merge_rows(const qkv_plan *plan, qkv_wanted *wanted, qkv_selector *where) {
     if (!wanted->wanted) {
@@ -235,22 +272,23 @@ static void merge_rows(const qkv_plan *plan, qkv_wanted *wanted, qkv_selector *w
     }
 }
 
-int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err) {
+int qkv_plan_add_capture(qkv_plan *plan, const char *text, qkv_error *err) {
     qkv_notation notation = {.hp = &plan->model->hp, .n_tokens = plan->n_tokens};
-    qkv_selector where;
-    int status = qkv_notation_capture(&notation, &where, capture, err);
+    qkv_capture capture;
+    int status = qkv_notation_capture(&notation, &capture, text, err);
     if (status != QKV_OK) return status;
-    if (where.site == QKV_SITE_LOGITS) {
-        merge_rows(plan, qkv_plan_wanted(plan, 0, where.site), &where);
-        status = merge_capture(plan, qkv_plan_wanted(plan, 0, where.site), &where, capture, err);
-    } else {
-        for (int32_t il = 0; status == QKV_OK && il < plan->model->hp.n_layer; il++) {
-            if (qkv_selector_has_layer(&where, il))
-                status = merge_capture(plan, qkv_plan_wanted(plan, il, where.site), &where, capture,
-                                       err);
-        }
+    qkv_selector *where = &capture.where;
+    if (where->site == QKV_SITE_LOGITS) {
+        merge_rows(plan, qkv_plan_wanted(plan, 0, where->site), where);
+        status = merge_capture(plan, qkv_plan_wanted(plan, 0, where->site), where, text, err);
     }
-    qkv_selector_release(&where);
+    for (int32_t il = 0; where->layers && status == QKV_OK && il < plan->model->hp.n_layer; il++) {
+        if (!where->layers[il]) continue;
+        qkv_wanted *wanted = qkv_plan_wanted(plan, il, where->site);
+        status = capture.reduction ? merge_reduction(plan, wanted, &capture, err)
+                                   : merge_capture(plan, wanted, where, text, err);
+    }
+    qkv_selector_release(where);
     return status;
 }
 
@@ -260,7 +298,7 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t laye
     int32_t n_layer = plan->model->hp.n_layer;
     for (int32_t il = layer; il <= n_layer; il++) {
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
-            if (plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)site].wanted &&
+            if (qkv_wanted_any(&plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)site]) &&
                 qkv_site_reaches(edit->where.site, layer, (qkv_site)site, il))
                 return 1;
         }
@@ -303,7 +341,7 @@ static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *er
 
 int qkv_plan_check(const qkv_plan *plan, qkv_error *err) {
     size_t n = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT, captures = 0;
-    for (size_t i = 0; i < n; i++) captures += plan->wanted[i].wanted;
+    for (size_t i = 0; i < n; i++) captures += (size_t)qkv_wanted_any(&plan->wanted[i]);
     if (captures == 0)
         return qkv_fail(err, QKV_ERR_PLAN,
                         "the plan captures nothing; add a capture such as pattern@0");

@@ -19,6 +19,13 @@ typedef struct qkv_variant {
     size_t n_edits;
 } qkv_variant;
 
+/* A reduction of the patterns of one layer. */
+typedef struct qkv_wanted_reduction {
+    qkv_reduction kind;
+    int64_t side;   /* of a pooled picture */
+    uint8_t *heads; /* H bytes */
+} qkv_wanted_reduction;
+
 /* One captured site of one layer. */
 typedef struct qkv_wanted {
     uint8_t wanted;
@@ -26,6 +33,8 @@ typedef struct qkv_wanted {
         letter; /* 'h': heads counts query heads, also on k and v; 'g': key/value heads; 0: the site has no heads */
     uint8_t *heads; /* n_heads bytes */
     int32_t n_heads;
+    qkv_wanted_reduction *reductions;
+    size_t n_reductions;
     uint8_t *rows; /* of logits: T bytes, the tokens wanted; NULL = all */
 } qkv_wanted;
 
@@ -39,6 +48,9 @@ struct qkv_plan {
     size_t n_variants;
     qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; the layer of logits is n_layer */
 };
+
+/* Is anything of the site captured, whole or reduced? */
+int qkv_wanted_any(const qkv_wanted *wanted);
 
 /* The capture of (layer, site); ->wanted says whether there is one. */
 qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "run/reduce.h"
 
 size_t qkv_place(qkv_site site, int32_t layer) {
     return (size_t)layer * QKV_SITE_COUNT + (size_t)site;
@@ -31,6 +32,12 @@ static qkv_site place_site(size_t place) {
 
 static int32_t place_layer(size_t place) {
     return (int32_t)(place / QKV_SITE_COUNT);
+}
+
+/* What a plan wants of a place, as QKV_KEEP_*. */
+static uint8_t kept_for(const qkv_wanted *wanted) {
+    return (uint8_t)((wanted->wanted ? QKV_KEEP_WHOLE : 0) |
+                     (wanted->n_reductions ? QKV_KEEP_REDUCED : 0));
 }
 
 /* First layer in which the edit shows in a capture; -1 when it never does. */
@@ -119,14 +126,14 @@ static int32_t first_needed(const qkv_planner *p) {
 
 static void mark_trunk(qkv_planner *p) {
     int32_t n_layer = p->plan->model->hp.n_layer;
-    for (size_t i = 0; i < qkv_n_places(p->plan); i++) p->keep[i] = p->plan->wanted[i].wanted;
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) p->keep[i] = kept_for(&p->plan->wanted[i]);
     for (int32_t il = 0; il <= n_layer; il++) {
         if (!p->needs_trunk[il]) continue;
-        if (!p->has_resid[il]) p->keep[qkv_place(QKV_SITE_RESID_PRE, il)] = 1;
+        if (!p->has_resid[il]) p->keep[qkv_place(QKV_SITE_RESID_PRE, il)] = QKV_KEEP_WHOLE;
         if (il == n_layer || p->has_heads[il]) continue;
-        p->keep[qkv_place(QKV_SITE_Q, il)] = 1;
-        p->keep[qkv_place(QKV_SITE_K, il)] = 1;
-        p->keep[qkv_place(QKV_SITE_V, il)] = 1;
+        p->keep[qkv_place(QKV_SITE_Q, il)] = QKV_KEEP_WHOLE;
+        p->keep[qkv_place(QKV_SITE_K, il)] = QKV_KEEP_WHOLE;
+        p->keep[qkv_place(QKV_SITE_V, il)] = QKV_KEEP_WHOLE;
     }
 }
 
@@ -171,6 +178,18 @@ static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, cons
     return qkv_result_add(p->result, p->plan, variant, &computed, err);
 }
 
+/* Adds the reductions that a pass computed of one layer for one of its variants. */
+static int add_reduced(qkv_planner *p, size_t variant, const qkv_graph *g, const qkv_accumulator *a,
+                       size_t member, qkv_error *err) {
+    int64_t size = qkv_reduction_size(a->kind, a->side, g->n_tokens) * g->model->hp.n_head;
+    qkv_computed computed = {.site = QKV_SITE_PATTERN,
+                             .layer = a->layer,
+                             .data = a->data + (int64_t)member * size,
+                             .first_head = g->first_head,
+                             .n_heads = g->n_heads ? g->n_heads : g->model->hp.n_head};
+    return qkv_result_add_reduced(p->result, p->plan, variant, &computed, a->kind, err);
+}
+
 static int run_trunk(qkv_planner *p, qkv_error *err) {
     const qkv_plan *plan = p->plan;
     mark_trunk(p);
@@ -184,6 +203,8 @@ static int run_trunk(qkv_planner *p, qkv_error *err) {
         if (status == QKV_OK && plan->wanted[qkv_place(kept->site, kept->layer)].wanted)
             status = add_computed(p, 0, &g, kept, 0, err);
     }
+    for (size_t i = 0; status == QKV_OK && !p->explanation && i < g.n_accumulators; i++)
+        status = add_reduced(p, 0, &g, &g.accumulators[i], 0, err);
     qkv_graph_release(&g);
     for (int32_t il = 0; il <= plan->model->hp.n_layer; il++) {
         if (!p->needs_trunk[il]) continue;
@@ -210,7 +231,7 @@ static int collect(qkv_planner *p, size_t variant, const qkv_graph *g, size_t me
     const qkv_plan *plan = p->plan;
     int status = QKV_OK, unchanged = is_unchanged(p, variant);
     for (size_t i = 0; status == QKV_OK && i < qkv_n_places(plan); i++) {
-        if (!plan->wanted[i].wanted) continue;
+        if (!qkv_wanted_any(&plan->wanted[i])) continue;
         if (unchanged || !qkv_plan_variant_reaches(plan, variant, place_site(i), place_layer(i)))
             status = qkv_result_share(p->result, variant, place_site(i), place_layer(i), err);
     }
@@ -219,15 +240,21 @@ static int collect(qkv_planner *p, size_t variant, const qkv_graph *g, size_t me
         if (qkv_plan_variant_reaches(plan, variant, kept->site, kept->layer))
             status = add_computed(p, variant, g, kept, member, err);
     }
+    for (size_t i = 0; status == QKV_OK && !unchanged && i < g->n_accumulators; i++) {
+        const qkv_accumulator *a = &g->accumulators[i];
+        if (qkv_plan_variant_reaches(plan, variant, QKV_SITE_PATTERN, a->layer))
+            status = add_reduced(p, variant, g, a, member, err);
+    }
     return status;
 }
 
 static void mark_reached(qkv_planner *p, const size_t *variants, size_t n) {
     for (size_t i = 0; i < qkv_n_places(p->plan); i++) {
         p->keep[i] = 0;
-        for (size_t v = 0; v < n && p->plan->wanted[i].wanted; v++)
-            p->keep[i] |= (uint8_t)qkv_plan_variant_reaches(p->plan, variants[v], place_site(i),
-                                                            place_layer(i));
+        for (size_t v = 0; v < n && qkv_wanted_any(&p->plan->wanted[i]); v++) {
+            if (qkv_plan_variant_reaches(p->plan, variants[v], place_site(i), place_layer(i)))
+                p->keep[i] = kept_for(&p->plan->wanted[i]);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "run/edit_apply.h"
+#include "run/reduce.h"
 
 static int fill_report(qkv_variant_report *report, const qkv_variant *variant) {
     report->edits = qkv_calloc(variant->n_edits, sizeof *report->edits);
@@ -122,11 +123,13 @@ static void copy_row(float *dst, const float *src, const qkv_view *view) {
 }
 
 static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
-                                 int32_t layer) {
+                                 int32_t layer, qkv_reduction reduction) {
     if (site == QKV_SITE_LOGITS) layer = result->n_layer;
     for (size_t i = 0; i < result->n_items; i++) {
         const qkv_item *item = &result->items[i];
-        if (item->variant == variant && item->site == site && item->layer == layer) return item;
+        if (item->variant == variant && item->site == site && item->layer == layer &&
+            item->tensor.reduction == reduction)
+            return item;
     }
     return NULL;
 }
@@ -138,7 +141,8 @@ static const float *source_row(const qkv_result *result, const qkv_item *item, c
     if (h >= 0 && h < view->n_heads)
         return view->src + h * view->head_stride + t * view->row_stride;
     /* Only maps are computed in part; the other heads are the baseline's. */
-    const qkv_tensor *base = &find_item(result, 0, item->site, item->layer)->tensor;
+    const qkv_tensor *base =
+        &find_item(result, 0, item->site, item->layer, QKV_REDUCTION_NONE)->tensor;
     return base->data + (capture_head * view->n_rows + t) * view->width;
 }
 
@@ -218,18 +222,74 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
     return push_item(result, &item, err);
 }
 
+static const qkv_wanted_reduction *find_reduction(const qkv_wanted *wanted, qkv_reduction kind) {
+    size_t i = 0;
+    while (wanted->reductions[i].kind != kind) i++;
+    return &wanted->reductions[i];
+}
+
+static void set_reduced_shape(qkv_tensor *tensor, int64_t side, int64_t n_tokens) {
+    tensor->shape[0] = tensor->n_heads;
+    tensor->n_dims = 1 + qkv_reduction_dims(tensor->reduction);
+    int64_t inner = tensor->n_dims == 2 ? n_tokens : qkv_reduction_side(side, n_tokens);
+    tensor->shape[1] = tensor->shape[2] = inner;
+}
+
+int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t variant,
+                           const qkv_computed *computed, qkv_reduction kind, qkv_error *err) {
+    const qkv_wanted *place = qkv_plan_wanted(plan, computed->layer, computed->site);
+    const qkv_wanted_reduction *reduction = find_reduction(place, kind);
+    qkv_wanted wanted = {
+        .letter = 'h', .heads = reduction->heads, .n_heads = plan->model->hp.n_head};
+    qkv_item item = {.variant = variant, .site = computed->site, .layer = computed->layer};
+    int status = list_heads(&item, &wanted, err);
+    if (status != QKV_OK) return status;
+    item.tensor.reduction = kind;
+    int64_t size = qkv_reduction_size(kind, reduction->side, plan->n_tokens);
+    item.owned = qkv_calloc((size_t)(item.tensor.n_heads * size), sizeof *item.owned);
+    if (!item.owned) {
+        free(item.owned_heads);
+        return qkv_fail_memory(err);
+    }
+    item.tensor.data = item.owned;
+    set_reduced_shape(&item.tensor, reduction->side, plan->n_tokens);
+    for (int32_t i = 0; i < item.tensor.n_heads; i++) {
+        int32_t h = item.owned_heads[i];
+        int computed_here =
+            h >= computed->first_head && h < computed->first_head + computed->n_heads;
+        const float *from =
+            computed_here
+                ? computed->data + h * size
+                : find_item(result, 0, item.site, item.layer, kind)->tensor.data + i * size;
+        memcpy(item.owned + i * size, from, (size_t)size * sizeof *from);
+    }
+    status = check_finite(plan, &item, item.tensor.n_heads * size, err);
+    if (status == QKV_OK) return push_item(result, &item, err);
+    free(item.owned);
+    free(item.owned_heads);
+    return status;
+}
+
 int qkv_result_share(qkv_result *result, size_t variant, qkv_site site, int32_t layer,
                      qkv_error *err) {
-    const qkv_item *base = find_item(result, 0, site, layer);
-    qkv_item item = {.variant = variant, .site = site, .layer = layer, .tensor = base->tensor};
-    return push_item(result, &item, err);
+    int status = QKV_OK;
+    for (int kind = 0; status == QKV_OK && kind < QKV_REDUCTION_COUNT; kind++) {
+        const qkv_item *base = find_item(result, 0, site, layer, (qkv_reduction)kind);
+        if (!base) continue;
+        qkv_item item = {
+            .variant = variant, .site = site, .layer = base->layer, .tensor = base->tensor};
+        status = push_item(result, &item, err);
+    }
+    return status;
 }
 
 static int item_order(const void *left, const void *right) {
     const qkv_item *a = left, *b = right;
     if (a->variant != b->variant) return a->variant < b->variant ? -1 : 1;
     if (a->layer != b->layer) return a->layer < b->layer ? -1 : 1;
-    return (a->site > b->site) - (a->site < b->site);
+    if (a->site != b->site) return a->site < b->site ? -1 : 1;
+    return (a->tensor.reduction > b->tensor.reduction) -
+           (a->tensor.reduction < b->tensor.reduction);
 }
 
 void qkv_result_sort(qkv_result *result) {
@@ -248,7 +308,14 @@ qkv_run_stats qkv_result_get_stats(const qkv_result *result) {
 
 int qkv_result_get(const qkv_result *result, size_t variant, qkv_site site, int32_t layer,
                    qkv_tensor *tensor) {
-    const qkv_item *item = find_item(result, variant, site, layer);
+    const qkv_item *item = find_item(result, variant, site, layer, QKV_REDUCTION_NONE);
+    if (item) *tensor = item->tensor;
+    return item != NULL;
+}
+
+int qkv_result_get_reduced(const qkv_result *result, size_t variant, qkv_reduction reduction,
+                           int32_t layer, qkv_tensor *tensor) {
+    const qkv_item *item = find_item(result, variant, QKV_SITE_PATTERN, layer, reduction);
     if (item) *tensor = item->tensor;
     return item != NULL;
 }

@@ -55,7 +55,11 @@ typedef struct qkv_computed {
 int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
                    const qkv_computed *computed, qkv_error *err);
 
-/* Adds the baseline's tensor under another variant. */
+/* The same for a reduction of patterns: `data` is H times one head's; first_head and n_heads say which were computed. */
+int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t variant,
+                           const qkv_computed *computed, qkv_reduction kind, qkv_error *err);
+
+/* Adds the baseline's tensors of a place, whole and reduced, under another variant. */
 int qkv_result_share(qkv_result *result, size_t variant, qkv_site site, int32_t layer,
                      qkv_error *err);
 

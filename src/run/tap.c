@@ -11,15 +11,24 @@
 #include "base/memory.h"
 #include "run/edit_apply.h"
 #include "run/graph.h"
+#include "run/reduce.h"
+
+/* One reduction of one block of a map. */
+typedef struct reduce_op {
+    const qkv_graph *graph;
+    const qkv_accumulator *to;
+    qkv_part part;
+} reduce_op;
 
 struct qkv_tap_op {
+    reduce_op reduce; /* of a reduction, which uses nothing else */
     const qkv_graph *graph;
     qkv_view view;  /* of one variant; src and dst are filled in when it runs */
     float *scratch; /* n_threads × width, where an edit takes a mean over tokens */
 };
 
 int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il) {
-    return g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site];
+    return g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site] & QKV_KEEP_WHOLE;
 }
 
 float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
@@ -132,6 +141,38 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
     ggml_build_forward_expand(g->cgraph, x);
 }
 
+/* Heads are dealt out to the threads, so that each sum has one owner and one order. */
+static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const reduce_op *op = data;
+    const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
+    int64_t T = op->graph->n_tokens, H = op->graph->model->hp.n_head, heads = map->ne[2];
+    int64_t size = qkv_reduction_size(op->to->kind, op->to->side, T);
+    for (int64_t i = ith; i < heads * map->ne[3]; i += nth) {
+        int64_t b = i / heads, h = i % heads;
+        const float *rows = (const float *)map->data + i * map->ne[0] * map->ne[1];
+        float *out = op->to->data + (b * H + op->part.first_head + h) * size;
+        qkv_reduce_rows(op->to->kind, op->to->side, T, rows, op->part.first_row, map->ne[1],
+                        map->ne[0], out);
+    }
+}
+
+static void append_reductions(qkv_graph *g, int32_t il, struct ggml_tensor *map, qkv_part part) {
+    for (size_t i = 0; i < g->n_accumulators; i++) {
+        if (g->accumulators[i].layer != il) continue;
+        qkv_tap_op *op = qkv_calloc(1, sizeof *op);
+        if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
+            free(op);
+            g->out_of_memory = 1;
+            return;
+        }
+        op->reduce = (reduce_op){.graph = g, .to = &g->accumulators[i], .part = part};
+        struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, 1, 1, 1, 1, &map, 1,
+                                                  run_reduction, GGML_N_TASKS_MAX, &op->reduce);
+        ggml_set_output(node);
+        ggml_build_forward_expand(g->cgraph, node);
+    }
+}
+
 struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
                                  qkv_part part) {
     int splits;
@@ -143,6 +184,7 @@ struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct
         if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
         qkv_graph_keep(g, site, il, x);
     }
+    if (site == QKV_SITE_PATTERN) append_reductions(g, il, x, part);
     return x;
 }
 
@@ -160,9 +202,12 @@ void qkv_graph_release(qkv_graph *g) {
         free(g->taps[i]->scratch);
         free(g->taps[i]);
     }
+    for (size_t i = 0; i < g->n_accumulators; i++) free(g->accumulators[i].data);
+    free(g->accumulators);
     free(g->taps);
     free(g->kept);
     if (g->ctx) ggml_free(g->ctx);
+    g->accumulators = NULL;
     g->taps = NULL;
     g->kept = NULL;
     g->ctx = NULL;

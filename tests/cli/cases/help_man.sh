@@ -1,7 +1,7 @@
 # The manual page has every section, and every option of every command.
 qkv help --man >page
 grep '^\.S[HS]' page
-for command in info tokens run 'figure modify' 'figure mean' 'figure grid'; do
+for command in info tokens run 'figure modify' 'figure mean' 'figure grid' bench; do
     # shellcheck disable=SC2086 # two words
     qkv help $command | sed -n 's/^ .*--\([a-z-]*\).*/\1/p' | grep -v '^help$' | sed 's/-/\\-/g' |
         while read -r option; do

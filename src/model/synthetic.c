@@ -1,0 +1,370 @@
+/*
+ * Writes models with random weights.
+ *
+ * Which tensors there are and how large they are is read from the family's description, so that
+ * what is written here is what weights.c asks for. The header is made in memory by ggml, the data
+ * follow in pieces of a few MiB: a model may be larger than the memory. Weights have the standard
+ * deviation 0.02 that GPT-2 was initialised with; those of norms are 1.
+ *
+ * Refused: shapes that no model could have, and types that do not fit the rows.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "qkv/synthetic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "model/model.h"
+
+/* X(name, family, layers, heads, key/value heads, width, feed-forward, vocabulary, context)
+ * SmolLM's context is that of its longer-reading sisters, for measurements of long prompts. */
+#define SHAPE_LIST(X)                                                                              \
+    X("gpt2-124m", gpt2, 12, 12, 12, 768, 3072, 50257, 1024)                                       \
+    X("smollm-135m", llama, 30, 9, 3, 576, 1536, 49152, 32768)                                     \
+    X("llama-1b", llama, 16, 32, 8, 2048, 8192, 128256, 131072)
+
+typedef struct shape {
+    const char *name;
+    const qkv_family *family;
+    int32_t numbers[7]; /* as in fields[] */
+} shape;
+
+#define SHAPE_ENTRY(name, family, ...) {name, &qkv_family_##family, {__VA_ARGS__}},
+static const shape shapes[] = {SHAPE_LIST(SHAPE_ENTRY)};
+#undef SHAPE_ENTRY
+enum { SHAPE_COUNT = sizeof shapes / sizeof *shapes };
+
+/* The numbers of a shape in the order they are written, and the largest that can be meant. */
+static const struct field {
+    const char *what;
+    int32_t max;
+    size_t offset;
+} fields[] = {
+    {"layers", 4096, offsetof(qkv_hparams, n_layer)},
+    {"heads", 4096, offsetof(qkv_hparams, n_head)},
+    {"key/value heads", 4096, offsetof(qkv_hparams, n_kv_head)},
+    {"width", 1 << 20, offsetof(qkv_hparams, n_embd)},
+    {"feed-forward width", 1 << 20, offsetof(qkv_hparams, n_ff)},
+    {"vocabulary", 1 << 24, offsetof(qkv_hparams, n_vocab)},
+    {"context", 1 << 30, offsetof(qkv_hparams, n_ctx)},
+};
+enum { FIELD_COUNT = sizeof fields / sizeof *fields, DEFAULT_CONTEXT = 4096 };
+
+typedef struct slot {
+    const char *name;
+    const char *letters;
+} slot;
+
+#define SLOT_ENTRY(id, name, letters) {name, letters},
+static const slot layer_slots[] = {QKV_LAYER_WEIGHT_LIST(SLOT_ENTRY)};
+static const slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)};
+#undef SLOT_ENTRY
+
+enum { CHUNK = 1 << 20 }; /* values that are made at a time, at least one row */
+
+typedef struct writer {
+    const char *shape_text;
+    const qkv_family *family;
+    qkv_hparams hp;
+    enum ggml_type type;
+    uint64_t seed;
+    struct ggml_context *tensors;
+    struct gguf_context *header;
+    qkv_output out;
+    float *values;
+    void *encoded;
+} writer;
+
+const char *qkv_synthetic_shape_name(size_t index) {
+    return index < SHAPE_COUNT ? shapes[index].name : NULL;
+}
+
+/* ---- shapes ---- */
+
+static int fail_shape(const char *text, qkv_error *err) {
+    qkv_text names = {0};
+    for (size_t i = 0; i < SHAPE_COUNT; i++) qkv_text_printf(&names, "%s, ", shapes[i].name);
+    int status =
+        qkv_fail(err, QKV_ERR_ARGUMENT,
+                 "'%s' is no shape; there are %sor give [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX]",
+                 text, names.data ? names.data : "");
+    qkv_text_release(&names);
+    return status;
+}
+
+static int32_t *field_of(qkv_hparams *hp, size_t i) {
+    return (int32_t *)(void *)((char *)hp + fields[i].offset);
+}
+
+static int parse_numbers(qkv_hparams *hp, const char *text, const char *numbers, qkv_error *err) {
+    size_t n = 0;
+    for (const char *at = numbers;; at++) {
+        const size_t length = strcspn(at, ",");
+        int64_t value;
+        if (n == FIELD_COUNT || !qkv_parse_int(at, length, &value)) return fail_shape(text, err);
+        if (value < 1 || value > fields[n].max)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "shape '%s': %s must be 1 to %d", text,
+                            fields[n].what, fields[n].max);
+        *field_of(hp, n++) = (int32_t)value;
+        at += length;
+        if (*at == '\0') break;
+    }
+    if (n == FIELD_COUNT - 1) hp->n_ctx = DEFAULT_CONTEXT;
+    return n >= FIELD_COUNT - 1 ? QKV_OK : fail_shape(text, err);
+}
+
+static int check_heads(qkv_hparams *hp, const char *text, qkv_error *err) {
+    if (hp->n_head % hp->n_kv_head != 0)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "shape '%s': %d heads cannot share %d key/value heads evenly", text,
+                        hp->n_head, hp->n_kv_head);
+    if (hp->n_embd % (2 * hp->n_head) != 0)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "shape '%s': width %d does not give %d heads an even number of channels",
+                        text, hp->n_embd, hp->n_head);
+    hp->head_dim = hp->n_embd / hp->n_head;
+    hp->rope_dims = hp->head_dim;
+    return QKV_OK;
+}
+
+static int read_custom(writer *w, const char *text, qkv_error *err) {
+    const char *colon = strchr(text, ':');
+    w->family = &qkv_family_llama;
+    if (colon) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+        w->family = qkv_family_find(name);
+        if (!w->family)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "shape '%s': there is no family '%s'", text,
+                            name);
+    }
+    return parse_numbers(&w->hp, text, colon ? colon + 1 : text, err);
+}
+
+static int read_shape(writer *w, const char *text, qkv_error *err) {
+    int status = QKV_OK;
+    w->shape_text = text;
+    for (size_t i = 0; i < SHAPE_COUNT; i++) {
+        if (strcmp(shapes[i].name, text) != 0) continue;
+        w->family = shapes[i].family;
+        for (size_t k = 0; k < FIELD_COUNT; k++) *field_of(&w->hp, k) = shapes[i].numbers[k];
+    }
+    if (!w->family) status = read_custom(w, text, err);
+    return status == QKV_OK ? check_heads(&w->hp, text, err) : status;
+}
+
+/* ---- types ---- */
+
+/* ggml can quantise to what it can read as numbers; F32 needs neither. */
+static int can_write(enum ggml_type type) {
+    const struct ggml_type_traits *traits = ggml_get_type_traits(type);
+    if (!traits->type_name || (type != GGML_TYPE_F32 && !traits->to_float)) return 0;
+    return !ggml_quantize_requires_imatrix(type);
+}
+
+static int fail_type(const char *text, qkv_error *err) {
+    qkv_text names = {0};
+    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
+        if (!can_write((enum ggml_type)i)) continue;
+        qkv_text_printf(&names, "%s%s", i ? ", " : "", ggml_type_name((enum ggml_type)i));
+    }
+    int status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "'%s' is no type that weights can be written in; there are %s", text,
+                          names.data ? names.data : "none");
+    qkv_text_release(&names);
+    return status;
+}
+
+static int read_type(writer *w, const char *text, qkv_error *err) {
+    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
+        const enum ggml_type type = (enum ggml_type)i;
+        const char *name = ggml_type_name(type);
+        if (!name || strcasecmp(name, text) != 0) continue;
+        w->type = type;
+        if (can_write(type)) return QKV_OK;
+        if (ggml_quantize_requires_imatrix(type))
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "type %s needs an importance matrix, which random weights have not",
+                            name);
+    }
+    return fail_type(text, err);
+}
+
+/* ---- the header ---- */
+
+static int add_tensor(writer *w, const char *name, const char *letters, qkv_error *err) {
+    int64_t ne[2] = {qkv_hparams_dimension(&w->hp, letters[0]), 1};
+    if (letters[1]) ne[1] = qkv_hparams_dimension(&w->hp, letters[1]);
+    const enum ggml_type type = letters[1] ? w->type : GGML_TYPE_F32;
+    if (ne[0] % ggml_blck_size(type) != 0)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "shape '%s' cannot be written as %s: the rows of %s have %lld values, no "
+                        "multiple of that type's blocks of %lld",
+                        w->shape_text, ggml_type_name(type), name, (long long)ne[0],
+                        (long long)ggml_blck_size(type));
+    struct ggml_tensor *tensor = ggml_new_tensor(w->tensors, type, letters[1] ? 2 : 1, ne);
+    ggml_set_name(tensor, name);
+    gguf_add_tensor(w->header, tensor);
+    return QKV_OK;
+}
+
+static int add_tensors(writer *w, qkv_error *err) {
+    int status = QKV_OK;
+    for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT && status == QKV_OK; i++) {
+        if (!(w->family->model_required >> i & 1)) continue;
+        status = add_tensor(w, model_slots[i].name, model_slots[i].letters, err);
+    }
+    for (int il = 0; il < w->hp.n_layer; il++) {
+        for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT && status == QKV_OK; i++) {
+            if (!(w->family->layer_required >> i & 1)) continue;
+            char name[GGML_MAX_NAME];
+            snprintf(name, sizeof name, "blk.%d.%s", il, layer_slots[i].name);
+            status = add_tensor(w, name, layer_slots[i].letters, err);
+        }
+    }
+    return status;
+}
+
+static void set_number(writer *w, const char *suffix, int32_t value) {
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", w->family->name, suffix);
+    gguf_set_val_u32(w->header, key, (uint32_t)value);
+}
+
+static void set_metadata(writer *w) {
+    const qkv_hparams *hp = &w->hp;
+    gguf_set_val_str(w->header, "general.architecture", w->family->name);
+    gguf_set_val_str(w->header, "general.name", w->shape_text);
+    set_number(w, "block_count", hp->n_layer);
+    set_number(w, "context_length", hp->n_ctx);
+    set_number(w, "embedding_length", hp->n_embd);
+    set_number(w, "feed_forward_length", hp->n_ff);
+    set_number(w, "attention.head_count", hp->n_head);
+    set_number(w, "attention.head_count_kv", hp->n_kv_head);
+    set_number(w, "vocab_size", hp->n_vocab);
+    if (w->family->position == QKV_POSITION_ROPE)
+        set_number(w, "rope.dimension_count", hp->rope_dims);
+    char key[128];
+    snprintf(key, sizeof key, "%s.attention.layer_norm_%sepsilon", w->family->name,
+             w->family->norm == QKV_NORM_RMS ? "rms_" : "");
+    gguf_set_val_f32(w->header, key, 1e-5f);
+    gguf_set_val_str(w->header, "tokenizer.ggml.model",
+                     "no_vocab"); /* llama.cpp wants to be told */
+}
+
+static int make_header(writer *w, qkv_error *err) {
+    const size_t slots =
+        QKV_MODEL_WEIGHT_COUNT + (size_t)w->hp.n_layer * (size_t)QKV_LAYER_WEIGHT_COUNT;
+    const struct ggml_init_params params = {.mem_size = slots * ggml_tensor_overhead(),
+                                            .no_alloc = true};
+    w->tensors = ggml_init(params);
+    w->header = gguf_init_empty();
+    if (!w->tensors || !w->header) return qkv_fail_memory(err);
+    set_metadata(w);
+    return add_tensors(w, err);
+}
+
+/* ---- the data ---- */
+
+/* A failed write is told by qkv_output_finish, which knows the reason and leaves nothing behind. */
+static int put(writer *w, const void *data, size_t size, qkv_error *err) {
+    if (fwrite(data, 1, size, w->out.stream) == size) return QKV_OK;
+    return qkv_output_finish(&w->out, err);
+}
+
+/* Close to normal and cheap: the sum of four uniform numbers, the 16-bit quarters of one random
+ * word. Its tails end at 3.5 standard deviations, which no measurement of speed can tell. */
+static float weight(uint64_t key, uint64_t index) {
+    const double deviation = 37837.22; /* of the sum: sqrt((2^32 - 1) / 3) */
+    const uint64_t bits = qkv_random_mix(key, index);
+    const int64_t sum =
+        (int64_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
+    return (float)(0.02 / deviation * (double)(sum - 2 * 0xffff));
+}
+
+static void fill(float *values, size_t n, uint64_t key, uint64_t first) {
+    for (size_t i = 0; i < n; i++) values[i] = weight(key, first + i);
+}
+
+/* Values first to first + n of a tensor, in its type. */
+static int put_values(writer *w, const struct ggml_tensor *tensor, uint64_t key, uint64_t first,
+                      size_t n, qkv_error *err) {
+    if (strstr(tensor->name, "norm.weight")) {
+        for (size_t i = 0; i < n; i++) w->values[i] = 1;
+    } else {
+        fill(w->values, n, key, first);
+    }
+    if (tensor->type == GGML_TYPE_F32) return put(w, w->values, n * sizeof *w->values, err);
+    const int64_t rows = (int64_t)n / tensor->ne[0];
+    const size_t size =
+        ggml_quantize_chunk(tensor->type, w->values, w->encoded, 0, rows, tensor->ne[0], NULL);
+    if (size != (size_t)rows * ggml_row_size(tensor->type, tensor->ne[0]))
+        return qkv_fail(err, QKV_ERR_BACKEND, "ggml cannot quantise to %s",
+                        ggml_type_name(tensor->type));
+    return put(w, w->encoded, size, err);
+}
+
+static int put_tensor(writer *w, const struct ggml_tensor *tensor, uint64_t key, qkv_error *err) {
+    static const char zeros[GGUF_DEFAULT_ALIGNMENT] = {0};
+    const uint64_t total = (uint64_t)ggml_nelements(tensor), row = (uint64_t)tensor->ne[0];
+    const uint64_t step = row < CHUNK ? CHUNK / row * row : row;
+    int status = QKV_OK;
+    for (uint64_t at = 0; at < total && status == QKV_OK; at += step) {
+        const uint64_t n = total - at < step ? total - at : step;
+        status = put_values(w, tensor, key, at, (size_t)n, err);
+    }
+    if (status != QKV_OK) return status;
+    const size_t size = ggml_nbytes(tensor);
+    return put(w, zeros, GGML_PAD(size, GGUF_DEFAULT_ALIGNMENT) - size, err);
+}
+
+static int put_header(writer *w, qkv_error *err) {
+    const size_t size = gguf_get_meta_size(w->header);
+    void *bytes = malloc(size);
+    if (!bytes) return qkv_fail_memory(err);
+    gguf_get_meta_data(w->header, bytes);
+    const int status = put(w, bytes, size, err);
+    free(bytes);
+    return status;
+}
+
+static int put_model(writer *w, qkv_error *err) {
+    int status = put_header(w, err);
+    uint64_t index = 0;
+    struct ggml_tensor *tensor = ggml_get_first_tensor(w->tensors);
+    for (; tensor && status == QKV_OK; tensor = ggml_get_next_tensor(w->tensors, tensor)) {
+        status = put_tensor(w, tensor, qkv_random_mix(w->seed, index++), err);
+    }
+    return status == QKV_OK ? qkv_output_finish(&w->out, err) : status;
+}
+
+int qkv_synthetic_write(const char *path, const char *shape_text, const char *type, uint64_t seed,
+                        qkv_error *err) {
+    writer w = {.seed = seed};
+    if (!path || !shape_text || !type)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a model needs a path, a shape and a type");
+    int status = read_shape(&w, shape_text, err);
+    if (status == QKV_OK) status = read_type(&w, type, err);
+    if (status == QKV_OK) status = make_header(&w, err);
+    if (status == QKV_OK) {
+        /* One row is at most 2^20 values; no type takes more room than F32. */
+        w.values = qkv_calloc(CHUNK, sizeof *w.values);
+        w.encoded = qkv_calloc(CHUNK, sizeof *w.values);
+        if (!w.values || !w.encoded) status = qkv_fail_memory(err);
+    }
+    if (status == QKV_OK) status = qkv_output_open(&w.out, path, err);
+    if (status == QKV_OK) status = put_model(&w, err);
+
+    qkv_output_abandon(&w.out);
+    free(w.encoded);
+    free(w.values);
+    gguf_free(w.header);
+    ggml_free(w.tensors);
+    return status;
+}
