@@ -33,8 +33,8 @@ coverage: setup ## line coverage of the tests (needs gcovr)
 	@scripts/test.sh build-coverage
 	@gcovr -r . build-coverage --filter src/ --print-summary
 
-bench: all ## measure speed, as ratios
-	@build/bench/qkv_bench
+bench: all ## measure speed and memory, and whether the targets hold
+	@build/qkv bench --shape gpt2-124m --shape smollm-135m
 
 install: all ## install below PREFIX (default /usr/local)
 	@cmake --install build

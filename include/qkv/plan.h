@@ -98,6 +98,13 @@ QKV_API size_t qkv_plan_n_variants(const qkv_plan *plan); /* with the baseline *
 QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);
 QKV_API const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens);
 
+/* Captures as they were given; NULL past the end. */
+QKV_API const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index);
+/* 1 when the logits of this token are captured: they are the rows of the logits, in order. */
+QKV_API int qkv_plan_wants_logits(const qkv_plan *plan, size_t token);
+/* The name of a source, NULL past the end; *tokens receives as many tokens as the plan has. */
+QKV_API const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens);
+
 #ifdef __cplusplus
 }
 #endif

@@ -89,7 +89,8 @@ static void print_heading(const bench_case *c) {
            (double)info->file_size / MIB);
     printf("%zu tokens, layer %" PRId32 ", ", c->setting->n_tokens, c->layer);
     if (c->setting->n_threads) {
-        printf("%" PRId32 " threads", c->setting->n_threads);
+        printf("%" PRId32 " thread%s", c->setting->n_threads,
+               c->setting->n_threads == 1 ? "" : "s");
     } else {
         printf("all %ld cores", sysconf(_SC_NPROCESSORS_ONLN));
     }

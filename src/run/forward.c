@@ -178,7 +178,9 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
     int whole_rows = map_is_observed(g, il);
     struct ggml_tensor *z = NULL; // [d, T, H, B]
     if (v && g->block_rows < T) z = ggml_dup(ctx, q);
-    for (int64_t first = 0; first < T; first += g->block_rows) {
+    /* From the last block to the first: later blocks see more keys, and memory that the largest one has used fits the others. */
+    int64_t last = (T - 1) / g->block_rows * g->block_rows;
+    for (int64_t first = last; first >= 0; first -= g->block_rows) {
         int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
         int64_t keys = whole_rows || rows == T ? T : first + rows;
         part.first_row = first;

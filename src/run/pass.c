@@ -16,8 +16,9 @@
 
 static int keeps_map(const qkv_planner *p) {
     for (int32_t il = 0; il < p->plan->model->hp.n_layer; il++) {
-        if (p->keep[qkv_place(QKV_SITE_SCORES, il)] || p->keep[qkv_place(QKV_SITE_PATTERN, il)])
-            return 1;
+        uint8_t kept =
+            p->keep[qkv_place(QKV_SITE_SCORES, il)] | p->keep[qkv_place(QKV_SITE_PATTERN, il)];
+        if (kept & QKV_KEEP_WHOLE) return 1;
     }
     return 0;
 }

@@ -77,6 +77,8 @@ void qkv_plan_free(qkv_plan *plan) {
             free(plan->wanted[i].reductions[r].heads);
         free(plan->wanted[i].reductions);
     }
+    for (size_t i = 0; i < plan->n_captures; i++) free(plan->captures[i]);
+    free(plan->captures);
     free(plan->variants);
     free(plan->sources);
     free(plan->wanted);
@@ -272,6 +274,14 @@ static void merge_rows(const qkv_plan *plan, qkv_wanted *wanted, qkv_selector *w
     }
 }
 
+static int remember_capture(qkv_plan *plan, const char *text, qkv_error *err) {
+    char *copy = qkv_strdup(text);
+    if (copy && QKV_PUSH(plan->captures, plan->captures_capacity, plan->n_captures, copy))
+        return QKV_OK;
+    free(copy);
+    return qkv_fail_memory(err);
+}
+
 int qkv_plan_add_capture(qkv_plan *plan, const char *text, qkv_error *err) {
     qkv_notation notation = {.hp = &plan->model->hp, .n_tokens = plan->n_tokens};
     qkv_capture capture;
@@ -289,7 +299,7 @@ int qkv_plan_add_capture(qkv_plan *plan, const char *text, qkv_error *err) {
                                    : merge_capture(plan, wanted, where, text, err);
     }
     qkv_selector_release(where);
-    return status;
+    return status == QKV_OK ? remember_capture(plan, text, err) : status;
 }
 
 /* ---- questions about the whole plan ---- */
@@ -365,4 +375,20 @@ const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant) {
 const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {
     *n_tokens = (size_t)plan->n_tokens;
     return plan->tokens;
+}
+
+const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index) {
+    return index < plan->n_captures ? plan->captures[index] : NULL;
+}
+
+int qkv_plan_wants_logits(const qkv_plan *plan, size_t token) {
+    const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS);
+    if (!wanted->wanted || token >= (size_t)plan->n_tokens) return 0;
+    return !wanted->rows || wanted->rows[token];
+}
+
+const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens) {
+    if (index >= plan->n_sources) return NULL;
+    *tokens = plan->sources[index].tokens;
+    return plan->sources[index].name;
 }

@@ -46,6 +46,8 @@ struct qkv_plan {
     size_t n_sources;
     qkv_variant *variants; /* variants[0] is the baseline, without edits */
     size_t n_variants;
+    char **captures; /* as they were given */
+    size_t n_captures, captures_capacity;
     qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; the layer of logits is n_layer */
 };
 
