@@ -27,8 +27,9 @@ typedef struct qkv_session qkv_session;
 typedef struct qkv_result qkv_result;
 
 typedef struct qkv_session_options {
-    int32_t n_threads;    /* 0 = all cores */
-    size_t memory_budget; /* bytes for attention maps, batches and the kept trunk; 0 = 256 MiB */
+    int32_t n_threads;     /* 0 = all cores */
+    size_t weights_budget; /* bytes for F32 copies of weights in other types; 0 = 1 GiB, 1 = none */
+    size_t memory_budget;  /* bytes for attention maps, batches and the kept trunk; 0 = 256 MiB */
 } qkv_session_options;
 
 /* options may be NULL for the defaults. The model must outlive the session. */

@@ -4,9 +4,21 @@
  *     qkv_store_write(result, plan, model, "out.safetensors", &err);
  *
  * The suffix says how. `.safetensors`: every tensor as `v0/pattern.3` (variant, site, layer; logits
- * without a layer), with the tokens, the model's hash and every variant's edits in `__metadata__`.
- * `.json`: the same as readable numbers, for small results. `.npy`: when exactly one tensor was
- * captured. Files are written to a temporary name and renamed.
+ * without a layer, a reduction behind it: `v0/pattern.3.first`), with texts about it in
+ * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npy`: when exactly one
+ * tensor was captured. Files are written to a temporary name and renamed.
+ *
+ * Keys of the metadata; lists are JSON texts:
+ *
+ *     tokens, model, model_hash, architecture, qkv_version
+ *     captures               as they were given
+ *     variant.1              the edits of variant 1, as they were given
+ *     edits_changed.1        how many values each of them changed; null: it was not computed
+ *     edits_selected.1       how many it covers
+ *     source.NAME            the tokens that patch:NAME took its values from
+ *     heads.pattern.3        "h0,h2", where a tensor does not hold all heads
+ *     side.pattern.3.mean    cells on a side of a pooled map
+ *     logits_tokens          the positions that rows of logits belong to, where not to all
  */
 #ifndef QKV_STORE_H
 #define QKV_STORE_H
@@ -19,6 +31,16 @@ extern "C" {
 
 QKV_API int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
                             const char *path, qkv_error *err);
+
+/* Fails where qkv_store_write would fail whatever the disk is like: an unknown suffix, several
+ * tensors for .npy, too many values for .json. */
+QKV_API int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err);
+
+enum { QKV_STORE_NAME_SIZE = 64 };
+
+/* The name of a tensor in a file, e.g. "v0/pattern.3". */
+QKV_API void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site, int32_t layer,
+                            qkv_reduction reduction);
 
 /* A safetensors file of matrices that belong to a figure: names, shapes and data are the caller's.
  * metadata is a list of n_metadata key, value pairs (2 * n_metadata strings). */

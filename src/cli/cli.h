@@ -85,6 +85,10 @@ typedef struct cli_command {
 #define CLI_OPTIONS(table) .options = (table), .n_options = sizeof(table) / sizeof *(table)
 #define CLI_ARGS(values) .defaults = &(values), .args_size = sizeof(values)
 
+/* Starts the program anew, unless the environment says already how long threads wait for each
+ * other: patience.c. */
+void cli_wait_briefly(char **argv);
+
 /* ---- parsing: options.c ---- */
 
 typedef struct cli_parsed {

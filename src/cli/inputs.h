@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
-#include "qkv/model.h"
+#include "qkv/session.h"
 
 /* ---- the model: locate.c ---- */
 
@@ -59,6 +59,21 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
             offsetof(type, threads), 0, 0, 1024                                                    \
     }
 
+#define CLI_MEMORY_OPTION(type)                                                                    \
+    {                                                                                              \
+        0, "memory", "MIB", "memory for maps, batches and the kept baseline (default 256)",        \
+            CLI_INTEGER, offsetof(type, memory), 0, 1, 1 << 24                                     \
+    }
+
+/* How a session computes, as the options say. */
+static inline qkv_session_options cli_session_options(int64_t threads, int64_t mebibytes) {
+    return (qkv_session_options){.n_threads = (int32_t)threads,
+                                 .memory_budget = (size_t)mebibytes << 20};
+}
+
+#define CLI_JSON_OPTION(type)                                                                      \
+    { 0, "json", NULL, "print JSON", CLI_FLAG, offsetof(type, json), 1, 0, 0 }
+
 typedef struct cli_prompt {
     char *text; /* NULL when the prompt was given as token ids */
     size_t length;
@@ -71,6 +86,47 @@ int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err);
 /* Fills the tokens, unless they were given. */
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags, qkv_error *err);
 void cli_prompt_release(cli_prompt *prompt);
+
+/* ---- prompts to patch from: source.c ---- */
+
+enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS };
+
+/* The type needs the field `cli_list sources`. */
+#define CLI_SOURCE_OPTIONS(type)                                                                   \
+    {0,                                                                                            \
+     "source",                                                                                     \
+     "NAME=TEXT",                                                                                  \
+     "the prompt that patch:NAME takes its values from; NAME=@FILE reads a file",                  \
+     CLI_LIST,                                                                                     \
+     offsetof(type, sources),                                                                      \
+     CLI_SOURCE_TEXT,                                                                              \
+     0,                                                                                            \
+     0},                                                                                           \
+    {                                                                                              \
+        0, "source-tokens", "NAME=IDS", "the same, as token ids", CLI_LIST,                        \
+            offsetof(type, sources), CLI_SOURCE_TOKENS, 0, 0                                       \
+    }
+
+typedef struct cli_source {
+    char *name;
+    cli_prompt prompt;
+} cli_source;
+
+typedef struct cli_sources {
+    cli_source *items;
+    size_t n;
+} cli_sources;
+
+/* Release the sources also after a failure. */
+int cli_sources_load(cli_sources *sources, const cli_list *given, qkv_error *err);
+/* A usage error names the first source that none of the n lists of edits uses. */
+int cli_sources_check_used(const cli_sources *sources, const cli_list *const *edits, size_t n,
+                           qkv_error *err);
+int cli_sources_tokenize(cli_sources *sources, const qkv_model *model, unsigned flags,
+                         qkv_error *err);
+/* Names them in the plan. */
+int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err);
+void cli_sources_release(cli_sources *sources);
 
 /* ---- output files: outputs.c ---- */
 

@@ -92,8 +92,11 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
 
 /* Data that never reached its reader is a failure, also when the last buffer is the one lost. */
 static int close_stdout(qkv_error *err) {
+    int failed = ferror(stdout);
+    /* An earlier write took the reason of its failure with it: another one tells it again. */
+    if (failed) putchar('\n');
     errno = 0;
-    int failed = ferror(stdout) || fflush(stdout) != 0;
+    if (fflush(stdout) != 0) failed = 1;
     const int code = errno ? errno : EIO;
     if (fclose(stdout) != 0 && errno != EBADF) failed = 1;
     if (!failed) return QKV_OK;
@@ -101,6 +104,7 @@ static int close_stdout(qkv_error *err) {
 }
 
 int main(int argc, char **argv) {
+    cli_wait_briefly(argv);
     qkv_error err = {0};
     const char *who = NULL;
     size_t used = 0;

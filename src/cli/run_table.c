@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "qkv/store.h"
+
 typedef struct summary {
     double min, max, mean;
 } summary;
@@ -42,12 +44,8 @@ static void print_edits(const qkv_result *result) {
 }
 
 static void print_tensor(size_t variant, qkv_site site, int32_t layer, const qkv_tensor *tensor) {
-    char name[64], shape[96] = "";
-    if (site == QKV_SITE_LOGITS) {
-        snprintf(name, sizeof name, "v%zu/%s", variant, qkv_site_name(site));
-    } else {
-        snprintf(name, sizeof name, "v%zu/%s.%" PRId32, variant, qkv_site_name(site), layer);
-    }
+    char name[QKV_STORE_NAME_SIZE], shape[96] = "";
+    qkv_store_name(name, variant, site, layer, tensor->reduction);
     for (int32_t d = 0; d < tensor->n_dims; d++) {
         const size_t used = strlen(shape);
         snprintf(shape + used, sizeof shape - used, "%s%" PRId64, d ? "," : "", tensor->shape[d]);

@@ -20,7 +20,10 @@
 #define MAX_NODES_PER_BLOCK 24
 
 static struct ggml_tensor *matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
-    if (w->type != GGML_TYPE_F32) w = ggml_cast(g->ctx, w, GGML_TYPE_F32);
+    if (w->type != GGML_TYPE_F32) {
+        struct ggml_tensor *copy = qkv_dense_find(g->dense, w);
+        w = copy ? copy : ggml_cast(g->ctx, w, GGML_TYPE_F32);
+    }
     return ggml_mul_mat(g->ctx, w, x);
 }
 

@@ -224,6 +224,29 @@ static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {
     return 0;
 }
 
+/* Gives the weights that the graph would convert F32 copies, as far as the budget goes. */
+static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
+    int added = 0;
+    for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
+        const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
+        if (node->op != GGML_OP_MUL_MAT || node->src[0]->op != GGML_OP_CPY) continue;
+        added += qkv_dense_add(&p->session->dense, node->src[0]->src[0]);
+    }
+    return added;
+}
+
+/* A second time, where there are now copies of weights to use: the first graph says which are needed. */
+static int build(qkv_planner *p, qkv_graph *g, qkv_error *err) {
+    qkv_graph clean = *g;
+    int status = qkv_graph_build(g, err);
+    if (status != QKV_OK || p->explanation || !keep_dense_weights(p, g)) return status;
+    g->accumulators = NULL; /* still those of `clean` */
+    g->n_accumulators = 0;
+    qkv_graph_release(g);
+    *g = clean;
+    return qkv_graph_build(g, err);
+}
+
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
                  qkv_error *err) {
     const qkv_plan *plan = p->plan;
@@ -236,6 +259,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .n_batch = (int64_t)pass->n_variants,
                      .members = members,
                      .patches = &p->patches,
+                     .dense = &p->session->dense,
                      .start = pass->start,
                      .from = pass->from,
                      .keep = p->keep,
@@ -246,7 +270,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
         g->logit_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
     choose_heads(p, pass, g);
     int status = allocate_accumulators(p, pass, g, err);
-    if (status == QKV_OK) status = qkv_graph_build(g, err);
+    if (status == QKV_OK) status = build(p, g, err);
     if (status != QKV_OK) return status;
     account(p, g);
     if (p->explanation) {

@@ -12,6 +12,9 @@
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)
 
+/* For F32 copies of weights stored in another type: enough for a model of 250 M parameters. */
+#define DEFAULT_WEIGHTS_BUDGET ((size_t)1 << 30)
+
 typedef void (*set_threads_fn)(ggml_backend_t backend, int n_threads);
 
 static void set_threads(ggml_backend_t backend, int n_threads) {
@@ -50,6 +53,8 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     if (!session) return qkv_fail_memory(err);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     session->model = model;
+    session->dense.budget =
+        options && options->weights_budget ? options->weights_budget : DEFAULT_WEIGHTS_BUDGET;
     session->memory_budget =
         options && options->memory_budget ? options->memory_budget : DEFAULT_BUDGET;
     session->n_threads = threads ? threads : cores > 0 ? (int)cores : 1;
@@ -65,6 +70,7 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 void qkv_session_free(qkv_session *session) {
     if (!session) return;
     qkv_trunk_release(&session->trunk);
+    qkv_dense_release(&session->dense);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
     free(session);

@@ -35,14 +35,24 @@ json_t *store_json_string(const char *bytes) {
     return string;
 }
 
+void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site, int32_t layer,
+                    qkv_reduction reduction) {
+    char place[32] = "";
+    if (site != QKV_SITE_LOGITS) snprintf(place, sizeof place, ".%" PRId32, layer);
+    snprintf(out, QKV_STORE_NAME_SIZE, "v%zu/%s%s%s%s", variant, qkv_site_name(site), place,
+             reduction ? "." : "", reduction ? qkv_reduction_name(reduction) : "");
+}
+
 /* ---- one file ---- */
 
-static const store_format *format_of(const char *path) {
+static int find_format(const store_format **out, const char *path, qkv_error *err) {
     const char *suffix = qkv_path_suffix(path);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        if (strcmp(suffix, formats[i]->suffix) == 0) return formats[i];
+        *out = formats[i];
+        if (strcmp(suffix, formats[i]->suffix) == 0) return QKV_OK;
     }
-    return NULL;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: the suffix must be .safetensors, .json or .npy",
+                    path);
 }
 
 static int check_tensors(const store_content *content, qkv_error *err) {
@@ -59,10 +69,14 @@ static int check_tensors(const store_content *content, qkv_error *err) {
     return QKV_OK;
 }
 
+static int check_content(const store_content *content, const store_format *format, qkv_error *err) {
+    const int status = check_tensors(content, err);
+    return status == QKV_OK && format->check ? format->check(content, err) : status;
+}
+
 static int write_content(const store_content *content, const store_format *format, qkv_error *err) {
     qkv_output out;
-    int status = check_tensors(content, err);
-    if (status == QKV_OK && format->check) status = format->check(content, err);
+    int status = check_content(content, format, err);
     if (status == QKV_OK) status = qkv_output_open(&out, content->path, err);
     if (status != QKV_OK) return status;
     status = format->write(content, out.stream, err);
@@ -130,24 +144,78 @@ static int is_whole_site(const qkv_tensor *tensor, const qkv_model_info *info, q
 }
 
 /* Which heads a tensor holds, as `h0,h2` or `g1`; said only where they are not simply all of them. */
-static void put_heads(metadata_draft *draft, const qkv_result *result, const qkv_model_info *info) {
+static void put_heads(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
+    char key[96];
+    qkv_text list = {0};
+    snprintf(key, sizeof key, "heads.%s", name);
+    for (int32_t h = 0; h < tensor->n_heads; h++)
+        qkv_text_printf(&list, "%s%c%" PRId32, h ? "," : "", tensor->head_kind, tensor->heads[h]);
+    if (list.failed)
+        draft->failed = 1;
+    else
+        put_text(draft, key, list.data);
+    qkv_text_release(&list);
+}
+
+static void put_side(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
+    char key[96], side[32];
+    snprintf(key, sizeof key, "side.%s", name);
+    snprintf(side, sizeof side, "%" PRId64, tensor->shape[1]);
+    put_text(draft, key, side);
+}
+
+/* What a tensor's shape does not tell. Variants do not differ in it: the baseline's are looked at. */
+static void put_shapes(metadata_draft *draft, const qkv_result *result,
+                       const qkv_model_info *info) {
     qkv_site site;
     qkv_tensor tensor;
     size_t variant;
     int32_t layer;
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
-        if (variant != 0 || !tensor.heads || is_whole_site(&tensor, info, site)) continue;
-        char key[64];
-        snprintf(key, sizeof key, "heads.%s.%" PRId32, qkv_site_name(site), layer);
-        qkv_text list = {0};
-        for (int32_t h = 0; h < tensor.n_heads; h++)
-            qkv_text_printf(&list, "%s%c%" PRId32, h ? "," : "", tensor.head_kind, tensor.heads[h]);
-        if (list.failed)
+        if (variant != 0) continue;
+        char full[QKV_STORE_NAME_SIZE];
+        qkv_store_name(full, variant, site, layer, tensor.reduction);
+        const char *name = strchr(full, '/') + 1;
+        if (tensor.heads && !is_whole_site(&tensor, info, site)) put_heads(draft, &tensor, name);
+        if (tensor.reduction && tensor.n_dims == 3) put_side(draft, &tensor, name);
+    }
+}
+
+/* Which tokens the rows of the logits belong to; said only where some were left out. */
+static void put_logits_tokens(metadata_draft *draft, const qkv_plan *plan, size_t n_tokens) {
+    json_t *list = json_array();
+    for (size_t t = 0; t < n_tokens; t++) {
+        if (qkv_plan_wants_logits(plan, t)) json_array_append_new(list, json_integer((json_int_t)t));
+    }
+    const size_t n = json_array_size(list);
+    if (n > 0 && n < n_tokens)
+        put_list(draft, "logits_tokens", list);
+    else
+        json_decref(list);
+}
+
+/* What was asked for, in the words it was asked in. */
+static void put_plan(metadata_draft *draft, const qkv_plan *plan) {
+    size_t n_tokens = 0;
+    const int32_t *tokens = qkv_plan_tokens(plan, &n_tokens);
+    put_list(draft, "tokens", int32_list(tokens, n_tokens));
+    json_t *captures = json_array();
+    const char *text;
+    for (size_t i = 0; (text = qkv_plan_capture_text(plan, i)); i++) {
+        json_array_append_new(captures, store_json_string(text));
+    }
+    put_list(draft, "captures", captures);
+    for (size_t i = 0; (text = qkv_plan_source(plan, i, &tokens)); i++) {
+        qkv_text key = {0};
+        qkv_text_puts(&key, "source.");
+        qkv_text_append_visible(&key, text, strlen(text));
+        if (key.failed)
             draft->failed = 1;
         else
-            put_text(draft, key, list.data);
-        qkv_text_release(&list);
+            put_list(draft, key.data, int32_list(tokens, n_tokens));
+        qkv_text_release(&key);
     }
+    put_logits_tokens(draft, plan, n_tokens);
 }
 
 static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan *plan,
@@ -157,17 +225,15 @@ static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan 
     if (status != QKV_OK) return status;
     const qkv_model_info *info = qkv_model_get_info(model);
     metadata_draft draft = {json_object(), 0};
-    size_t n_tokens = 0;
-    const int32_t *tokens = qkv_plan_tokens(plan, &n_tokens);
     put_text(&draft, "qkv_version", qkv_version());
     put_text(&draft, "model", info->path);
     put_text(&draft, "model_hash", hash);
     put_text(&draft, "architecture", info->architecture);
-    put_list(&draft, "tokens", int32_list(tokens, n_tokens));
+    put_plan(&draft, plan);
     for (size_t v = 0; v < qkv_result_n_variants(result); v++) {
         put_variant(&draft, result, plan, v);
     }
-    put_heads(&draft, result, info);
+    put_shapes(&draft, result, info);
     if (draft.failed) {
         json_decref(draft.object);
         return qkv_fail_memory(err);
@@ -180,7 +246,7 @@ static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan 
 
 typedef struct named_tensors {
     qkv_store_tensor *items;
-    char (*names)[64];
+    char (*names)[QKV_STORE_NAME_SIZE];
     size_t n;
 } named_tensors;
 
@@ -205,36 +271,45 @@ static int gather(named_tensors *all, const qkv_result *result, qkv_error *err) 
         int32_t layer;
         qkv_tensor tensor;
         qkv_result_item(result, i, &variant, &site, &layer, &tensor);
-        const char *name = qkv_site_name(site);
-        if (site == QKV_SITE_LOGITS) {
-            snprintf(all->names[i], sizeof all->names[i], "v%zu/%s", variant, name);
-        } else {
-            snprintf(all->names[i], sizeof all->names[i], "v%zu/%s.%" PRId32, variant, name, layer);
-        }
+        qkv_store_name(all->names[i], variant, site, layer, tensor.reduction);
         all->items[i] = (qkv_store_tensor){all->names[i], tensor.data, tensor.n_dims, {0}};
         memcpy(all->items[i].shape, tensor.shape, sizeof tensor.shape);
     }
     return QKV_OK;
 }
 
+static void release(named_tensors *all) {
+    free(all->items);
+    free(all->names);
+}
+
+int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err) {
+    const store_format *format;
+    named_tensors all = {0};
+    int status = find_format(&format, path, err);
+    if (status == QKV_OK) status = gather(&all, result, err);
+    if (status == QKV_OK) {
+        const store_content content = {all.items, all.n, NULL, path};
+        status = check_content(&content, format, err);
+    }
+    release(&all);
+    return status;
+}
+
 int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
                     const char *path, qkv_error *err) {
-    const store_format *format = format_of(path);
-    if (!format) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: the suffix must be .safetensors, .json or .npy",
-                        path);
-    }
+    const store_format *format;
     named_tensors all = {0};
     json_t *metadata = NULL;
-    int status = gather(&all, result, err);
+    int status = find_format(&format, path, err);
+    if (status == QKV_OK) status = gather(&all, result, err);
     if (status == QKV_OK) status = make_metadata(&metadata, result, plan, model, err);
     if (status == QKV_OK) {
         const store_content content = {all.items, all.n, metadata, path};
         status = write_content(&content, format, err);
     }
     json_decref(metadata);
-    free(all.items);
-    free(all.names);
+    release(&all);
     return status;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
+
 static const struct {
     const char *text;
     int n_numbers;
@@ -80,6 +82,9 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
     if (op_table[edit->op].n_numbers == 2)
         snprintf(numbers, sizeof numbers, ":%.9g,%.9g", edit->a, edit->b);
     put(out, size, numbers);
+    if (edit->op != REF_NOISE) return;
+    snprintf(numbers, sizeof numbers, ",seed=%d", edit->seed);
+    put(out, size, numbers);
 }
 
 /* ---- values ---- */
@@ -107,6 +112,14 @@ static double mean_col(const ref_view *v, int head, int row) {
     return sum / v->n_col;
 }
 
+double ref_noise(const ref_edit *edit, int layer, int head, int row, int col) {
+    const int place[] = {(int)edit->site, layer, head, row, col};
+    uint64_t key = (uint64_t)edit->seed;
+    for (size_t i = 0; i < sizeof place / sizeof *place; i++)
+        key = qkv_random_mix(key, (uint64_t)place[i]);
+    return (double)qkv_random_gaussian(key);
+}
+
 double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
                       const ref_view *source, int head, int row, int col) {
     const double x = *ref_at(own, head, row, col);
@@ -129,6 +142,7 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return x < edit->a ? edit->a : x > edit->b ? edit->b : x;
     case REF_PATCH:
         return *ref_at(source, head * source->n_head / own->n_head, row, col);
+    case REF_NOISE:
     case REF_OP_COUNT:
         break;
     }

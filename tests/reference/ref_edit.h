@@ -19,6 +19,7 @@
     X(MEAN_HEAD, "mean:head", 0)                                                                   \
     X(MEAN_TOKEN, "mean:token", 0)                                                                 \
     X(MEAN_DIM, "mean:dim", 0)                                                                     \
+    X(NOISE, "noise", 1)                                                                           \
     X(CLAMP, "clamp", 2)                                                                           \
     X(PATCH, "patch:src", 0)
 
@@ -40,6 +41,7 @@ typedef struct ref_edit {
     ref_range cols;  /* keys, on scores and pattern only */
     ref_op op;
     double a, b;
+    int seed; /* of noise */
 } ref_edit;
 
 /* Writes the edit in the project's notation. */
@@ -58,7 +60,11 @@ typedef struct ref_view {
 
 double *ref_at(const ref_view *view, int head, int row, int col);
 
-/* The value that the edit gives to one element. `own` is the unedited tensor, `pool` the one whose
+/* Noise of deviation 1, as every element of every site has its own: by seed, site, layer (of logits:
+ * the number of layers), head as the edit counts heads, row, and channel in the model's own order. */
+double ref_noise(const ref_edit *edit, int layer, int head, int row, int col);
+
+/* The value that the edit (not noise) gives to one element. `own` is the unedited tensor, `pool` the one whose
  * heads are averaged, `source` the other prompt's. pool and source may have one head per
  * group. */
 double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,

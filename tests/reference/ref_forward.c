@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reference/ref_cases.h"
+
 typedef struct pass {
     const ref_model *m;
     ref_run *run;
@@ -28,18 +30,9 @@ static double *copy_doubles(const double *x, size_t n) {
 
 /* ---- shapes ---- */
 
-static int is_map(qkv_site site) {
-    return site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
-}
-
-/* k, v and k_rot: held per group, seen by every query head of the group. */
-static int is_shared(qkv_site site) {
-    return site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
-}
-
 static ref_view view_of(const ref_model *m, qkv_site site, int T, double *data) {
     ref_view v = {.data = data, .n_head = 1, .n_row = T, .n_col = m->D};
-    if (is_map(site)) {
+    if (ref_is_map(site)) {
         v.n_head = m->H;
         v.n_col = T;
         v.head_stride = (size_t)T * (size_t)T;
@@ -47,9 +40,9 @@ static ref_view view_of(const ref_model *m, qkv_site site, int T, double *data) 
         return v;
     }
     if (site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z) v.n_head = m->H;
-    if (is_shared(site)) v.n_head = m->G;
+    if (ref_is_shared(site)) v.n_head = m->G;
     if (site == QKV_SITE_LOGITS) v.n_col = m->V;
-    if (v.n_head > 1 || is_shared(site) || site == QKV_SITE_Q || site == QKV_SITE_Q_ROT ||
+    if (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q || site == QKV_SITE_Q_ROT ||
         site == QKV_SITE_Z)
         v.n_col = m->d;
     v.head_stride = (size_t)v.n_col;
@@ -65,13 +58,22 @@ size_t ref_site_count(const ref_model *m, qkv_site site, int T) {
 /* ---- edits ---- */
 
 static void count(ref_run *run, size_t index, ref_op op, double value, double before) {
-    const int rounds =
-        op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM || op == REF_PATCH;
+    const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM ||
+                       op == REF_PATCH || op == REF_NOISE || op == REF_CLAMP;
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
     else if ((float)value != (float)before)
         run->changed[index]++;
+}
+
+/* The noise of an element of x. Query heads that see the same head of a group see the same noise,
+ * unless the edit means them one by one. */
+static double noise(const pass *p, const ref_edit *e, int layer, const ref_view *x, int h, int t,
+                    int c) {
+    const int grouped = ref_is_shared(e->site) && e->head_kind != 'h';
+    return ref_noise(e, e->site == QKV_SITE_LOGITS ? p->m->n_layer : layer,
+                     grouped ? h * p->m->G / x->n_head : h, t, c);
 }
 
 /* Applies one edit to the elements of `x` for which `heads` holds; `old` is x unedited. */
@@ -84,9 +86,12 @@ static void apply(const pass *p, size_t index, int layer, const ref_view *x, con
         for (int t = 0; t < x->n_row; t++)
             for (int c = 0; c < x->n_col; c++) {
                 if (!ref_has(heads, h) || !ref_in(e->rows, t) || !ref_in(e->cols, c)) continue;
-                const double value = ref_edit_value(e, old, pool, &source, h, t, c);
+                const double before = *ref_at(old, h, t, c);
+                const double value = e->op == REF_NOISE
+                                         ? before + e->a * noise(p, e, layer, x, h, t, c)
+                                         : ref_edit_value(e, old, pool, &source, h, t, c);
                 *ref_at(x, h, t, c) = value;
-                if (counted) count(p->run, index, e->op, value, *ref_at(old, h, t, c));
+                if (counted) count(p->run, index, e->op, value, before);
             }
 }
 

@@ -23,7 +23,7 @@ typedef struct ref_run {
     double *seen[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* of k, v and k_rot */
     uint64_t selected[REF_MAX_EDITS];             /* per edit: elements its selector covers */
     uint64_t changed[REF_MAX_EDITS];              /* of which got another value (as floats) */
-    uint64_t rounded[REF_MAX_EDITS]; /* means and patches within rounding of the old value */
+    uint64_t rounded[REF_MAX_EDITS];              /* within rounding of the old value */
 } ref_run;
 
 /* source: the run that patch takes values from, or NULL. */

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "reference/ref_cases.h"
 #include "reference/ref_forward.h"
 #include "support/compare.h"
 #include "support/dice.h"
@@ -18,7 +19,7 @@
 #include "support/scratch.h"
 #include "support/tiny_model.h"
 
-enum { T = 9, TEXT_SIZE = 96, MAX_CASES = 512 };
+enum { T = 9, TEXT_SIZE = REF_TEXT_SIZE };
 
 static const double bound = 1e-4; /* times the largest value of the tensor, or 1 */
 
@@ -81,26 +82,11 @@ static qkv_result *run(fixture *f, const char *const *variants, const char *cons
                                                  .source = f->other});
 }
 
-/* ---- sites ---- */
-
-static int has_heads(qkv_site site) {
-    return site != QKV_SITE_RESID_PRE && site != QKV_SITE_ATTN_OUT && site != QKV_SITE_MLP_OUT &&
-           site != QKV_SITE_RESID_POST && site != QKV_SITE_LOGITS;
-}
-
-static int is_shared(qkv_site site) {
-    return site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
-}
-
-static int is_map(qkv_site site) {
-    return site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
-}
-
 /* ---- comparing ---- */
 
 static void check_tensor(const fixture *f, const ref_run *expected, qkv_site site, int layer,
                          const qkv_tensor *t, const char *text) {
-    const int seen = is_shared(site) && t->shape[1] == f->ref->H;
+    const int seen = ref_is_shared(site) && t->shape[1] == f->ref->H;
     const double *values = seen ? expected->seen[site][layer] : expected->site[site][layer];
     const size_t count = ref_site_count(f->ref, seen ? QKV_SITE_Q : site, T);
     assert_int_equal(tensor_count(t), count);
@@ -162,67 +148,13 @@ static void check_variant(const fixture *f, const qkv_result *result, size_t var
     ref_run_free(expected);
 }
 
-/* ---- the cases: every site x every operation x three selectors ---- */
-
-typedef struct case_list {
-    ref_edit edits[MAX_CASES];
-    char text[MAX_CASES][TEXT_SIZE];
-    const char *variants[MAX_CASES + 1];
-    size_t n;
-} case_list;
-
-static void add_case(case_list *list, const ref_edit *edit) {
-    assert_true(list->n < MAX_CASES);
-    list->edits[list->n] = *edit;
-    ref_edit_text(edit, list->text[list->n], TEXT_SIZE);
-    list->variants[list->n] = list->text[list->n];
-    list->variants[++list->n] = NULL;
-}
-
-static void choose_arguments(ref_edit *e) {
-    static const double first[REF_OP_COUNT] = {
-        [REF_SCALE] = 0.3, [REF_SET] = 0.25, [REF_ADD] = 0.7, [REF_CLAMP] = -0.4};
-    e->a = first[e->op];
-    e->b = 0.5;
-}
-
-/* Which layers, heads and tokens: all at one layer; one head and a range of tokens; a last token
- * for several heads, or for a group, at every layer. */
-static void choose_selector(const fixture *f, ref_edit *e, int which) {
-    const int last_layer = f->ref->n_layer - 1;
-    if (which == 0) e->layers = (uint64_t)1 << 1;
-    if (which == 1) {
-        e->layers = (uint64_t)1 << 0 | (uint64_t)1 << last_layer;
-        e->head_kind = has_heads(e->site) ? 'h' : 0;
-        e->heads = (uint64_t)1 << (f->ref->H - 2);
-        e->rows = (ref_range){2, 6};
-        if (is_map(e->site)) e->cols = (ref_range){0, 3};
-    }
-    if (which == 2) {
-        e->head_kind = !has_heads(e->site) ? 0 : is_shared(e->site) ? 'g' : 'h';
-        e->heads = is_shared(e->site) ? (uint64_t)1 << (f->ref->G - 1) : 5;
-        e->rows = (ref_range){T - 1, T};
-    }
-}
-
-static void make_cases(const fixture *f, case_list *list) {
-    list->n = 0;
-    for (int s = 0; s < QKV_SITE_COUNT; s++)
-        for (int op = 0; op < REF_OP_COUNT; op++)
-            for (int which = 0; which < 3; which++) {
-                ref_edit e = {.site = (qkv_site)s, .op = (ref_op)op};
-                if (op == REF_MEAN_HEAD && !has_heads(e.site)) continue;
-                choose_arguments(&e);
-                choose_selector(f, &e, which);
-                add_case(list, &e);
-            }
-}
+/* ---- every site x every operation x three selectors ---- */
 
 /* What the groups hold, for the edits that split none. */
-static void check_groups(fixture *f, const case_list *list) {
+static void check_groups(fixture *f, const ref_cases *list) {
     for (size_t i = 0; i < list->n; i++) {
         const ref_edit *e = &list->edits[i];
-        if (!is_shared(e->site) || (e->head_kind == 'h' && f->ref->H != f->ref->G)) continue;
+        if (!ref_is_shared(e->site) || (e->head_kind == 'h' && f->ref->H != f->ref->G)) continue;
         ref_run *expected = ref_forward(f->ref, f->tokens, T, e, 1, f->source);
         qkv_result *result = run(f, (const char *const[]){list->text[i], NULL}, groups);
         const size_t n = check_tensors(f, result, 1, expected, list->text[i]);
@@ -235,9 +167,7 @@ static void check_groups(fixture *f, const case_list *list) {
 static void check_model(const tiny_options *options) {
     fixture f;
     fixture_open(&f, options, 1);
-    case_list *list = malloc(sizeof *list);
-    assert_non_null(list);
-    make_cases(&f, list);
+    ref_cases *list = ref_make_cases(f.ref, T);
     qkv_result *result = run(&f, list->variants, everything);
     check_tensors(&f, result, 0, f.baseline, "baseline");
     for (size_t i = 0; i < list->n; i++)
@@ -393,15 +323,15 @@ static ref_range random_range(dice *d) {
 
 static ref_edit random_edit(const fixture *f, dice *d, qkv_site site) {
     ref_edit e = {.site = site, .op = (ref_op)dice_below(d, REF_OP_COUNT)};
-    if (e.op == REF_MEAN_HEAD && (!has_heads(site) || site == QKV_SITE_K_ROT)) e.op = REF_PATCH;
+    if (e.op == REF_MEAN_HEAD && (!ref_has_heads(site) || site == QKV_SITE_K_ROT)) e.op = REF_PATCH;
     e.layers = random_set(d, f->ref->n_layer);
-    if (has_heads(site) && dice_below(d, 4)) {
-        e.head_kind = is_shared(site) && dice_below(d, 2) ? 'g' : 'h';
+    if (ref_has_heads(site) && dice_below(d, 4)) {
+        e.head_kind = ref_is_shared(site) && dice_below(d, 2) ? 'g' : 'h';
         e.heads = random_set(d, e.head_kind == 'g' ? f->ref->G : f->ref->H);
     }
     e.rows = random_range(d);
-    if (is_map(site)) e.cols = random_range(d);
-    choose_arguments(&e);
+    if (ref_is_map(site)) e.cols = random_range(d);
+    ref_choose_arguments(&e);
     return e;
 }
 

@@ -1,0 +1,34 @@
+/*
+ * What kind of site a site is, and the edits that a thorough test goes through: every site, every
+ * operation, three ways to select layers, heads and tokens.
+ */
+#ifndef QKV_TESTS_REF_CASES_H
+#define QKV_TESTS_REF_CASES_H
+
+#include <stddef.h>
+
+#include "reference/ref_edit.h"
+#include "reference/ref_model.h"
+
+int ref_has_heads(qkv_site site);
+/* k, v and k_rot: held per group, seen by every query head of the group. */
+int ref_is_shared(qkv_site site);
+/* scores and pattern: queries x keys. */
+int ref_is_map(qkv_site site);
+
+/* Numbers for the edit's operation with which it does something, but nothing extreme. */
+void ref_choose_arguments(ref_edit *edit);
+
+enum { REF_MAX_CASES = 512, REF_TEXT_SIZE = 96 };
+
+typedef struct ref_cases {
+    ref_edit edits[REF_MAX_CASES];
+    char text[REF_MAX_CASES][REF_TEXT_SIZE];
+    const char *variants[REF_MAX_CASES + 1]; /* the texts, then NULL */
+    size_t n;
+} ref_cases;
+
+/* For prompts of n_tokens, at least 7. Freed with free. */
+ref_cases *ref_make_cases(const ref_model *model, int n_tokens);
+
+#endif
