@@ -17,7 +17,8 @@
  * same grid gives the same bytes.
  *
  * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
- * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero.
+ * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero
+ * (on a log scale: one that lies below its floor).
  * Where cells are smaller than pixels, a pixel shows the mean of the values it covers. A middle dot
  * at the edge of a label is a blank. Panels that share their labels are labelled once, at the left
  * and lower edge of the grid.
@@ -81,6 +82,19 @@ QKV_API int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const q
 /* Draws to a file; its suffix says how: .png, .svg, .pdf. */
 QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
                            qkv_error *err);
+
+/* What the style asks for and cells are too small for, in numbers of panels. */
+typedef struct qkv_grid_report {
+    int32_t panels;         /* all that hold values */
+    int32_t without_values; /* no numbers in their cells */
+    int32_t thinned;        /* labels at every second or third row or column only */
+    int32_t with_indices;   /* indices in place of labels */
+} qkv_grid_report;
+
+/* Fails where qkv_grid_write would fail whatever the disk is like, and says in *report what would
+ * be missing from the drawing. Writes nothing. */
+QKV_API int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
+                           qkv_grid_report *report, qkv_error *err);
 
 /* The colour that a value gets, 0xRRGGBB. */
 QKV_API uint32_t qkv_grid_color(const qkv_grid_style *style, double value);

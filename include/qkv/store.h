@@ -5,8 +5,8 @@
  *
  * The suffix says how. `.safetensors`: every tensor as `v0/pattern.3` (variant, site, layer; logits
  * without a layer, a reduction behind it: `v0/pattern.3.first`), with texts about it in
- * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npy`: when exactly one
- * tensor was captured. Files are written to a temporary name and renamed.
+ * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npy`: when exactly
+ * one tensor was captured. Files are written to a temporary name and renamed.
  *
  * Keys of the metadata; lists are JSON texts:
  *
@@ -39,8 +39,8 @@ QKV_API int qkv_store_check(const qkv_result *result, const char *path, qkv_erro
 enum { QKV_STORE_NAME_SIZE = 64 };
 
 /* The name of a tensor in a file, e.g. "v0/pattern.3". */
-QKV_API void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site, int32_t layer,
-                            qkv_reduction reduction);
+QKV_API void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
+                            int32_t layer, qkv_reduction reduction);
 
 /* A safetensors file of matrices that belong to a figure: names, shapes and data are the caller's.
  * metadata is a list of n_metadata key, value pairs (2 * n_metadata strings). */

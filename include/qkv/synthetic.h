@@ -19,12 +19,11 @@
 extern "C" {
 #endif
 
-/* Writes a GGUF file. `shape` is one of the names below, or
- * [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX] (family llama, longest prompt 4096 unless told). `type` is how matrices
- * are stored: "f32", "f16", "bf16", "q8_0", "q4_K" and whatever else ggml can quantise to without an
- * importance matrix, in capital or small letters; vectors are F32. The same shape, type and seed
- * give the same bytes. The file is written piece by piece, and appears under its name when it is
- * complete. */
+/* Writes a GGUF file. `shape` is one of the names below, or [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX]
+ * (family llama, longest prompt 4096 unless told). `type` is how matrices are stored: "f32", "f16",
+ * "bf16", "q8_0", "q4_K" and whatever else ggml can quantise to without an importance matrix, in
+ * capital or small letters; vectors are F32. The same shape, type and seed give the same bytes. The
+ * file is written piece by piece, and appears under its name when it is complete. */
 QKV_API int qkv_synthetic_write(const char *path, const char *shape, const char *type,
                                 uint64_t seed, qkv_error *err);
 

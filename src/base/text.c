@@ -144,6 +144,14 @@ static int number_text(const char *string, size_t length, char out[64]) {
     return strlen(out) == length;
 }
 
+void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length) {
+    if (qkv_utf8_valid(bytes, length)) {
+        qkv_text_append(text, bytes, length);
+    } else {
+        qkv_text_append_visible(text, bytes, length);
+    }
+}
+
 int qkv_parse_int(const char *string, size_t length, int64_t *value) {
     char text[64], *end;
     if (!number_text(string, length, text)) return 0;

@@ -36,6 +36,9 @@ int qkv_utf8_valid(const char *bytes, size_t length);
  * their escapes (\n, \t, \xNN), malformed UTF-8 becomes \xNN. */
 void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length);
 
+/* As it is where it is UTF-8, else made visible: for formats that hold nothing but UTF-8. */
+void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length);
+
 /* The whole string must be the number (decimal; exponents for doubles). Return 1 or 0. */
 int qkv_parse_int(const char *string, size_t length, int64_t *value);
 int qkv_parse_double(const char *string, size_t length, double *value);

@@ -14,8 +14,8 @@
 #include "base/fail.h"
 #include "qkv/session.h"
 
-/* X(identifier, function, name, what it is). All are seconds, but for memory, which is bytes. Fresh means a
- * session that has run nothing; making it is not part of the time. */
+/* X(identifier, function, name, what it is). All are seconds, but for memory, which is bytes. Fresh
+ * means a session that has run nothing; making it is not part of the time. */
 #define BENCH_LIST(X)                                                                              \
     X(LOAD, load, "load", "opening the model")                                                     \
     X(FORWARD, forward, "forward", "all logits, fresh session")                                    \

@@ -70,7 +70,7 @@ int bench_case_open(bench_case *c, const bench_setting *setting, const char *nam
     if (status != QKV_OK) return status;
     c->info = qkv_model_get_info(c->model);
     c->layer = c->info->n_layer / 2;
-    c->grids = qkv_calloc((size_t)c->info->n_layer, sizeof *c->grids);
+    c->grids = qkv_calloc((size_t)c->info->n_layer, sizeof(qkv_plan *));
     if (!c->grids) return qkv_fail_memory(err);
     status = make_tokens(c, err);
     if (status == QKV_OK) status = make_plans(c, err);

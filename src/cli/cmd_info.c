@@ -1,6 +1,7 @@
 /* qkv info: the facts about a model, as a table or as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/inputs.h"
@@ -15,7 +16,7 @@ static const info_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(info_args),
-    {0, "json", NULL, "print JSON", CLI_FLAG, offsetof(info_args, json), 1, 0, 0},
+    CLI_JSON_OPTION(info_args),
     {0, "hash", NULL, "add the hash of the model's files (reads every byte)", CLI_FLAG,
      offsetof(info_args, hash), 1, 0, 0},
 };
@@ -33,7 +34,7 @@ const cli_command cli_command_info = {
     .run = run_info,
 };
 
-/* X(field, key in JSON, label in the table, TEXT or NUMBER) */
+/* X(field, key in JSON, label in the table, kind): the kinds are the TABLE_ and JSON_ ones below */
 #define INFO_FIELDS(X)                                                                             \
     X(path, "path", "file", TEXT)                                                                  \
     X(name, "name", "name", TEXT)                                                                  \
@@ -46,11 +47,11 @@ const cli_command cli_command_info = {
     X(n_ff, "n_ff", "feed-forward width", NUMBER)                                                  \
     X(position, "position", "position", TEXT)                                                      \
     X(n_ctx, "n_ctx", "context", NUMBER)                                                           \
-    X(window, "window", "sliding window", NUMBER)                                                  \
-    X(tied_output, "tied_output", "tied output", NUMBER)                                           \
+    X(window, "window", "sliding window", LENGTH)                                                  \
+    X(tied_output, "tied_output", "tied output", YES_NO)                                           \
     X(n_vocab, "n_vocab", "vocabulary", NUMBER)                                                    \
     X(tokenizer, "tokenizer", "tokenizer", TEXT)                                                   \
-    X(tensor_types, "tensor_types", "tensor types", TEXT)                                          \
+    X(tensor_types, "tensor_types", "tensor types", COUNTS)                                        \
     X(n_params, "n_params", "parameters", NUMBER)                                                  \
     X(n_files, "n_files", "files", NUMBER)                                                         \
     X(file_size, "file_size", "file size", NUMBER)
@@ -68,23 +69,56 @@ static void print_number(const char *label, uint64_t value) {
 
 static void print_table(const qkv_model_info *info, const char *hash) {
 #define TABLE_TEXT(field, label) print_row(label, info->field);
+#define TABLE_COUNTS TABLE_TEXT
 #define TABLE_NUMBER(field, label) print_number(label, (uint64_t)info->field);
+#define TABLE_LENGTH(field, label)                                                                 \
+    if (info->field)                                                                               \
+        print_number(label, (uint64_t)info->field);                                                \
+    else                                                                                           \
+        print_row(label, "none");
+#define TABLE_YES_NO(field, label) print_row(label, info->field ? "yes" : "no");
 #define TABLE_FIELD(field, key, label, kind) TABLE_##kind(field, label)
     INFO_FIELDS(TABLE_FIELD)
 #undef TABLE_FIELD
+#undef TABLE_YES_NO
+#undef TABLE_LENGTH
 #undef TABLE_NUMBER
+#undef TABLE_COUNTS
 #undef TABLE_TEXT
     if (hash[0]) print_row("hash", hash);
+}
+
+/* "f16 x 43, f32 x 13" as {"f16": 43, "f32": 13} */
+static json_t *count_types(const char *types) {
+    json_t *counts = json_object();
+    while (*types) {
+        const size_t n = strcspn(types, ",");
+        char name[64], *times;
+        snprintf(name, sizeof name, "%.*s", (int)n, types);
+        if ((times = strstr(name, " x "))) {
+            *times = '\0';
+            json_object_set_new(counts, name, json_integer(strtoll(times + 3, NULL, 10)));
+        }
+        types += n;
+        types += strspn(types, ", ");
+    }
+    return counts;
 }
 
 static json_t *make_json(const qkv_model_info *info, const char *hash) {
     json_t *json = json_object();
 #define JSON_TEXT(field) cli_json_string(info->field, strlen(info->field))
+#define JSON_COUNTS(field) count_types(info->field)
 #define JSON_NUMBER(field) json_integer((json_int_t)info->field)
+#define JSON_LENGTH(field) (info->field ? JSON_NUMBER(field) : json_null())
+#define JSON_YES_NO(field) json_boolean(info->field)
 #define JSON_FIELD(field, key, label, kind) json_object_set_new(json, key, JSON_##kind(field));
     INFO_FIELDS(JSON_FIELD)
 #undef JSON_FIELD
+#undef JSON_YES_NO
+#undef JSON_LENGTH
 #undef JSON_NUMBER
+#undef JSON_COUNTS
 #undef JSON_TEXT
     if (hash[0]) json_object_set_new(json, "hash", json_string(hash));
     return json;

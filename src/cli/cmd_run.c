@@ -1,6 +1,5 @@
 /* qkv run: a prompt through a model, with edits; what was captured goes to files or to a table. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/inputs.h"
@@ -28,7 +27,8 @@ static const cli_option options[] = {
     CLI_PROMPT_OPTIONS(run_args),
     {0, "variant", "EDITS", "one variant to run: edits joined by ' + '; may be repeated", CLI_LIST,
      offsetof(run_args, variants), 0, 0, 0},
-    {0, "capture", "WHAT", "what to keep, e.g. pattern@3 or logits; may be repeated (default pattern: the attention "
+    {0, "capture", "WHAT",
+     "what to keep, e.g. pattern@3 or logits; may be repeated (default pattern: the attention "
      "weights of every layer)",
      CLI_LIST, offsetof(run_args, captures), 0, 0, 0},
     CLI_SOURCE_OPTIONS(run_args),
@@ -47,7 +47,7 @@ const cli_command cli_command_run = {
     .name = "run",
     .summary = "run a prompt with edits and keep what you want to look at",
     .synopsis = "[-m MODEL] (-p TEXT | -f FILE | --tokens IDS) [--variant EDITS]... [--capture "
-                "WHAT]... [-o OUT | --explain]...",
+                "WHAT]... [--explain | -o OUT...]",
     .description =
         "Runs the prompt unedited (v0) and once for every variant (v1, v2, ... in the order "
         "given), and keeps what the captures name. How edits are written: 'qkv help notation'.\n"
@@ -129,7 +129,7 @@ static int prepare(run_state *run, const run_args *args, qkv_error *err) {
 static int explain(const run_state *run, qkv_error *err) {
     char *text = NULL;
     const int status = qkv_session_explain(run->session, &text, run->plan, err);
-    if (status == QKV_OK) fputs(text, stdout);
+    if (status == QKV_OK) printf("%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
     qkv_text_free(text);
     return status;
 }

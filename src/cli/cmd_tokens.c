@@ -23,7 +23,7 @@ static const cli_option options[] = {
      offsetof(tokens_args, no_special), 1, 0, 0},
     {0, "parse-special", NULL, "names of special tokens in the text become those tokens", CLI_FLAG,
      offsetof(tokens_args, parse_special), 1, 0, 0},
-    {0, "json", NULL, "print JSON", CLI_FLAG, offsetof(tokens_args, json), 1, 0, 0},
+    CLI_JSON_OPTION(tokens_args),
 };
 
 static int run_tokens(const cli_call *call, qkv_error *err);

@@ -19,6 +19,13 @@ const figure_part figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"
 
 /* ---- before anything is opened ---- */
 
+static int has_png(const cli_list *outputs) {
+    for (size_t i = 0; i < outputs->n; i++) {
+        if (strcmp(qkv_path_suffix(outputs->items[i].value), "png") == 0) return 1;
+    }
+    return 0;
+}
+
 static int check_outputs(const figure_args *args, qkv_error *err) {
     if (args->outputs.n == 0 && !args->data) {
         return cli_usage(err, "no output: add for example -o figure.png");
@@ -26,7 +33,11 @@ static int check_outputs(const figure_args *args, qkv_error *err) {
     if (args->data && strcmp(qkv_path_suffix(args->data), "safetensors") != 0) {
         return cli_usage(err, "--data wants a file named .safetensors, not '%s'", args->data);
     }
-    return cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    const int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    if (status == QKV_OK && args->dpi > 0 && !has_png(&args->outputs)) {
+        return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
+    }
+    return status;
 }
 
 static int check_args(const figure_args *args, qkv_error *err) {
@@ -37,6 +48,9 @@ static int check_args(const figure_args *args, qkv_error *err) {
     }
     if (args->diff && args->scale == QKV_SCALE_LOG) {
         return cli_usage(err, "--scale log cannot show differences, they may be negative");
+    }
+    if (args->gamma > 0 && args->scale != QKV_SCALE_POWER) {
+        return cli_usage(err, "--gamma is the exponent of --scale power, which is not given");
     }
     const int status = figure_check_range(args, &low, &high, err);
     return status == QKV_OK ? check_outputs(args, err) : status;
@@ -49,6 +63,12 @@ static int check_writable(const figure_args *args, qkv_error *err) {
 
 /* ---- opening ---- */
 
+static int load_sources(figure *fig, qkv_error *err) {
+    const cli_list *const edits[] = {&fig->args->rows, &fig->args->cols};
+    const int status = cli_sources_load(&fig->sources, &fig->args->sources, err);
+    return status == QKV_OK ? cli_sources_check_used(&fig->sources, edits, 2, err) : status;
+}
+
 static int load_prompts(figure *fig, const char *const *prompts, size_t n_prompts, qkv_error *err) {
     const cli_list *given = &fig->args->prompts;
     const size_t n = given->n ? given->n : n_prompts;
@@ -60,7 +80,7 @@ static int load_prompts(figure *fig, const char *const *prompts, size_t n_prompt
         const cli_item own = {given->n ? NULL : prompts[i], CLI_PROMPT_TEXT};
         status = cli_prompt_load(&fig->prompts[i], given->n ? &given->items[i] : &own, err);
     }
-    return status;
+    return status == QKV_OK ? load_sources(fig, err) : status;
 }
 
 static int tokenize_prompts(figure *fig, qkv_error *err) {
@@ -75,7 +95,7 @@ static int tokenize_prompts(figure *fig, qkv_error *err) {
                             (long long)fig->args->skip_keys, fig->prompts[i].n_tokens);
         }
     }
-    return QKV_OK;
+    return cli_sources_tokenize(&fig->sources, fig->model, flags, err);
 }
 
 static int check_index(const char *what, int64_t index, int32_t n, qkv_error *err) {
@@ -86,7 +106,7 @@ static int check_index(const char *what, int64_t index, int32_t n, qkv_error *er
 
 static int open_model(figure *fig, qkv_error *err) {
     const figure_args *args = fig->args;
-    const qkv_session_options session = {.n_threads = (int32_t)args->threads};
+    const qkv_session_options session = cli_session_options(args->threads, args->memory);
     int status = cli_model_open(&fig->model, args->model, err);
     if (status != QKV_OK) return status;
     fig->info = qkv_model_get_info(fig->model);
@@ -118,6 +138,7 @@ void figure_close(figure *fig) {
     free(fig->cells);
     for (size_t i = 0; i < fig->n_prompts; i++) cli_prompt_release(&fig->prompts[i]);
     free(fig->prompts);
+    cli_sources_release(&fig->sources);
     qkv_text_release(&fig->operations);
     qkv_session_free(fig->session);
     qkv_model_free(fig->model);

@@ -25,34 +25,36 @@ typedef struct figure_args {
     int parse_special;
     int64_t layer, head; /* CLI_AUTO: the strongest first-token sink */
     int edit_heads;
-    const char *eps; /* modify */
-    cli_list rows;   /* grid */
-    cli_list cols;   /* grid */
-    int show;        /* grid */
-    int labels;
+    const char *eps;  /* modify */
+    cli_list rows;    /* grid */
+    cli_list cols;    /* grid */
+    cli_list sources; /* grid */
+    int show;         /* grid */
+    int labels;       /* -1: tokens where they fit */
     int axis_labels;
     int values;
     int baseline;
     int diff;
     int scale;
-    double gamma;
+    double gamma; /* 0: not given */
     int64_t skip_keys;
     const char *range;
     const char *title; /* NULL: the figure's own */
-    double dpi;
+    double dpi;        /* 0: not given */
     double panel_size;
     int64_t threads;
+    int64_t memory;
     const char *data;
     cli_list outputs;
 } figure_args;
 
 enum { FIGURE_EDIT_SHOWN, FIGURE_EDIT_ALL };
 enum { FIGURE_LABELS_TOKENS, FIGURE_LABELS_INDEX, FIGURE_LABELS_NONE };
+enum { FIGURE_VALUES_AUTO, FIGURE_VALUES_ALWAYS, FIGURE_VALUES_NEVER };
 enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
 
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .axis_labels = 1, .gamma = 0.5, .dpi = 150,               \
-    .panel_size = 170
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = -1, .axis_labels = 1, .panel_size = 170
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -74,7 +76,7 @@ enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
 
 #define FIGURE_DRAWING_OPTIONS                                                                     \
     FIGURE_OPTION("labels", "tokens|index|none", CLI_CHOICE, labels,                               \
-                  "what stands at rows and columns (default tokens)"),                             \
+                  "what stands at rows and columns (default tokens, where they fit)"),             \
         FIGURE_FLAG("axis-labels", axis_labels, 1, "write Query and Key at the axes (default)"),   \
         FIGURE_FLAG("no-axis-labels", axis_labels, 0, "leave them out"),                           \
         FIGURE_OPTION("values", "auto|always|never", CLI_CHOICE, values,                           \
@@ -94,7 +96,7 @@ enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
         FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400, "resolution of a PNG (default 150)"),   \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
                       "side of a panel (default 170)"),                                            \
-        CLI_THREADS_OPTION(figure_args),                                                           \
+        CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
         FIGURE_OPTION("data", "OUT", CLI_TEXT, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \
     {                                                                                              \
@@ -128,6 +130,8 @@ typedef struct figure {
     qkv_session *session;
     cli_prompt *prompts;
     size_t n_prompts;
+    cli_sources sources; /* to patch from */
+    int warn; /* about edits that change nothing; published figures have them on purpose */
     qkv_site site;
     int32_t layer, head;
     double sink; /* of the head that was chosen, -1 when none had to be */
@@ -165,6 +169,8 @@ int figure_compute(figure *fig, qkv_error *err);
 /* LO,HI of --range; a usage error when it is none. */
 int figure_check_range(const figure_args *args, double *low, double *high, qkv_error *err);
 int figure_draw(figure *fig, qkv_error *err);
+/* Exponent of the power scale. */
+double figure_gamma(const figure_args *args);
 /* Where the log scale begins. */
 double figure_log_floor(const figure *fig);
 

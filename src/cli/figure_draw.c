@@ -1,5 +1,6 @@
 /* Hands a figure's matrices to the grid: labels, colour range, style, files. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,10 @@ static int choose_range(figure *fig, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "--scale log cannot show values below 0");
     }
     return QKV_OK;
+}
+
+double figure_gamma(const figure_args *args) {
+    return args->gamma > 0 ? args->gamma : 0.5;
 }
 
 /* Four decades, also where the range ends far below 1. */
@@ -134,11 +139,15 @@ static int set_panels(const figure *fig, qkv_grid *grid, size_t prompt, char **l
     return status;
 }
 
+static int shows_tokens(const figure_args *args) {
+    return args->labels != FIGURE_LABELS_INDEX && args->labels != FIGURE_LABELS_NONE;
+}
+
 static int make_grid(const figure *fig, qkv_grid **grid, qkv_error *err) {
     int status = qkv_grid_new(grid, (int32_t)fig->rows, (int32_t)fig->cols, err);
     for (size_t p = 0; p < fig->n_prompts && status == QKV_OK; p++) {
         char **labels = NULL;
-        if (fig->args->labels == FIGURE_LABELS_TOKENS) {
+        if (shows_tokens(fig->args)) {
             status = make_labels(fig, &fig->prompts[p], &labels, err);
         }
         if (status == QKV_OK) status = set_panels(fig, *grid, p, labels, err);
@@ -170,24 +179,64 @@ static qkv_grid_style make_style(const figure *fig, const char *small_print, con
     style.low = fig->low;
     style.high = fig->high;
     style.scale = (qkv_scale)args->scale;
-    style.gamma = args->gamma;
+    style.gamma = figure_gamma(args);
     style.log_floor = figure_log_floor(fig);
     style.diverging = args->diff;
     style.labels = args->labels != FIGURE_LABELS_NONE;
     style.cell_values = cell_values[args->values];
-    style.dpi = args->dpi;
+    if (args->dpi > 0) style.dpi = args->dpi;
     style.panel_size = args->panel_size;
     style.recipe = recipe;
     return style;
 }
 
+/* ---- files ---- */
+
+/* What was asked for by name and could not be drawn. */
+static void warn_undrawn(const figure_args *args, const qkv_grid_report *report) {
+    const int n = (int)report->panels;
+    if (args->values == FIGURE_VALUES_ALWAYS && report->without_values) {
+        fprintf(stderr,
+                "qkv: warning: --values always: no numbers in %d of %d panels, their cells "
+                "are too small; try a larger --panel-size\n",
+                (int)report->without_values, n);
+    }
+    if (args->labels == FIGURE_LABELS_TOKENS && report->with_indices) {
+        fprintf(stderr,
+                "qkv: warning: --labels tokens: positions in place of tokens at %d of %d "
+                "panels, their cells are too small; try a larger --panel-size\n",
+                (int)report->with_indices, n);
+    }
+    if (args->labels == FIGURE_LABELS_TOKENS && report->thinned) {
+        fprintf(stderr,
+                "qkv: warning: --labels tokens: only every second or third token at %d of "
+                "%d panels, their cells are too small; try a larger --panel-size\n",
+                (int)report->thinned, n);
+    }
+}
+
+/* What cannot be drawn is told before anything is written. */
+static int check_drawing(const figure *fig, const qkv_grid *grid, const qkv_grid_style *style,
+                         qkv_error *err) {
+    const cli_list *outputs = &fig->args->outputs;
+    qkv_grid_report report = {0};
+    int status = QKV_OK;
+    for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
+        status = qkv_grid_check(grid, style, outputs->items[i].value, &report, err);
+    }
+    if (status == QKV_OK) warn_undrawn(fig->args, &report);
+    return status;
+}
+
 static int write_outputs(const figure *fig, const char *small_print, const char *recipe,
                          qkv_error *err) {
     qkv_grid *grid = NULL;
+    const cli_list *outputs = &fig->args->outputs;
     const qkv_grid_style style = make_style(fig, small_print, recipe);
     int status = make_grid(fig, &grid, err);
-    for (size_t i = 0; i < fig->args->outputs.n && status == QKV_OK; i++) {
-        status = qkv_grid_write(grid, &style, fig->args->outputs.items[i].value, err);
+    if (status == QKV_OK) status = check_drawing(fig, grid, &style, err);
+    for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
+        status = qkv_grid_write(grid, &style, outputs->items[i].value, err);
     }
     qkv_grid_free(grid);
     return status;

@@ -15,6 +15,7 @@ static const cli_option options[] = {
     FIGURE_OPTION("row", "LABEL=EDITS", CLI_LIST, rows,
                   "a row: its label, and the edits of all its panels"),
     FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols, "a column, likewise"),
+    CLI_SOURCE_OPTIONS(figure_args),
     FIGURE_OPTION("show", "pattern|scores", CLI_CHOICE, show, "what is drawn (default pattern)"),
     FIGURE_DRAWING_OPTIONS,
 };
@@ -153,6 +154,7 @@ static int run_grid(const cli_call *call, qkv_error *err) {
     side_list rows = {0}, cols = {0};
     int status = check_args(args, err);
     if (status == QKV_OK) status = figure_open(&fig, call, figure_prompts, 1, err);
+    fig.warn = 1;
     if (status == QKV_OK) status = split(&fig, &args->rows, &rows, err);
     if (status == QKV_OK) status = split(&fig, &args->cols, &cols, err);
     if (status == QKV_OK) status = lay_out(&fig, &rows, &cols, err);

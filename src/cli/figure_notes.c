@@ -26,7 +26,8 @@ static void print_tokens(const figure *fig, qkv_text *text) {
     for (size_t i = 0; i < fig->n_prompts; i++) {
         qkv_text_printf(text, "%s%zu", i ? ", " : "", fig->prompts[i].n_tokens);
     }
-    qkv_text_puts(text, " tokens");
+    qkv_text_puts(text,
+                  fig->n_prompts == 1 && fig->prompts[0].n_tokens == 1 ? " token" : " tokens");
 }
 
 int figure_small_print(const figure *fig, qkv_text *text, qkv_error *err) {
@@ -54,8 +55,9 @@ int figure_small_print(const figure *fig, qkv_text *text, qkv_error *err) {
     }
     if (args->diff) qkv_text_puts(text, " \xc2\xb7 edited minus unmodified");
     qkv_text_printf(text, " \xc2\xb7 %s scale", scale_name(args->scale));
-    if (args->scale == QKV_SCALE_POWER) qkv_text_printf(text, " (exponent %g)", args->gamma);
-    qkv_text_printf(text, " %.4g to %.4g \xc2\xb7 qkv %s",
+    if (args->scale == QKV_SCALE_POWER) qkv_text_printf(text, " (exponent %g)", figure_gamma(args));
+    /* A no-break space: the version stays beside the name. */
+    qkv_text_printf(text, " %.4g to %.4g \xc2\xb7 qkv\xc2\xa0%s",
                     args->scale == QKV_SCALE_LOG ? figure_log_floor(fig) : fig->low, fig->high,
                     qkv_version());
     return text->failed || fig->operations.failed ? qkv_fail_memory(err) : QKV_OK;
@@ -84,6 +86,18 @@ static json_t *describe_inputs(const figure *fig) {
     return list;
 }
 
+static json_t *describe_sources(const figure *fig) {
+    json_t *sources = json_object();
+    for (size_t i = 0; i < fig->sources.n; i++) {
+        const cli_source *source = &fig->sources.items[i];
+        qkv_text name = {0};
+        qkv_text_append_utf8(&name, source->name, strlen(source->name));
+        if (!name.failed) json_object_set_new(sources, name.data, token_list(&source->prompt));
+        qkv_text_release(&name);
+    }
+    return sources;
+}
+
 static json_t *describe_panels(const figure *fig) {
     json_t *list = json_array();
     for (size_t i = 0; i < fig->rows * fig->cols; i++) {
@@ -109,12 +123,14 @@ int figure_recipe(const figure *fig, char **recipe, qkv_error *err) {
     char hash[33];
     const int status = qkv_model_hash(fig->model, hash, err);
     if (status != QKV_OK) return status;
-    json_t *json = json_pack(
-        "{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:o, s:o}", "qkv_version", qkv_version(), "command",
-        command_line(fig->call), "model", cli_json_string(fig->info->path, strlen(fig->info->path)),
-        "model_hash", hash, "site", qkv_site_name(fig->site), "layer", (int)fig->layer, "head",
-        (int)fig->head, "inputs", describe_inputs(fig), "panels", describe_panels(fig));
-    *recipe = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_t *json =
+        json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
+                  qkv_version(), "command", command_line(fig->call), "model",
+                  cli_json_string(fig->info->path, strlen(fig->info->path)), "model_hash", hash,
+                  "site", qkv_site_name(fig->site), "layer", (int)fig->layer, "head",
+                  (int)fig->head, "range", fig->low, fig->high, "inputs", describe_inputs(fig),
+                  "sources", describe_sources(fig), "panels", describe_panels(fig));
+    *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
     return *recipe ? QKV_OK : qkv_fail_memory(err);
 }

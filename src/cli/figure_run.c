@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "cli/figure.h"
+#include "cli/run_table.h"
 #include "qkv/measure.h"
 
 /* ---- which head ---- */
@@ -101,6 +102,7 @@ static int make_plan(const figure *fig, size_t prompt, qkv_plan **plan, qkv_erro
     const cli_prompt *input = &fig->prompts[prompt];
     int status = qkv_plan_new(plan, fig->model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
+    if (status == QKV_OK) status = cli_sources_add(&fig->sources, *plan, err);
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = add_variant(fig, *plan, i, err);
     }
@@ -131,11 +133,44 @@ static int fill_cell(const figure *fig, figure_cell *cell, const qkv_result *res
     return QKV_OK;
 }
 
+/* Has an earlier variant been warned about for the same edit and reason? */
+static int is_known(const qkv_result *result, size_t variant, size_t edit) {
+    for (size_t v = 1; v < variant; v++) {
+        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
+            if (qkv_result_edit_changed(result, v, e) == 0 &&
+                qkv_result_edit_ran(result, v, e) == qkv_result_edit_ran(result, variant, edit) &&
+                strcmp(qkv_result_edit_text(result, v, e),
+                       qkv_result_edit_text(result, variant, edit)) == 0) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* An edit of a row stands in all its panels: one line for each edit, naming the first of them. */
+static void warn_unchanged(const figure *fig, const qkv_result *result) {
+    size_t known = 0;
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        const size_t v = fig->cells[i].variant;
+        if (v <= known) continue;
+        known = v;
+        char where[64];
+        snprintf(where, sizeof where, "row %zu, column %zu", i / fig->cols + 1, i % fig->cols + 1);
+        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
+            if (qkv_result_edit_changed(result, v, e) == 0 && !is_known(result, v, e)) {
+                cli_warn_edit(result, v, e, where);
+            }
+        }
+    }
+}
+
 static int compute_prompt(figure *fig, size_t prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     int status = make_plan(fig, prompt, &plan, err);
     if (status == QKV_OK) status = qkv_session_run(fig->session, &result, plan, err);
+    if (status == QKV_OK && fig->warn) warn_unchanged(fig, result);
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = fill_cell(fig, &fig->cells[i], result, err);
     }

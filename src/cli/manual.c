@@ -36,7 +36,20 @@ static const char notation[] =
     "  clamp:LO,HI           x is kept between LO and HI\n"
     "  patch:NAME            the value that another prompt has there, see --source\n"
     "\n"
-    "A capture is written SITE[@LAYERS[.HEADS]]: pattern@3, pattern@0-5.h2, logits.\n";
+    "A capture is written SITE[@LAYERS[.HEADS]][:REDUCTION]; no layers means all of them:\n"
+    "  pattern@3             attention weights of layer 3, all heads\n"
+    "  pattern@0-5.h2        of head 2 in layers 0 to 5\n"
+    "  logits[-1]            scores of the token after the last; [TOKENS] as above\n"
+    "  pattern@*:first       reduced while it is computed, see below\n"
+    "A reduced pattern needs no memory for whole maps, however long the prompt. Several reductions "
+    "of one layer may be captured.\n"
+    "\n"
+    "Reductions:\n"
+    "  first                 H,T: weight on the first key, per query\n"
+    "  columns               H,T: sum over the queries, per key\n"
+    "  diagonals             H,T: mean over the queries, per distance back\n"
+    "  mean=N                H,N,N: map pooled to at most N x N cells, by their mean\n"
+    "  max=N                 H,N,N: the same by their largest weight\n";
 
 static const char files_text[] =
     "Without -m the model named by QKV_MODEL is used, and without that the model default.gguf that "
@@ -44,7 +57,8 @@ static const char files_text[] =
 
 static const char exit_text[] =
     "0 on success, 1 when something failed, 2 when the command line makes no sense. Messages go to "
-    "standard error, one line each.";
+    "standard error, one line each. Files appear under their names when they are complete; of "
+    "several outputs, those that were written before one failed stay.";
 
 /* ---- wrapped terminal text ---- */
 

@@ -40,11 +40,10 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
 }
 
 json_t *cli_json_string(const char *bytes, size_t length) {
-    if (qkv_utf8_valid(bytes, length)) return json_stringn(bytes, length);
-    qkv_text visible = {0};
-    qkv_text_append_visible(&visible, bytes, length);
-    json_t *string = visible.failed ? NULL : json_stringn(visible.data, visible.length);
-    qkv_text_release(&visible);
+    qkv_text utf8 = {0};
+    qkv_text_append_utf8(&utf8, bytes, length);
+    json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
+    qkv_text_release(&utf8);
     return string;
 }
 

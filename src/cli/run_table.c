@@ -43,7 +43,8 @@ static void print_edits(const qkv_result *result) {
     if (qkv_result_n_variants(result) > 1) putchar('\n');
 }
 
-static void print_tensor(size_t variant, qkv_site site, int32_t layer, const qkv_tensor *tensor) {
+static void print_tensor(size_t variant, qkv_site site, int32_t layer, const qkv_tensor *tensor,
+                         int width) {
     char name[QKV_STORE_NAME_SIZE], shape[96] = "";
     qkv_store_name(name, variant, site, layer, tensor->reduction);
     for (int32_t d = 0; d < tensor->n_dims; d++) {
@@ -51,7 +52,21 @@ static void print_tensor(size_t variant, qkv_site site, int32_t layer, const qkv
         snprintf(shape + used, sizeof shape - used, "%s%" PRId64, d ? "," : "", tensor->shape[d]);
     }
     const summary all = summarize(tensor);
-    printf("%-18s  %-14s  %12.6g  %12.6g  %12.6g\n", name, shape, all.min, all.max, all.mean);
+    printf("%-*s  %-14s  %12.6g  %12.6g  %12.6g\n", width, name, shape, all.min, all.max, all.mean);
+}
+
+/* Of the column of names. */
+static int name_width(const qkv_result *result) {
+    size_t width = 18, variant;
+    qkv_site site;
+    int32_t layer;
+    qkv_tensor tensor;
+    for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
+        char name[QKV_STORE_NAME_SIZE];
+        qkv_store_name(name, variant, site, layer, tensor.reduction);
+        if (strlen(name) > width) width = strlen(name);
+    }
+    return (int)width;
 }
 
 void cli_print_result(const qkv_result *result) {
@@ -59,21 +74,28 @@ void cli_print_result(const qkv_result *result) {
     qkv_site site;
     int32_t layer;
     qkv_tensor tensor;
+    const int width = name_width(result);
     print_edits(result);
-    printf("%-18s  %-14s  %12s  %12s  %12s\n", "tensor", "shape", "min", "max", "mean");
+    printf("%-*s  %-14s  %12s  %12s  %12s\n", width, "tensor", "shape", "min", "max", "mean");
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
-        print_tensor(variant, site, layer, &tensor);
+        print_tensor(variant, site, layer, &tensor, width);
     }
+}
+
+void cli_warn_edit(const qkv_result *result, size_t variant, size_t edit, const char *where) {
+    fprintf(stderr, "qkv: warning: %s (%s) %s\n", qkv_result_edit_text(result, variant, edit),
+            where,
+            qkv_result_edit_ran(result, variant, edit)
+                ? "changed no value"
+                : "was not computed: nothing that is captured depends on it");
 }
 
 void cli_warn_unchanged(const qkv_result *result) {
     for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
+        char where[32];
+        snprintf(where, sizeof where, "v%zu", v);
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
-            if (qkv_result_edit_changed(result, v, e) > 0) continue;
-            const int ran = qkv_result_edit_ran(result, v, e);
-            fprintf(stderr, "qkv: warning: %s (v%zu) %s\n", qkv_result_edit_text(result, v, e), v,
-                    ran ? "changed no value"
-                        : "was not computed: nothing that is captured depends on it");
+            if (qkv_result_edit_changed(result, v, e) == 0) cli_warn_edit(result, v, e, where);
         }
     }
 }

@@ -78,16 +78,24 @@ static int make_indices(qkv_axis *axis, const qkv_lettering *lettering,
     return 1;
 }
 
+static double label_size(double pitch) {
+    return fmin(LARGEST, fmax(SMALLEST, pitch / LEADING));
+}
+
+int qkv_axis_stride(double pitch) {
+    const double stride = ceil(label_size(pitch) * LEADING / pitch - 1e-9);
+    return stride <= MOST_THINNED ? (int)stride : 0;
+}
+
 int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis_input *input,
                   qkv_error *err) {
     *axis = (qkv_axis){0};
     axis->labels = qkv_calloc((size_t)input->n, sizeof *axis->labels);
     if (!axis->labels) return qkv_fail_memory(err);
-    axis->size = fmin(LARGEST, fmax(SMALLEST, input->pitch / LEADING));
-    const int stride = (int)fmin(ceil(axis->size * LEADING / input->pitch - 1e-9), 1e6);
-    const int made = input->labels && stride <= MOST_THINNED
-                         ? make_tokens(axis, lettering, input, stride)
-                         : make_indices(axis, lettering, input);
+    axis->size = label_size(input->pitch);
+    const int stride = qkv_axis_stride(input->pitch);
+    const int made = input->labels && stride ? make_tokens(axis, lettering, input, stride)
+                                             : make_indices(axis, lettering, input);
     if (made) return QKV_OK;
     qkv_axis_release(axis);
     return qkv_fail_memory(err);

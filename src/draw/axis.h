@@ -32,6 +32,9 @@ typedef struct qkv_axis_input {
     int below;     /* 1: below the panel, 0: left of it */
 } qkv_axis_input;
 
+/* Every how many cells of this side a label is drawn; 0: none, indices take their place. */
+int qkv_axis_stride(double pitch);
+
 int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis_input *input,
                   qkv_error *err);
 void qkv_axis_release(qkv_axis *axis);

@@ -2,6 +2,7 @@
 #include "draw/paint.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static const uint32_t LINE_COLOR = 0x1a1a1a;
 static const double INK = 0.1; /* texts at grey 0 are this dark: softer than black on white */
@@ -37,20 +38,26 @@ static void paint_frame(const qkv_painter *painter, const qkv_box *box) {
     cairo_stroke(painter->cr);
 }
 
-static int paint_panels(const qkv_painter *painter, qkv_error *err) {
-    const double size = qkv_values_size(painter);
-    for (int32_t r = 0; r < painter->grid->rows; r++) {
-        for (int32_t c = 0; c < painter->grid->cols; c++) {
-            const qkv_panel_data *panel = qkv_grid_panel(painter->grid, r, c);
-            const qkv_box *box = &painter->layout->panels[r * painter->grid->cols + c];
-            if (!panel->values) continue;
-            const int status = qkv_paint_cells(painter, panel, box, err);
-            if (status != QKV_OK) return status;
-            if (size > 0) qkv_paint_values(painter, panel, box, size);
-            paint_frame(painter, box);
-        }
-    }
+static int paint_panel(const qkv_painter *painter, int32_t index, double size, qkv_error *err) {
+    const qkv_panel_data *panel = &painter->grid->panels[index];
+    const qkv_box *box = &painter->layout->panels[index];
+    if (!panel->values) return QKV_OK;
+    const int status = qkv_paint_cells(painter, panel, box, err);
+    if (status != QKV_OK) return status;
+    if (size > 0) qkv_paint_values(painter, panel, box, size);
+    paint_frame(painter, box);
     return QKV_OK;
+}
+
+static int paint_panels(const qkv_painter *painter, qkv_error *err) {
+    double *sizes = qkv_values_sizes(painter);
+    if (!sizes) return qkv_fail_memory(err);
+    int status = QKV_OK;
+    for (int32_t i = 0; i < painter->grid->rows * painter->grid->cols && status == QKV_OK; i++) {
+        status = paint_panel(painter, i, sizes[i], err);
+    }
+    free(sizes);
+    return status;
 }
 
 static void paint_marks(const qkv_painter *painter) {

@@ -30,8 +30,9 @@ void qkv_paint_bar(const qkv_painter *painter);
 /* panel.c: the cells of one matrix, without the frame. */
 int qkv_paint_cells(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                     qkv_error *err);
-/* values.c: numbers in the cells; the size fits every panel, 0 when they are not to be shown. */
-double qkv_values_size(const qkv_painter *painter);
+/* values.c: numbers in the cells. Their size in every panel of the grid, 0 where they are not to be
+ * shown; freed with free, NULL when memory is short. */
+double *qkv_values_sizes(const qkv_painter *painter);
 void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                       double size);
 

@@ -166,11 +166,22 @@ int qkv_ticks_make(qkv_tick ticks[QKV_MAX_TICKS], const qkv_grid_style *style, i
                                             : curved_ticks(ticks, style, most);
 }
 
-void qkv_cell_text(char text[QKV_NUMBER_SIZE], double value) {
+/* One digit and a power of ten: 2e-3. */
+static void short_power(char text[QKV_NUMBER_SIZE], double value) {
+    int exponent = (int)floor(log10(fabs(value)));
+    long digit = lround(fabs(value) / pow(10, exponent));
+    if (digit == 10) digit = 1, exponent++;
+    snprintf(text, QKV_NUMBER_SIZE, "%s%lde%d", sign_of(value), digit, exponent);
+}
+
+void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, double value) {
     const double size = fabs(value);
+    const int is_log = style->scale == QKV_SCALE_LOG;
     text[0] = '\0';
     if (value == 0) return;
-    if (size < 0.005) {
+    if (is_log && size < 0.0095 && size >= style->log_floor) {
+        short_power(text, value);
+    } else if (size < 0.005) {
         snprintf(text, QKV_NUMBER_SIZE, "0");
     } else if (size < 0.995) {
         snprintf(text, QKV_NUMBER_SIZE, "%s.%02d", sign_of(value), (int)lround(size * 100));

@@ -23,7 +23,8 @@ int qkv_ticks_make(qkv_tick ticks[QKV_MAX_TICKS], const qkv_grid_style *style, i
 int qkv_nice_step(double least);
 
 /* The text of a cell's value, three or four characters for what is common: ".83", "1.0", "−.12";
- * "0" for what rounds to zero, and "" for an exact zero: masked cells stay blank. */
-void qkv_cell_text(char text[QKV_NUMBER_SIZE], double value);
+ * "0" for what rounds to zero, and "" for an exact zero: masked cells stay blank. A log scale tells
+ * small values apart, so their text does too: "2e-3", down to its floor. */
+void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, double value);
 
 #endif

@@ -1,11 +1,12 @@
 /*
- * Numbers in the cells: one size for all panels of a figure, white on dark and black on light
- * cells. Exact zeros stay blank, so that what a mask took away is seen at a glance; "0" is a value
- * that rounds to zero.
+ * Numbers in the cells: one size for all panels whose cells are of one size, white on dark and
+ * black on light cells. Each panel has them when they fit into it. Exact zeros stay blank, so that
+ * what a mask took away is seen at a glance; "0" is a value that rounds to zero.
  */
 #include <math.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "draw/paint.h"
 #include "draw/ticks.h"
 
@@ -14,6 +15,7 @@ static const double UNREADABLE = 1;                /* not drawn even when asked 
 /* Of a cell's width that a number takes, and what it may take before it becomes too small. */
 static const double SHARE = 0.72, MOST_SHARE = 0.86;
 static const double HEIGHT_SHARE = 0.7;
+static const double SAME_CELL = 1e-6;
 
 static double cell_width(const qkv_box *box, const qkv_panel_data *panel) {
     return fmin(box->width / panel->n_cols, box->height / panel->n_rows);
@@ -34,7 +36,7 @@ static double widest_number(const qkv_painter *painter, const qkv_panel_data *pa
     char text[QKV_NUMBER_SIZE], seen[QKV_NUMBER_SIZE] = "";
     const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
     for (size_t i = 0; i < n; i++) {
-        qkv_cell_text(text, panel->values[i]);
+        qkv_cell_text(text, painter->style, panel->values[i]);
         for (char *c = text; *c; c++) *c = *c >= '0' && *c <= '9' ? '0' : *c;
         if (strlen(text) < strlen(seen) || strcmp(text, seen) == 0) continue;
         widest = fmax(widest, relative_width(painter, text));
@@ -43,23 +45,38 @@ static double widest_number(const qkv_painter *painter, const qkv_panel_data *pa
     return widest;
 }
 
-double qkv_values_size(const qkv_painter *painter) {
-    const int wish = painter->style->cell_values;
-    const double least = wish > 0 ? UNREADABLE : SMALLEST;
-    double size = LARGEST;
-    if (wish == 0) return 0;
-    for (int32_t i = 0; i < painter->grid->rows * painter->grid->cols; i++) {
-        const qkv_panel_data *panel = &painter->grid->panels[i];
-        if (!panel->values) continue;
-        const double cell = cell_width(&painter->layout->panels[i], panel);
-        size = fmin(size, HEIGHT_SHARE * cell);
-        if (size < least) return 0; /* before the values of a huge matrix are looked at */
-        const double width = widest_number(painter, panel);
-        if (width == 0) continue;
+/* The size that fits one panel, 0 when none does. */
+static double fitting_size(const qkv_painter *painter, const qkv_panel_data *panel, double cell) {
+    const double least = painter->style->cell_values > 0 ? UNREADABLE : SMALLEST;
+    double size = fmin(LARGEST, HEIGHT_SHARE * cell);
+    if (size < least) return 0; /* before the values of a huge matrix are looked at */
+    const double width = widest_number(painter, panel);
+    if (width > 0) {
         const double tight = fmin(SMALLEST, MOST_SHARE * cell / width);
         size = fmin(size, fmax(SHARE * cell / width, tight));
     }
     return size < least ? 0 : size;
+}
+
+double *qkv_values_sizes(const qkv_painter *painter) {
+    const int32_t n = painter->grid->rows * painter->grid->cols;
+    double *sizes = qkv_calloc((size_t)n, sizeof *sizes);
+    if (!sizes || painter->style->cell_values == 0) return sizes;
+    for (int32_t i = 0; i < n; i++) {
+        const qkv_panel_data *panel = &painter->grid->panels[i];
+        if (!panel->values) continue;
+        const double cell = cell_width(&painter->layout->panels[i], panel);
+        sizes[i] = fitting_size(painter, panel, cell);
+        for (int32_t k = 0; k < i && sizes[i] > 0; k++) {
+            const qkv_panel_data *other = &painter->grid->panels[k];
+            if (sizes[k] == 0 ||
+                fabs(cell_width(&painter->layout->panels[k], other) - cell) > SAME_CELL) {
+                continue;
+            }
+            sizes[k] = sizes[i] = fmin(sizes[k], sizes[i]);
+        }
+    }
+    return sizes;
 }
 
 /* White on dark cells and on strong colours, black on light ones. The limit lies above the one of
@@ -85,7 +102,7 @@ void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, c
         for (int32_t c = 0; c < panel->n_cols; c++) {
             const double value = panel->values[(size_t)r * (size_t)panel->n_cols + (size_t)c];
             char text[QKV_NUMBER_SIZE];
-            qkv_cell_text(text, value);
+            qkv_cell_text(text, painter->style, value);
             if (!*text) continue;
             pango_layout_set_text(words, text, -1);
             const uint32_t cell = qkv_colormap_color(painter->map, value);

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "draw/axis.h"
 #include "draw/embed.h"
 #include "draw/paint.h"
 
@@ -213,7 +214,7 @@ static int write_file(const qkv_text *file, const char *path, qkv_error *err) {
     return qkv_output_finish(&out, err);
 }
 
-static int draw_figure(figure *fig, const format *form, qkv_error *err) {
+static int prepare(figure *fig, qkv_error *err) {
     if (fig->style->recipe) {
         fig->recipe = qkv_text_clean(fig->style->recipe);
         if (!fig->recipe) return qkv_fail_memory(err);
@@ -221,35 +222,83 @@ static int draw_figure(figure *fig, const format *form, qkv_error *err) {
     int status = qkv_lettering_open(&fig->lettering, err);
     if (status != QKV_OK) return status;
     status = qkv_layout_make(&fig->layout, fig->grid, fig->style, &fig->lettering, err);
-    if (status != QKV_OK) return status;
-    qkv_colormap_make(&fig->map, fig->style);
-    return form->draw(fig, err);
+    if (status == QKV_OK) qkv_colormap_make(&fig->map, fig->style);
+    return status;
 }
 
-int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
-                   qkv_error *err) {
+/* Checks everything and lays the figure out; close it also after a failure. */
+static int open_figure(figure *fig, const format **form, const qkv_grid *grid,
+                       const qkv_grid_style *style, const char *path, qkv_error *err) {
+    *fig = (figure){.grid = grid, .style = style};
     if (!grid || !style || !path) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a grid, a style and a path");
     }
-    const format *form = find_format(path);
-    if (!form) {
+    *form = find_format(path);
+    if (!*form) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "cannot tell from its name how to draw %s: it must end in .png, .svg or "
                         ".pdf",
                         path);
     }
-    int status = check_style(style, err);
-    if (status != QKV_OK) return status;
-    figure *fig = calloc(1, sizeof *fig);
-    if (!fig) return qkv_fail_memory(err);
-    fig->grid = grid;
-    fig->style = style;
-    status = draw_figure(fig, form, err);
-    if (status == QKV_OK) status = write_file(&fig->file, path, err);
+    const int status = check_style(style, err);
+    return status == QKV_OK ? prepare(fig, err) : status;
+}
+
+static void close_figure(figure *fig) {
     qkv_text_release(&fig->file);
     qkv_layout_release(&fig->layout);
     qkv_lettering_close(&fig->lettering);
     free(fig->recipe);
-    free(fig);
+}
+
+int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
+                   qkv_error *err) {
+    figure fig;
+    const format *form;
+    int status = open_figure(&fig, &form, grid, style, path, err);
+    if (status == QKV_OK) status = form->draw(&fig, err);
+    if (status == QKV_OK) status = write_file(&fig.file, path, err);
+    close_figure(&fig);
+    return status;
+}
+
+/* ---- what a drawing would lack ---- */
+
+static void report_labels(const qkv_panel_data *panel, const qkv_box *box,
+                          qkv_grid_report *report) {
+    const int rows = panel->row_labels ? qkv_axis_stride(box->height / panel->n_rows) : 1;
+    const int cols = panel->col_labels ? qkv_axis_stride(box->width / panel->n_cols) : 1;
+    if (!rows || !cols) {
+        report->with_indices++;
+    } else if (rows > 1 || cols > 1) {
+        report->thinned++;
+    }
+}
+
+static int report_panels(const figure *fig, qkv_grid_report *report, qkv_error *err) {
+    const qkv_painter painter = {NULL,         0,        fig->grid, fig->style, &fig->lettering,
+                                 &fig->layout, &fig->map};
+    double *sizes = qkv_values_sizes(&painter);
+    if (!sizes) return qkv_fail_memory(err);
+    for (int32_t i = 0; i < fig->grid->rows * fig->grid->cols; i++) {
+        const qkv_panel_data *panel = &fig->grid->panels[i];
+        if (!panel->values) continue;
+        report->panels++;
+        if (fig->style->cell_values && sizes[i] == 0) report->without_values++;
+        if (fig->style->labels) report_labels(panel, &fig->layout.panels[i], report);
+    }
+    free(sizes);
+    return QKV_OK;
+}
+
+int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
+                   qkv_grid_report *report, qkv_error *err) {
+    figure fig;
+    const format *form;
+    *report = (qkv_grid_report){0};
+    int status = open_figure(&fig, &form, grid, style, path, err);
+    if (status == QKV_OK && form->draw == draw_png) status = check_pixels(&fig, err);
+    if (status == QKV_OK) status = report_panels(&fig, report, err);
+    close_figure(&fig);
     return status;
 }

@@ -120,11 +120,11 @@ static int parse_numbers(qkv_hparams *hp, const char *text, const char *numbers,
 }
 
 static int check_heads(qkv_hparams *hp, const char *text, qkv_error *err) {
-    if (hp->n_head % hp->n_kv_head != 0)
+    if (hp->n_kv_head < 1 || hp->n_head % hp->n_kv_head != 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "shape '%s': %d heads cannot share %d key/value heads evenly", text,
                         hp->n_head, hp->n_kv_head);
-    if (hp->n_embd % (2 * hp->n_head) != 0)
+    if (hp->n_head < 1 || hp->n_embd % (2 * hp->n_head) != 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "shape '%s': width %d does not give %d heads an even number of channels",
                         text, hp->n_embd, hp->n_head);
@@ -285,7 +285,7 @@ static float weight(uint64_t key, uint64_t index) {
     const uint64_t bits = qkv_random_mix(key, index);
     const int64_t sum =
         (int64_t)((bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48));
-    return (float)(0.02 / deviation * (double)(sum - 2 * 0xffff));
+    return (float)(0.02 / deviation * (double)(sum - INT64_C(131070)));
 }
 
 static void fill(float *values, size_t n, uint64_t key, uint64_t first) {

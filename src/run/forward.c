@@ -329,7 +329,7 @@ static int allocate_context(qkv_graph *g, qkv_error *err) {
 }
 
 void qkv_mask_fill(float *band, int64_t n_tokens, int64_t block_rows, int32_t window) {
-    int64_t width = block_rows < n_tokens ? n_tokens + block_rows : n_tokens;
+    int64_t width = block_rows < n_tokens ? 2 * n_tokens : n_tokens;
     int64_t origin = block_rows < n_tokens ? n_tokens : 0; /* column of the first row's own key */
     for (int64_t i = 0; i < block_rows; i++) {
         for (int64_t c = 0; c < width; c++) {
@@ -347,7 +347,7 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     int one_block = g->block_rows >= g->n_tokens;
     g->in_position = input(g, GGML_TYPE_I32, g->n_tokens, 1, 1);
     g->in_mask = one_block ? input(g, GGML_TYPE_F32, g->n_tokens, g->n_tokens, 1)
-                           : input(g, GGML_TYPE_F32, g->n_tokens + g->block_rows, g->block_rows, 1);
+                           : input(g, GGML_TYPE_F32, 2 * g->n_tokens, g->block_rows, 1);
     if (hp->rope_divisors) g->in_divisors = input(g, GGML_TYPE_F32, hp->rope_dims / 2, 1, 1);
 
     int32_t last = last_layer_kept(g);

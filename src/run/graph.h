@@ -135,7 +135,8 @@ float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_
                        qkv_site site, int32_t layer);
 
 /* The mask of a block of queries from row r on is a window into one band: element (i, c) of the band
- * stands for query r + i and key c - (n_tokens - r). Shape [n_tokens + block_rows, block_rows]. */
+ * stands for query r + i and key c - (n_tokens - r). Shape [2 n_tokens, block_rows],
+ * so that all keys are in the window of every block; of a single block, [n_tokens, n_tokens]. */
 void qkv_mask_fill(float *band, int64_t n_tokens, int64_t block_rows, int32_t window);
 
 #endif

@@ -323,9 +323,9 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     const qkv_plan *plan = p->plan;
     size_t layers = (size_t)plan->model->hp.n_layer + 1;
     int status = qkv_result_new(&p->result, plan, err);
-    if (status == QKV_OK)
-        status =
-            qkv_trunk_select(&p->session->trunk, plan->model, plan->tokens, plan->n_tokens, err);
+    qkv_trunk *trunk = &p->session->trunk;
+    if (status == QKV_OK && !p->explanation)
+        status = qkv_trunk_select(trunk, plan->model, plan->tokens, plan->n_tokens, err);
     if (status != QKV_OK) return status;
     p->patches.n_tensors = plan->n_sources * qkv_n_places(plan);
     p->patches.tensors = qkv_calloc(p->patches.n_tensors, sizeof *p->patches.tensors);
@@ -335,9 +335,10 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     p->needs_trunk = qkv_calloc(layers, 1);
     if (!p->patches.tensors || !p->keep || !p->has_resid || !p->has_heads || !p->needs_trunk)
         return qkv_fail_memory(err);
-    for (size_t il = 0; il < layers; il++) {
-        p->has_resid[il] = p->session->trunk.layers[il].resid != NULL;
-        p->has_heads[il] = p->session->trunk.layers[il].v != NULL;
+    int warm = qkv_trunk_holds(trunk, plan->tokens, plan->n_tokens);
+    for (size_t il = 0; il < layers && warm; il++) {
+        p->has_resid[il] = trunk->layers[il].resid != NULL;
+        p->has_heads[il] = trunk->layers[il].v != NULL;
     }
     for (size_t v = 1; v < plan->n_variants; v++) {
         int32_t from = qkv_planner_first_layer(plan, &plan->variants[v]);
@@ -370,6 +371,7 @@ static int run(qkv_planner *p, qkv_error *err) {
     if (status == QKV_OK) status = run_trunk(p, err);
     if (status == QKV_OK) status = run_variants(p, err);
     release(p);
+    if (p->explanation) return status; /* the session stays as it was */
     /* What a failed run left half-kept must not be started from. */
     if (status != QKV_OK)
         qkv_trunk_release(&p->session->trunk);

@@ -28,6 +28,8 @@ typedef struct qkv_trunk {
     uint64_t clock;
 } qkv_trunk;
 
+/* Is it the trunk of these tokens? */
+int qkv_trunk_holds(const qkv_trunk *trunk, const int32_t *tokens, int64_t n_tokens);
 /* Makes the trunk that of these tokens: keeps it when it already is, empties it otherwise. */
 int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *tokens,
                      int64_t n_tokens, qkv_error *err);

@@ -26,12 +26,10 @@ int64_t store_tensor_size(const qkv_store_tensor *tensor) {
 }
 
 json_t *store_json_string(const char *bytes) {
-    const size_t length = strlen(bytes);
-    if (qkv_utf8_valid(bytes, length)) return json_stringn(bytes, length);
-    qkv_text visible = {0};
-    qkv_text_append_visible(&visible, bytes, length);
-    json_t *string = visible.failed ? NULL : json_stringn(visible.data, visible.length);
-    qkv_text_release(&visible);
+    qkv_text utf8 = {0};
+    qkv_text_append_utf8(&utf8, bytes, strlen(bytes));
+    json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
+    qkv_text_release(&utf8);
     return string;
 }
 
@@ -143,7 +141,7 @@ static int is_whole_site(const qkv_tensor *tensor, const qkv_model_info *info, q
     return tensor->n_heads == all && tensor->head_kind == (shared ? 'g' : 'h');
 }
 
-/* Which heads a tensor holds, as `h0,h2` or `g1`; said only where they are not simply all of them. */
+/* Which heads a tensor holds, as `h0,h2` or `g1`; said where they are not simply all of them. */
 static void put_heads(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
     char key[96];
     qkv_text list = {0};
@@ -164,7 +162,7 @@ static void put_side(metadata_draft *draft, const qkv_tensor *tensor, const char
     put_text(draft, key, side);
 }
 
-/* What a tensor's shape does not tell. Variants do not differ in it: the baseline's are looked at. */
+/* What a tensor's shape does not tell. Variants do not differ in it: the baseline's will do. */
 static void put_shapes(metadata_draft *draft, const qkv_result *result,
                        const qkv_model_info *info) {
     qkv_site site;
@@ -185,7 +183,8 @@ static void put_shapes(metadata_draft *draft, const qkv_result *result,
 static void put_logits_tokens(metadata_draft *draft, const qkv_plan *plan, size_t n_tokens) {
     json_t *list = json_array();
     for (size_t t = 0; t < n_tokens; t++) {
-        if (qkv_plan_wants_logits(plan, t)) json_array_append_new(list, json_integer((json_int_t)t));
+        if (qkv_plan_wants_logits(plan, t))
+            json_array_append_new(list, json_integer((json_int_t)t));
     }
     const size_t n = json_array_size(list);
     if (n > 0 && n < n_tokens)
@@ -208,7 +207,7 @@ static void put_plan(metadata_draft *draft, const qkv_plan *plan) {
     for (size_t i = 0; (text = qkv_plan_source(plan, i, &tokens)); i++) {
         qkv_text key = {0};
         qkv_text_puts(&key, "source.");
-        qkv_text_append_visible(&key, text, strlen(text));
+        qkv_text_append_utf8(&key, text, strlen(text));
         if (key.failed)
             draft->failed = 1;
         else

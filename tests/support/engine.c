@@ -11,13 +11,18 @@ void expect_ok(int status, const qkv_error *err, const char *what) {
     if (status != QKV_OK) fail_msg("%s: status %d: %s", what, status, err->message);
 }
 
+void engine_renew(engine *e, const qkv_session_options *options) {
+    qkv_error err = {0};
+    qkv_session_free(e->session);
+    expect_ok(qkv_session_new(&e->session, e->model, options, &err), &err, "session");
+}
+
 void engine_open(engine *e, const char *path, int32_t n_threads) {
     qkv_error err = {0};
-    const qkv_session_options options = {.n_threads = n_threads};
     *e = (engine){0};
     expect_ok(qkv_model_open(&e->model, path, &err), &err, path);
     e->info = qkv_model_get_info(e->model);
-    expect_ok(qkv_session_new(&e->session, e->model, &options, &err), &err, "session");
+    engine_renew(e, &(qkv_session_options){.n_threads = n_threads});
 }
 
 void engine_close(engine *e) {
@@ -26,7 +31,7 @@ void engine_close(engine *e) {
     *e = (engine){0};
 }
 
-static qkv_plan *make_plan(const engine *e, const engine_run *run) {
+qkv_plan *engine_plan(const engine *e, const engine_run *run) {
     qkv_error err = {0};
     qkv_plan *plan = NULL;
     expect_ok(qkv_plan_new(&plan, e->model, run->tokens, run->n_tokens, &err), &err, "plan");
@@ -47,7 +52,7 @@ static qkv_plan *make_plan(const engine *e, const engine_run *run) {
 
 qkv_result *engine_execute(engine *e, const engine_run *run) {
     qkv_error err = {0};
-    qkv_plan *plan = make_plan(e, run);
+    qkv_plan *plan = engine_plan(e, run);
     qkv_result *result = NULL;
     const int status = qkv_session_run(e->session, &result, plan, &err);
     qkv_plan_free(plan);

@@ -19,6 +19,8 @@ typedef struct engine {
 /* n_threads 0: all cores. Tiny models are faster with 1. */
 void engine_open(engine *e, const char *path, int32_t n_threads);
 void engine_close(engine *e);
+/* Another session on the same model, which has computed nothing yet. */
+void engine_renew(engine *e, const qkv_session_options *options);
 
 /* Fails the test when status is not QKV_OK; `what` says what was tried. */
 void expect_ok(int status, const qkv_error *err, const char *what);
@@ -32,6 +34,8 @@ typedef struct engine_run {
     const int32_t *source; /* n_tokens tokens, named "src"; NULL when there is none */
 } engine_run;
 
+/* The plan alone, the caller's to free. */
+qkv_plan *engine_plan(const engine *e, const engine_run *run);
 /* The result is the caller's to free. */
 qkv_result *engine_execute(engine *e, const engine_run *run);
 

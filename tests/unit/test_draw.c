@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "draw/layout.h"
+#include "draw/paint.h"
 #include "draw/ticks.h"
 #include "support/figures.h"
 #include "support/scratch.h"
@@ -317,14 +317,126 @@ static void test_cell_texts(void **state) {
     (void)state;
     static const struct {
         double value;
-        const char *text;
-    } cases[] = {{0, ""},        {0.83, ".83"},  {1, "1.0"},   {0.001, "0"},    {-0.123, "−.12"},
-                 {0.996, "1.0"}, {0.994, ".99"}, {12.4, "12"}, {-3.14, "−3.1"}, {4e6, "4e+06"}};
+        const char *text, *on_log;
+    } cases[] = {
+        {0, "", ""},
+        {0.83, ".83", ".83"},
+        {1, "1.0", "1.0"},
+        {0.001, "0", "1e-3"},
+        {0.0096, ".01", ".01"},
+        {0.0062, ".01", "6e-3"},
+        {0.00098, "0", "1e-3"},
+        {-2.4e-4, "0", "−2e-4"},
+        {1e-4, "0", "1e-4"},
+        {9e-5, "0", "0"},
+        {-0.123, "−.12", "−.12"},
+        {0.996, "1.0", "1.0"},
+        {0.994, ".99", ".99"},
+        {12.4, "12", "12"},
+        {-3.14, "−3.1", "−3.1"},
+        {4e6, "4e+06", "4e+06"},
+    };
+    qkv_grid_style linear, log;
+    qkv_grid_style_default(&linear);
+    qkv_grid_style_default(&log);
+    log.scale = QKV_SCALE_LOG;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[QKV_NUMBER_SIZE];
-        qkv_cell_text(text, cases[i].value);
+        qkv_cell_text(text, &linear, cases[i].value);
         assert_string_equal(text, cases[i].text);
+        qkv_cell_text(text, &log, cases[i].value);
+        assert_string_equal(text, cases[i].on_log);
     }
+}
+
+/* Panels of 8, 40 and 400 tokens beside each other. */
+static qkv_grid *mixed_grid(void) {
+    static const int32_t sizes[] = {8, 40, 400};
+    static const char *const words[400];
+    qkv_grid *grid = make_grid(1, 3);
+    for (int i = 0; i < 3; i++) {
+        float *values = causal(sizes[i], 1);
+        set_panel(grid, 0, i,
+                  &(qkv_panel){.values = values,
+                               .n_rows = sizes[i],
+                               .n_cols = sizes[i],
+                               .row_labels = words,
+                               .col_labels = words});
+        free(values);
+    }
+    return grid;
+}
+
+static qkv_grid_report check_ok(const qkv_grid *grid, const qkv_grid_style *style) {
+    qkv_grid_report report;
+    assert_int_equal(qkv_grid_check(grid, style, "x.svg", &report, NULL), QKV_OK);
+    return report;
+}
+
+/* Numbers and labels are decided for each panel, and what is left out is told. */
+static void test_report(void **state) {
+    (void)state;
+    qkv_grid *grid = mixed_grid();
+    qkv_grid_style style = plain_style();
+    qkv_grid_report report = check_ok(grid, &style);
+    assert_int_equal(report.panels, 3);
+    assert_int_equal(report.without_values, 2);
+    assert_int_equal(report.thinned, 1);
+    assert_int_equal(report.with_indices, 1);
+    style.cell_values = 1;
+    assert_int_equal(check_ok(grid, &style).without_values, 1);
+    style.cell_values = 0;
+    assert_int_equal(check_ok(grid, &style).without_values, 0);
+    style.labels = 0;
+    assert_int_equal(check_ok(grid, &style).with_indices, 0);
+    style.panel_size = 5000;
+    style.dpi = 1200;
+    assert_int_equal(qkv_grid_check(grid, &style, "x.svg", &report, NULL), QKV_OK);
+    assert_int_equal(qkv_grid_check(grid, &style, "x.png", &report, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_grid_check(grid, &style, "x.gif", &report, NULL), QKV_ERR_ARGUMENT);
+    qkv_grid_free(grid);
+}
+
+static double values_size(const qkv_grid *grid, const qkv_grid_style *style, int32_t index) {
+    qkv_lettering lettering;
+    qkv_layout layout;
+    assert_int_equal(qkv_lettering_open(&lettering, NULL), QKV_OK);
+    assert_int_equal(qkv_layout_make(&layout, grid, style, &lettering, NULL), QKV_OK);
+    const qkv_painter painter = {
+        .grid = grid, .style = style, .lettering = &lettering, .layout = &layout};
+    double *sizes = qkv_values_sizes(&painter);
+    assert_non_null(sizes);
+    const double size = sizes[index];
+    free(sizes);
+    qkv_layout_release(&layout);
+    qkv_lettering_close(&lettering);
+    return size;
+}
+
+/* A roomy panel keeps its numbers beside one without; panels with cells of one size share theirs. */
+static void test_values_sizes(void **state) {
+    (void)state;
+    qkv_grid *grid = mixed_grid();
+    qkv_grid_style style = plain_style();
+    assert_true(values_size(grid, &style, 0) > 4);
+    assert_true(values_size(grid, &style, 1) == 0);
+    style.cell_values = 1;
+    assert_true(values_size(grid, &style, 0) > 4);
+    assert_true(values_size(grid, &style, 1) > 1);
+    assert_true(values_size(grid, &style, 1) < 4);
+    qkv_grid_free(grid);
+
+    enum { N = 9 };
+    float narrow[N * N], wide[N * N];
+    for (int i = 0; i < N * N; i++) narrow[i] = 0.5f, wide[i] = -0.5f;
+    grid = make_grid(1, 2);
+    set_panel(grid, 0, 0, &(qkv_panel){.values = narrow, .n_rows = N, .n_cols = N});
+    set_panel(grid, 0, 1, &(qkv_panel){.values = wide, .n_rows = N, .n_cols = N});
+    style = plain_style();
+    style.panel_size = 110;
+    assert_true(values_size(grid, &style, 0) > 0);
+    assert_true(values_size(grid, &style, 0) == values_size(grid, &style, 1));
+    qkv_grid_free(grid);
 }
 
 int main(void) {
@@ -339,6 +451,8 @@ int main(void) {
         cmocka_unit_test(test_titles),
         cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_cell_texts),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_values_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }

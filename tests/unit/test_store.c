@@ -169,6 +169,39 @@ static void safetensors_of_a_result(void **state) {
     stop(&f);
 }
 
+/* Names that tell reductions apart, and what shapes do not say in the metadata. */
+static void reductions_and_rows(void **state) {
+    (void)state;
+    fixture f;
+    qkv_error err;
+    start(&f, NULL,
+          LIST("pattern@1", "pattern@1.h2:first", "pattern@1:mean=4", "logits[1]", "logits[-1]"));
+    const char *path = scratch_path("reduced.safetensors");
+    expect_ok(qkv_store_write(f.result, f.plan, f.e.model, path, &err), &err, "write");
+    bytes file = slurp(path);
+    size_t begin;
+    json_t *header = read_header(&file, &begin);
+    check_offsets(header, &file, begin);
+    assert_int_equal(json_object_size(header), 1 + 4);
+    qkv_tensor t;
+    assert_true(qkv_result_get_reduced(f.result, 0, QKV_REDUCTION_FIRST, 1, &t));
+    assert_memory_equal(values_of(header, "v0/pattern.1.first", &file, begin), t.data,
+                        T * sizeof(float));
+    assert_true(qkv_result_get_reduced(f.result, 0, QKV_REDUCTION_MEAN, 1, &t));
+    assert_memory_equal(values_of(header, "v0/pattern.1.mean", &file, begin), t.data,
+                        tensor_count(&t) * sizeof(float));
+    assert_string_equal(meta(header, "heads.pattern.1.first"), "h2");
+    assert_null(meta(header, "heads.pattern.1"));
+    assert_string_equal(meta(header, "side.pattern.1.mean"), "4");
+    assert_string_equal(meta(header, "logits_tokens"), "[1,5]");
+    assert_string_equal(meta(header, "captures"),
+                        "[\"pattern@1\",\"pattern@1.h2:first\",\"pattern@1:mean=4\","
+                        "\"logits[1]\",\"logits[-1]\"]");
+    json_decref(header);
+    free(file.data);
+    stop(&f);
+}
+
 static void json_holds_the_same_numbers(void **state) {
     (void)state;
     fixture f;
@@ -229,6 +262,9 @@ static void npy_of_several_is_refused(void **state) {
     const char *path = scratch_path("several.npy");
     assert_int_equal(qkv_store_write(f.result, f.plan, f.e.model, path, &err), QKV_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "2 were captured"));
+    assert_int_equal(qkv_store_check(f.result, path, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_store_check(f.result, scratch_path("x.txt"), &err), QKV_ERR_ARGUMENT);
+    expect_ok(qkv_store_check(f.result, scratch_path("x.json"), &err), &err, "check");
     assert_int_not_equal(access(path, F_OK), 0);
     assert_int_equal(qkv_store_write(f.result, f.plan, f.e.model, scratch_path("x.txt"), &err),
                      QKV_ERR_ARGUMENT);
@@ -312,10 +348,11 @@ static int clean_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(safetensors_of_a_result), cmocka_unit_test(json_holds_the_same_numbers),
-        cmocka_unit_test(npy_of_one_tensor),       cmocka_unit_test(npy_of_several_is_refused),
-        cmocka_unit_test(full_disk_is_an_error),   cmocka_unit_test(tensors_of_a_figure),
-        cmocka_unit_test(large_json_is_refused),   cmocka_unit_test(sinks_are_column_means),
+        cmocka_unit_test(reductions_and_rows),         cmocka_unit_test(safetensors_of_a_result),
+        cmocka_unit_test(json_holds_the_same_numbers), cmocka_unit_test(npy_of_one_tensor),
+        cmocka_unit_test(npy_of_several_is_refused),   cmocka_unit_test(full_disk_is_an_error),
+        cmocka_unit_test(tensors_of_a_figure),         cmocka_unit_test(large_json_is_refused),
+        cmocka_unit_test(sinks_are_column_means),
     };
     return cmocka_run_group_tests(tests, NULL, clean_up);
 }

@@ -31,14 +31,14 @@ static const char *make(const char *name, const char *shape, const char *type, u
 }
 
 static void check_runs(const char *path) {
-    static const int32_t tokens[] = {1, 20, 299, 7};
+    static const int32_t tokens[] = {1, 12, 15, 7};
     static const char *const captures[] = {"logits", NULL};
     engine e;
     engine_open(&e, path, 1);
     const engine_run run = {tokens, 4, NULL, captures, NULL};
     qkv_result *result = engine_execute(&e, &run); /* which refuses what is not finite */
     const qkv_tensor logits = engine_tensor(result, 0, QKV_SITE_LOGITS, 0);
-    assert_int_equal(tensor_count(&logits), 4 * 300);
+    assert_int_equal(tensor_count(&logits), 4 * e.info->n_vocab);
     qkv_result_free(result);
     engine_close(&e);
 }
@@ -69,17 +69,21 @@ static void test_types(void **state) {
     int written = 0;
     for (int i = 0; i < GGML_TYPE_COUNT; i++) {
         const char *type = ggml_type_name((enum ggml_type)i);
-        if (!type) continue;
+        /* For these, ggml computes tables that take it many seconds. */
+        if (!type || strncmp(type, "iq1", 3) == 0 || strncmp(type, "iq2_s", 5) == 0 ||
+            strncmp(type, "iq3", 3) == 0) {
+            continue;
+        }
         qkv_error err = {0};
         const char *path = scratch_path("type.gguf");
-        if (qkv_synthetic_write(path, SHAPE, type, 1, &err) != QKV_OK) {
+        if (qkv_synthetic_write(path, "1,2,1,256,256,16", type, 1, &err) != QKV_OK) {
             assert_true(err.message[0] != '\0');
             continue;
         }
         check_runs(path);
         written++;
     }
-    assert_true(written >= 20);
+    assert_true(written >= 18);
 }
 
 static void test_families(void **state) {

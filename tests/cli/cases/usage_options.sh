@@ -21,6 +21,12 @@ check qkv figure modify --eps nan -o a.png
 check qkv figure modify --eps= -o a.png
 check qkv figure modify --dpi 0 -o a.png
 check qkv figure modify --gamma x -o a.png
+check qkv figure modify --gamma 0.5 -o a.png
+check qkv figure modify --gamma 0.5 --scale log -o a.png
+check qkv figure modify --dpi 150 -o a.svg -o a.pdf
+check qkv figure modify --dpi 150 --data a.safetensors
+check qkv figure grid --row A=q@0=patch:a --source a=one --source b=two -o a.png
+check qkv figure modify --source a=one -o a.png
 check qkv figure modify --range 1 -o a.png
 check qkv figure modify --range 1,0 -o a.png
 check qkv figure modify --diff --range 0,1 -o a.png

@@ -1,0 +1,4 @@
+# What would be computed, and nothing is.
+qkv run --tokens 5,6,7 --variant 'v@2=zero' --capture pattern@2 --explain | sed 's/[;,].*//; s/^total.*/total/'
+qkv run --tokens 5,6,7 --capture pattern@2 --explain | tail -c 1 | od -An -c
+qkv run --tokens 5,6,7 --memory 1 -t 1 --capture pattern@0 | wc -l
