@@ -20,15 +20,18 @@ demo: all ## draw both figures with the default model
 	@scripts/demo.sh
 
 test: all ## build everything and run all tests
+	@scripts/setup.sh tests
 	@scripts/test.sh build
 
 test-asan: setup ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@cmake --preset debug >/dev/null
+	@scripts/setup.sh tests
+	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-debug -j $(JOBS)
 	@scripts/test.sh build-debug
 
 coverage: setup ## line coverage of the tests (needs gcovr)
-	@cmake --preset coverage >/dev/null
+	@scripts/setup.sh tests
+	@cmake --preset coverage -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-coverage -j $(JOBS)
 	@scripts/test.sh build-coverage
 	@gcovr -r . build-coverage --filter src/ --print-summary
@@ -42,9 +45,9 @@ install: all ## install below PREFIX (default /usr/local)
 fmt: ## format the sources
 	@clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
 
-lint: setup ## clang-format, clang-tidy and cppcheck, no changes made
-	@cmake --preset release >/dev/null
-	@scripts/lint.sh build
+lint: setup ## clang-format, clang-tidy, cppcheck and shellcheck, no changes made
+	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
+	@scripts/lint.sh build-debug
 
 clean: ## remove what was built, except ggml
 	@rm -rf build build-debug build-coverage demo

@@ -2,12 +2,14 @@
 # Installs what building and testing qkv needs, and builds the pinned ggml once.
 #
 #   scripts/setup.sh            install missing packages, fetch and build ggml; a quick no-op the second time
+#   scripts/setup.sh tests      fetch what the tests of the tokenizers read: vocabularies, which come with ggml's source
 #   QKV_NATIVE=OFF scripts/setup.sh   ggml for any x86-64 processor instead of this one
 #   QKV_DEPS=DIR                where the fetched source and the built ggml go (default: .deps in the project)
 #
 # Packages are installed as root or through sudo; otherwise the one command to run is printed. ggml is taken from the
 # llama.cpp source inside a package of the npm registry, because Debian 12 has no ggml package; its integrity is checked
-# against the digest below. A ggml that CMake finds on the system and that is recent enough is used instead.
+# against the digest below. A ggml that CMake finds on the system and that is recent enough is used instead; then
+# nothing is fetched or built, but for the tests.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -39,7 +41,8 @@ install_packages() {
     fi
     say "installing$missing"
     $as env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    # shellcheck disable=SC2086 -- the list is meant to be split into words
+    # The list is meant to be split into words.
+    # shellcheck disable=SC2086
     $as env DEBIAN_FRONTEND=noninteractive $get >"$deps/apt.log" 2>&1 || {
         tail -n 20 "$deps/apt.log" >&2
         die "could not install the packages; the log is $deps/apt.log"
@@ -62,9 +65,17 @@ fetch_source() {
     rm -rf "$work"
 }
 
+# Does CMake find a ggml that will do? Asked only where none was built here.
+has_system_ggml() {
+    probe=$(mktemp -d "$deps/probe.XXXXXX")
+    found=0
+    cmake -S "$root/cmake/system-ggml" -B "$probe" >"$deps/probe.log" 2>&1 || found=1
+    rm -rf "$probe"
+    return $found
+}
+
 build_ggml() {
     prefix=$1
-    [ -f "$prefix/.complete" ] && return 0
     say "building ggml (about 90 s on two cores)"
     # With GGML_NATIVE off, ggml asks for AVX2 unless told otherwise.
     generic=
@@ -86,5 +97,13 @@ build_ggml() {
 
 mkdir -p "$deps"
 install_packages
-fetch_source
-if [ "$native" = ON ]; then build_ggml "$deps/ggml-native"; else build_ggml "$deps/ggml-generic"; fi
+if [ "${1:-}" = tests ]; then
+    fetch_source
+    exit 0
+fi
+kind=native
+[ "$native" = ON ] || kind=generic
+if [ ! -f "$deps/ggml-$kind/.complete" ] && ! has_system_ggml; then
+    fetch_source
+    build_ggml "$deps/ggml-$kind"
+fi

@@ -3,8 +3,11 @@
  *
  *     qkv_model *model;
  *     qkv_error err;
- *     if (qkv_model_open(&model, "smollm.gguf", &err) != QKV_OK) { fprintf(stderr, "%s\n",
- * err.message); return 1; } const qkv_model_info *info = qkv_model_get_info(model);
+ *     if (qkv_model_open(&model, "smollm.gguf", &err) != QKV_OK) {
+ *         fprintf(stderr, "%s\n", err.message);
+ *         return 1;
+ *     }
+ *     const qkv_model_info *info = qkv_model_get_info(model);
  *     ...
  *     qkv_model_free(model);
  *

@@ -4,8 +4,10 @@
  *     qkv_session *session;  qkv_result *result;  qkv_tensor t;
  *     qkv_session_new(&session, model, NULL, &err);
  *     qkv_session_run(session, &result, plan, &err);
- *     if (qkv_result_get(result, 1, QKV_SITE_PATTERN, 3, &t)) { ... t.data[(head * T + query) * T +
- * key] ... } qkv_result_free(result);
+ *     if (qkv_result_get(result, 1, QKV_SITE_PATTERN, 3, &t)) {
+ *         ... t.data[(head * T + query) * T + key] ...
+ *     }
+ *     qkv_result_free(result);
  *
  * A session is mutable and belongs to one thread at a time; several sessions may share a model. A
  * result is independent of the session and the plan it came from.
@@ -42,8 +44,9 @@ QKV_API void qkv_session_free(qkv_session *session);
 QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan,
                             qkv_error *err);
 
-/* Says in plain text what running the plan on this session would do: one line per pass, with what it starts from, what it
- * keeps, and what it costs. Nothing is computed. Freed with qkv_text_free. */
+/* Says in plain text what running the plan on this session would do: one line per pass, with
+ * what it starts from, what it keeps, and what it costs. Nothing is computed. Freed with
+ * qkv_text_free. */
 QKV_API int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan,
                                 qkv_error *err);
 
@@ -92,8 +95,8 @@ QKV_API int qkv_result_item(const qkv_result *result, size_t index, size_t *vari
 QKV_API size_t qkv_result_n_edits(const qkv_result *result, size_t variant);
 QKV_API const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit);
 QKV_API uint64_t qkv_result_edit_changed(const qkv_result *result, size_t variant, size_t edit);
-/* 0 when nothing that was captured depends on the edit (values edited, their own layer's pattern looked at): then it was not
- * computed, and all its captures are the baseline's own. */
+/* 0 when nothing that was captured depends on the edit (values edited, their own layer's pattern
+ * looked at): then it was not computed, and all its captures are the baseline's own. */
 QKV_API int qkv_result_edit_ran(const qkv_result *result, size_t variant, size_t edit);
 /* How many elements the edit's selector covers. */
 QKV_API uint64_t qkv_result_edit_selected(const qkv_result *result, size_t variant, size_t edit);

@@ -13,23 +13,17 @@ static void keep_one_line(char *text) {
     }
 }
 
-int qkv_fail(qkv_error *err, int status, const char *format, ...) {
-    if (err) {
-        /* The arguments may point into err->message itself (a message wrapped in another one). */
-        char message[sizeof err->message];
-        va_list args;
-        va_start(args, format);
-        vsnprintf(message, sizeof message, format, args);
-        va_end(args);
-        keep_one_line(message);
-        memcpy(err->message, message, sizeof message);
-        err->status = status;
-    }
-    return status;
-}
-
-int qkv_fail_memory(qkv_error *err) {
-    return qkv_fail(err, QKV_ERR_MEMORY, "out of memory");
+void qkv_fail_with(qkv_error *err, int status, const char *format, ...) {
+    if (!err) return;
+    /* The arguments may point into err->message itself (a message wrapped in another one). */
+    char message[sizeof err->message];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    keep_one_line(message);
+    memcpy(err->message, message, sizeof message);
+    err->status = status;
 }
 
 const char *qkv_status_text(int status) {

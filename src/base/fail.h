@@ -1,11 +1,10 @@
 /*
- * How errors are made. qkv_fail fills the caller's qkv_error and returns the status, so that a
- * failing function ends with
+ * How errors are made. qkv_fail fills the caller's qkv_error and is the status, so that a failing
+ * function ends with
  *
- *     return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s has %d dimensions, not 2", path, name,
- * n);
+ *     return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s is not a matrix", path, name);
  *
- * It is the one place where errors come into being: set a breakpoint there.
+ * qkv_fail_with is the one place where errors come into being: set a breakpoint there.
  */
 #ifndef QKV_BASE_FAIL_H
 #define QKV_BASE_FAIL_H
@@ -18,9 +17,16 @@
 #define QKV_PRINTF(text, first)
 #endif
 
-int qkv_fail(qkv_error *err, int status, const char *format, ...) QKV_PRINTF(3, 4);
+void qkv_fail_with(qkv_error *err, int status, const char *format, ...) QKV_PRINTF(3, 4);
 
-/* The message for failed allocations. */
-int qkv_fail_memory(qkv_error *err);
+static inline int qkv_status(int status) {
+    return status;
+}
+
+/* A macro, so that compilers and analysers see in the caller which status it is. */
+#define qkv_fail(err, status, ...) qkv_status((qkv_fail_with(err, status, __VA_ARGS__), status))
+
+/* For failed allocations. */
+#define qkv_fail_memory(err) qkv_fail(err, QKV_ERR_MEMORY, "out of memory")
 
 #endif

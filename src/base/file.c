@@ -1,5 +1,5 @@
 /* Read-only mappings and outputs that appear whole or not at all. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "base/file.h"
 
 #include <errno.h>
@@ -21,13 +21,18 @@ static int exists_irregular(const char *path) {
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* The file that a path leads to, through links, so that a link stays one. */
+static char *resolve(const char *path) {
+    char *target = realpath(path, NULL);
+    return target || errno == ENOMEM ? target : qkv_strdup(path); /* not there yet */
+}
+
 /* Creates NAME.XXXXXX beside the target with the permissions an ordinary new file would get. */
 static FILE *create_beside(const char *path, char **temporary) {
-    size_t length = strlen(path);
-    char *name = malloc(length + sizeof ".XXXXXX");
+    size_t size = strlen(path) + sizeof ".XXXXXX";
+    char *name = malloc(size);
     if (!name) return NULL;
-    memcpy(name, path, length);
-    memcpy(name + length, ".XXXXXX", sizeof ".XXXXXX");
+    snprintf(name, size, "%s.XXXXXX", path);
     int fd = mkstemp(name);
     FILE *stream = NULL;
     if (fd >= 0) {
@@ -54,15 +59,27 @@ int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return fail_output(err, path, EISDIR);
     out->path = qkv_strdup(path);
-    if (!out->path) return qkv_fail_memory(err);
+    out->target = resolve(path);
+    if (!out->path || !out->target) {
+        qkv_output_abandon(out);
+        return qkv_fail_memory(err);
+    }
     errno = 0;
-    out->stream = exists_irregular(path) ? fopen(path, "wb") : create_beside(path, &out->temporary);
+    out->stream =
+        exists_irregular(path) ? fopen(path, "wb") : create_beside(out->target, &out->temporary);
     if (!out->stream) {
         int code = errno ? errno : ENOMEM;
         qkv_output_abandon(out);
         return fail_output(err, path, code);
     }
     return QKV_OK;
+}
+
+static void release(qkv_output *out) {
+    free(out->temporary);
+    free(out->target);
+    free(out->path);
+    *out = (qkv_output){0};
 }
 
 int qkv_output_finish(qkv_output *out, qkv_error *err) {
@@ -72,24 +89,20 @@ int qkv_output_finish(qkv_output *out, qkv_error *err) {
     if (fflush(out->stream) != 0 && !code) code = errno ? errno : EIO;
     if (fclose(out->stream) != 0 && !code) code = errno;
     out->stream = NULL;
-    if (!code && out->temporary && rename(out->temporary, out->path) != 0) code = errno;
+    if (!code && out->temporary && rename(out->temporary, out->target) != 0) code = errno;
     if (code) {
         int status = fail_output(err, out->path, code);
         qkv_output_abandon(out);
         return status;
     }
-    free(out->temporary);
-    free(out->path);
-    *out = (qkv_output){0};
+    release(out);
     return QKV_OK;
 }
 
 void qkv_output_abandon(qkv_output *out) {
     if (out->stream) fclose(out->stream);
     if (out->temporary) unlink(out->temporary);
-    free(out->temporary);
-    free(out->path);
-    *out = (qkv_output){0};
+    release(out);
 }
 
 int qkv_output_check(const char *path, qkv_error *err) {
@@ -106,7 +119,8 @@ int qkv_output_check(const char *path, qkv_error *err) {
 
 int qkv_mapping_open(qkv_mapping *map, const char *path, qkv_error *err) {
     *map = (qkv_mapping){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without O_NONBLOCK, opening a pipe would wait for somebody to write into it. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return qkv_fail(err, QKV_ERR_IO, "cannot open %s: %s", path, strerror(errno));
     struct stat st;
     int status = QKV_OK;

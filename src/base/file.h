@@ -8,13 +8,12 @@
  *     status = qkv_output_open(&out, path, err);
  *     if (status == QKV_OK) {
  *         fwrite(..., out.stream);  ...
- *         status = qkv_output_finish(&out, err);         // flush, check, rename; on failure
- * nothing is left behind
+ *         status = qkv_output_finish(&out, err); // flush, check, rename
  *     }
  *     ... or qkv_output_abandon(&out) to give up.
  *
  * A target that exists and is not a regular file (/dev/stdout, /dev/full, a pipe) is written in
- * place: there is nothing to rename onto.
+ * place: there is nothing to rename onto. A symbolic link stays one: its target is replaced.
  */
 #ifndef QKV_BASE_FILE_H
 #define QKV_BASE_FILE_H
@@ -26,7 +25,8 @@
 
 typedef struct qkv_output {
     FILE *stream;
-    char *path;
+    char *path;      /* as given */
+    char *target;    /* where it leads to */
     char *temporary; /* NULL when written in place */
 } qkv_output;
 

@@ -1,6 +1,6 @@
 /*
- * Random numbers that depend only on a key: the n-th number of a stream is computed directly, so that it does not matter in
- * which order, batch or thread the numbers are asked for.
+ * Random numbers that depend only on a key: the n-th number of a stream is computed directly, so
+ * that it does not matter in which order, batch or thread the numbers are asked for.
  */
 #ifndef QKV_BASE_RANDOM_H
 #define QKV_BASE_RANDOM_H

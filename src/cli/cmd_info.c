@@ -69,7 +69,7 @@ static void print_number(const char *label, uint64_t value) {
 
 static void print_table(const qkv_model_info *info, const char *hash) {
 #define TABLE_TEXT(field, label) print_row(label, info->field);
-#define TABLE_COUNTS TABLE_TEXT
+#define TABLE_COUNTS(field, label) TABLE_TEXT(field, label)
 #define TABLE_NUMBER(field, label) print_number(label, (uint64_t)info->field);
 #define TABLE_LENGTH(field, label)                                                                 \
     if (info->field)                                                                               \

@@ -1,19 +1,20 @@
 /*
  * Architecture families, described by data.
  *
- * A family says which tensors a model of it has and how its block is put together; the forward pass (run/forward.c) reads
- * these fields and never asks which family it is. Adding a family is one file with a const qkv_family and one line in
- * QKV_FAMILY_LIST.
+ * A family says which tensors a model of it has and how its block is put together; the forward pass
+ * (run/forward.c) reads these fields and never asks which family it is. Adding a family is one file
+ * with a const qkv_family and one line in QKV_FAMILY_LIST.
  *
- * Letters in shapes: D width, Q = H*d, K = G*d, F feed-forward, V vocabulary, C context, S = Q + 2K (fused projection),
- * R = rotated pairs.
+ * Letters in shapes: D width, Q = H*d, K = G*d, F feed-forward, V vocabulary, C context, S = Q + 2K
+ * (fused projection), R = rotated pairs.
  */
 #ifndef QKV_MODEL_FAMILY_H
 #define QKV_MODEL_FAMILY_H
 
 #include <stdint.h>
 
-/* X(slot, name in the file, shape innermost first). Names of layer tensors are prefixed with blk.N. */
+/* X(slot, name in the file, shape innermost first). Names of layer tensors are prefixed with
+ * blk.N. */
 #define QKV_LAYER_WEIGHT_LIST(X)                                                                   \
     X(ATTN_NORM, "attn_norm.weight", "D")                                                          \
     X(ATTN_NORM_BIAS, "attn_norm.bias", "D")                                                       \
@@ -68,7 +69,8 @@ typedef struct qkv_family {
     qkv_rope_pairs rope_pairs;
     qkv_activation activation;
     int gated_mlp;
-    int qk_permuted; /* the file reorders the rows of W_q and W_k inside each head: channel 2i is i of the original */
+    /* The file reorders the rows of W_q and W_k inside each head: channel 2i is the original i. */
+    int qk_permuted;
     uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
     uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
 } qkv_family;

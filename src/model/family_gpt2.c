@@ -1,8 +1,8 @@
 /*
  * gpt2: GPT-2 and its descendants.
  *
- * LayerNorm with bias before each block, learned positions, fused query/key/value projection with bias, plain feed-forward
- * with GELU in its tanh form. Usually tied output.
+ * LayerNorm with bias before each block, learned positions, fused query/key/value projection with
+ * bias, plain feed-forward with GELU in its tanh form. Usually tied output.
  */
 #include "model/family.h"
 

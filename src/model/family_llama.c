@@ -1,9 +1,10 @@
 /*
  * llama: Llama 1 to 3, Mistral, SmolLM and all that GGUF files under this name.
  *
- * RMS norm before each block, RoPE on adjacent channels (the converter reorders the rows of W_q and W_k for it), grouped
- * key/value heads, gated SiLU feed-forward, no biases by default. Llama 3's frequency scaling comes as the tensor
- * rope_freqs.weight. Without output.weight the token embedding is the output projection.
+ * RMS norm before each block, RoPE on adjacent channels (the converter reorders the rows of W_q and
+ * W_k for it), grouped key/value heads, gated SiLU feed-forward, no biases by default. Llama 3's
+ * frequency scaling comes as the tensor rope_freqs.weight. Without output.weight the token
+ * embedding is the output projection.
  */
 #include "model/family.h"
 

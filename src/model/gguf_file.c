@@ -8,13 +8,15 @@
 #include "base/memory.h"
 #include "ggml.h"
 
-/* ggml compares every name with every other one: more than this many would take minutes, and no model has them. */
+/* ggml compares every name with every other one: more than this many would take minutes, and no
+ * model has them. */
 #define MAX_TENSORS 65536
 #define MAX_KEYS 65536
 #define MAX_PARTS 1000
 #define HEADER_SIZE 24
 
-/* ggml says what is wrong with a header through its log; the last line becomes part of our message. */
+/* ggml says what is wrong with a header through its log; the last line becomes part of our
+ * message. */
 static _Thread_local char last_log[256];
 
 static void keep_log(enum ggml_log_level level, const char *text, void *unused) {
@@ -129,7 +131,8 @@ static int open_parts(qkv_gguf *file, const char *path, qkv_error *err) {
     return QKV_OK;
 }
 
-/* Parts that were renamed, swapped or taken from another model would show as missing tensors: say what is wrong instead. */
+/* Parts that were renamed, swapped or taken from another model would show as missing tensors: say
+ * what is wrong instead. */
 static int check_split_keys(const qkv_gguf *file, qkv_error *err) {
     for (size_t i = 0; i < file->n_parts; i++) {
         qkv_gguf part = {.parts = &file->parts[i], .n_parts = 1, .path = file->parts[i].path};
@@ -141,8 +144,8 @@ static int check_split_keys(const qkv_gguf *file, qkv_error *err) {
         if ((size_t)count != file->n_parts)
             return qkv_fail(
                 err, QKV_ERR_FORMAT,
-                "%s belongs to a split model of %lld files but %zu were found; give the parts their "
-                "original names (…-00001-of-%05lld.gguf) and keep them together",
+                "%s belongs to a split model of %lld files but %zu were found; give the parts "
+                "their original names (…-00001-of-%05lld.gguf) and keep them together",
                 part.path, (long long)count, file->n_parts, (long long)count);
         if ((size_t)number != i)
             return qkv_fail(err, QKV_ERR_FORMAT,

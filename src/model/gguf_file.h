@@ -1,8 +1,9 @@
 /*
  * A GGUF file, or all the parts of a split one, mapped and checked.
  *
- * ggml's own reader parses the header; this file adds what ggml leaves to its callers: the bounds of every tensor, sane
- * counts, the set of parts, and typed access to metadata that fails with a message instead of aborting.
+ * ggml's own reader parses the header; this file adds what ggml leaves to its callers: the bounds
+ * of every tensor, sane counts, the set of parts, and typed access to metadata that fails with a
+ * message instead of aborting.
  */
 #ifndef QKV_MODEL_GGUF_FILE_H
 #define QKV_MODEL_GGUF_FILE_H
@@ -44,9 +45,10 @@ void qkv_gguf_get_tensor(const qkv_gguf *file, size_t index, qkv_gguf_tensor *ou
 /* 1 and *out, or 0 when there is no such tensor. */
 int qkv_gguf_find_tensor(const qkv_gguf *file, const char *name, qkv_gguf_tensor *out);
 
-/* Metadata. Each returns 1 when the key is there with a value in [low, high], 0 when it is absent, and a negative status when
- * it is there but has the wrong type or is out of range. Integers of every width are accepted; an array of integers is
- * accepted where all its elements are equal (llama.cpp writes some numbers once per layer). */
+/* Metadata. Each returns 1 when the key is there with a value in [low, high], 0 when it is absent,
+ * and a negative status when it is there but has the wrong type or is out of range. Integers of
+ * every width are accepted; an array of integers is accepted where all its elements are equal
+ * (llama.cpp writes some numbers once per layer). */
 int qkv_gguf_int(const qkv_gguf *file, const char *key, int64_t low, int64_t high, int64_t *value,
                  qkv_error *err);
 int qkv_gguf_float(const qkv_gguf *file, const char *key, double low, double high, double *value,

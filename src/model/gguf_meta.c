@@ -1,6 +1,6 @@
 /*
- * Typed access to GGUF metadata. ggml's getters abort on the wrong type; these look at the type first and answer with a
- * message that names file and key.
+ * Typed access to GGUF metadata. ggml's getters abort on the wrong type; these look at the type
+ * first and answer with a message that names file and key.
  */
 #include <string.h>
 

@@ -10,7 +10,8 @@
 #define MAX_HEADS 4096
 #define MAX_VOCAB (1 << 24)
 
-/* ARCH.suffix as an integer; `fallback` where it is absent, which for a negative fallback is an error. */
+/* ARCH.suffix as an integer; `fallback` where it is absent, which for a negative fallback is an
+ * error. */
 static int read_int(const qkv_model *model, const char *suffix, int64_t low, int64_t high,
                     int64_t fallback, int32_t *out, qkv_error *err) {
     char key[128];
@@ -86,8 +87,8 @@ static int read_vocab_size(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
-/* Keys that change what a model computes and that no family here knows. A file that sets one is refused: to ignore it would
- * silently run another model. */
+/* Keys that change what a model computes and that no family here knows. A file that sets one is
+ * refused: to ignore it would silently run another model. */
 static const char *const refused_keys[] = {
     "expert_count",          "attn_logit_softcapping",   "final_logit_softcapping",
     "attention.scale",       "attention.clamp_kqv",      "attention.max_alibi_bias",

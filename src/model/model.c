@@ -34,7 +34,8 @@ static int load_vocab(qkv_model *model, qkv_error *err) {
     int status =
         qkv_vocab_load(&model->vocab, model->file->parts[0].header, model->file->path, err);
     if (status != QKV_OK || !model->vocab) return status;
-    /* Embeddings are sometimes padded to a round number of rows; a token without a row cannot be. */
+    /* Embeddings are sometimes padded to a round number of rows; a token without a row cannot
+     * be. */
     if (qkv_vocab_size(model->vocab) > model->hp.n_vocab)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: the vocabulary has %d tokens but token_embd.weight only %d rows",

@@ -1,6 +1,6 @@
 /*
- * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the mapping, its vocabulary.
- * Everything here is read-only once qkv_model_open has returned.
+ * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the
+ * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned.
  */
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H

@@ -1,9 +1,10 @@
 /*
  * How positions turn queries and keys: base, scaling, and their description.
  *
- * Every kind of scaling ends as one array: what each pair's frequency is divided by. Linear scaling divides all by the same
- * factor; YaRN divides the slow pairs by the factor, leaves the fast ones alone and blends between; Llama 3 stores its
- * divisors in the file as rope_freqs.weight. The forward pass then knows a single case.
+ * Every kind of scaling ends as one array: what each pair's frequency is divided by. Linear scaling
+ * divides all by the same factor; YaRN divides the slow pairs by the factor, leaves the fast ones
+ * alone and blends between; Llama 3 stores its divisors in the file as rope_freqs.weight. The
+ * forward pass then knows a single case.
  */
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +54,8 @@ static int scale_linear(qkv_model *model, double factor, qkv_error *err) {
 
 /* The (fractional) pair that makes `turns` full turns over the original context. */
 static double pair_with_turns(const qkv_hparams *hp, double original_context, double turns) {
-    return hp->rope_dims * log(original_context / (turns * TWO_PI)) / (2 * log(hp->rope_base));
+    return hp->rope_dims * log(original_context / (turns * TWO_PI)) /
+           (2 * log((double)hp->rope_base));
 }
 
 static int scale_yarn(qkv_model *model, const yarn *y, qkv_error *err) {

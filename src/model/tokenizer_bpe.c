@@ -239,23 +239,18 @@ static int encode(const qkv_vocab *vocab, qkv_token_list *out, const char *text,
 }
 
 /* Characters that spell no byte are kept as they are: such tokens were added as plain text. */
-static void decode(const qkv_vocab *vocab, const qkv_vocab_token *token, qkv_text *out) {
-    (void)vocab;
-    int byte = token->type == QKV_TOKEN_BYTE ? qkv_vocab_byte_of(token->text, token->length) : -1;
-    if (byte >= 0) {
-        const char single = (char)byte;
-        qkv_text_append(out, &single, 1);
-    } else if (token->type == QKV_TOKEN_USER_DEFINED) {
+static void decode(const qkv_vocab_token *token, qkv_text *out) {
+    if (token->type == QKV_TOKEN_USER_DEFINED) {
         qkv_text_append(out, token->text, token->length);
-    } else {
-        for (size_t i = 0; i < token->length;) {
-            uint32_t code;
-            size_t used = qkv_utf8_decode(token->text + i, token->length - i, &code);
-            byte = spelled_byte(code);
-            const char single = (char)byte;
-            qkv_text_append(out, byte < 0 ? token->text + i : &single, byte < 0 ? used : 1);
-            i += used;
-        }
+        return;
+    }
+    for (size_t i = 0; i < token->length;) {
+        uint32_t code;
+        size_t used = qkv_utf8_decode(token->text + i, token->length - i, &code);
+        int byte = spelled_byte(code);
+        const char single = (char)byte;
+        qkv_text_append(out, byte < 0 ? token->text + i : &single, byte < 0 ? used : 1);
+        i += used;
     }
 }
 

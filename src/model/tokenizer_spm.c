@@ -131,14 +131,7 @@ static int encode(const qkv_vocab *vocab, qkv_token_list *out, const char *text,
     return status;
 }
 
-static void decode(const qkv_vocab *vocab, const qkv_vocab_token *token, qkv_text *out) {
-    (void)vocab;
-    int byte = token->type == QKV_TOKEN_BYTE ? qkv_vocab_byte_of(token->text, token->length) : -1;
-    if (byte >= 0) {
-        const char single = (char)byte;
-        qkv_text_append(out, &single, 1);
-        return;
-    }
+static void decode(const qkv_vocab_token *token, qkv_text *out) {
     const char *rest = token->text, *blank;
     while ((blank = strstr(rest, BLANK)) != NULL) {
         qkv_text_append(out, rest, (size_t)(blank - rest));

@@ -175,10 +175,14 @@ static int is_named(const qkv_vocab_token *token) {
 }
 
 static void append_token(const qkv_vocab *vocab, const qkv_vocab_token *token, qkv_text *out) {
+    int byte = token->type == QKV_TOKEN_BYTE ? qkv_vocab_byte_of(token->text, token->length) : -1;
+    const char single = (char)byte;
     if (is_named(token))
         qkv_text_append(out, token->text, token->length);
+    else if (byte >= 0)
+        qkv_text_append(out, &single, 1);
     else
-        vocab->kind->decode(vocab, token, out);
+        vocab->kind->decode(token, out);
 }
 
 static int take_text(qkv_text *out, char **text, size_t *length, qkv_error *err) {

@@ -14,7 +14,8 @@
 struct gguf_context;
 typedef struct qkv_vocab qkv_vocab;
 
-/* *out stays NULL with QKV_OK when the file has no tokenizer at all (such a model takes ids only). `path` is for messages. */
+/* *out stays NULL with QKV_OK when the file has no tokenizer at all (such a model takes ids only).
+ * `path` is for messages. */
 int qkv_vocab_load(qkv_vocab **out, const struct gguf_context *gguf, const char *path,
                    qkv_error *err);
 void qkv_vocab_free(qkv_vocab *vocab);

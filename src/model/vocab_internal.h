@@ -90,8 +90,8 @@ struct qkv_tokenizer {
      * special tokens. */
     int (*encode)(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
                   qkv_error *err);
-    /* Appends the bytes of a token that is neither control nor unknown. */
-    void (*decode)(const qkv_vocab *vocab, const qkv_vocab_token *token, qkv_text *out);
+    /* Appends the bytes of a token that is neither control nor unknown, nor names a single byte. */
+    void (*decode)(const qkv_vocab_token *token, qkv_text *out);
 };
 
 #define QKV_TOKENIZER_DECLARE(id) extern const qkv_tokenizer qkv_tokenizer_##id;

@@ -1,9 +1,10 @@
 /*
  * Binds the tensors of a file to the slots of a model.
  *
- * Matrices stay where they are, in the mapping. Vectors (norms, biases), which ggml's elementwise operations want as F32, are
- * converted where they are stored otherwise; they are small. A tensor that the family does not use is refused: to leave it
- * out would silently compute something else than the model.
+ * Matrices stay where they are, in the mapping. Vectors (norms, biases), which ggml's elementwise
+ * operations want as F32, are converted where they are stored otherwise; they are small. A tensor
+ * that the family does not use is refused: to leave it out would silently compute something else
+ * than the model.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +80,8 @@ static int keep_buffer(qkv_model *model, ggml_backend_buffer_t buffer, qkv_error
     return QKV_OK;
 }
 
-/* A tensor of its own memory: vectors that need conversion, and data that the file did not align. */
+/* A tensor of its own memory: vectors that need conversion, and data that the file did not
+ * align. */
 static int copy_tensor(qkv_model *model, struct ggml_tensor *tensor, const qkv_gguf_tensor *t,
                        qkv_error *err) {
     size_t size = ggml_nbytes(tensor);

@@ -1,9 +1,10 @@
 /*
  * F32 copies of weights that are stored in another type.
  *
- * A product needs its weight as F32. Turning it into F32 anew in every pass costs about as much time as
- * a short prompt's product itself; a session therefore keeps the copies of the weights it has used, as
- * far as its budget for them goes. What does not fit is converted in each pass that needs it.
+ * A product needs its weight as F32. Turning it into F32 anew in every pass costs about as much
+ * time as a short prompt's product itself; a session therefore keeps the copies of the weights it
+ * has used, as far as its budget for them goes. What does not fit is converted in each pass that
+ * needs it.
  */
 #ifndef QKV_RUN_DENSE_H
 #define QKV_RUN_DENSE_H

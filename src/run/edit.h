@@ -1,8 +1,9 @@
 /*
  * Edits: what to do to a tensor at a site.
  *
- * An edit is parsed once, for one model and one number of tokens, into membership maps (one byte per layer, head, row,
- * column), so that every later question (does it touch this row, do two edits overlap) is a look-up.
+ * An edit is parsed once, for one model and one number of tokens, into membership maps (one byte
+ * per layer, head, row, column), so that every later question (does it touch this row, do two edits
+ * overlap) is a look-up.
  */
 #ifndef QKV_RUN_EDIT_H
 #define QKV_RUN_EDIT_H
@@ -31,7 +32,8 @@ typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
 
 typedef enum qkv_mean_axis { QKV_MEAN_HEAD, QKV_MEAN_TOKEN, QKV_MEAN_DIM } qkv_mean_axis;
 
-/* Which elements of a site: of layers, heads, rows (tokens or queries) and columns (keys). NULL = all of them. */
+/* Which elements of a site: of layers, heads, rows (tokens or queries) and columns (keys). NULL =
+ * all of them. */
 typedef struct qkv_selector {
     qkv_site site;
     uint8_t *layers; /* n_layer; NULL for logits */

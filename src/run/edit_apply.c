@@ -1,5 +1,6 @@
 #include "run/edit_apply.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -55,8 +56,8 @@ static int selected(const uint8_t *map, int64_t i) {
     return !map || map[i];
 }
 
-/* In a split group every query head counts; where they are still copies of one another, that is the mean over the key/value
- * heads. */
+/* In a split group every query head counts; where they are still copies of one another, that is the
+ * mean over the key/value heads. */
 static float mean_over_heads(const row *r, int64_t c) {
     const qkv_view *v = r->view;
     double sum = 0;
@@ -71,7 +72,8 @@ static float mean_over_row(const row *r) {
     return (float)(sum / (double)r->view->width);
 }
 
-/* Keyed by what the element is, not by where it lies in memory: the same noise however the run is batched. */
+/* Keyed by what the element is, not by where it lies in memory: the same noise however the run is
+ * batched. */
 static float noise_at(const row *r, int64_t c) {
     const qkv_view *v = r->view;
     int64_t channel = v->permuted ? qkv_channel_original(c, v->width) : c;
@@ -103,6 +105,7 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
     case QKV_OP_CLAMP:
         return clamp(x, edit->a, edit->b);
     case QKV_OP_PATCH:
+        assert(r->patch);
         return r->patch[c];
     case QKV_OP_MEAN:
         if (edit->axis == QKV_MEAN_HEAD) return mean_over_heads(r, c);

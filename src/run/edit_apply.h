@@ -1,7 +1,8 @@
 /*
  * The arithmetic of edits, on plain float arrays.
  *
- * Every site is seen the same way: heads × rows × a contiguous innermost axis, with strides. Flat sites have one head.
+ * Every site is seen the same way: heads × rows × a contiguous innermost axis, with strides. Flat
+ * sites have one head.
  */
 #ifndef QKV_RUN_EDIT_APPLY_H
 #define QKV_RUN_EDIT_APPLY_H
@@ -34,13 +35,14 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
 /* Elements of one variant's tensor. */
 int64_t qkv_view_size(const qkv_view *view);
 
-/* Applies an edit to rows [first, end) of dst, reading src. `patch` is the other prompt's tensor, in the same layout with
- * the site's own number of heads; `scratch` has room for `width` floats. Returns how many elements got another value. */
+/* Applies an edit to rows [first, end) of dst, reading src. `patch` is the other prompt's tensor,
+ * in the same layout with the site's own number of heads; `scratch` has room for `width` floats.
+ * Returns how many elements got another value. */
 uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,
                         const float *patch, float *scratch);
 
-/* Where the file reorders the channels of q and k for RoPE (pairs side by side), the channel c of a head of width d in the
- * order of the original model (halves). */
+/* Where the file reorders the channels of q and k for RoPE (pairs side by side), the channel c of a
+ * head of width d in the order of the original model (halves). */
 int64_t qkv_channel_original(int64_t c, int64_t d);
 
 #endif

@@ -1,13 +1,15 @@
 /*
- * The forward pass, as ordinary graph-building code. What the families differ in is read from their description; where the
- * pass can be read or changed it calls qkv_tap.
+ * The forward pass, as ordinary graph-building code. What the families differ in is read from their
+ * description; where the pass can be read or changed it calls qkv_tap.
  *
- * The batch is an axis of its own in every product, so that each variant is multiplied by itself: a result does not depend, to
- * the last bit, on what else was in the batch.
+ * The batch is an axis of its own in every product, so that each variant is multiplied by itself: a
+ * result does not depend, to the last bit, on what else was in the batch.
  *
- * All arithmetic is in F32. A weight of another type is turned into F32 before its product: ggml's own kernels would round
- * the activations to the weight's type instead, by an amount that depends on the length of the prompt.
+ * All arithmetic is in F32. A weight of another type is turned into F32 before its product: ggml's
+ * own kernels would round the activations to the weight's type instead, by an amount that depends
+ * on the length of the prompt.
  */
+#include <assert.h>
 #include <math.h>
 
 #include "run/graph.h"
@@ -15,7 +17,7 @@
 #define LAYER(g, il, slot) ((g)->model->layers[il].w[QKV_LAYER_##slot])
 #define MODEL(g, slot) ((g)->model->w[QKV_MODEL_##slot])
 
-/* Tensors that one layer, and one block of queries in it, add to the graph at most; taps included. */
+/* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
 #define MAX_NODES_PER_LAYER 160
 #define MAX_NODES_PER_BLOCK 24
 
@@ -42,7 +44,8 @@ static struct ggml_tensor *norm(qkv_graph *g, struct ggml_tensor *w, struct ggml
     return bias ? ggml_add(g->ctx, x, bias) : x;
 }
 
-/* x · sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x³): the tanh form. ggml's own GELU is a table of F16 values. */
+/* x · sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x³): the tanh form. ggml's own GELU is a table of
+ * F16 values. */
 static struct ggml_tensor *gelu_tanh(qkv_graph *g, struct ggml_tensor *x) {
     const float c = 2 * sqrtf(2 / 3.14159265358979f);
     struct ggml_tensor *u = ggml_scale_bias(g->ctx, ggml_sqr(g->ctx, x), 0.044715f * c, c);
@@ -181,7 +184,8 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
     int whole_rows = map_is_observed(g, il);
     struct ggml_tensor *z = NULL; // [d, T, H, B]
     if (v && g->block_rows < T) z = ggml_dup(ctx, q);
-    /* From the last block to the first: later blocks see more keys, and memory that the largest one has used fits the others. */
+    /* From the last block to the first: later blocks see more keys, and memory that the largest one
+     * has used fits the others. */
     int64_t last = (T - 1) / g->block_rows * g->block_rows;
     for (int64_t first = last; first >= 0; first -= g->block_rows) {
         int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
@@ -196,6 +200,7 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
                                                     v->nb[1], v->nb[2], v->nb[3], 0);
         struct ggml_tensor *zb = ggml_mul_mat(ctx, vb, pattern); // [d, rows, H, B]
         if (rows == T) return zb;
+        assert(z);
         z = ggml_set_inplace(ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[1]);
     }
     return z;

@@ -1,11 +1,13 @@
 /*
- * One pass through (a part of) the network as a ggml graph, and the seam at which it can be read and edited.
+ * One pass through (a part of) the network as a ggml graph, and the seam at which it can be read
+ * and edited.
  *
- * A pass runs layers [from, ...] for a batch of B variants of one prompt. Tensors that differ between variants carry the
- * batch outermost. Only what a kept tensor depends on enters the graph, so nothing else is computed.
+ * A pass runs layers [from, ...] for a batch of B variants of one prompt. Tensors that differ
+ * between variants carry the batch outermost. Only what a kept tensor depends on enters the graph,
+ * so nothing else is computed.
  *
- * Letters in shape comments: D width, H query heads, G key/value heads, d head width, T tokens, B variants, F feed-forward,
- * V vocabulary; innermost first, as ggml has it.
+ * Letters in shape comments: D width, H query heads, G key/value heads, d head width, T tokens, B
+ * variants, F feed-forward, V vocabulary; innermost first, as ggml has it.
  */
 #ifndef QKV_RUN_GRAPH_H
 #define QKV_RUN_GRAPH_H
@@ -27,7 +29,8 @@ typedef struct qkv_member {
     _Atomic uint64_t *changed; /* per edit of the variant */
 } qkv_member;
 
-/* The tensors of the prompts that edits patch from: source × (n_layer + 1) × sites, NULL where none is needed. */
+/* The tensors of the prompts that edits patch from: source × (n_layer + 1) × sites, NULL where none
+ * is needed. */
 typedef struct qkv_patches {
     float **tensors;
     size_t n_tensors;
@@ -71,8 +74,8 @@ typedef struct qkv_graph {
     const uint8_t *keep;           /* (n_layer + 1) × sites: QKV_KEEP_* */
     qkv_accumulator *accumulators; /* for the reductions, with their memory */
     size_t n_accumulators;
-    /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0: all. Whole groups, or heads
-     * of one group. */
+    /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0:
+     * all. Whole groups, or heads of one group. */
     int32_t first_head, n_heads;
     const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
     int64_t block_rows;        /* queries that attention takes at a time */
@@ -101,8 +104,9 @@ typedef struct qkv_part {
     int64_t first_row;
 } qkv_part;
 
-/* The seam. Returns its input when the pass neither edits nor keeps it; otherwise appends the edits of every variant in the
- * batch, and keeps the result. A head that an edit splits off its group comes back with H instead of G heads. */
+/* The seam. Returns its input when the pass neither edits nor keeps it; otherwise appends the edits
+ * of every variant in the batch, and keeps the result. A head that an edit splits off its group
+ * comes back with H instead of G heads. */
 struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x);
 /* The same for a block of a map, [T, rows, heads, B]. */
 struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
@@ -134,9 +138,9 @@ int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x);
 float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
                        qkv_site site, int32_t layer);
 
-/* The mask of a block of queries from row r on is a window into one band: element (i, c) of the band
- * stands for query r + i and key c - (n_tokens - r). Shape [2 n_tokens, block_rows],
- * so that all keys are in the window of every block; of a single block, [n_tokens, n_tokens]. */
+/* The mask of a block of queries from row r on is a window into one band: element (i, c) of the
+ * band stands for query r + i and key c - (n_tokens - r). Shape [2 n_tokens, block_rows], so that
+ * all keys are in the window of every block; of a single block, [n_tokens, n_tokens]. */
 void qkv_mask_fill(float *band, int64_t n_tokens, int64_t block_rows, int32_t window);
 
 #endif

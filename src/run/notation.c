@@ -1,6 +1,6 @@
 /*
- * A hand-written descent over `SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]`. A cursor walks over the text; every function
- * consumes its part or fails with a message about the whole text.
+ * A hand-written descent over `SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]`. A cursor walks over the
+ * text; every function consumes its part or fails with a message about the whole text.
  */
 #include "run/notation.h"
 

@@ -1,8 +1,9 @@
 /*
- * The notation of edits and captures: text to qkv_edit and qkv_selector. The grammar stands in qkv/plan.h.
+ * The notation of edits and captures: text to qkv_edit and qkv_selector. The grammar stands in
+ * qkv/plan.h.
  *
- * Everything is checked against the model and the number of tokens, and every message names the text it is about and the
- * range that would have been valid.
+ * Everything is checked against the model and the number of tokens, and every message names the
+ * text it is about and the range that would have been valid.
  */
 #ifndef QKV_RUN_NOTATION_H
 #define QKV_RUN_NOTATION_H

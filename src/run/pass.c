@@ -1,14 +1,15 @@
 /*
- * One pass through a part of the network: how large its blocks and batches may be, which heads it has to compute, and what it
- * costs.
+ * One pass through a part of the network: how large its blocks and batches may be, which heads it
+ * has to compute, and what it costs.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "run/planner.h"
 #include "run/reduce.h"
 
-/* Longer prompts are taken in blocks of this many queries, so that memory grows with T and not T². */
+/* Longer prompts are taken in blocks of so many queries, so that memory grows with T and not T². */
 #define LONG_PROMPT 1024
 #define BLOCK_ROWS 256
 
@@ -41,6 +42,7 @@ static int64_t block_rows(const qkv_planner *p, size_t n_variants) {
     int64_t T = p->plan->n_tokens, H = p->plan->model->hp.n_head;
     if (T <= LONG_PROMPT || keeps_map(p) || needs_whole_map(p)) return T;
     int64_t row = 2 * H * T * (int64_t)sizeof(float) * (int64_t)n_variants;
+    assert(row > 0);
     int64_t rows = (int64_t)p->session->memory_budget / row / 16 * 16;
     return rows < 16 ? 16 : rows > BLOCK_ROWS ? BLOCK_ROWS : rows;
 }
@@ -93,8 +95,8 @@ static void mark_wanted(const qkv_planner *p, int32_t layer, uint8_t *heads) {
     }
 }
 
-/* A pass that keeps nothing but maps of its first layer computes the heads concerned only: those edited, or, for the
- * baseline, those wanted. Left at 0 (all) where that is not the case. */
+/* A pass that keeps nothing but maps of its first layer computes the heads concerned only: those
+ * edited, or, for the baseline, those wanted. Left at 0 (all) where that is not the case. */
 static void choose_heads(const qkv_planner *p, const qkv_pass *pass, qkv_graph *g) {
     const qkv_hparams *hp = &p->plan->model->hp;
     uint8_t heads[4096] = {0}; /* no model has more heads: see hparams.c */
@@ -235,7 +237,8 @@ static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
     return added;
 }
 
-/* A second time, where there are now copies of weights to use: the first graph says which are needed. */
+/* A second time, where there are now copies of weights to use: the first graph says which are
+ * needed. */
 static int build(qkv_planner *p, qkv_graph *g, qkv_error *err) {
     qkv_graph clean = *g;
     int status = qkv_graph_build(g, err);

@@ -118,7 +118,8 @@ int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
 
 /* ---- variants ---- */
 
-/* The end of the edit that starts at text: a '+' between white space separates two, one inside 1e+3 does not. */
+/* The end of the edit that starts at text: a '+' between white space separates two, one inside 1e+3
+ * does not. */
 static const char *end_of_edit(const char *text) {
     for (const char *at = text; *at; at++) {
         if (*at == '+' && at > text && isspace((unsigned char)at[-1]) &&

@@ -29,8 +29,8 @@ typedef struct qkv_wanted_reduction {
 /* One captured site of one layer. */
 typedef struct qkv_wanted {
     uint8_t wanted;
-    char
-        letter; /* 'h': heads counts query heads, also on k and v; 'g': key/value heads; 0: the site has no heads */
+    /* 'h': heads counts query heads, also on k and v; 'g': key/value heads; 0: the site has none */
+    char letter;
     uint8_t *heads; /* n_heads bytes */
     int32_t n_heads;
     qkv_wanted_reduction *reductions;
@@ -65,7 +65,8 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t laye
 /* Can any edit of the variant show at (site, layer)? */
 int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer);
 
-/* What only the whole plan can tell: there is a capture, captures of k and v say which heads where a group is split. */
+/* What only the whole plan can tell: there is a capture, captures of k and v say which heads where
+ * a group is split. */
 int qkv_plan_check(const qkv_plan *plan, qkv_error *err);
 
 #endif

@@ -2,16 +2,18 @@
  * Runs a plan: what is computed, in which passes, and what is shared.
  *
  *     sources   every prompt that an edit patches from, as far as the patched sites
- *     trunk     the baseline: its own captures, and what variants start with at the layers where they fork; from the nearest
- *               layer that an earlier plan on the same tokens has left in the session
- *     variants  from their first edited layer, up to the last capture that they can change; those that fork at the same
- *               place run as one batch, as far as the memory budget goes
+ *     trunk     the baseline: its own captures, and what variants start with at the layers where
+ *               they fork; from the nearest layer that an earlier plan on the same tokens has left
+ *               in the session
+ *     variants  from their first edited layer, up to the last capture that they can change; those
+ *               that fork at the same place run as one batch, as far as the memory budget goes
  *
- * A capture that no edit of a variant can reach is the baseline's own tensor, and so is every capture of a variant whose edits
- * turned out to change no value.
+ * A capture that no edit of a variant can reach is the baseline's own tensor, and so is every
+ * capture of a variant whose edits turned out to change no value.
  */
 #include "run/planner.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,7 +139,8 @@ static void mark_trunk(qkv_planner *p) {
     }
 }
 
-/* Where the baseline can start: at the nearest layer that the trunk has, with its heads if those are there too. */
+/* Where the baseline can start: at the nearest layer that the trunk has, with its heads if those
+ * are there too. */
 static qkv_pass baseline_pass(const qkv_planner *p) {
     static const size_t baseline = 0;
     qkv_pass pass = {.variants = &baseline, .n_variants = 1, .start = QKV_START_TOKENS};
@@ -166,11 +169,11 @@ static int store_trunk(qkv_planner *p, const qkv_kept *kept, qkv_error *err) {
 static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, const qkv_kept *kept,
                         size_t member, qkv_error *err) {
     const struct ggml_tensor *t = kept->tensor;
-    size_t size = ggml_nbytes(t) / (size_t)g->n_batch;
+    int64_t size = ggml_nelements(t) / g->n_batch;
     int is_map = qkv_site_get_axes(kept->site) == QKV_AXES_MAP;
     qkv_computed computed = {.site = kept->site,
                              .layer = kept->layer,
-                             .data = (const float *)((const char *)t->data + member * size),
+                             .data = (const float *)t->data + (int64_t)member * size,
                              .first_head = is_map ? g->first_head : 0,
                              .n_heads = qkv_kept_heads(kept->site, t),
                              .n_rows = p->plan->n_tokens};
@@ -225,11 +228,12 @@ static int is_unchanged(const qkv_planner *p, size_t variant) {
     return 1;
 }
 
-/* Fills in one variant's captures: those that a pass kept for it, and the baseline's for the rest. */
+/* Fills in one variant's captures: those that a pass kept for it, the baseline's for the rest. */
 static int collect(qkv_planner *p, size_t variant, const qkv_graph *g, size_t member,
                    qkv_error *err) {
     const qkv_plan *plan = p->plan;
     int status = QKV_OK, unchanged = is_unchanged(p, variant);
+    assert(g || unchanged); /* what was not run has changed nothing */
     for (size_t i = 0; status == QKV_OK && i < qkv_n_places(plan); i++) {
         if (!qkv_wanted_any(&plan->wanted[i])) continue;
         if (unchanged || !qkv_plan_variant_reaches(plan, variant, place_site(i), place_layer(i)))

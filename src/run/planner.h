@@ -34,8 +34,9 @@ int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant
 size_t qkv_place(qkv_site site, int32_t layer);
 size_t qkv_n_places(const qkv_plan *plan);
 
-/* pass.c: builds the graph of a pass, and computes it unless only an explanation is wanted. The caller reads g->kept, which is
- * empty for an explanation, and releases g whatever is returned. `members` has room for n_variants. */
+/* pass.c: builds the graph of a pass, and computes it unless only an explanation is wanted. The
+ * caller reads g->kept, which is empty for an explanation, and releases g whatever is returned.
+ * `members` has room for n_variants. */
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
                  qkv_error *err);
 

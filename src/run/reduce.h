@@ -1,6 +1,6 @@
 /*
- * Reductions of attention maps, computed while the rows go by: a picture or a profile of a map that is
- * never in memory as a whole.
+ * Reductions of attention maps, computed while the rows go by: a picture or a profile of a map that
+ * is never in memory as a whole.
  */
 #ifndef QKV_RUN_REDUCE_H
 #define QKV_RUN_REDUCE_H
@@ -16,8 +16,8 @@ int qkv_reduction_dims(qkv_reduction kind);
 /* Side of a pooled picture: no larger than the map. */
 int64_t qkv_reduction_side(int64_t side, int64_t n_tokens);
 
-/* Adds `n_rows` rows of one head, the first of them query `first_row`; `keys` values each, what lies
- * beyond them is 0. `out` starts zeroed. */
+/* Adds `n_rows` rows of one head, the first of them query `first_row`; `keys` values each, what
+ * lies beyond them is 0. `out` starts zeroed. */
 void qkv_reduce_rows(qkv_reduction kind, int64_t side, int64_t n_tokens, const float *rows,
                      int64_t first_row, int64_t n_rows, int64_t keys, float *out);
 /* Once all rows were added: sums become means. */

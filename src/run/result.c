@@ -47,7 +47,7 @@ void qkv_result_free(qkv_result *result) {
         free(result->items[i].owned);
         free(result->items[i].owned_heads);
     }
-    for (size_t v = 0; v < result->n_variants; v++) {
+    for (size_t v = 0; result->variants && v < result->n_variants; v++) {
         for (size_t i = 0; i < result->variants[v].n_edits; i++)
             free(result->variants[v].edits[i].text);
         free(result->variants[v].edits);

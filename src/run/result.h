@@ -50,12 +50,14 @@ typedef struct qkv_computed {
     int64_t n_rows;
 } qkv_computed;
 
-/* Adds what a pass computed. Selects the wanted heads and rows, takes heads that were not computed from the baseline, puts
- * channels into the model's original order, and refuses values that are not finite. */
+/* Adds what a pass computed. Selects the wanted heads and rows, takes heads that were not computed
+ * from the baseline, puts channels into the model's original order, and refuses values that are not
+ * finite. */
 int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
                    const qkv_computed *computed, qkv_error *err);
 
-/* The same for a reduction of patterns: `data` is H times one head's; first_head and n_heads say which were computed. */
+/* The same for a reduction of patterns: `data` is H times one head's; first_head and n_heads say
+ * which were computed. */
 int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t variant,
                            const qkv_computed *computed, qkv_reduction kind, qkv_error *err);
 

@@ -25,7 +25,8 @@ static void set_threads(ggml_backend_t backend, int n_threads) {
     if (set) set(backend, n_threads);
 }
 
-/* Accelerators that compute in the CPU's memory (BLAS) come first, so that the scheduler prefers them. */
+/* Accelerators that compute in the CPU's memory (BLAS) come first, so that the scheduler prefers
+ * them. */
 static int start_backends(qkv_session *session, qkv_error *err) {
     for (size_t i = 0; i < ggml_backend_dev_count() && session->n_backends < QKV_MAX_BACKENDS - 1;
          i++) {

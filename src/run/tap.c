@@ -1,9 +1,9 @@
 /*
  * The seam between the forward pass and everything that reads or changes it.
  *
- * An edited tensor is produced by one custom operation of ggml that copies its input and applies all the edits of all the
- * variants in the batch to the copy: exact, in F32, on the CPU whatever backend the rest of the graph runs on, and it counts
- * what it changes.
+ * An edited tensor is produced by one custom operation of ggml that copies its input and applies
+ * all the edits of all the variants in the batch to the copy: exact, in F32, on the CPU whatever
+ * backend the rest of the graph runs on, and it counts what it changes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +135,8 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
 void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
     qkv_kept kept = {.site = site, .layer = il, .tensor = x};
     if (!QKV_PUSH(g->kept, g->kept_capacity, g->n_kept, kept)) g->out_of_memory = 1;
-    /* The allocator reuses the memory of what is not an output, and of a view's source regardless of the view. */
+    /* The allocator reuses the memory of what is not an output, and of a view's source regardless
+     * of the view. */
     ggml_set_output(x);
     for (struct ggml_tensor *base = x->view_src; base; base = base->view_src) ggml_set_output(base);
     ggml_build_forward_expand(g->cgraph, x);

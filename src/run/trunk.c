@@ -5,12 +5,16 @@
 
 #include "base/memory.h"
 
+static void drop(float **data) {
+    free(*data);
+    *data = NULL;
+}
+
 static void drop_layer(qkv_trunk_layer *layer) {
-    free(layer->resid);
-    free(layer->q);
-    free(layer->k);
-    free(layer->v);
-    *layer = (qkv_trunk_layer){0};
+    drop(&layer->resid);
+    drop(&layer->q);
+    drop(&layer->k);
+    drop(&layer->v);
 }
 
 void qkv_trunk_release(qkv_trunk *trunk) {

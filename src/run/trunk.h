@@ -13,7 +13,8 @@
 #include "base/fail.h"
 #include "model/model.h"
 
-/* One layer's input, and its heads before any edit; NULL where not kept. Layer n_layer has resid only. */
+/* One layer's input, and its heads before any edit; NULL where not kept. Layer n_layer has resid
+ * only. */
 typedef struct qkv_trunk_layer {
     float *resid;      /* [D, T] */
     float *q, *k, *v;  /* [d, H, T], [d, G, T] twice; all three or none */
@@ -38,7 +39,8 @@ void qkv_trunk_release(qkv_trunk *trunk);
 /* The last layer up to `layer` whose input is kept, -1 when there is none. */
 int32_t qkv_trunk_nearest(const qkv_trunk *trunk, int32_t layer);
 
-/* Drops the layers used longest ago until the rest fits into `budget` bytes; those of the current plan stay. */
+/* Drops the layers used longest ago until the rest fits into `budget` bytes; those of the current
+ * plan stay. */
 void qkv_trunk_trim(qkv_trunk *trunk, const qkv_model *model, size_t budget);
 size_t qkv_trunk_size(const qkv_trunk *trunk, const qkv_model *model);
 

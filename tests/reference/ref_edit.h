@@ -60,13 +60,14 @@ typedef struct ref_view {
 
 double *ref_at(const ref_view *view, int head, int row, int col);
 
-/* Noise of deviation 1, as every element of every site has its own: by seed, site, layer (of logits:
- * the number of layers), head as the edit counts heads, row, and channel in the model's own order. */
+/* Noise of deviation 1, as every element of every site has its own: by seed, site, layer (of
+ * logits: the number of layers), head as the edit counts heads, row, and channel in the model's own
+ * order. */
 double ref_noise(const ref_edit *edit, int layer, int head, int row, int col);
 
-/* The value that the edit (not noise) gives to one element. `own` is the unedited tensor, `pool` the one whose
- * heads are averaged, `source` the other prompt's. pool and source may have one head per
- * group. */
+/* The value that the edit (not noise) gives to one element. `own` is the unedited tensor, `pool`
+ * the one whose heads are averaged, `source` the other prompt's. pool and source may have one head
+ * per group. */
 double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
                       const ref_view *source, int head, int row, int col);
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* Where cell `cell` of `side` begins on an axis of n: at the first i with floor(i side / n) == cell. */
+/* Where cell `cell` of `side` begins on an axis of n: the first i where floor(i side/n) is cell. */
 static int first_of(int cell, int side, int n) {
     return (cell * n + side - 1) / side;
 }

@@ -270,6 +270,45 @@ static void test_output_leaves_nothing(void **state) {
     assert_true(S_ISCHR(st.st_mode));
 }
 
+/* Writes through the link "link" and says whether it still is one. */
+static int link_survives(void) {
+    qkv_output out;
+    char *data;
+    size_t size;
+    struct stat st;
+    assert_int_equal(qkv_output_open(&out, in_directory("link"), NULL), QKV_OK);
+    fputs("new text", out.stream);
+    assert_int_equal(qkv_output_finish(&out, NULL), QKV_OK);
+    assert_int_equal(qkv_read_file(&data, &size, in_directory("link"), 100, NULL), QKV_OK);
+    assert_string_equal(data, "new text");
+    free(data);
+    assert_int_equal(lstat(in_directory("link"), &st), 0);
+    return S_ISLNK(st.st_mode);
+}
+
+/* A link to a file stays a link, and the file is replaced; a link to nowhere becomes the file. */
+static void test_output_through_links(void **state) {
+    (void)state;
+    write_file("target", "old");
+    assert_int_equal(symlink("target", in_directory("link")), 0);
+    assert_true(link_survives());
+    assert_int_equal(files_in_directory(), 2);
+    assert_int_equal(unlink(in_directory("target")), 0);
+    assert_false(link_survives());
+    assert_int_equal(unlink(in_directory("link")), 0);
+}
+
+/* Opening a pipe must not wait for a writer. */
+static void test_mapping_of_a_pipe(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_mapping map;
+    assert_int_equal(mkfifo(in_directory("pipe"), 0600), 0);
+    assert_int_equal(qkv_mapping_open(&map, in_directory("pipe"), &err), QKV_ERR_IO);
+    assert_non_null(strstr(err.message, "not a regular file"));
+    assert_int_equal(unlink(in_directory("pipe")), 0);
+}
+
 static void test_reading(void **state) {
     (void)state;
     char *data = NULL;
@@ -320,6 +359,8 @@ int main(void) {
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_output_appears_whole),
         cmocka_unit_test(test_output_leaves_nothing),
+        cmocka_unit_test(test_output_through_links),
+        cmocka_unit_test(test_mapping_of_a_pipe),
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_suffix),
     };

@@ -413,7 +413,8 @@ static double values_size(const qkv_grid *grid, const qkv_grid_style *style, int
     return size;
 }
 
-/* A roomy panel keeps its numbers beside one without; panels with cells of one size share theirs. */
+/* A roomy panel keeps its numbers beside one without; panels with cells of one size share
+ * theirs. */
 static void test_values_sizes(void **state) {
     (void)state;
     qkv_grid *grid = mixed_grid();

@@ -1,0 +1,11 @@
+# A ggml of the system when there is one recent enough; else, with QKV_DEPS, the one that scripts/setup.sh built there.
+set(QKV_GGML_VERSION 0.25)
+find_package(ggml ${QKV_GGML_VERSION} CONFIG QUIET)
+if(NOT ggml_FOUND AND QKV_DEPS)
+    if(QKV_NATIVE)
+        set(ggml_DIR "${QKV_DEPS}/ggml-native/lib/cmake/ggml")
+    else()
+        set(ggml_DIR "${QKV_DEPS}/ggml-generic/lib/cmake/ggml")
+    endif()
+    find_package(ggml CONFIG QUIET)
+endif()
