@@ -51,7 +51,7 @@ typedef struct qkv_accumulator {
     int32_t layer;
     qkv_reduction kind;
     int64_t side;
-    float *data;
+    double *data; /* sums over thousands of rows lose too much in single precision */
 } qkv_accumulator;
 
 /* What a pass starts with. */

@@ -182,7 +182,7 @@ static int allocate_accumulators(const qkv_planner *p, const qkv_pass *pass, qkv
                 const qkv_wanted_reduction *w = &wanted->reductions[r];
                 int64_t size =
                     qkv_reduction_size(w->kind, w->side, plan->n_tokens) * plan->model->hp.n_head;
-                float *data = qkv_calloc((size_t)size * pass->n_variants, sizeof *data);
+                double *data = qkv_calloc((size_t)size * pass->n_variants, sizeof *data);
                 if (!data) return qkv_fail_memory(err);
                 g->accumulators[g->n_accumulators++] =
                     (qkv_accumulator){.layer = il, .kind = w->kind, .side = w->side, .data = data};

@@ -187,7 +187,7 @@ static int add_reduced(qkv_planner *p, size_t variant, const qkv_graph *g, const
     int64_t size = qkv_reduction_size(a->kind, a->side, g->n_tokens) * g->model->hp.n_head;
     qkv_computed computed = {.site = QKV_SITE_PATTERN,
                              .layer = a->layer,
-                             .data = a->data + (int64_t)member * size,
+                             .sums = a->data + (int64_t)member * size,
                              .first_head = g->first_head,
                              .n_heads = g->n_heads ? g->n_heads : g->model->hp.n_head};
     return qkv_result_add_reduced(p->result, p->plan, variant, &computed, a->kind, err);

@@ -30,9 +30,9 @@ static int64_t cell_of(int64_t i, int64_t side, int64_t n_tokens) {
 }
 
 static void pool_row(qkv_reduction kind, int64_t side, int64_t n_tokens, const float *row,
-                     int64_t keys, float *out) {
+                     int64_t keys, double *out) {
     for (int64_t j = 0; j < keys; j++) {
-        float *cell = &out[cell_of(j, side, n_tokens)];
+        double *cell = &out[cell_of(j, side, n_tokens)];
         if (kind == QKV_REDUCTION_MEAN)
             *cell += row[j];
         else if (row[j] > *cell)
@@ -41,7 +41,7 @@ static void pool_row(qkv_reduction kind, int64_t side, int64_t n_tokens, const f
 }
 
 void qkv_reduce_rows(qkv_reduction kind, int64_t side, int64_t n_tokens, const float *rows,
-                     int64_t first_row, int64_t n_rows, int64_t keys, float *out) {
+                     int64_t first_row, int64_t n_rows, int64_t keys, double *out) {
     side = qkv_reduction_side(side, n_tokens);
     for (int64_t r = 0; r < n_rows; r++) {
         const float *row = rows + r * keys;
@@ -69,15 +69,15 @@ static int64_t cell_width(int64_t cell, int64_t side, int64_t n_tokens) {
     return end - first;
 }
 
-void qkv_reduce_finish(qkv_reduction kind, int64_t side, int64_t n_tokens, float *out) {
+void qkv_reduce_finish(qkv_reduction kind, int64_t side, int64_t n_tokens, double *out) {
     side = qkv_reduction_side(side, n_tokens);
     if (kind == QKV_REDUCTION_DIAGONALS) {
-        for (int64_t o = 0; o < n_tokens; o++) out[o] /= (float)(n_tokens - o);
+        for (int64_t o = 0; o < n_tokens; o++) out[o] /= (double)(n_tokens - o);
     } else if (kind == QKV_REDUCTION_MEAN) {
         for (int64_t r = 0; r < side; r++) {
             for (int64_t c = 0; c < side; c++)
                 out[r * side + c] /=
-                    (float)(cell_width(r, side, n_tokens) * cell_width(c, side, n_tokens));
+                    (double)(cell_width(r, side, n_tokens) * cell_width(c, side, n_tokens));
         }
     }
 }

@@ -19,8 +19,8 @@ int64_t qkv_reduction_side(int64_t side, int64_t n_tokens);
 /* Adds `n_rows` rows of one head, the first of them query `first_row`; `keys` values each, what
  * lies beyond them is 0. `out` starts zeroed. */
 void qkv_reduce_rows(qkv_reduction kind, int64_t side, int64_t n_tokens, const float *rows,
-                     int64_t first_row, int64_t n_rows, int64_t keys, float *out);
+                     int64_t first_row, int64_t n_rows, int64_t keys, double *out);
 /* Once all rows were added: sums become means. */
-void qkv_reduce_finish(qkv_reduction kind, int64_t side, int64_t n_tokens, float *out);
+void qkv_reduce_finish(qkv_reduction kind, int64_t side, int64_t n_tokens, double *out);
 
 #endif

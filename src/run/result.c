@@ -1,5 +1,6 @@
 #include "run/result.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,15 +254,16 @@ int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t vari
     }
     item.tensor.data = item.owned;
     set_reduced_shape(&item.tensor, reduction->side, plan->n_tokens);
+    const qkv_item *base = find_item(result, 0, item.site, item.layer, kind);
     for (int32_t i = 0; i < item.tensor.n_heads; i++) {
         int32_t h = item.owned_heads[i];
-        int computed_here =
-            h >= computed->first_head && h < computed->first_head + computed->n_heads;
-        const float *from =
-            computed_here
-                ? computed->data + h * size
-                : find_item(result, 0, item.site, item.layer, kind)->tensor.data + i * size;
-        memcpy(item.owned + i * size, from, (size_t)size * sizeof *from);
+        float *to = item.owned + i * size;
+        if (h >= computed->first_head && h < computed->first_head + computed->n_heads) {
+            for (int64_t c = 0; c < size; c++) to[c] = (float)computed->sums[h * size + c];
+        } else {
+            assert(base); /* only variants compute a part of the heads */
+            memcpy(to, base->tensor.data + i * size, (size_t)size * sizeof *to);
+        }
     }
     status = check_finite(plan, &item, item.tensor.n_heads * size, err);
     if (status == QKV_OK) return push_item(result, &item, err);

@@ -46,6 +46,7 @@ typedef struct qkv_computed {
     qkv_site site;
     int32_t layer;
     const float *data;
+    const double *sums; /* of a reduction, in place of data */
     int32_t first_head, n_heads;
     int64_t n_rows;
 } qkv_computed;

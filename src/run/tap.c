@@ -151,7 +151,7 @@ static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data)
     for (int64_t i = ith; i < heads * map->ne[3]; i += nth) {
         int64_t b = i / heads, h = i % heads;
         const float *rows = (const float *)map->data + i * map->ne[0] * map->ne[1];
-        float *out = op->to->data + (b * H + op->part.first_head + h) * size;
+        double *out = op->to->data + (b * H + op->part.first_head + h) * size;
         qkv_reduce_rows(op->to->kind, op->to->side, T, rows, op->part.first_row, map->ne[1],
                         map->ne[0], out);
     }

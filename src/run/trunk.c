@@ -48,11 +48,6 @@ int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *to
     return QKV_OK;
 }
 
-int32_t qkv_trunk_nearest(const qkv_trunk *trunk, int32_t layer) {
-    while (layer >= 0 && !trunk->layers[layer].resid) layer--;
-    return layer;
-}
-
 static size_t layer_size(const qkv_trunk *trunk, const qkv_model *model, int32_t il) {
     const qkv_hparams *hp = &model->hp;
     const qkv_trunk_layer *layer = &trunk->layers[il];

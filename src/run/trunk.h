@@ -36,9 +36,6 @@ int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *to
                      int64_t n_tokens, qkv_error *err);
 void qkv_trunk_release(qkv_trunk *trunk);
 
-/* The last layer up to `layer` whose input is kept, -1 when there is none. */
-int32_t qkv_trunk_nearest(const qkv_trunk *trunk, int32_t layer);
-
 /* Drops the layers used longest ago until the rest fits into `budget` bytes; those of the current
  * plan stay. */
 void qkv_trunk_trim(qkv_trunk *trunk, const qkv_model *model, size_t budget);

@@ -51,17 +51,17 @@ static const struct {
 /* clang-format on */
 enum { WORKED = sizeof worked / sizeof *worked };
 
-static void expect_worked(size_t i, const float *out) {
+static void expect_worked(size_t i, const double *out) {
     for (int c = 0; c < worked[i].n; c++)
-        if (fabsf(out[c] - worked[i].expected[c]) > 1e-6f)
+        if (fabs(out[c] - (double)worked[i].expected[c]) > 1e-6)
             fail_msg("%s, side %d, cell %d: %g, not %g", qkv_reduction_name(worked[i].kind),
-                     worked[i].side, c, (double)out[c], (double)worked[i].expected[c]);
+                     worked[i].side, c, out[c], (double)worked[i].expected[c]);
 }
 
 static void worked_by_hand(void **state) {
     (void)state;
     for (size_t i = 0; i < WORKED; i++) {
-        float out[N * N] = {0};
+        double out[N * N] = {0};
         assert_int_equal(qkv_reduction_size(worked[i].kind, worked[i].side, N), worked[i].n);
         qkv_reduce_rows(worked[i].kind, worked[i].side, N, map, 0, N, N, out);
         qkv_reduce_finish(worked[i].kind, worked[i].side, N, out);
@@ -73,7 +73,7 @@ static void worked_by_hand(void **state) {
 static void rows_as_they_come(void **state) {
     (void)state;
     for (size_t i = 0; i < WORKED; i++) {
-        float out[N * N] = {0};
+        double out[N * N] = {0};
         for (int r = 0; r < N; r++)
             qkv_reduce_rows(worked[i].kind, worked[i].side, N, map + N * r, r, 1, r + 1, out);
         qkv_reduce_finish(worked[i].kind, worked[i].side, N, out);
@@ -86,7 +86,7 @@ static void computed_again(void **state) {
     (void)state;
     for (size_t i = 0; i < WORKED; i++) {
         const int two = qkv_reduction_dims(worked[i].kind) == 2, side = two ? worked[i].side : N;
-        float out[N * N] = {0};
+        double out[N * N] = {0};
         for (int c = 0; c < worked[i].n; c++)
             out[c] = (float)reduced_cell(map, N, worked[i].kind, side, c / side, c % side);
         expect_worked(i, out);
