@@ -53,7 +53,10 @@ fetch_source() {
     [ -f "$deps/llama.cpp/.complete" ] && return 0
     say "fetching the ggml source ($package $version)"
     work=$(mktemp -d "$deps/fetch.XXXXXX")
-    (cd "$work" && npm pack --silent "$package@$version" >/dev/null) || die "npm could not fetch $package@$version"
+    (cd "$work" && npm pack --loglevel=error "$package@$version" >/dev/null 2>"$deps/npm.log") || {
+        tail -n 5 "$deps/npm.log" >&2
+        die "npm could not fetch $package@$version"
+    }
     echo "$sha512  $work/$package-$version.tgz" | sha512sum --check --quiet - ||
         die "$package-$version.tgz does not have the expected digest"
     tar -xzf "$work/$package-$version.tgz" -C "$work" package/llama/gitRelease.bundle
