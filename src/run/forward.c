@@ -191,13 +191,17 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
         int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
         int64_t keys = whole_rows || rows == T ? T : first + rows;
         part.first_row = first;
-        struct ggml_tensor *kb = rows_of(g, k, 0, keys);
-        struct ggml_tensor *pattern = pattern_of(g, il, rows_of(g, q, first, rows), kb, part);
+        struct ggml_tensor *kb = rows_of(g, k, 0, keys), *qb = rows_of(g, q, first, rows);
+        /* Contiguous for BLAS: copying is cheap beside a product that goes elsewhere. */
+        if (kb != k) kb = ggml_cont(ctx, kb);
+        if (qb != q) qb = ggml_cont(ctx, qb);
+        struct ggml_tensor *pattern = pattern_of(g, il, qb, kb, part);
         if (!v) continue;
         struct ggml_tensor *vb = keys == T
                                      ? v
                                      : ggml_view_4d(ctx, v, keys, v->ne[1], v->ne[2], v->ne[3],
                                                     v->nb[1], v->nb[2], v->nb[3], 0);
+        if (vb != v) vb = ggml_cont(ctx, vb);
         struct ggml_tensor *zb = ggml_mul_mat(ctx, vb, pattern); // [d, rows, H, B]
         if (rows == T) return zb;
         assert(z);
