@@ -54,14 +54,14 @@ static int64_t block_rows(const qkv_planner *p, size_t n_variants) {
     return rows < 16 ? 16 : rows > BLOCK_ROWS ? BLOCK_ROWS : rows;
 }
 
-size_t qkv_pass_capacity(const qkv_planner *p, int32_t from, qkv_start start) {
+size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     const qkv_hparams *hp = &p->plan->model->hp;
     size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)block_rows(p, 1);
     size_t heads = (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
     size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * (size_t)hp->n_ff;
     if (p->keep[qkv_place(QKV_SITE_LOGITS, hp->n_layer)]) row += (size_t)hp->n_vocab;
     size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
-    if (start == QKV_START_HEADS && from < hp->n_layer) row += heads;
+    if (start == QKV_START_HEADS) row += heads;
     size_t fit = p->session->memory_budget / ((T * row + maps) * sizeof(float));
     return fit ? fit : 1;
 }

@@ -279,7 +279,7 @@ static int run_group(qkv_planner *p, qkv_pass pass, qkv_error *err) {
     size_t left = pass.n_variants;
     int status = QKV_OK;
     mark_reached(p, pass.variants, left);
-    size_t capacity = qkv_pass_capacity(p, pass.from, pass.start);
+    size_t capacity = qkv_pass_capacity(p, pass.start);
     while (status == QKV_OK && left) {
         pass.n_variants = left < capacity ? left : capacity;
         status = run_batch(p, &pass, err);

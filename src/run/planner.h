@@ -41,6 +41,6 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                  qkv_error *err);
 
 /* How many variants of a pass fit into the memory budget together. */
-size_t qkv_pass_capacity(const qkv_planner *p, int32_t from, qkv_start start);
+size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start);
 
 #endif

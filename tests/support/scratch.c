@@ -52,3 +52,9 @@ void scratch_remove(void) {
     rmdir(directory);
     directory[0] = '\0';
 }
+
+int scratch_clean(void **state) {
+    (void)state;
+    scratch_remove();
+    return 0;
+}

@@ -14,4 +14,7 @@ const char *scratch_write(const char *name, const void *data, size_t size);
 
 void scratch_remove(void);
 
+/* The same as a group teardown of cmocka. */
+int scratch_clean(void **state);
+
 #endif

@@ -473,12 +473,6 @@ static void prompts_that_do_not_fit(void **state) {
     qkv_result_free(NULL);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(not_there_or_not_a_file),
@@ -494,5 +488,5 @@ int main(void) {
         cmocka_unit_test(random_damage),
         cmocka_unit_test(prompts_that_do_not_fit),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

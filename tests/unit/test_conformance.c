@@ -437,12 +437,6 @@ static void alone_as_in_company(void **state) {
     fixture_close(&f);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
 #define MODEL_ENTRY(name, ...) cmocka_unit_test(conformance_of_##name),
     const struct CMUnitTest tests[] = {
@@ -453,5 +447,5 @@ int main(void) {
         cmocka_unit_test(prompts_of_other_lengths),
     };
 #undef MODEL_ENTRY
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -338,17 +338,11 @@ static void sink_of_the_default_model(void **state) {
     engine_close(&e);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(facts_on_random_models),
         cmocka_unit_test(facts_on_the_default_model),
         cmocka_unit_test(sink_of_the_default_model),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -177,12 +177,6 @@ static void smaller_blocks(void **state) {
     for_each_model(check_small_budget);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_of_heads),
@@ -191,5 +185,5 @@ int main(void) {
         cmocka_unit_test(reductions_in_blocks),
         cmocka_unit_test(smaller_blocks),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -535,12 +535,6 @@ static void explaining_runs_nothing(void **state) {
     for_each_family(check_explaining_runs_nothing);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_edit_seen_from_everywhere),
@@ -557,5 +551,5 @@ int main(void) {
         cmocka_unit_test(explanations_agree_with_the_run),
         cmocka_unit_test(explaining_runs_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -168,17 +168,11 @@ static void beside_the_whole_map(void **state) {
     engine_close(&e);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worked_by_hand),       cmocka_unit_test(rows_as_they_come),
         cmocka_unit_test(computed_again),       cmocka_unit_test(captures_against_the_whole_map),
         cmocka_unit_test(beside_the_whole_map),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -372,12 +372,6 @@ static void results_outlive_their_session(void **state) {
     qkv_result_free(second);
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(captures_of_single_heads),
@@ -392,5 +386,5 @@ int main(void) {
         cmocka_unit_test(split_models_are_one),
         cmocka_unit_test(results_outlive_their_session),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -85,16 +85,10 @@ static void gpt2_sessions(void **state) {
     check_family("gpt2", "reuse-gpt2.gguf");
 }
 
-static int clean(void **state) {
-    (void)state;
-    scratch_remove();
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_sessions),
         cmocka_unit_test(gpt2_sessions),
     };
-    return cmocka_run_group_tests(tests, NULL, clean);
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }
