@@ -48,6 +48,11 @@ const cli_command cli_command_info = {
     X(position, "position", "position", TEXT)                                                      \
     X(n_ctx, "n_ctx", "context", NUMBER)                                                           \
     X(window, "window", "sliding window", LENGTH)                                                  \
+    X(n_windowed, "n_windowed", "layers with it", IF_ANY)                                          \
+    X(causal, "causal", "causal", YES_NO)                                                          \
+    X(has_sink, "has_sink", "attention sinks", YES_NO)                                             \
+    X(n_expert, "n_expert", "experts", IF_ANY)                                                     \
+    X(n_expert_used, "n_expert_used", "experts per token", IF_ANY)                                 \
     X(tied_output, "tied_output", "tied output", YES_NO)                                           \
     X(n_vocab, "n_vocab", "vocabulary", NUMBER)                                                    \
     X(tokenizer, "tokenizer", "tokenizer", TEXT)                                                   \
@@ -76,11 +81,14 @@ static void print_table(const qkv_model_info *info, const char *hash) {
         print_number(label, (uint64_t)info->field);                                                \
     else                                                                                           \
         print_row(label, "none");
+#define TABLE_IF_ANY(field, label)                                                                 \
+    if (info->field) print_number(label, (uint64_t)info->field);
 #define TABLE_YES_NO(field, label) print_row(label, info->field ? "yes" : "no");
 #define TABLE_FIELD(field, key, label, kind) TABLE_##kind(field, label)
     INFO_FIELDS(TABLE_FIELD)
 #undef TABLE_FIELD
 #undef TABLE_YES_NO
+#undef TABLE_IF_ANY
 #undef TABLE_LENGTH
 #undef TABLE_NUMBER
 #undef TABLE_COUNTS
@@ -111,11 +119,13 @@ static json_t *make_json(const qkv_model_info *info, const char *hash) {
 #define JSON_COUNTS(field) count_types(info->field)
 #define JSON_NUMBER(field) json_integer((json_int_t)info->field)
 #define JSON_LENGTH(field) (info->field ? JSON_NUMBER(field) : json_null())
+#define JSON_IF_ANY(field) JSON_NUMBER(field)
 #define JSON_YES_NO(field) json_boolean(info->field)
 #define JSON_FIELD(field, key, label, kind) json_object_set_new(json, key, JSON_##kind(field));
     INFO_FIELDS(JSON_FIELD)
 #undef JSON_FIELD
 #undef JSON_YES_NO
+#undef JSON_IF_ANY
 #undef JSON_LENGTH
 #undef JSON_NUMBER
 #undef JSON_COUNTS

@@ -56,6 +56,9 @@ int qkv_gguf_float(const qkv_gguf *file, const char *key, double low, double hig
 int qkv_gguf_bool(const qkv_gguf *file, const char *key, int *value, qkv_error *err);
 /* The string belongs to the file. */
 int qkv_gguf_string(const qkv_gguf *file, const char *key, const char **value, qkv_error *err);
+/* n values of an array of integers or booleans, as 0 and 1. */
+int qkv_gguf_flags(const qkv_gguf *file, const char *key, uint8_t *out, size_t n, qkv_error *err);
+int qkv_gguf_is_array(const qkv_gguf *file, const char *key);
 /* 1 when the key is absent, or holds the number 0 or false. */
 int qkv_gguf_is_zero(const qkv_gguf *file, const char *key);
 

@@ -120,6 +120,30 @@ int qkv_gguf_string(const qkv_gguf *file, const char *key, const char **value, q
     return 1;
 }
 
+int qkv_gguf_is_array(const qkv_gguf *file, const char *key) {
+    int64_t id = find(file, key);
+    return id >= 0 && gguf_get_kv_type(file->parts[0].header, id) == GGUF_TYPE_ARRAY;
+}
+
+int qkv_gguf_flags(const qkv_gguf *file, const char *key, uint8_t *out, size_t n, qkv_error *err) {
+    const struct gguf_context *header = file->parts[0].header;
+    int64_t id = find(file, key), value = 0;
+    enum gguf_type type = gguf_get_arr_type(header, id);
+    int is_bool = type == GGUF_TYPE_BOOL;
+    if (gguf_get_arr_n(header, id) != n || type == GGUF_TYPE_STRING || type == GGUF_TYPE_ARRAY ||
+        !(is_bool || read_int(type, gguf_get_arr_data(header, id), 0, &value)))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %zu times true or false", file->path,
+                        key, n);
+    for (size_t i = 0; i < n; i++) {
+        if (is_bool)
+            value = ((const int8_t *)gguf_get_arr_data(header, id))[i];
+        else
+            read_int(type, gguf_get_arr_data(header, id), i, &value);
+        out[i] = value != 0;
+    }
+    return QKV_OK;
+}
+
 int qkv_gguf_is_zero(const qkv_gguf *file, const char *key) {
     int64_t id = find(file, key), integer = 1;
     if (id < 0) return 1;

@@ -1,6 +1,7 @@
 /* Reads the numbers of an architecture from the metadata and refuses those that cannot be meant. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/memory.h"
 #include "model/model.h"
@@ -9,6 +10,7 @@
 #define MAX_WIDTH (1 << 20)
 #define MAX_HEADS 4096
 #define MAX_VOCAB (1 << 24)
+#define MAX_EXPERTS 4096
 
 /* ARCH.suffix as an integer; `fallback` where it is absent, which for a negative fallback is an
  * error. */
@@ -87,38 +89,122 @@ static int read_vocab_size(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
-/* Keys that change what a model computes and that no family here knows. A file that sets one is
- * refused: to ignore it would silently run another model. */
-static const char *const refused_keys[] = {
-    "expert_count",          "attn_logit_softcapping",   "final_logit_softcapping",
-    "attention.scale",       "attention.clamp_kqv",      "attention.max_alibi_bias",
-    "logit_scale",           "residual_scale",           "embedding_scale",
-    "use_parallel_residual", "attention.key_length_mla", "attention.temperature_scale",
-};
+/* ---- what families differ in ---- */
 
-static int refuse_key(const qkv_model *model, const char *suffix, qkv_error *err) {
-    char key[128];
-    snprintf(key, sizeof key, "%s.%s", model->family->name, suffix);
-    if (qkv_gguf_is_zero(model->file, key)) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                    "%s: %s is set, which architecture %s as it is known here lacks",
-                    model->file->path, key, model->family->name);
+static int reads(const qkv_model *model, int key) {
+    return (model->family->keys >> key & 1) != 0;
 }
 
-static int refuse_unknown_behaviour(const qkv_model *model, qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t i = 0; status == QKV_OK && i < sizeof refused_keys / sizeof refused_keys[0]; i++)
-        status = refuse_key(model, refused_keys[i], err);
-    if (status != QKV_OK) return status;
+static void name_key(const qkv_model *model, int key, char name[static 128]) {
+    snprintf(name, 128, "%s.%s", model->family->name, qkv_family_key_name(key));
+}
+
+static int refuse_unread_keys(const qkv_model *model, qkv_error *err) {
+    for (int i = 0; i < QKV_KEY_COUNT; i++) {
+        char key[128];
+        name_key(model, i, key);
+        if (reads(model, i) || qkv_gguf_is_zero(model->file, key)) continue;
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: %s is set, which architecture %s as it is known here lacks",
+                        model->file->path, key, model->family->name);
+    }
+    return QKV_OK;
+}
+
+/* A factor; `fallback` where the family has none, or the file does not say or says 0. */
+static int read_factor(const qkv_model *model, int key, float fallback, float *out,
+                       qkv_error *err) {
+    char name[128];
+    double value = 0;
+    *out = fallback;
+    if (!reads(model, key)) return QKV_OK;
+    name_key(model, key, name);
+    int found = qkv_gguf_float(model->file, name, 0, 1e6, &value, err);
+    if (found > 0 && value > 0) *out = (float)value;
+    return found < 0 ? found : QKV_OK;
+}
+
+static float default_attn_scale(const qkv_model *model) {
+    const qkv_hparams *hp = &model->hp;
+    if (model->family->width_scaled_layers == hp->n_layer)
+        return 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_head);
+    return 1.0f / sqrtf((float)hp->head_dim);
+}
+
+static int read_factors(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    float embedding = model->family->embedding_sqrt ? sqrtf((float)hp->n_embd) : 1;
+    int status =
+        read_factor(model, QKV_KEY_ATTN_SCALE, default_attn_scale(model), &hp->attn_scale, err);
+    if (status == QKV_OK)
+        status = read_factor(model, QKV_KEY_ATTN_SOFTCAP, 0, &hp->attn_softcap, err);
+    if (status == QKV_OK)
+        status = read_factor(model, QKV_KEY_LOGIT_SOFTCAP, 0, &hp->logit_softcap, err);
+    if (status == QKV_OK)
+        status = read_factor(model, QKV_KEY_EMBEDDING_SCALE, embedding, &hp->embedding_scale, err);
+    if (status == QKV_OK)
+        status = read_factor(model, QKV_KEY_RESIDUAL_SCALE, 1, &hp->residual_scale, err);
+    if (status == QKV_OK)
+        status = read_factor(model, QKV_KEY_LOGIT_SCALE, 1, &hp->logit_scale, err);
+    if (model->family->logit_scale_divides && hp->logit_scale > 0)
+        hp->logit_scale = 1 / hp->logit_scale;
+    return status;
+}
+
+static int read_flags(qkv_model *model, qkv_error *err) {
     char key[128];
-    int causal = 1;
+    int parallel = model->family->parallel, causal = !model->family->bidirectional, found = 0;
+    name_key(model, QKV_KEY_PARALLEL, key);
+    if (reads(model, QKV_KEY_PARALLEL)) found = qkv_gguf_bool(model->file, key, &parallel, err);
+    if (found < 0) return found;
     snprintf(key, sizeof key, "%s.attention.causal", model->family->name);
-    status = qkv_gguf_bool(model->file, key, &causal, err);
-    if (status < 0) return status;
-    return causal ? QKV_OK
-                  : qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                             "%s: %s is false; only causal models are supported", model->file->path,
-                             key);
+    found = qkv_gguf_bool(model->file, key, &causal, err);
+    model->hp.parallel = parallel;
+    model->hp.causal = causal;
+    model->hp.has_logits = !model->family->has_no_logits;
+    return found < 0 ? found : QKV_OK;
+}
+
+static int read_experts(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    if (!reads(model, QKV_KEY_EXPERTS)) return QKV_OK;
+    int status = read_int(model, "expert_count", 0, MAX_EXPERTS, 0, &hp->n_expert, err);
+    if (status != QKV_OK || hp->n_expert == 0) return status;
+    status = read_int(model, "expert_used_count", 1, hp->n_expert, -1, &hp->n_expert_used, err);
+    if (status != QKV_OK) return status;
+    return read_int(model, "expert_feed_forward_length", 1, MAX_WIDTH, hp->n_ff, &hp->n_ff_expert,
+                    err);
+}
+
+/* The window, and which layers have it: by the family's rule, or as the file says. */
+static int read_window(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    char key[128];
+    int status = read_int(model, "attention.sliding_window", 0, INT32_MAX, 0, &hp->window, err);
+    if (status != QKV_OK) return status;
+    hp->window_period = model->family->window_period;
+    snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", model->family->name);
+    if (!qkv_gguf_is_array(model->file, key))
+        return read_int(model, "attention.sliding_window_pattern", 0, MAX_LAYERS, hp->window_period,
+                        &hp->window_period, err);
+    hp->windowed = qkv_calloc((size_t)hp->n_layer, 1);
+    if (!hp->windowed) return qkv_fail_memory(err);
+    return qkv_gguf_flags(model->file, key, hp->windowed, (size_t)hp->n_layer, err);
+}
+
+int32_t qkv_layer_window(const qkv_model *model, int32_t il) {
+    const qkv_hparams *hp = &model->hp;
+    int period = hp->window_period;
+    int has_window = hp->windowed ? hp->windowed[il] : period == 0 || (il + 1) % period != 0;
+    return has_window ? hp->window : 0;
+}
+
+void qkv_hparams_release(qkv_hparams *hp) {
+    free(hp->windowed);
+    for (int i = 0; i < QKV_ROPE_COUNT; i++) {
+        free(hp->rope[i].divisors);
+        free(hp->rope[i].long_divisors);
+    }
 }
 
 int qkv_hparams_read(qkv_model *model, qkv_error *err) {
@@ -130,13 +216,13 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
         status = read_int(model, "feed_forward_length", 1, MAX_WIDTH, -1, &hp->n_ff, err);
     if (status == QKV_OK)
         status = read_int(model, "context_length", 1, 1 << 30, -1, &hp->n_ctx, err);
-    if (status == QKV_OK)
-        status = read_int(model, "attention.sliding_window", 0, INT32_MAX, 0, &hp->window, err);
+    if (status == QKV_OK) status = refuse_unread_keys(model, err);
+    if (status == QKV_OK) status = read_window(model, err);
     if (status == QKV_OK) status = read_heads(model, err);
     if (status == QKV_OK) status = read_norm_eps(model, err);
     if (status == QKV_OK) status = read_vocab_size(model, err);
-    if (status == QKV_OK) status = qkv_rope_read(model, err);
-    if (status == QKV_OK) status = refuse_unknown_behaviour(model, err);
-    hp->attn_scale = status == QKV_OK ? 1.0f / sqrtf((float)hp->head_dim) : 0;
-    return status;
+    if (status == QKV_OK) status = read_experts(model, err);
+    if (status == QKV_OK) status = read_factors(model, err);
+    if (status == QKV_OK) status = read_flags(model, err);
+    return status == QKV_OK ? qkv_rope_read(model, err) : status;
 }

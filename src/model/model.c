@@ -91,6 +91,13 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_vocab = hp->n_vocab;
     info->n_ctx = hp->n_ctx;
     info->window = hp->window;
+    for (int32_t il = 0; il < hp->n_layer; il++)
+        info->n_windowed += qkv_layer_window(model, il) > 0;
+    info->causal = hp->causal;
+    info->n_expert = hp->n_expert;
+    info->n_expert_used = hp->n_expert_used;
+    info->has_logits = model->output != NULL;
+    info->has_sink = model->layers[0].w[QKV_LAYER_SINKS] != NULL;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
     info->n_files = (int32_t)model->file->n_parts;
     for (size_t i = 0; i < model->file->n_parts; i++)
@@ -121,7 +128,7 @@ void qkv_model_free(qkv_model *model) {
     if (!model) return;
     qkv_weights_release(model);
     qkv_vocab_free(model->vocab);
-    free(model->hp.rope_divisors);
+    qkv_hparams_release(&model->hp);
     free(model->tensor_types);
     free(model->position);
     qkv_gguf_free(model->file);

@@ -14,6 +14,17 @@
 #include "model/vocab.h"
 #include "qkv/model.h"
 
+/* How fast pairs of channels turn. */
+typedef struct qkv_rope {
+    float base;
+    float attn_factor;    /* YaRN scales q and k by this */
+    float *divisors;      /* rope_dims/2 divisors of the frequencies, NULL = all 1 */
+    float *long_divisors; /* those for prompts of more than long_from tokens, NULL = the same */
+    int32_t long_from;
+} qkv_rope;
+
+enum { QKV_ROPE_GLOBAL, QKV_ROPE_LOCAL, QKV_ROPE_COUNT };
+
 /* Numbers of the architecture; letters as in the design. */
 typedef struct qkv_hparams {
     int32_t n_layer;
@@ -24,14 +35,29 @@ typedef struct qkv_hparams {
     int32_t n_ff;      /* F */
     int32_t n_vocab;   /* V */
     int32_t n_ctx;     /* C */
-    int32_t window;    /* a query sees this many keys, itself included; 0 = all */
+    int32_t n_expert;  /* E, 0 = none */
+    int32_t n_expert_used;
+    int32_t n_ff_expert; /* f */
+    int32_t causal;
+    int32_t has_logits;
+    int32_t parallel;      /* attention and feed-forward read the same input */
+    int32_t window;        /* a query sees this many keys, itself included; 0 = all */
+    int32_t window_period; /* every n-th layer sees all; 0: none does */
+    uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;
-    float attn_scale;  /* 1/sqrt(d) */
-    int32_t rope_dims; /* channels that turn, 0 = none */
-    float rope_base;
-    float rope_attn_factor; /* YaRN scales q and k by this */
-    float *rope_divisors;   /* rope_dims/2 divisors of the frequencies, NULL = all 1 */
+    float attn_scale;                                   /* usually 1/sqrt(d) */
+    float attn_softcap, logit_softcap;                  /* 0 = none */
+    float embedding_scale, residual_scale, logit_scale; /* factors */
+    int32_t rope_dims;                                  /* channels that turn, 0 = none */
+    qkv_rope_pairs rope_pairs;
+    int32_t qk_permuted;           /* as in qkv_family */
+    qkv_rope rope[QKV_ROPE_COUNT]; /* that of most layers, and that of layers with a window */
 } qkv_hparams;
+
+/* Whether, and how, a layer looks at a part of the prompt only: 0, or the window. */
+int32_t qkv_layer_window(const qkv_model *model, int32_t il);
+/* Which of hp.rope a layer turns by; -1 where it does not turn. */
+int qkv_layer_rope(const qkv_model *model, int32_t il);
 
 typedef struct qkv_layer {
     struct ggml_tensor *w[QKV_LAYER_WEIGHT_COUNT]; /* NULL where the model has none */
@@ -48,7 +74,7 @@ struct qkv_model {
     ggml_backend_buffer_t *buffers;
     size_t n_buffers;
     struct ggml_tensor *w[QKV_MODEL_WEIGHT_COUNT];
-    struct ggml_tensor *output; /* w[OUTPUT], or w[TOKEN_EMBD] when tied */
+    struct ggml_tensor *output; /* w[OUTPUT], or w[TOKEN_EMBD] when tied; NULL: no logits */
     qkv_layer *layers;
 
     qkv_model_info info;
@@ -58,7 +84,8 @@ struct qkv_model {
 
 /* hparams.c: reads and checks the numbers. */
 int qkv_hparams_read(qkv_model *model, qkv_error *err);
-/* rope.c: reads the scaling of RoPE into hp->rope_*, and describes it in model->position. */
+void qkv_hparams_release(qkv_hparams *hp);
+/* rope.c: reads how positions turn into hp->rope, and describes it in model->position. */
 int qkv_rope_read(qkv_model *model, qkv_error *err);
 /* weights.c: what a letter of a weight's shape (family.h) stands for. */
 int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter);

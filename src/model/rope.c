@@ -3,8 +3,8 @@
  *
  * Every kind of scaling ends as one array: what each pair's frequency is divided by. Linear scaling
  * divides all by the same factor; YaRN divides the slow pairs by the factor, leaves the fast ones
- * alone and blends between; Llama 3 stores its divisors in the file as rope_freqs.weight. The
- * forward pass then knows a single case.
+ * alone and blends between; Llama 3 stores its divisors in the file as rope_freqs.weight, Phi 3 two
+ * sets of them, by the prompt's length. The forward pass then knows a single case.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 
 typedef struct yarn {
     double factor, original_context, beta_fast, beta_slow, extrapolation, attn_factor;
+    int truncate; /* the blend starts and ends at whole pairs */
 } yarn;
 
 static int read_float(const qkv_model *model, const char *suffix, double low, double high,
@@ -27,6 +28,14 @@ static int read_float(const qkv_model *model, const char *suffix, double low, do
     snprintf(key, sizeof key, "%s.rope.%s", model->family->name, suffix);
     *out = fallback;
     int found = qkv_gguf_float(model->file, key, low, high, out, err);
+    return found < 0 ? found : QKV_OK;
+}
+
+static int read_original_context(const qkv_model *model, int64_t *out, qkv_error *err) {
+    char key[128];
+    *out = model->hp.n_ctx;
+    snprintf(key, sizeof key, "%s.rope.scaling.original_context_length", model->family->name);
+    int found = qkv_gguf_int(model->file, key, 1, 1 << 30, out, err);
     return found < 0 ? found : QKV_OK;
 }
 
@@ -39,50 +48,54 @@ static int describe(qkv_model *model, const char *format, double factor, qkv_err
     return QKV_OK;
 }
 
-static int allocate_divisors(qkv_hparams *hp, qkv_error *err) {
-    hp->rope_divisors = qkv_calloc((size_t)hp->rope_dims / 2, sizeof *hp->rope_divisors);
-    return hp->rope_divisors ? QKV_OK : qkv_fail_memory(err);
+static float *new_divisors(const qkv_model *model) {
+    return qkv_calloc((size_t)model->hp.rope_dims / 2, sizeof(float));
 }
 
-static int scale_linear(qkv_model *model, double factor, qkv_error *err) {
-    qkv_hparams *hp = &model->hp;
-    int status = allocate_divisors(hp, err);
-    if (status != QKV_OK) return status;
-    for (int i = 0; i < hp->rope_dims / 2; i++) hp->rope_divisors[i] = (float)factor;
+static int scale_linear(qkv_model *model, qkv_rope *rope, double factor, qkv_error *err) {
+    rope->divisors = new_divisors(model);
+    if (!rope->divisors) return qkv_fail_memory(err);
+    for (int i = 0; i < model->hp.rope_dims / 2; i++) rope->divisors[i] = (float)factor;
     return describe(model, "rope (linear x%g)", factor, err);
 }
 
 /* The (fractional) pair that makes `turns` full turns over the original context. */
-static double pair_with_turns(const qkv_hparams *hp, double original_context, double turns) {
-    return hp->rope_dims * log(original_context / (turns * TWO_PI)) /
-           (2 * log((double)hp->rope_base));
+static double pair_with_turns(const qkv_model *model, const yarn *y, double turns) {
+    const qkv_hparams *hp = &model->hp;
+    return hp->rope_dims * log(y->original_context / (turns * TWO_PI)) /
+           (2 * log((double)hp->rope[QKV_ROPE_GLOBAL].base));
 }
 
-static int scale_yarn(qkv_model *model, const yarn *y, qkv_error *err) {
-    qkv_hparams *hp = &model->hp;
-    int status = allocate_divisors(hp, err);
-    if (status != QKV_OK) return status;
-    double low = floor(pair_with_turns(hp, y->original_context, y->beta_fast));
-    double high = ceil(pair_with_turns(hp, y->original_context, y->beta_slow));
+static int scale_yarn(qkv_model *model, qkv_rope *rope, const yarn *y, qkv_error *err) {
+    const qkv_hparams *hp = &model->hp;
+    rope->divisors = new_divisors(model);
+    if (!rope->divisors) return qkv_fail_memory(err);
+    double low = pair_with_turns(model, y, y->beta_fast);
+    double high = pair_with_turns(model, y, y->beta_slow);
+    if (y->truncate) {
+        low = floor(low);
+        high = ceil(high);
+    }
     low = fmax(low, 0);
     high = fmin(high, hp->rope_dims - 1);
     for (int i = 0; i < hp->rope_dims / 2; i++) {
         double ramp = (i - low) / fmax(0.001, high - low);
         double keep =
             (1 - fmin(1, fmax(0, ramp))) * y->extrapolation; /* 1: a fast pair, left alone */
-        hp->rope_divisors[i] = (float)(1 / ((1 - keep) / y->factor + keep));
+        rope->divisors[i] = (float)(1 / ((1 - keep) / y->factor + keep));
     }
     if (y->extrapolation != 0)
-        hp->rope_attn_factor = (float)(y->attn_factor * (1 + 0.1 * log(y->factor)));
+        rope->attn_factor = (float)(y->attn_factor * (1 + 0.1 * log(y->factor)));
     return describe(model, "rope (yarn x%g)", y->factor, err);
 }
 
-static int read_yarn(qkv_model *model, double factor, qkv_error *err) {
-    yarn y = {.factor = factor};
+static int read_yarn(qkv_model *model, qkv_rope *rope, double factor, qkv_error *err) {
+    yarn y = {.factor = factor, .truncate = 1};
     char key[128];
-    int64_t original = model->hp.n_ctx;
-    snprintf(key, sizeof key, "%s.rope.scaling.original_context_length", model->family->name);
-    int status = qkv_gguf_int(model->file, key, 1, 1 << 30, &original, err);
+    int64_t original = 0;
+    snprintf(key, sizeof key, "%s.rope.scaling.yarn_truncate", model->family->name);
+    int status = qkv_gguf_bool(model->file, key, &y.truncate, err);
+    if (status >= 0) status = read_original_context(model, &original, err);
     if (status < 0) return status;
     y.original_context = (double)original;
     status = read_float(model, "scaling.attn_factor", 1e-6, 1e6, 1, &y.attn_factor, err);
@@ -95,27 +108,64 @@ static int read_yarn(qkv_model *model, double factor, qkv_error *err) {
         status = read_float(model, "scaling.yarn_beta_fast", 1e-6, 1e6, 32, &y.beta_fast, err);
     if (status == QKV_OK)
         status = read_float(model, "scaling.yarn_beta_slow", 1e-6, 1e6, 1, &y.beta_slow, err);
-    return status == QKV_OK ? scale_yarn(model, &y, err) : status;
+    return status == QKV_OK ? scale_yarn(model, rope, &y, err) : status;
 }
 
-/* Llama 3: the divisors are a tensor of the file. */
-static int read_stored_divisors(qkv_model *model, const qkv_gguf_tensor *tensor, qkv_error *err) {
-    qkv_hparams *hp = &model->hp;
-    if (tensor->type != GGML_TYPE_F32 || tensor->ne[0] != hp->rope_dims / 2 || tensor->ne[1] != 1)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: rope_freqs.weight should be %d F32 values",
-                        model->file->path, hp->rope_dims / 2);
-    int status = allocate_divisors(hp, err);
-    if (status != QKV_OK) return status;
-    memcpy(hp->rope_divisors, tensor->data, tensor->size);
-    for (int i = 0; i < hp->rope_dims / 2; i++) {
-        if (!(hp->rope_divisors[i] > 0 && isfinite(hp->rope_divisors[i])))
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: rope_freqs.weight[%d] is %g",
-                            model->file->path, i, (double)hp->rope_divisors[i]);
+/* ---- divisors that the file stores ---- */
+
+static int read_divisors(const qkv_model *model, const qkv_gguf_tensor *tensor, float **out,
+                         qkv_error *err) {
+    int n = model->hp.rope_dims / 2;
+    if (tensor->type != GGML_TYPE_F32 || tensor->ne[0] != n || tensor->ne[1] != 1)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %d F32 values", model->file->path,
+                        tensor->name, n);
+    *out = new_divisors(model);
+    if (!*out) return qkv_fail_memory(err);
+    memcpy(*out, tensor->data, tensor->size);
+    for (int i = 0; i < n; i++) {
+        if (!((*out)[i] > 0 && isfinite((*out)[i])))
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s[%d] is %g", model->file->path,
+                            tensor->name, i, (double)(*out)[i]);
     }
-    return describe(model, "rope (llama3)", 0, err);
+    return QKV_OK;
 }
 
-static int read_scaling(qkv_model *model, qkv_error *err) {
+/* Two sets, by the prompt's length; and a factor on q and k. */
+static int read_long_divisors(qkv_model *model, qkv_rope *rope, const qkv_gguf_tensor *longer,
+                              qkv_error *err) {
+    qkv_gguf_tensor shorter;
+    double factor = 1;
+    int64_t original = 0;
+    if (!qkv_gguf_find_tensor(model->file, "rope_factors_short.weight", &shorter))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor rope_factors_short.weight is missing",
+                        model->file->path);
+    int status = read_divisors(model, &shorter, &rope->divisors, err);
+    if (status == QKV_OK) status = read_divisors(model, longer, &rope->long_divisors, err);
+    if (status == QKV_OK)
+        status = read_float(model, "scaling.attn_factor", 1e-6, 1e6, 1, &factor, err);
+    if (status == QKV_OK) status = read_original_context(model, &original, err);
+    if (status != QKV_OK) return status;
+    rope->attn_factor = (float)factor;
+    rope->long_from = (int32_t)original;
+    return describe(model, "rope (longrope)", 0, err);
+}
+
+/* 1 where the file has its own divisors. */
+static int read_stored_divisors(qkv_model *model, qkv_rope *rope, qkv_error *err) {
+    qkv_gguf_tensor stored;
+    int status = QKV_OK;
+    if (qkv_gguf_find_tensor(model->file, "rope_freqs.weight", &stored)) {
+        status = read_divisors(model, &stored, &rope->divisors, err);
+        if (status == QKV_OK) status = describe(model, "rope (llama3)", 0, err);
+    } else if (qkv_gguf_find_tensor(model->file, "rope_factors_long.weight", &stored)) {
+        status = read_long_divisors(model, rope, &stored, err);
+    } else {
+        return 0;
+    }
+    return status == QKV_OK ? 1 : status;
+}
+
+static int read_scaling(qkv_model *model, qkv_rope *rope, qkv_error *err) {
     char key[128];
     const char *kind = "none";
     double factor = 1;
@@ -125,30 +175,50 @@ static int read_scaling(qkv_model *model, qkv_error *err) {
     status = read_float(model, "scaling.factor", 1e-6, 1e6, 1, &factor, err);
     if (status != QKV_OK) return status;
 
-    qkv_gguf_tensor stored;
-    int has_stored = qkv_gguf_find_tensor(model->file, "rope_freqs.weight", &stored);
-    int scaled = strcmp(kind, "none") != 0;
-    if (has_stored && scaled && factor != 1)
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: rope_freqs.weight together with %s scaling",
+    int scaled = strcmp(kind, "none") != 0 && strcmp(kind, "longrope") != 0;
+    int stored = read_stored_divisors(model, rope, err);
+    if (stored < 0) return stored;
+    if (stored && scaled && factor != 1)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: divisors of the frequencies together with %s scaling",
                         model->file->path, kind);
-    if (has_stored) return read_stored_divisors(model, &stored, err);
+    if (stored) return QKV_OK;
     if (!scaled || (strcmp(kind, "linear") == 0 && factor == 1))
         return describe(model, "rope", 0, err);
-    if (strcmp(kind, "linear") == 0) return scale_linear(model, factor, err);
-    if (strcmp(kind, "yarn") == 0) return read_yarn(model, factor, err);
+    if (strcmp(kind, "linear") == 0) return scale_linear(model, rope, factor, err);
+    if (strcmp(kind, "yarn") == 0) return read_yarn(model, rope, factor, err);
     return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                    "%s: RoPE scaling '%s'; none, linear and yarn are supported", model->file->path,
-                    kind);
+                    "%s: RoPE scaling '%s'; none, linear, yarn and longrope are supported",
+                    model->file->path, kind);
+}
+
+static int read_bases(qkv_model *model, qkv_error *err) {
+    qkv_hparams *hp = &model->hp;
+    double base, local;
+    int status = read_float(model, "freq_base", 1.0001, 1e12, 10000, &base, err);
+    if (status == QKV_OK)
+        status = read_float(model, "freq_base_swa", 1.0001, 1e12, 10000, &local, err);
+    if (status != QKV_OK) return status;
+    hp->rope[QKV_ROPE_GLOBAL] = (qkv_rope){.base = (float)base, .attn_factor = 1};
+    hp->rope[QKV_ROPE_LOCAL] = (qkv_rope){.base = (float)local, .attn_factor = 1};
+    return QKV_OK;
+}
+
+int qkv_layer_rope(const qkv_model *model, int32_t il) {
+    const qkv_family *family = model->family;
+    if (model->hp.rope_dims == 0) return -1;
+    if (family->rope_skip_period && (il + 1) % family->rope_skip_period == 0) return -1;
+    return family->local_rope && qkv_layer_window(model, il) ? QKV_ROPE_LOCAL : QKV_ROPE_GLOBAL;
 }
 
 int qkv_rope_read(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
-    hp->rope_attn_factor = 1;
+    hp->rope_pairs = model->family->rope_pairs;
+    hp->qk_permuted = model->family->qk_permuted;
     if (model->family->position == QKV_POSITION_LEARNED) return describe(model, "learned", 0, err);
 
     char key[128];
     int64_t dims = hp->head_dim;
-    double base = 10000;
     snprintf(key, sizeof key, "%s.rope.dimension_count", model->family->name);
     int status = qkv_gguf_int(model->file, key, 2, hp->head_dim, &dims, err);
     if (status < 0) return status;
@@ -157,7 +227,6 @@ int qkv_rope_read(qkv_model *model, qkv_error *err) {
                         "%s: %s is %lld; RoPE turns pairs of channels, so it must be even",
                         model->file->path, key, (long long)dims);
     hp->rope_dims = (int32_t)dims;
-    status = read_float(model, "freq_base", 1.0001, 1e12, base, &base, err);
-    hp->rope_base = (float)base;
-    return status == QKV_OK ? read_scaling(model, err) : status;
+    status = read_bases(model, err);
+    return status == QKV_OK ? read_scaling(model, &hp->rope[QKV_ROPE_GLOBAL], err) : status;
 }

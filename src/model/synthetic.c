@@ -56,16 +56,6 @@ static const struct field {
 };
 enum { FIELD_COUNT = sizeof fields / sizeof *fields, DEFAULT_CONTEXT = 4096 };
 
-typedef struct slot {
-    const char *name;
-    const char *letters;
-} slot;
-
-#define SLOT_ENTRY(id, name, letters) {name, letters},
-static const slot layer_slots[] = {QKV_LAYER_WEIGHT_LIST(SLOT_ENTRY)};
-static const slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)};
-#undef SLOT_ENTRY
-
 enum { CHUNK = 1 << 20 }; /* values that are made at a time, at least one row */
 
 typedef struct writer {
@@ -147,6 +137,15 @@ static int read_custom(writer *w, const char *text, qkv_error *err) {
     return parse_numbers(&w->hp, text, colon ? colon + 1 : text, err);
 }
 
+/* What a shape does not say. */
+static void choose_rest(writer *w) {
+    w->hp.parallel = w->family->parallel;
+    if (!(w->family->layer_required & QKV_HAS(ROUTER))) return;
+    w->hp.n_expert = 8;
+    w->hp.n_expert_used = 2;
+    w->hp.n_ff_expert = w->hp.n_ff;
+}
+
 static int read_shape(writer *w, const char *text, qkv_error *err) {
     int status = QKV_OK;
     w->shape_text = text;
@@ -156,6 +155,7 @@ static int read_shape(writer *w, const char *text, qkv_error *err) {
         for (size_t k = 0; k < FIELD_COUNT; k++) *field_of(&w->hp, k) = shapes[i].numbers[k];
     }
     if (!w->family) status = read_custom(w, text, err);
+    if (w->family) choose_rest(w);
     return status == QKV_OK ? check_heads(&w->hp, text, err) : status;
 }
 
@@ -199,8 +199,10 @@ static int read_type(writer *w, const char *text, qkv_error *err) {
 /* ---- the header ---- */
 
 static int add_tensor(writer *w, const char *name, const char *letters, qkv_error *err) {
-    int64_t ne[2] = {qkv_hparams_dimension(&w->hp, letters[0]), 1};
-    if (letters[1]) ne[1] = qkv_hparams_dimension(&w->hp, letters[1]);
+    int64_t ne[3] = {1, 1, 1};
+    const int n_dims = (int)strlen(letters);
+    for (int i = 0; i < n_dims; i++)
+        ne[i] = letters[i] == '*' ? 2 : qkv_hparams_dimension(&w->hp, letters[i]);
     const enum ggml_type type = letters[1] ? w->type : GGML_TYPE_F32;
     if (ne[0] % ggml_blck_size(type) != 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -208,7 +210,7 @@ static int add_tensor(writer *w, const char *name, const char *letters, qkv_erro
                         "multiple of that type's blocks of %lld",
                         w->shape_text, ggml_type_name(type), name, (long long)ne[0],
                         (long long)ggml_blck_size(type));
-    struct ggml_tensor *tensor = ggml_new_tensor(w->tensors, type, letters[1] ? 2 : 1, ne);
+    struct ggml_tensor *tensor = ggml_new_tensor(w->tensors, type, n_dims, ne);
     ggml_set_name(tensor, name);
     gguf_add_tensor(w->header, tensor);
     return QKV_OK;
@@ -218,14 +220,18 @@ static int add_tensors(writer *w, qkv_error *err) {
     int status = QKV_OK;
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT && status == QKV_OK; i++) {
         if (!(w->family->model_required >> i & 1)) continue;
-        status = add_tensor(w, model_slots[i].name, model_slots[i].letters, err);
+        const qkv_slot slot = qkv_family_model_slot(i);
+        status = add_tensor(w, slot.name, slot.shape, err);
     }
     for (int il = 0; il < w->hp.n_layer; il++) {
         for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT && status == QKV_OK; i++) {
-            if (!(w->family->layer_required >> i & 1)) continue;
+            const uint64_t all =
+                w->family->layer_required | (w->hp.parallel ? 0 : w->family->sequential_required);
+            if (!(all >> i & 1)) continue;
+            const qkv_slot slot = qkv_family_layer_slot(w->family, i);
             char name[GGML_MAX_NAME];
-            snprintf(name, sizeof name, "blk.%d.%s", il, layer_slots[i].name);
-            status = add_tensor(w, name, layer_slots[i].letters, err);
+            snprintf(name, sizeof name, "blk.%d.%s", il, slot.name);
+            status = add_tensor(w, name, slot.shape, err);
         }
     }
     return status;
@@ -248,6 +254,11 @@ static void set_metadata(writer *w) {
     set_number(w, "attention.head_count", hp->n_head);
     set_number(w, "attention.head_count_kv", hp->n_kv_head);
     set_number(w, "vocab_size", hp->n_vocab);
+    if (hp->n_expert) {
+        set_number(w, "expert_count", hp->n_expert);
+        set_number(w, "expert_used_count", hp->n_expert_used);
+        set_number(w, "expert_feed_forward_length", hp->n_ff_expert);
+    }
     if (w->family->position == QKV_POSITION_ROPE)
         set_number(w, "rope.dimension_count", hp->rope_dims);
     char key[128];
@@ -295,7 +306,7 @@ static void fill(float *values, size_t n, uint64_t key, uint64_t first) {
 /* Values first to first + n of a tensor, in its type. */
 static int put_values(writer *w, const struct ggml_tensor *tensor, uint64_t key, uint64_t first,
                       size_t n, qkv_error *err) {
-    if (strstr(tensor->name, "norm.weight")) {
+    if (strstr(tensor->name, "norm.weight") || strstr(tensor->name, "norm_2.weight")) {
         for (size_t i = 0; i < n; i++) w->values[i] = 1;
     } else {
         fill(w->values, n, key, first);

@@ -14,16 +14,6 @@
 #include "ggml-cpu.h"
 #include "model/model.h"
 
-typedef struct slot {
-    const char *name;
-    const char *shape;
-} slot;
-
-#define SLOT_ENTRY(id, name, shape) {name, shape},
-static const slot layer_slots[] = {QKV_LAYER_WEIGHT_LIST(SLOT_ENTRY)};
-static const slot model_slots[] = {QKV_MODEL_WEIGHT_LIST(SLOT_ENTRY)};
-#undef SLOT_ENTRY
-
 /* ggml wants tensor data aligned like its own buffers. */
 #define ALIGNMENT 32
 
@@ -32,6 +22,12 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
     switch (letter) {
     case 'D':
         return hp->n_embd;
+    case 'H':
+        return hp->n_head;
+    case 'G':
+        return hp->n_kv_head;
+    case 'd':
+        return hp->head_dim;
     case 'Q':
         return q;
     case 'K':
@@ -40,25 +36,39 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
         return q + 2 * k;
     case 'F':
         return hp->n_ff;
+    case 'W':
+        return 2 * (int64_t)hp->n_ff;
+    case 'E':
+        return hp->n_expert;
+    case 'f':
+        return hp->n_ff_expert;
     case 'V':
         return hp->n_vocab;
     case 'C':
         return hp->n_ctx;
+    case 'R':
+        return hp->rope_dims / 2;
     default:
-        return hp->rope_dims / 2; /* 'R' */
+        return 0; /* '*': any */
     }
 }
 
 static int check_shape(const qkv_model *model, const qkv_gguf_tensor *t, const char *shape,
                        qkv_error *err) {
     int64_t want[4] = {1, 1, 1, 1};
-    for (int i = 0; shape[i]; i++) want[i] = qkv_hparams_dimension(&model->hp, shape[i]);
-    if (memcmp(want, t->ne, sizeof want) == 0) return QKV_OK;
+    int fits = 1;
+    for (int i = 0; shape[i]; i++) {
+        want[i] = qkv_hparams_dimension(&model->hp, shape[i]);
+        if (shape[i] == '*') want[i] = t->ne[i];
+    }
+    for (int i = 0; i < 4; i++) fits = fits && want[i] == t->ne[i] && t->ne[i] > 0;
+    if (fits) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT,
-                    "%s: tensor %s has shape [%lld, %lld, %lld, %lld], expected [%lld, %lld, 1, 1]",
+                    "%s: tensor %s has shape [%lld, %lld, %lld, %lld], expected [%lld, %lld, %lld, "
+                    "%lld]",
                     model->file->path, t->name, (long long)t->ne[0], (long long)t->ne[1],
                     (long long)t->ne[2], (long long)t->ne[3], (long long)want[0],
-                    (long long)want[1]);
+                    (long long)want[1], (long long)want[2], (long long)want[3]);
 }
 
 static int check_type(const qkv_model *model, const qkv_gguf_tensor *t, qkv_error *err) {
@@ -102,7 +112,7 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
     int status = check_shape(model, t, shape, err);
     if (status == QKV_OK) status = check_type(model, t, err);
     if (status != QKV_OK) return status;
-    int is_vector = shape[1] == '\0';
+    int is_vector = shape[1] == '\0' || strstr(t->name, "norm") || strstr(t->name, ".bias");
     enum ggml_type type = is_vector ? GGML_TYPE_F32 : t->type;
     struct ggml_tensor *tensor =
         ggml_new_tensor_4d(model->tensors, type, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
@@ -123,15 +133,43 @@ static int bind_slot(qkv_model *model, struct ggml_tensor **out, const char *nam
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s is missing", model->file->path, name);
 }
 
+static void name_weight(const qkv_family *family, int il, int slot, char name[GGML_MAX_NAME]) {
+    snprintf(name, GGML_MAX_NAME, "blk.%d.%s", il, qkv_family_layer_slot(family, slot).name);
+}
+
+static int has_weight(const qkv_model *model, int il, int slot) {
+    char name[GGML_MAX_NAME];
+    qkv_gguf_tensor t;
+    name_weight(model->family, il, slot, name);
+    return qkv_gguf_find_tensor(model->file, name, &t);
+}
+
+/* What the layer must have: some weights stand in for others, where the family knows both. */
+static uint64_t required_weights(const qkv_model *model, int il) {
+    const uint64_t split = QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES;
+    const qkv_family *family = model->family;
+    uint64_t required = family->layer_required;
+    if (!model->hp.parallel) required |= family->sequential_required;
+    if ((family->layer_optional & QKV_HAS(QKV)) && has_weight(model, il, QKV_LAYER_QKV)) {
+        required = (required & ~split) | QKV_HAS(QKV);
+        if (family->layer_required & QKV_HAS(Q_BIAS)) required |= QKV_HAS(QKV_BIAS);
+    }
+    if ((family->layer_optional & QKV_HAS(ROUTER)) && model->hp.n_expert)
+        required = (required & ~QKV_HAS_GATED_MLP) | QKV_HAS_EXPERTS;
+    return required;
+}
+
 static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     const qkv_family *family = model->family;
+    uint64_t required = required_weights(model, il);
+    uint64_t known = required | family->layer_optional;
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
-        if (!((family->layer_required | family->layer_optional) & bit)) continue;
+        if (!(known & bit)) continue;
         char name[GGML_MAX_NAME];
-        snprintf(name, sizeof name, "blk.%d.%s", il, layer_slots[i].name);
-        int status = bind_slot(model, &model->layers[il].w[i], name, layer_slots[i].shape,
-                               (family->layer_required & bit) != 0, err);
+        name_weight(family, il, i, name);
+        int status = bind_slot(model, &model->layers[il].w[i], name,
+                               qkv_family_layer_slot(family, i).shape, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
     return QKV_OK;
@@ -142,10 +180,12 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((family->model_required | family->model_optional) & bit)) continue;
-        int status = bind_slot(model, &model->w[i], model_slots[i].name, model_slots[i].shape,
+        qkv_slot slot = qkv_family_model_slot(i);
+        int status = bind_slot(model, &model->w[i], slot.name, slot.shape,
                                (family->model_required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
+    if (family->has_no_logits) return QKV_OK;
     model->output =
         model->w[QKV_MODEL_OUTPUT] ? model->w[QKV_MODEL_OUTPUT] : model->w[QKV_MODEL_TOKEN_EMBD];
     return QKV_OK;

@@ -21,8 +21,7 @@ static int allocate(qkv_dense_weight *entry, size_t size) {
     struct ggml_init_params params = {.mem_size = 2 * ggml_tensor_overhead(), .no_alloc = true};
     entry->ctx = ggml_init(params);
     if (!entry->ctx) return 0;
-    entry->copy =
-        ggml_new_tensor_2d(entry->ctx, GGML_TYPE_F32, entry->weight->ne[0], entry->weight->ne[1]);
+    entry->copy = ggml_new_tensor(entry->ctx, GGML_TYPE_F32, GGML_MAX_DIMS, entry->weight->ne);
     entry->buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
     if (!entry->buffer) return 0;
     ggml_backend_buffer_set_usage(entry->buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
@@ -34,7 +33,7 @@ static int allocate(qkv_dense_weight *entry, size_t size) {
 static void convert(const qkv_dense_weight *entry) {
     const struct ggml_tensor *w = entry->weight;
     ggml_to_float_t to_float = ggml_get_type_traits(w->type)->to_float;
-    int64_t rows = w->ne[1], width = w->ne[0];
+    int64_t rows = ggml_nrows(w), width = w->ne[0];
 #pragma omp parallel for
     for (int64_t r = 0; r < rows; r++)
         to_float((const char *)w->data + (size_t)r * w->nb[1],

@@ -20,9 +20,8 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
         view.row_stride = view.width * view.n_heads;
     }
     if (qkv_site_get_axes(site) == QKV_AXES_KEYVALUE) view.group = n_heads / hp->n_kv_head;
-    view.permuted =
-        model->family->qk_permuted && (site == QKV_SITE_Q || site == QKV_SITE_K ||
-                                       site == QKV_SITE_Q_ROT || site == QKV_SITE_K_ROT);
+    view.permuted = hp->qk_permuted && (site == QKV_SITE_Q || site == QKV_SITE_K ||
+                                        site == QKV_SITE_Q_ROT || site == QKV_SITE_K_ROT);
     return view;
 }
 

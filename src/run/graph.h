@@ -61,6 +61,9 @@ typedef enum qkv_start {
     QKV_START_HEADS   /* that, and the unedited q, k and v of the layer */
 } qkv_start;
 
+/* Masks of layers that see everything, and of those with a window. */
+enum { QKV_MASK_FULL, QKV_MASK_WINDOW, QKV_MASK_COUNT };
+
 typedef struct qkv_graph {
     /* What to build; filled in by the caller. */
     const qkv_model *model;
@@ -83,13 +86,14 @@ typedef struct qkv_graph {
 
     struct ggml_context *ctx;
     struct ggml_cgraph *cgraph;
-    struct ggml_tensor *in_tokens;          /* I32 [T] */
-    struct ggml_tensor *in_resid;           /* F32 [D, T] */
-    struct ggml_tensor *in_q, *in_k, *in_v; /* F32 [d, H, T], [d, G, T] twice */
-    struct ggml_tensor *in_position;        /* I32 [T] */
-    struct ggml_tensor *in_mask;            /* F32, see qkv_mask_fill */
-    struct ggml_tensor *in_divisors;        /* F32 [rope_dims/2] */
-    struct ggml_tensor *in_rows;            /* I32: columns of [D, T·B] that go to the output */
+    struct ggml_tensor *in_tokens;                   /* I32 [T] */
+    struct ggml_tensor *in_resid;                    /* F32 [D, T] */
+    struct ggml_tensor *in_q, *in_k, *in_v;          /* F32 [d, H, T], [d, G, T] twice */
+    struct ggml_tensor *in_position;                 /* I32 [T] */
+    struct ggml_tensor *in_token_type;               /* I32 [1] */
+    struct ggml_tensor *in_mask[QKV_MASK_COUNT];     /* F32, see qkv_mask_fill */
+    struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [rope_dims/2] */
+    struct ggml_tensor *in_rows; /* I32: columns of [D, T·B] that go to the output */
 
     qkv_kept *kept;
     size_t n_kept, kept_capacity;
@@ -141,6 +145,6 @@ float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_
 /* The mask of a block of queries from row r on is a window into one band: element (i, c) of the
  * band stands for query r + i and key c - (n_tokens - r). Shape [2 n_tokens, block_rows], so that
  * all keys are in the window of every block; of a single block, [n_tokens, n_tokens]. */
-void qkv_mask_fill(float *band, int64_t n_tokens, int64_t block_rows, int32_t window);
+void qkv_mask_fill(const qkv_graph *g, float *band, int32_t window);
 
 #endif

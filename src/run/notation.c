@@ -115,6 +115,9 @@ static int parse_layers(cursor *c, qkv_selector *where) {
     if (where->site == QKV_SITE_LOGITS) {
         if (*c->at == '@')
             return fail_at(c, QKV_ERR_PLAN, "logits have no layer; leave out '@...'");
+        if (!hp->has_logits)
+            return fail_at(c, QKV_ERR_PLAN, "this model has no logits; its output is resid_post@%d",
+                           hp->n_layer - 1);
         return QKV_OK;
     }
     if (!take(c, '@')) {

@@ -58,7 +58,8 @@ size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     const qkv_hparams *hp = &p->plan->model->hp;
     size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)block_rows(p, 1);
     size_t heads = (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
-    size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * (size_t)hp->n_ff;
+    size_t chosen = (size_t)hp->n_expert_used * (size_t)(hp->n_ff_expert + hp->n_embd);
+    size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * ((size_t)hp->n_ff + chosen);
     if (p->keep[qkv_place(QKV_SITE_LOGITS, hp->n_layer)]) row += (size_t)hp->n_vocab;
     size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
     if (start == QKV_START_HEADS) row += heads;
@@ -238,7 +239,8 @@ static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
     int added = 0;
     for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
-        if (node->op != GGML_OP_MUL_MAT || node->src[0]->op != GGML_OP_CPY) continue;
+        if (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) continue;
+        if (node->src[0]->op != GGML_OP_CPY) continue;
         added += qkv_dense_add(&p->session->dense, node->src[0]->src[0]);
     }
     return added;

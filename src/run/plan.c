@@ -310,7 +310,7 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t laye
     for (int32_t il = layer; il <= n_layer; il++) {
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             if (qkv_wanted_any(&plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)site]) &&
-                qkv_site_reaches(edit->where.site, layer, (qkv_site)site, il))
+                qkv_site_reaches(&plan->model->hp, edit->where.site, layer, (qkv_site)site, il))
                 return 1;
         }
     }
@@ -323,9 +323,12 @@ int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site
     int32_t seen = qkv_plan_layer(plan, site, layer);
     for (size_t i = 0; i < v->n_edits; i++) {
         const qkv_selector *where = &v->edits[i].where;
-        if (!where->layers && qkv_site_reaches(where->site, n_layer, site, seen)) return 1;
+        if (!where->layers && qkv_site_reaches(&plan->model->hp, where->site, n_layer, site, seen))
+            return 1;
         for (int32_t il = 0; where->layers && il <= seen && il < n_layer; il++) {
-            if (where->layers[il] && qkv_site_reaches(where->site, il, site, seen)) return 1;
+            if (where->layers[il] &&
+                qkv_site_reaches(&plan->model->hp, where->site, il, site, seen))
+                return 1;
         }
     }
     return 0;
@@ -339,7 +342,8 @@ static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *er
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             const qkv_wanted *wanted = qkv_plan_wanted(plan, il, (qkv_site)site);
             if (site == QKV_SITE_LOGITS || !wanted->wanted || wanted->letter != 'g') continue;
-            if (!qkv_site_reaches(edit->where.site, il, (qkv_site)site, il)) continue;
+            if (!qkv_site_reaches(&plan->model->hp, edit->where.site, il, (qkv_site)site, il))
+                continue;
             return qkv_fail(
                 err, QKV_ERR_PLAN,
                 "edit '%s' splits a key/value head between its query heads; capture %s@%d by query "

@@ -95,18 +95,18 @@ static void list_rows(const qkv_graph *g, int32_t *rows) {
 }
 
 static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
-    size_t T = (size_t)g->n_tokens, rows = (size_t)ggml_nelements(g->in_mask);
-    float *mask = malloc(rows * sizeof *mask);
+    size_t T = (size_t)g->n_tokens, cells = (size_t)ggml_nelements(g->in_mask[0]);
+    float *mask = malloc(cells * sizeof *mask);
     int32_t *numbers = malloc(T * (size_t)g->n_batch * sizeof *numbers);
     if (!mask || !numbers) {
         free(mask);
         free(numbers);
         return qkv_fail_memory(err);
     }
-    if (g->in_mask->buffer) {
-        int64_t block = g->block_rows < g->n_tokens ? g->block_rows : g->n_tokens;
-        qkv_mask_fill(mask, g->n_tokens, block, g->model->hp.window);
-        set_input(g->in_mask, mask);
+    for (int i = 0; i < QKV_MASK_COUNT; i++) {
+        if (!g->in_mask[i]->buffer) continue;
+        qkv_mask_fill(g, mask, i == QKV_MASK_WINDOW ? g->model->hp.window : 0);
+        set_input(g->in_mask[i], mask);
     }
     for (size_t i = 0; i < T; i++) numbers[i] = (int32_t)i;
     set_input(g->in_position, numbers);
@@ -125,7 +125,13 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
     set_input(g->in_q, inputs->q);
     set_input(g->in_k, inputs->k);
     set_input(g->in_v, inputs->v);
-    set_input(g->in_divisors, g->model->hp.rope_divisors);
+    static const int32_t first_type = 0;
+    set_input(g->in_token_type, &first_type);
+    for (int i = 0; i < QKV_ROPE_COUNT; i++) {
+        const qkv_rope *rope = &g->model->hp.rope[i];
+        int is_long = rope->long_divisors && g->n_tokens > rope->long_from;
+        set_input(g->in_divisors[i], is_long ? rope->long_divisors : rope->divisors);
+    }
 }
 
 /* ---- computing ---- */

@@ -78,7 +78,11 @@ static const unsigned reached_in_layer[QKV_SITE_COUNT] = {
     [QKV_SITE_LOGITS] = BIT(LOGITS),
 };
 
-int qkv_site_reaches(qkv_site site, int32_t layer, qkv_site seen, int32_t seen_layer) {
+int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_site seen,
+                     int32_t seen_layer) {
     if (seen_layer != layer) return seen_layer > layer;
+    /* Side by side with attention, the feed-forward depends on the layer's input alone. */
+    if (hp->parallel && seen == QKV_SITE_MLP_OUT && site != QKV_SITE_MLP_OUT)
+        return site == QKV_SITE_RESID_PRE;
     return (reached_in_layer[site] >> seen & 1) != 0;
 }

@@ -25,6 +25,7 @@ int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp);
 int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens);
 
 /* Can a change at (site, layer) show at (seen, seen_layer)? The layer of logits is n_layer. */
-int qkv_site_reaches(qkv_site site, int32_t layer, qkv_site seen, int32_t seen_layer);
+int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_site seen,
+                     int32_t seen_layer);
 
 #endif

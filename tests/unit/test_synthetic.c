@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "gguf.h"
+#include "model/family.h"
 #include "qkv/synthetic.h"
 #include "support/engine.h"
 #include "support/figures.h"
@@ -32,13 +33,15 @@ static const char *make(const char *name, const char *shape, const char *type, u
 
 static void check_runs(const char *path) {
     static const int32_t tokens[] = {1, 12, 15, 7};
-    static const char *const captures[] = {"logits", NULL};
     engine e;
     engine_open(&e, path, 1);
+    const int has_logits = e.info->has_logits;
+    const char *const captures[] = {has_logits ? "logits" : "resid_post", NULL};
     const engine_run run = {tokens, 4, NULL, captures, NULL};
     qkv_result *result = engine_execute(&e, &run); /* which refuses what is not finite */
-    const qkv_tensor logits = engine_tensor(result, 0, QKV_SITE_LOGITS, 0);
-    assert_int_equal(tensor_count(&logits), 4 * e.info->n_vocab);
+    const qkv_tensor output =
+        engine_tensor(result, 0, has_logits ? QKV_SITE_LOGITS : QKV_SITE_RESID_POST, 0);
+    assert_int_equal(tensor_count(&output), 4 * (has_logits ? e.info->n_vocab : e.info->n_embd));
     qkv_result_free(result);
     engine_close(&e);
 }
@@ -88,8 +91,13 @@ static void test_types(void **state) {
 
 static void test_families(void **state) {
     (void)state;
-    check_runs(make("gpt2.gguf", "gpt2:2,4,4,64,128,300", "f32", 1));
-    check_runs(make("llama.gguf", "llama:2,4,1,64,128,300", "Q8_0", 1));
+    char shape[64];
+    int n = 0;
+    for (const qkv_family *family; (family = qkv_family_get(n)) != NULL; n++) {
+        snprintf(shape, sizeof shape, "%s:2,4,2,64,128,300", family->name);
+        check_runs(make("family.gguf", shape, n % 2 ? "f32" : "Q8_0", 1));
+    }
+    assert_true(n >= 21);
 }
 
 static int same_files(const char *a, const char *b) {
@@ -146,7 +154,7 @@ static void test_refusals(void **state) {
         {"0,4,2,64,128,300", "f32", "layers must be 1 to"},
         {"2,4,3,64,128,300", "f32", "share 3 key/value heads evenly"},
         {"2,4,2,36,128,300", "f32", "even number of channels"},
-        {"bert:2,4,2,64,128,300", "f32", "no family 'bert'"},
+        {"mamba:2,4,2,64,128,300", "f32", "no family 'mamba'"},
         {"2,4,2,64,128,300", "f33", "is no type"},
         {"2,4,2,64,128,300", "q8_1", "is no type"},
         {"2,4,2,64,128,300", "q4_k", "blocks of 256"},

@@ -1,0 +1,24 @@
+/*
+ * gemma2: Gemma 2.
+ *
+ * As gemma, with norms before and after both blocks, soft-capped scores (before the mask) and logits,
+ * and a window in every other layer, the first included. The 27B model (46 layers) scales its scores
+ * by the width per head.
+ */
+#include "model/family.h"
+
+const qkv_family qkv_family_gemma2 = {
+    .name = "gemma2",
+    .norm = QKV_NORM_RMS,
+    .position = QKV_POSITION_ROPE,
+    .rope_pairs = QKV_ROPE_HALVES,
+    .activation = QKV_ACT_GELU_TANH,
+    .mlp = QKV_MLP_GATED,
+    .embedding_sqrt = 1,
+    .window_period = 2,
+    .width_scaled_layers = 46,
+    .layer_required = QKV_HAS_LLAMA_LAYER | QKV_HAS(POST_ATTN_NORM) | QKV_HAS(POST_FFN_NORM),
+    .model_required = QKV_HAS_MODEL_ENDS,
+    .model_optional = QKV_HAS_MODEL(OUTPUT),
+    .keys = QKV_READS(ATTN_SCALE) | QKV_READS(ATTN_SOFTCAP) | QKV_READS(LOGIT_SOFTCAP),
+};

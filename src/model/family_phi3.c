@@ -1,0 +1,25 @@
+/*
+ * phi3: Phi 3 and 4.
+ *
+ * As llama, with RoPE on halves, query, key and value fused, gate and up fused (gate first). Models for
+ * long contexts divide the frequencies by one of two stored sets, by the prompt's length.
+ */
+#include <stddef.h>
+
+#include "model/family.h"
+
+static const qkv_slot_override fused_gate[] = {{QKV_LAYER_UP, NULL, "DW"}, {-1, NULL, NULL}};
+
+const qkv_family qkv_family_phi3 = {
+    .name = "phi3",
+    .norm = QKV_NORM_RMS,
+    .position = QKV_POSITION_ROPE,
+    .rope_pairs = QKV_ROPE_HALVES,
+    .activation = QKV_ACT_SILU,
+    .mlp = QKV_MLP_GATED_FUSED,
+    .layer_required = QKV_HAS(ATTN_NORM) | QKV_HAS(QKV) | QKV_HAS(O) | QKV_HAS(FFN_NORM) |
+                      QKV_HAS(UP) | QKV_HAS(DOWN),
+    .model_required = QKV_HAS_MODEL_ENDS,
+    .model_optional = QKV_HAS_MODEL(OUTPUT) | QKV_HAS_MODEL(ROPE_LONG) | QKV_HAS_MODEL(ROPE_SHORT),
+    .overrides = fused_gate,
+};

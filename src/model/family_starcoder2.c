@@ -1,0 +1,19 @@
+/*
+ * starcoder2: StarCoder 2.
+ *
+ * LayerNorms and biases everywhere, grouped key/value heads, RoPE on halves, plain feed-forward with
+ * GELU in its tanh form.
+ */
+#include "model/family.h"
+
+const qkv_family qkv_family_starcoder2 = {
+    .name = "starcoder2",
+    .norm = QKV_NORM_LAYER,
+    .position = QKV_POSITION_ROPE,
+    .rope_pairs = QKV_ROPE_HALVES,
+    .activation = QKV_ACT_GELU_TANH,
+    .layer_required = QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS_HEAD_BIASES | QKV_HAS(O) |
+                      QKV_HAS(O_BIAS) | QKV_HAS(FFN_NORM) | QKV_HAS_NORM_BIASES | QKV_HAS_PLAIN_MLP,
+    .model_required = QKV_HAS_MODEL_ENDS | QKV_HAS_MODEL(OUTPUT_NORM_BIAS),
+    .model_optional = QKV_HAS_MODEL(OUTPUT),
+};

@@ -1,0 +1,206 @@
+/*
+ * Attention, with scores and pattern as tensors of their own: nothing is fused that can be observed.
+ *
+ * Queries are taken in blocks of rows, so that no more than one block of a map exists at a time
+ * unless whole maps are asked for.
+ */
+#include <assert.h>
+
+#include "run/build.h"
+
+typedef struct qkv_heads {
+    struct ggml_tensor *q, *k, *v; /* [d, H, T, B], [d, G, T, B] twice */
+} qkv_heads;
+
+/* Rows [offset, offset + heads·d) of a projected tensor as [d, heads, T, B]. */
+static struct ggml_tensor *as_heads(qkv_graph *g, struct ggml_tensor *x, int64_t offset,
+                                    int64_t heads) {
+    int64_t d = g->model->hp.head_dim;
+    if (x->ne[0] != heads * d) {
+        x = ggml_view_3d(g->ctx, x, heads * d, x->ne[1], x->ne[2], x->nb[1], x->nb[2],
+                         (size_t)offset * sizeof(float));
+        x = ggml_cont(g->ctx, x);
+    }
+    return ggml_reshape_4d(g->ctx, x, d, heads, g->n_tokens, g->n_batch);
+}
+
+/* QK-norm: over each head, by weights that heads share [d] or have of their own [d, heads]; or over
+ * all heads together [heads·d]. */
+static struct ggml_tensor *norm_heads(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
+    if (!w || w->ne[0] == x->ne[0]) return qkv_norm(g, w, NULL, x);
+    struct ggml_tensor *flat =
+        ggml_reshape_3d(g->ctx, x, x->ne[0] * x->ne[1], g->n_tokens, g->n_batch);
+    return ggml_reshape_4d(g->ctx, qkv_norm(g, w, NULL, flat), x->ne[0], x->ne[1], g->n_tokens,
+                           g->n_batch);
+}
+
+static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    const qkv_hparams *hp = &g->model->hp;
+    int64_t H = hp->n_head, G = hp->n_kv_head, d = hp->head_dim;
+    struct ggml_tensor *q_norm = LAYER(g, il, Q_NORM), *k_norm = LAYER(g, il, K_NORM);
+    qkv_heads p;
+    if (LAYER(g, il, QKV)) {
+        struct ggml_tensor *s = qkv_linear(g, LAYER(g, il, QKV), LAYER(g, il, QKV_BIAS), x);
+        p.q = as_heads(g, s, 0, H);
+        p.k = as_heads(g, s, H * d, G);
+        p.v = as_heads(g, s, (H + G) * d, G);
+    } else {
+        p.q = as_heads(g, qkv_linear(g, LAYER(g, il, Q), LAYER(g, il, Q_BIAS), x), 0, H);
+        p.k = as_heads(g, qkv_linear(g, LAYER(g, il, K), LAYER(g, il, K_BIAS), x), 0, G);
+        p.v = as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G);
+    }
+    p.q = norm_heads(g, q_norm, p.q);
+    p.k = norm_heads(g, k_norm, p.k);
+    return p;
+}
+
+/* The heads that an earlier pass projected. */
+static qkv_heads given_heads(qkv_graph *g) {
+    const qkv_hparams *hp = &g->model->hp;
+    g->in_q = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_head, g->n_tokens);
+    g->in_k = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_kv_head, g->n_tokens);
+    g->in_v = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_kv_head, g->n_tokens);
+    return (qkv_heads){qkv_for_each_variant(g, g->in_q), qkv_for_each_variant(g, g->in_k),
+                       qkv_for_each_variant(g, g->in_v)};
+}
+
+static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    qkv_heads p = g->start == QKV_START_HEADS && il == g->from ? given_heads(g) : project(g, il, x);
+    p.q = qkv_tap(g, QKV_SITE_Q, il, p.q);
+    p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
+    p.v = qkv_tap(g, QKV_SITE_V, il, p.v);
+    return p;
+}
+
+static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    const qkv_hparams *hp = &g->model->hp;
+    int which = qkv_layer_rope(g->model, il);
+    if (which < 0) return x;
+    int mode = hp->rope_pairs == QKV_ROPE_HALVES ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+    const qkv_rope *rope = &hp->rope[which];
+    return ggml_rope_ext(g->ctx, x, g->in_position, g->in_divisors[which], hp->rope_dims, mode, 0,
+                         rope->base, 1, 0, rope->attn_factor, 0, 0);
+}
+
+/* [d, heads, T, B] to [d, T, n, B]: heads from `first` on. Contiguous, which is what BLAS takes. */
+static struct ggml_tensor *by_head(qkv_graph *g, struct ggml_tensor *x, int64_t first, int64_t n) {
+    if (n != x->ne[1])
+        x = ggml_view_4d(g->ctx, x, x->ne[0], n, x->ne[2], x->ne[3], x->nb[1], x->nb[2], x->nb[3],
+                         (size_t)first * x->nb[1]);
+    return ggml_cont(g->ctx, ggml_permute(g->ctx, x, 0, 2, 1, 3));
+}
+
+/* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
+static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
+                                   int64_t keys) {
+    struct ggml_tensor *band =
+        g->in_mask[qkv_layer_window(g->model, il) ? QKV_MASK_WINDOW : QKV_MASK_FULL];
+    if (band->ne[0] == keys) return band; /* one block */
+    size_t offset = (size_t)(g->n_tokens - first) * sizeof(float);
+    return ggml_cont(g->ctx, ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], offset));
+}
+
+/* Rows [first, first + rows) of x along its second axis. */
+static struct ggml_tensor *rows_of(qkv_graph *g, struct ggml_tensor *x, int64_t first,
+                                   int64_t rows) {
+    if (rows == x->ne[1]) return x;
+    return ggml_view_4d(g->ctx, x, x->ne[0], rows, x->ne[2], x->ne[3], x->nb[1], x->nb[2], x->nb[3],
+                        (size_t)first * x->nb[1]);
+}
+
+/* A learned sink per head takes part in the softmax and gets no column. */
+static void add_sinks(qkv_graph *g, int32_t il, struct ggml_tensor *pattern, qkv_part part) {
+    struct ggml_tensor *sinks = LAYER(g, il, SINKS);
+    if (!sinks) return;
+    if (pattern->ne[2] != sinks->ne[0])
+        sinks =
+            ggml_view_1d(g->ctx, sinks, pattern->ne[2], (size_t)part.first_head * sizeof(float));
+    ggml_soft_max_add_sinks(pattern, sinks);
+}
+
+/* scores = scale · k·q, soft-capped, and pattern = softmax(scores + mask) for one block of
+ * queries. */
+static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
+                                      struct ggml_tensor *k, qkv_part part) {
+    struct ggml_tensor *scores = ggml_mul_mat(g->ctx, k, q); // [keys, rows, H, B]
+    scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
+    scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
+    scores = qkv_tap_part(g, QKV_SITE_SCORES, il, scores, part);
+    struct ggml_tensor *mask = mask_of(g, il, part.first_row, q->ne[1], k->ne[1]);
+    struct ggml_tensor *pattern =
+        ggml_soft_max_ext(g->ctx, scores, mask, 1, 0); // [keys, rows, H, B]
+    add_sinks(g, il, pattern, part);
+    return qkv_tap_part(g, QKV_SITE_PATTERN, il, pattern, part);
+}
+
+static int map_is_observed(const qkv_graph *g, int32_t il) {
+    return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il) ||
+           qkv_graph_keeps(g, QKV_SITE_SCORES, il) || qkv_graph_keeps(g, QKV_SITE_PATTERN, il);
+}
+
+/* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
+ * Where nobody looks at the map, keys that the whole block cannot see are left out. Without v, only
+ * the map is wanted. */
+static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggml_tensor *q,
+                                            struct ggml_tensor *k, struct ggml_tensor *v,
+                                            qkv_part part) {
+    struct ggml_context *ctx = g->ctx;
+    int64_t T = g->n_tokens;
+    int whole_rows = !g->model->hp.causal || map_is_observed(g, il);
+    struct ggml_tensor *z = NULL; // [d, T, H, B]
+    if (v && g->block_rows < T) z = ggml_dup(ctx, q);
+    /* From the last block to the first: later blocks see more keys, and memory that the largest one
+     * has used fits the others. */
+    int64_t last = (T - 1) / g->block_rows * g->block_rows;
+    for (int64_t first = last; first >= 0; first -= g->block_rows) {
+        int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
+        int64_t keys = whole_rows || rows == T ? T : first + rows;
+        part.first_row = first;
+        struct ggml_tensor *kb = rows_of(g, k, 0, keys), *qb = rows_of(g, q, first, rows);
+        /* Contiguous for BLAS: copying is cheap beside a product that goes elsewhere. */
+        if (kb != k) kb = ggml_cont(ctx, kb);
+        if (qb != q) qb = ggml_cont(ctx, qb);
+        struct ggml_tensor *pattern = pattern_of(g, il, qb, kb, part);
+        if (!v) continue;
+        struct ggml_tensor *vb = keys == T
+                                     ? v
+                                     : ggml_view_4d(ctx, v, keys, v->ne[1], v->ne[2], v->ne[3],
+                                                    v->nb[1], v->nb[2], v->nb[3], 0);
+        if (vb != v) vb = ggml_cont(ctx, vb);
+        struct ggml_tensor *zb = ggml_mul_mat(ctx, vb, pattern); // [d, rows, H, B]
+        if (rows == T) return zb;
+        assert(z);
+        z = ggml_set_inplace(ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[1]);
+    }
+    return z;
+}
+
+static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
+    struct ggml_context *ctx = g->ctx;
+    struct ggml_tensor *q = qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q)); // [d, H, T, B]
+    struct ggml_tensor *k = qkv_tap(g, QKV_SITE_K_ROT, il, rotate(g, il, p.k)); // [d, G, T, B]
+
+    int64_t H = g->model->hp.n_head, first = 0, n = H;
+    if (g->n_heads && il == g->from) first = g->first_head, n = g->n_heads;
+    int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
+    int64_t n_keys = n > shared_by ? n / shared_by : 1;
+    q = by_head(g, q, first, n);                  // [d, T, H, B]
+    k = by_head(g, k, first / shared_by, n_keys); // [d, T, G, B]
+    qkv_part part = {.first_head = (int32_t)first};
+    if (n < H) { /* the pass ends with the pattern of these heads */
+        attend_in_blocks(g, il, q, k, NULL, part);
+        return NULL;
+    }
+    struct ggml_tensor *v = ggml_cont(ctx, ggml_permute(ctx, p.v, 1, 2, 0, 3)); // [T, d, G, B]
+    struct ggml_tensor *z = attend_in_blocks(g, il, q, k, v, part);
+    z = ggml_cont(ctx, ggml_permute(ctx, z, 0, 2, 1, 3)); // [d, H, T, B]
+    return qkv_tap(g, QKV_SITE_Z, il, z);
+}
+
+struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    const qkv_hparams *hp = &g->model->hp;
+    struct ggml_tensor *z = attend(g, il, edited_heads(g, il, x));
+    if (!z) return NULL;
+    z = ggml_reshape_3d(g->ctx, z, (int64_t)hp->head_dim * hp->n_head, g->n_tokens, g->n_batch);
+    return qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
+}
