@@ -61,7 +61,8 @@ typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;
     X(COLUMNS, "columns", "H,T: sum over the queries, per key")                                    \
     X(DIAGONALS, "diagonals", "H,T: mean over the queries, per distance back")                     \
     X(MEAN, "mean", "H,N,N: the map pooled to at most N x N cells, by their mean")                 \
-    X(MAX, "max", "H,N,N: the same by their largest weight")
+    X(MAX, "max", "H,N,N: the same by their largest weight")                                       \
+    X(SINK, "sink", "H,T: what the model's learned sink takes of each query, 1 minus the row's sum")
 
 #define QKV_REDUCTION_ENUM(id, name, what) QKV_REDUCTION_##id,
 typedef enum qkv_reduction {

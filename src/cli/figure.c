@@ -49,6 +49,9 @@ static int check_args(const figure_args *args, qkv_error *err) {
     if (args->diff && args->scale == QKV_SCALE_LOG) {
         return cli_usage(err, "--scale log cannot show differences, they may be negative");
     }
+    if (args->sink_column && args->show == FIGURE_SHOW_SCORES) {
+        return cli_usage(err, "--sink-column belongs to the pattern; scores have no sink");
+    }
     if (args->gamma > 0 && args->scale != QKV_SCALE_POWER) {
         return cli_usage(err, "--gamma is the exponent of --scale power, which is not given");
     }
@@ -112,6 +115,10 @@ static int open_model(figure *fig, qkv_error *err) {
     fig->info = qkv_model_get_info(fig->model);
     status = check_index("layer", args->layer, fig->info->n_layer, err);
     if (status == QKV_OK) status = check_index("head", args->head, fig->info->n_head, err);
+    if (status == QKV_OK && args->sink_column && !fig->info->has_sink)
+        status =
+            qkv_fail(err, QKV_ERR_ARGUMENT,
+                     "--sink-column: %s has no learned sinks; its rows sum to 1", fig->info->path);
     if (status == QKV_OK) status = tokenize_prompts(fig, err);
     if (status == QKV_OK) status = check_writable(args, err);
     if (status == QKV_OK) status = qkv_session_new(&fig->session, fig->model, &session, err);

@@ -38,6 +38,7 @@ typedef struct figure_args {
     int scale;
     double gamma; /* 0: not given */
     int64_t skip_keys;
+    int sink_column;
     const char *range;
     const char *title; /* NULL: the figure's own */
     double dpi;        /* 0: not given */
@@ -89,6 +90,8 @@ enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
                       "exponent of the power scale (default 0.5)"),                                \
         FIGURE_NUMBER("skip-keys", "K", CLI_INTEGER, skip_keys, 0, INT32_MAX,                      \
                       "leave out the first K keys; colours then end at the largest weight shown"), \
+        FIGURE_FLAG("sink-column", sink_column, 1,                                                 \
+                    "add a first column: what a model's learned sinks take of each query"),        \
         FIGURE_OPTION("range", "LO,HI", CLI_TEXT, range,                                           \
                       "range of the colour scale (default 0,1)"),                                  \
         FIGURE_OPTION("title", "TEXT", CLI_TEXT, title,                                            \
@@ -119,7 +122,7 @@ typedef struct figure_cell {
     char *edits; /* "" = unmodified */
     char *title;
     size_t variant; /* in the plan of its prompt */
-    float *values;  /* [T, T - skip_keys] */
+    float *values;  /* [T, figure_n_cols] */
 } figure_cell;
 
 typedef struct figure {
@@ -163,6 +166,8 @@ char *figure_printf(const char *format, ...) QKV_PRINTF(1, 2);
 
 int figure_choose_head(figure *fig, qkv_error *err);
 int figure_compute(figure *fig, qkv_error *err);
+/* Columns of the panels of a prompt. */
+size_t figure_n_cols(const figure *fig, size_t prompt);
 
 /* ---- figure_draw.c ---- */
 

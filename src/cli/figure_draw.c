@@ -32,7 +32,7 @@ static void find_extremes(const figure *fig, double *least, double *most) {
     *most = -INFINITY;
     for (size_t c = 0; c < fig->rows * fig->cols; c++) {
         const size_t n_tokens = fig->prompts[fig->cells[c].prompt].n_tokens;
-        const size_t n = n_tokens * (n_tokens - (size_t)fig->args->skip_keys);
+        const size_t n = n_tokens * figure_n_cols(fig, fig->cells[c].prompt);
         for (size_t i = 0; i < n; i++) {
             *least = fmin(*least, fig->cells[c].values[i]);
             *most = fmax(*most, fig->cells[c].values[i]);
@@ -116,26 +116,60 @@ static int make_labels(const figure *fig, const cli_prompt *prompt, char ***out,
 
 /* ---- panels ---- */
 
+/* "sink", and the keys' labels or indices; the array is the caller's to free, the strings are not.
+ * Without a sink column there is nothing to add: NULL. */
+static const char **label_columns(const figure *fig, size_t prompt, char **labels,
+                                  qkv_text *indices, qkv_error *err) {
+    const size_t skip = (size_t)fig->args->skip_keys, n = figure_n_cols(fig, prompt);
+    const char **columns = qkv_calloc(n, sizeof *columns);
+    for (size_t i = 1; i < n && !labels; i++) {
+        qkv_text_printf(indices, "%zu", skip + i - 1);
+        qkv_text_append(indices, "", 1);
+    }
+    if (!columns || indices->failed) {
+        free(columns);
+        qkv_fail_memory(err);
+        return NULL;
+    }
+    const char *next = indices->data;
+    columns[0] = "sink";
+    for (size_t i = 1; i < n; i++) {
+        columns[i] = labels ? labels[skip + i - 1] : next;
+        if (!labels) next += strlen(next) + 1;
+    }
+    return columns;
+}
+
 static int set_panels(const figure *fig, qkv_grid *grid, size_t prompt, char **labels,
                       qkv_error *err) {
     const size_t skip = (size_t)fig->args->skip_keys;
     const size_t n_tokens = fig->prompts[prompt].n_tokens;
+    const char **with_sink = NULL;
+    qkv_text indices = {0};
     int status = QKV_OK;
+    if (fig->args->sink_column) {
+        with_sink = label_columns(fig, prompt, labels, &indices, err);
+        if (!with_sink) status = err->status;
+    }
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         const figure_cell *cell = &fig->cells[i];
         if (cell->prompt != prompt) continue;
         const qkv_panel panel = {
             .values = cell->values,
             .n_rows = (int32_t)n_tokens,
-            .n_cols = (int32_t)(n_tokens - skip),
+            .n_cols = (int32_t)figure_n_cols(fig, prompt),
             .title = cell->title,
             .row_labels = (const char *const *)labels,
-            .col_labels = labels ? (const char *const *)labels + skip : NULL,
+            .col_labels = with_sink ? with_sink
+                          : labels  ? (const char *const *)labels + skip
+                                    : NULL,
             .first_col = (int32_t)skip,
         };
         status = qkv_grid_set_panel(grid, (int32_t)(i / fig->cols), (int32_t)(i % fig->cols),
                                     &panel, err);
     }
+    free(with_sink);
+    qkv_text_release(&indices);
     return status;
 }
 

@@ -53,6 +53,7 @@ int figure_small_print(const figure *fig, qkv_text *text, qkv_error *err) {
     } else if (args->skip_keys) {
         qkv_text_printf(text, ", first %" PRId64 " keys left out", args->skip_keys);
     }
+    if (args->sink_column) qkv_text_puts(text, ", learned sink as first column");
     if (args->diff) qkv_text_puts(text, " \xc2\xb7 edited minus unmodified");
     qkv_text_printf(text, " \xc2\xb7 %s scale", scale_name(args->scale));
     if (args->scale == QKV_SCALE_POWER) qkv_text_printf(text, " (exponent %g)", figure_gamma(args));
@@ -151,8 +152,10 @@ static void name_cells(const figure *fig, data_names *names, qkv_store_tensor *t
                  i % fig->cols);
         snprintf(names[i].title, sizeof names[i].title, "%s.title", names[i].tensor);
         snprintf(names[i].edits, sizeof names[i].edits, "%s.edits", names[i].tensor);
-        tensors[i] = (qkv_store_tensor){
-            names[i].tensor, cell->values, 2, {n_tokens, n_tokens - fig->args->skip_keys, 0}};
+        tensors[i] = (qkv_store_tensor){names[i].tensor,
+                                        cell->values,
+                                        2,
+                                        {n_tokens, (int64_t)figure_n_cols(fig, cell->prompt), 0}};
         const char *const pairs[] = {names[i].title, cell->title, names[i].edits, cell->edits};
         memcpy(metadata + 4 * i, pairs, sizeof pairs);
     }

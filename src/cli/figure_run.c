@@ -109,7 +109,20 @@ static int make_plan(const figure *fig, size_t prompt, qkv_plan **plan, qkv_erro
     return status;
 }
 
-/* Copies what is drawn: without the first keys, and as a difference where that is asked for. */
+size_t figure_n_cols(const figure *fig, size_t prompt) {
+    return fig->prompts[prompt].n_tokens - (size_t)fig->args->skip_keys +
+           (size_t)fig->args->sink_column;
+}
+
+/* What is left of a row for the model's learned sink. */
+static float sink_share(const float *row, size_t n) {
+    double rest = 1;
+    for (size_t i = 0; i < n; i++) rest -= (double)row[i];
+    return (float)rest;
+}
+
+/* Copies what is drawn: the sink's share first where that is asked for, without the first keys, and
+ * as a difference. */
 static int fill_cell(const figure *fig, figure_cell *cell, const qkv_result *result,
                      qkv_error *err) {
     qkv_tensor shown, plain;
@@ -120,15 +133,16 @@ static int fill_cell(const figure *fig, figure_cell *cell, const qkv_result *res
     }
     const size_t n_tokens = fig->prompts[cell->prompt].n_tokens;
     const size_t skip = (size_t)fig->args->skip_keys;
-    const size_t n_keys = n_tokens - skip;
-    cell->values = qkv_calloc(n_tokens * n_keys, sizeof *cell->values);
+    cell->values = qkv_calloc(n_tokens * figure_n_cols(fig, cell->prompt), sizeof *cell->values);
     if (!cell->values) return qkv_fail_memory(err);
+    float *value = cell->values;
     for (size_t i = 0; i < n_tokens; i++) {
-        for (size_t k = 0; k < n_keys; k++) {
-            const size_t at = i * n_tokens + skip + k;
-            const float base = fig->args->diff ? plain.data[at] : 0.0f;
-            cell->values[i * n_keys + k] = shown.data[at] - base;
-        }
+        const float *row = shown.data + i * n_tokens, *base = plain.data + i * n_tokens;
+        if (fig->args->sink_column)
+            *value++ =
+                sink_share(row, n_tokens) - (fig->args->diff ? sink_share(base, n_tokens) : 0.0f);
+        for (size_t k = skip; k < n_tokens; k++)
+            *value++ = row[k] - (fig->args->diff ? base[k] : 0.0f);
     }
     return QKV_OK;
 }

@@ -161,6 +161,7 @@ static int read_flags(qkv_model *model, qkv_error *err) {
     found = qkv_gguf_bool(model->file, key, &causal, err);
     model->hp.parallel = parallel;
     model->hp.causal = causal;
+    model->hp.has_sink = (model->family->layer_required & QKV_HAS(SINKS)) != 0;
     model->hp.has_logits = !model->family->has_no_logits;
     return found < 0 ? found : QKV_OK;
 }

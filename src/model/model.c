@@ -97,7 +97,7 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_expert = hp->n_expert;
     info->n_expert_used = hp->n_expert_used;
     info->has_logits = model->output != NULL;
-    info->has_sink = model->layers[0].w[QKV_LAYER_SINKS] != NULL;
+    info->has_sink = hp->has_sink;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
     info->n_files = (int32_t)model->file->n_parts;
     for (size_t i = 0; i < model->file->n_parts; i++)

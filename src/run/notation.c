@@ -411,6 +411,8 @@ static int parse_reduction(cursor *c, qkv_capture *capture) {
         status = fail_at(c, QKV_ERR_SYNTAX, "there is no reduction '%s'; reductions are %s", c->at,
                          known.data ? known.data : "");
     qkv_text_release(&known);
+    if (status == QKV_OK && capture->reduction == QKV_REDUCTION_SINK && !c->notation->hp->has_sink)
+        status = fail_at(c, QKV_ERR_PLAN, "this model has no learned sinks: its rows sum to 1");
     if (status != QKV_OK) return status;
     c->at += length;
     return parse_side(c, capture);

@@ -50,6 +50,10 @@ void qkv_reduce_rows(qkv_reduction kind, int64_t side, int64_t n_tokens, const f
         case QKV_REDUCTION_FIRST:
             out[i] = row[0];
             break;
+        case QKV_REDUCTION_SINK:
+            out[i] = 1;
+            for (int64_t j = 0; j < keys; j++) out[i] -= row[j];
+            break;
         case QKV_REDUCTION_COLUMNS:
             for (int64_t j = 0; j < keys; j++) out[j] += row[j];
             break;

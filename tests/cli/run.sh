@@ -12,7 +12,7 @@
 # An output without such a file must be empty. --update writes the .exact and .exit files anew from
 # what the case does now (a .glob stays as it is): read the difference before you keep it.
 #
-# Environment: QKV, the program; MODELS, the directory with default.gguf.
+# Environment: QKV, the program; MODELS, the directory with default.gguf; VECTORS, tests/vectors.
 set -u
 update=0
 if [ "${1-}" = --update ]; then
@@ -20,13 +20,14 @@ if [ "${1-}" = --update ]; then
     shift
 fi
 : "${QKV:?is not set: the program}" "${MODELS:?is not set: the directory with default.gguf}"
+: "${VECTORS:?is not set: the directory tests/vectors}"
 
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
 ln -s "$QKV" "$work/bin/qkv"
 unset QKV_MODEL
-export MODELS QKV
+export MODELS QKV VECTORS
 failed=0
 
 complain() {

@@ -31,6 +31,9 @@ double reduced_cell(const float *map, int n, qkv_reduction kind, int side, int r
     switch (kind) {
     case QKV_REDUCTION_FIRST:
         return (double)map[(size_t)column * (size_t)n];
+    case QKV_REDUCTION_SINK:
+        for (int j = 0; j < n; j++) sum += (double)map[(size_t)column * (size_t)n + (size_t)j];
+        return 1 - sum;
     case QKV_REDUCTION_COLUMNS:
         for (int i = 0; i < n; i++) sum += (double)map[(size_t)i * (size_t)n + (size_t)column];
         return sum;

@@ -123,7 +123,7 @@ static void check_reductions(engine *e, const char *heads, int side) {
     qkv_result *whole = run(e, LIST("pattern@1"));
     for (size_t v = 0; v < VARIANTS; v++) {
         const qkv_tensor all = engine_tensor(whole, v, QKV_SITE_PATTERN, 1);
-        for (int r = QKV_REDUCTION_FIRST; r < QKV_REDUCTION_COUNT; r++)
+        for (int r = QKV_REDUCTION_FIRST; r <= QKV_REDUCTION_MAX; r++)
             expect_reduced(reduced, v, 1, &all, (qkv_reduction)r, side);
     }
     qkv_result_free(reduced);
@@ -143,6 +143,27 @@ static void captures_against_the_whole_map(void **state) {
         check_reductions(&e, ".h2", 100);
         engine_close(&e);
     }
+}
+
+/* A learned sink takes what the keys do not get; a model without one has nothing to show. */
+static void share_of_the_sink(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, QKV_TEST_SOURCE_DIR "/vectors/gpt_oss/model.gguf", 2);
+    static const int32_t tokens[] = {1, 20, 30, 40, 50, 20, 30};
+    qkv_result *result =
+        engine_execute(&e, &(engine_run){tokens, 7, LIST("q@1.h2=zero"),
+                                         LIST("pattern@1", "pattern@1:sink"), NULL});
+    qkv_tensor share = {0};
+    for (size_t v = 0; v < 2; v++) {
+        const qkv_tensor all = engine_tensor(result, v, QKV_SITE_PATTERN, 1);
+        expect_reduced(result, v, 1, &all, QKV_REDUCTION_SINK, 0);
+    }
+    assert_true(qkv_result_get_reduced(result, 0, QKV_REDUCTION_SINK, 1, &share));
+    for (size_t i = 0; i < tensor_count(&share); i++)
+        assert_true(share.data[i] > 0 && share.data[i] < 1);
+    qkv_result_free(result);
+    engine_close(&e);
 }
 
 /* Reduced and whole, side by side in one plan; the shared ones are the baseline's own. */
@@ -172,7 +193,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worked_by_hand),       cmocka_unit_test(rows_as_they_come),
         cmocka_unit_test(computed_again),       cmocka_unit_test(captures_against_the_whole_map),
-        cmocka_unit_test(beside_the_whole_map),
+        cmocka_unit_test(beside_the_whole_map), cmocka_unit_test(share_of_the_sink),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }
