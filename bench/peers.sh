@@ -15,12 +15,17 @@ bench=$deps/llama-bench/bin/llama-bench
 [ -x "$qkv" ] || { echo "peers.sh: $qkv is not there: run make first" >&2; exit 1; }
 [ -x /usr/bin/python3 ] || { echo "peers.sh: needs python3" >&2; exit 1; }
 QKV_DEPS=$deps "$root/scripts/setup.sh" tests
-if [ ! -x "$bench" ]; then
+
+build_llama_bench() {
     echo "peers.sh: building llama-bench" >&2
     cmake -S "$deps/llama.cpp" -B "$deps/llama-bench" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF \
-        -DGGML_NATIVE=ON -DLLAMA_CURL=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
-        >"$deps/llama-bench.log" 2>&1 &&
-        cmake --build "$deps/llama-bench" --target llama-bench >>"$deps/llama-bench.log" 2>&1 ||
-        { echo "peers.sh: could not build llama-bench, see $deps/llama-bench.log; llama.cpp is left out" >&2; bench=; }
+        -DGGML_NATIVE=ON -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
+        -DLLAMA_BUILD_MTMD=OFF -DLLAMA_BUILD_UI=OFF
+    cmake --build "$deps/llama-bench" --target llama-bench
+}
+
+if [ ! -x "$bench" ] && ! build_llama_bench >"$deps/llama-bench.log"; then
+    echo "peers.sh: could not build llama-bench, see $deps/llama-bench.log; llama.cpp is left out" >&2
+    bench=
 fi
 exec /usr/bin/python3 "$root/bench/peers.py" "$qkv" ${bench:+"$bench"} "$@"
