@@ -1,13 +1,8 @@
 /*
- * Cutting text into words with PCRE2.
- *
- * The compiled patterns are shared by all threads; each split has match data of its own. Matching
- * is bounded: a text that a pattern cannot finish in reasonable steps is refused, never hung on.
+ * Cutting text into words, pattern by pattern. Data (the known ones) in pretokenizer_list.h.
  */
 #include "model/pretokenizer.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +10,24 @@
 #include "base/text.h"
 #include "model/pretokenizer_list.h"
 
-enum { MAX_PATTERNS = 6 };
+enum { MAX_KNOWN_PATTERNS = 6, MAX_PATTERNS = 32 };
 
-/* Steps per byte that a match may take, and how many any match may. Patterns are linear, with a
- * small factor. */
-#define STEPS_PER_BYTE 64u
-#define STEPS_AT_LEAST 10000000u
+enum behavior {
+#define QKV_SPLIT_ENUM(name) SPLIT_##name,
+    QKV_SPLIT_LIST(QKV_SPLIT_ENUM) N_BEHAVIORS
+#undef QKV_SPLIT_ENUM
+};
+
+static const char *const behavior_names[] = {
+#define QKV_SPLIT_NAME(name) #name,
+    QKV_SPLIT_LIST(QKV_SPLIT_NAME)
+#undef QKV_SPLIT_NAME
+};
 
 typedef struct pretokenizer_entry {
     const char *name;
     unsigned flags;
-    const char *patterns[MAX_PATTERNS];
+    const char *patterns[MAX_KNOWN_PATTERNS];
 } pretokenizer_entry;
 
 static const pretokenizer_entry entries[] = {
@@ -36,9 +38,12 @@ static const pretokenizer_entry entries[] = {
 enum { N_ENTRIES = sizeof entries / sizeof *entries };
 
 struct qkv_pretokenizer {
-    const pretokenizer_entry *entry;
-    pcre2_code *codes[MAX_PATTERNS];
-    size_t n_codes;
+    unsigned flags;
+    struct {
+        qkv_pattern *pattern;
+        enum behavior behavior;
+    } steps[MAX_PATTERNS];
+    size_t n_steps;
 };
 
 static int fail_unknown(const char *name, const char *path, qkv_error *err) {
@@ -54,171 +59,176 @@ static int fail_unknown(const char *name, const char *path, qkv_error *err) {
     return status;
 }
 
-static int compile(pcre2_code **out, const char *name, const char *pattern, qkv_error *err) {
-    int code;
-    PCRE2_SIZE offset;
-    *out = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                         PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY, &code, &offset, NULL);
-    if (!*out) {
-        PCRE2_UCHAR message[128] = "";
-        pcre2_get_error_message(code, message, sizeof message);
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "pattern of pre-tokenizer %s, offset %zu: %s",
-                        name, (size_t)offset, (const char *)message);
+static int find_behavior(const char *name, enum behavior *behavior) {
+    for (size_t i = 0; i < N_BEHAVIORS; i++) {
+        if (strcmp(behavior_names[i], name) != 0) continue;
+        *behavior = (enum behavior)i;
+        return 1;
     }
-    /* Without just-in-time code (not every processor has it) the interpreter does the same. */
-    pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE);
-    return QKV_OK;
+    return 0;
+}
+
+int qkv_pretokenizer_new_from(qkv_pretokenizer **out, const char *const *patterns,
+                              const char *const *behaviors, size_t count, const char *name,
+                              const char *path, qkv_error *err) {
+    int status = QKV_OK;
+    *out = NULL;
+    if (count > MAX_PATTERNS)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: pre-tokenizer %s has more than %d patterns",
+                        path, name, MAX_PATTERNS);
+    qkv_pretokenizer *pre = qkv_calloc(1, sizeof *pre);
+    qkv_text owner = {0};
+    qkv_text_printf(&owner, "pre-tokenizer %s", name);
+    if (!pre || owner.failed) status = qkv_fail_memory(err);
+    for (size_t i = 0; i < count && status == QKV_OK; i++) {
+        if (!find_behavior(behaviors[i], &pre->steps[i].behavior)) {
+            status = qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: there is no split behavior '%.64s'",
+                              path, behaviors[i]);
+            break;
+        }
+        status = qkv_pattern_new(&pre->steps[i].pattern, patterns[i], owner.data, path, err);
+        pre->n_steps = i + 1;
+    }
+    qkv_text_release(&owner);
+    if (status == QKV_OK)
+        *out = pre;
+    else
+        qkv_pretokenizer_free(pre);
+    return status;
+}
+
+const char *qkv_pretokenizer_known(size_t index, const char *const **patterns, size_t *count,
+                                   int *whole_words) {
+    if (index >= N_ENTRIES) return NULL;
+    const pretokenizer_entry *entry = &entries[index];
+    *patterns = entry->patterns;
+    for (*count = 0; *count < MAX_KNOWN_PATTERNS && entry->patterns[*count];) (*count)++;
+    *whole_words = (entry->flags & WHOLE) != 0;
+    return entry->name;
 }
 
 int qkv_pretokenizer_new(qkv_pretokenizer **out, const char *name, const char *path,
                          qkv_error *err) {
+    static const char *const all_isolated[MAX_KNOWN_PATTERNS] = {
+        "isolated", "isolated", "isolated", "isolated", "isolated", "isolated"};
+    const char *const *patterns = NULL, *known;
+    size_t count = 0, index = 0;
+    int whole = 0;
     *out = NULL;
-    const pretokenizer_entry *entry = NULL;
-    for (size_t i = 0; i < N_ENTRIES && !entry; i++) {
-        if (strcmp(entries[i].name, name) == 0) entry = &entries[i];
+    while ((known = qkv_pretokenizer_known(index, &patterns, &count, &whole)) != NULL) {
+        if (strcmp(known, name) == 0) break;
+        index++;
     }
-    if (!entry) return fail_unknown(name, path, err);
-    qkv_pretokenizer *pre = qkv_calloc(1, sizeof *pre);
-    if (!pre) return qkv_fail_memory(err);
-    pre->entry = entry;
-    for (; pre->n_codes < MAX_PATTERNS && entry->patterns[pre->n_codes]; pre->n_codes++) {
-        int status = compile(&pre->codes[pre->n_codes], name, entry->patterns[pre->n_codes], err);
-        if (status != QKV_OK) {
-            qkv_pretokenizer_free(pre);
-            return status;
-        }
-    }
-    *out = pre;
-    return QKV_OK;
+    if (!known) return fail_unknown(name, path, err);
+    int status = qkv_pretokenizer_new_from(out, patterns, all_isolated, count, name, path, err);
+    if (status == QKV_OK) (*out)->flags = entries[index].flags;
+    return status;
 }
 
 void qkv_pretokenizer_free(qkv_pretokenizer *pre) {
     if (!pre) return;
-    for (size_t i = 0; i < pre->n_codes; i++) pcre2_code_free(pre->codes[i]);
+    for (size_t i = 0; i < pre->n_steps; i++) qkv_pattern_free(pre->steps[i].pattern);
     free(pre);
 }
 
 int qkv_pretokenizer_whole_words(const qkv_pretokenizer *pre) {
-    return (pre->entry->flags & WHOLE) != 0;
+    return (pre->flags & WHOLE) != 0;
 }
 
 int qkv_pretokenizer_adds_bos(const qkv_pretokenizer *pre) {
-    return (pre->entry->flags & BOS) != 0;
+    return (pre->flags & BOS) != 0;
 }
 
-typedef struct end_list {
-    uint32_t *ends;
-    size_t count, capacity;
-} end_list;
+/* ---- splitting ---- */
 
-typedef struct splitter {
-    const qkv_pretokenizer *pre;
-    pcre2_match_data *data;
-    pcre2_match_context *limits;
-    const char *text; /* well-formed */
-} splitter;
+/* What one pattern makes of one piece; matches and what lies between them come in order. */
+typedef struct cutter {
+    enum behavior behavior;
+    qkv_match_list *out;
+    size_t begin;   /* where this piece's parts begin in the list */
+    int last_match; /* whether the last part was a match */
+} cutter;
 
-/* 1 and the match, 0 for none, or a negative status. */
-static int match(const splitter *s, const pcre2_code *code, const char *text, size_t length,
-                 size_t from, size_t *start, size_t *end, qkv_error *err) {
-    PCRE2_SPTR subject = (PCRE2_SPTR)text;
-    int rc = pcre2_match(code, subject, length, from, PCRE2_NO_UTF_CHECK, s->data, s->limits);
-    if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-        rc = pcre2_match(code, subject, length, from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, s->data,
-                         s->limits);
-    if (rc == PCRE2_ERROR_NOMATCH) return 0;
-    if (rc == PCRE2_ERROR_NOMEMORY) return qkv_fail_memory(err);
-    if (rc < 0)
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "the text is too much for pre-tokenizer %s at byte %zu (PCRE2 error %d)",
-                        s->pre->entry->name, (size_t)(text - s->text) + from, rc);
-    const PCRE2_SIZE *span = pcre2_get_ovector_pointer(s->data);
-    *start = span[0];
-    *end = span[1];
-    return *end > *start;
+static int push(cutter *c, qkv_span part, qkv_error *err) {
+    return QKV_PUSH(c->out->spans, c->out->capacity, c->out->count, part) ? QKV_OK
+                                                                          : qkv_fail_memory(err);
 }
 
-/* Cuts the piece from `first` to `last` into the pattern's matches and what lies between. */
-static int split_piece(const splitter *s, const pcre2_code *code, uint32_t first, uint32_t last,
-                       end_list *out, qkv_error *err) {
-    size_t at = 0, length = last - first, start = 0, end = 0;
-    while (at < length) {
-        int found = match(s, code, s->text + first, length, at, &start, &end, err);
+static int cut(cutter *c, qkv_span part, int is_match, qkv_error *err) {
+    if (part.start == part.end) return QKV_OK;
+    int joins = 0, after = c->last_match, has_last = c->out->count > c->begin;
+    c->last_match = is_match;
+    switch (c->behavior) {
+    case SPLIT_removed:
+        return is_match ? QKV_OK : push(c, part, err);
+    case SPLIT_removed_inverted:
+        return is_match ? push(c, part, err) : QKV_OK;
+    case SPLIT_contiguous:
+        joins = has_last && is_match == after;
+        break;
+    case SPLIT_merged_with_previous:
+        joins = has_last && is_match && !after;
+        break;
+    case SPLIT_merged_with_next:
+        joins = has_last && !is_match && after;
+        break;
+    default:
+        break;
+    }
+    if (!joins) return push(c, part, err);
+    c->out->spans[c->out->count - 1].end = part.end;
+    return QKV_OK;
+}
+
+static int cut_piece(const qkv_matcher *matcher, const qkv_pattern *pattern, cutter *c,
+                     qkv_span piece, qkv_error *err) {
+    uint32_t at = piece.start;
+    c->begin = c->out->count;
+    c->last_match = 0;
+    while (at < piece.end) {
+        qkv_span match = {piece.end, piece.end};
+        int found = qkv_matcher_find(matcher, pattern, piece, at, &match, err);
         if (found < 0) return found;
-        if (!found) start = end = length;
-        if (start > at && !QKV_PUSH(out->ends, out->capacity, out->count, first + (uint32_t)start))
-            return qkv_fail_memory(err);
-        if (end > start && !QKV_PUSH(out->ends, out->capacity, out->count, first + (uint32_t)end))
-            return qkv_fail_memory(err);
-        at = end;
+        int status = cut(c, (qkv_span){at, match.start}, 0, err);
+        if (status == QKV_OK) status = cut(c, match, 1, err);
+        if (status != QKV_OK) return status;
+        at = match.end;
     }
     return QKV_OK;
 }
 
-static int split_all(const splitter *s, end_list *pieces, qkv_error *err) {
+static int split_all(const qkv_pretokenizer *pre, const qkv_matcher *matcher,
+                     qkv_match_list *pieces, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t c = 0; c < s->pre->n_codes && status == QKV_OK; c++) {
-        end_list finer = {0};
-        uint32_t first = 0;
-        for (size_t i = 0; i < pieces->count && status == QKV_OK; i++) {
-            status = split_piece(s, s->pre->codes[c], first, pieces->ends[i], &finer, err);
-            first = pieces->ends[i];
-        }
-        free(pieces->ends);
+    for (size_t s = 0; s < pre->n_steps && status == QKV_OK; s++) {
+        qkv_match_list finer = {0};
+        cutter c = {.behavior = pre->steps[s].behavior, .out = &finer};
+        for (size_t i = 0; i < pieces->count && status == QKV_OK; i++)
+            status = cut_piece(matcher, pre->steps[s].pattern, &c, pieces->spans[i], err);
+        free(pieces->spans);
         *pieces = finer;
     }
     return status;
 }
 
-/* A copy of the same length where each malformed byte is U+001A, "substitute"; NULL when memory is
- * short. */
-static char *make_well_formed(const char *text, size_t length) {
-    char *copy = qkv_strndup(text, length);
-    for (size_t i = 0; copy && i < length;) {
-        uint32_t code;
-        size_t used = qkv_utf8_decode(text + i, length - i, &code);
-        if (used == 1 && (unsigned char)text[i] >= 0x80) copy[i] = 0x1a;
-        i += used;
-    }
-    return copy;
-}
-
-static int prepare(splitter *s, size_t length, qkv_error *err) {
-    s->data = pcre2_match_data_create(1, NULL);
-    s->limits = pcre2_match_context_create(NULL);
-    if (!s->data || !s->limits) return qkv_fail_memory(err);
-    uint64_t steps = (uint64_t)length * STEPS_PER_BYTE;
-    if (steps < STEPS_AT_LEAST) steps = STEPS_AT_LEAST;
-    pcre2_set_match_limit(s->limits, steps > UINT32_MAX ? UINT32_MAX : (uint32_t)steps);
-    return QKV_OK;
-}
-
 int qkv_pretokenizer_split(const qkv_pretokenizer *pre, const char *text, size_t length,
-                           uint32_t **ends, size_t *count, qkv_error *err) {
-    splitter s = {.pre = pre, .text = text};
-    end_list pieces = {0};
-    char *repaired = NULL;
-    *ends = NULL;
+                           qkv_span **pieces, size_t *count, qkv_error *err) {
+    qkv_matcher matcher = {0};
+    qkv_match_list list = {0};
+    const qkv_span all = {0, (uint32_t)length};
+    *pieces = NULL;
     *count = 0;
     if (length == 0) return QKV_OK;
-    int status = prepare(&s, length, err);
-    if (status != QKV_OK) goto done;
-    if (!qkv_utf8_valid(text, length)) {
-        s.text = repaired = make_well_formed(text, length);
-        if (!repaired) status = qkv_fail_memory(err);
-    }
-    if (status == QKV_OK && !QKV_PUSH(pieces.ends, pieces.capacity, pieces.count, (uint32_t)length))
-        status = qkv_fail_memory(err);
-    if (status == QKV_OK) status = split_all(&s, &pieces, err);
-done:
-    pcre2_match_data_free(s.data);
-    pcre2_match_context_free(s.limits);
-    free(repaired);
+    int status = qkv_matcher_open(&matcher, text, length, err);
+    if (status != QKV_OK) return status;
+    if (!QKV_PUSH(list.spans, list.capacity, list.count, all)) status = qkv_fail_memory(err);
+    if (status == QKV_OK) status = split_all(pre, &matcher, &list, err);
+    qkv_matcher_close(&matcher);
     if (status != QKV_OK) {
-        free(pieces.ends);
+        free(list.spans);
         return status;
     }
-    *ends = pieces.ends;
-    *count = pieces.count;
+    *pieces = list.spans;
+    *count = list.count;
     return QKV_OK;
 }

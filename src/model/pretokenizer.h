@@ -1,8 +1,9 @@
 /*
- * Pre-tokenisers: the patterns that cut text into words before byte-level BPE merges inside each.
+ * Pre-tokenisers: the patterns that cut text into words before a tokeniser works inside each.
  *
- * A pre-tokeniser is a name and one or several patterns. The first pattern cuts the text into its
- * matches and what lies between them; each further one cuts those pieces again, on their own.
+ * A pre-tokeniser is one or several patterns. The first cuts the text into its matches and what
+ * lies between them; each further one cuts those pieces again, on their own. What becomes of the
+ * matches is the pattern's behaviour.
  */
 #ifndef QKV_MODEL_PRETOKENIZER_H
 #define QKV_MODEL_PRETOKENIZER_H
@@ -11,12 +12,26 @@
 #include <stdint.h>
 
 #include "base/fail.h"
+#include "model/pattern.h"
+
+/* X(name): as in qkv.tokenizer.behaviors; "removed_inverted" keeps the matches only. */
+#define QKV_SPLIT_LIST(X)                                                                          \
+    X(isolated)                                                                                    \
+    X(removed)                                                                                     \
+    X(removed_inverted)                                                                            \
+    X(contiguous)                                                                                  \
+    X(merged_with_previous)                                                                        \
+    X(merged_with_next)
 
 typedef struct qkv_pretokenizer qkv_pretokenizer;
 
 /* NAME as in tokenizer.ggml.pre; `path` is for messages. */
 int qkv_pretokenizer_new(qkv_pretokenizer **out, const char *name, const char *path,
                          qkv_error *err);
+/* From patterns and their behaviours. `name` is for messages. */
+int qkv_pretokenizer_new_from(qkv_pretokenizer **out, const char *const *patterns,
+                              const char *const *behaviors, size_t count, const char *name,
+                              const char *path, qkv_error *err);
 void qkv_pretokenizer_free(qkv_pretokenizer *pre);
 
 /* 1 when a word that is a token as a whole is taken whole, whatever the merges say. */
@@ -24,9 +39,14 @@ int qkv_pretokenizer_whole_words(const qkv_pretokenizer *pre);
 /* 1 when such vocabularies add BOS unless the metadata say otherwise. */
 int qkv_pretokenizer_adds_bos(const qkv_pretokenizer *pre);
 
-/* The pieces of a text, by where each ends; freed with free. Any bytes will do: malformed UTF-8
- * counts as a control character. */
+/* The known pre-tokenisers in turn, for comparing: the name, and its patterns up to the first
+ * NULL. Returns NULL behind the last. */
+const char *qkv_pretokenizer_known(size_t index, const char *const **patterns, size_t *count,
+                                   int *whole_words);
+
+/* The pieces of a text; freed with free. Any bytes will do: malformed UTF-8 counts as a control
+ * character. */
 int qkv_pretokenizer_split(const qkv_pretokenizer *pre, const char *text, size_t length,
-                           uint32_t **ends, size_t *count, qkv_error *err);
+                           qkv_span **pieces, size_t *count, qkv_error *err);
 
 #endif

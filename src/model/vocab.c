@@ -1,8 +1,8 @@
 /*
- * The vocabulary's outside: loading it by kind, text to tokens, tokens to text.
+ * The vocabulary's outside: loading it by kind, tokens to text.
  *
- * It owns what all kinds have in common; how ordinary text becomes tokens is each kind's own affair
- * (tokenizer_*.c). Kinds that are not in the list are refused by name.
+ * It owns what all kinds have in common; how ordinary text becomes tokens is in vocab_encode.c and,
+ * for each kind, in its tokenizer_*.c. Kinds that are not in the list are refused by name.
  */
 #include "model/vocab.h"
 
@@ -46,7 +46,9 @@ static int load_kind(qkv_vocab **out, const qkv_tokenizer *kind, const qkv_gguf 
     if (!vocab) return qkv_fail_memory(err);
     vocab->kind = kind;
     int status = qkv_vocab_read_metadata(vocab, file, err);
+    if (status == QKV_OK) status = qkv_vocab_read_pipeline(vocab, file, err);
     if (status == QKV_OK) status = kind->load(vocab, file, err);
+    if (status == QKV_OK) status = qkv_vocab_check_specials(vocab, file->path, err);
     if (status == QKV_OK)
         *out = vocab;
     else
@@ -79,7 +81,10 @@ void qkv_vocab_free(qkv_vocab *vocab) {
     free(vocab->tokens);
     free(vocab->pool);
     free(vocab->scores);
-    free(vocab->specials);
+    qkv_token_index_release(&vocab->specials);
+    qkv_normalizer_free(vocab->normalizer);
+    qkv_charsmap_release(&vocab->charsmap);
+    qkv_pretokenizer_free(vocab->pre);
     free(vocab);
 }
 
@@ -89,78 +94,6 @@ int32_t qkv_vocab_size(const qkv_vocab *vocab) {
 
 const char *qkv_vocab_kind(const qkv_vocab *vocab) {
     return vocab->label;
-}
-
-int qkv_token_list_push(qkv_token_list *list, int32_t id, qkv_error *err) {
-    return QKV_PUSH(list->ids, list->capacity, list->count, id) ? QKV_OK : qkv_fail_memory(err);
-}
-
-/* White space as the special tokens' stripping rules mean it: ASCII only. */
-static int is_blank(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* Where the next special token starts, or `length`. */
-static size_t find_special(const qkv_vocab *vocab, const char *text, size_t from, size_t length,
-                           int parse_special, int32_t *id) {
-    for (size_t i = from; i < length; i++) {
-        *id = qkv_vocab_match_special(vocab, text + i, length - i, parse_special);
-        if (*id != QKV_NO_TOKEN) return i;
-    }
-    *id = QKV_NO_TOKEN;
-    return length;
-}
-
-/* Special tokens written out in the text become themselves; the kind encodes what is between. */
-static int encode_all(const qkv_vocab *vocab, qkv_token_list *out, const char *text, size_t length,
-                      int parse_special, qkv_error *err) {
-    size_t at = 0;
-    while (at < length) {
-        int32_t id;
-        size_t next = find_special(vocab, text, at, length, parse_special, &id);
-        const qkv_vocab_token *token = id == QKV_NO_TOKEN ? NULL : &vocab->tokens[id];
-        size_t end = next;
-        if (token && token->strips_left) {
-            while (end > at && is_blank(text[end - 1])) end--;
-        }
-        if (end > at) {
-            int status = vocab->kind->encode(vocab, out, text + at, end - at, err);
-            if (status != QKV_OK) return status;
-        }
-        if (!token) break;
-        if (qkv_token_list_push(out, id, err) != QKV_OK) return QKV_ERR_MEMORY;
-        at = next + token->length;
-        if (token->strips_right) {
-            while (at < length && is_blank(text[at])) at++;
-        }
-    }
-    return QKV_OK;
-}
-
-int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
-                       size_t length, unsigned flags, qkv_error *err) {
-    *tokens = NULL;
-    *n_tokens = 0;
-    int add_special = (flags & QKV_TOKENIZE_ADD_SPECIAL) != 0;
-    int parse_special = (flags & QKV_TOKENIZE_PARSE_SPECIAL) != 0;
-    int status = QKV_OK;
-    if (length > QKV_VOCAB_MAX_TEXT)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "the text has %zu bytes, more than %zu", length,
-                        (size_t)QKV_VOCAB_MAX_TEXT);
-    /* Never NULL on success, not even for no tokens at all. */
-    qkv_token_list out = {.ids = qkv_calloc(8, sizeof *out.ids), .capacity = 8};
-    if (!out.ids) return qkv_fail_memory(err);
-    if (add_special && vocab->add_bos) status = qkv_token_list_push(&out, vocab->bos, err);
-    if (status == QKV_OK) status = encode_all(vocab, &out, text, length, parse_special, err);
-    if (status == QKV_OK && add_special && vocab->add_eos)
-        status = qkv_token_list_push(&out, vocab->eos, err);
-    if (status != QKV_OK) {
-        free(out.ids);
-        return status;
-    }
-    *tokens = out.ids;
-    *n_tokens = out.count;
-    return QKV_OK;
 }
 
 static int check_id(const qkv_vocab *vocab, int32_t token, qkv_error *err) {

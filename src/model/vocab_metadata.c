@@ -157,6 +157,7 @@ static int read_specials(qkv_vocab *vocab, const qkv_gguf *file, int typed, qkv_
         {KEY("bos_token_id"), kind->default_bos, &vocab->bos},
         {KEY("eos_token_id"), kind->default_eos, &vocab->eos},
         {KEY("unknown_token_id"), kind->default_unknown, &vocab->unknown},
+        {KEY("seperator_token_id"), kind->default_sep, &vocab->sep}, /* spelt so by GGUF */
     };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         int given = 0;
@@ -170,6 +171,9 @@ static int read_specials(qkv_vocab *vocab, const qkv_gguf *file, int typed, qkv_
     if (status == QKV_OK)
         status = read_rule(file, KEY("add_eos_token"), KEY("eos_token_id"), vocab->eos,
                            kind->add_eos, &vocab->add_eos, err);
+    if (status == QKV_OK && kind->add_sep) /* others have it for pairs of texts */
+        status = read_rule(file, KEY("add_sep_token"), KEY("seperator_token_id"), vocab->sep,
+                           kind->add_sep, &vocab->add_sep, err);
     if (status != QKV_OK) return status;
     vocab->add_space_prefix = kind->add_space_prefix;
     int found = qkv_gguf_bool(file, KEY("add_space_prefix"), &vocab->add_space_prefix, err);

@@ -1,8 +1,8 @@
 /*
  * Tokens that are written out in the text: "<|bos|>", "<|im_start|>", runs of blanks.
  *
- * They are kept sorted by their bytes, so that the longest one at a position is found by narrowing
- * a range byte after byte; a table by first byte lets ordinary text pass at the cost of one look.
+ * Which of them swallow white space, stand alone or count in normalised text only is in keys of our
+ * own, or known from the model's name.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -17,48 +17,21 @@ static int is_special(const qkv_vocab_token *token) {
             token->type == QKV_TOKEN_UNKNOWN);
 }
 
-typedef struct special {
-    const qkv_vocab_token *token;
-    int32_t id;
-} special;
-
-static int compare_texts(const qkv_vocab_token *a, const qkv_vocab_token *b) {
-    size_t shorter = a->length < b->length ? a->length : b->length;
-    int order = memcmp(a->text, b->text, shorter);
-    return order ? order : (a->length > b->length) - (a->length < b->length);
-}
-
-/* By text; of equal texts a user-defined token comes first, since it always counts, then the lower
- * id. */
-static int compare_specials(const void *left, const void *right) {
-    const special *a = left, *b = right;
-    int order = compare_texts(a->token, b->token);
-    if (order) return order;
-    int user_a = a->token->type == QKV_TOKEN_USER_DEFINED;
-    int user_b = b->token->type == QKV_TOKEN_USER_DEFINED;
-    return user_a != user_b ? user_b - user_a : (a->id > b->id) - (a->id < b->id);
-}
-
-static int sort_specials(qkv_vocab *vocab, size_t count, qkv_error *err) {
-    special *sorted = qkv_calloc(count, sizeof *sorted);
-    vocab->specials = qkv_calloc(count, sizeof *vocab->specials);
-    if (!sorted || !vocab->specials) {
-        free(sorted);
-        return qkv_fail_memory(err);
+/* Of equal texts a user-defined token comes first, since it always counts, then the lower id. */
+static int gather_specials(qkv_vocab *vocab, qkv_error *err) {
+    size_t count = 0, n = 0;
+    for (int32_t i = 0; i < vocab->n_tokens; i++) count += (size_t)is_special(&vocab->tokens[i]);
+    int32_t *ids = qkv_calloc(count, sizeof *ids);
+    if (!ids) return qkv_fail_memory(err);
+    for (int user = 1; user >= 0; user--) {
+        for (int32_t i = 0; i < vocab->n_tokens; i++) {
+            const qkv_vocab_token *token = &vocab->tokens[i];
+            if (is_special(token) && (token->type == QKV_TOKEN_USER_DEFINED) == user) ids[n++] = i;
+        }
     }
-    size_t n = 0;
-    for (int32_t i = 0; i < vocab->n_tokens; i++) {
-        if (is_special(&vocab->tokens[i])) sorted[n++] = (special){&vocab->tokens[i], i};
-    }
-    qsort(sorted, n, sizeof *sorted, compare_specials);
-    for (size_t i = 0; i < n; i++) {
-        if (i > 0 && compare_texts(sorted[i - 1].token, sorted[i].token) == 0) continue;
-        vocab->specials[vocab->n_specials++] = sorted[i].id;
-        vocab->special_ranges[(unsigned char)sorted[i].token->text[0] + 1]++;
-    }
-    for (size_t i = 0; i < 256; i++) vocab->special_ranges[i + 1] += vocab->special_ranges[i];
-    free(sorted);
-    return QKV_OK;
+    int status = qkv_token_index_init(&vocab->specials, vocab->tokens, ids, n, err);
+    free(ids);
+    return status;
 }
 
 /* Which special tokens swallow white space is not in the metadata; it goes by the model's name.
@@ -97,8 +70,8 @@ static int apply_strip_rules(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *
         int found = qkv_gguf_string(file, strip_rules[r].key, &value, err);
         if (found < 0) return found;
         if (!found || !contains_ignoring_case(value, strip_rules[r].contains)) continue;
-        for (size_t i = 0; i < vocab->n_specials; i++) {
-            qkv_vocab_token *token = &vocab->tokens[vocab->specials[i]];
+        for (size_t i = 0; i < vocab->specials.count; i++) {
+            qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
             if (strip_rules[r].token && strcmp(strip_rules[r].token, token->text) != 0) continue;
             token->strips_left = strip_rules[r].left;
             token->strips_right = strip_rules[r].right;
@@ -107,43 +80,83 @@ static int apply_strip_rules(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *
     return QKV_OK;
 }
 
-int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
-    size_t count = 0;
-    for (int32_t i = 0; i < vocab->n_tokens; i++) count += (size_t)is_special(&vocab->tokens[i]);
-    int status = sort_specials(vocab, count, err);
-    return status == QKV_OK ? apply_strip_rules(vocab, file, err) : status;
+/* Keys of our own: each lists the tokens that have a property. */
+enum property { STRIPS_LEFT, STRIPS_RIGHT, NORMALIZED, SINGLE_WORD, N_PROPERTIES };
+
+static const char *const property_keys[N_PROPERTIES] = {
+    [STRIPS_LEFT] = "qkv.tokenizer.lstrip",
+    [STRIPS_RIGHT] = "qkv.tokenizer.rstrip",
+    [NORMALIZED] = "qkv.tokenizer.normalized",
+    [SINGLE_WORD] = "qkv.tokenizer.single_word",
+};
+
+static void set_property(qkv_vocab_token *token, enum property property) {
+    if (property == STRIPS_LEFT) token->strips_left = 1;
+    if (property == STRIPS_RIGHT) token->strips_right = 1;
+    if (property == NORMALIZED) token->normalized = 1;
+    if (property == SINGLE_WORD) token->single_word = 1;
 }
 
-/* First index in [low, high) whose byte at `depth` is at least `byte`. Texts that end there come
- * first. */
-static size_t lower_bound(const qkv_vocab *vocab, size_t low, size_t high, size_t depth, int byte) {
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const qkv_vocab_token *token = &vocab->tokens[vocab->specials[middle]];
-        int at = depth < token->length ? (unsigned char)token->text[depth] : -1;
-        if (at < byte)
-            low = middle + 1;
-        else
-            high = middle;
+static int read_property(qkv_vocab *vocab, const qkv_gguf *file, enum property property,
+                         qkv_error *err) {
+    const struct gguf_context *header = file->parts[0].header;
+    const char *key = property_keys[property];
+    int64_t id = gguf_find_key(header, key);
+    if (id < 0) return QKV_OK;
+    if (gguf_get_kv_type(header, id) != GGUF_TYPE_ARRAY ||
+        gguf_get_arr_type(header, id) != GGUF_TYPE_INT32)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be an array of 32-bit integers",
+                        file->path, key);
+    const int32_t *ids = gguf_get_arr_data(header, id);
+    for (size_t i = 0; i < gguf_get_arr_n(header, id); i++) {
+        if (ids[i] < 0 || ids[i] >= vocab->n_tokens || !is_special(&vocab->tokens[ids[i]]))
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %d is no special token", file->path, key,
+                            (int)ids[i]);
+        set_property(&vocab->tokens[ids[i]], property);
+        if (property == NORMALIZED) vocab->has_normalized = 1;
     }
-    return low;
+    return QKV_OK;
+}
+
+int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
+    int status = gather_specials(vocab, err);
+    if (status == QKV_OK) status = apply_strip_rules(vocab, file, err);
+    for (int p = 0; p < N_PROPERTIES && status == QKV_OK; p++)
+        status = read_property(vocab, file, (enum property)p, err);
+    return status;
+}
+
+int qkv_vocab_check_specials(const qkv_vocab *vocab, const char *path, qkv_error *err) {
+    if (!vocab->has_normalized || !vocab->normalizer) return QKV_OK;
+    for (size_t i = 0; i < vocab->specials.count; i++) {
+        const qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
+        if (!token->normalized) continue;
+        int kept = qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, err);
+        if (kept < 0) return kept;
+        if (!kept)
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "%s: token '%.80s' is looked for in normalized text, but the "
+                            "normalizer changes it, which is not supported",
+                            path, token->text);
+    }
+    return QKV_OK;
 }
 
 int32_t qkv_vocab_match_special(const qkv_vocab *vocab, const char *text, size_t length,
-                                int parse_special) {
-    if (length == 0) return QKV_NO_TOKEN;
-    unsigned char first = (unsigned char)text[0];
-    size_t low = vocab->special_ranges[first], high = vocab->special_ranges[first + 1];
+                                int parse_special, int normalized) {
     int32_t best = QKV_NO_TOKEN;
-    for (size_t depth = 1; low < high; depth++) {
-        int32_t id = vocab->specials[low];
+    if (length == 0) return best;
+    const qkv_token_index *index = &vocab->specials;
+    qkv_token_cursor cursor = qkv_token_index_start(index, text[0]);
+    if (cursor.low >= cursor.high) return best;
+    do {
+        int32_t id = qkv_token_index_get(index, vocab->tokens, &cursor);
+        if (id == QKV_NO_TOKEN) continue;
         const qkv_vocab_token *token = &vocab->tokens[id];
-        if (token->length == depth && (parse_special || token->type == QKV_TOKEN_USER_DEFINED))
+        if (token->normalized == normalized &&
+            (parse_special || token->type == QKV_TOKEN_USER_DEFINED))
             best = id;
-        if (depth >= length) break;
-        int byte = (unsigned char)text[depth];
-        low = lower_bound(vocab, low, high, depth, byte);
-        high = lower_bound(vocab, low, high, depth, byte + 1);
-    }
+    } while (cursor.depth < length &&
+             qkv_token_index_step(index, vocab->tokens, &cursor, text[cursor.depth]));
     return best;
 }
