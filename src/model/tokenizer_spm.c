@@ -23,7 +23,8 @@ typedef struct spm_state {
     size_t longest;           /* text among them, in bytes */
     int use_merges;           /* their order, not that of the scores */
     qkv_merge_ranks ranks;
-    int whole_words;  /* a word that is a token is taken whole, whatever the merges say */
+    int whole_words; /* a word that is a token is taken whole, whatever the merges say */
+    int byte_fallback;
     int fuse_unknown; /* neighbouring unknown characters are one token */
 } spm_state;
 
@@ -65,12 +66,30 @@ static int read_flags(spm_state *spm, const qkv_gguf *file, qkv_error *err) {
         int *value;
     } flags[] = {{USE_MERGES_KEY, &spm->use_merges},
                  {FUSE_UNKNOWN_KEY, &spm->fuse_unknown},
+                 {"qkv.tokenizer.byte_fallback", &spm->byte_fallback},
                  {"qkv.tokenizer.ignore_merges", &spm->whole_words}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         int found = qkv_gguf_bool(file, flags[i].key, flags[i].value, err);
         if (found < 0) return found;
     }
     return QKV_OK;
+}
+
+/* The merges may name any token; of equal texts an ordinary one goes first. */
+static int load_merges(const qkv_vocab *vocab, spm_state *spm, const qkv_gguf *file,
+                       qkv_error *err) {
+    qkv_string_map all = {0};
+    if (!qkv_string_map_init(&all, (size_t)vocab->n_tokens)) return qkv_fail_memory(err);
+    for (int special = 0; special < 2; special++) {
+        for (int32_t i = 0; i < vocab->n_tokens; i++) {
+            const qkv_vocab_token *token = &vocab->tokens[i];
+            if (token->length > 0 && is_ordinary(token) != special)
+                qkv_string_map_add(&all, token->text, token->length, i);
+        }
+    }
+    int status = qkv_merge_ranks_load(&spm->ranks, &all, file, err);
+    qkv_string_map_release(&all);
+    return status;
 }
 
 int qkv_spm_load(qkv_vocab *vocab, const qkv_gguf *file, int use_merges, const char *label,
@@ -81,10 +100,11 @@ int qkv_spm_load(qkv_vocab *vocab, const qkv_gguf *file, int use_merges, const c
     if (!spm || !vocab->label) return qkv_fail_memory(err);
     if (!qkv_string_map_init(&spm->ids, (size_t)vocab->n_tokens)) return qkv_fail_memory(err);
     spm->use_merges = use_merges;
+    spm->byte_fallback = 1;
     index_tokens(vocab, spm);
     int status = read_flags(spm, file, err);
     if (status == QKV_OK && spm->use_merges)
-        status = qkv_merge_ranks_load(&spm->ranks, &spm->ids, file, err);
+        status = load_merges(vocab, spm, file, err);
     else if (status == QKV_OK && !vocab->scores)
         status = qkv_fail(err, QKV_ERR_FORMAT, "%s: tokenizer.ggml.scores is missing", file->path);
     if (status == QKV_OK) status = qkv_spm_default_normalizer(vocab, file->path, err);
@@ -114,6 +134,7 @@ static int find_pair(const void *context, const qkv_symbol *left, const qkv_symb
 
 /* 1 when every byte of a symbol has a token. */
 static int has_bytes(const spm_text *text, const qkv_symbol *symbol) {
+    if (!text->spm->byte_fallback) return 0;
     for (uint32_t i = 0; i < symbol->length; i++) {
         unsigned char byte = (unsigned char)text->bytes[symbol->start + i];
         if (text->spm->byte_tokens[byte] == QKV_NO_TOKEN) return 0;
