@@ -24,8 +24,7 @@
 #include "gguf.h"
 #include "model/vocab.h"
 #include "qkv/model.h"
-
-#define SEPARATOR "\n__ggml_vocab_test__\n"
+#include "support/vocab_pairs.h"
 
 /* Every vocabulary, with or without a pair of test files. */
 static const struct {
@@ -55,16 +54,8 @@ static const struct {
 };
 enum { N_VOCABULARIES = sizeof vocabularies / sizeof *vocabularies, N_PAIRS = 15 };
 
-static const char *vocab_path(const char *name, const char *suffix) {
-    static char path[1024];
-    snprintf(path, sizeof path, "%s/ggml-vocab-%s.gguf%s", QKV_TEST_VOCABS, name, suffix);
-    return path;
-}
-
 static int load_file(qkv_vocab **vocab, const char *path, qkv_error *err) {
-    struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
-    struct gguf_context *gguf = gguf_init_from_file(path, params);
-    if (!gguf) fail_msg("cannot read %s", path);
+    struct gguf_context *gguf = vocab_metadata(path);
     int status = qkv_vocab_load(vocab, gguf, path, err);
     gguf_free(gguf);
     return status;
@@ -81,7 +72,8 @@ static qkv_vocab *get_vocab(const char *name) {
         }
         if (strcmp(vocabularies[i].name, name) != 0) continue;
         qkv_error err = {0};
-        if (!loaded[i] && load_file(&loaded[i], vocab_path(name, ""), &err) != QKV_OK)
+        if (!loaded[i] &&
+            load_file(&loaded[i], vocab_path(QKV_TEST_VOCABS, name, ""), &err) != QKV_OK)
             fail_msg("%s", err.message);
         return loaded[i];
     }
@@ -107,56 +99,13 @@ static size_t tokenize(const qkv_vocab *vocab, int32_t **ids, const char *text, 
 
 /* ---- against the models' own tokenisers ---- */
 
-static void compare_ids(const char *name, size_t number, const char *expected, const int32_t *ids,
-                        size_t n) {
-    qkv_text got = {0};
-    for (size_t i = 0; i < n; i++) qkv_text_printf(&got, i ? " %d" : "%d", (int)ids[i]);
-    qkv_text_puts(&got, "");
-    expected += strspn(expected, " ");
-    size_t length = strcspn(expected, "\n");
-    while (length > 0 && expected[length - 1] == ' ') length--;
-    if (got.length != length || memcmp(got.data, expected, length) != 0)
-        fail_msg("%s, text %zu: expected %.*s, got %s", name, number, (int)length, expected,
-                 got.data);
-    qkv_text_release(&got);
-}
-
-/* Returns how many texts were compared. */
-static size_t compare_pair(const char *name) {
-    char *inputs = NULL, *outputs = NULL;
-    size_t in_size, out_size, count = 0;
-    qkv_error err = {0};
-    const qkv_vocab *vocab = get_vocab(name);
-    int status = qkv_read_file(&inputs, &in_size, vocab_path(name, ".inp"), 1 << 20, &err);
-    if (status == QKV_OK)
-        status = qkv_read_file(&outputs, &out_size, vocab_path(name, ".out"), 1 << 20, &err);
-    if (status != QKV_OK) fail_msg("%s", err.message);
-    const char *text = inputs, *expected = outputs;
-    while (text) {
-        const char *next = strstr(text, SEPARATOR);
-        size_t length = next ? (size_t)(next - text) : strlen(text);
-        if (*expected == '\0') fail_msg("%s.out is too short", name);
-        int32_t *ids;
-        size_t n = tokenize(vocab, &ids, text, length, 0);
-        compare_ids(name, count++, expected, ids, n);
-        free(ids);
-        text = next ? next + strlen(SEPARATOR) : NULL;
-        if (text == inputs + in_size) text = NULL; /* the last text ends with a separator, too */
-        expected += strcspn(expected, "\n");
-        expected += *expected == '\n';
-    }
-    if (*expected != '\0') fail_msg("%s.out has lines left over", name);
-    free(inputs);
-    free(outputs);
-    return count;
-}
-
 static void test_matches_other_implementations(void **state) {
     (void)state;
     size_t pairs = 0, texts = 0;
     for (size_t i = 0; i < N_VOCABULARIES; i++) {
         if (!vocabularies[i].has_pair) continue;
-        size_t compared = compare_pair(vocabularies[i].name);
+        const char *name = vocabularies[i].name;
+        size_t compared = vocab_compare_pair(get_vocab(name), QKV_TEST_VOCABS, name);
         assert_true(compared >= 40);
         texts += compared;
         pairs++;
