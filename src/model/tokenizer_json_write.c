@@ -95,14 +95,10 @@ static int score_by_rank(const qkv_tokenizer_json *reader, token_arrays *arrays,
     return status;
 }
 
-static int has_scores(const qkv_tokenizer_json *reader) {
-    return reader->kind == QKV_JSON_Unigram ||
-           (reader->kind == QKV_JSON_BPE && !reader->byte_level);
-}
-
 static int write_tokens(const qkv_tokenizer_json *reader, struct gguf_context *meta,
-                        qkv_error *err) {
-    size_t n = reader->n_tokens;
+                        const char *model, qkv_error *err) {
+    const size_t n = reader->n_tokens;
+    const int is_spm = strcmp(model, "llama") == 0;
     token_arrays arrays = {.texts = qkv_calloc(n, sizeof(char *)),
                            .types = qkv_calloc(n, sizeof(int32_t)),
                            .scores = qkv_calloc(n, sizeof(float)),
@@ -111,12 +107,11 @@ static int write_tokens(const qkv_tokenizer_json *reader, struct gguf_context *m
     if (!arrays.texts || !arrays.types || !arrays.scores || !arrays.starts)
         status = qkv_fail_memory(err);
     if (status == QKV_OK) status = fill_arrays(reader, &arrays, err);
-    if (status == QKV_OK && reader->kind == QKV_JSON_BPE && has_scores(reader))
-        status = score_by_rank(reader, &arrays, err);
+    if (status == QKV_OK && is_spm) status = score_by_rank(reader, &arrays, err);
     if (status == QKV_OK) {
         gguf_set_arr_str(meta, KEY("tokens"), arrays.texts, n);
         gguf_set_arr_data(meta, KEY("token_type"), GGUF_TYPE_INT32, arrays.types, n);
-        if (has_scores(reader))
+        if (is_spm || reader->kind == QKV_JSON_Unigram)
             gguf_set_arr_data(meta, KEY("scores"), GGUF_TYPE_FLOAT32, arrays.scores, n);
         if (reader->kind == QKV_JSON_BPE)
             gguf_set_arr_str(meta, KEY("merges"), (const char **)reader->merge_list.items,
@@ -281,12 +276,13 @@ int qkv_json_write(const qkv_tokenizer_json *reader, struct gguf_context *meta, 
                         reader->path);
     int status = qkv_json_write_ends(reader, meta, err);
     if (status != QKV_OK) return status;
-    gguf_set_val_str(meta, KEY("model"), model_name(reader, meta));
+    const char *model = model_name(reader, meta);
+    gguf_set_val_str(meta, KEY("model"), model);
     write_flags(reader, meta);
     write_words(reader, meta);
     if (!reader->byte_level || reader->steps.count > 0)
         gguf_set_arr_str(meta, OUR_KEY("normalizer"), (const char **)reader->steps.items,
                          reader->steps.count);
-    status = write_tokens(reader, meta, err);
+    status = write_tokens(reader, meta, model, err);
     return status == QKV_OK ? write_properties(reader, meta, err) : status;
 }
