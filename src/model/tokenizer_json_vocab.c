@@ -235,6 +235,7 @@ int qkv_json_read_merges(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_text pool = {0};
     size_t index = 0;
     int status = QKV_OK;
+    qkv_text_puts(&pool, "");
     for (; status == QKV_OK && (more = qkv_json_next(&scan, NULL, &value)) > 0; index++) {
         pool.length = 0;
         int proper = append_merge(value, &pool);

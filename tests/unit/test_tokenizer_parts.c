@@ -35,13 +35,27 @@ static char *quoted(const char *text) {
     return copy;
 }
 
+/* As a converter would: what is understood must be the same from a file. */
+static struct gguf_context *written_and_read(struct gguf_context *meta) {
+    const char *path = scratch_path("converted.gguf");
+    struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
+    assert_true(gguf_write_to_file(meta, path, true));
+    gguf_free(meta);
+    meta = gguf_init_from_file(path, params);
+    assert_non_null(meta);
+    return meta;
+}
+
 static int read_json(qkv_vocab **vocab, const char *json, const char *config, qkv_error *err) {
     char *text = quoted(json), *settings = config ? quoted(config) : NULL;
     const char *dir = tokenizer_dir(text, settings);
     struct gguf_context *meta = gguf_init_empty();
     *vocab = NULL;
     int status = qkv_tokenizer_json_read(meta, dir, err);
-    if (status == QKV_OK) status = qkv_vocab_load(vocab, meta, dir, err);
+    if (status == QKV_OK) {
+        meta = written_and_read(meta);
+        status = qkv_vocab_load(vocab, meta, dir, err);
+    }
     gguf_free(meta);
     free(text);
     free(settings);
@@ -418,6 +432,7 @@ static const struct {
     {MODEL_OF("{'type':'BPE','vocab':{'a\\q':0},'merges':[]}"), "malformed"},
     {MODEL_OF("{'type':'BPE','vocab':{'a\\u00':0},'merges':[]}"), "malformed"},
     {MODEL_OF("{'type':'BPE','vocab':{'a':0 'b':1},'merges':[]}"), "malformed"},
+    {MODEL_OF("{'type':'BPE','vocab':{'a':0},'merges':['']}"), "merge 0"},
     {MODEL_OF("{'type':'BPE','vocab':{'a':0},'merges':['a']}"), "merge 0"},
     {MODEL_OF("{'type':'BPE','vocab':{'a':0},'merges':['a a a']}"), "merge 0"},
     {MODEL_OF("{'type':'BPE','vocab':{'a':0},'merges':[['a','a b']]}"), "merge 0"},
