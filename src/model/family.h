@@ -146,6 +146,8 @@ typedef struct qkv_slot_override {
     const char *name, *shape;
 } qkv_slot_override;
 
+struct qkv_hf;
+
 typedef struct qkv_family {
     const char *name; /* general.architecture */
     qkv_norm_kind norm;
@@ -174,6 +176,7 @@ typedef struct qkv_family {
     uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
     uint32_t keys;                           /* set of QKV_READS(id) */
     const qkv_slot_override *overrides;      /* ended by a slot of -1, or NULL */
+    const struct qkv_hf *hf;                 /* its Hugging Face side (hf.h) */
 } qkv_family;
 
 /* X(identifier): the object is qkv_family_IDENTIFIER, in family_IDENTIFIER.c */

@@ -7,7 +7,36 @@
  * feed-forward. Mistral's window is in all layers; llama.cpp has no key for it and its files do not
  * say it. Without output.weight the token embedding is the output projection.
  */
-#include "model/family.h"
+#include <string.h>
+
+#include "model/hf.h"
+
+static const char *const hf_architectures[] = {"LlamaForCausalLM", "LLaMAForCausalLM",
+                                               "MistralForCausalLM", "MixtralForCausalLM", NULL};
+
+static const qkv_hf_name hf_layer_names[] = {
+    {"block_sparse_moe.gate.weight", "ffn_gate_inp.weight", NULL},
+    {"block_sparse_moe.experts.#.w1.weight", "ffn_gate_exps.weight", &qkv_recipe_stack},
+    {"block_sparse_moe.experts.#.w2.weight", "ffn_down_exps.weight", &qkv_recipe_stack},
+    {"block_sparse_moe.experts.#.w3.weight", "ffn_up_exps.weight", &qkv_recipe_stack},
+    {NULL, NULL, NULL},
+};
+
+/* Llama has no window, whatever its config says; the others have it in all layers. */
+static int hf_configure(qkv_hf_config *config, qkv_error *err) {
+    int64_t window = 0;
+    int found = qkv_hf_take_int(config, "sliding_window", 0, 1 << 30, &window, err);
+    if (found < 0) return found;
+    if (found && window && strncmp(config->architecture, "Mi", 2) == 0)
+        qkv_hf_set_int(config, "attention.sliding_window", window);
+    return QKV_OK;
+}
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .layer_names = hf_layer_names,
+    .configure = hf_configure,
+};
 
 const qkv_family qkv_family_llama = {
     .name = "llama",
@@ -23,4 +52,5 @@ const qkv_family qkv_family_llama = {
     .model_required = QKV_HAS_MODEL_ENDS,
     .model_optional = QKV_HAS_MODEL(OUTPUT) | QKV_HAS_MODEL(ROPE_FREQS),
     .keys = QKV_READS(EXPERTS) | QKV_READS(ATTN_SCALE),
+    .hf = &hf,
 };

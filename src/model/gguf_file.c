@@ -1,12 +1,15 @@
 /* Opening GGUF files: mapping, header, bounds of every tensor, the parts of a split model. */
+#define _POSIX_C_SOURCE 200809L
 #include "model/gguf_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "ggml.h"
+#include "model/hf.h"
 
 /* ggml compares every name with every other one: more than this many would take minutes, and no
  * model has them. */
@@ -155,12 +158,71 @@ static int check_split_keys(const qkv_gguf *file, qkv_error *err) {
     return QKV_OK;
 }
 
+static int by_name(const void *a, const void *b) {
+    return strcmp((*(const qkv_gguf_tensor *const *)a)->name,
+                  (*(const qkv_gguf_tensor *const *)b)->name);
+}
+
+static int sort_tensors(qkv_gguf *file, qkv_error *err) {
+    file->by_name = qkv_calloc(file->n_tensors, sizeof *file->by_name);
+    if (!file->by_name) return qkv_fail_memory(err);
+    for (size_t i = 0; i < file->n_tensors; i++) file->by_name[i] = &file->tensors[i];
+    if (file->n_tensors > 1)
+        qsort((void *)file->by_name, file->n_tensors, sizeof *file->by_name, by_name);
+    for (size_t i = 1; i < file->n_tensors; i++) {
+        if (by_name(&file->by_name[i - 1], &file->by_name[i]) == 0)
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s is there twice", file->path,
+                            file->by_name[i]->name);
+    }
+    return QKV_OK;
+}
+
+static qkv_gguf_tensor tensor_of(const qkv_gguf_part *part, int64_t id) {
+    const struct gguf_context *header = part->header;
+    qkv_gguf_tensor t = {
+        .name = gguf_get_tensor_name(header, id),
+        .type = gguf_get_tensor_type(header, id),
+        .size = gguf_get_tensor_size(header, id),
+        .data = part->map.data + gguf_get_data_offset(header) + gguf_get_tensor_offset(header, id),
+    };
+    memcpy(t.ne, gguf_get_tensor_ne(header, id), sizeof t.ne);
+    return t;
+}
+
+static int list_tensors(qkv_gguf *file, qkv_error *err) {
+    size_t n = 0;
+    for (size_t i = 0; i < file->n_parts; i++)
+        n += (size_t)gguf_get_n_tensors(file->parts[i].header);
+    file->tensors = qkv_calloc(n, sizeof *file->tensors);
+    if (!file->tensors) return qkv_fail_memory(err);
+    for (size_t i = 0; i < file->n_parts; i++) {
+        int64_t n_in_part = gguf_get_n_tensors(file->parts[i].header);
+        for (int64_t id = 0; id < n_in_part; id++) {
+            file->tensors[file->n_tensors] = tensor_of(&file->parts[i], id);
+            file->tensors[file->n_tensors++].part = i;
+        }
+    }
+    return QKV_OK;
+}
+
+static int is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int open_files(qkv_gguf *file, const char *path, qkv_error *err) {
+    if (is_directory(path)) return qkv_hf_open(file, path, err);
+    int status = open_parts(file, path, err);
+    if (status == QKV_OK) status = check_split_keys(file, err);
+    return status == QKV_OK ? list_tensors(file, err) : status;
+}
+
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
     *out = NULL;
     qkv_gguf *file = qkv_calloc(1, sizeof *file);
     if (!file) return qkv_fail_memory(err);
-    int status = open_parts(file, path, err);
-    if (status == QKV_OK) status = check_split_keys(file, err);
+    int status = open_files(file, path, err);
+    if (status == QKV_OK) status = sort_tensors(file, err);
     if (status != QKV_OK) {
         qkv_gguf_free(file);
         return status;
@@ -176,42 +238,33 @@ void qkv_gguf_free(qkv_gguf *file) {
         qkv_mapping_close(&file->parts[i].map);
         free(file->parts[i].path);
     }
+    qkv_hf_dir_free(file->dir);
     free(file->parts);
+    free((void *)file->by_name);
+    free(file->tensors);
     free(file);
 }
 
-static void fill_tensor(const qkv_gguf *file, size_t part, int64_t id, qkv_gguf_tensor *out) {
-    const struct gguf_context *header = file->parts[part].header;
-    out->name = gguf_get_tensor_name(header, id);
-    out->type = gguf_get_tensor_type(header, id);
-    memcpy(out->ne, gguf_get_tensor_ne(header, id), sizeof out->ne);
-    out->data = file->parts[part].map.data + gguf_get_data_offset(header) +
-                gguf_get_tensor_offset(header, id);
-    out->size = gguf_get_tensor_size(header, id);
-    out->part = part;
-}
-
 size_t qkv_gguf_n_tensors(const qkv_gguf *file) {
-    size_t n = 0;
-    for (size_t i = 0; i < file->n_parts; i++)
-        n += (size_t)gguf_get_n_tensors(file->parts[i].header);
-    return n;
+    return file->n_tensors;
 }
 
 void qkv_gguf_get_tensor(const qkv_gguf *file, size_t index, qkv_gguf_tensor *out) {
-    size_t part = 0;
-    while (index >= (size_t)gguf_get_n_tensors(file->parts[part].header))
-        index -= (size_t)gguf_get_n_tensors(file->parts[part++].header);
-    fill_tensor(file, part, (int64_t)index, out);
+    *out = file->tensors[index];
 }
 
 int qkv_gguf_find_tensor(const qkv_gguf *file, const char *name, qkv_gguf_tensor *out) {
-    for (size_t part = 0; part < file->n_parts; part++) {
-        int64_t id = gguf_find_tensor(file->parts[part].header, name);
-        if (id >= 0) {
-            fill_tensor(file, part, id, out);
-            return 1;
-        }
-    }
-    return 0;
+    const qkv_gguf_tensor wanted = {.name = name}, *key = &wanted;
+    if (file->n_tensors == 0) return 0;
+    const qkv_gguf_tensor **found = bsearch((const void *)&key, (const void *)file->by_name,
+                                            file->n_tensors, sizeof *file->by_name, by_name);
+    if (found) *out = **found;
+    return found != NULL;
+}
+
+void qkv_gguf_load(const qkv_gguf_tensor *t, void *out) {
+    if (t->data)
+        memcpy(out, t->data, t->size);
+    else
+        t->recipe->kind->make(t->recipe, t, out);
 }

@@ -1,5 +1,6 @@
 /*
- * A GGUF file, or all the parts of a split one, mapped and checked.
+ * A GGUF file, or all the parts of a split one, mapped and checked; or a Hugging Face directory that
+ * is made to look like one (hf.h).
  *
  * ggml's own reader parses the header; this file adds what ggml leaves to its callers: the bounds
  * of every tensor, sane counts, the set of parts, and typed access to metadata that fails with a
@@ -21,29 +22,42 @@ typedef struct qkv_gguf_part {
     struct gguf_context *header;
 } qkv_gguf_part;
 
+struct qkv_recipe;
+struct qkv_hf_dir;
+
+/* What a tensor is and where it lies. */
+typedef struct qkv_gguf_tensor {
+    const char *name;
+    enum ggml_type type;
+    int64_t ne[4];
+    const unsigned char *data; /* inside the mapping of its part; NULL: it has to be made */
+    size_t size;
+    size_t part;
+    const struct qkv_recipe *recipe; /* how to make it */
+} qkv_gguf_tensor;
+
 typedef struct qkv_gguf {
     qkv_gguf_part *parts; /* metadata is in parts[0] */
     size_t n_parts;
-    const char *path; /* of parts[0], for messages */
+    const char *path; /* for messages: of parts[0], or of the directory */
+    qkv_gguf_tensor *tensors;
+    size_t n_tensors;
+    const qkv_gguf_tensor **by_name;
+    struct qkv_hf_dir *dir; /* of a directory, else NULL */
+    /* Rows of W_q and W_k are in the original model's order, also where GGUF files of the family
+     * have them reordered. */
+    int original_order;
 } qkv_gguf;
 
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
 void qkv_gguf_free(qkv_gguf *file);
 
-/* Where a tensor lies. Its data are inside the mapping: checked when the file was opened. */
-typedef struct qkv_gguf_tensor {
-    const char *name;
-    enum ggml_type type;
-    int64_t ne[4];
-    const unsigned char *data;
-    size_t size;
-    size_t part;
-} qkv_gguf_tensor;
-
 size_t qkv_gguf_n_tensors(const qkv_gguf *file);
 void qkv_gguf_get_tensor(const qkv_gguf *file, size_t index, qkv_gguf_tensor *out);
 /* 1 and *out, or 0 when there is no such tensor. */
 int qkv_gguf_find_tensor(const qkv_gguf *file, const char *name, qkv_gguf_tensor *out);
+/* Copies the tensor's t->size bytes, or makes them. */
+void qkv_gguf_load(const qkv_gguf_tensor *t, void *out);
 
 /* Metadata. Each returns 1 when the key is there with a value in [low, high], 0 when it is absent,
  * and a negative status when it is there but has the wrong type or is out of range. Integers of

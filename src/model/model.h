@@ -11,6 +11,7 @@
 #include "ggml.h"
 #include "model/family.h"
 #include "model/gguf_file.h"
+#include "model/late.h"
 #include "model/vocab.h"
 #include "qkv/model.h"
 
@@ -74,6 +75,7 @@ struct qkv_model {
         *tensors; /* headers of the tensors; their data are in the mapping or in `converted` */
     ggml_backend_buffer_t *buffers;
     size_t n_buffers;
+    qkv_late *late; /* weights that are made when they are needed, or NULL */
     struct ggml_tensor *w[QKV_MODEL_WEIGHT_COUNT];
     struct ggml_tensor *output; /* w[OUTPUT], or w[TOKEN_EMBD] when tied; NULL: no logits */
     qkv_layer *layers;
@@ -92,6 +94,8 @@ int qkv_rope_read(qkv_model *model, qkv_error *err);
 int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter);
 /* weights.c: finds, checks and binds every tensor. */
 int qkv_weights_bind(qkv_model *model, qkv_error *err);
+/* Makes what a layer needs and the file does not have as it is. */
+int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err);
 void qkv_weights_release(qkv_model *model);
 
 #endif

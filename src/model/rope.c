@@ -121,7 +121,7 @@ static int read_divisors(const qkv_model *model, const qkv_gguf_tensor *tensor, 
                         tensor->name, n);
     *out = new_divisors(model);
     if (!*out) return qkv_fail_memory(err);
-    memcpy(*out, tensor->data, tensor->size);
+    qkv_gguf_load(tensor, *out);
     for (int i = 0; i < n; i++) {
         if (!((*out)[i] > 0 && isfinite((*out)[i])))
             return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s[%d] is %g", model->file->path,
@@ -213,8 +213,11 @@ int qkv_layer_rope(const qkv_model *model, int32_t il) {
 
 int qkv_rope_read(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
-    hp->rope_pairs = model->family->rope_pairs;
-    hp->qk_permuted = model->family->qk_permuted;
+    /* A directory has the original order, and the pairs that belong to it. */
+    hp->qk_permuted = model->family->qk_permuted && !model->file->original_order;
+    hp->rope_pairs = model->family->qk_permuted && model->file->original_order
+                         ? QKV_ROPE_HALVES
+                         : model->family->rope_pairs;
     if (model->family->position == QKV_POSITION_LEARNED) return describe(model, "learned", 0, err);
 
     char key[128];

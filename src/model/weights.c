@@ -1,7 +1,7 @@
 /*
  * Binds the tensors of a file to the slots of a model.
  *
- * Matrices stay where they are, in the mapping. Vectors (norms, biases), which ggml's elementwise
+ * Matrices stay where they are, in the mapping, or are made when they are first needed (late.h). Vectors (norms, biases), which ggml's elementwise
  * operations want as F32, are converted where they are stored otherwise; they are small. A tensor
  * that the family does not use is refused: to leave it out would silently compute something else
  * than the model.
@@ -14,8 +14,11 @@
 #include "ggml-cpu.h"
 #include "model/model.h"
 
-/* ggml wants tensor data aligned like its own buffers. */
-#define ALIGNMENT 32
+/* Data that are not even aligned for their own type are copied. */
+static int is_aligned(const qkv_gguf_tensor *t) {
+    const size_t element = t->type == GGML_TYPE_F32 ? sizeof(float) : sizeof(uint16_t);
+    return (uintptr_t)t->data % element == 0;
+}
 
 int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
     int64_t q = (int64_t)hp->n_head * hp->head_dim, k = (int64_t)hp->n_kv_head * hp->head_dim;
@@ -96,19 +99,25 @@ static int copy_tensor(qkv_model *model, struct ggml_tensor *tensor, const qkv_g
                        qkv_error *err) {
     size_t size = ggml_nbytes(tensor);
     ggml_backend_buffer_t buffer =
-        ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size + ALIGNMENT);
+        ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
     int status = keep_buffer(model, buffer, err);
     if (status != QKV_OK) return status;
     ggml_backend_tensor_alloc(buffer, tensor, ggml_backend_buffer_get_base(buffer));
-    if (tensor->type == t->type)
-        memcpy(tensor->data, t->data, size);
-    else
-        ggml_get_type_traits(t->type)->to_float(t->data, tensor->data, ggml_nelements(tensor));
+    if (tensor->type == t->type) {
+        qkv_gguf_load(t, tensor->data);
+        return QKV_OK;
+    }
+    void *stored = malloc(t->size); /* aligned, whatever the file does */
+    if (!stored) return qkv_fail_memory(err);
+    qkv_gguf_load(t, stored);
+    ggml_get_type_traits(t->type)->to_float(stored, tensor->data, ggml_nelements(tensor));
+    free(stored);
     return QKV_OK;
 }
 
+/* `layer` is -1 for what belongs to none. */
 static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tensor *t,
-                const char *shape, qkv_error *err) {
+                const char *shape, int32_t layer, qkv_error *err) {
     int status = check_shape(model, t, shape, err);
     if (status == QKV_OK) status = check_type(model, t, err);
     if (status != QKV_OK) return status;
@@ -118,17 +127,18 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
         ggml_new_tensor_4d(model->tensors, type, t->ne[0], t->ne[1], t->ne[2], t->ne[3]);
     ggml_set_name(tensor, t->name);
     *out = tensor;
-    int in_place = type == t->type && (uintptr_t)t->data % ALIGNMENT == 0;
-    if (!in_place) return copy_tensor(model, tensor, t, err);
+    if (!t->data && !is_vector && layer >= 0)
+        return qkv_late_add(&model->late, tensor, t, layer, err);
+    if (!t->data || type != t->type || !is_aligned(t)) return copy_tensor(model, tensor, t, err);
     ggml_backend_tensor_alloc(model->buffers[t->part], tensor, (void *)t->data);
     return QKV_OK;
 }
 
 /* One slot: bound when present, an error when required and absent. */
 static int bind_slot(qkv_model *model, struct ggml_tensor **out, const char *name,
-                     const char *shape, int required, qkv_error *err) {
+                     const char *shape, int32_t layer, int required, qkv_error *err) {
     qkv_gguf_tensor t;
-    if (qkv_gguf_find_tensor(model->file, name, &t)) return bind(model, out, &t, shape, err);
+    if (qkv_gguf_find_tensor(model->file, name, &t)) return bind(model, out, &t, shape, layer, err);
     if (!required) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %s is missing", model->file->path, name);
 }
@@ -168,8 +178,9 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
         if (!(known & bit)) continue;
         char name[GGML_MAX_NAME];
         name_weight(family, il, i, name);
-        int status = bind_slot(model, &model->layers[il].w[i], name,
-                               qkv_family_layer_slot(family, i).shape, (required & bit) != 0, err);
+        int status =
+            bind_slot(model, &model->layers[il].w[i], name, qkv_family_layer_slot(family, i).shape,
+                      il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
     return QKV_OK;
@@ -181,7 +192,7 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((family->model_required | family->model_optional) & bit)) continue;
         qkv_slot slot = qkv_family_model_slot(i);
-        int status = bind_slot(model, &model->w[i], slot.name, slot.shape,
+        int status = bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
                                (family->model_required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
@@ -233,7 +244,12 @@ int qkv_weights_bind(qkv_model *model, qkv_error *err) {
     return status == QKV_OK ? refuse_unused(model, err) : status;
 }
 
+int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err) {
+    return qkv_late_make(model->late, il, err);
+}
+
 void qkv_weights_release(qkv_model *model) {
+    qkv_late_free(model->late);
     for (size_t i = 0; i < model->n_buffers; i++) ggml_backend_buffer_free(model->buffers[i]);
     free(model->buffers);
     free(model->layers);

@@ -173,7 +173,11 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     add_inputs(g);
     int32_t last = last_layer_kept(g);
     struct ggml_tensor *x = first_residual(g);
-    for (int32_t il = g->from; il < hp->n_layer && il <= last; il++) x = layer(g, il, x);
+    for (int32_t il = g->from; il < hp->n_layer && il <= last; il++) {
+        status = qkv_weights_prepare(g->model, il, err);
+        if (status != QKV_OK) return status;
+        x = layer(g, il, x);
+    }
     if (last == hp->n_layer) output(g, x);
     return g->out_of_memory ? qkv_fail_memory(err) : QKV_OK;
 }

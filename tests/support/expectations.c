@@ -60,13 +60,14 @@ static int read_all(expectations *e, const char *folder) {
     return 1;
 }
 
-int expectations_open(expectations *e, const char *vectors, const char *name) {
+int expectations_open(expectations *e, const char *vectors, const char *name, const char *model) {
     char folder[384], path[512];
     memset(e, 0, sizeof *e);
     snprintf(folder, sizeof folder, "%s/%s", vectors, name);
-    snprintf(e->model, sizeof e->model, "%s/model.gguf", folder);
+    snprintf(e->model, sizeof e->model, "%s/%s", folder, model);
     snprintf(path, sizeof path, "%s/expect_gguf.json", folder);
-    if (access(path, R_OK) != 0) snprintf(path, sizeof path, "%s/expect.json", folder);
+    if (strcmp(model, "model.gguf") != 0 || access(path, R_OK) != 0)
+        snprintf(path, sizeof path, "%s/expect.json", folder);
     e->json = json_load_file(path, 0, NULL);
     if (e->json && read_all(e, folder)) return 1;
     fprintf(stderr, "%s: not the expectations of a family\n", path);

@@ -29,7 +29,7 @@ typedef struct expected_prompt {
 } expected_prompt;
 
 typedef struct expectations {
-    char model[512]; /* path of model.gguf */
+    char model[512]; /* its path */
     int n_layer;
     size_t n_prompts;
     expected_prompt prompts[2];
@@ -37,9 +37,10 @@ typedef struct expectations {
     void *json;
 } expectations;
 
-/* `name` is the folder's, e.g. "llama"; expect_gguf.json is preferred to expect.json. Returns 0,
- * and says why on standard error, when it cannot be read or is not as described. */
-int expectations_open(expectations *out, const char *vectors, const char *name);
+/* `name` is the folder's, e.g. "llama"; `model` the file or directory in it: "model.gguf", "hf". For
+ * the former, expect_gguf.json is preferred to expect.json. Returns 0, and says why on standard
+ * error, when it cannot be read or is not as described. */
+int expectations_open(expectations *out, const char *vectors, const char *name, const char *model);
 void expectations_close(expectations *e);
 
 /* A tensor of the baseline, e.g. "q", 1. Returns 0 when it is not there. */

@@ -89,7 +89,8 @@ static void reference_agrees_with_vectors(void **state) {
     (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         expectations e;
-        assert_true(expectations_open(&e, QKV_TEST_SOURCE_DIR "/vectors", families[f]));
+        assert_true(
+            expectations_open(&e, QKV_TEST_SOURCE_DIR "/vectors", families[f], "model.gguf"));
         ref_model *m = ref_model_load(e.model);
         for (size_t p = 0; p < e.n_prompts; p++) {
             for (size_t r = 0; r < e.prompts[p].n_runs; r++)

@@ -1,6 +1,6 @@
 /*
  * The library against another implementation's results: every prompt, every edit, every layer of
- * the families in tests/vectors. A family is added by its folder there and its name here.
+ * the families in tests/vectors, from the GGUF file and from the Hugging Face directory. A family is added by its folder there and its name here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,12 +120,12 @@ static void check_prompt(engine *eng, const expectations *e, const expected_prom
     if (prompt->sites) check_sites(eng, e, prompt, w);
 }
 
-static void check_family(const char *name) {
+static void check_model(const char *name, const char *file) {
     expectations e;
     engine eng;
     worst w = {0};
     int with_sites = 0;
-    assert_true(expectations_open(&e, QKV_TEST_SOURCE_DIR "/vectors", name));
+    assert_true(expectations_open(&e, QKV_TEST_SOURCE_DIR "/vectors", name, file));
     engine_open(&eng, e.model, 1);
     for (size_t p = 0; p < e.n_prompts; p++) {
         check_prompt(&eng, &e, &e.prompts[p], &w);
@@ -133,8 +133,8 @@ static void check_family(const char *name) {
     }
     assert_int_equal(with_sites, 1);
     print_message(
-        "%-12s largest difference: pattern %.1e, logits %.1e, sites %.1e of their scale\n", name,
-        w.pattern, w.logits, w.site);
+        "%-12s %-10s largest difference: pattern %.1e, logits %.1e, sites %.1e of their scale\n",
+        name, file, w.pattern, w.logits, w.site);
     engine_close(&eng);
     expectations_close(&e);
 }
@@ -142,14 +142,26 @@ static void check_family(const char *name) {
 #define FAMILY_TEST(name)                                                                          \
     static void vectors_of_##name(void **state) {                                                  \
         (void)state;                                                                               \
-        check_family(#name);                                                                       \
+        check_model(#name, "model.gguf");                                                          \
+    }                                                                                              \
+    static void directory_of_##name(void **state) {                                                \
+        (void)state;                                                                               \
+        check_model(#name, "hf");                                                                  \
     }
 FAMILY_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
+static void directory_in_parts(void **state) {
+    (void)state;
+    check_model("llama_gqa", "hf-sharded");
+}
+
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(vectors_of_##name),
-    const struct CMUnitTest tests[] = {FAMILY_LIST(FAMILY_ENTRY)};
+#define FAMILY_ENTRY(name)                                                                         \
+    cmocka_unit_test(vectors_of_##name), cmocka_unit_test(directory_of_##name),
+    const struct CMUnitTest tests[] = {
+        FAMILY_LIST(FAMILY_ENTRY) cmocka_unit_test(directory_in_parts),
+    };
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
