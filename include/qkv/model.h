@@ -31,7 +31,7 @@ typedef struct qkv_model qkv_model;
 /* Facts about a model. Strings belong to the model. Fields are only ever added at the end. */
 typedef struct qkv_model_info {
     const char *path;         /* as given (first part of a split model) */
-    const char *name;         /* general.name, or "" */
+    const char *name;         /* general.name, or "", or what the directory is called */
     const char *architecture; /* "llama", "gpt2", ... */
     const char *position;     /* "rope", "rope (linear x2)", "rope (yarn x4)", "rope (llama3)",
                                  "learned", ... */
@@ -47,7 +47,7 @@ typedef struct qkv_model_info {
     int32_t n_ctx;       /* longest prompt the model takes */
     int32_t window;      /* sliding window in tokens, 0 = none */
     int32_t tied_output; /* 1 when the output projection is the token embedding */
-    int32_t n_files;     /* parts of a split model */
+    int32_t n_files;     /* parts of a split model; files of a directory that count */
     uint64_t n_params;
     uint64_t file_size; /* bytes, all parts */
     int32_t n_windowed; /* layers that have the window; the others see everything */
@@ -58,7 +58,8 @@ typedef struct qkv_model_info {
     int32_t has_sink;   /* 1: a learned sink takes a share of every row of the pattern */
 } qkv_model_info;
 
-/* Opens a GGUF file; of a split model (NAME-00001-of-00003.gguf) the path of any part. */
+/* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
+ * Face directory: config.json, *.safetensors, tokenizer.json. */
 QKV_API int qkv_model_open(qkv_model **out, const char *path, qkv_error *err);
 QKV_API void qkv_model_free(qkv_model *model);
 

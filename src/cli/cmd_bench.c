@@ -29,8 +29,8 @@ enum { MODEL_SHAPE, MODEL_FILE };
 static const cli_option options[] = {
     {0, "shape", "SHAPE", "a model with random weights (default gpt2-124m); may be repeated",
      CLI_LIST, offsetof(bench_args, models), MODEL_SHAPE, 0, 0},
-    {'m', "model", "MODEL", "a model file, GGUF; may be repeated", CLI_LIST,
-     offsetof(bench_args, models), MODEL_FILE, 0, 0},
+    {'m', "model", "MODEL", "a model: a GGUF file or a Hugging Face directory; may be repeated",
+     CLI_LIST, offsetof(bench_args, models), MODEL_FILE, 0, 0},
     {0, "type", "TYPE",
      "how weights of shapes are stored: f32 (default), f16, bf16, q8_0, q4_K, ...; may be repeated",
      CLI_LIST, offsetof(bench_args, types), 0, 0, 0},

@@ -11,11 +11,11 @@
 
 /* ---- the model: locate.c ---- */
 
-#define CLI_MODEL_OPTION(type)                                                                     \
-    {                                                                                              \
-        'm', "model", "MODEL",                                                                     \
-            "model file, GGUF (default: QKV_MODEL, or the model shipped with qkv)", CLI_TEXT,      \
-            offsetof(type, model), 0, 0, 0                                                         \
+#define CLI_MODEL_OPTION(type)                                                                                    \
+    {                                                                                                             \
+        'm', "model", "MODEL",                                                                                    \
+            "model: a GGUF file or a Hugging Face directory (default: QKV_MODEL, or the model shipped with qkv)", \
+            CLI_TEXT, offsetof(type, model), 0, 0, 0                                                              \
     }
 
 /* Opens the model that was named, or that QKV_MODEL names, or the default one. */

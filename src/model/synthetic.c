@@ -8,19 +8,19 @@
  *
  * Refused: shapes that no model could have, and types that do not fit the rows.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "qkv/synthetic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "model/gguf_write.h"
 #include "model/model.h"
+#include "model/weight_type.h"
 
 /* X(name, family, layers, heads, key/value heads, width, feed-forward, vocabulary, context)
  * SmolLM's context is that of its longer-reading sisters, for measurements of long prompts. */
@@ -159,43 +159,6 @@ static int read_shape(writer *w, const char *text, qkv_error *err) {
     return status == QKV_OK ? check_heads(&w->hp, text, err) : status;
 }
 
-/* ---- types ---- */
-
-/* ggml can quantise to what it can read as numbers; F32 needs neither. */
-static int can_write(enum ggml_type type) {
-    const struct ggml_type_traits *traits = ggml_get_type_traits(type);
-    if (!traits->type_name || (type != GGML_TYPE_F32 && !traits->to_float)) return 0;
-    return !ggml_quantize_requires_imatrix(type);
-}
-
-static int fail_type(const char *text, qkv_error *err) {
-    qkv_text names = {0};
-    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
-        if (!can_write((enum ggml_type)i)) continue;
-        qkv_text_printf(&names, "%s%s", i ? ", " : "", ggml_type_name((enum ggml_type)i));
-    }
-    int status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "'%s' is no type that weights can be written in; there are %s", text,
-                          names.data ? names.data : "none");
-    qkv_text_release(&names);
-    return status;
-}
-
-static int read_type(writer *w, const char *text, qkv_error *err) {
-    for (int i = 0; i < GGML_TYPE_COUNT; i++) {
-        const enum ggml_type type = (enum ggml_type)i;
-        const char *name = ggml_type_name(type);
-        if (!name || strcasecmp(name, text) != 0) continue;
-        w->type = type;
-        if (can_write(type)) return QKV_OK;
-        if (ggml_quantize_requires_imatrix(type))
-            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                            "type %s needs an importance matrix, which random weights have not",
-                            name);
-    }
-    return fail_type(text, err);
-}
-
 /* ---- the header ---- */
 
 static int add_tensor(writer *w, const char *name, const char *letters, qkv_error *err) {
@@ -283,12 +246,6 @@ static int make_header(writer *w, qkv_error *err) {
 
 /* ---- the data ---- */
 
-/* A failed write is told by qkv_output_finish, which knows the reason and leaves nothing behind. */
-static int put(writer *w, const void *data, size_t size, qkv_error *err) {
-    if (fwrite(data, 1, size, w->out.stream) == size) return QKV_OK;
-    return qkv_output_finish(&w->out, err);
-}
-
 /* Close to normal and cheap: the sum of four uniform numbers, the 16-bit quarters of one random
  * word. Its tails end at 3.5 standard deviations, which no measurement of speed can tell. */
 static float weight(uint64_t key, uint64_t index) {
@@ -311,18 +268,18 @@ static int put_values(writer *w, const struct ggml_tensor *tensor, uint64_t key,
     } else {
         fill(w->values, n, key, first);
     }
-    if (tensor->type == GGML_TYPE_F32) return put(w, w->values, n * sizeof *w->values, err);
+    if (tensor->type == GGML_TYPE_F32)
+        return qkv_gguf_put(&w->out, w->values, n * sizeof *w->values, err);
     const int64_t rows = (int64_t)n / tensor->ne[0];
     const size_t size =
         ggml_quantize_chunk(tensor->type, w->values, w->encoded, 0, rows, tensor->ne[0], NULL);
     if (size != (size_t)rows * ggml_row_size(tensor->type, tensor->ne[0]))
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml cannot quantise to %s",
                         ggml_type_name(tensor->type));
-    return put(w, w->encoded, size, err);
+    return qkv_gguf_put(&w->out, w->encoded, size, err);
 }
 
 static int put_tensor(writer *w, const struct ggml_tensor *tensor, uint64_t key, qkv_error *err) {
-    static const char zeros[GGUF_DEFAULT_ALIGNMENT] = {0};
     const uint64_t total = (uint64_t)ggml_nelements(tensor), row = (uint64_t)tensor->ne[0];
     const uint64_t step = row < CHUNK ? CHUNK / row * row : row;
     int status = QKV_OK;
@@ -331,22 +288,11 @@ static int put_tensor(writer *w, const struct ggml_tensor *tensor, uint64_t key,
         status = put_values(w, tensor, key, at, (size_t)n, err);
     }
     if (status != QKV_OK) return status;
-    const size_t size = ggml_nbytes(tensor);
-    return put(w, zeros, GGML_PAD(size, GGUF_DEFAULT_ALIGNMENT) - size, err);
-}
-
-static int put_header(writer *w, qkv_error *err) {
-    const size_t size = gguf_get_meta_size(w->header);
-    void *bytes = malloc(size);
-    if (!bytes) return qkv_fail_memory(err);
-    gguf_get_meta_data(w->header, bytes);
-    const int status = put(w, bytes, size, err);
-    free(bytes);
-    return status;
+    return qkv_gguf_put_padding(&w->out, ggml_nbytes(tensor), err);
 }
 
 static int put_model(writer *w, qkv_error *err) {
-    int status = put_header(w, err);
+    int status = qkv_gguf_put_header(&w->out, w->header, err);
     uint64_t index = 0;
     struct ggml_tensor *tensor = ggml_get_first_tensor(w->tensors);
     for (; tensor && status == QKV_OK; tensor = ggml_get_next_tensor(w->tensors, tensor)) {
@@ -361,7 +307,7 @@ int qkv_synthetic_write(const char *path, const char *shape_text, const char *ty
     if (!path || !shape_text || !type)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a model needs a path, a shape and a type");
     int status = read_shape(&w, shape_text, err);
-    if (status == QKV_OK) status = read_type(&w, type, err);
+    if (status == QKV_OK) status = qkv_weight_type_parse(&w.type, type, err);
     if (status == QKV_OK) status = make_header(&w, err);
     if (status == QKV_OK) {
         /* One row is at most 2^20 values; no type takes more room than F32. */

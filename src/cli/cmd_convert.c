@@ -1,0 +1,58 @@
+/* qkv convert: a model as one GGUF file. */
+#include <stdio.h>
+
+#include "base/file.h"
+#include "cli/inputs.h"
+#include "qkv/convert.h"
+
+typedef struct convert_args {
+    const char *output;
+    const char *type;
+} convert_args;
+
+static const convert_args defaults = {0};
+
+static const cli_option options[] = {
+    {'o', "output", "FILE", "the GGUF file to write", CLI_TEXT, offsetof(convert_args, output), 0,
+     0, 0},
+    {0, "type", "TYPE",
+     "how matrices are stored: f32, f16, bf16, q8_0, q4_0, q4_K, q6_K, ... (default: as they are)",
+     CLI_TEXT, offsetof(convert_args, type), 0, 0, 0},
+};
+
+static int run_convert(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_convert = {
+    .name = "convert",
+    .summary = "a model as one GGUF file",
+    .synopsis = "MODEL -o FILE [--type TYPE]",
+    .description =
+        "Writes a Hugging Face directory (config.json, *.safetensors, tokenizer.json) as one GGUF "
+        "file, which llama.cpp reads too. Another GGUF file can be given in its place, to store "
+        "it in another type.\n"
+        "\n"
+        "Matrices get the type that was asked for; norms, biases, routers and embeddings of "
+        "positions are F32. A matrix whose rows do not divide into the blocks of a type gets "
+        "another one, and standard error says so.\n"
+        "\n"
+        "  qkv convert SmolLM2-135M -o smollm2.gguf --type q8_0\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_convert,
+};
+
+static void print_note(void *user, const char *line) {
+    (void)user;
+    fprintf(stderr, "qkv: note: %s\n", line);
+}
+
+static int run_convert(const cli_call *call, qkv_error *err) {
+    const convert_args *args = call->args;
+    const qkv_convert_options how = {.type = args->type, .note = print_note};
+    if (!args->output) return cli_usage(err, "say with -o which file to write");
+    int status = qkv_output_check(args->output, err);
+    if (status == QKV_OK) status = qkv_model_convert(call->operands[0], args->output, &how, err);
+    return status;
+}

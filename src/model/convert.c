@@ -1,0 +1,274 @@
+/*
+ * Any model as one GGUF file.
+ *
+ * The source is opened as for running, so that whatever would not run is not written. Its keys are
+ * taken over; rows of W_q and W_k are reordered where GGUF files of the family have them so and the
+ * source has not. Tensors go through memory a few MiB at a time, except those that have to be made
+ * from several (hf_recipe.c), which take their own size.
+ */
+#include "qkv/convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/gguf_write.h"
+#include "model/model.h"
+#include "model/weight_type.h"
+
+enum { CHUNK = 1 << 20 }; /* values that are converted at a time, at least one row */
+
+/* X(type, where rows do not divide into its blocks, general.file_type): as llama.cpp has it. */
+#define TYPE_LIST(X)                                                                               \
+    X(F32, F32, 0)                                                                                 \
+    X(F16, F16, 1)                                                                                 \
+    X(Q4_0, F16, 2)                                                                                \
+    X(Q4_1, F16, 3)                                                                                \
+    X(Q8_0, F16, 7)                                                                                \
+    X(Q5_0, F16, 8)                                                                                \
+    X(Q5_1, F16, 9)                                                                                \
+    X(Q2_K, Q4_0, 10)                                                                              \
+    X(Q3_K, Q4_0, 11)                                                                              \
+    X(Q4_K, Q5_0, 14)                                                                              \
+    X(Q5_K, Q5_1, 16)                                                                              \
+    X(Q6_K, Q8_0, 18)                                                                              \
+    X(IQ3_XXS, IQ4_NL, 23)                                                                         \
+    X(IQ4_NL, F16, 25)                                                                             \
+    X(IQ3_S, IQ4_NL, 26)                                                                           \
+    X(IQ4_XS, IQ4_NL, 30)                                                                          \
+    X(BF16, BF16, 32)                                                                              \
+    X(TQ1_0, Q4_0, 36)                                                                             \
+    X(TQ2_0, Q4_0, 37)
+
+static const struct type_entry {
+    enum ggml_type type, fallback;
+    uint32_t file_type;
+} types[] = {
+#define TYPE_ENTRY(type, fallback, number) {GGML_TYPE_##type, GGML_TYPE_##fallback, number},
+    TYPE_LIST(TYPE_ENTRY)
+#undef TYPE_ENTRY
+};
+
+typedef struct converter {
+    const qkv_model *model;
+    const qkv_convert_options *options;
+    enum ggml_type type; /* GGML_TYPE_COUNT: as stored */
+    struct ggml_context *tensors;
+    struct gguf_context *header;
+    qkv_output out;
+    float *values;
+    void *encoded;
+} converter;
+
+static const struct type_entry *find_type(enum ggml_type type) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (types[i].type == type) return &types[i];
+    }
+    return NULL;
+}
+
+/* ---- what is written ---- */
+
+/* Matrices of products. The rest is small, and matters more than it takes. */
+static int is_quantised(const qkv_gguf_tensor *t) {
+    static const char *const kept[] = {"norm", "ffn_gate_inp", "position_embd", "token_types"};
+    const char *dot = strrchr(t->name, '.');
+    if (t->ne[1] <= 1 || !dot || strcmp(dot, ".weight") != 0) return 0;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (strstr(t->name, kept[i])) return 0;
+    }
+    return 1;
+}
+
+static void tell_fallback(const converter *c, const qkv_gguf_tensor *t, enum ggml_type used) {
+    char line[256];
+    if (!c->options->note) return;
+    snprintf(line, sizeof line,
+             "%s is written as %s: its rows of %lld values do not divide into %s's blocks of %lld",
+             t->name, ggml_type_name(used), (long long)t->ne[0], ggml_type_name(c->type),
+             (long long)ggml_blck_size(c->type));
+    c->options->note(c->options->user, line);
+}
+
+static enum ggml_type type_of(const converter *c, const qkv_gguf_tensor *t) {
+    if (!is_quantised(t)) return GGML_TYPE_F32;
+    enum ggml_type type = c->type == GGML_TYPE_COUNT ? t->type : c->type;
+    if (t->ne[0] % ggml_blck_size(type) == 0) return type;
+    const struct type_entry *entry = find_type(type);
+    type = entry ? entry->fallback : GGML_TYPE_F16;
+    if (t->ne[0] % ggml_blck_size(type) != 0) type = GGML_TYPE_F16;
+    tell_fallback(c, t, type);
+    return type;
+}
+
+static void set_keys(converter *c) {
+    gguf_set_kv(c->header, c->model->file->parts[0].header);
+    gguf_remove_key(c->header, "split.no");
+    gguf_remove_key(c->header, "split.count");
+    gguf_remove_key(c->header, "split.tensors.count");
+    gguf_remove_key(c->header, GGUF_KEY_GENERAL_ALIGNMENT);
+    gguf_set_val_u32(c->header, "general.quantization_version", GGML_QNT_VERSION);
+    const struct type_entry *entry = find_type(c->type);
+    if (c->type != GGML_TYPE_COUNT) gguf_remove_key(c->header, "general.file_type");
+    if (entry) gguf_set_val_u32(c->header, "general.file_type", entry->file_type);
+    if (gguf_find_key(c->header, "tokenizer.ggml.model") < 0)
+        gguf_set_val_str(c->header, "tokenizer.ggml.model", "no_vocab");
+}
+
+static int make_header(converter *c, qkv_error *err) {
+    const qkv_gguf *file = c->model->file;
+    const struct ggml_init_params params = {
+        .mem_size = (file->n_tensors + 1) * ggml_tensor_overhead(), .no_alloc = true};
+    c->tensors = ggml_init(params);
+    c->header = gguf_init_empty();
+    if (!c->tensors || !c->header) return qkv_fail_memory(err);
+    set_keys(c);
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        const qkv_gguf_tensor *t = &file->tensors[i];
+        struct ggml_tensor *tensor = ggml_new_tensor(c->tensors, type_of(c, t), 4, t->ne);
+        ggml_set_name(tensor, t->name);
+        gguf_add_tensor(c->header, tensor);
+    }
+    return QKV_OK;
+}
+
+/* ---- the data ---- */
+
+/* A tensor's rows on their way into the file. */
+typedef struct row_source {
+    const unsigned char *data;
+    enum ggml_type type;
+    int64_t width, count; /* values of a row, rows */
+    int64_t head_dim;     /* rows are reordered inside heads of this many; 0: they are not */
+} row_source;
+
+/* Which row of the source a row of the file is: 2i is i, 2i + 1 is i + d/2. */
+static int64_t original_row(const row_source *s, int64_t row) {
+    if (!s->head_dim) return row;
+    const int64_t channel = row % s->head_dim;
+    return row - channel + channel / 2 + (channel % 2) * (s->head_dim / 2);
+}
+
+static int is_reordered(const converter *c, const char *name) {
+    const char *dot = strrchr(name, '.');
+    if (!c->model->family->qk_permuted || !c->model->file->original_order || !dot) return 0;
+    const size_t length = (size_t)(dot - name);
+    return length > 7 &&
+           (strncmp(dot - 7, ".attn_q", 7) == 0 || strncmp(dot - 7, ".attn_k", 7) == 0);
+}
+
+static row_source rows_of(const converter *c, const qkv_gguf_tensor *t, const void *data) {
+    row_source s = {.data = data, .type = t->type, .width = t->ne[0]};
+    if (is_reordered(c, t->name)) {
+        s.head_dim = c->model->hp.head_dim;
+        if (t->ne[1] == 1) s.width = 1; /* a bias: a row per channel */
+    }
+    s.count = t->ne[0] / s.width * t->ne[1] * t->ne[2] * t->ne[3];
+    return s;
+}
+
+/* n rows as numbers, in the file's order. */
+static void read_rows(const row_source *s, int64_t first, int64_t n, float *out) {
+    const size_t size = ggml_row_size(s->type, s->width);
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i++) {
+        const unsigned char *row = s->data + (size_t)original_row(s, first + i) * size;
+        float *to = out + i * s->width;
+        if (s->type == GGML_TYPE_F32)
+            memcpy(to, row, size);
+        else
+            ggml_get_type_traits(s->type)->to_float(row, to, s->width);
+    }
+}
+
+static int put_rows(converter *c, const row_source *s, enum ggml_type type, int64_t first,
+                    int64_t n, qkv_error *err) {
+    const size_t row = ggml_row_size(type, s->width);
+    read_rows(s, first, n, c->values);
+    if (type == GGML_TYPE_F32) return qkv_gguf_put(&c->out, c->values, (size_t)n * row, err);
+    size_t written = 0;
+#pragma omp parallel for reduction(+ : written)
+    for (int64_t i = 0; i < n; i++)
+        written +=
+            ggml_quantize_chunk(type, c->values, c->encoded, i * s->width, 1, s->width, NULL);
+    if (written != (size_t)n * row)
+        return qkv_fail(err, QKV_ERR_BACKEND, "ggml cannot quantise to %s", ggml_type_name(type));
+    return qkv_gguf_put(&c->out, c->encoded, written, err);
+}
+
+static int put_tensor(converter *c, const qkv_gguf_tensor *t, enum ggml_type type, const void *data,
+                      qkv_error *err) {
+    const row_source s = rows_of(c, t, data);
+    int status = QKV_OK;
+    if (type == t->type && !s.head_dim) {
+        status = qkv_gguf_put(&c->out, data, t->size, err);
+        return status == QKV_OK ? qkv_gguf_put_padding(&c->out, t->size, err) : status;
+    }
+    const int64_t step = s.width < CHUNK ? CHUNK / s.width : 1;
+    for (int64_t first = 0; first < s.count && status == QKV_OK; first += step) {
+        const int64_t n = s.count - first < step ? s.count - first : step;
+        status = put_rows(c, &s, type, first, n, err);
+    }
+    const size_t size = ggml_row_size(type, s.width) * (size_t)s.count;
+    return status == QKV_OK ? qkv_gguf_put_padding(&c->out, size, err) : status;
+}
+
+/* From where it lies, or made first. */
+static int put_source(converter *c, const qkv_gguf_tensor *t, enum ggml_type type, qkv_error *err) {
+    if (t->data) return put_tensor(c, t, type, t->data, err);
+    void *made = malloc(t->size);
+    if (!made) return qkv_fail_memory(err);
+    qkv_gguf_load(t, made);
+    const int status = put_tensor(c, t, type, made, err);
+    free(made);
+    return status;
+}
+
+static int put_model(converter *c, qkv_error *err) {
+    const qkv_gguf *file = c->model->file;
+    int status = qkv_gguf_put_header(&c->out, c->header, err);
+    for (size_t i = 0; i < file->n_tensors && status == QKV_OK; i++) {
+        const qkv_gguf_tensor *t = &file->tensors[i];
+        const struct ggml_tensor *tensor = ggml_get_tensor(c->tensors, t->name);
+        status = put_source(c, t, tensor->type, err);
+    }
+    return status == QKV_OK ? qkv_output_finish(&c->out, err) : status;
+}
+
+static int convert(converter *c, const char *path, qkv_error *err) {
+    int status = make_header(c, err);
+    if (status != QKV_OK) return status;
+    const qkv_gguf *file = c->model->file;
+    size_t room = CHUNK;
+    for (size_t i = 0; i < file->n_tensors; i++) {
+        if ((size_t)file->tensors[i].ne[0] > room) room = (size_t)file->tensors[i].ne[0];
+    }
+    c->values = qkv_calloc(room, sizeof *c->values);
+    c->encoded = qkv_calloc(room, sizeof *c->values); /* no type takes more room than F32 */
+    if (!c->values || !c->encoded) return qkv_fail_memory(err);
+    if (c->type != GGML_TYPE_COUNT) ggml_quantize_init(c->type);
+    status = qkv_output_open(&c->out, path, err);
+    return status == QKV_OK ? put_model(c, err) : status;
+}
+
+int qkv_model_convert(const char *model_path, const char *path, const qkv_convert_options *options,
+                      qkv_error *err) {
+    static const qkv_convert_options none = {0};
+    converter c = {.options = options ? options : &none, .type = GGML_TYPE_COUNT};
+    qkv_model *model = NULL;
+    int status = QKV_OK;
+    if (!model_path || !path)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a model and a file to write are needed");
+    if (c.options->type) status = qkv_weight_type_parse(&c.type, c.options->type, err);
+    if (status == QKV_OK) status = qkv_model_open(&model, model_path, err);
+    c.model = model;
+    if (status == QKV_OK) status = convert(&c, path, err);
+    qkv_output_abandon(&c.out);
+    free(c.encoded);
+    free(c.values);
+    gguf_free(c.header);
+    ggml_free(c.tensors);
+    qkv_model_free(model);
+    return status;
+}
