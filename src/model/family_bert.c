@@ -5,7 +5,83 @@
  * which learned positions and token type 0 are added; biases everywhere; GELU in its exact form. There
  * are no logits: the output is the last layer's resid_post.
  */
-#include "model/family.h"
+#include "model/hf.h"
+
+static const char *const hf_architectures[] = {"BertModel", "BertForMaskedLM", "BertForPreTraining",
+                                               NULL};
+
+/* Norms were once called gamma and beta. */
+static const qkv_hf_name hf_layer_names[] = {
+    {"attention.self.query", "attn_q", NULL},
+    {"attention.self.key", "attn_k", NULL},
+    {"attention.self.value", "attn_v", NULL},
+    {"attention.output.dense", "attn_output", NULL},
+    {"attention.output.LayerNorm", "attn_output_norm", NULL},
+    {"attention.output.LayerNorm.gamma", "attn_output_norm.weight", NULL},
+    {"attention.output.LayerNorm.beta", "attn_output_norm.bias", NULL},
+    {"intermediate.dense", "ffn_up", NULL},
+    {"output.dense", "ffn_down", NULL},
+    {"output.LayerNorm", "layer_output_norm", NULL},
+    {"output.LayerNorm.gamma", "layer_output_norm.weight", NULL},
+    {"output.LayerNorm.beta", "layer_output_norm.bias", NULL},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_name hf_model_names[] = {
+    {"embeddings.word_embeddings", "token_embd", NULL},
+    {"embeddings.position_embeddings", "position_embd", NULL},
+    {"embeddings.token_type_embeddings", "token_types", NULL},
+    {"embeddings.LayerNorm", "token_embd_norm", NULL},
+    {"embeddings.LayerNorm.gamma", "token_embd_norm.weight", NULL},
+    {"embeddings.LayerNorm.beta", "token_embd_norm.bias", NULL},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_setting hf_settings[] = {
+    {"is_decoder", QKV_HF_MUST, NULL, 0},
+    {"add_cross_attention", QKV_HF_MUST, NULL, 0},
+    {"position_embedding_type", QKV_HF_WORD, "absolute", 0},
+    {"type_vocab_size", QKV_HF_SKIP, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+/* Heads that predict words or sentences; the model's output is what they read. */
+static const char *const hf_ignored[] = {
+    "pooler.dense.weight",
+    "pooler.dense.bias",
+    "cls.predictions.bias",
+    "cls.predictions.decoder.weight",
+    "cls.predictions.decoder.bias",
+    "cls.predictions.transform.dense.weight",
+    "cls.predictions.transform.dense.bias",
+    "cls.predictions.transform.LayerNorm.weight",
+    "cls.predictions.transform.LayerNorm.bias",
+    "cls.predictions.transform.LayerNorm.gamma",
+    "cls.predictions.transform.LayerNorm.beta",
+    "cls.seq_relationship.weight",
+    "cls.seq_relationship.bias",
+    NULL,
+};
+
+static int hf_configure(qkv_hf_config *config, qkv_error *err) {
+    (void)err;
+    qkv_hf_set_bool(config, "attention.causal", 0);
+    return QKV_OK;
+}
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .prefix = "bert.",
+    .block = "encoder.layer.",
+    .activations = "|gelu|",
+    .layer_names = hf_layer_names,
+    .model_names = hf_model_names,
+    .settings = hf_settings,
+    .ignored = hf_ignored,
+    .configure = hf_configure,
+    .plain_names = 1,
+    .plain_output = 1,
+};
 
 const qkv_family qkv_family_bert = {
     .name = "bert",
@@ -21,4 +97,5 @@ const qkv_family qkv_family_bert = {
     .model_required = QKV_HAS_MODEL(TOKEN_EMBD) | QKV_HAS_MODEL(POSITION_EMBD) |
                       QKV_HAS_MODEL(TOKEN_TYPES) | QKV_HAS_MODEL(EMBD_NORM) |
                       QKV_HAS_MODEL(EMBD_NORM_BIAS),
+    .hf = &hf,
 };

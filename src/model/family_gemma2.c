@@ -5,7 +5,39 @@
  * and a window in every other layer, the first included. The 27B model (46 layers) scales its scores
  * by the width per head.
  */
-#include "model/family.h"
+#include "model/hf.h"
+
+static const char *const hf_architectures[] = {"Gemma2ForCausalLM", NULL};
+
+/* Norms multiply by 1 + w. */
+static const qkv_hf_name hf_layer_names[] = {
+    {"input_layernorm", "attn_norm", &qkv_recipe_plus_one},
+    {"post_attention_layernorm", "post_attention_norm", &qkv_recipe_plus_one},
+    {"pre_feedforward_layernorm", "ffn_norm", &qkv_recipe_plus_one},
+    {"post_feedforward_layernorm", "post_ffw_norm", &qkv_recipe_plus_one},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_name hf_model_names[] = {
+    {"norm", "output_norm", &qkv_recipe_plus_one},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_setting hf_settings[] = {
+    {"attn_logit_softcapping", QKV_HF_FLOAT, "attn_logit_softcapping", 0},
+    {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .activations = "|gelu_pytorch_tanh|",
+    .layer_names = hf_layer_names,
+    .model_names = hf_model_names,
+    .settings = hf_settings,
+    .window = 1,
+    .configure = qkv_hf_read_query_scale,
+};
 
 const qkv_family qkv_family_gemma2 = {
     .name = "gemma2",
@@ -21,4 +53,5 @@ const qkv_family qkv_family_gemma2 = {
     .model_required = QKV_HAS_MODEL_ENDS,
     .model_optional = QKV_HAS_MODEL(OUTPUT),
     .keys = QKV_READS(ATTN_SCALE) | QKV_READS(ATTN_SOFTCAP) | QKV_READS(LOGIT_SOFTCAP),
+    .hf = &hf,
 };

@@ -7,12 +7,47 @@
  * clamped SwiGLU. The norm before them is called post_attention_norm. YaRN leaves its range
  * unrounded (rope.scaling.yarn_truncate).
  */
-#include <stddef.h>
-
-#include "model/family.h"
+#include "model/hf.h"
 
 static const qkv_slot_override norm_name[] = {
     {QKV_LAYER_FFN_NORM, "post_attention_norm.weight", NULL}, {-1, NULL, NULL}};
+
+static const char *const hf_architectures[] = {"GptOssForCausalLM", NULL};
+
+/* Columns of gate and up alternate; matrices are the other way round. */
+static const qkv_hf_name hf_layer_names[] = {
+    {"post_attention_layernorm", "post_attention_norm", NULL},
+    {"self_attn.sinks", "attn_sinks.weight", NULL},
+    {"mlp.router", "ffn_gate_inp", NULL},
+    {"mlp.experts.gate_up_proj", "ffn_gate_exps.weight", &qkv_recipe_even_columns},
+    {"mlp.experts.gate_up_proj_bias", "ffn_gate_exps.bias", &qkv_recipe_even_columns},
+    {"mlp.experts.gate_up_proj", "ffn_up_exps.weight", &qkv_recipe_odd_columns},
+    {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", &qkv_recipe_odd_columns},
+    {"mlp.experts.down_proj", "ffn_down_exps.weight", &qkv_recipe_transpose},
+    {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", NULL},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_setting hf_settings[] = {
+    {"swiglu_limit", QKV_HF_MUST, NULL, 7},
+    {"experts_per_token", QKV_HF_SKIP, NULL, 0},
+    {"initial_context_length", QKV_HF_SKIP, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static int hf_configure(qkv_hf_config *config, qkv_error *err) {
+    (void)err;
+    qkv_hf_set_int(config, "expert_feed_forward_length", config->n_ff);
+    return QKV_OK;
+}
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .layer_names = hf_layer_names,
+    .settings = hf_settings,
+    .window = 1,
+    .configure = hf_configure,
+};
 
 const qkv_family qkv_family_gpt_oss = {
     .name = "gpt-oss",
@@ -30,4 +65,5 @@ const qkv_family qkv_family_gpt_oss = {
     .model_optional = QKV_HAS_MODEL(OUTPUT),
     .keys = QKV_READS(EXPERTS),
     .overrides = norm_name,
+    .hf = &hf,
 };

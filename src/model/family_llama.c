@@ -24,17 +24,16 @@ static const qkv_hf_name hf_layer_names[] = {
 
 /* Llama has no window, whatever its config says; the others have it in all layers. */
 static int hf_configure(qkv_hf_config *config, qkv_error *err) {
-    int64_t window = 0;
-    int found = qkv_hf_take_int(config, "sliding_window", 0, 1 << 30, &window, err);
-    if (found < 0) return found;
-    if (found && window && strncmp(config->architecture, "Mi", 2) == 0)
-        qkv_hf_set_int(config, "attention.sliding_window", window);
+    (void)err;
+    if (strncmp(config->architecture, "Mi", 2) != 0)
+        json_object_del(config->settings, "sliding_window");
     return QKV_OK;
 }
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
     .layer_names = hf_layer_names,
+    .window = 1,
     .configure = hf_configure,
 };
 

@@ -4,12 +4,23 @@
  * No norm before the blocks: their outputs are RMS-normalised instead. Queries and keys are normalised
  * over all heads together. Otherwise as llama, with RoPE on halves.
  */
-#include <stddef.h>
-
-#include "model/family.h"
+#include "model/hf.h"
 
 static const qkv_slot_override whole_width_norms[] = {
     {QKV_LAYER_Q_NORM, NULL, "Q"}, {QKV_LAYER_K_NORM, NULL, "K"}, {-1, NULL, NULL}};
+
+static const char *const hf_architectures[] = {"Olmo2ForCausalLM", NULL};
+
+static const qkv_hf_name hf_layer_names[] = {
+    {"post_attention_layernorm", "post_attention_norm", NULL},
+    {"post_feedforward_layernorm", "post_ffw_norm", NULL},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .layer_names = hf_layer_names,
+};
 
 const qkv_family qkv_family_olmo2 = {
     .name = "olmo2",
@@ -23,4 +34,5 @@ const qkv_family qkv_family_olmo2 = {
     .model_required = QKV_HAS_MODEL_ENDS,
     .model_optional = QKV_HAS_MODEL(OUTPUT),
     .overrides = whole_width_norms,
+    .hf = &hf,
 };

@@ -4,7 +4,15 @@
  * As qwen2 without biases; queries and keys are RMS-normalised per head before RoPE, and heads are
  * wider than D/H.
  */
-#include "model/family.h"
+#include "model/hf.h"
+
+static const char *const hf_architectures[] = {"Qwen3ForCausalLM", NULL};
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .defaults = "{\"use_sliding_window\": false}",
+    .window = 1,
+};
 
 const qkv_family qkv_family_qwen3 = {
     .name = "qwen3",
@@ -17,4 +25,5 @@ const qkv_family qkv_family_qwen3 = {
     .layer_optional = QKV_HAS_HEAD_BIASES,
     .model_required = QKV_HAS_MODEL_ENDS,
     .model_optional = QKV_HAS_MODEL(OUTPUT),
+    .hf = &hf,
 };

@@ -5,12 +5,33 @@
  * value in some. The 12B model has attention and feed-forward side by side behind one norm, and
  * LayerNorms per head, each head with weights of its own, on queries and keys.
  */
-#include <stddef.h>
-
-#include "model/family.h"
+#include "model/hf.h"
 
 static const qkv_slot_override norms_of_each_head[] = {
     {QKV_LAYER_Q_NORM, NULL, "dH"}, {QKV_LAYER_K_NORM, NULL, "dG"}, {-1, NULL, NULL}};
+
+static const char *const hf_architectures[] = {"StableLmForCausalLM", "StableLMEpochForCausalLM",
+                                               NULL};
+
+static const qkv_hf_name hf_layer_names[] = {
+    {"self_attn.q_layernorm.norms.#.weight", "attn_q_norm.weight", &qkv_recipe_stack},
+    {"self_attn.k_layernorm.norms.#.weight", "attn_k_norm.weight", &qkv_recipe_stack},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_setting hf_settings[] = {
+    {"use_parallel_residual", QKV_HF_BOOL, "use_parallel_residual", 0},
+    {"qk_layernorm", QKV_HF_SKIP, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .defaults = "{\"use_parallel_residual\": false, \"partial_rotary_factor\": 0.25}",
+    .layer_names = hf_layer_names,
+    .settings = hf_settings,
+    .partial_rotary = 1,
+};
 
 const qkv_family qkv_family_stablelm = {
     .name = "stablelm",
@@ -27,4 +48,5 @@ const qkv_family qkv_family_stablelm = {
     .model_optional = QKV_HAS_MODEL(OUTPUT),
     .keys = QKV_READS(PARALLEL),
     .overrides = norms_of_each_head,
+    .hf = &hf,
 };

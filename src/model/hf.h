@@ -76,7 +76,8 @@ typedef enum qkv_hf_use {
     QKV_HF_BOOL,  /* the same */
     QKV_HF_MUST,  /* must be `number` (true is 1) where it is given */
     QKV_HF_SKIP,  /* says nothing about the forward pass, or the tensors say it themselves */
-    QKV_HF_TEXT   /* no setting: `name` is the text written under `key` */
+    QKV_HF_WORD,  /* must be the text `key` where it is given */
+    QKV_HF_TEXT   /* no setting: `name` is the text written under `key`, where nothing is yet */
 } qkv_hf_use;
 
 typedef struct qkv_hf_setting {
@@ -96,7 +97,10 @@ struct qkv_hf {
     const qkv_hf_setting *settings;               /* the same */
     const char *const *ignored; /* ends of names of tensors that are no weights; ends with NULL */
     int plain_names;            /* the common names are not this family's */
+    int plain_output;           /* nor is the output's, or it has none */
     int partial_rotary;         /* RoPE may turn a part of the channels */
+    int window;                 /* there may be a sliding window */
+    int writes_no_window;       /* the file says 0 where there is none */
     /* What tables cannot say. */
     int (*configure)(qkv_hf_config *config, qkv_error *err);
 };
@@ -108,7 +112,7 @@ struct qkv_hf_config {
     struct gguf_context *meta;
     const qkv_family *family;
     const qkv_hf *hf;
-    int64_t n_layer, n_embd, n_head, n_kv_head, head_dim, n_ctx;
+    int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_ctx;
     int tied;                                   /* 1, 0, or -1: not said */
     float *rope_freqs, *rope_long, *rope_short; /* divisors of the frequencies, or NULL */
     size_t n_divisors;
@@ -137,6 +141,12 @@ void qkv_hf_set_text(qkv_hf_config *config, const char *key, const char *value);
 
 /* hf_rope.c: base and scaling of RoPE. */
 int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err);
+
+/* hf_config.c, for `configure`: query_pre_attn_scalar, written where it is not the usual one. */
+int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err);
+
+/* hf_window.c: the sliding window. */
+int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err);
 
 /* ---- the directory ---- */
 

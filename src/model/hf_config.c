@@ -4,6 +4,7 @@
  * Settings are taken out of the JSON object as they are read; what is left at the end is either known
  * to say nothing about the forward pass, or refused.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,7 +261,8 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
     if (found) qkv_hf_set_int(config, key, variable);
     COMMON_INTS(READ_INT)
 #undef READ_INT
-    if (!n_ff) qkv_hf_set_int(config, "feed_forward_length", 4 * n_embd);
+    config->n_ff = n_ff ? n_ff : 4 * n_embd;
+    qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
     found = qkv_hf_take_int(config, "head_dim", 1, MAX_NUMBER, &head_dim, err);
     if (found < 0) return found;
     if (found) {
@@ -337,10 +339,21 @@ static int check_must(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error 
                     s->name, s->number);
 }
 
+static int check_word(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
+    json_t *value = qkv_hf_take(config, s->name);
+    const char *word = json_string_value(value);
+    const int fits = !value || (word && strcmp(word, s->key) == 0);
+    json_decref(value);
+    if (fits) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is supported only as '%s'", config->path,
+                    s->name, s->key);
+}
+
 static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
     int64_t integer = 0;
     double number = 0;
     int boolean = 0, found = 0;
+    char full[128];
     switch (s->use) {
     case QKV_HF_INT:
         found = qkv_hf_take_int(config, s->name, 0, MAX_NUMBER, &integer, err);
@@ -360,8 +373,12 @@ static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_err
     case QKV_HF_SKIP:
         json_object_del(config->settings, s->name);
         break;
+    case QKV_HF_WORD:
+        found = check_word(config, s, err);
+        break;
     case QKV_HF_TEXT:
-        qkv_hf_set_text(config, s->key, s->name);
+        if (gguf_find_key(config->meta, full_key(config, s->key, full)) < 0)
+            qkv_hf_set_text(config, s->key, s->name);
         break;
     }
     return found < 0 ? found : QKV_OK;
@@ -372,7 +389,19 @@ static int apply_settings(qkv_hf_config *config, qkv_error *err) {
     for (const qkv_hf_setting *s = config->hf->settings; s && s->name && status == QKV_OK; s++)
         status = apply_setting(config, s, err);
     if (status == QKV_OK && config->hf->configure) status = config->hf->configure(config, err);
+    if (status == QKV_OK && config->hf->window) status = qkv_hf_window_read(config, err);
     return status;
+}
+
+int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err) {
+    const int by_width = config->n_layer == config->family->width_scaled_layers;
+    const double usual =
+        by_width ? (double)config->n_embd / (double)config->n_head : (double)config->head_dim;
+    double scalar = usual;
+    const int found = qkv_hf_take_float(config, "query_pre_attn_scalar", 1e-6, 1e9, &scalar, err);
+    if (found < 0) return found;
+    if (scalar != usual) qkv_hf_set_float(config, "attention.scale", 1 / sqrt(scalar));
+    return QKV_OK;
 }
 
 /* ---- what is left ---- */

@@ -195,6 +195,10 @@ static int bind_output(binder *b, qkv_error *err) {
     qkv_st_tensor *head = qkv_st_find(&b->dir->sources, "lm_head.weight");
     if (b->config->tied == 1 && head) head->used = 1;
     if (b->config->tied == 1) return QKV_OK;
+    if (b->config->tied == 0 && !head && !b->config->hf->plain_output)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: lm_head.weight is missing, and tie_word_embeddings is false",
+                        b->file->path);
     return bind_table(b, output_names, NULL, "", "", err);
 }
 

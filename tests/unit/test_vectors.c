@@ -17,8 +17,9 @@
 #define FAMILY_LIST(X)                                                                             \
     X(llama)                                                                                       \
     X(llama_gqa)                                                                                   \
-    X(llama3_rope) X(mistral) X(mixtral) X(gpt2) X(qwen2) X(qwen3) X(qwen3_moe) X(gemma) X(gemma2) \
-        X(gemma3) X(phi) X(phi3) X(gpt_neox) X(gpt_neox_seq) X(olmo2) X(starcoder2) X(stablelm)    \
+    X(llama3_rope)                                                                                 \
+    X(mistral) X(mixtral) X(gpt2) X(qwen2) X(qwen3) X(qwen3_moe) X(gemma) X(gemma2) X(gemma3)      \
+        X(phi) X(phi3) X(gpt_neox) X(gpt_neox_seq) X(olmo2) X(starcoder2) X(stablelm)              \
             X(stablelm_par) X(falcon) X(falcon_mqa) X(granite) X(cohere) X(cohere2) X(smollm3)     \
                 X(gpt_oss) X(gpt_oss_yarn)
 
@@ -156,11 +157,17 @@ static void directory_in_parts(void **state) {
     check_model("llama_gqa", "hf-sharded");
 }
 
+static void directory_of_bf16(void **state) {
+    (void)state;
+    check_model("qwen3", "hf-bf16");
+}
+
 int main(void) {
 #define FAMILY_ENTRY(name)                                                                         \
     cmocka_unit_test(vectors_of_##name), cmocka_unit_test(directory_of_##name),
     const struct CMUnitTest tests[] = {
         FAMILY_LIST(FAMILY_ENTRY) cmocka_unit_test(directory_in_parts),
+        cmocka_unit_test(directory_of_bf16),
     };
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, NULL);
