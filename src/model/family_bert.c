@@ -41,7 +41,6 @@ static const qkv_hf_setting hf_settings[] = {
     {"is_decoder", QKV_HF_MUST, NULL, 0},
     {"add_cross_attention", QKV_HF_MUST, NULL, 0},
     {"position_embedding_type", QKV_HF_WORD, "absolute", 0},
-    {"type_vocab_size", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
@@ -64,7 +63,10 @@ static const char *const hf_ignored[] = {
 };
 
 static int hf_configure(qkv_hf_config *config, qkv_error *err) {
-    (void)err;
+    int64_t n_types = 2;
+    const int found = qkv_hf_take_int(config, "type_vocab_size", 1, 1 << 20, &n_types, err);
+    if (found < 0) return found;
+    gguf_set_val_u32(config->meta, "tokenizer.ggml.token_type_count", (uint32_t)n_types);
     qkv_hf_set_bool(config, "attention.causal", 0);
     return QKV_OK;
 }

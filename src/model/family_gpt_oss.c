@@ -7,6 +7,8 @@
  * clamped SwiGLU. The norm before them is called post_attention_norm. YaRN leaves its range
  * unrounded (rope.scaling.yarn_truncate).
  */
+#include <string.h>
+
 #include "model/hf.h"
 
 static const qkv_slot_override norm_name[] = {
@@ -14,7 +16,8 @@ static const qkv_slot_override norm_name[] = {
 
 static const char *const hf_architectures[] = {"GptOssForCausalLM", NULL};
 
-/* Columns of gate and up alternate; matrices are the other way round. */
+/* Columns of gate and up alternate; matrices are the other way round. As published, they are MXFP4,
+ * row by row. */
 static const qkv_hf_name hf_layer_names[] = {
     {"post_attention_layernorm", "post_attention_norm", NULL},
     {"self_attn.sinks", "attn_sinks.weight", NULL},
@@ -25,6 +28,9 @@ static const qkv_hf_name hf_layer_names[] = {
     {"mlp.experts.gate_up_proj_bias", "ffn_up_exps.bias", &qkv_recipe_odd_columns},
     {"mlp.experts.down_proj", "ffn_down_exps.weight", &qkv_recipe_transpose},
     {"mlp.experts.down_proj_bias", "ffn_down_exps.bias", NULL},
+    {"mlp.experts.gate_up_proj_{blocks,scales}", "ffn_gate_exps.weight", &qkv_recipe_mxfp4_even},
+    {"mlp.experts.gate_up_proj_{blocks,scales}", "ffn_up_exps.weight", &qkv_recipe_mxfp4_odd},
+    {"mlp.experts.down_proj_{blocks,scales}", "ffn_down_exps.weight", &qkv_recipe_mxfp4},
     {NULL, NULL, NULL},
 };
 
@@ -36,7 +42,13 @@ static const qkv_hf_setting hf_settings[] = {
 };
 
 static int hf_configure(qkv_hf_config *config, qkv_error *err) {
-    (void)err;
+    json_t *stored = qkv_hf_take(config, "quantization_config");
+    const char *method = json_string_value(json_object_get(stored, "quant_method"));
+    const int known = !stored || (method && strcmp(method, "mxfp4") == 0);
+    json_decref(stored);
+    if (!known)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: the weights are quantised; MXFP4 alone is supported", config->path);
     qkv_hf_set_int(config, "expert_feed_forward_length", config->n_ff);
     return QKV_OK;
 }

@@ -52,13 +52,15 @@ extern const qkv_recipe_kind qkv_recipe_ungroup;
 /* Every other column, from the first or the second one on, of [E, D, 2F], as [E, F, D]; of biases
  * [E, 2F], as [E, F]. */
 extern const qkv_recipe_kind qkv_recipe_even_columns, qkv_recipe_odd_columns;
+/* hf_mxfp4.c: blocks and their scales; all rows, or every other one. */
+extern const qkv_recipe_kind qkv_recipe_mxfp4, qkv_recipe_mxfp4_even, qkv_recipe_mxfp4_odd;
 extern const qkv_recipe_kind qkv_recipe_values; /* numbers computed from the settings */
 
 /* ---- tensors ---- */
 
 /* One name below a layer (or of the whole model), without what stands before it. Where `to` has no
- * dot, both `from`.weight and `from`.bias are meant. '#' in `from` counts from 0: all of them are
- * sources of one tensor. */
+ * dot, both `from`.weight and `from`.bias are meant. '#' in `from` counts from 0, "{a,b}" stands for a
+ * and b: all of them are sources of one tensor. */
 typedef struct qkv_hf_name {
     const char *from, *to;
     const qkv_recipe_kind *recipe; /* NULL: as it is */

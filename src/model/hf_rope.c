@@ -147,8 +147,8 @@ static int write_yarn(rope *r, qkv_error *err) {
     return write_yarn_attention(r, factor, err);
 }
 
-/* Llama 3: fast pairs are left alone, slow ones divided, those between blended. All in single
- * precision, as the converter does it. */
+/* Llama 3: fast pairs are left alone, slow ones divided, those between blended. Single precision and
+ * the order of operations are those of llama.cpp's converter, to the last bit. */
 static int write_llama3(rope *r, qkv_error *err) {
     double factor = 8, low = 1, high = 4;
     int64_t original = 8192;
@@ -163,9 +163,9 @@ static int write_llama3(rope *r, qkv_error *err) {
     float *out = qkv_calloc(n, sizeof *out);
     if (!out) return qkv_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
-        const float frequency = 1.0f / powf((float)r->base, (float)(2 * i) / (float)r->dims);
-        const float wave = (float)(2 * 3.141592653589793) / frequency;
-        const float blend = ((float)original / wave - (float)low) / (float)(high - low);
+        const float frequency = 1 / powf((float)r->base, (float)(2 * i) / (float)r->dims);
+        const float wave = 1 / frequency * (float)(2 * 3.141592653589793);
+        const float blend = (1 / wave * (float)original - (float)low) / (float)(high - low);
         out[i] = 1 / ((1 - blend) / (float)factor + blend);
         if (wave < (float)((double)original / high))
             out[i] = 1;

@@ -51,23 +51,40 @@ static qkv_st_tensor *find_source(const binder *b, const char *name) {
     return t ? t : qkv_st_find(&b->dir->sources, name);
 }
 
-/* The sources of a name: one, or with a '#' in it all that count from 0. */
+/* The i-th name that `name` stands for, the caller's to free: NULL past the last. '#' counts without
+ * end, "{a,b}" are two, and one without either is one. */
+static char *expand(const char *name, int i, qkv_error *err, int *status) {
+    const size_t before = strcspn(name, "#{");
+    qkv_text text = {0};
+    *status = QKV_OK;
+    if (name[before] == '#') {
+        qkv_text_printf(&text, "%.*s%d%s", (int)before, name, i, name + before + 1);
+    } else if (name[before] == '{' && i < 2) {
+        const char *first = name + before + 1, *comma = strchr(first, ','),
+                   *end = strchr(first, '}');
+        const char *chosen = i ? comma + 1 : first, *stop = i ? end : comma;
+        qkv_text_printf(&text, "%.*s%.*s%s", (int)before, name, (int)(stop - chosen), chosen,
+                        end + 1);
+    } else if (name[before] == '\0' && i == 0) {
+        qkv_text_puts(&text, name);
+    } else {
+        return NULL;
+    }
+    if (text.failed) *status = qkv_fail_memory(err);
+    return text.failed ? NULL : text.data;
+}
+
 static int find_sources(const binder *b, qkv_recipe *recipe, const char *name, qkv_error *err) {
-    const char *mark = strchr(name, '#');
     size_t capacity = 0;
     for (int i = 0;; i++) {
-        qkv_text numbered = {0};
-        if (mark)
-            qkv_text_printf(&numbered, "%.*s%d%s", (int)(mark - name), name, i, mark + 1);
-        else
-            qkv_text_puts(&numbered, name);
-        if (numbered.failed) return qkv_fail_memory(err);
-        qkv_st_tensor *t = find_source(b, numbered.data);
-        qkv_text_release(&numbered);
+        int status;
+        char *full = expand(name, i, err, &status);
+        if (!full) return status;
+        qkv_st_tensor *t = find_source(b, full);
+        free(full);
         if (!t) return QKV_OK;
         if (!QKV_PUSH(recipe->sources, capacity, recipe->n_sources, t)) return qkv_fail_memory(err);
         t->used = 1;
-        if (!mark) return QKV_OK;
     }
 }
 

@@ -1,0 +1,243 @@
+/*
+ * Hugging Face directories that must be refused, and with which words: settings that are not known,
+ * headers that lie, files that are missing. Each case changes one thing in a directory that opens.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "qkv/model.h"
+#include "support/engine.h"
+#include "support/scratch.h"
+
+#define VECTORS QKV_TEST_SOURCE_DIR "/vectors/"
+
+/* The scratch directory itself is the model. */
+static const char *model_path(void) {
+    return scratch_path("");
+}
+
+static void link_weights(const char *family) {
+    char from[512];
+    snprintf(from, sizeof from, VECTORS "%s/hf/model.safetensors", family);
+    unlink(scratch_path("model.safetensors"));
+    assert_int_equal(symlink(from, scratch_path("model.safetensors")), 0);
+}
+
+/* The family's config with one setting replaced by a JSON text. */
+static void write_config(const char *family, const char *setting, const char *value) {
+    char from[512];
+    snprintf(from, sizeof from, VECTORS "%s/hf/config.json", family);
+    json_t *config = json_load_file(from, 0, NULL);
+    assert_non_null(config);
+    if (setting) {
+        json_t *json = json_loads(value, JSON_DECODE_ANY, NULL);
+        assert_non_null(json);
+        json_object_set_new(config, setting, json);
+    }
+    assert_int_equal(json_dump_file(config, scratch_path("config.json"), 0), 0);
+    json_decref(config);
+}
+
+/* `words` NULL: it must open. */
+static void expect_open(const char *what, const char *words) {
+    qkv_error err = {0};
+    qkv_model *model = NULL;
+    const int status = qkv_model_open(&model, model_path(), &err);
+    if (!words) {
+        expect_ok(status, &err, what);
+    } else if (status == QKV_OK) {
+        fail_msg("%s: should be refused", what);
+    } else if (!strstr(err.message, words)) {
+        fail_msg("%s: '%s' does not say '%s'", what, err.message, words);
+    }
+    qkv_model_free(model);
+}
+
+static void settings(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *setting, *value, *words;
+    } cases[] = {
+        {"llama", NULL, NULL, NULL},
+        {"llama", "architectures", "[\"MambaForCausalLM\"]", "'MambaForCausalLM' is not supported"},
+        {"llama", "architectures", "[]", "does not name"},
+        {"llama", "architectures", "7", "does not name"},
+        {"llama", "hidden_act", "\"relu\"", "hidden_act is |relu|"},
+        {"llama", "hidden_act", "7", "hidden_act is"},
+        {"llama", "quantization_config", "{\"quant_method\": \"gptq\"}", "quantised"},
+        {"llama", "some_new_trick", "true", "some_new_trick is not known for LlamaForCausalLM"},
+        {"llama", "some_new_trick", "false", NULL},
+        {"llama", "some_new_trick", "null", NULL},
+        {"llama", "sliding_window", "4", NULL}, /* which Llama does not have */
+        {"llama", "num_hidden_layers", "\"three\"", "num_hidden_layers should be a whole number"},
+        {"llama", "num_hidden_layers", "0", "no num_hidden_layers"},
+        {"llama", "num_hidden_layers", "-1", "outside"},
+        {"llama", "num_hidden_layers", "100000", "cannot be meant"},
+        {"llama", "num_hidden_layers", "2", "model.layers.2."},
+        {"llama", "num_hidden_layers", "4", "blk.3.attn_norm.weight is missing"},
+        {"llama", "num_attention_heads", "1000000000", "cannot be meant"},
+        {"llama", "num_key_value_heads", "3", "cannot be meant"},
+        {"llama", "head_dim", "7", "in pairs"},
+        {"llama", "hidden_size", "64", "has shape"},
+        {"llama", "rms_norm_eps", "null", "no rms_norm_eps"},
+        {"llama", "rms_norm_eps", "\"small\"", "rms_norm_eps should be a number"},
+        {"llama", "partial_rotary_factor", "0.5", "0.5 of the channels"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"dynamic\", \"factor\": 2.0}", "'dynamic'"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"linear\"}", "no factor"},
+        {"llama", "rope_scaling", "{\"type\": \"linear\", \"factor\": 2.0}", NULL},
+        {"llama", "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2.0, \"twist\": 1}",
+         "setting twist of RoPE"},
+        {"llama", "rope_scaling", "[1]", "should be an object"},
+        {"llama", "rope_scaling", "{\"rope_type\": 3}", "of type '?'"},
+        {"llama", "rope_theta", "\"a\"", "rope_theta should be a number"},
+        {"llama", "tie_word_embeddings", "1", "true or false"},
+        {"llama_gqa", "tie_word_embeddings", "false", "lm_head.weight is missing"},
+        {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "scale_attn_by_inverse_layer_idx"},
+        {"gpt2", "activation_function", "\"gelu\"", "activation_function is |gelu|"},
+        {"qwen3", "use_sliding_window", "true", NULL}, /* of no width */
+        {"qwen3", "layer_types", "[\"full_attention\"]", "a list of 3 names"},
+        {"qwen3", "layer_types", "[\"linear_attention\", 1, 2]", "'linear_attention'"},
+        {"qwen3_moe", "norm_topk_prob", "false", "norm_topk_prob is supported only as 1"},
+        {"qwen3_moe", "mlp_only_layers", "[0]", "mlp_only_layers is not known"},
+        {"qwen3_moe", "num_experts_per_tok", "9", "expert_used_count"},
+        {"cohere2", "layer_types",
+         "[\"full_attention\", \"sliding_attention\", \"full_attention\", \"full_attention\"]",
+         "not those that"},
+        {"smollm3", "no_rope_layers", "[1, 0, 1, 0]", "every 4th layer"},
+        {"falcon", "alibi", "true", "alibi is supported only as 0"},
+        {"bert", "position_embedding_type", "\"relative_key\"", "only as 'absolute'"},
+        {"gemma", "use_bidirectional_attention", "true", "use_bidirectional_attention"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        link_weights(cases[i].family);
+        write_config(cases[i].family, cases[i].setting, cases[i].value);
+        char what[128];
+        snprintf(what, sizeof what, "%s, %s = %s", cases[i].family,
+                 cases[i].setting ? cases[i].setting : "nothing",
+                 cases[i].value ? cases[i].value : "");
+        expect_open(what, cases[i].words);
+    }
+}
+
+static void configs(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", "is empty"}, {"{", "line 1"}, {"[]", "not a JSON object"}, {"{}", "architectures"}};
+    link_weights("llama");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scratch_write("config.json", cases[i][0], strlen(cases[i][0]));
+        expect_open(cases[i][0], cases[i][1]);
+    }
+    unlink(scratch_path("config.json"));
+    expect_open("no config", "without config.json");
+}
+
+/* ---- headers of safetensors ---- */
+
+static void write_weights(const char *name, const char *json, size_t claimed, size_t data) {
+    unsigned char bytes[1024] = {0};
+    const size_t length = strlen(json);
+    assert_true(8 + length + data <= sizeof bytes);
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(claimed >> (8 * i));
+    memcpy(bytes + 8, json, length);
+    unlink(scratch_path(name));
+    scratch_write(name, bytes, 8 + length + data);
+}
+
+#define TENSOR(dtype, shape, offsets)                                                              \
+    "{\"a\": {\"dtype\": \"" dtype "\", \"shape\": " shape ", \"data_offsets\": " offsets "}}"
+
+static void headers(void **state) {
+    (void)state;
+    static const struct {
+        const char *json;
+        size_t data;
+        const char *words;
+    } cases[] = {
+        {"[]", 0, "not a JSON object"},
+        {"{\"a\": 1}", 0, "no type"},
+        {TENSOR("F33", "[1]", "[0, 4]"), 4, "no type"},
+        {TENSOR("F32", "[1]", "[0, 8]"), 4, "beyond the end"},
+        {TENSOR("F32", "[2]", "[0, 4]"), 4, "has 4 bytes"},
+        {TENSOR("F32", "[1]", "[4, 0]"), 4, "two rising numbers"},
+        {TENSOR("F32", "[1]", "[0]"), 4, "two rising numbers"},
+        {TENSOR("F32", "[1]", "[0.0, 4.0]"), 4, "two rising numbers"},
+        {TENSOR("F32", "[-1]", "[0, 4]"), 4, "cannot be meant"},
+        {TENSOR("F32", "7", "[0, 4]"), 4, "list of at most"},
+        {TENSOR("F32", "[1,1,1,1,1,1,1,1,1]", "[0, 4]"), 4, "list of at most"},
+        {TENSOR("F32", "[4294967296, 4294967296]", "[0, 4]"), 4, "cannot be meant"},
+        {TENSOR("F32", "[4611686018427387904]", "[0, 0]"), 4, "has 0 bytes"},
+        {TENSOR("F32", "[1]", "[0, 4]"), 4, "tensor a is not part of"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}, \"b\": {\"dtype\": "
+         "\"F32\", \"shape\": [1], \"data_offsets\": [2, 6]}}",
+         8, "lie over each other"},
+        {"{\"a\": 1, \"a\": 2}", 0, "duplicate"},
+    };
+    write_config("llama", "tie_word_embeddings", "true");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_weights("model.safetensors", cases[i].json, strlen(cases[i].json), cases[i].data);
+        expect_open(cases[i].json, cases[i].words);
+    }
+    write_weights("model.safetensors", "{}", 3, 0);
+    expect_open("a header longer than its file", "cut off");
+    write_weights("model.safetensors", "{}", (size_t)-1, 0);
+    expect_open("a header of all there is", "cut off");
+    unlink(scratch_path("model.safetensors"));
+    scratch_write("model.safetensors", "abc", 3);
+    expect_open("three bytes", "not a safetensors file");
+}
+
+/* ---- which files ---- */
+
+static void write_text(const char *name, const char *text) {
+    scratch_write(name, text, strlen(text));
+}
+
+static void files(void **state) {
+    (void)state;
+    static const char *const index = "model.safetensors.index.json";
+    write_config("llama", "tie_word_embeddings", "true");
+    unlink(scratch_path("model.safetensors"));
+    expect_open("no weights", "no *.safetensors");
+    write_text("pytorch_model.bin", "x");
+    expect_open("a pickle", "pickles");
+    unlink(scratch_path("pytorch_model.bin"));
+    write_weights("one.safetensors", "{}", 2, 0);
+    expect_open("one file of another name", "token_embd.weight is missing");
+    write_weights("two.safetensors", "{}", 2, 0);
+    expect_open("two files", "no model.safetensors.index.json");
+    write_text(index, "{\"weight_map\": {\"a\": \"../one.safetensors\"}}");
+    expect_open("out of the directory", "'../one.safetensors', which is no file");
+    write_text(index, "{\"weight_map\": {\"a\": \"/etc/passwd\"}}");
+    expect_open("elsewhere", "which is no file");
+    write_text(index, "{\"weight_map\": {\"a\": 3}}");
+    expect_open("a number for a file", "which is no file");
+    write_text(index, "{\"weights\": {}}");
+    expect_open("no map", "no weight_map");
+    write_text(index, "{\"weight_map\": {\"a\": \"three.safetensors\"}}");
+    expect_open("a missing part", "three.safetensors is missing");
+    write_weights("one.safetensors", TENSOR("F32", "[1]", "[0, 4]"),
+                  strlen(TENSOR("F32", "[1]", "[0, 4]")), 4);
+    write_weights("two.safetensors", TENSOR("F32", "[1]", "[0, 4]"),
+                  strlen(TENSOR("F32", "[1]", "[0, 4]")), 4);
+    write_text(index, "{\"weight_map\": {\"a\": \"one.safetensors\", \"b\": \"two.safetensors\"}}");
+    expect_open("a tensor twice", "in two files");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings),
+        cmocka_unit_test(configs),
+        cmocka_unit_test(headers),
+        cmocka_unit_test(files),
+    };
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
+}
