@@ -76,10 +76,16 @@ double figure_log_floor(const figure *fig) {
 
 /* ---- labels ---- */
 
-/* The text of a token as a label: the blank that begins most words would only shift it. */
+/* The text of a token as a label: the blank that begins most words would only shift it. Its number,
+ * where the model has no tokenizer. */
 static char *make_label(const figure *fig, int32_t token, qkv_error *err) {
     char *bytes = NULL;
     size_t length = 0;
+    if (strcmp(qkv_model_get_info(fig->model)->tokenizer, "none") == 0) {
+        char *number = figure_printf("%d", (int)token);
+        if (!number) qkv_fail_memory(err);
+        return number;
+    }
     if (qkv_token_text(fig->model, &bytes, &length, token, err) != QKV_OK) return NULL;
     const size_t blank = length > 1 && bytes[0] == ' ';
     const int only_blanks = length > 0 && strspn(bytes, " ") == length;

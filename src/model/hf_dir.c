@@ -213,6 +213,13 @@ static int set_vocab_size(opener *o, qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Without one the model takes token ids only. */
+static int open_tokenizer(opener *o, qkv_error *err) {
+    qkv_gguf_part *part = NULL;
+    if (!has_file(o, "tokenizer.json")) return QKV_OK;
+    return add_part(o, "tokenizer.json", &part, err);
+}
+
 int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err) {
     opener o = {.file = file};
     qkv_hf_config config = {0};
@@ -226,6 +233,7 @@ int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err) {
     if (status == QKV_OK) status = open_weights(&o, err);
     if (status == QKV_OK) status = qkv_hf_bind_tensors(file, &config, err);
     if (status == QKV_OK) status = set_vocab_size(&o, &config, err);
+    if (status == QKV_OK) status = open_tokenizer(&o, err);
     if (status == QKV_OK) set_name(&o);
     qkv_hf_config_release(&config);
     for (size_t i = 0; i < o.n_names; i++) free(o.names[i]);

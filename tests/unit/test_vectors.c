@@ -18,10 +18,10 @@
     X(llama)                                                                                       \
     X(llama_gqa)                                                                                   \
     X(llama3_rope)                                                                                 \
-    X(mistral) X(mixtral) X(gpt2) X(qwen2) X(qwen3) X(qwen3_moe) X(gemma) X(gemma2) X(gemma3)      \
-        X(phi) X(phi3) X(gpt_neox) X(gpt_neox_seq) X(olmo2) X(starcoder2) X(stablelm)              \
-            X(stablelm_par) X(falcon) X(falcon_mqa) X(granite) X(cohere) X(cohere2) X(smollm3)     \
-                X(gpt_oss) X(gpt_oss_yarn)
+    X(mistral)                                                                                     \
+    X(mixtral) X(gpt2) X(qwen2) X(qwen3) X(qwen3_moe) X(gemma) X(gemma2) X(gemma3) X(phi) X(phi3)  \
+        X(gpt_neox) X(gpt_neox_seq) X(olmo2) X(starcoder2) X(stablelm) X(stablelm_par) X(falcon)   \
+            X(falcon_mqa) X(granite) X(cohere) X(cohere2) X(smollm3) X(gpt_oss) X(gpt_oss_yarn)
 
 static const double pattern_bound = 5e-5; /* absolute */
 static const double logits_bound = 1e-4;  /* times the largest logit of the run */

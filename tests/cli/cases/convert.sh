@@ -1,0 +1,10 @@
+ln -s "$VECTORS/mixtral/hf" model
+qkv convert model -o out.gguf --type f16
+qkv info -m out.gguf | grep -v tokenizer
+qkv convert model -o out.gguf --type Q8_0 2>notes
+head -2 notes
+wc -l <notes
+qkv info -m out.gguf | grep 'tensor types'
+qkv convert out.gguf -o again.gguf --type f32
+qkv info -m again.gguf | grep 'tensor types'
+ls -- *.gguf
