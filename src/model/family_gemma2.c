@@ -26,6 +26,7 @@ static const qkv_hf_name hf_model_names[] = {
 static const qkv_hf_setting hf_settings[] = {
     {"attn_logit_softcapping", QKV_HF_FLOAT, "attn_logit_softcapping", 0},
     {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
+    {"sliding_window_size", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 

@@ -17,6 +17,7 @@ static const qkv_hf_name hf_layer_names[] = {
 static const qkv_hf_setting hf_settings[] = {
     {"norm_type", QKV_HF_WORD, "layer_norm", 0},
     {"mlp_type", QKV_HF_WORD, "default", 0},
+    {"scale_attn_weights", QKV_HF_MUST, NULL, 1},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 

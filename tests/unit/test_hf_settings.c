@@ -1,6 +1,6 @@
 /*
- * Hugging Face directories that must be refused, and with which words: settings that are not known,
- * headers that lie, files that are missing. Each case changes one thing in a directory that opens.
+ * Settings of Hugging Face directories: which are refused, and with which words, and what the others
+ * do; headers that lie, files that are missing. Each case changes one thing in a directory that opens.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <jansson.h>
@@ -127,6 +127,63 @@ static void settings(void **state) {
     }
 }
 
+/* ---- settings that GGUF files of the family do not have ---- */
+
+static qkv_model *open_with(const char *family, const char *setting, const char *value) {
+    qkv_error err;
+    qkv_model *model = NULL;
+    link_weights(family);
+    write_config(family, setting, value);
+    expect_ok(qkv_model_open(&model, model_path(), &err), &err, setting);
+    return model;
+}
+
+/* Which layers have a window is taken from the config, also where it is not the family's rule. */
+static void windows(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *setting, *value;
+        int32_t n_windowed;
+    } cases[] = {
+        {"gemma2", NULL, NULL, 2},
+        {"gemma2", "layer_types",
+         "[\"full_attention\", \"full_attention\", \"full_attention\", \"sliding_attention\"]", 1},
+        {"gemma2", "sliding_window", "null", 0},
+        {"gemma3", NULL, NULL, 5},
+        {"mistral", NULL, NULL, 3},
+        {"mistral", "sliding_window", "null", 0},
+        {"qwen3", "sliding_window", "4", 0}, /* use_sliding_window is false */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkv_model *model = open_with(cases[i].family, cases[i].setting, cases[i].value);
+        assert_int_equal(qkv_model_get_info(model)->n_windowed, cases[i].n_windowed);
+        qkv_model_free(model);
+    }
+}
+
+static void positions(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *setting, *value, *position;
+    } cases[] = {
+        {"llama", "rope_scaling", "{\"type\": \"linear\", \"factor\": 2}", "rope (linear x2)"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"yarn\", \"factor\": 4.0}", "rope (yarn x4)"},
+        {"llama", "rope_scaling",
+         "{\"rope_type\": \"yarn\", \"factor\": 4.0, \"attention_factor\": 1.5, \"beta_fast\": 8}",
+         "rope (yarn x4)"},
+        {"llama", "rope_parameters", "{\"rope_type\": \"default\", \"rope_theta\": 5000}", "rope"},
+        {"phi3", "rope_parameters",
+         "{\"rope_type\": \"longrope\", \"long_factor\": [1, 2, 3, 4, 5, 6], \"short_factor\": "
+         "[1, 1, 1, 1, 1, 1]}",
+         "rope (longrope)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkv_model *model = open_with(cases[i].family, cases[i].setting, cases[i].value);
+        assert_string_equal(qkv_model_get_info(model)->position, cases[i].position);
+        qkv_model_free(model);
+    }
+}
+
 static void configs(void **state) {
     (void)state;
     static const char *const cases[][2] = {
@@ -234,10 +291,8 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings),
-        cmocka_unit_test(configs),
-        cmocka_unit_test(headers),
-        cmocka_unit_test(files),
+        cmocka_unit_test(settings), cmocka_unit_test(windows), cmocka_unit_test(positions),
+        cmocka_unit_test(configs),  cmocka_unit_test(headers), cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }
