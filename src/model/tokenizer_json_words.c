@@ -127,6 +127,8 @@ static int read_metaspace(qkv_tokenizer_json *reader, const json_t *tree, qkv_er
         reader->joins_blanks = 1;
         split = 1;
         status = push_step(reader, "join_white", NULL, NULL, err);
+        /* A word that starts with the mark gets no other. */
+        if (status == QKV_OK) status = push_step(reader, "replace", " " QKV_SPM_BLANK, " ", err);
     }
     if (status == QKV_OK) status = push_step(reader, "replace", " ", QKV_SPM_BLANK, err);
     if (status != QKV_OK) return status;

@@ -95,15 +95,19 @@ static int is_too_long(const wordpiece_state *wordpiece, const char *word, size_
     return characters > wordpiece->max_characters;
 }
 
-/* The longest token at the start of the text: its length, or 0. */
-static size_t longest_token(const qkv_vocab *vocab, const char *text, size_t length, int32_t *id) {
+/* The longest token at the start of the text: its length, or 0. The mark of a word's start counts
+ * as such there only, and not alone; elsewhere it is a character that no token continues with. */
+static size_t longest_token(const qkv_vocab *vocab, const char *text, size_t length, int starts,
+                            int32_t *id) {
     const wordpiece_state *wordpiece = vocab->state;
+    const size_t mark = sizeof QKV_SPM_BLANK - 1;
+    if (!starts && length >= mark && memcmp(text, QKV_SPM_BLANK, mark) == 0) return 0;
     qkv_token_cursor cursor = qkv_token_index_start(&wordpiece->tokens, text[0]);
     int some = cursor.low < cursor.high;
     size_t best = 0;
     while (some) {
         int32_t token = qkv_token_index_get(&wordpiece->tokens, vocab->tokens, &cursor);
-        if (token != QKV_NO_TOKEN) {
+        if (token != QKV_NO_TOKEN && (!starts || cursor.depth > mark)) {
             *id = token;
             best = cursor.depth;
         }
@@ -127,7 +131,7 @@ static int encode(const qkv_vocab *vocab, qkv_encoding *work, const char *word, 
     if (marked->failed) return qkv_fail_memory(err);
     while (at < marked->length) {
         int32_t id = QKV_NO_TOKEN;
-        size_t used = longest_token(vocab, marked->data + at, marked->length - at, &id);
+        size_t used = longest_token(vocab, marked->data + at, marked->length - at, at == 0, &id);
         if (used == 0) {
             work->out.count = begin;
             return qkv_vocab_push_unknown(vocab, &work->out, word[0], err);

@@ -267,6 +267,8 @@ static void test_wordpiece(void **state) {
     check(json, NULL, "abbbbb", 0, " ab|b|b|b|b");
     check(json, NULL, "abbbbbb", 0, "[UNK]"); /* too long */
     check(json, NULL, "[SEP]", PARSE, "[SEP]");
+    check(json, NULL, "ab\u2581ab", 0, "[UNK]"); /* the mark of a start is none in the text */
+    check(json, NULL, "\u2581", 0, "[UNK]");
     /* Nothing is added without a post-processor; words end at blanks only. */
     check(FILE_OF(BERT_ADDED, "null", "{'type':'WhitespaceSplit'}", "null", PIECES), NULL, "ab a!",
           ADD, " ab|[UNK]");
@@ -285,6 +287,12 @@ static void test_unigram(void **state) {
     check(json, NULL, "a", 0, " a");
     check(json, NULL, "xxa", 0, " |<unk>|a");
     check(json, NULL, "é", 0, " |<unk>");
+    const char *by_word = FILE_OF("", "null",
+                                  "{'type':'Sequence','pretokenizers':[{'type':'WhitespaceSplit'},"
+                                  "{'type':'Metaspace','replacement':'\\u2581'}]}",
+                                  "null", UNIGRAM(""));
+    check(by_word, NULL, " a\n\tab ", 0, " a| |ab");
+    check(by_word, NULL, "a \u2581a", 0, " a| a");
     check(
         FILE_OF("", "null", METASPACE("always", "true"), "null", UNIGRAM("'byte_fallback':true,")),
         NULL, "é", 0, " |\xc3|\xa9");
