@@ -3,9 +3,10 @@
 PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 NATIVE ?= ON
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-asan coverage bench install fmt lint clean help
+.PHONY: all setup demo test test-asan fuzz coverage bench install fmt lint clean help
 
 all: setup ## build the library and the program (build/qkv)
 	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build/configure.log 2>&1 \
@@ -29,6 +30,9 @@ test-asan: setup ## the same tests under AddressSanitizer and UndefinedBehaviorS
 	@cmake --build build-debug -j $(JOBS)
 	@scripts/test.sh build-debug
 
+fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
+	@QKV_NATIVE=$(NATIVE) scripts/fuzz.sh $(FUZZ_SECONDS)
+
 coverage: setup ## line coverage of the tests (needs gcovr)
 	@scripts/setup.sh tests
 	@cmake --preset coverage -DQKV_NATIVE=$(NATIVE) >/dev/null
@@ -51,7 +55,7 @@ lint: setup ## clang-format, clang-tidy, cppcheck and shellcheck, no changes mad
 	@scripts/lint.sh build-debug
 
 clean: ## remove what was built, except ggml
-	@rm -rf build build-debug build-coverage demo
+	@rm -rf build build-debug build-coverage build-fuzz demo
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14

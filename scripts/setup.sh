@@ -3,6 +3,7 @@
 #
 #   scripts/setup.sh            install missing packages, fetch and build ggml; a quick no-op the second time
 #   scripts/setup.sh tests      fetch what the tests of the tokenizers read: vocabularies, which come with ggml's source
+#   scripts/setup.sh fuzz       the same, and clang with its runtime, for the fuzzers
 #   QKV_NATIVE=OFF scripts/setup.sh   ggml for any x86-64 processor instead of this one
 #   QKV_DEPS=DIR                where the fetched source and the built ggml go (default: .deps in the project)
 #
@@ -27,7 +28,7 @@ die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 install_packages() {
     command -v dpkg-query >/dev/null 2>&1 || { say "not a Debian system: dependencies are not installed"; return; }
     missing=
-    for p in gcc g++ make cmake ninja-build pkg-config git ca-certificates \
+    for p in $extra gcc g++ make cmake ninja-build pkg-config git ca-certificates \
              libopenblas-openmp-dev libcairo2-dev libpango1.0-dev libjansson-dev libpcre2-dev \
              libutf8proc-dev libxxhash-dev libcmocka-dev fonts-dejavu-core; do
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q '^install ok installed' || missing="$missing $p"
@@ -99,7 +100,10 @@ build_ggml() {
 }
 
 mkdir -p "$deps"
+extra=
+[ "${1:-}" != fuzz ] || extra="clang libclang-rt-dev libomp-dev"
 install_packages
+[ "${1:-}" != fuzz ] || fetch_source # ggml's reader is compiled again, with sanitizers
 if [ "${1:-}" = tests ]; then
     fetch_source
     exit 0

@@ -11,10 +11,10 @@
 #include "ggml.h"
 #include "model/hf.h"
 
-/* ggml compares every name with every other one: more than this many would take minutes, and no
- * model has them. */
-#define MAX_TENSORS 65536
-#define MAX_KEYS 65536
+/* ggml compares every name with every other one: four times as many take half a minute, and no model
+ * has them. */
+#define MAX_TENSORS 16384
+#define MAX_KEYS 16384
 #define MAX_PARTS 1000
 #define HEADER_SIZE 24
 
@@ -58,6 +58,20 @@ static int check_fixed_header(const qkv_gguf_part *part, qkv_error *err) {
     return QKV_OK;
 }
 
+/* ggml's reader lets shapes pass whose product does not fit 64 bits when what is left of it is 0 or
+ * negative; sizes and bounds then mean nothing. No element takes less than a bit. */
+static int holds_elements(const int64_t ne[4], size_t bytes) {
+    uint64_t most = (uint64_t)bytes * 8, n = 1;
+    for (int i = 0; i < 4; i++) {
+        if (ne[i] == 0) return 1;
+    }
+    for (int i = 0; i < 4; i++) {
+        if ((uint64_t)ne[i] > most / n) return 0;
+        n *= (uint64_t)ne[i];
+    }
+    return 1;
+}
+
 static int check_tensor_bounds(const qkv_gguf_part *part, qkv_error *err) {
     size_t start = gguf_get_data_offset(part->header);
     int64_t n = gguf_get_n_tensors(part->header);
@@ -65,7 +79,8 @@ static int check_tensor_bounds(const qkv_gguf_part *part, qkv_error *err) {
         const char *name = gguf_get_tensor_name(part->header, i);
         size_t offset = gguf_get_tensor_offset(part->header, i);
         size_t size = gguf_get_tensor_size(part->header, i);
-        if (start > part->map.size || offset > part->map.size - start ||
+        if (!holds_elements(gguf_get_tensor_ne(part->header, i), part->map.size) ||
+            start > part->map.size || offset > part->map.size - start ||
             size > part->map.size - start - offset)
             return qkv_fail(
                 err, QKV_ERR_FORMAT,
@@ -243,6 +258,12 @@ void qkv_gguf_free(qkv_gguf *file) {
     free((void *)file->by_name);
     free(file->tensors);
     free(file);
+}
+
+uint64_t qkv_gguf_size(const qkv_gguf *file) {
+    uint64_t size = 0;
+    for (size_t i = 0; i < file->n_parts; i++) size += file->parts[i].map.size;
+    return size;
 }
 
 size_t qkv_gguf_n_tensors(const qkv_gguf *file) {

@@ -52,6 +52,9 @@ typedef struct qkv_gguf {
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
 void qkv_gguf_free(qkv_gguf *file);
 
+/* In bytes, all parts. */
+uint64_t qkv_gguf_size(const qkv_gguf *file);
+
 size_t qkv_gguf_n_tensors(const qkv_gguf *file);
 void qkv_gguf_get_tensor(const qkv_gguf *file, size_t index, qkv_gguf_tensor *out);
 /* 1 and *out, or 0 when there is no such tensor. */

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "model/model.h"
 
-#define MAX_LAYERS 4096
+#define MAX_LAYERS 1024
 #define MAX_WIDTH (1 << 20)
 #define MAX_HEADS 4096
 #define MAX_VOCAB (1 << 24)
@@ -50,7 +50,10 @@ static int read_heads(qkv_model *model, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: keys of width %d with values of width %d are not supported",
                         model->file->path, hp->head_dim, value_dim);
-    if ((int64_t)hp->head_dim * hp->n_head > MAX_WIDTH)
+    /* Every channel has weights, of more than a bit each: a width that the file cannot hold must not
+     * cost memory before the first tensor is found to be smaller. */
+    int64_t width = (int64_t)hp->head_dim * hp->n_head;
+    if (width > MAX_WIDTH || (uint64_t)width / 8 > qkv_gguf_size(model->file))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %d heads of width %d are more than can be meant",
                         model->file->path, hp->n_head, hp->head_dim);
     return QKV_OK;

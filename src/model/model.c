@@ -100,8 +100,7 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->has_sink = hp->has_sink;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
     info->n_files = (int32_t)model->file->n_parts;
-    for (size_t i = 0; i < model->file->n_parts; i++)
-        info->file_size += model->file->parts[i].map.size;
+    info->file_size = qkv_gguf_size(model->file);
     return QKV_OK;
 }
 

@@ -232,6 +232,11 @@ static int map_parts(qkv_model *model, qkv_error *err) {
 }
 
 int qkv_weights_bind(qkv_model *model, qkv_error *err) {
+    /* Every layer has tensors; a number of layers that the file cannot have must not cost memory
+     * before the first one is found missing. */
+    if ((size_t)model->hp.n_layer > qkv_gguf_n_tensors(model->file))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %d layers, but only %zu tensors",
+                        model->file->path, model->hp.n_layer, qkv_gguf_n_tensors(model->file));
     size_t slots = QKV_MODEL_WEIGHT_COUNT + (size_t)model->hp.n_layer * QKV_LAYER_WEIGHT_COUNT;
     struct ggml_init_params params = {.mem_size = slots * ggml_tensor_overhead(), .no_alloc = true};
     model->tensors = ggml_init(params);

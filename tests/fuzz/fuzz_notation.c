@@ -1,0 +1,70 @@
+/*
+ * Fuzzer: the bytes are lines, each a variant of a plan on a fixed model or, behind '?', a capture.
+ * Nothing is computed, but what running the plan would do is worked out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "harness.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+enum { N_TOKENS = 6, MAX_LINES = 16 };
+
+static const int32_t tokens[N_TOKENS] = {1, 5, 70, 90, 110, 12};
+
+/* Never freed: libFuzzer's process ends without asking. */
+static qkv_model *model;
+static qkv_session *session;
+
+static void open_model(void) {
+    const tiny_options options = {"llama", .n_kv_head = 2};
+    const qkv_session_options session_options = {.n_threads = 1};
+    FUZZ_REQUIRE(qkv_model_open(&model, tiny_model(&options, "model.gguf"), NULL) == QKV_OK);
+    FUZZ_REQUIRE(qkv_session_new(&session, model, &session_options, NULL) == QKV_OK);
+    scratch_remove(); /* it stays mapped */
+}
+
+static void add_line(qkv_plan *plan, const char *line) {
+    qkv_error err = {0};
+    const size_t before = qkv_plan_n_variants(plan);
+    size_t index = 0;
+    int capture = line[0] == '?';
+    int status = capture ? qkv_plan_add_capture(plan, line + 1, &err)
+                         : qkv_plan_add_variant(plan, line, &index, &err);
+    fuzz_check_status(status, status == QKV_OK ? plan : NULL, &err);
+    size_t added = !capture && status == QKV_OK;
+    FUZZ_REQUIRE(qkv_plan_n_variants(plan) == before + added);
+    if (added) FUZZ_REQUIRE(strcmp(qkv_plan_variant_text(plan, index), line) == 0);
+}
+
+static void explain(const qkv_plan *plan) {
+    char *text = NULL;
+    qkv_error err = {0};
+    int status = qkv_session_explain(session, &text, plan, &err);
+    fuzz_check_status(status, text, &err);
+    qkv_text_free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (!model) open_model();
+    qkv_plan *plan = NULL;
+    fuzz_watch_memory(size);
+    FUZZ_REQUIRE(qkv_plan_new(&plan, model, tokens, N_TOKENS, NULL) == QKV_OK);
+    FUZZ_REQUIRE(qkv_plan_add_source(plan, "src", tokens, N_TOKENS, NULL) == QKV_OK);
+    const char *at = (const char *)data, *end = at + size;
+    for (int i = 0; i < MAX_LINES && at < end; i++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        char *line = qkv_strndup(at, (size_t)(stop - at));
+        FUZZ_REQUIRE(line);
+        add_line(plan, line);
+        free(line);
+        at = stop + 1;
+    }
+    explain(plan);
+    fuzz_check_memory();
+    qkv_plan_free(plan);
+    return 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * What the fuzzers share.
+ *
+ * Each fuzz_NAME.c defines LLVMFuzzerTestOneInput. libFuzzer drives it with inputs of its own
+ * making; replay.c drives it with the files of corpus/NAME, which is the test fuzz_NAME_corpus.
+ * A broken promise aborts, so that both notice.
+ */
+#ifndef QKV_TESTS_FUZZ_HARNESS_H
+#define QKV_TESTS_FUZZ_HARNESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/session.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The path of a file in memory with these bytes. There is one such file: the next call replaces
+ * it. */
+const char *fuzz_file(const void *data, size_t size);
+
+/* Between the two, no more than a small multiple of `size` may be in use (measured in libFuzzer's
+ * builds only). */
+void fuzz_watch_memory(size_t size);
+void fuzz_check_memory(void);
+
+/* Success comes with an object, failure without one and with one line that says why. */
+void fuzz_check_status(int status, const void *object, const qkv_error *err);
+
+/* Everything that can be asked of a model once it is open: facts, text to tokens and back, and one
+ * small run with an edit. */
+void fuzz_use_model(const qkv_model *model);
+/* Of these, what needs nothing but a vocabulary. */
+void fuzz_use_text(const qkv_model *model, const char *text, size_t length);
+void fuzz_show_tokens(const qkv_model *model);
+
+#define FUZZ_REQUIRE(condition) ((condition) ? (void)0 : fuzz_fail(#condition, __FILE__, __LINE__))
+_Noreturn void fuzz_fail(const char *condition, const char *file, int line);
+
+#endif
