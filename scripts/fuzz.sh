@@ -25,7 +25,7 @@ for name in $names; do
     [ -f "$dict" ] && dict=-dict=$dict || dict=
     echo "fuzz_$name, $seconds s"
     # Limits of memory and time are what a hostile file of this size must never reach.
-    "build-fuzz/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=8192 -timeout=5 -rss_limit_mb=1024 \
+    "build-fuzz/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=16384 -timeout=5 -rss_limit_mb=1024 \
         -malloc_limit_mb=64 -print_final_stats=1 ${dict:+"$dict"} -artifact_prefix="build-fuzz/found/$name-" \
         "build-fuzz/found/$name" "tests/fuzz/corpus/$name" >"build-fuzz/found/$name.log" 2>&1 || {
         status=1
