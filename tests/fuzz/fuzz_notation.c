@@ -55,7 +55,7 @@ static void run(const qkv_plan *plan) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!model) open_model();
     qkv_plan *plan = NULL;
-    fuzz_watch_memory(size);
+    fuzz_watch_memory(size, FUZZ_TABLES);
     FUZZ_REQUIRE(qkv_plan_new(&plan, model, tokens, N_TOKENS, NULL) == QKV_OK);
     FUZZ_REQUIRE(qkv_plan_add_source(plan, "src", tokens, N_TOKENS, NULL) == QKV_OK);
     const char *at = (const char *)data, *end = at + size;

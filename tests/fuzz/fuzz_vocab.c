@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *text = describe(&d, copy);
     qkv_model model = {0};
     qkv_error err = {0};
-    fuzz_watch_memory(size);
+    fuzz_watch_memory(size, FUZZ_TABLES);
     int status = qkv_vocab_load(&model.vocab, d.gguf, "vocabulary", &err);
     fuzz_check_memory();
     if (status != QKV_OK) fuzz_check_status(status, model.vocab, &err);

@@ -10,6 +10,7 @@
 
 #include "harness.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,50 @@ const char *fuzz_file(const void *data, size_t size) {
     return path;
 }
 
+/* ---- a directory ---- */
+
+static char directory[64], names[4][32];
+static pid_t owner; /* libFuzzer's workers are other processes */
+
+static void remove_directory(void) {
+    if (getpid() != owner) return;
+    for (size_t i = 0; i < sizeof names / sizeof *names && names[i][0]; i++)
+        fuzz_put(names[i], NULL, 0);
+    rmdir(directory);
+}
+
+const char *fuzz_directory(void) {
+    if (!directory[0]) {
+        snprintf(directory, sizeof directory, "/dev/shm/qkv-fuzz-XXXXXX");
+        FUZZ_REQUIRE(mkdtemp(directory));
+        owner = getpid();
+        atexit(remove_directory);
+    }
+    return directory;
+}
+
+static void remember_name(const char *name) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!names[i][0]) snprintf(names[i], sizeof names[i], "%s", name);
+        if (strcmp(names[i], name) == 0) return;
+    }
+    FUZZ_REQUIRE(!"room for the name of another file");
+}
+
+void fuzz_put(const char *name, const void *data, size_t size) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", fuzz_directory(), name);
+    if (!data) {
+        unlink(path);
+        return;
+    }
+    remember_name(name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FUZZ_REQUIRE(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0);
+}
+
+/* ---- promises ---- */
+
 void fuzz_check_status(int status, const void *object, const qkv_error *err) {
     FUZZ_REQUIRE((status == QKV_OK) == (object != NULL));
     if (status == QKV_OK) return;
@@ -47,8 +92,6 @@ void fuzz_check_status(int status, const void *object, const qkv_error *err) {
 
 /* What opening takes whatever the file: mostly compiled patterns of pre-tokenisers. */
 #define ALLOWED_ALWAYS ((int64_t)1 << 20)
-/* An empty token is 8 bytes of a file and takes some hundred in tables. */
-#define ALLOWED_PER_BYTE 64
 
 static int64_t in_use, most_in_use, allowed;
 
@@ -62,11 +105,11 @@ static void count_free(const volatile void *block) {
     if (block) in_use -= (int64_t)__sanitizer_get_allocated_size((const void *)block);
 }
 
-void fuzz_watch_memory(size_t size) {
+void fuzz_watch_memory(size_t size, size_t multiple) {
     static int installed;
     if (!installed) installed = __sanitizer_install_malloc_and_free_hooks(count_malloc, count_free);
     in_use = most_in_use = 0;
-    allowed = ALLOWED_ALWAYS + ALLOWED_PER_BYTE * (int64_t)size;
+    allowed = ALLOWED_ALWAYS + (int64_t)(multiple * size);
 }
 
 void fuzz_check_memory(void) {
@@ -98,8 +141,9 @@ int __wrap_munmap(void *address, size_t size) {
 }
 
 #else
-void fuzz_watch_memory(size_t size) {
+void fuzz_watch_memory(size_t size, size_t multiple) {
     (void)size;
+    (void)multiple;
 }
 
 void fuzz_check_memory(void) {

@@ -19,9 +19,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  * it. */
 const char *fuzz_file(const void *data, size_t size);
 
-/* Between the two, no more than a small multiple of `size` may be in use (measured in libFuzzer's
- * builds only). */
-void fuzz_watch_memory(size_t size);
+/* A directory that is there as long as the program runs, and files in it: written anew, or removed
+ * where data is NULL. */
+const char *fuzz_directory(void);
+void fuzz_put(const char *name, const void *data, size_t size);
+
+/* Between the two, no more than a small multiple of the input's `size` may be in use, beside what
+ * opening takes whatever the input. Measured in libFuzzer's builds only. */
+enum {
+    FUZZ_TABLES = 64, /* an empty token is 8 bytes of a file and some hundred in tables */
+    FUZZ_JSON = 256   /* an empty object is 3 bytes of a text and two hundred as an object */
+};
+void fuzz_watch_memory(size_t size, size_t multiple);
 void fuzz_check_memory(void);
 
 /* Success comes with an object, failure without one and with one line that says why. */

@@ -13,8 +13,16 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "harness.h"
+#include "mutators.h"
 
 enum { LARGEST = 1 << 20 };
+
+/* Mutators of fuzzers want it; here nothing is mutated. */
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) {
+    (void)data;
+    (void)max_size;
+    return size;
+}
 
 static int replay_file(const char *path) {
     char *data = NULL;
