@@ -29,6 +29,7 @@
 #include "qkv/grid.h"
 #include "qkv/measure.h"
 #include "qkv/model.h"
+#include "qkv/observe.h"
 #include "qkv/plan.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
