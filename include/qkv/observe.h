@@ -53,6 +53,10 @@ typedef struct qkv_observer {
  * be pattern. */
 QKV_API int qkv_plan_observe(qkv_plan *plan, const char *what, qkv_error *err);
 
+/* Which layers and heads such a text names, without observing them: n_layer and H bytes, 0 or 1. */
+QKV_API int qkv_plan_select(const qkv_plan *plan, const char *what, uint8_t *layers, uint8_t *heads,
+                            qkv_error *err);
+
 /* qkv_session_run with an observer. A plan with observed patterns cannot be run without one. A row
  * that holds NaN or Inf is an error when its pass is done; the observer may have seen it. */
 QKV_API int qkv_session_observe(qkv_session *session, qkv_result **out, const qkv_plan *plan,

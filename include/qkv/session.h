@@ -38,6 +38,7 @@ typedef struct qkv_session_options {
 QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
                             const qkv_session_options *options, qkv_error *err);
 QKV_API void qkv_session_free(qkv_session *session);
+QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
 
 /* Runs a plan. A captured tensor that holds NaN or Inf is an error that names its variant, site and
  * layer. */

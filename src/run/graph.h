@@ -20,6 +20,7 @@
 #include "model/model.h"
 #include "run/dense.h"
 #include "run/plan.h"
+#include "run/watch.h"
 
 typedef struct qkv_tap_op qkv_tap_op;
 
@@ -43,8 +44,8 @@ typedef struct qkv_kept {
     struct ggml_tensor *tensor;
 } qkv_kept;
 
-/* What a pass has to keep of a site: the tensor, or reductions of it. */
-enum { QKV_KEEP_WHOLE = 1, QKV_KEEP_REDUCED = 2 };
+/* What a pass has to keep of a site: the tensor, reductions of it, or nothing but to show its rows. */
+enum { QKV_KEEP_WHOLE = 1, QKV_KEEP_REDUCED = 2, QKV_KEEP_OBSERVED = 4 };
 
 /* A reduction that a pass computes: B × H times the size of one head's. */
 typedef struct qkv_accumulator {
@@ -77,6 +78,7 @@ typedef struct qkv_graph {
     const uint8_t *keep;           /* (n_layer + 1) × sites: QKV_KEEP_* */
     qkv_accumulator *accumulators; /* for the reductions, with their memory */
     size_t n_accumulators;
+    qkv_watch watch; /* of QKV_KEEP_OBSERVED */
     /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0:
      * all. Whole groups, or heads of one group. */
     int32_t first_head, n_heads;

@@ -54,6 +54,15 @@ static int64_t block_rows(const qkv_planner *p, size_t n_variants) {
     return rows < 16 ? 16 : rows > BLOCK_ROWS ? BLOCK_ROWS : rows;
 }
 
+/* Does a pass of variants take the baseline with it, for an observer that compares rows? */
+static int carries_baseline(const qkv_planner *p) {
+    if (!p->observer || !p->observer->compare) return 0;
+    for (int32_t il = 0; il < p->plan->model->hp.n_layer; il++) {
+        if (p->keep[qkv_place(QKV_SITE_PATTERN, il)] & QKV_KEEP_OBSERVED) return 1;
+    }
+    return 0;
+}
+
 size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     const qkv_hparams *hp = &p->plan->model->hp;
     size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)block_rows(p, 1);
@@ -64,6 +73,7 @@ size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
     if (start == QKV_START_HEADS) row += heads;
     size_t fit = p->session->memory_budget / ((T * row + maps) * sizeof(float));
+    if (carries_baseline(p) && fit) fit--;
     return fit ? fit : 1;
 }
 
@@ -100,6 +110,8 @@ static void mark_wanted(const qkv_planner *p, int32_t layer, uint8_t *heads) {
             for (int32_t h = 0; h < p->plan->model->hp.n_head; h++)
                 heads[h] |= wanted->reductions[r].heads[h];
         }
+        for (int32_t h = 0; wanted->observed && h < p->plan->model->hp.n_head; h++)
+            heads[h] |= wanted->observed[h];
     }
 }
 
@@ -176,8 +188,7 @@ static void explain(qkv_planner *p, const qkv_pass *pass, const qkv_graph *g) {
 /* ---- reductions ---- */
 
 /* Memory for every reduction that the pass has to compute. */
-static int allocate_accumulators(const qkv_planner *p, const qkv_pass *pass, qkv_graph *g,
-                                 qkv_error *err) {
+static int allocate_accumulators(const qkv_planner *p, qkv_graph *g, qkv_error *err) {
     const qkv_plan *plan = p->plan;
     int32_t n_layer = plan->model->hp.n_layer;
     for (int round = 0; round < 2; round++) {
@@ -190,7 +201,7 @@ static int allocate_accumulators(const qkv_planner *p, const qkv_pass *pass, qkv
                 const qkv_wanted_reduction *w = &wanted->reductions[r];
                 int64_t size =
                     qkv_reduction_size(w->kind, w->side, plan->n_tokens) * plan->model->hp.n_head;
-                double *data = qkv_calloc((size_t)size * pass->n_variants, sizeof *data);
+                double *data = qkv_calloc((size_t)(size * g->n_batch), sizeof *data);
                 if (!data) return qkv_fail_memory(err);
                 g->accumulators[g->n_accumulators++] =
                     (qkv_accumulator){.layer = il, .kind = w->kind, .side = w->side, .data = data};
@@ -210,6 +221,37 @@ static void finish_accumulators(const qkv_graph *g) {
         for (int64_t h = 0; h < heads; h++)
             qkv_reduce_finish(a->kind, a->side, g->n_tokens, a->data + h * size);
     }
+}
+
+/* ---- observation ---- */
+
+/* Which heads of the pass's first layer each variant can change: the others' rows are the
+ * baseline's and need not be looked at again. */
+static int mark_touched(const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
+    const qkv_hparams *hp = &g->model->hp;
+    size_t n_head = (size_t)hp->n_head;
+    g->watch.touched = qkv_calloc(pass->n_variants * n_head, 1);
+    if (!g->watch.touched) return qkv_fail_memory(err);
+    for (size_t i = 0; i < pass->n_variants; i++) {
+        const qkv_variant *variant = g->members[i].variant;
+        uint8_t *heads = g->watch.touched + i * n_head;
+        if (pass->start != QKV_START_HEADS || variant->n_edits == 0) memset(heads, 1, n_head);
+        for (size_t e = 0; e < variant->n_edits; e++) {
+            const qkv_selector *where = &variant->edits[e].where;
+            if (qkv_selector_has_layer(where, pass->from) &&
+                qkv_site_reaches(where->site, pass->from, QKV_SITE_PATTERN, pass->from))
+                mark_edited(&variant->edits[e], hp, heads);
+        }
+    }
+    return QKV_OK;
+}
+
+static int prepare_watch(const qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
+    g->watch = (qkv_watch){.plan = p->plan,
+                           .observer = p->observer,
+                           .variants = pass->variants,
+                           .n_variants = pass->n_variants};
+    return p->observer && !pass->tokens ? mark_touched(pass, g, err) : QKV_OK;
 }
 
 /* ---- running ---- */
@@ -254,6 +296,7 @@ static int build(qkv_planner *p, qkv_graph *g, qkv_error *err) {
     if (status != QKV_OK || p->explanation || !keep_dense_weights(p, g)) return status;
     g->accumulators = NULL; /* still those of `clean` */
     g->n_accumulators = 0;
+    g->watch.touched = NULL;
     qkv_graph_release(g);
     *g = clean;
     return qkv_graph_build(g, err);
@@ -266,22 +309,26 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
         members[i].variant = &plan->variants[pass->variants[i]];
         members[i].changed = p->result->variants[pass->variants[i]].changed;
     }
+    size_t n_batch = pass->n_variants;
+    if (pass->variants[0] != 0 && carries_baseline(p))
+        members[n_batch++] = (qkv_member){.variant = &plan->variants[0]};
     *g = (qkv_graph){.model = plan->model,
                      .n_tokens = plan->n_tokens,
-                     .n_batch = (int64_t)pass->n_variants,
+                     .n_batch = (int64_t)n_batch,
                      .members = members,
                      .patches = &p->patches,
                      .dense = &p->session->dense,
                      .start = pass->start,
                      .from = pass->from,
                      .keep = p->keep,
-                     .block_rows = block_rows(p, pass->n_variants),
+                     .block_rows = block_rows(p, n_batch),
                      .n_threads = p->session->n_threads};
     /* An edit of the logits may read or name any token: then all are computed. */
     if (!edits_logits(p, pass) && !pass->tokens)
         g->logit_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
     choose_heads(p, pass, g);
-    int status = allocate_accumulators(p, pass, g, err);
+    int status = allocate_accumulators(p, g, err);
+    if (status == QKV_OK) status = prepare_watch(p, pass, g, err);
     if (status == QKV_OK) status = build(p, g, err);
     if (status != QKV_OK) return status;
     account(p, g);
@@ -297,5 +344,5 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     }
     status = qkv_session_compute(p->session, g, &inputs, err);
     if (status == QKV_OK) finish_accumulators(g);
-    return status;
+    return status == QKV_OK ? qkv_watch_check(&g->watch, err) : status;
 }

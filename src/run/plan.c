@@ -73,6 +73,7 @@ void qkv_plan_free(qkv_plan *plan) {
     for (size_t i = 0; plan->wanted && i < n_wanted; i++) {
         free(plan->wanted[i].heads);
         free(plan->wanted[i].rows);
+        free(plan->wanted[i].observed);
         for (size_t r = 0; r < plan->wanted[i].n_reductions; r++)
             free(plan->wanted[i].reductions[r].heads);
         free(plan->wanted[i].reductions);
@@ -228,7 +229,7 @@ static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_sel
 }
 
 int qkv_wanted_any(const qkv_wanted *wanted) {
-    return wanted->wanted || wanted->n_reductions > 0;
+    return wanted->wanted || wanted->n_reductions > 0 || wanted->observed;
 }
 
 /* One more reduction of a layer's patterns, or more heads of one that is there already. */

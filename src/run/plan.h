@@ -35,7 +35,8 @@ typedef struct qkv_wanted {
     int32_t n_heads;
     qkv_wanted_reduction *reductions;
     size_t n_reductions;
-    uint8_t *rows; /* of logits: T bytes, the tokens wanted; NULL = all */
+    uint8_t *rows;     /* of logits: T bytes, the tokens wanted; NULL = all */
+    uint8_t *observed; /* of patterns: H bytes, heads whose rows an observer gets; NULL = none */
 } qkv_wanted;
 
 struct qkv_plan {
@@ -48,10 +49,11 @@ struct qkv_plan {
     size_t n_variants;
     char **captures; /* as they were given */
     size_t n_captures, captures_capacity;
+    int observed;       /* some patterns are: the plan needs an observer */
     qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; the layer of logits is n_layer */
 };
 
-/* Is anything of the site captured, whole or reduced? */
+/* Is anything of the site captured, whole or reduced, or observed? */
 int qkv_wanted_any(const qkv_wanted *wanted);
 
 /* The capture of (layer, site); ->wanted says whether there is one. */

@@ -39,7 +39,8 @@ static int32_t place_layer(size_t place) {
 /* What a plan wants of a place, as QKV_KEEP_*. */
 static uint8_t kept_for(const qkv_wanted *wanted) {
     return (uint8_t)((wanted->wanted ? QKV_KEEP_WHOLE : 0) |
-                     (wanted->n_reductions ? QKV_KEEP_REDUCED : 0));
+                     (wanted->n_reductions ? QKV_KEEP_REDUCED : 0) |
+                     (wanted->observed ? QKV_KEEP_OBSERVED : 0));
 }
 
 /* First layer in which the edit shows in a capture; -1 when it never does. */
@@ -166,6 +167,19 @@ static int store_trunk(qkv_planner *p, const qkv_kept *kept, qkv_error *err) {
     return *slot ? QKV_OK : qkv_fail_memory(err);
 }
 
+/* Shows the tensor added last to the observer. Of variants, the result then keeps none. */
+static int hand_over(qkv_planner *p, size_t variant, qkv_error *err) {
+    if (!p->observer || !p->observer->tensor) return QKV_OK;
+    qkv_item *item = &p->result->items[p->result->n_items - 1];
+    int status = p->observer->tensor(p->observer->user, variant, item->site, item->layer,
+                                     &item->tensor, err);
+    if (variant == 0) return status;
+    free(item->owned);
+    free(item->owned_heads);
+    p->result->n_items--;
+    return status;
+}
+
 static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, const qkv_kept *kept,
                         size_t member, qkv_error *err) {
     const struct ggml_tensor *t = kept->tensor;
@@ -178,7 +192,8 @@ static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, cons
                              .n_heads = qkv_kept_heads(kept->site, t),
                              .n_rows = p->plan->n_tokens};
     if (kept->site == QKV_SITE_LOGITS) computed.n_rows = t->ne[1];
-    return qkv_result_add(p->result, p->plan, variant, &computed, err);
+    int status = qkv_result_add(p->result, p->plan, variant, &computed, err);
+    return status == QKV_OK ? hand_over(p, variant, err) : status;
 }
 
 /* Adds the reductions that a pass computed of one layer for one of its variants. */
@@ -233,16 +248,17 @@ static int collect(qkv_planner *p, size_t variant, const qkv_graph *g, size_t me
                    qkv_error *err) {
     const qkv_plan *plan = p->plan;
     int status = QKV_OK, unchanged = is_unchanged(p, variant);
-    assert(g || unchanged); /* what was not run has changed nothing */
-    for (size_t i = 0; status == QKV_OK && i < qkv_n_places(plan); i++) {
+    int kept = !p->observer || !p->observer->tensor; /* by the result */
+    assert(g || unchanged);                          /* what was not run has changed nothing */
+    for (size_t i = 0; status == QKV_OK && kept && i < qkv_n_places(plan); i++) {
         if (!qkv_wanted_any(&plan->wanted[i])) continue;
         if (unchanged || !qkv_plan_variant_reaches(plan, variant, place_site(i), place_layer(i)))
             status = qkv_result_share(p->result, variant, place_site(i), place_layer(i), err);
     }
     for (size_t i = 0; status == QKV_OK && !unchanged && i < g->n_kept; i++) {
-        const qkv_kept *kept = &g->kept[i];
-        if (qkv_plan_variant_reaches(plan, variant, kept->site, kept->layer))
-            status = add_computed(p, variant, g, kept, member, err);
+        const qkv_kept *k = &g->kept[i];
+        if (qkv_plan_variant_reaches(plan, variant, k->site, k->layer))
+            status = add_computed(p, variant, g, k, member, err);
     }
     for (size_t i = 0; status == QKV_OK && !unchanged && i < g->n_accumulators; i++) {
         const qkv_accumulator *a = &g->accumulators[i];
@@ -263,7 +279,7 @@ static void mark_reached(qkv_planner *p, const size_t *variants, size_t n) {
 }
 
 static int run_batch(qkv_planner *p, const qkv_pass *pass, qkv_error *err) {
-    qkv_member *members = qkv_calloc(pass->n_variants, sizeof *members);
+    qkv_member *members = qkv_calloc(pass->n_variants + 1, sizeof *members);
     if (!members) return qkv_fail_memory(err);
     mark_reached(p, pass->variants, pass->n_variants);
     qkv_graph g;
@@ -369,6 +385,9 @@ static int run(qkv_planner *p, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "the plan was made for another model than the session's");
     int status = qkv_plan_check(p->plan, err);
+    if (status == QKV_OK && p->plan->observed && !p->observer && !p->explanation)
+        status =
+            qkv_fail(err, QKV_ERR_PLAN, "the plan has patterns observed; run it with an observer");
     if (status == QKV_OK) status = prepare(p, err);
     for (size_t s = 0; status == QKV_OK && s < p->plan->n_sources; s++)
         status = run_source(p, s, err);
@@ -385,8 +404,13 @@ static int run(qkv_planner *p, qkv_error *err) {
 }
 
 int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan, qkv_error *err) {
+    return qkv_session_observe(session, out, plan, NULL, err);
+}
+
+int qkv_session_observe(qkv_session *session, qkv_result **out, const qkv_plan *plan,
+                        const qkv_observer *observer, qkv_error *err) {
     *out = NULL;
-    qkv_planner p = {.session = session, .plan = plan};
+    qkv_planner p = {.session = session, .plan = plan, .observer = observer};
     int status = run(&p, err);
     if (status != QKV_OK) {
         qkv_result_free(p.result);

@@ -12,6 +12,7 @@ typedef struct qkv_planner {
     qkv_session *session;
     const qkv_plan *plan;
     qkv_result *result;
+    const qkv_observer *observer; /* NULL: nobody looks */
     qkv_text *explanation; /* not NULL: nothing is computed, passes are described here instead */
     qkv_patches patches;
     uint8_t *keep;        /* of the pass at hand: (n_layer + 1) × sites */
@@ -36,7 +37,7 @@ size_t qkv_n_places(const qkv_plan *plan);
 
 /* pass.c: builds the graph of a pass, and computes it unless only an explanation is wanted. The
  * caller reads g->kept, which is empty for an explanation, and releases g whatever is returned.
- * `members` has room for n_variants. */
+ * `members` has room for n_variants and one more, the baseline that an observer compares with. */
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
                  qkv_error *err);
 

@@ -77,6 +77,10 @@ void qkv_session_free(qkv_session *session) {
     free(session);
 }
 
+const qkv_model *qkv_session_model(const qkv_session *session) {
+    return session->model;
+}
+
 /* ---- inputs ---- */
 
 /* A tensor that nothing kept depends on is not in the graph and has no memory. */

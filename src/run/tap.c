@@ -13,15 +13,16 @@
 #include "run/graph.h"
 #include "run/reduce.h"
 
-/* One reduction of one block of a map. */
-typedef struct reduce_op {
-    const qkv_graph *graph;
-    const qkv_accumulator *to;
+/* One block of a map that is read: for a reduction, or for the observer. */
+typedef struct map_reader {
+    qkv_graph *graph;
+    const qkv_accumulator *to; /* of a reduction */
     qkv_part part;
-} reduce_op;
+    int32_t layer;
+} map_reader;
 
 struct qkv_tap_op {
-    reduce_op reduce; /* of a reduction, which uses nothing else */
+    map_reader reduce; /* of a reduction or an observation, which use nothing else */
     const qkv_graph *graph;
     qkv_view view;  /* of one variant; src and dst are filled in when it runs */
     float *scratch; /* n_threads × width, where an edit takes a mean over tokens */
@@ -144,7 +145,7 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
 
 /* Heads are dealt out to the threads, so that each sum has one owner and one order. */
 static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data) {
-    const reduce_op *op = data;
+    const map_reader *op = data;
     const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
     int64_t T = op->graph->n_tokens, H = op->graph->model->hp.n_head, heads = map->ne[2];
     int64_t size = qkv_reduction_size(op->to->kind, op->to->side, T);
@@ -157,21 +158,51 @@ static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data)
     }
 }
 
-static void append_reductions(qkv_graph *g, int32_t il, struct ggml_tensor *map, qkv_part part) {
-    for (size_t i = 0; i < g->n_accumulators; i++) {
-        if (g->accumulators[i].layer != il) continue;
-        qkv_tap_op *op = qkv_calloc(1, sizeof *op);
-        if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
-            free(op);
-            g->out_of_memory = 1;
-            return;
-        }
-        op->reduce = (reduce_op){.graph = g, .to = &g->accumulators[i], .part = part};
-        struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, 1, 1, 1, 1, &map, 1,
-                                                  run_reduction, GGML_N_TASKS_MAX, &op->reduce);
-        ggml_set_output(node);
-        ggml_build_forward_expand(g->cgraph, node);
+/* Shows rows to the observer; heads are dealt out like those of a reduction. */
+static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const map_reader *op = data;
+    qkv_graph *g = op->graph;
+    const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
+    int64_t heads = map->ne[2], size = map->ne[0] * map->ne[1];
+    const float *all = map->data;
+    for (int64_t i = ith; i < heads * (int64_t)g->watch.n_variants; i += nth) {
+        int64_t member = i / heads, h = i % heads;
+        qkv_rows rows = {.layer = op->layer,
+                         .head = (int32_t)(op->part.first_head + h),
+                         .first_row = op->part.first_row,
+                         .n_rows = map->ne[1],
+                         .n_keys = map->ne[0],
+                         .data = all + i * size};
+        if (map->ne[3] > (int64_t)g->watch.n_variants) /* the last member is the baseline */
+            rows.baseline = all + ((map->ne[3] - 1) * heads + h) * size;
+        qkv_watch_show(&g->watch, (size_t)member, op->layer == g->from, rows);
     }
+}
+
+/* One more operation that reads a map and gives nothing but its effect. */
+static void append_reader(qkv_graph *g, struct ggml_tensor *map, ggml_custom_op_t run,
+                          map_reader what) {
+    qkv_tap_op *op = qkv_calloc(1, sizeof *op);
+    if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
+        free(op);
+        g->out_of_memory = 1;
+        return;
+    }
+    op->reduce = what;
+    struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, 1, 1, 1, 1, &map, 1, run,
+                                              GGML_N_TASKS_MAX, &op->reduce);
+    ggml_set_output(node);
+    ggml_build_forward_expand(g->cgraph, node);
+}
+
+static void append_readers(qkv_graph *g, int32_t il, struct ggml_tensor *map, qkv_part part) {
+    map_reader what = {.graph = g, .part = part, .layer = il};
+    for (size_t i = 0; i < g->n_accumulators; i++) {
+        what.to = &g->accumulators[i];
+        if (what.to->layer == il) append_reader(g, map, run_reduction, what);
+    }
+    if (g->keep[(size_t)il * QKV_SITE_COUNT + QKV_SITE_PATTERN] & QKV_KEEP_OBSERVED)
+        append_reader(g, map, run_watch, what);
 }
 
 struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
@@ -185,7 +216,7 @@ struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct
         if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
         qkv_graph_keep(g, site, il, x);
     }
-    if (site == QKV_SITE_PATTERN) append_reductions(g, il, x, part);
+    if (site == QKV_SITE_PATTERN) append_readers(g, il, x, part);
     return x;
 }
 
@@ -205,6 +236,7 @@ void qkv_graph_release(qkv_graph *g) {
     }
     for (size_t i = 0; i < g->n_accumulators; i++) free(g->accumulators[i].data);
     free(g->accumulators);
+    qkv_watch_release(&g->watch);
     free(g->taps);
     free(g->kept);
     if (g->ctx) ggml_free(g->ctx);

@@ -1,0 +1,247 @@
+/* Measures: a set of metrics, the captures they need, and running a plan with them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "measure/measure_table.h"
+#include "measure/tally.h"
+
+/* ---- the set ---- */
+
+static int add_metric(qkv_measure *m, const char *text, size_t length, qkv_error *err) {
+    qkv_chosen_metric metric;
+    int status = qkv_metric_parse(&metric, text, length, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < m->n_metrics; i++) {
+        if (strcmp(m->metrics[i].text, metric.text) != 0) continue;
+        status = qkv_fail(err, QKV_ERR_SYNTAX, "metric '%s' is given twice", metric.text);
+        free(metric.text);
+        return status;
+    }
+    if (!QKV_PUSH(m->metrics, m->capacity, m->n_metrics, metric)) {
+        free(metric.text);
+        return qkv_fail_memory(err);
+    }
+    m->needs |= qkv_metric_needs(metric.id);
+    m->reads_entropy |= qkv_metric_reads_entropy(metric.id);
+    return QKV_OK;
+}
+
+/* Those that need no more than patterns and the baseline's, or all there are. */
+static int add_many(qkv_measure *m, int all, qkv_error *err) {
+    int status = QKV_OK;
+    for (int id = 0; id < QKV_METRIC_COUNT && status == QKV_OK; id++) {
+        unsigned needs = qkv_metric_needs((qkv_metric)id);
+        if (!all && (needs & ~(unsigned)(NEED_ROWS | NEED_BASELINE))) continue;
+        const char *name = qkv_metric_get((size_t)id)->name;
+        status = add_metric(m, name, strlen(name), err);
+    }
+    return status;
+}
+
+static int add_list(qkv_measure *m, const char *list, qkv_error *err) {
+    if (!list) return add_many(m, 0, err);
+    if (strcmp(list, "all") == 0) return add_many(m, 1, err);
+    for (const char *at = list;; at++) {
+        size_t n = strcspn(at, ",");
+        int status = add_metric(m, at, n, err);
+        if (status != QKV_OK) return status;
+        at += n;
+        if (!*at) return QKV_OK;
+    }
+}
+
+int qkv_measure_new(qkv_measure **out, const char *metrics, const qkv_measure_options *options,
+                    qkv_error *err) {
+    *out = NULL;
+    qkv_measure *m = qkv_calloc(1, sizeof *m);
+    if (!m) return qkv_fail_memory(err);
+    m->layers = qkv_strdup(options && options->layers ? options->layers : "*");
+    m->heads = qkv_strdup(options && options->heads ? options->heads : "*");
+    int status = m->layers && m->heads ? add_list(m, metrics, err) : qkv_fail_memory(err);
+    if (status != QKV_OK) {
+        qkv_measure_free(m);
+        return status;
+    }
+    *out = m;
+    return QKV_OK;
+}
+
+void qkv_measure_free(qkv_measure *measure) {
+    if (!measure) return;
+    for (size_t i = 0; i < measure->n_metrics; i++) free(measure->metrics[i].text);
+    free(measure->metrics);
+    free(measure->layers);
+    free(measure->heads);
+    free(measure->hidden);
+    free(measure);
+}
+
+const char *qkv_measure_text(const qkv_measure *measure, size_t metric) {
+    return metric < measure->n_metrics ? measure->metrics[metric].text : NULL;
+}
+
+const qkv_metric_info *qkv_measure_info(const qkv_measure *measure, size_t metric) {
+    if (metric >= measure->n_metrics) return NULL;
+    return qkv_metric_get((size_t)measure->metrics[metric].id);
+}
+
+/* ---- what has to be captured ---- */
+
+static int capture(const qkv_measure *m, qkv_plan *plan, const char *site, int heads,
+                   qkv_error *err) {
+    size_t size = strlen(m->layers) + strlen(m->heads) + 32;
+    char *what = malloc(size);
+    if (!what) return qkv_fail_memory(err);
+    snprintf(what, size, "%s@%s%s%s", site, m->layers, heads ? ".h" : "", heads ? m->heads : "");
+    int status = strcmp(site, "pattern") == 0 ? qkv_plan_observe(plan, what, err)
+                                              : qkv_plan_add_capture(plan, what, err);
+    free(what);
+    return status;
+}
+
+/* Sites that are captured at the measured layers. */
+static const struct {
+    unsigned needs;
+    const char *site;
+    int heads; /* the measured ones; otherwise all */
+} captures[] = {
+    {NEED_ROWS | NEED_COLUMNS | NEED_MAP, "pattern", 1},
+    {NEED_V, "v", 1},
+    {NEED_Q, "q", 1},
+    {NEED_K, "k", 1},
+    {NEED_Q_ROT, "q_rot", 1},
+    {NEED_K_ROT, "k_rot", 1},
+    {NEED_Z, "z", 0},
+    {NEED_RESID, "resid_post", 0},
+};
+
+/* One position will do, unless a metric wants another than the last. */
+static int wants_all_logits(const qkv_measure *m) {
+    for (size_t i = 0; i < m->n_metrics; i++) {
+        unsigned needs = qkv_metric_needs(m->metrics[i].id);
+        if ((needs & NEED_ALL_LOGITS) ||
+            ((needs & NEED_LOGITS) && m->metrics[i].parameters[0] != -1))
+            return 1;
+    }
+    return 0;
+}
+
+static int add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < sizeof captures / sizeof *captures && status == QKV_OK; i++) {
+        if (m->needs & captures[i].needs)
+            status = capture(m, plan, captures[i].site, captures[i].heads, err);
+    }
+    if (status == QKV_OK && (m->needs & (NEED_LOGITS | NEED_ALL_LOGITS)))
+        status = qkv_plan_add_capture(plan, wants_all_logits(m) ? "logits" : "logits[-1]", err);
+    if (status == QKV_OK && (m->needs & NEED_LAST)) {
+        char last[32];
+        snprintf(last, sizeof last, "resid_post@%d", (int)n_layer - 1);
+        status = qkv_plan_add_capture(plan, last, err);
+    }
+    return status;
+}
+
+/* ---- running ---- */
+
+static int compares_rows(const qkv_measure *m) {
+    for (size_t i = 0; i < m->n_metrics; i++) {
+        unsigned needs = qkv_metric_needs(m->metrics[i].id);
+        if ((needs & NEED_ROWS) && (needs & NEED_BASELINE)) return 1;
+    }
+    return 0;
+}
+
+int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session, qkv_plan *plan,
+                    qkv_error *err) {
+    *out = NULL;
+    const qkv_model *model = qkv_session_model(session);
+    const qkv_model_info *info = qkv_model_get_info(model);
+    qkv_tally tally = {.measure = measure};
+    qkv_observer observer = {.user = &tally,
+                             .rows = qkv_tally_rows,
+                             .tensor = qkv_tally_tensor,
+                             .compare = compares_rows(measure)};
+    qkv_result *result = NULL;
+    int status = qkv_tally_prepare(&tally, plan, model, err);
+    if (status == QKV_OK) status = add_captures(measure, plan, info->n_layer, err);
+    if (status == QKV_OK) status = qkv_session_observe(session, &result, plan, &observer, err);
+    if (status == QKV_OK && tally.failure.status != QKV_OK)
+        status = qkv_fail(err, tally.failure.status, "%s", tally.failure.message);
+    if (status == QKV_OK) {
+        qkv_tally_finish(&tally);
+        if (measure->needs & NEED_LAST)
+            status = qkv_subspace_add(measure, &tally, (size_t)info->n_embd, err);
+    }
+    if (status == QKV_OK) status = qkv_table_of_tally(out, &tally, &result, err);
+    qkv_result_free(result);
+    qkv_tally_release(&tally);
+    return status;
+}
+
+int qkv_measure_finish(qkv_measure *measure, qkv_table **out, qkv_error *err) {
+    int status = qkv_table_new(out, err);
+    size_t n = measure->n_hidden ? measure->n_variants : 0;
+    for (size_t v = 0; v < n && status == QKV_OK; v++) {
+        for (size_t i = 0; i < measure->n_metrics && status == QKV_OK; i++) {
+            if (measure->metrics[i].id != QKV_METRIC_SUBSPACE_ANGLE) continue;
+            qkv_measurement row = {.variant = v, .layer = -1, .head = -1, .metric = i};
+            int rank = (int)measure->metrics[i].parameters[0];
+            status = qkv_subspace_measure(measure, v, rank, &row.value, err);
+            if (status == QKV_OK) status = qkv_table_add(*out, &row, err);
+        }
+    }
+    free(measure->hidden);
+    measure->hidden = NULL;
+    measure->n_hidden = 0;
+    if (status == QKV_OK) return QKV_OK;
+    qkv_table_free(*out);
+    *out = NULL;
+    return status;
+}
+
+/* ---- one matrix ---- */
+
+static void add_pattern_row(const qkv_measure *m, const qkv_pattern *p, int64_t i, double *sums) {
+    int64_t T = p->n_tokens;
+    const float *base = p->baseline ? p->baseline : p->weights;
+    qkv_row row = {.query = i,
+                   .n_tokens = T,
+                   .n_keys = T,
+                   .first = p->window && i + 1 > p->window ? i + 1 - p->window : 0,
+                   .end = p->bidirectional ? T : i + 1,
+                   .weights = p->weights + i * T,
+                   .baseline = base + i * T,
+                   .tokens = p->tokens};
+    if (p->bidirectional && p->window) row.end = i + p->window < T ? i + p->window : T;
+    if (m->reads_entropy) row.entropy = qkv_row_entropy(&row);
+    for (size_t k = 0; k < m->n_metrics; k++) {
+        row.parameters = m->metrics[k].parameters;
+        qkv_metric_add_row(m->metrics[k].id, &row, sums + k * QKV_METRIC_SUMS);
+    }
+}
+
+int qkv_measure_pattern(const qkv_measure *measure, const qkv_pattern *pattern, double *values,
+                        qkv_error *err) {
+    if (pattern->n_tokens < 1) return qkv_fail(err, QKV_ERR_ARGUMENT, "the pattern is empty");
+    double *sums = qkv_calloc(measure->n_metrics * QKV_METRIC_SUMS, sizeof *sums);
+    int status = sums ? QKV_OK : qkv_fail_memory(err);
+    for (int64_t i = 0; status == QKV_OK && i < pattern->n_tokens; i++)
+        add_pattern_row(measure, pattern, i, sums);
+    for (size_t k = 0; status == QKV_OK && k < measure->n_metrics; k++) {
+        const qkv_chosen_metric *metric = &measure->metrics[k];
+        values[k] = NAN;
+        if (metric->id == QKV_METRIC_SYMMETRY)
+            values[k] = qkv_map_symmetry(pattern->weights, pattern->n_tokens);
+        else if (metric->id == QKV_METRIC_EFFECTIVE_RANK)
+            status = qkv_map_effective_rank(&values[k], pattern->weights, pattern->n_tokens, err);
+        else if (qkv_measure_info(measure, k)->scope == QKV_SCOPE_HEAD &&
+                 (qkv_metric_needs(metric->id) & NEED_ROWS))
+            values[k] = qkv_metric_value(metric, sums + k * QKV_METRIC_SUMS);
+    }
+    free(sums);
+    return status;
+}

@@ -1,0 +1,125 @@
+/* The list of metrics as data, and their names and parameters as text. */
+#include "measure/metric.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+typedef struct definition {
+    unsigned needs;
+    int n_parameters;
+    double defaults[QKV_METRIC_PARAMETERS];
+} definition;
+
+/* clang-format off */
+#define DEFINE(id, name, scope, needs, n, p, q, ...) [QKV_METRIC_##id] = {(needs), (n), {(p), (q)}},
+static const definition definitions[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DEFINE)};
+#undef DEFINE
+
+#define NEEDS_TEXT(n)                                                                              \
+    ((n) & NEED_LAST ? "resid_post"                                                                \
+     : (n) & (NEED_LOGITS | NEED_ALL_LOGITS) ? ((n) & NEED_BASELINE ? "logits, baseline" : "logits") \
+     : (n) & NEED_RESID ? "resid_post"                                                             \
+     : (n) & NEED_Z ? "z"                                                                          \
+     : (n) & NEED_K_ROT ? "k_rot"                                                                  \
+     : (n) & NEED_Q_ROT ? "q_rot"                                                                  \
+     : (n) & NEED_K ? "k"                                                                          \
+     : (n) & NEED_Q ? "q"                                                                          \
+     : (n) & NEED_O ? "pattern, v, output projection"                                              \
+     : (n) & NEED_V ? "pattern, v"                                                                 \
+     : (n) & NEED_MAP ? "pattern, whole"                                                           \
+     : (n) & NEED_BASELINE ? "pattern, baseline" : "pattern")
+
+#define DESCRIBE(id, name_, scope_, needs_, n, p, q, parameters_, range_, undefined_, source_, formula_) \
+    [QKV_METRIC_##id] = {.name = (name_), .formula = (formula_), .range = (range_),                \
+                         .needs = NEEDS_TEXT(needs_), .source = (source_),                         \
+                         .parameters = (parameters_), .undefined = (undefined_),                   \
+                         .scope = QKV_SCOPE_##scope_,                                              \
+                         .compares = ((needs_) & NEED_BASELINE) != 0},
+static const qkv_metric_info infos[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DESCRIBE)};
+#undef DESCRIBE
+/* clang-format on */
+
+const qkv_metric_info *qkv_metric_get(size_t index) {
+    return index < QKV_METRIC_COUNT ? &infos[index] : NULL;
+}
+
+static qkv_metric find(const char *name, size_t length) {
+    for (int i = 0; i < QKV_METRIC_COUNT; i++) {
+        if (strlen(infos[i].name) == length && memcmp(infos[i].name, name, length) == 0)
+            return (qkv_metric)i;
+    }
+    return QKV_METRIC_COUNT;
+}
+
+const qkv_metric_info *qkv_metric_find(const char *name) {
+    return qkv_metric_get((size_t)find(name, strlen(name)));
+}
+
+const char *qkv_metric_scope_name(qkv_metric_scope scope) {
+    static const char *const names[] = {"head", "layer", "variant", "prompt set"};
+    return scope >= QKV_SCOPE_HEAD && scope <= QKV_SCOPE_SET ? names[scope] : "?";
+}
+
+unsigned qkv_metric_needs(qkv_metric id) {
+    return definitions[id].needs;
+}
+
+/* ---- names ---- */
+
+static int fail_parameters(qkv_metric id, const char *text, size_t length, qkv_error *err) {
+    if (definitions[id].n_parameters == 0)
+        return qkv_fail(err, QKV_ERR_SYNTAX, "metric '%.*s': %s takes no parameters", (int)length,
+                        text, infos[id].name);
+    return qkv_fail(err, QKV_ERR_SYNTAX,
+                    "metric '%.*s': behind the colon stands %s, numbers separated by '/'",
+                    (int)length, text, infos[id].parameters);
+}
+
+/* Positions, keys and ranks are whole numbers; thresholds are not. */
+static int is_valid(qkv_metric id, double value) {
+    if (!isfinite(value)) return 0;
+    switch (id) {
+    case QKV_METRIC_SINK:
+        return value >= 0 && value < 1e9 && value == floor(value);
+    case QKV_METRIC_OUTPUT_KL:
+    case QKV_METRIC_TOP1_CHANGED:
+        return fabs(value) < 1e9 && value == floor(value);
+    case QKV_METRIC_SUBSPACE_ANGLE:
+        return value >= 1 && value <= 1024 && value == floor(value);
+    default:
+        return value >= 0;
+    }
+}
+
+static int parse_parameters(qkv_chosen_metric *out, const char *text, size_t length, const char *at,
+                            qkv_error *err) {
+    const char *end = text + length;
+    for (int i = 0; i < definitions[out->id].n_parameters; i++) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        const char *stop = slash ? slash : end;
+        if (!qkv_parse_double(at, (size_t)(stop - at), &out->parameters[i]) ||
+            !is_valid(out->id, out->parameters[i]))
+            break;
+        if (!slash) return QKV_OK;
+        at = slash + 1;
+    }
+    return fail_parameters(out->id, text, length, err);
+}
+
+int qkv_metric_parse(qkv_chosen_metric *out, const char *text, size_t length, qkv_error *err) {
+    *out = (qkv_chosen_metric){0};
+    const char *colon = memchr(text, ':', length);
+    out->id = find(text, colon ? (size_t)(colon - text) : length);
+    if (out->id == QKV_METRIC_COUNT)
+        return qkv_fail(err, QKV_ERR_SYNTAX, "there is no metric '%.*s'; 'qkv metrics' lists them",
+                        (int)length, text);
+    memcpy(out->parameters, definitions[out->id].defaults, sizeof out->parameters);
+    int status = colon ? parse_parameters(out, text, length, colon + 1, err) : QKV_OK;
+    if (status != QKV_OK) return status;
+    out->text = qkv_strndup(text, length);
+    return out->text ? QKV_OK : qkv_fail_memory(err);
+}

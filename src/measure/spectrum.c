@@ -1,0 +1,108 @@
+#include "measure/spectrum.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Fortran's interface: everything by reference, the length of the text behind the last argument. */
+void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda, double *s,
+             double *u, const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork,
+             int *iwork, int *info, size_t job_length);
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct problem {
+    double *a, *s, *u, *vt; /* u and vt are NULL when only values are wanted */
+    int rows, cols;
+} problem;
+
+static int call(const problem *p, double *work, int lwork, int *iwork) {
+    int least = p->rows < p->cols ? p->rows : p->cols, info = 0;
+    double none = 0;
+    dgesdd_(p->u ? "S" : "N", &p->rows, &p->cols, p->a, &p->rows, p->s, p->u ? p->u : &none,
+            &p->rows, p->vt ? p->vt : &none, &least, work, &lwork, iwork, &info, 1);
+    return info;
+}
+
+static int decompose(const problem *p, qkv_error *err) {
+    int least = p->rows < p->cols ? p->rows : p->cols, info = 0;
+    double best = 0, *work = NULL;
+    int *iwork = qkv_calloc(8 * (size_t)least, sizeof *iwork);
+    pthread_mutex_lock(&turn);
+    if (iwork) info = call(p, &best, -1, iwork); /* asks how much it needs */
+    if (iwork && info == 0) work = qkv_calloc((size_t)best, sizeof *work);
+    if (work) info = call(p, work, (int)best, iwork);
+    pthread_mutex_unlock(&turn);
+    int status = !work && info == 0 ? qkv_fail_memory(err) : QKV_OK;
+    if (info != 0)
+        status =
+            qkv_fail(err, QKV_ERR_NUMERIC, "no singular values of a %d x %d matrix: LAPACK says %d",
+                     p->rows, p->cols, info);
+    free(work);
+    free(iwork);
+    return status;
+}
+
+int qkv_singular_values(double *values, double *a, int rows, int cols, qkv_error *err) {
+    return decompose(&(problem){.a = a, .s = values, .rows = rows, .cols = cols}, err);
+}
+
+int qkv_left_vectors(double *vectors, double *a, int rows, int cols, int rank, qkv_error *err) {
+    size_t least = (size_t)(rows < cols ? rows : cols), column = (size_t)rows;
+    problem p = {.a = a,
+                 .s = qkv_calloc(least, sizeof *p.s),
+                 .u = qkv_calloc(column * least, sizeof *p.u),
+                 .vt = qkv_calloc(least * (size_t)cols, sizeof *p.vt),
+                 .rows = rows,
+                 .cols = cols};
+    int status = p.s && p.u && p.vt ? decompose(&p, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) memcpy(vectors, p.u, column * (size_t)rank * sizeof *vectors);
+    free(p.s);
+    free(p.u);
+    free(p.vt);
+    return status;
+}
+
+/* products = uᵀ w, and w -= u uᵀ w: the cosines and sines of the angles are their singular
+ * values. */
+static void project(double *products, double *w, const double *u, int rows, int rank) {
+    for (int c = 0; c < rank; c++) {
+        for (int r = 0; r < rank; r++) {
+            double dot = 0;
+            for (int i = 0; i < rows; i++) dot += u[r * rows + i] * w[c * rows + i];
+            products[c * rank + r] = dot;
+        }
+    }
+    for (int c = 0; c < rank; c++) {
+        for (int r = 0; r < rank; r++) {
+            for (int i = 0; i < rows; i++)
+                w[c * rows + i] -= products[c * rank + r] * u[r * rows + i];
+        }
+    }
+}
+
+int qkv_subspace_angle(double *angle, const double *u, const double *w, int rows, int rank,
+                       qkv_error *err) {
+    size_t n = (size_t)rank, size = (size_t)rows * n;
+    double *rest = qkv_calloc(size, sizeof *rest), *products = qkv_calloc(n * n, sizeof *products);
+    double *cosines = qkv_calloc(n, sizeof *cosines), *sines = qkv_calloc(n, sizeof *sines);
+    int status = rest && products && cosines && sines ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        memcpy(rest, w, size * sizeof *rest);
+        project(products, rest, u, rows, rank);
+        status = qkv_singular_values(cosines, products, rank, rank, err);
+    }
+    if (status == QKV_OK) status = qkv_singular_values(sines, rest, rows, rank, err);
+    /* Largest cosine, smallest sine; atan2 is exact at both ends of the range. */
+    *angle = 0;
+    for (size_t i = 0; status == QKV_OK && i < n; i++)
+        *angle += atan2(sines[n - 1 - i], cosines[i]);
+    free(rest);
+    free(products);
+    free(cosines);
+    free(sines);
+    return status;
+}

@@ -1,0 +1,256 @@
+/* Metrics of q, k, v, z and the residual stream, computed when the tensor comes by. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "measure/tally.h"
+#include "model/output_gram.h"
+
+/* ---- massive channels of q and k ---- */
+
+/* Channels c of one head whose norm over the tokens is above `factor` times the mean of all. x is
+ * [T][n_heads][d], from the head on. */
+static double count_massive_channels(const float *x, int64_t n_tokens, int64_t stride, int64_t d,
+                                     double factor, double *norms) {
+    double mean = 0;
+    memset(norms, 0, (size_t)d * sizeof *norms);
+    for (int64_t t = 0; t < n_tokens; t++) {
+        for (int64_t c = 0; c < d; c++)
+            norms[c] += (double)x[t * stride + c] * (double)x[t * stride + c];
+    }
+    for (int64_t c = 0; c < d; c++) mean += (norms[c] = sqrt(norms[c])) / (double)d;
+    int64_t n = 0;
+    for (int64_t c = 0; c < d; c++) n += norms[c] > factor * mean;
+    return (double)n;
+}
+
+static int measure_channels(qkv_tally *tally, size_t variant, int32_t layer, qkv_metric id,
+                            const qkv_tensor *tensor, qkv_error *err) {
+    const qkv_measure *m = tally->measure;
+    int64_t n_heads = tensor->shape[1], d = tensor->shape[2];
+    double *norms = qkv_calloc((size_t)d, sizeof *norms);
+    if (!norms) return qkv_fail_memory(err);
+    for (size_t i = 0; i < m->n_metrics; i++) {
+        if (m->metrics[i].id != id) continue;
+        for (int32_t k = 0; k < tensor->n_heads; k++)
+            qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, tensor->heads[k]), i,
+                          count_massive_channels(tensor->data + k * d, tally->n_tokens, n_heads * d,
+                                                 d, m->metrics[i].parameters[0], norms));
+    }
+    free(norms);
+    return QKV_OK;
+}
+
+/* ---- massive activations ---- */
+
+static void swap(float *a, float *b) {
+    float held = *a;
+    *a = *b;
+    *b = held;
+}
+
+/* Brings the k-th smallest of x to its place, smaller ones before it. */
+static float select_kth(float *x, size_t n, size_t k) {
+    size_t low = 0, high = n - 1;
+    while (low < high) {
+        float pivot = x[low + (high - low) / 2];
+        size_t i = low, j = high;
+        while (i <= j) {
+            while (x[i] < pivot) i++;
+            while (x[j] > pivot) j--;
+            if (i > j) break;
+            swap(&x[i++], &x[j]);
+            if (j == 0) break;
+            j--;
+        }
+        if (k <= j)
+            high = j;
+        else if (k >= i)
+            low = i;
+        else
+            break;
+    }
+    return x[k];
+}
+
+/* Of an even number the mean of the two in the middle. Reorders x. */
+static double median(float *x, size_t n) {
+    double upper = select_kth(x, n, n / 2);
+    if (n % 2) return upper;
+    float lower = x[0];
+    for (size_t i = 1; i < n / 2; i++) lower = x[i] > lower ? x[i] : lower;
+    return (upper + (double)lower) / 2;
+}
+
+static double massive_value(const qkv_chosen_metric *metric, const float *sizes, size_t n,
+                            double middle, double largest) {
+    if (metric->id == QKV_METRIC_MASSIVE_MAX) return largest;
+    if (metric->id == QKV_METRIC_MASSIVE_RATIO) return middle > 0 ? largest / middle : (double)NAN;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        double x = sizes[i];
+        count += x > metric->parameters[0] && x > metric->parameters[1] * middle;
+    }
+    return (double)count;
+}
+
+static int measure_residual(qkv_tally *tally, size_t variant, int32_t layer,
+                            const qkv_tensor *tensor, qkv_error *err) {
+    const qkv_measure *m = tally->measure;
+    size_t n = (size_t)(tensor->shape[0] * tensor->shape[1]);
+    float *sizes = malloc(n * sizeof *sizes);
+    if (!sizes) return qkv_fail_memory(err);
+    double largest = 0;
+    for (size_t i = 0; i < n; i++) {
+        sizes[i] = fabsf(tensor->data[i]);
+        largest = fmax(largest, (double)sizes[i]);
+    }
+    double middle = median(sizes, n);
+    for (size_t i = 0; i < m->n_metrics; i++) {
+        if (qkv_metric_needs(m->metrics[i].id) & NEED_RESID)
+            qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, -1), i,
+                          massive_value(&m->metrics[i], sizes, n, middle, largest));
+    }
+    free(sizes);
+    return QKV_OK;
+}
+
+static void remember_last(qkv_tally *tally, size_t variant, const qkv_tensor *tensor) {
+    size_t width = (size_t)tensor->shape[1];
+    memcpy(tally->hidden + variant * width,
+           tensor->data + (tensor->shape[0] - 1) * tensor->shape[1], width * sizeof(float));
+    tally->has_hidden[variant] = 1;
+}
+
+/* ---- outputs of heads ---- */
+
+static double length(const float *x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    return sqrt(sum);
+}
+
+static int measure_outputs(qkv_tally *tally, size_t variant, int32_t layer,
+                           const qkv_tensor *tensor, qkv_error *err) {
+    const qkv_measure *m = tally->measure;
+    int64_t T = tensor->shape[0], H = tensor->shape[1], d = tensor->shape[2];
+    double *means = qkv_calloc((size_t)H, sizeof *means), all = 0;
+    if (!means) return qkv_fail_memory(err);
+    for (int64_t h = 0; h < H; h++) {
+        for (int64_t t = 0; t < T; t++)
+            means[h] += length(tensor->data + (t * H + h) * d, d) / (double)T;
+        all += means[h] / (double)H;
+    }
+    for (size_t i = 0; i < m->n_metrics; i++) {
+        if (!(qkv_metric_needs(m->metrics[i].id) & NEED_Z)) continue;
+        for (int32_t h = 0; h < (int32_t)H; h++) {
+            if (!tally->head_set[h]) continue;
+            double ratio = all > 0 ? means[h] / all : (double)NAN;
+            double value = m->metrics[i].id == QKV_METRIC_AHON_RATIO ? ratio
+                           : isnan(ratio)                            ? (double)NAN
+                                          : ratio < m->metrics[i].parameters[0];
+            qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, h), i, value);
+        }
+    }
+    free(means);
+    return QKV_OK;
+}
+
+/* ---- values, weighted ---- */
+
+/* √(vᵀ M v) */
+static double projected_length(const double *gram, const float *v, int64_t d) {
+    double sum = 0;
+    for (int64_t r = 0; r < d; r++) {
+        double dot = 0;
+        for (int64_t c = 0; c < d; c++) dot += gram[r * d + c] * (double)v[c];
+        sum += dot * (double)v[r];
+    }
+    return sqrt(fmax(sum, 0));
+}
+
+/* Lengths of every key's value, [measured heads][T]; projected where the layer's gram is given. */
+static double *value_lengths(const qkv_tally *tally, const qkv_tensor *v, const double *gram) {
+    int64_t T = tally->n_tokens, d = v->shape[2];
+    double *norms = qkv_calloc((size_t)(v->n_heads * T), sizeof *norms);
+    for (int32_t k = 0; norms && k < v->n_heads; k++) {
+        const double *own = gram ? gram + v->heads[k] * d * d : NULL;
+        for (int64_t t = 0; t < T; t++) {
+            const float *x = v->data + (t * v->n_heads + k) * d;
+            norms[k * T + t] = own ? projected_length(own, x, d) : length(x, d);
+        }
+    }
+    return norms;
+}
+
+static int measure_values(qkv_tally *tally, size_t variant, int32_t layer, const qkv_tensor *v,
+                          qkv_error *err) {
+    int32_t at = tally->layer_at[layer];
+    size_t place = variant * (size_t)tally->n_layers + (size_t)at;
+    tally->norms[0][place] = value_lengths(tally, v, NULL);
+    if (!tally->norms[0][place]) return qkv_fail_memory(err);
+    if (!(tally->measure->needs & NEED_O)) return QKV_OK;
+    int status = QKV_OK;
+    if (!tally->gram[at]) status = qkv_output_gram(&tally->gram[at], tally->model, layer, err);
+    if (status != QKV_OK) return status;
+    tally->norms[1][place] = value_lengths(tally, v, tally->gram[at]);
+    return tally->norms[1][place] ? QKV_OK : qkv_fail_memory(err);
+}
+
+static double weighted(qkv_metric id, const double *columns, const double *norms, int64_t T) {
+    double sum = 0;
+    for (int64_t j = 0; j < T; j++) sum += columns[j] * norms[j];
+    if (id == QKV_METRIC_VALUE_WEIGHTED || id == QKV_METRIC_NORM_WEIGHTED)
+        return T > 1 ? sum / (double)(T - 1) : (double)NAN;
+    return sum > 0 ? columns[0] * norms[0] / sum : (double)NAN;
+}
+
+void qkv_tally_weigh(qkv_tally *tally, size_t variant, int32_t layer_index, int32_t head_index) {
+    const qkv_measure *m = tally->measure;
+    const qkv_head_tally *own = qkv_tally_head(tally, variant, layer_index, head_index);
+    const qkv_head_tally *base = qkv_tally_head(tally, 0, layer_index, head_index);
+    const double *columns = own->columns ? own->columns : base->columns;
+    size_t place = variant * (size_t)tally->n_layers + (size_t)layer_index;
+    size_t slot = variant * (1 + (size_t)tally->n_layers * ((size_t)tally->n_heads + 1)) + 2 +
+                  (size_t)layer_index * ((size_t)tally->n_heads + 1) + (size_t)head_index;
+    for (size_t i = 0; columns && i < m->n_metrics; i++) {
+        unsigned needs = qkv_metric_needs(m->metrics[i].id);
+        if (!(needs & NEED_V)) continue;
+        double **all = tally->norms[(needs & NEED_O) != 0];
+        const double *norms = all[place] ? all[place] : all[layer_index];
+        if (norms)
+            qkv_tally_set(tally, slot, i,
+                          weighted(m->metrics[i].id, columns,
+                                   norms + (int64_t)head_index * tally->n_tokens, tally->n_tokens));
+    }
+}
+
+/* ---- all of them ---- */
+
+int qkv_tally_tensor(void *user, size_t variant, qkv_site site, int32_t layer,
+                     const qkv_tensor *tensor, qkv_error *err) {
+    qkv_tally *tally = user;
+    switch (site) {
+    case QKV_SITE_Q:
+        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_Q, tensor, err);
+    case QKV_SITE_K:
+        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_K, tensor, err);
+    case QKV_SITE_Q_ROT:
+        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_Q_ROT, tensor, err);
+    case QKV_SITE_K_ROT:
+        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_K_ROT, tensor, err);
+    case QKV_SITE_V:
+        return measure_values(tally, variant, layer, tensor, err);
+    case QKV_SITE_Z:
+        return measure_outputs(tally, variant, layer, tensor, err);
+    case QKV_SITE_RESID_POST:
+        if (tally->hidden && layer == tally->all_layers - 1) remember_last(tally, variant, tensor);
+        if (!(tally->measure->needs & NEED_RESID) || !tally->layer_set[layer]) return QKV_OK;
+        return measure_residual(tally, variant, layer, tensor, err);
+    case QKV_SITE_LOGITS:
+        return qkv_tally_logits(tally, variant, tensor, err);
+    default:
+        return QKV_OK; /* a capture of the plan's own */
+    }
+}
