@@ -119,5 +119,7 @@ void cli_print_group(const char *group);
 void cli_print_help(const cli_command *command);
 void cli_print_notation(void);
 void cli_print_manual(void);
+/* One paragraph, wrapped and indented. */
+void cli_print_paragraph(const char *text, size_t indent);
 
 #endif

@@ -27,13 +27,17 @@ static int has_png(const cli_list *outputs) {
 }
 
 static int check_outputs(const figure_args *args, qkv_error *err) {
-    if (args->outputs.n == 0 && !args->data) {
+    if (args->outputs.n == 0 && !args->data && args->reports.n == 0) {
         return cli_usage(err, "no output: add for example -o figure.png");
     }
     if (args->data && strcmp(qkv_path_suffix(args->data), "safetensors") != 0) {
         return cli_usage(err, "--data wants a file named .safetensors, not '%s'", args->data);
     }
-    const int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    if (args->reports.n && args->show == FIGURE_SHOW_SCORES) {
+        return cli_usage(err, "--report is about attention weights: leave out --show scores");
+    }
+    int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    if (status == QKV_OK) status = cli_outputs_check_names(&args->reports, "md|html|json", err);
     if (status == QKV_OK && args->dpi > 0 && !has_png(&args->outputs)) {
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
     }
@@ -60,7 +64,8 @@ static int check_args(const figure_args *args, qkv_error *err) {
 }
 
 static int check_writable(const figure_args *args, qkv_error *err) {
-    const int status = cli_outputs_check_writable(&args->outputs, err);
+    int status = cli_outputs_check_writable(&args->outputs, err);
+    if (status == QKV_OK) status = cli_outputs_check_writable(&args->reports, err);
     return status == QKV_OK && args->data ? qkv_output_check(args->data, err) : status;
 }
 
@@ -141,9 +146,14 @@ void figure_close(figure *fig) {
         free(fig->cells[i].edits);
         free(fig->cells[i].title);
         free(fig->cells[i].values);
+        free(fig->cells[i].pattern);
     }
     free(fig->cells);
-    for (size_t i = 0; i < fig->n_prompts; i++) cli_prompt_release(&fig->prompts[i]);
+    for (size_t i = 0; i < fig->n_prompts; i++) {
+        cli_prompt_release(&fig->prompts[i]);
+        if (fig->plain) free(fig->plain[i]);
+    }
+    free(fig->plain);
     free(fig->prompts);
     cli_sources_release(&fig->sources);
     qkv_text_release(&fig->operations);
@@ -176,6 +186,13 @@ int figure_set(figure *fig, size_t row, size_t col, size_t prompt, const char *e
     if (!edits || !title) return qkv_fail_memory(err);
     col += fig->args->baseline != 0;
     return fill(&fig->cells[row * fig->cols + col], prompt, edits, title, err);
+}
+
+void figure_mark(figure *fig, size_t row, size_t col, figure_kind kind, int part, double eps) {
+    figure_cell *cell = &fig->cells[row * fig->cols + col + (fig->args->baseline != 0)];
+    cell->kind = kind;
+    cell->part = part;
+    cell->eps = eps;
 }
 
 int figure_set_baseline(figure *fig, size_t row, size_t prompt, const char *title, qkv_error *err) {

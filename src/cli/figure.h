@@ -46,6 +46,7 @@ typedef struct figure_args {
     int64_t threads;
     int64_t memory;
     const char *data;
+    cli_list reports;
     cli_list outputs;
 } figure_args;
 
@@ -102,6 +103,9 @@ enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
         CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
         FIGURE_OPTION("data", "OUT", CLI_TEXT, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \
+        FIGURE_OPTION(                                                                             \
+            "report", "OUT", CLI_LIST, reports,                                                    \
+            "file that says the figure in numbers: .md, .html or .json; may be repeated"),         \
     {                                                                                              \
         'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
             CLI_LIST, offsetof(figure_args, outputs), 0, 0, 0                                      \
@@ -116,6 +120,9 @@ typedef struct figure_part {
 enum { FIGURE_PARTS = 3 };
 extern const figure_part figure_parts[FIGURE_PARTS];
 
+/* What is done to a part, for a report. */
+typedef enum figure_kind { FIGURE_OWN, FIGURE_SCALED, FIGURE_MEAN } figure_kind;
+
 /* One panel. values is what is drawn: differences taken, keys left out. */
 typedef struct figure_cell {
     size_t prompt;
@@ -123,6 +130,10 @@ typedef struct figure_cell {
     char *title;
     size_t variant; /* in the plan of its prompt */
     float *values;  /* [T, figure_n_cols] */
+    float *pattern; /* [T, T], for a report */
+    figure_kind kind;
+    int part;   /* of figure_parts, unless kind is FIGURE_OWN */
+    double eps; /* of FIGURE_SCALED */
 } figure_cell;
 
 typedef struct figure {
@@ -140,6 +151,7 @@ typedef struct figure {
     double sink; /* of the head that was chosen, -1 when none had to be */
     double low, high;
     figure_cell *cells; /* rows x cols */
+    float **plain;      /* per prompt: the unmodified pattern, [T, T], for a report */
     size_t rows, cols;
     const char *title;   /* below the grid, unless --title */
     qkv_text operations; /* for the small print */
@@ -153,6 +165,8 @@ int figure_reserve(figure *fig, size_t rows, size_t cols, qkv_error *err);
 /* Titles and edits are copied. Columns count from the first one behind the baseline's. */
 int figure_set(figure *fig, size_t row, size_t col, size_t prompt, const char *edits,
                const char *title, qkv_error *err);
+/* Says what the panel shows, for a report. */
+void figure_mark(figure *fig, size_t row, size_t col, figure_kind kind, int part, double eps);
 /* Fills the baseline's column of a row where --baseline asks for it. */
 int figure_set_baseline(figure *fig, size_t row, size_t prompt, const char *title, qkv_error *err);
 int figure_finish(figure *fig, qkv_error *err);
@@ -184,5 +198,10 @@ double figure_log_floor(const figure *fig);
 int figure_small_print(const figure *fig, qkv_text *text, qkv_error *err);
 int figure_recipe(const figure *fig, char **recipe, qkv_error *err);
 int figure_write_data(const figure *fig, const char *recipe, qkv_error *err);
+
+/* ---- figure_report.c ---- */
+
+int figure_write_reports(const figure *fig, const char *small_print, const char *recipe,
+                         qkv_error *err);
 
 #endif

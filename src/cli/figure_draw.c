@@ -290,6 +290,7 @@ int figure_draw(figure *fig, qkv_error *err) {
     if (status == QKV_OK) status = figure_recipe(fig, &recipe, err);
     if (status == QKV_OK) status = write_outputs(fig, small_print.data, recipe, err);
     if (status == QKV_OK && fig->args->data) status = figure_write_data(fig, recipe, err);
+    if (status == QKV_OK) status = figure_write_reports(fig, small_print.data, recipe, err);
     qkv_text_release(&small_print);
     free(recipe);
     return status;

@@ -33,6 +33,7 @@ static int set_cell(figure *fig, size_t row, size_t col, qkv_error *err) {
     char *title =
         figure_printf("Taking the Mean of *%s* (Input %zu)", figure_parts[col].name, row + 1);
     const int status = figure_set(fig, row, col, row, edit, title, err);
+    figure_mark(fig, row, col, FIGURE_MEAN, (int)col, 0);
     if (row == 0 && edit) qkv_text_printf(&fig->operations, "%s%s", col ? ", " : "", edit);
     free(edit);
     free(title);

@@ -69,6 +69,9 @@ static int set_cell(figure *fig, size_t row, size_t col, const char *eps, qkv_er
     char *edit = operation ? figure_edit(fig, figure_parts[row].site, operation) : NULL;
     char *title = figure_printf("Modifying *%s* with \xce\xb5 = %s", figure_parts[row].name, eps);
     const int status = figure_set(fig, row, col, 0, edit, title, err);
+    double factor = 0;
+    qkv_parse_double(eps, strlen(eps), &factor); /* was read before */
+    figure_mark(fig, row, col, FIGURE_SCALED, (int)row, factor);
     free(operation);
     free(edit);
     free(title);

@@ -121,6 +121,20 @@ static float sink_share(const float *row, size_t n) {
     return (float)rest;
 }
 
+/* The maps that a report is about, as they are. */
+static int keep_maps(const figure *fig, figure_cell *cell, const qkv_tensor *shown,
+                     const qkv_tensor *plain, qkv_error *err) {
+    const size_t n_tokens = fig->prompts[cell->prompt].n_tokens;
+    const size_t size = n_tokens * n_tokens * sizeof(float);
+    float **base = &fig->plain[cell->prompt];
+    cell->pattern = malloc(size);
+    if (!*base) *base = malloc(size);
+    if (!cell->pattern || !*base) return qkv_fail_memory(err);
+    memcpy(cell->pattern, shown->data, size);
+    memcpy(*base, plain->data, size);
+    return QKV_OK;
+}
+
 /* Copies what is drawn: the sink's share first where that is asked for, without the first keys, and
  * as a difference. */
 static int fill_cell(const figure *fig, figure_cell *cell, const qkv_result *result,
@@ -144,7 +158,7 @@ static int fill_cell(const figure *fig, figure_cell *cell, const qkv_result *res
         for (size_t k = skip; k < n_tokens; k++)
             *value++ = row[k] - (fig->args->diff ? base[k] : 0.0f);
     }
-    return QKV_OK;
+    return fig->plain ? keep_maps(fig, cell, &shown, &plain, err) : QKV_OK;
 }
 
 /* Has an earlier variant been warned about for the same edit and reason? */
@@ -195,6 +209,10 @@ static int compute_prompt(figure *fig, size_t prompt, qkv_error *err) {
 
 int figure_compute(figure *fig, qkv_error *err) {
     int status = QKV_OK;
+    if (fig->args->reports.n) {
+        fig->plain = qkv_calloc(fig->n_prompts, sizeof *fig->plain);
+        if (!fig->plain) return qkv_fail_memory(err);
+    }
     for (size_t prompt = 0; prompt < fig->n_prompts && status == QKV_OK; prompt++) {
         status = compute_prompt(fig, prompt, err);
     }

@@ -9,7 +9,16 @@
 
 #define CLI_COMMAND_LIST(X)                                                                        \
     X(info)                                                                                        \
-    X(tokens) X(run) X(figure_modify) X(figure_mean) X(figure_grid) X(convert) X(bench) X(help)
+    X(tokens)                                                                                      \
+    X(run)                                                                                         \
+    X(measure)                                                                                     \
+    X(metrics)                                                                                     \
+    X(figure_modify)                                                                               \
+    X(figure_mean)                                                                                 \
+    X(figure_grid)                                                                                 \
+    X(convert)                                                                                     \
+    X(bench)                                                                                       \
+    X(help)
 
 #define CLI_DECLARE(id) extern const cli_command cli_command_##id;
 CLI_COMMAND_LIST(CLI_DECLARE)

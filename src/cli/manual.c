@@ -88,6 +88,11 @@ static void print_wrapped(const char *text, size_t length, size_t column, size_t
     putchar('\n');
 }
 
+void cli_print_paragraph(const char *text, size_t indent) {
+    printf("%*s", (int)indent, "");
+    print_wrapped(text, strlen(text), indent, indent);
+}
+
 static void print_text(const char *text) {
     while (*text) {
         const size_t n = strcspn(text, "\n");

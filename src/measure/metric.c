@@ -75,7 +75,7 @@ static int fail_parameters(qkv_metric id, const char *text, size_t length, qkv_e
         return qkv_fail(err, QKV_ERR_SYNTAX, "metric '%.*s': %s takes no parameters", (int)length,
                         text, infos[id].name);
     return qkv_fail(err, QKV_ERR_SYNTAX,
-                    "metric '%.*s': behind the colon stands %s, numbers separated by '/'",
+                    "metric '%.*s': by default %s; behind the colon stand numbers separated by '/'",
                     (int)length, text, infos[id].parameters);
 }
 

@@ -1,0 +1,263 @@
+/* qkv measure: metrics of every head, for any number of prompts and variants. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/figure.h"
+#include "cli/measure.h"
+#include "cli/run_table.h"
+
+typedef struct measure_args {
+    const char *model;
+    cli_list prompts;
+    int parse_special;
+    cli_list variants;
+    cli_list sources;
+    const char *metrics;
+    const char *layers, *heads;
+    cli_list outputs;
+    int64_t threads;
+    int64_t memory;
+} measure_args;
+
+static const measure_args defaults = {0};
+
+static const cli_option options[] = {
+    CLI_MODEL_OPTION(measure_args),
+    {'p', "prompt", "TEXT", "a prompt; may be repeated", CLI_LIST, offsetof(measure_args, prompts),
+     CLI_PROMPT_TEXT, 0, 0},
+    {'f', "file", "FILE", "prompts from a file, one per line; '-' for standard input", CLI_LIST,
+     offsetof(measure_args, prompts), CLI_PROMPT_FILE, 0, 0},
+    {0, "tokens", "IDS", "a prompt as token ids, e.g. 1,2,3; fed as they are", CLI_LIST,
+     offsetof(measure_args, prompts), CLI_PROMPT_TOKENS, 0, 0},
+    {0, "parse-special", NULL, "names of special tokens in prompts become those tokens", CLI_FLAG,
+     offsetof(measure_args, parse_special), 1, 0, 0},
+    {0, "variant", "EDITS", "one variant to measure: edits joined by ' + '; may be repeated",
+     CLI_LIST, offsetof(measure_args, variants), 0, 0, 0},
+    CLI_SOURCE_OPTIONS(measure_args),
+    {0, "metrics", "NAMES",
+     "what to measure, e.g. sink,entropy,output_kl, or all (default: all that need nothing but "
+     "patterns); see 'qkv metrics'",
+     CLI_TEXT, offsetof(measure_args, metrics), 0, 0, 0},
+    {0, "layers", "LAYERS", "layers to measure, e.g. 3 or 0-5,7 (default all)", CLI_TEXT,
+     offsetof(measure_args, layers), 0, 0, 0},
+    {0, "heads", "HEADS", "query heads to measure, likewise", CLI_TEXT,
+     offsetof(measure_args, heads), 0, 0, 0},
+    CLI_THREADS_OPTION(measure_args),
+    CLI_MEMORY_OPTION(measure_args),
+    {'o', "output", "OUT", "file for all values, one a row: .csv or .json; may be repeated",
+     CLI_LIST, offsetof(measure_args, outputs), 0, 0, 0},
+};
+
+static int run_measure(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_measure = {
+    .name = "measure",
+    .summary = "measure every head: sinks, entropy, changes under edits",
+    .synopsis = "[-m MODEL] [-p TEXT | -f FILE | --tokens IDS]... [--variant EDITS]... [--metrics "
+                "NAMES] [--layers LAYERS] [--heads HEADS] [-o OUT]...",
+    .description =
+        "Measures the unedited model (baseline) and every variant on every prompt, and prints for "
+        "each metric its mean, its extremes and where it is largest. Without prompts it takes "
+        "three sentences of its own. How edits are written: 'qkv help notation'.\n"
+        "\n"
+        "OUT.csv has the columns prompt, variant, layer, head, metric, value; prompts, layers and "
+        "heads count from 0. A metric of a whole layer has no head, one of the output neither "
+        "layer nor head, one over all prompts no prompt. OUT.json holds the same rows, and the "
+        "prompts, variants and formulas. A value is nan (null) where it is undefined; 'qkv "
+        "metrics' says when.\n"
+        "\n"
+        "Patterns are measured row by row while they are computed, none is kept. To measure an "
+        "edit in its own layer only, say so with --layers: then no later layer is run.\n"
+        "\n"
+        "  qkv measure --variant 'q@3=scale:1e-3' --layers 3 -o heads.csv\n"
+        "  qkv measure -f prompts.txt --metrics sink_rate,loss\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .run = run_measure,
+};
+
+typedef struct measure_state {
+    const measure_args *args;
+    qkv_model *model;
+    qkv_session *session;
+    qkv_measure *measure;
+    cli_prompt *prompts;
+    size_t n_prompts, capacity;
+    cli_sources sources;
+    measure_files files;
+    measure_summary summary;
+} measure_state;
+
+/* ---- prompts ---- */
+
+static int add_prompt(measure_state *state, const cli_item *item, qkv_error *err) {
+    cli_prompt prompt;
+    int status = cli_prompt_load(&prompt, item, err);
+    if (status == QKV_OK && !QKV_PUSH(state->prompts, state->capacity, state->n_prompts, prompt)) {
+        status = qkv_fail_memory(err);
+    }
+    if (status != QKV_OK) cli_prompt_release(&prompt);
+    return status;
+}
+
+/* Every line that is not empty is a prompt. */
+static int add_lines(measure_state *state, const cli_item *item, qkv_error *err) {
+    cli_prompt whole;
+    int status = cli_prompt_load(&whole, item, err);
+    if (status == QKV_OK && strlen(whole.text) != whole.length) {
+        status =
+            qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a file of prompts", item->value);
+    }
+    char *next = status == QKV_OK ? whole.text : NULL;
+    while (next && status == QKV_OK) {
+        char *line = next;
+        next = strchr(line, '\n');
+        if (next) *next++ = '\0';
+        const size_t length = strlen(line);
+        if (length && line[length - 1] == '\r') line[length - 1] = '\0';
+        const cli_item text = {line, CLI_PROMPT_TEXT};
+        if (line[0]) status = add_prompt(state, &text, err);
+    }
+    cli_prompt_release(&whole);
+    return status;
+}
+
+static int load_prompts(measure_state *state, qkv_error *err) {
+    const cli_list *given = &state->args->prompts;
+    const cli_list *const edits[] = {&state->args->variants};
+    int status = QKV_OK;
+    for (size_t i = 0; i < 3 && given->n == 0 && status == QKV_OK; i++) {
+        const cli_item own = {figure_prompts[i], CLI_PROMPT_TEXT};
+        status = add_prompt(state, &own, err);
+    }
+    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
+        status = given->items[i].tag == CLI_PROMPT_FILE ? add_lines(state, &given->items[i], err)
+                                                        : add_prompt(state, &given->items[i], err);
+    }
+    if (status == QKV_OK && state->n_prompts == 0) {
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: the file is empty");
+    }
+    if (status == QKV_OK) status = cli_sources_load(&state->sources, &state->args->sources, err);
+    return status == QKV_OK ? cli_sources_check_used(&state->sources, edits, 1, err) : status;
+}
+
+static int tokenize(measure_state *state, qkv_error *err) {
+    const unsigned flags =
+        QKV_TOKENIZE_ADD_SPECIAL | (state->args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    int status = QKV_OK;
+    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+        status = cli_prompt_tokenize(&state->prompts[i], state->model, flags, err);
+    }
+    if (status != QKV_OK) return status;
+    return cli_sources_tokenize(&state->sources, state->model, flags, err);
+}
+
+/* ---- measuring ---- */
+
+static int make_plan(const measure_state *state, size_t prompt, qkv_plan **plan, qkv_error *err) {
+    const cli_prompt *input = &state->prompts[prompt];
+    int status = qkv_plan_new(plan, state->model, input->tokens, input->n_tokens, err);
+    if (status == QKV_OK) status = cli_sources_add(&state->sources, *plan, err);
+    for (size_t i = 0; i < state->args->variants.n && status == QKV_OK; i++) {
+        status = qkv_plan_add_variant(*plan, state->args->variants.items[i].value, NULL, err);
+    }
+    return status;
+}
+
+static int take_table(measure_state *state, const measure_names *names, int prompt,
+                      const qkv_table *table, qkv_error *err) {
+    measure_summary_add(&state->summary, prompt, table);
+    return measure_files_add(&state->files, names, prompt, table, err);
+}
+
+static int measure_prompt(measure_state *state, const measure_names *names, size_t prompt,
+                          qkv_error *err) {
+    qkv_plan *plan = NULL;
+    qkv_table *table = NULL;
+    int status = make_plan(state, prompt, &plan, err);
+    if (status == QKV_OK) {
+        status = qkv_measure_run(state->measure, &table, state->session, plan, err);
+    }
+    if (status == QKV_OK && prompt == 0) cli_warn_unchanged(qkv_table_result(table));
+    if (status == QKV_OK) status = take_table(state, names, (int)prompt, table, err);
+    qkv_table_free(table);
+    qkv_plan_free(plan);
+    return status;
+}
+
+static int measure_set(measure_state *state, const measure_names *names, qkv_error *err) {
+    qkv_table *table = NULL;
+    int status = qkv_measure_finish(state->measure, &table, err);
+    if (status == QKV_OK) status = take_table(state, names, MEASURE_ALL_PROMPTS, table, err);
+    qkv_table_free(table);
+    return status;
+}
+
+/* A mistake in a later prompt or an edit shows before anything is computed. */
+static int check_plans(const measure_state *state, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+        qkv_plan *plan = NULL;
+        qkv_error why = {0};
+        status = make_plan(state, i, &plan, &why);
+        if (status != QKV_OK && i > 0) {
+            qkv_fail_with(err, status, "prompt %zu: %s", i, why.message);
+        } else if (status != QKV_OK) {
+            *err = why;
+        }
+        qkv_plan_free(plan);
+    }
+    return status;
+}
+
+static int measure_all(measure_state *state, qkv_error *err) {
+    const measure_names names = {.measure = state->measure,
+                                 .variants = &state->args->variants,
+                                 .prompts = state->prompts,
+                                 .n_prompts = state->n_prompts,
+                                 .model = state->model};
+    int status = measure_summary_new(&state->summary, &names, err);
+    if (status == QKV_OK) {
+        status = measure_files_open(&state->files, &state->args->outputs, &names, err);
+    }
+    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+        status = measure_prompt(state, &names, i, err);
+    }
+    if (status == QKV_OK) status = measure_set(state, &names, err);
+    if (status == QKV_OK) status = measure_files_finish(&state->files, err);
+    if (status == QKV_OK) measure_summary_print(&state->summary, &names);
+    return status;
+}
+
+static int prepare(measure_state *state, qkv_error *err) {
+    const measure_args *args = state->args;
+    const qkv_measure_options where = {args->layers, args->heads};
+    const qkv_session_options session = cli_session_options(args->threads, args->memory);
+    int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
+    if (status == QKV_OK) status = qkv_measure_new(&state->measure, args->metrics, &where, err);
+    if (status == QKV_OK) status = load_prompts(state, err);
+    if (status == QKV_OK) status = cli_model_open(&state->model, args->model, err);
+    if (status == QKV_OK) status = tokenize(state, err);
+    if (status == QKV_OK) status = check_plans(state, err);
+    if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
+    if (status == QKV_OK) status = qkv_session_new(&state->session, state->model, &session, err);
+    return status;
+}
+
+static int run_measure(const cli_call *call, qkv_error *err) {
+    measure_state state = {.args = call->args};
+    int status = prepare(&state, err);
+    if (status == QKV_OK) status = measure_all(&state, err);
+
+    measure_files_release(&state.files);
+    measure_summary_release(&state.summary);
+    cli_sources_release(&state.sources);
+    for (size_t i = 0; i < state.n_prompts; i++) cli_prompt_release(&state.prompts[i]);
+    free(state.prompts);
+    qkv_measure_free(state.measure);
+    qkv_session_free(state.session);
+    qkv_model_free(state.model);
+    return status;
+}

@@ -1,0 +1,100 @@
+/*
+ * The report of a figure: what one would say about it by eye, in numbers.
+ *
+ * figure_report.c gathers, report_facts.c judges, and one file per format writes.
+ */
+#ifndef QKV_CLI_REPORT_H
+#define QKV_CLI_REPORT_H
+
+#include "cli/figure.h"
+#include "qkv/measure.h"
+
+/* X(metric, heading) */
+#define REPORT_COLUMN_LIST(X)                                                                      \
+    X(first_column, "first column")                                                                \
+    X(diagonal, "diagonal")                                                                        \
+    X(near_diagonal, "near diagonal")                                                              \
+    X(far, "far")                                                                                  \
+    X(entropy, "entropy")                                                                          \
+    X(entropy_norm, "entropy, of ln n")                                                            \
+    X(uniformity, "uniformity")                                                                    \
+    X(symmetry, "symmetry")                                                                        \
+    X(upper, "upper triangle")                                                                     \
+    X(tv, "change (TV)")                                                                           \
+    X(js, "change (JS)")                                                                           \
+    X(max_change, "largest change")
+
+#define REPORT_COLUMN_ENUM(metric, heading) REPORT_##metric,
+enum { REPORT_COLUMN_LIST(REPORT_COLUMN_ENUM) REPORT_COLUMNS };
+#undef REPORT_COLUMN_ENUM
+
+/* Names and headings of the columns. */
+extern const char *const report_metrics[REPORT_COLUMNS];
+extern const char *const report_headings[REPORT_COLUMNS];
+
+/* Classes of panels, tried in this order. */
+#define REPORT_UNIFORM 0.95   /* uniformity from here on */
+#define REPORT_SINK 0.5       /* first column from here on */
+#define REPORT_DIAGONAL 0.5   /* diagonal from here on */
+#define REPORT_SATURATED 1e-2 /* largest difference between the panels of the two smallest eps */
+#define REPORT_NEAR 1e-2      /* panels this close are listed as nearly identical */
+extern const char report_thresholds[];
+
+typedef struct report_panel {
+    const figure_cell *cell;
+    size_t row, col;
+    double values[REPORT_COLUMNS];
+    double output_kl; /* what the edits do to the next token */
+    const char *kind; /* "sink", "diagonal", "uniform", "mixed" */
+    size_t same_as;   /* the first panel with the same bits; itself when there is none */
+} report_panel;
+
+enum { REPORT_FAILS = 0, REPORT_HOLDS = 1, REPORT_NOT_APPLICABLE = 2 };
+
+/* One statement about the figure, as a number. */
+typedef struct report_fact {
+    const char *name;
+    char *text; /* with the number and what it was held against */
+    double number;
+    int verdict;
+} report_fact;
+
+typedef struct report {
+    const figure *fig;
+    const char *small_print, *recipe;
+    report_panel *panels;
+    size_t n_panels;
+    report_panel *plain; /* the unmodified pattern of every prompt */
+    report_fact *facts;
+    size_t n_facts, capacity;
+} report;
+
+extern const char *const report_verdicts[3];
+
+/* The keys that a query of a panel sees. */
+void report_visible(const report *r, const report_panel *panel, size_t query, size_t *first,
+                    size_t *end);
+
+/* Largest difference of a cell between two panels; infinite when their prompts differ. */
+double report_difference(const report *r, size_t a, size_t b);
+
+/* Two panels that are identical, or nearly. Of a group of identical ones, the first stands for all.
+ */
+typedef struct report_pair {
+    size_t a, b;
+    int same; /* bit for bit */
+    double difference;
+} report_pair;
+
+/* The next pair; *at starts as 0. Returns 0 when there are no more. */
+int report_next_pair(const report *r, size_t *at, report_pair *pair);
+
+/* report_facts.c */
+int report_judge(report *r, qkv_error *err);
+
+/* The formats: appended to text. */
+void report_markdown(const report *r, qkv_text *text);
+void report_html(const report *r, qkv_text *text);
+int report_json(const report *r, qkv_text *text, qkv_error *err);
+
+#endif

@@ -1,0 +1,289 @@
+/*
+ * A report as one HTML page that needs nothing else: statements with their numbers, a small map of
+ * every panel, and the whole table.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+/* Larger maps are pooled by their mean to this many cells on a side. */
+enum { MAP_CELLS = 40 };
+
+static const char style_text[] =
+    ":root{--ink:#1d2430;--soft:#5c6675;--line:#e3e7ee;--card:#fff;--page:#f5f7fa}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--page);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"
+    "'Segoe UI',Roboto,'DejaVu Sans',sans-serif}\n"
+    "main{max-width:1180px;margin:0 auto;padding:36px 24px 64px}\n"
+    "h1{font-size:26px;line-height:1.25;margin:0 0 6px}\n"
+    "h2{font-size:18px;margin:36px 0 12px}\n"
+    "p{margin:6px 0}\n"
+    ".soft{color:var(--soft);font-size:13.5px}\n"
+    ".facts{list-style:none;margin:0;padding:0;background:var(--card);border:1px solid var(--line);"
+    "border-radius:10px;overflow:hidden}\n"
+    ".facts li{display:grid;grid-template-columns:26px 300px 1fr;gap:12px;padding:10px 16px;"
+    "border-top:1px solid var(--line);align-items:baseline}\n"
+    ".facts li:first-child{border-top:0}\n"
+    ".mark{font-weight:700;text-align:center}\n"
+    ".yes{color:#18794e}.no{color:#c62a2f}.none{color:#8b95a5}\n"
+    ".grid{display:grid;gap:16px}\n"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px "
+    "16px}\n"
+    ".card h3{font-size:14.5px;font-weight:600;margin:0 0 10px;min-height:2.9em;line-height:1.45}\n"
+    ".card svg{width:100%;display:block;border:1px solid var(--line);border-radius:4px}\n"
+    ".badge{float:right;font-size:12px;font-weight:600;border-radius:99px;padding:1px 10px;"
+    "margin-left:8px}\n"
+    ".sink{background:#fde3d8;color:#9a3412}.uniform{background:#dcebfb;color:#1c508f}\n"
+    ".diagonal{background:#e5defa;color:#54389c}.mixed{background:#e9edf2;color:#48525f}\n"
+    "dl{display:grid;grid-template-columns:1fr auto;gap:1px 10px;margin:10px 0 0;font-size:13px}\n"
+    "dt{color:var(--soft)}dd{margin:0;text-align:right}\n"
+    "dd,td{font-variant-numeric:tabular-nums}\n"
+    ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}"
+    "\n"
+    "table{border-collapse:collapse;width:100%;font-size:13px;white-space:nowrap}\n"
+    "th,td{padding:6px 10px;text-align:right;border-top:1px solid var(--line)}\n"
+    "thead th{border-top:0;color:var(--soft);font-weight:600;vertical-align:bottom;"
+    "white-space:normal}\n"
+    "th:first-child,td:first-child,td:nth-child(2){text-align:left}\n"
+    "@media(max-width:760px){.grid{grid-template-columns:1fr!important}"
+    ".facts li{grid-template-columns:26px 1fr}.facts li span:last-child{grid-column:2}}\n";
+
+static void put_escaped(qkv_text *text, const char *bytes, size_t length) {
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, bytes, length);
+    for (const char *at = visible.length ? visible.data : ""; *at; at++) {
+        switch (*at) {
+        case '&':
+            qkv_text_puts(text, "&amp;");
+            break;
+        case '<':
+            qkv_text_puts(text, "&lt;");
+            break;
+        case '"':
+            qkv_text_puts(text, "&quot;");
+            break;
+        default:
+            qkv_text_append(text, at, 1);
+        }
+    }
+    text->failed |= visible.failed;
+    qkv_text_release(&visible);
+}
+
+static void put_text(qkv_text *text, const char *string) {
+    put_escaped(text, string, strlen(string));
+}
+
+/* A title of the figure: text between asterisks is in italics, \* is an asterisk. */
+static void put_title(qkv_text *text, const char *title) {
+    int italic = 0;
+    for (const char *at = title; *at; at++) {
+        if (*at == '\\' && at[1] == '*') {
+            at++;
+            qkv_text_puts(text, "*");
+        } else if (*at == '*') {
+            italic = !italic;
+            qkv_text_puts(text, italic ? "<em>" : "</em>");
+        } else {
+            const size_t n = 1 + strcspn(at + 1, "*\\");
+            put_escaped(text, at, n);
+            at += n - 1;
+        }
+    }
+    if (italic) qkv_text_puts(text, "</em>");
+}
+
+static void put_number(qkv_text *text, double value) {
+    if (isnan(value)) {
+        qkv_text_puts(text, "\xe2\x80\x93");
+    } else if (value == 0) {
+        qkv_text_puts(text, "0");
+    } else if (fabs(value) < 1e-3) {
+        qkv_text_printf(text, "%.1e", value);
+    } else {
+        qkv_text_printf(text, "%.3f", value);
+    }
+}
+
+/* ---- maps ---- */
+
+/* Mean of the weights that fall into one cell of a pooled map. */
+static double pooled(const float *map, size_t n, size_t side, size_t row, size_t col) {
+    const size_t r0 = row * n / side, r1 = (row + 1) * n / side;
+    const size_t c0 = col * n / side, c1 = (col + 1) * n / side;
+    double sum = 0;
+    for (size_t r = r0; r < r1; r++) {
+        for (size_t c = c0; c < c1; c++) sum += (double)map[r * n + c];
+    }
+    return sum / (double)((r1 - r0) * (c1 - c0));
+}
+
+/* One path for each run of cells of a colour: a triangle of zeros is a few runs. */
+static void put_map(qkv_text *text, const float *map, size_t n) {
+    qkv_grid_style style;
+    qkv_grid_style_default(&style);
+    const size_t side = n < MAP_CELLS ? n : MAP_CELLS;
+    qkv_text_printf(text,
+                    "<svg viewBox=\"0 0 %zu %zu\" shape-rendering=\"crispEdges\" role=\"img\" "
+                    "aria-label=\"attention weights\">",
+                    side, side);
+    for (size_t row = 0; row < side; row++) {
+        for (size_t col = 0; col < side;) {
+            const uint32_t color = qkv_grid_color(&style, pooled(map, n, side, row, col));
+            const size_t first = col++;
+            while (col < side && qkv_grid_color(&style, pooled(map, n, side, row, col)) == color)
+                col++;
+            qkv_text_printf(text,
+                            "<rect x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"1\" "
+                            "fill=\"#%06x\"/>",
+                            first, row, col - first, (unsigned)color);
+        }
+    }
+    qkv_text_puts(text, "</svg>\n");
+}
+
+static void put_pair(qkv_text *text, const char *name, double value) {
+    qkv_text_printf(text, "<dt>%s</dt><dd>", name);
+    put_number(text, value);
+    qkv_text_puts(text, "</dd>");
+}
+
+static void put_card(const report *r, qkv_text *text, const char *title, const report_panel *panel,
+                     const float *map, size_t prompt) {
+    static const int shown[] = {REPORT_first_column, REPORT_diagonal,   REPORT_near_diagonal,
+                                REPORT_far,          REPORT_uniformity, REPORT_tv};
+    qkv_text_printf(text, "<div class=\"card\"><h3><span class=\"badge %s\">%s</span>", panel->kind,
+                    panel->kind);
+    put_title(text, title);
+    qkv_text_puts(text, "</h3>\n");
+    put_map(text, map, r->fig->prompts[prompt].n_tokens);
+    qkv_text_puts(text, "<dl>");
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        put_pair(text, report_headings[shown[i]], panel->values[shown[i]]);
+    }
+    qkv_text_puts(text, "</dl></div>\n");
+}
+
+static void put_cards(const report *r, qkv_text *text) {
+    qkv_text_puts(text, "<h2>Panels</h2>\n");
+    qkv_text_printf(text,
+                    "<div class=\"grid\" style=\"grid-template-columns:repeat(%zu,minmax(0,1fr))\">"
+                    "\n",
+                    r->fig->cols);
+    for (size_t i = 0; i < r->n_panels; i++) {
+        const figure_cell *cell = r->panels[i].cell;
+        put_card(r, text, cell->title, &r->panels[i], cell->pattern, cell->prompt);
+    }
+    qkv_text_puts(text, "</div>\n<p class=\"soft\">");
+    put_text(text, report_thresholds);
+    qkv_text_puts(text, ". Colours go from 0 (blue) to 1 (red).</p>\n");
+}
+
+/* ---- tables ---- */
+
+static void put_table_row(qkv_text *text, const char *title, const report_panel *panel,
+                          double output_kl) {
+    qkv_text_puts(text, "<tr><td>");
+    put_title(text, title);
+    qkv_text_printf(text, "</td><td>%s</td>", panel->kind);
+    for (int i = 0; i < REPORT_COLUMNS; i++) {
+        qkv_text_puts(text, "<td>");
+        put_number(text, panel->values[i]);
+        qkv_text_puts(text, "</td>");
+    }
+    qkv_text_puts(text, "<td>");
+    put_number(text, output_kl);
+    qkv_text_puts(text, "</td></tr>\n");
+}
+
+static void put_table(const report *r, qkv_text *text) {
+    qkv_text_puts(text, "<h2>All numbers</h2>\n<div class=\"wide\"><table><thead><tr><th>panel</th>"
+                        "<th>class</th>");
+    for (int i = 0; i < REPORT_COLUMNS; i++) {
+        qkv_text_printf(text, "<th>%s</th>", report_headings[i]);
+    }
+    qkv_text_puts(text, "<th>output KL</th></tr></thead><tbody>\n");
+    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+        char title[48] = "unmodified";
+        if (r->fig->n_prompts > 1) snprintf(title, sizeof title, "unmodified (Input %zu)", p + 1);
+        put_table_row(text, title, &r->plain[p], 0);
+    }
+    for (size_t i = 0; i < r->n_panels; i++) {
+        const report_panel *panel = &r->panels[i];
+        if (panel->cell->edits[0]) {
+            put_table_row(text, panel->cell->title, panel, panel->output_kl);
+        }
+    }
+    qkv_text_puts(text, "</tbody></table></div>\n<p class=\"soft\">Changes are those from the "
+                        "unmodified pattern. Output KL is that of the next token's distribution. "
+                        "Formulas: <code>qkv metrics</code>.</p>\n");
+}
+
+static void put_facts(const report *r, qkv_text *text) {
+    static const char *const marks[] = {"\xe2\x9c\x97", "\xe2\x9c\x93", "\xe2\x80\x93"};
+    static const char *const classes[] = {"no", "yes", "none"};
+    qkv_text_puts(text, "<h2>What holds</h2>\n<ul class=\"facts\">\n");
+    for (size_t i = 0; i < r->n_facts; i++) {
+        const report_fact *fact = &r->facts[i];
+        qkv_text_printf(text, "<li><span class=\"mark %s\" title=\"%s\">%s</span><strong>",
+                        classes[fact->verdict], report_verdicts[fact->verdict],
+                        marks[fact->verdict]);
+        put_text(text, fact->name);
+        qkv_text_puts(text, "</strong><span class=\"soft\">");
+        put_text(text, fact->text);
+        qkv_text_puts(text, "</span></li>\n");
+    }
+    qkv_text_puts(text, "</ul>\n");
+}
+
+static void put_identical(const report *r, qkv_text *text) {
+    qkv_text_puts(text, "<h2>Identical panels</h2>\n<ul class=\"soft\">\n");
+    size_t n = 0;
+    report_pair pair;
+    for (size_t at = 0; report_next_pair(r, &at, &pair); n++) {
+        qkv_text_puts(text, "<li>");
+        put_title(text, r->panels[pair.a].cell->title);
+        qkv_text_puts(text, " and ");
+        put_title(text, r->panels[pair.b].cell->title);
+        if (pair.same) {
+            qkv_text_puts(text, ": bit for bit</li>\n");
+        } else {
+            qkv_text_printf(text, ": nearly, largest difference %.3g</li>\n", pair.difference);
+        }
+    }
+    if (n == 0) qkv_text_puts(text, "<li>None.</li>\n");
+    qkv_text_printf(text,
+                    "</ul>\n<p class=\"soft\">Nearly: largest difference of at most %g.</p>\n",
+                    REPORT_NEAR);
+}
+
+void report_html(const report *r, qkv_text *text) {
+    const figure *fig = r->fig;
+    const char *title = fig->title ? fig->title : "Attention weights";
+    qkv_text_puts(text, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+                        "<title>");
+    put_text(text, title);
+    qkv_text_printf(text, "</title>\n<style>\n%s</style></head>\n<body><main>\n<h1>", style_text);
+    put_text(text, title);
+    qkv_text_puts(text, "</h1>\n<p class=\"soft\">");
+    put_text(text, r->small_print);
+    qkv_text_puts(text, "</p>\n");
+    for (size_t p = 0; p < fig->n_prompts; p++) {
+        qkv_text_printf(text, "<p class=\"soft\">Input %zu, %zu tokens: ", p + 1,
+                        fig->prompts[p].n_tokens);
+        if (fig->prompts[p].text) {
+            put_escaped(text, fig->prompts[p].text, fig->prompts[p].length);
+        } else {
+            qkv_text_puts(text, "given as token ids");
+        }
+        qkv_text_puts(text, "</p>\n");
+    }
+    if (r->n_facts) put_facts(r, text);
+    put_cards(r, text);
+    put_table(r, text);
+    put_identical(r, text);
+    qkv_text_puts(text, "</main></body></html>\n");
+}

@@ -1,0 +1,69 @@
+/* A report as JSON: all numbers, and every pair of panels. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+static json_t *number(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *text_of(const char *text) {
+    return cli_json_string(text, strlen(text));
+}
+
+static json_t *values_of(const report_panel *panel) {
+    json_t *values = json_object();
+    for (int i = 0; i < REPORT_COLUMNS; i++) {
+        json_object_set_new(values, report_metrics[i], number(panel->values[i]));
+    }
+    return values;
+}
+
+static json_t *describe_panel(const report *r, size_t i) {
+    const report_panel *panel = &r->panels[i];
+    json_t *differences = json_array();
+    for (size_t k = 0; k < r->n_panels; k++) {
+        json_array_append_new(differences, number(report_difference(r, i, k)));
+    }
+    return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o, s:i, s:o}", "row", (int)panel->row,
+                     "col", (int)panel->col, "input", (int)panel->cell->prompt, "title",
+                     text_of(panel->cell->title), "edits", text_of(panel->cell->edits), "class",
+                     panel->kind, "metrics", values_of(panel), "output_kl",
+                     number(panel->output_kl), "identical_to", (int)panel->same_as,
+                     "max_differences", differences);
+}
+
+static json_t *describe_facts(const report *r) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->n_facts; i++) {
+        const report_fact *fact = &r->facts[i];
+        json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s}", "statement", fact->name,
+                                              "number", number(fact->number), "verdict",
+                                              report_verdicts[fact->verdict], "text", fact->text));
+    }
+    return list;
+}
+
+int report_json(const report *r, qkv_text *text, qkv_error *err) {
+    json_t *panels = json_array(), *plain = json_array();
+    for (size_t i = 0; i < r->n_panels; i++) json_array_append_new(panels, describe_panel(r, i));
+    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+        json_array_append_new(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
+                                               values_of(&r->plain[p])));
+    }
+    json_t *json =
+        json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
+                  text_of(r->small_print), "facts", describe_facts(r), "classes", report_thresholds,
+                  "thresholds", "uniform", REPORT_UNIFORM, "sink", REPORT_SINK, "diagonal",
+                  REPORT_DIAGONAL, "saturated", REPORT_SATURATED, "nearly_identical", REPORT_NEAR,
+                  "unmodified", plain, "panels", panels, "recipe", json_loads(r->recipe, 0, NULL));
+    char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(json);
+    if (!dump) return qkv_fail_memory(err);
+    qkv_text_puts(text, dump);
+    qkv_text_puts(text, "\n");
+    free(dump);
+    return QKV_OK;
+}

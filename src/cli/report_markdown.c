@@ -1,0 +1,118 @@
+/* A report as Markdown: tables that read well as they are. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+/* Text that must not become markup. */
+static void put_plain(qkv_text *text, const char *bytes, size_t length) {
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, bytes, length);
+    for (const char *at = visible.length ? visible.data : ""; *at; at++) {
+        if (strchr("\\`*_{}[]<>#|", *at)) qkv_text_puts(text, "\\");
+        qkv_text_append(text, at, 1);
+    }
+    text->failed |= visible.failed;
+    qkv_text_release(&visible);
+}
+
+static void put_number(qkv_text *text, double value) {
+    if (isnan(value)) {
+        qkv_text_puts(text, "–");
+    } else if (value == 0) {
+        qkv_text_puts(text, "0");
+    } else if (fabs(value) < 1e-3) {
+        qkv_text_printf(text, "%.1e", value);
+    } else {
+        qkv_text_printf(text, "%.3f", value);
+    }
+}
+
+static void put_row(qkv_text *text, const char *title, const report_panel *panel, int with_output) {
+    qkv_text_puts(text, "| ");
+    /* Asterisks mean here what they mean in the figure; a bar would end the cell. */
+    for (const char *at = title; *at; at++) {
+        if (*at == '|') qkv_text_puts(text, "\\");
+        qkv_text_append(text, at, 1);
+    }
+    qkv_text_printf(text, " | **%s** |", panel->kind);
+    for (int i = 0; i < REPORT_COLUMNS; i++) {
+        qkv_text_puts(text, " ");
+        put_number(text, panel->values[i]);
+        qkv_text_puts(text, " |");
+    }
+    qkv_text_puts(text, " ");
+    put_number(text, with_output ? panel->output_kl : 0);
+    qkv_text_puts(text, " |\n");
+}
+
+static void put_panels(const report *r, qkv_text *text) {
+    qkv_text_puts(text, "## Panels\n\n| panel | class |");
+    for (int i = 0; i < REPORT_COLUMNS; i++) qkv_text_printf(text, " %s |", report_headings[i]);
+    qkv_text_puts(text, " output KL |\n|---|---|");
+    for (int i = 0; i <= REPORT_COLUMNS; i++) qkv_text_puts(text, "--:|");
+    qkv_text_puts(text, "\n");
+    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+        qkv_text name = {0};
+        qkv_text_puts(&name, "unmodified");
+        if (r->fig->n_prompts > 1) qkv_text_printf(&name, " (Input %zu)", p + 1);
+        if (!name.failed) put_row(text, name.data, &r->plain[p], 0);
+        qkv_text_release(&name);
+    }
+    for (size_t i = 0; i < r->n_panels; i++) {
+        if (!r->panels[i].cell->edits[0]) continue; /* the unmodified one stands above */
+        put_row(text, r->panels[i].cell->title, &r->panels[i], 1);
+    }
+    qkv_text_printf(text,
+                    "\nClasses: %s. Changes are those from the unmodified pattern. Formulas: `qkv "
+                    "metrics`.\n\n",
+                    report_thresholds);
+}
+
+static void put_facts(const report *r, qkv_text *text) {
+    qkv_text_puts(text, "## What holds\n\n| statement | | number |\n|---|---|---|\n");
+    for (size_t i = 0; i < r->n_facts; i++) {
+        qkv_text_printf(text, "| %s | %s%s%s | %s |\n", r->facts[i].name,
+                        r->facts[i].verdict == REPORT_FAILS ? "**" : "",
+                        report_verdicts[r->facts[i].verdict],
+                        r->facts[i].verdict == REPORT_FAILS ? "**" : "", r->facts[i].text);
+    }
+    qkv_text_puts(text, "\n");
+}
+
+static void put_identical(const report *r, qkv_text *text) {
+    qkv_text_puts(text, "## Identical panels\n\n");
+    size_t n = 0;
+    report_pair pair;
+    for (size_t at = 0; report_next_pair(r, &at, &pair); n++) {
+        qkv_text_printf(text, "- %s and %s: ", r->panels[pair.a].cell->title,
+                        r->panels[pair.b].cell->title);
+        if (pair.same) {
+            qkv_text_puts(text, "bit for bit\n");
+        } else {
+            qkv_text_printf(text, "nearly, largest difference %.3g\n", pair.difference);
+        }
+    }
+    if (n == 0) qkv_text_puts(text, "None.\n");
+    qkv_text_printf(text, "\nNearly identical: largest difference of at most %g.\n", REPORT_NEAR);
+}
+
+void report_markdown(const report *r, qkv_text *text) {
+    const figure *fig = r->fig;
+    qkv_text_printf(text, "# %s\n\n", fig->title ? fig->title : "Attention weights");
+    put_plain(text, r->small_print, strlen(r->small_print));
+    qkv_text_puts(text, "\n\n");
+    for (size_t p = 0; p < fig->n_prompts; p++) {
+        qkv_text_printf(text, "- Input %zu, %zu tokens: ", p + 1, fig->prompts[p].n_tokens);
+        if (fig->prompts[p].text) {
+            put_plain(text, fig->prompts[p].text, fig->prompts[p].length);
+        } else {
+            qkv_text_puts(text, "given as token ids");
+        }
+        qkv_text_puts(text, "\n");
+    }
+    qkv_text_puts(text, "\n");
+    if (r->n_facts) put_facts(r, text);
+    put_panels(r, text);
+    put_identical(r, text);
+}

@@ -1,0 +1,2 @@
+# docs/metrics.md is what the program prints.
+qkv metrics --markdown | diff - "$MODELS/../docs/metrics.md"
