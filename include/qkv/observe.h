@@ -1,7 +1,9 @@
 /*
  * Observers: looking at what a run computes while it is computed, without keeping it.
  *
- *     static void look(void *user, const qkv_rows *rows) { ... rows->data[r * rows->n_keys + j] ... }
+ *     static void look(void *user, const qkv_rows *rows) {
+ *         ... rows->data[r * rows->n_keys + j] ...
+ *     }
  *
  *     qkv_observer observer = {.rows = look, .user = &sums};
  *     qkv_plan_observe(plan, "pattern@0-3.h2", &err);

@@ -22,7 +22,7 @@ static double log_sum_exp(const float *x, int64_t n) {
     double sum = 0;
     for (int64_t i = 1; i < n; i++) largest = x[i] > largest ? x[i] : largest;
     for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - (double)largest);
-    return (double)largest + log(sum);
+    return (double)largest + log(fmax(sum, 1)); /* the largest adds 1 */
 }
 
 static int64_t most_likely(const float *x, int64_t n) {

@@ -44,43 +44,35 @@ static int measure_channels(qkv_tally *tally, size_t variant, int32_t layer, qkv
 
 /* ---- massive activations ---- */
 
-static void swap(float *a, float *b) {
-    float held = *a;
-    *a = *b;
-    *b = held;
-}
-
-/* Brings the k-th smallest of x to its place, smaller ones before it. */
-static float select_kth(float *x, size_t n, size_t k) {
-    size_t low = 0, high = n - 1;
-    while (low < high) {
-        float pivot = x[low + (high - low) / 2];
-        size_t i = low, j = high;
-        while (i <= j) {
-            while (x[i] < pivot) i++;
-            while (x[j] > pivot) j--;
-            if (i > j) break;
-            swap(&x[i++], &x[j]);
-            if (j == 0) break;
-            j--;
+/* The k-th smallest of n numbers that are not negative: their bit patterns are ordered like they
+ * are, so counting the upper and then the lower halves finds it. */
+static float kth_smallest(const float *x, size_t n, size_t k, uint32_t *counts) {
+    uint32_t bits = 0, known = 0; /* what is known of the bits of the answer, and which */
+    for (int shift = 16; shift >= 0; shift -= 16) {
+        memset(counts, 0, 65536 * sizeof *counts);
+        for (size_t i = 0; i < n; i++) {
+            uint32_t own;
+            memcpy(&own, &x[i], sizeof own);
+            if ((own & known) == bits) counts[own >> shift & 0xffff]++;
         }
-        if (k <= j)
-            high = j;
-        else if (k >= i)
-            low = i;
-        else
-            break;
+        uint32_t half = 0;
+        while (half < 0xffff && k >= counts[half]) k -= counts[half++];
+        bits |= half << shift;
+        known |= 0xffffu << shift;
     }
-    return x[k];
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 
-/* Of an even number the mean of the two in the middle. Reorders x. */
-static double median(float *x, size_t n) {
-    double upper = select_kth(x, n, n / 2);
-    if (n % 2) return upper;
-    float lower = x[0];
-    for (size_t i = 1; i < n / 2; i++) lower = x[i] > lower ? x[i] : lower;
-    return (upper + (double)lower) / 2;
+/* Of an even number the mean of the two in the middle. */
+static int median(double *out, const float *x, size_t n, qkv_error *err) {
+    uint32_t *counts = qkv_calloc(65536, sizeof *counts);
+    if (!counts) return qkv_fail_memory(err);
+    double upper = (double)kth_smallest(x, n, n / 2, counts);
+    *out = n % 2 ? upper : (upper + (double)kth_smallest(x, n, n / 2 - 1, counts)) / 2;
+    free(counts);
+    return QKV_OK;
 }
 
 static double massive_value(const qkv_chosen_metric *metric, const float *sizes, size_t n,
@@ -101,19 +93,19 @@ static int measure_residual(qkv_tally *tally, size_t variant, int32_t layer,
     size_t n = (size_t)(tensor->shape[0] * tensor->shape[1]);
     float *sizes = malloc(n * sizeof *sizes);
     if (!sizes) return qkv_fail_memory(err);
-    double largest = 0;
+    double largest = 0, middle = 0;
     for (size_t i = 0; i < n; i++) {
         sizes[i] = fabsf(tensor->data[i]);
         largest = fmax(largest, (double)sizes[i]);
     }
-    double middle = median(sizes, n);
-    for (size_t i = 0; i < m->n_metrics; i++) {
+    int status = median(&middle, sizes, n, err);
+    for (size_t i = 0; status == QKV_OK && i < m->n_metrics; i++) {
         if (qkv_metric_needs(m->metrics[i].id) & NEED_RESID)
             qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, -1), i,
                           massive_value(&m->metrics[i], sizes, n, middle, largest));
     }
     free(sizes);
-    return QKV_OK;
+    return status;
 }
 
 static void remember_last(qkv_tally *tally, size_t variant, const qkv_tensor *tensor) {
