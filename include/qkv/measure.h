@@ -82,8 +82,9 @@ typedef struct qkv_measurement {
 } qkv_measurement;
 
 /* `metrics` is a list of names, each with its parameters behind a colon when they are not the
- * default ones: "sink,sink:4,sink_rate:0.5,massive:50/500". NULL: the default set,
- * which is every metric that needs nothing but patterns and the baseline's; "all": every one. options may be NULL. */
+ * default ones: "sink,sink:4,sink_rate:0.5,massive:50/500". NULL: the default set, which is
+ * every metric that needs nothing but patterns and the baseline's; "all": every one there is.
+ * options may be NULL. */
 QKV_API int qkv_measure_new(qkv_measure **out, const char *metrics,
                             const qkv_measure_options *options, qkv_error *err);
 QKV_API void qkv_measure_free(qkv_measure *measure);

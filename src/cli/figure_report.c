@@ -153,6 +153,8 @@ static int measure_outputs(report *r, size_t prompt, qkv_measure *measure, qkv_e
 static int gather(report *r, qkv_error *err) {
     qkv_measure *measure = NULL;
     int status = measure_panels(r, err);
+    for (size_t i = 0; i < r->n_panels; i++) r->panels[i].output_kl = NAN;
+    if (status == QKV_OK && !r->fig->info->has_logits) return report_judge(r, err);
     if (status == QKV_OK) status = qkv_measure_new(&measure, "output_kl", NULL, err);
     for (size_t p = 0; p < r->fig->n_prompts && status == QKV_OK; p++) {
         status = measure_outputs(r, p, measure, err);

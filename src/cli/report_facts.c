@@ -160,7 +160,7 @@ static int judge_value(report *r, qkv_error *err) {
                                "pattern: %.3g (exactly 0, bit for bit)",
                                n, largest),
                  err);
-    if (status != QKV_OK) return status;
+    if (status != QKV_OK || !isfinite(least_kl)) return status;
     return add_fact(r, "Value moves the output", least_kl > 0, least_kl,
                     figure_printf("smallest KL divergence of the next-token distribution over the "
                                   "Value panels: %.3g (above 0)",

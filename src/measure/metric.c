@@ -21,7 +21,8 @@ static const definition definitions[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DEFINE)
 
 #define NEEDS_TEXT(n)                                                                              \
     ((n) & NEED_LAST ? "resid_post"                                                                \
-     : (n) & (NEED_LOGITS | NEED_ALL_LOGITS) ? ((n) & NEED_BASELINE ? "logits, baseline" : "logits") \
+     : (n) & (NEED_LOGITS | NEED_ALL_LOGITS)                                                       \
+         ? ((n) & NEED_BASELINE ? "logits, baseline" : "logits")                                   \
      : (n) & NEED_RESID ? "resid_post"                                                             \
      : (n) & NEED_Z ? "z"                                                                          \
      : (n) & NEED_K_ROT ? "k_rot"                                                                  \
@@ -33,7 +34,8 @@ static const definition definitions[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DEFINE)
      : (n) & NEED_MAP ? "pattern, whole"                                                           \
      : (n) & NEED_BASELINE ? "pattern, baseline" : "pattern")
 
-#define DESCRIBE(id, name_, scope_, needs_, n, p, q, parameters_, range_, undefined_, source_, formula_) \
+#define DESCRIBE(id, name_, scope_, needs_, n, p, q, parameters_, range_, undefined_, source_,     \
+                 formula_)                                                                         \
     [QKV_METRIC_##id] = {.name = (name_), .formula = (formula_), .range = (range_),                \
                          .needs = NEEDS_TEXT(needs_), .source = (source_),                         \
                          .parameters = (parameters_), .undefined = (undefined_),                   \

@@ -91,7 +91,7 @@ static int measure_residual(qkv_tally *tally, size_t variant, int32_t layer,
                             const qkv_tensor *tensor, qkv_error *err) {
     const qkv_measure *m = tally->measure;
     size_t n = (size_t)(tensor->shape[0] * tensor->shape[1]);
-    float *sizes = malloc(n * sizeof *sizes);
+    float *sizes = qkv_calloc(n, sizeof *sizes);
     if (!sizes) return qkv_fail_memory(err);
     double largest = 0, middle = 0;
     for (size_t i = 0; i < n; i++) {

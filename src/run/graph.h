@@ -44,7 +44,7 @@ typedef struct qkv_kept {
     struct ggml_tensor *tensor;
 } qkv_kept;
 
-/* What a pass has to keep of a site: the tensor, reductions of it, or nothing but to show its rows. */
+/* What a pass has to keep of a site: the tensor, or reductions of it; or rows to be shown only. */
 enum { QKV_KEEP_WHOLE = 1, QKV_KEEP_REDUCED = 2, QKV_KEEP_OBSERVED = 4 };
 
 /* A reduction that a pass computes: B × H times the size of one head's. */

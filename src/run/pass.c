@@ -239,7 +239,7 @@ static int mark_touched(const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
         for (size_t e = 0; e < variant->n_edits; e++) {
             const qkv_selector *where = &variant->edits[e].where;
             if (qkv_selector_has_layer(where, pass->from) &&
-                qkv_site_reaches(where->site, pass->from, QKV_SITE_PATTERN, pass->from))
+                qkv_site_reaches(hp, where->site, pass->from, QKV_SITE_PATTERN, pass->from))
                 mark_edited(&variant->edits[e], hp, heads);
         }
     }

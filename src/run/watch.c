@@ -95,8 +95,8 @@ int qkv_plan_select(const qkv_plan *plan, const char *what, uint8_t *layers, uin
 
 void qkv_visible_keys(const qkv_model *model, int32_t layer, int64_t n_tokens, int64_t query,
                       int64_t *first, int64_t *end) {
-    (void)layer; /* all layers see alike */
-    int64_t window = model->hp.window;
-    *end = query + 1 < n_tokens ? query + 1 : n_tokens;
-    *first = window && *end > window ? *end - window : 0;
+    int64_t window = qkv_layer_window(model, layer);
+    *first = window && query + 1 > window ? query + 1 - window : 0;
+    *end = query + 1;
+    if (!model->hp.causal) *end = window && query + window < n_tokens ? query + window : n_tokens;
 }

@@ -145,7 +145,8 @@ static void compare_with_maps(const album *a, const engine *e, const qkv_measure
                                      .baseline = map_of(a, 0, row.layer, row.head),
                                      .tokens = prompt(),
                                      .n_tokens = a->n_tokens,
-                                     .window = e->info->window};
+                                     .window = e->info->window,
+                                     .bidirectional = !e->info->causal};
         if (row.variant != last.variant || row.layer != last.layer || row.head != last.head)
             expect_ok(qkv_measure_pattern(m, &pattern, values, &err), &err, "pattern");
         last = row;
@@ -157,21 +158,46 @@ static void compare_with_maps(const album *a, const engine *e, const qkv_measure
     }
 }
 
+static void check_model(const char *path, size_t n_tokens, size_t budget, const char *metrics) {
+    engine e;
+    album a;
+    engine_open(&e, path, 1);
+    engine_renew(&e, &(qkv_session_options){.n_threads = 1, .memory_budget = budget});
+    qkv_measure *m = measure_of(metrics, NULL, NULL);
+    fill_album(&a, &e, n_tokens);
+    qkv_table *table = measured(&e, m, n_tokens, edits);
+    compare_with_maps(&a, &e, m, table);
+    qkv_table_free(table);
+    qkv_measure_free(m);
+    free(a.maps);
+    engine_close(&e);
+}
+
 static void check_streaming(size_t n_tokens, size_t budget, const char *metrics) {
-    for (int i = 0; i < MODELS; i++) {
-        engine e;
-        engine_open(&e, tiny_model(&models[i], "measure.gguf"), 1);
-        engine_renew(&e, &(qkv_session_options){.n_threads = 1, .memory_budget = budget});
-        album a;
-        qkv_measure *m = measure_of(metrics, NULL, NULL);
-        fill_album(&a, &e, n_tokens);
-        qkv_table *table = measured(&e, m, n_tokens, edits);
-        compare_with_maps(&a, &e, m, table);
-        qkv_table_free(table);
-        qkv_measure_free(m);
-        free(a.maps);
-        engine_close(&e);
-    }
+    for (int i = 0; i < MODELS; i++)
+        check_model(tiny_model(&models[i], "measure.gguf"), n_tokens, budget, metrics);
+}
+
+/* A model whose queries see later keys too: there is weight above the diagonal, and symmetry needs
+ * the map. */
+static void queries_that_look_ahead(void **state) {
+    (void)state;
+    tiny_file file;
+    tiny_build(&file, &models[0]);
+    gguf_set_val_bool(file.gguf, "llama.attention.causal", false);
+    const char *path = tiny_save(&file, "ahead.gguf");
+    tiny_free(&file);
+    check_model(path, SHORT, 1, NULL);
+    check_model(path, LONG, 1, "upper,symmetry,uniformity,far,near_diagonal,tv");
+    engine e;
+    engine_open(&e, path, 1);
+    qkv_measure *m = measure_of("upper,symmetry", NULL, NULL);
+    qkv_table *table = measured(&e, m, SHORT, NULL);
+    for (size_t i = 0; i < qkv_table_size(table); i++)
+        assert_true(qkv_table_get(table, i).value > 0.3); /* a causal one has 0 and 0.29 */
+    qkv_table_free(table);
+    qkv_measure_free(m);
+    engine_close(&e);
 }
 
 /* Blocks of 16 rows, one variant at a time; then blocks of 128, several. */
@@ -189,6 +215,55 @@ static void whole_maps_add_up(void **state) {
     check_streaming(SHORT, 1, NULL);
     check_streaming(SHORT, (size_t)1 << 30, "effective_rank,symmetry,tv");
     check_streaming(260, 1, "effective_rank,symmetry");
+}
+
+/* ---- every kind of attention ---- */
+
+/* Encoders, windows in some layers, learned sinks, shared keys: rows that stream by against the
+ * captured maps. */
+static void check_family(const char *name) {
+    engine e;
+    qkv_error err = {0};
+    char path[512];
+    double values[64];
+    snprintf(path, sizeof path, "%s/vectors/%s/model.gguf", QKV_TEST_SOURCE_DIR, name);
+    engine_open(&e, path, 1);
+    qkv_measure *m = measure_of("uniformity,entropy_norm,symmetry,upper,tv,js,kl,distance,"
+                                "effective_rank,norm_weighted,ahon_ratio,massive_k,massive_ratio",
+                                NULL, NULL);
+    const char *const *variants = LIST("q@1.h1=scale:0.3", "k@0=mean:head");
+    const engine_run whole = {prompt(), SHORT, variants, LIST("pattern"), NULL};
+    qkv_result *result = engine_execute(&e, &whole);
+    qkv_table *table = measured(&e, m, SHORT, variants);
+    for (size_t i = 0; i < qkv_table_size(table); i++) {
+        const qkv_measurement row = qkv_table_get(table, i);
+        if (!isfinite(row.value)) fail_msg("%s: %s", name, qkv_measure_text(m, row.metric));
+        if (row.head < 0 || row.metric > 8) continue;
+        int64_t first = 0, end = 0;
+        qkv_visible_keys(e.model, row.layer, SHORT, SHORT - 1, &first, &end);
+        const size_t at = (size_t)row.head * SHORT * SHORT;
+        const qkv_pattern pattern = {
+            .weights = engine_tensor(result, row.variant, QKV_SITE_PATTERN, row.layer).data + at,
+            .baseline = engine_tensor(result, 0, QKV_SITE_PATTERN, row.layer).data + at,
+            .n_tokens = SHORT,
+            .window = first ? SHORT - first : 0,
+            .bidirectional = !e.info->causal};
+        expect_ok(qkv_measure_pattern(m, &pattern, values, &err), &err, "pattern");
+        if (!(fabs(row.value - values[row.metric]) < 1e-5 * fmax(1, values[row.metric])))
+            fail_msg("%s: %s, layer %d, head %d: %g, not %g", name, qkv_measure_text(m, row.metric),
+                     (int)row.layer, (int)row.head, row.value, values[row.metric]);
+    }
+    qkv_table_free(table);
+    qkv_measure_free(m);
+    qkv_result_free(result);
+    engine_close(&e);
+}
+
+static void every_kind_of_attention(void **state) {
+    (void)state;
+    static const char *const names[] = {"gemma2",     "gemma3",  "gpt_oss", "mistral", "cohere2",
+                                        "falcon_mqa", "mixtral", "olmo2",   "phi3"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_family(names[i]);
 }
 
 /* ---- what is shared ---- */
@@ -399,6 +474,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_add_up),
         cmocka_unit_test(whole_maps_add_up),
+        cmocka_unit_test(queries_that_look_ahead),
+        cmocka_unit_test(every_kind_of_attention),
         cmocka_unit_test(unreached_is_shared),
         cmocka_unit_test(sweep_costs_one_pass),
         cmocka_unit_test(sink_rate_counts_heads),
