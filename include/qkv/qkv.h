@@ -24,6 +24,7 @@
 #ifndef QKV_QKV_H
 #define QKV_QKV_H
 
+#include "qkv/chart.h"
 #include "qkv/convert.h"
 #include "qkv/error.h"
 #include "qkv/grid.h"

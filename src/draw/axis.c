@@ -43,15 +43,25 @@ static int make_tokens(qkv_axis *axis, const qkv_lettering *lettering, const qkv
     return 1;
 }
 
+/* The label of a cell by its number: `text`, or the caller's where labels are set like indices. */
+static const char *index_text(char text[QKV_NUMBER_SIZE], const qkv_axis_input *input, int32_t i) {
+    if (input->flat && input->labels) return input->labels[i];
+    snprintf(text, QKV_NUMBER_SIZE, "%d", input->first + i);
+    return text;
+}
+
 /* How far apart indices must be: their width below a panel, their height left of it. */
 static double index_room(const qkv_lettering *lettering, const qkv_axis_input *input) {
     if (!input->below) return NUMBER_SIZE * LEADING;
-    char text[QKV_NUMBER_SIZE];
-    snprintf(text, sizeof text, "%d", input->first + input->n - 1);
-    PangoLayout *layout = qkv_words_new(lettering, text, QKV_WORDS_LABEL, NUMBER_SIZE, 0);
-    if (!layout) return -1;
-    const double width = qkv_words_width(layout);
-    g_object_unref(layout);
+    double width = 0;
+    for (int32_t i = input->flat && input->labels ? 0 : input->n - 1; i < input->n; i++) {
+        char text[QKV_NUMBER_SIZE];
+        PangoLayout *layout = qkv_words_new(lettering, index_text(text, input, i), QKV_WORDS_LABEL,
+                                            NUMBER_SIZE, input->limit);
+        if (!layout) return -1;
+        width = fmax(width, qkv_words_width(layout));
+        g_object_unref(layout);
+    }
     return width + NUMBER_GAP;
 }
 
@@ -68,9 +78,9 @@ static int make_indices(qkv_axis *axis, const qkv_lettering *lettering,
     const int32_t last = input->first + input->n - 1;
     for (int64_t k = (input->first + (int64_t)step - 1) / step * step; k <= last; k += step) {
         char text[QKV_NUMBER_SIZE];
-        snprintf(text, sizeof text, "%d", (int)k);
-        if (!add_label(axis, lettering, text, QKV_WORDS_LABEL, 0,
-                       ((double)(k - input->first) + 0.5) * input->pitch)) {
+        const int32_t i = (int32_t)(k - input->first);
+        if (!add_label(axis, lettering, index_text(text, input, i), QKV_WORDS_LABEL, input->limit,
+                       (i + 0.5) * input->pitch)) {
             return 0;
         }
     }
@@ -94,8 +104,9 @@ int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis
     if (!axis->labels) return qkv_fail_memory(err);
     axis->size = label_size(input->pitch);
     const int stride = qkv_axis_stride(input->pitch);
-    const int made = input->labels && stride ? make_tokens(axis, lettering, input, stride)
-                                             : make_indices(axis, lettering, input);
+    const int tokens = input->labels && stride && !input->flat;
+    const int made =
+        tokens ? make_tokens(axis, lettering, input, stride) : make_indices(axis, lettering, input);
     if (made) return QKV_OK;
     qkv_axis_release(axis);
     return qkv_fail_memory(err);

@@ -11,8 +11,7 @@ static const double TICK_LENGTH = 3, TICK_SIZE = 7.5, LABEL_SIZE = 9;
 static const double TICK_GAP = 2.5, LABEL_GAP = 6;
 static const double TICK_ROOM = 26; /* along the bar, points */
 static const double TIP_HEIGHT = 9;
-static const double CENTRE = 0.36; /* half the height of a capital, in letter sizes */
-enum { STOPS = 128 };              /* of the gradient: within rounding of the map */
+enum { STOPS = 128 }; /* of the gradient: within rounding of the map */
 
 /* Whether values lie beyond the range by more than rounding. A log scale ends at its floor. */
 static void find_clipping(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style) {
@@ -55,7 +54,7 @@ static double place_ticks(qkv_layout *layout, const qkv_grid_style *style,
         if (!words) return -1;
         const double x = edge + TICK_LENGTH + TICK_GAP;
         right = fmax(right, x + qkv_words_width(words));
-        const double top = y + CENTRE * TICK_SIZE - qkv_words_baseline(words);
+        const double top = y + QKV_CENTRE * TICK_SIZE - qkv_words_baseline(words);
         if (!qkv_layout_caption(layout, words, x, top, 0, 0) ||
             !qkv_layout_mark(layout, edge, y - QKV_LINE_WIDTH / 2, TICK_LENGTH, QKV_LINE_WIDTH)) {
             return -1;
@@ -72,9 +71,7 @@ double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_gr
     PangoLayout *words =
         qkv_words_new(lettering, style->bar_label, QKV_WORDS_TITLE, LABEL_SIZE, layout->bar.height);
     if (!words) return -1;
-    const double width =
-        pango_layout_get_width(words) >= 0 ? layout->bar.height : qkv_words_width(words);
-    const double height = qkv_words_height(words);
+    const double width = qkv_words_frame(words), height = qkv_words_height(words);
     const double y = layout->bar.y + (layout->bar.height + width) / 2;
     if (!qkv_layout_caption(layout, words, right + LABEL_GAP, y, 1, 0)) return -1;
     return right + LABEL_GAP + height;

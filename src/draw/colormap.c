@@ -124,7 +124,7 @@ void qkv_colormap_make(qkv_colormap *map, const qkv_grid_style *style) {
 }
 
 uint32_t qkv_colormap_color(const qkv_colormap *map, double value) {
-    return map->colors[step_of(&map->style, value)];
+    return isnan(value) ? QKV_NO_VALUE_COLOR : map->colors[step_of(&map->style, value)];
 }
 
 uint32_t qkv_grid_color(const qkv_grid_style *style, double value) {

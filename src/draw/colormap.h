@@ -20,6 +20,9 @@ typedef struct qkv_colormap {
 
 void qkv_colormap_make(qkv_colormap *map, const qkv_grid_style *style);
 
+/* Where a chart has no value: white, which the map never is. */
+#define QKV_NO_VALUE_COLOR 0xffffffu
+
 /* What qkv_grid_color gives, from the table: for millions of values. */
 uint32_t qkv_colormap_color(const qkv_colormap *map, double value);
 

@@ -1,6 +1,7 @@
 /*
  * The grid: matrices with titles and labels, copied from the caller and checked as they come in.
- * It owns its copies and refuses values that are not finite, so that drawing never meets one.
+ * It owns its copies and refuses values that are not finite, so that drawing never meets one; in the
+ * grid of a heatmap chart, NaN stands for a cell without a value.
  */
 #include "qkv/grid.h"
 
@@ -110,7 +111,7 @@ static int check_panel(const qkv_grid *grid, int32_t row, int32_t col, const qkv
     for (int32_t i = 0; i < panel->n_rows; i++) {
         const float *values = panel->values + (size_t)i * (size_t)panel->n_cols;
         for (int32_t j = 0; j < panel->n_cols; j++) {
-            if (isfinite(values[j])) continue;
+            if (isfinite(values[j]) || (grid->is_chart && isnan(values[j]))) continue;
             return qkv_fail(err, QKV_ERR_NUMERIC,
                             "panel (%d, %d): the value in row %d, column %d is %g and cannot be "
                             "drawn",

@@ -21,6 +21,7 @@ struct qkv_grid {
     int32_t rows;
     int32_t cols;
     qkv_panel_data *panels; /* rows x cols */
+    int is_chart;           /* NaN stands for no value, and labels read from left to right */
 };
 
 static inline const qkv_panel_data *qkv_grid_panel(const qkv_grid *grid, int32_t row, int32_t col) {

@@ -8,7 +8,6 @@
 #include "draw/slots.h"
 
 /* Distances in points. */
-static const double MARGIN = 12;
 static const double COLUMN_GAP = 15, ROW_GAP = 13;
 static const double TITLE_GAP = 4.5;           /* panel title above its panel */
 static const double LABEL_GAP = 3, MARK = 2.5; /* panel to labels; length of a tick */
@@ -16,7 +15,6 @@ static const double NAME_SIZE = 8, NAME_GAP = 3.5;
 static const double BAR_GAP = 18, BAR_WIDTH = 11;
 static const double FIGURE_TITLE_SIZE = 11.5, FIGURE_TITLE_GAP = 16;
 static const double SMALL_SIZE = 6.5, SMALL_GAP = 7, SMALL_GREY = 0.35;
-static const double CENTRE = 0.36; /* half the height of a capital, in letter sizes */
 
 /* ---- captions and marks ---- */
 
@@ -45,26 +43,20 @@ qkv_box qkv_caption_ink(const qkv_caption *caption) {
     return (qkv_box){caption->x + y, caption->y - x - width, height, width};
 }
 
-/* The room a layout was made for: its wrapping width, or its own. */
-static double frame_width(PangoLayout *words) {
-    const int width = pango_layout_get_width(words);
-    return width >= 0 ? (double)width / PANGO_SCALE : qkv_words_width(words);
-}
-
 /* ---- around a panel ---- */
 
-static double axis_reach(const qkv_axis *axis) {
+double qkv_axis_reach(const qkv_axis *axis) {
     return axis->n_labels ? LABEL_GAP + (axis->marked ? MARK : 0) + axis->depth : 0;
 }
 
-static int place_row_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
-    const qkv_axis *axis = &slot->row_axis;
+int qkv_layout_row_axis(qkv_layout *layout, const qkv_axis *axis, const qkv_box *panel) {
     const double right = panel->x - LABEL_GAP - (axis->marked ? MARK : 0);
     for (size_t i = 0; i < axis->n_labels; i++) {
         PangoLayout *words = axis->labels[i].layout;
         const double middle = panel->y + axis->labels[i].at;
         if (!qkv_layout_caption(layout, g_object_ref(words), right - qkv_words_right(words),
-                                middle + CENTRE * axis->size - qkv_words_baseline(words), 0, 0)) {
+                                middle + QKV_CENTRE * axis->size - qkv_words_baseline(words), 0,
+                                0)) {
             return 0;
         }
         if (axis->marked && !qkv_layout_mark(layout, panel->x - MARK - QKV_LINE_WIDTH,
@@ -82,10 +74,12 @@ static int place_col_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_bo
     for (size_t i = 0; i < axis->n_labels; i++) {
         PangoLayout *words = axis->labels[i].layout;
         const double middle = panel->x + axis->labels[i].at;
-        const double x = axis->upright ? middle + CENTRE * axis->size - qkv_words_baseline(words)
-                                       : middle - qkv_words_width(words) / 2;
-        const double y = axis->upright ? top + qkv_words_right(words)
-                                       : top + 2 * CENTRE * axis->size - qkv_words_baseline(words);
+        const double x = axis->upright
+                             ? middle + QKV_CENTRE * axis->size - qkv_words_baseline(words)
+                             : middle - qkv_words_width(words) / 2;
+        const double y = axis->upright
+                             ? top + qkv_words_right(words)
+                             : top + 2 * QKV_CENTRE * axis->size - qkv_words_baseline(words);
         if (!qkv_layout_caption(layout, g_object_ref(words), x, y, axis->upright, 0)) return 0;
         if (axis->marked && !qkv_layout_mark(layout, middle - QKV_LINE_WIDTH / 2,
                                              bottom + QKV_LINE_WIDTH, QKV_LINE_WIDTH, MARK)) {
@@ -104,15 +98,15 @@ static int place_names(qkv_layout *layout, const qkv_slot *slot, const qkv_box *
             qkv_words_new(lettering, style->row_axis, QKV_WORDS_TITLE, NAME_SIZE, panel->height);
         if (!words) return 0;
         const double x = panel->x - left - NAME_GAP - qkv_words_height(words);
-        const double y = panel->y + (panel->height + frame_width(words)) / 2;
+        const double y = panel->y + (panel->height + qkv_words_frame(words)) / 2;
         if (!qkv_layout_caption(layout, words, x, y, 1, 0)) return 0;
     }
     if (slot->lowest && style->col_axis) {
         PangoLayout *words = qkv_words_new(lettering, style->col_axis, QKV_WORDS_TITLE, NAME_SIZE,
                                            panel->width + QKV_TITLE_OVERHANG);
         if (!words) return 0;
-        const double x = panel->x + (panel->width - frame_width(words)) / 2;
-        const double y = panel->y + panel->height + axis_reach(&slot->col_axis) + NAME_GAP;
+        const double x = panel->x + (panel->width - qkv_words_frame(words)) / 2;
+        const double y = panel->y + panel->height + qkv_axis_reach(&slot->col_axis) + NAME_GAP;
         if (!qkv_layout_caption(layout, words, x, y, 0, 0)) return 0;
     }
     return 1;
@@ -121,7 +115,7 @@ static int place_names(qkv_layout *layout, const qkv_slot *slot, const qkv_box *
 static int place_title(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
     if (!slot->title) return 1;
     return qkv_layout_caption(layout, g_object_ref(slot->title),
-                              panel->x + (panel->width - frame_width(slot->title)) / 2,
+                              panel->x + (panel->width - qkv_words_frame(slot->title)) / 2,
                               panel->y - TITLE_GAP - qkv_words_height(slot->title), 0, 0);
 }
 
@@ -139,7 +133,7 @@ static double text_height(const char *text, const qkv_lettering *lettering, doub
 static double labels_left(const qkv_slots *slots, int32_t col) {
     double reach = 0;
     for (int32_t r = 0; r < slots->rows; r++) {
-        reach = fmax(reach, axis_reach(&qkv_slot_at(slots, r, col)->row_axis));
+        reach = fmax(reach, qkv_axis_reach(&qkv_slot_at(slots, r, col)->row_axis));
     }
     return reach;
 }
@@ -170,7 +164,7 @@ static double row_below(const qkv_slots *slots, int32_t row, const qkv_grid_styl
     for (int32_t c = 0; c < slots->cols; c++) {
         const qkv_slot *slot = qkv_slot_at(slots, row, c);
         if (!slot->panel) continue;
-        double here = axis_reach(&slot->col_axis);
+        double here = qkv_axis_reach(&slot->col_axis);
         if (slot->lowest) {
             here += text_height(style->col_axis, lettering, slot->width + QKV_TITLE_OVERHANG);
         }
@@ -184,7 +178,7 @@ static double row_below(const qkv_slots *slots, int32_t row, const qkv_grid_styl
  * last row. */
 static void place_panels(qkv_layout *layout, const qkv_slots *slots, const qkv_grid_style *style,
                          const qkv_lettering *lettering, qkv_box *area, double *below) {
-    double x = MARGIN, y = MARGIN;
+    double x = QKV_MARGIN, y = QKV_MARGIN;
     for (int32_t c = 0; c < slots->cols; c++) {
         x += labels_left(slots, c) + name_left(slots, c, style, lettering);
         if (c == 0) area->x = x;
@@ -221,7 +215,8 @@ static int place_around_panels(qkv_layout *layout, const qkv_slots *slots,
             const qkv_slot *slot = qkv_slot_at(slots, r, c);
             const qkv_box *panel = &layout->panels[r * slots->cols + c];
             if (!slot->panel) continue;
-            if (!place_title(layout, slot, panel) || !place_row_axis(layout, slot, panel) ||
+            if (!place_title(layout, slot, panel) ||
+                !qkv_layout_row_axis(layout, &slot->row_axis, panel) ||
                 !place_col_axis(layout, slot, panel) ||
                 !place_names(layout, slot, panel, left, style, lettering)) {
                 return 0;
@@ -233,34 +228,30 @@ static int place_around_panels(qkv_layout *layout, const qkv_slots *slots,
 
 /* ---- the page ---- */
 
-/* Title and small print, from y downwards. Returns where the page's content ends, -1 when memory is
- * short. */
-static double place_texts(qkv_layout *layout, const qkv_box *area, double y,
-                          const qkv_grid_style *style, const qkv_lettering *lettering) {
-    const double room = layout->width - 2 * MARGIN;
-    if (style->title) {
-        PangoLayout *words =
-            qkv_words_new(lettering, style->title, QKV_WORDS_TITLE, FIGURE_TITLE_SIZE, room);
-        if (!words) return -1;
-        /* Under the middle of the panels, unless that would push it over the margin. */
-        const double width = frame_width(words);
-        const double wanted = area->x + (area->width - width) / 2;
-        const double x = fmin(fmax(wanted, MARGIN), layout->width - MARGIN - width);
-        y += FIGURE_TITLE_GAP;
-        const double height = qkv_words_height(words);
-        if (!qkv_layout_caption(layout, words, x, y, 0, 0)) return -1;
-        y += height;
+/* A text under the middle of the area, unless that would push it over the margin. Returns where it
+ * ends. */
+static double place_text(qkv_layout *layout, const qkv_box *area, double y, PangoLayout *words,
+                         double grey) {
+    if (!words) return -1;
+    const double width = qkv_words_frame(words), height = qkv_words_height(words);
+    const double wanted = area->x + (area->width - width) / 2;
+    const double x = fmin(fmax(wanted, QKV_MARGIN), layout->width - QKV_MARGIN - width);
+    return qkv_layout_caption(layout, words, x, y, 0, grey) ? y + height : -1;
+}
+
+double qkv_layout_texts(qkv_layout *layout, const qkv_box *area, double y, const char *title,
+                        const char *small_print, const qkv_lettering *lettering) {
+    const double room = layout->width - 2 * QKV_MARGIN;
+    if (title) {
+        y = place_text(layout, area, y + FIGURE_TITLE_GAP,
+                       qkv_words_new(lettering, title, QKV_WORDS_TITLE, FIGURE_TITLE_SIZE, room),
+                       0);
+        if (y < 0) return -1;
     }
-    if (style->small_print) {
-        PangoLayout *words =
-            qkv_words_new(lettering, style->small_print, QKV_WORDS_PLAIN, SMALL_SIZE, room);
-        if (!words) return -1;
-        y += style->title ? SMALL_GAP : FIGURE_TITLE_GAP;
-        const double width = frame_width(words), height = qkv_words_height(words);
-        const double wanted = area->x + (area->width - width) / 2;
-        const double x = fmin(fmax(wanted, MARGIN), layout->width - MARGIN - width);
-        if (!qkv_layout_caption(layout, words, x, y, 0, SMALL_GREY)) return -1;
-        y += height;
+    if (small_print) {
+        y = place_text(layout, area, y + (title ? SMALL_GAP : FIGURE_TITLE_GAP),
+                       qkv_words_new(lettering, small_print, QKV_WORDS_PLAIN, SMALL_SIZE, room),
+                       SMALL_GREY);
     }
     return y;
 }
@@ -274,11 +265,11 @@ static int compose(qkv_layout *layout, const qkv_slots *slots, const qkv_grid *g
     layout->bar = (qkv_box){area.x + area.width + BAR_GAP, area.y, BAR_WIDTH, area.height};
     const double right = qkv_colorbar_place(layout, grid, style, lettering);
     if (right < 0) return qkv_fail_memory(err);
-    layout->width = ceil(right + MARGIN);
-    const double bottom =
-        place_texts(layout, &area, area.y + area.height + below, style, lettering);
+    layout->width = ceil(right + QKV_MARGIN);
+    const double bottom = qkv_layout_texts(layout, &area, area.y + area.height + below,
+                                           style->title, style->small_print, lettering);
     if (bottom < 0) return qkv_fail_memory(err);
-    layout->height = ceil(bottom + MARGIN);
+    layout->height = ceil(bottom + QKV_MARGIN);
     return QKV_OK;
 }
 

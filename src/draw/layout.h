@@ -21,6 +21,7 @@
 #ifndef QKV_DRAW_LAYOUT_H
 #define QKV_DRAW_LAYOUT_H
 
+#include "draw/axis.h"
 #include "draw/grid_data.h"
 #include "draw/lettering.h"
 
@@ -61,11 +62,22 @@ int qkv_layout_caption(qkv_layout *layout, PangoLayout *words, double x, double 
                        double grey);
 int qkv_layout_mark(qkv_layout *layout, double x, double y, double width, double height);
 
+/* Labels left of a panel, and how far they reach from it. */
+int qkv_layout_row_axis(qkv_layout *layout, const qkv_axis *axis, const qkv_box *panel);
+double qkv_axis_reach(const qkv_axis *axis);
+
 /* colorbar.c: the bar's ticks and label, at layout->bar. Returns the right edge of it all, or -1
  * when memory is short. */
 double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
                           const qkv_lettering *lettering);
 
+/* Title and small print, from y downwards, under the middle of `area`; NULL: none. Returns where
+ * the page's content ends, -1 when memory is short. */
+double qkv_layout_texts(qkv_layout *layout, const qkv_box *area, double y, const char *title,
+                        const char *small_print, const qkv_lettering *lettering);
+
 #define QKV_LINE_WIDTH 0.6 /* of frames and ticks, points */
+#define QKV_MARGIN 12.0    /* around the page */
+#define QKV_CENTRE 0.36    /* half the height of a capital, in letter sizes */
 
 #endif

@@ -197,6 +197,11 @@ double qkv_words_right(PangoLayout *layout) {
     return (double)(box.x + box.width) / PANGO_SCALE;
 }
 
+double qkv_words_frame(PangoLayout *layout) {
+    const int width = pango_layout_get_width(layout);
+    return width >= 0 ? (double)width / PANGO_SCALE : qkv_words_width(layout);
+}
+
 double qkv_words_height(PangoLayout *layout) {
     return (double)logical(layout).height / PANGO_SCALE;
 }

@@ -38,6 +38,8 @@ PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv
 double qkv_words_width(PangoLayout *layout);
 double qkv_words_right(PangoLayout *layout);
 double qkv_words_height(PangoLayout *layout);
+/* The width a layout was made for: its limit when it is wrapped, else its own. */
+double qkv_words_frame(PangoLayout *layout);
 double qkv_words_baseline(PangoLayout *layout);
 
 /* The text of a title without its asterisks, for a file's metadata: freed with free. */

@@ -26,8 +26,7 @@ void qkv_paint_color(const qkv_painter *painter, uint32_t color) {
                          (color & 0xff) / 255.0);
 }
 
-/* A frame around a box, outside it: no cell loses any of its area. */
-static void paint_frame(const qkv_painter *painter, const qkv_box *box) {
+void qkv_paint_frame(const qkv_painter *painter, const qkv_box *box) {
     const qkv_box inner = qkv_paint_snap(painter, box);
     const double line = qkv_paint_line_width(painter);
     cairo_set_line_width(painter->cr, line);
@@ -44,8 +43,9 @@ static int paint_panel(const qkv_painter *painter, int32_t index, double size, q
     if (!panel->values) return QKV_OK;
     const int status = qkv_paint_cells(painter, panel, box, err);
     if (status != QKV_OK) return status;
+    qkv_paint_gaps(painter, panel, box);
     if (size > 0) qkv_paint_values(painter, panel, box, size);
-    paint_frame(painter, box);
+    qkv_paint_frame(painter, box);
     return QKV_OK;
 }
 
@@ -60,7 +60,7 @@ static int paint_panels(const qkv_painter *painter, qkv_error *err) {
     return status;
 }
 
-static void paint_marks(const qkv_painter *painter) {
+void qkv_paint_marks(const qkv_painter *painter) {
     qkv_paint_color(painter, LINE_COLOR);
     for (size_t i = 0; i < painter->layout->n_marks; i++) {
         const qkv_box mark = qkv_paint_snap(painter, &painter->layout->marks[i]);
@@ -69,7 +69,7 @@ static void paint_marks(const qkv_painter *painter) {
     }
 }
 
-static void paint_captions(const qkv_painter *painter) {
+void qkv_paint_captions(const qkv_painter *painter) {
     cairo_t *cr = painter->cr;
     for (size_t i = 0; i < painter->layout->n_captions; i++) {
         const qkv_caption *caption = &painter->layout->captions[i];
@@ -90,7 +90,7 @@ int qkv_paint(const qkv_painter *painter, qkv_error *err) {
     const int status = paint_panels(painter, err);
     if (status != QKV_OK) return status;
     qkv_paint_bar(painter);
-    paint_marks(painter);
-    paint_captions(painter);
+    qkv_paint_marks(painter);
+    qkv_paint_captions(painter);
     return QKV_OK;
 }

@@ -36,7 +36,15 @@ double *qkv_values_sizes(const qkv_painter *painter);
 void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                       double size);
 
-/* ---- helpers of those above ---- */
+/* panel.c: a stroke through every cell that holds no value. */
+void qkv_paint_gaps(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box);
+
+/* ---- helpers of those above, and of charts, whose painters have no grid, style and map ---- */
+
+/* A frame around a box, outside it: nothing inside loses any of its area. */
+void qkv_paint_frame(const qkv_painter *painter, const qkv_box *box);
+void qkv_paint_marks(const qkv_painter *painter);
+void qkv_paint_captions(const qkv_painter *painter);
 
 /* The box with its edges moved to the nearest pixels (unchanged on a vector surface). */
 qkv_box qkv_paint_snap(const qkv_painter *painter, const qkv_box *box);

@@ -18,6 +18,8 @@
 
 enum { MOST_VECTOR = 64, IMAGE_SIDE = 1024 };
 static const double OVERLAP = 1; /* points: a pixel of the coarsest screen */
+static const double GAP_LINE = 0.5;
+static const uint32_t GAP_COLOR = 0x9a9a9a;
 
 /* ---- rectangles ---- */
 
@@ -134,6 +136,21 @@ static int paint_image(const qkv_painter *painter, const qkv_panel_data *panel,
     cairo_restore(cr);
     cairo_surface_destroy(image);
     return QKV_OK;
+}
+
+void qkv_paint_gaps(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box) {
+    const double dx = box->width / panel->n_cols, dy = box->height / panel->n_rows;
+    cairo_t *cr = painter->cr;
+    cairo_set_line_width(cr, fmin(GAP_LINE, fmin(dx, dy) / 8));
+    qkv_paint_color(painter, GAP_COLOR);
+    for (int32_t r = 0; r < panel->n_rows; r++) {
+        for (int32_t c = 0; c < panel->n_cols; c++) {
+            if (!isnan(panel->values[(size_t)r * (size_t)panel->n_cols + (size_t)c])) continue;
+            cairo_move_to(cr, box->x + c * dx, box->y + (r + 1) * dy);
+            cairo_line_to(cr, box->x + (c + 1) * dx, box->y + r * dy);
+            cairo_stroke(cr);
+        }
+    }
 }
 
 int qkv_paint_cells(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,

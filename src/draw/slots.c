@@ -78,14 +78,19 @@ static int shared(const qkv_slots *slots, int32_t line, int by) {
     return 1;
 }
 
-static int make_axes(qkv_slot *slot, int rows_shown, int cols_shown, double side,
+static int make_axes(qkv_slot *slot, int rows_shown, int cols_shown, int flat, double side,
                      const qkv_lettering *lettering, qkv_error *err) {
     const qkv_panel_data *panel = slot->panel;
     const double limit = LABEL_SHARE * side;
     const qkv_axis_input left = {
-        panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows, limit, 0};
-    const qkv_axis_input below = {panel->col_labels,           panel->n_cols, panel->first_col,
-                                  slot->width / panel->n_cols, limit,         1};
+        panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows, limit, 0, flat};
+    const qkv_axis_input below = {panel->col_labels,
+                                  panel->n_cols,
+                                  panel->first_col,
+                                  slot->width / panel->n_cols,
+                                  limit,
+                                  1,
+                                  flat};
     int status = QKV_OK;
     if (rows_shown) status = qkv_axis_make(&slot->row_axis, lettering, &left, err);
     if (status == QKV_OK && cols_shown) {
@@ -94,7 +99,7 @@ static int make_axes(qkv_slot *slot, int rows_shown, int cols_shown, double side
     return status;
 }
 
-static int make_all_axes(qkv_slots *slots, double side, const qkv_lettering *lettering,
+static int make_all_axes(qkv_slots *slots, int flat, double side, const qkv_lettering *lettering,
                          qkv_error *err) {
     int status = QKV_OK;
     for (int32_t r = 0; r < slots->rows && status == QKV_OK; r++) {
@@ -103,7 +108,7 @@ static int make_all_axes(qkv_slots *slots, double side, const qkv_lettering *let
             qkv_slot *slot = qkv_slot_at(slots, r, c);
             if (!slot->panel) continue;
             status = make_axes(slot, slot->leftmost || !row_shared,
-                               slot->lowest || !shared(slots, c, 1), side, lettering, err);
+                               slot->lowest || !shared(slots, c, 1), flat, side, lettering, err);
         }
     }
     return status;
@@ -151,7 +156,9 @@ int qkv_slots_make(qkv_slots *slots, const qkv_grid *grid, const qkv_grid_style 
     if (!slots->slots || !slots->col_width || !slots->row_height) status = qkv_fail_memory(err);
     if (status == QKV_OK) {
         size_slots(slots, grid, style->panel_size);
-        if (style->labels) status = make_all_axes(slots, style->panel_size, lettering, err);
+        if (style->labels) {
+            status = make_all_axes(slots, grid->is_chart, style->panel_size, lettering, err);
+        }
     }
     if (status == QKV_OK) status = make_all_titles(slots, lettering, err);
     if (status != QKV_OK) qkv_slots_release(slots);

@@ -7,6 +7,8 @@
 
 #define MINUS "\xe2\x88\x92"
 
+enum { MOST_FINE_DECADES = 12 }; /* with small ticks between the powers of ten */
+
 static const char *sign_of(double value) {
     return value < 0 ? MINUS : "";
 }
@@ -34,9 +36,18 @@ static void add_tick(qkv_tick *ticks, int *n, const qkv_grid_style *style, doubl
     ++*n;
 }
 
-/* As few digits as tell the number apart: 0.05, 1, 250, 1e-06. */
+void qkv_number_text(char text[QKV_NUMBER_SIZE], double value, int digits) {
+    snprintf(text, QKV_NUMBER_SIZE, "%s%.*g", sign_of(value), digits, fabs(value));
+}
+
 static void plain_number(char text[QKV_NUMBER_SIZE], double value) {
-    snprintf(text, QKV_NUMBER_SIZE, "%s%.3g", sign_of(value), fabs(value));
+    qkv_number_text(text, value, 3);
+}
+
+/* How many digits tell numbers up to `largest` apart that lie `step` from each other. */
+static int digits_of(double largest, double step) {
+    const double digits = floor(log10(largest) + 1e-9) - floor(log10(step) + 1e-9) + 1;
+    return (int)fmin(fmax(digits, 3), 15);
 }
 
 static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) {
@@ -45,13 +56,14 @@ static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) 
     const double slack = 1e-6 * (high - low);
     int n = 0;
     const int decimals = (int)fmax(0, -floor(log10(step * (1 + 1e-9))));
-    const int scientific = decimals > 4 || fmax(fabs(low), fabs(high)) >= 1e5;
+    const double largest = fmax(fabs(low), fabs(high));
+    const int scientific = decimals > 4 || largest >= 1e5;
     for (double k = ceil((low - slack) / step); k * step <= high + slack && n < QKV_MAX_TICKS;
          k++) {
         const double value = k == 0 ? 0 : k * step;
         char text[QKV_NUMBER_SIZE];
         if (scientific) {
-            plain_number(text, value);
+            qkv_number_text(text, value, digits_of(largest, step));
         } else {
             snprintf(text, sizeof text, "%s%.*f", sign_of(value), decimals, fabs(value));
         }
@@ -166,6 +178,21 @@ int qkv_ticks_make(qkv_tick ticks[QKV_MAX_TICKS], const qkv_grid_style *style, i
                                             : curved_ticks(ticks, style, most);
 }
 
+int qkv_ticks_minor(double places[QKV_MAX_MINOR], const qkv_grid_style *style) {
+    if (style->scale != QKV_SCALE_LOG || style->diverging) return 0;
+    const int first = (int)floor(log10(style->log_floor)), last = (int)ceil(log10(style->high));
+    const int most = last - first <= MOST_FINE_DECADES ? 9 : 1;
+    int n = 0;
+    for (int e = first; e <= last; e++) {
+        for (int m = 1; m <= most && n < QKV_MAX_MINOR; m++) {
+            const double value = m * pow(10, e);
+            if (value < style->log_floor || value > style->high) continue;
+            places[n++] = qkv_scale_place(style, value);
+        }
+    }
+    return n;
+}
+
 /* One digit and a power of ten: 2e-3. */
 static void short_power(char text[QKV_NUMBER_SIZE], double value) {
     int exponent = (int)floor(log10(fabs(value)));
@@ -178,7 +205,7 @@ void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, doub
     const double size = fabs(value);
     const int is_log = style->scale == QKV_SCALE_LOG;
     text[0] = '\0';
-    if (value == 0) return;
+    if (value == 0 || isnan(value)) return;
     if (is_log && size < 0.0095 && size >= style->log_floor) {
         short_power(text, value);
     } else if (size < 0.005) {

@@ -1,0 +1,161 @@
+/*
+ * Heatmaps: a grid of matrices whose cells may have no value, whose labels are short, and whose
+ * size follows the number of cells. Everything else is the grid's.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "draw/grid_data.h"
+#include "draw/ruler.h"
+
+enum { MOST_PANELS = 64, WIDEST_ROW = 4 };
+static const double PITCH = 22, LEAST_SIDE = 130, MOST_SIDE = 380, PAGE = 900; /* points */
+static const double TELLING = 0.1; /* smaller numbers would all be the same two decimals */
+
+void qkv_chart_style_default(qkv_chart_style *style) {
+    *style = (qkv_chart_style){.dpi = 150};
+}
+
+static int check_map(const qkv_heatmap *map, const qkv_chart_style *style, const char *path,
+                     qkv_error *err) {
+    if (!style || !path) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style and a path");
+    }
+    if (!map || !map->panels || map->n_panels < 1 || map->n_panels > MOST_PANELS) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a heatmap has 1 to %d panels, not %zu", MOST_PANELS,
+                        map ? map->n_panels : 0);
+    }
+    for (size_t i = 0; i < map->n_panels; i++) {
+        const qkv_heatmap_panel *panel = &map->panels[i];
+        if (!panel->values || panel->n_rows < 1 || panel->n_cols < 1) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "panel %zu of the heatmap is empty", i);
+        }
+    }
+    return QKV_OK;
+}
+
+static size_t cells_of(const qkv_heatmap_panel *panel) {
+    return (size_t)panel->n_rows * (size_t)panel->n_cols;
+}
+
+/* ---- the colour range ---- */
+
+/* All values, or those above 0. */
+static qkv_extent extent_of(const qkv_heatmap *map, int positive) {
+    qkv_extent extent = QKV_EXTENT_NONE;
+    for (size_t p = 0; p < map->n_panels; p++) {
+        const qkv_heatmap_panel *panel = &map->panels[p];
+        for (size_t i = 0; i < cells_of(panel); i++) {
+            if (positive && !(panel->values[i] > 0)) continue;
+            qkv_extent_add(&extent, panel->values[i]);
+        }
+    }
+    return extent;
+}
+
+static void choose_range(qkv_grid_style *style, const qkv_heatmap *map, const qkv_extent *data) {
+    if (map->color.low < map->color.high) {
+        style->low = map->color.low;
+        style->high = map->color.high;
+    } else if (map->diverging) {
+        style->high = fmax(fabs(data->least), fabs(data->most));
+        if (!(style->high > 0)) style->high = 1;
+        style->low = -style->high;
+    } else if (data->least < data->most) {
+        style->low = data->least;
+        style->high = data->most;
+    } else { /* one value: in the middle of the bar, but zeros at its end */
+        style->low = data->least > 0 || data->least < 0 ? data->least - fabs(data->least) : 0;
+        style->high = data->least > 0 || data->least < 0 ? data->least + fabs(data->least) : 1;
+    }
+}
+
+static int set_scale(qkv_grid_style *style, const qkv_heatmap *map, qkv_error *err) {
+    const qkv_extent all = extent_of(map, 0), above = extent_of(map, 1);
+    if (all.least > all.most) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the heatmap has no value in any cell");
+    }
+    if (map->color.scale == QKV_SCALE_LOG && (all.least < 0 || map->diverging)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "a log colour scale cannot show values below 0, and the least is %g",
+                        all.least);
+    }
+    choose_range(style, map, &all);
+    style->scale = map->color.scale;
+    if (style->scale == QKV_SCALE_LOG) {
+        if (!(above.most > 0)) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT,
+                            "a log colour scale needs a value above 0, and there is none");
+        }
+        style->log_floor = style->low > 0 ? style->low : above.least;
+        if (style->log_floor >= style->high) style->log_floor = style->high / 10;
+    }
+    style->diverging = map->diverging;
+    style->cell_values = fmax(fabs(style->low), fabs(style->high)) < TELLING ? 0 : -1;
+    return QKV_OK;
+}
+
+/* ---- panels ---- */
+
+static int set_panel(qkv_grid *grid, size_t index, const qkv_heatmap_panel *panel, qkv_error *err) {
+    const size_t n = cells_of(panel);
+    float *values = qkv_calloc(n, sizeof *values);
+    if (!values) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) values[i] = (float)panel->values[i];
+    const qkv_panel copy = {.values = values,
+                            .n_rows = panel->n_rows,
+                            .n_cols = panel->n_cols,
+                            .title = panel->title,
+                            .row_labels = panel->row_labels,
+                            .col_labels = panel->col_labels};
+    const int status = qkv_grid_set_panel(grid, (int32_t)index / grid->cols,
+                                          (int32_t)index % grid->cols, &copy, err);
+    free(values);
+    return status;
+}
+
+static int make_grid(qkv_grid **grid, const qkv_heatmap *map, qkv_error *err) {
+    const int32_t n = (int32_t)map->n_panels;
+    const int32_t cols = n <= WIDEST_ROW ? n : (int32_t)ceil(sqrt(n));
+    int status = qkv_grid_new(grid, (n + cols - 1) / cols, cols, err);
+    if (status != QKV_OK) return status;
+    (*grid)->is_chart = 1;
+    for (size_t i = 0; i < map->n_panels && status == QKV_OK; i++) {
+        status = set_panel(*grid, i, &map->panels[i], err);
+    }
+    return status;
+}
+
+static double panel_side(const qkv_heatmap *map, int32_t cols) {
+    double longest = 1;
+    for (size_t i = 0; i < map->n_panels; i++) {
+        longest = fmax(longest, fmax(map->panels[i].n_rows, map->panels[i].n_cols));
+    }
+    return fmin(fmin(fmax(PITCH * longest, LEAST_SIDE), MOST_SIDE), PAGE / cols);
+}
+
+int qkv_heatmap_write(const qkv_heatmap *map, const qkv_chart_style *style, const char *path,
+                      qkv_error *err) {
+    qkv_grid *grid = NULL;
+    qkv_grid_style drawn;
+    int status = check_map(map, style, path, err);
+    if (status != QKV_OK) return status;
+    qkv_grid_style_default(&drawn);
+    drawn.title = style->title;
+    drawn.small_print = style->small_print;
+    drawn.recipe = style->recipe;
+    drawn.dpi = style->dpi;
+    drawn.bar_label = map->color.label;
+    drawn.row_axis = map->row_axis;
+    drawn.col_axis = map->col_axis;
+    status = set_scale(&drawn, map, err);
+    if (status == QKV_OK) status = make_grid(&grid, map, err);
+    if (status == QKV_OK) {
+        drawn.panel_size = panel_side(map, grid->cols);
+        status = qkv_grid_write(grid, &drawn, path, err);
+    }
+    qkv_grid_free(grid);
+    return status;
+}

@@ -1,0 +1,267 @@
+/*
+ * Lines with bands. Bands lie below all lines, so that none hides another's; a series is told by
+ * its colour and its mark, and from the ninth on also by its dashes.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "draw/sheet.h"
+
+enum { MOST_SERIES = 48, COLORS = 8, MARKS = 4 };
+static const double WIDTH = 330, HEIGHT = 205; /* of the area, points */
+static const double LINE = 1.3, MARK_SIZE = 2.1, BAND_SHADE = 0.16;
+static const double REFERENCE_LINE = 0.9;
+static const uint32_t REFERENCE_COLOR = 0x5a5a5a;
+
+/* ---- checks ---- */
+
+static int check_value(double value, const qkv_chart_axis *axis, const char *what,
+                       const qkv_series *series, size_t i, qkv_error *err) {
+    const char *label = series->label ? series->label : "";
+    if (!isfinite(value)) {
+        return qkv_fail(err, QKV_ERR_NUMERIC, "series '%s': %s of point %zu is %g", label, what, i,
+                        value);
+    }
+    if (axis->scale == QKV_SCALE_LOG && value <= 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "series '%s': %s = %g of point %zu has no place on a log axis: leave it "
+                        "out, or use a linear axis",
+                        label, what, value, i);
+    }
+    return QKV_OK;
+}
+
+static int check_series(const qkv_lines *lines, const qkv_series *series, qkv_error *err) {
+    if (!series->x || !series->y || (series->lower == NULL) != (series->upper == NULL)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "a series needs x and y, and both ends of its band or none");
+    }
+    int status = QKV_OK;
+    for (size_t i = 0; i < series->n && status == QKV_OK; i++) {
+        status = check_value(series->x[i], &lines->x, "x", series, i, err);
+        if (status != QKV_OK || isnan(series->y[i])) continue;
+        status = check_value(series->y[i], &lines->y, "y", series, i, err);
+        if (status == QKV_OK && series->lower && !isfinite(series->upper[i] - series->lower[i])) {
+            status =
+                qkv_fail(err, QKV_ERR_NUMERIC, "series '%s': the band at point %zu is %g to %g",
+                         series->label ? series->label : "", i, series->lower[i], series->upper[i]);
+        }
+    }
+    return status;
+}
+
+static int check_lines(const qkv_lines *lines, qkv_error *err) {
+    if (!lines || !lines->series || lines->n_series < 1 || lines->n_series > MOST_SERIES) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a chart of lines holds 1 to %d series, not %zu",
+                        MOST_SERIES, lines ? lines->n_series : 0);
+    }
+    int status = QKV_OK;
+    for (size_t i = 0; i < lines->n_series && status == QKV_OK; i++) {
+        status = check_series(lines, &lines->series[i], err);
+    }
+    if (status == QKV_OK && lines->reference_label && !isfinite(lines->reference)) {
+        return qkv_fail(err, QKV_ERR_NUMERIC, "the reference line is at %g", lines->reference);
+    }
+    return status;
+}
+
+/* ---- ranges ---- */
+
+static void add_upright(qkv_extent *y, const qkv_chart_axis *axis, double value) {
+    if (axis->scale == QKV_SCALE_LOG && value <= 0) return;
+    qkv_extent_add(y, value);
+}
+
+static int make_rulers(qkv_sheet *sheet, const qkv_lines *lines, qkv_error *err) {
+    qkv_extent x = QKV_EXTENT_NONE, y = QKV_EXTENT_NONE;
+    for (size_t s = 0; s < lines->n_series; s++) {
+        const qkv_series *series = &lines->series[s];
+        for (size_t i = 0; i < series->n; i++) {
+            qkv_extent_add(&x, series->x[i]);
+            if (isnan(series->y[i])) continue;
+            qkv_extent_add(&y, series->y[i]);
+            if (!series->lower) continue;
+            add_upright(&y, &lines->y, series->lower[i]);
+            add_upright(&y, &lines->y, series->upper[i]);
+        }
+    }
+    if (lines->reference_label) add_upright(&y, &lines->y, lines->reference);
+    sheet->has_left = 1;
+    int status = qkv_ruler_make(&sheet->below, &lines->x, &x, QKV_RULER_TIGHT, 8, "x", err);
+    if (status != QKV_OK) return status;
+    return qkv_ruler_make(&sheet->left, &lines->y, &y, QKV_RULER_ROOTED, 7, "y", err);
+}
+
+/* ---- painting ---- */
+
+/* The end of the run of points that begins at `i` and has no gap. */
+static size_t run_end(const qkv_series *series, size_t i) {
+    while (i < series->n && !isnan(series->y[i])) i++;
+    return i;
+}
+
+static void paint_band(const qkv_sheet *sheet, const qkv_painter *painter, const qkv_series *series,
+                       uint32_t color) {
+    cairo_t *cr = painter->cr;
+    for (size_t i = 0, end; i < series->n; i = end + 1) {
+        end = run_end(series, i);
+        for (size_t k = i; k < end; k++) {
+            cairo_line_to(cr, qkv_sheet_x(sheet, series->x[k]),
+                          qkv_sheet_y(sheet, series->upper[k]));
+        }
+        for (size_t k = end; k-- > i;) {
+            cairo_line_to(cr, qkv_sheet_x(sheet, series->x[k]),
+                          qkv_sheet_y(sheet, series->lower[k]));
+        }
+        cairo_close_path(cr);
+    }
+    cairo_set_source_rgba(cr, (color >> 16 & 0xff) / 255.0, (color >> 8 & 0xff) / 255.0,
+                          (color & 0xff) / 255.0, BAND_SHADE);
+    cairo_fill(cr);
+}
+
+/* The band of a single point has no area: a thin stroke shows it. */
+static void paint_lone_bands(const qkv_sheet *sheet, const qkv_painter *painter,
+                             const qkv_series *series, uint32_t color) {
+    cairo_set_line_width(painter->cr, LINE / 2);
+    qkv_paint_color(painter, color);
+    for (size_t i = 0, end; i < series->n; i = end + 1) {
+        end = run_end(series, i);
+        if (end - i != 1) continue;
+        const double x = qkv_sheet_x(sheet, series->x[i]);
+        cairo_move_to(painter->cr, x, qkv_sheet_y(sheet, series->lower[i]));
+        cairo_line_to(painter->cr, x, qkv_sheet_y(sheet, series->upper[i]));
+        cairo_stroke(painter->cr);
+    }
+}
+
+static void set_line(const qkv_painter *painter, size_t index) {
+    static const double dashes[][2] = {{0, 0}, {5, 2}, {2, 2}, {8, 2}, {1, 2}, {4, 4}};
+    const double *dash = dashes[index / COLORS % (sizeof dashes / sizeof *dashes)];
+    cairo_set_line_width(painter->cr, LINE);
+    cairo_set_line_join(painter->cr, CAIRO_LINE_JOIN_ROUND);
+    cairo_set_dash(painter->cr, dash, dash[0] > 0 ? 2 : 0, 0);
+    qkv_paint_color(painter, qkv_series_color(index));
+}
+
+/* A circle, square, triangle or diamond, of about the same area. */
+static void paint_mark(cairo_t *cr, double x, double y, size_t index) {
+    static const double corners[MARKS][2] = {{0, 0}, {4, 0.5}, {3, 0}, {4, 0}};
+    const double n = corners[index % MARKS][0], turn = corners[index % MARKS][1];
+    const double pi = acos(-1), size = n == 0 ? MARK_SIZE : 1.28 * MARK_SIZE;
+    cairo_new_sub_path(cr);
+    if (n == 0) cairo_arc(cr, x, y, size, 0, 2 * pi);
+    for (int i = 0; i < n; i++) {
+        const double angle = 2 * pi * (i + turn) / n - pi / 2;
+        cairo_line_to(cr, x + size * cos(angle), y + size * sin(angle));
+    }
+    cairo_close_path(cr);
+    cairo_fill(cr);
+}
+
+static void paint_series(const qkv_sheet *sheet, const qkv_painter *painter,
+                         const qkv_series *series, size_t index) {
+    cairo_t *cr = painter->cr;
+    set_line(painter, index);
+    for (size_t i = 0, end; i < series->n; i = end + 1) {
+        end = run_end(series, i);
+        cairo_new_sub_path(cr);
+        for (size_t k = i; k < end; k++) {
+            cairo_line_to(cr, qkv_sheet_x(sheet, series->x[k]), qkv_sheet_y(sheet, series->y[k]));
+        }
+    }
+    cairo_stroke(cr);
+    cairo_set_dash(cr, NULL, 0, 0);
+    for (size_t i = 0; i < series->n; i++) {
+        if (isnan(series->y[i])) continue;
+        paint_mark(cr, qkv_sheet_x(sheet, series->x[i]), qkv_sheet_y(sheet, series->y[i]), index);
+    }
+}
+
+static void paint_level(const qkv_painter *painter, double from, double to, double y) {
+    static const double dash[] = {3, 2};
+    cairo_set_line_width(painter->cr, REFERENCE_LINE);
+    cairo_set_dash(painter->cr, dash, 2, 0);
+    qkv_paint_color(painter, REFERENCE_COLOR);
+    cairo_move_to(painter->cr, from, y);
+    cairo_line_to(painter->cr, to, y);
+    cairo_stroke(painter->cr);
+    cairo_set_dash(painter->cr, NULL, 0, 0);
+}
+
+static void paint_samples(const qkv_sheet *sheet, const qkv_painter *painter) {
+    for (size_t i = 0; i < sheet->n_samples; i++) {
+        const qkv_sample *sample = &sheet->samples[i];
+        const double end = sample->x + QKV_SAMPLE_WIDTH;
+        if (sample->dashed) {
+            paint_level(painter, sample->x, end, sample->y);
+            continue;
+        }
+        set_line(painter, i);
+        cairo_move_to(painter->cr, sample->x, sample->y);
+        cairo_line_to(painter->cr, end, sample->y);
+        cairo_stroke(painter->cr);
+        cairo_set_dash(painter->cr, NULL, 0, 0);
+        paint_mark(painter->cr, (sample->x + end) / 2, sample->y, i);
+    }
+}
+
+static void paint_lines(const qkv_sheet *sheet, const qkv_painter *painter) {
+    const qkv_lines *lines = sheet->chart;
+    const qkv_box *area = &sheet->area;
+    cairo_save(painter->cr);
+    cairo_rectangle(painter->cr, area->x, area->y, area->width, area->height);
+    cairo_clip(painter->cr);
+    for (size_t i = 0; i < lines->n_series; i++) {
+        if (!lines->series[i].lower) continue;
+        paint_band(sheet, painter, &lines->series[i], qkv_series_color(i));
+        paint_lone_bands(sheet, painter, &lines->series[i], qkv_series_color(i));
+    }
+    if (lines->reference_label) {
+        paint_level(painter, area->x, area->x + area->width, qkv_sheet_y(sheet, lines->reference));
+    }
+    for (size_t i = 0; i < lines->n_series; i++) {
+        paint_series(sheet, painter, &lines->series[i], i);
+    }
+    cairo_restore(painter->cr);
+    paint_samples(sheet, painter);
+}
+
+/* ---- the chart ---- */
+
+/* No legend for one series without a name. */
+static size_t count_samples(const qkv_lines *lines) {
+    const int named = lines->n_series > 1 || lines->series[0].label || lines->reference_label;
+    return named ? lines->n_series + (lines->reference_label != NULL) : 0;
+}
+
+static int make_legend(qkv_sheet *sheet, const qkv_lines *lines, qkv_error *err) {
+    const size_t n = count_samples(lines);
+    if (n == 0) return QKV_OK;
+    qkv_sample *samples = qkv_calloc(n, sizeof *samples);
+    if (!samples) return qkv_fail_memory(err);
+    for (size_t i = 0; i < lines->n_series; i++) {
+        samples[i].label = lines->series[i].label ? lines->series[i].label : "";
+    }
+    if (lines->reference_label) samples[n - 1] = (qkv_sample){lines->reference_label, 0, 0, 1};
+    return qkv_sheet_legend(sheet, samples, n, lines->legend, err);
+}
+
+int qkv_lines_write(const qkv_lines *lines, const qkv_chart_style *style, const char *path,
+                    qkv_error *err) {
+    qkv_sheet sheet;
+    int status = qkv_sheet_open(&sheet, style, path, err);
+    if (status == QKV_OK) status = check_lines(lines, err);
+    if (status == QKV_OK) status = make_rulers(&sheet, lines, err);
+    if (status == QKV_OK) {
+        sheet.chart = lines;
+        sheet.paint = paint_lines;
+        const double legend = qkv_sheet_legend_height(count_samples(lines), lines->legend);
+        status = qkv_sheet_frame(&sheet, WIDTH, fmax(HEIGHT, legend), 0, err);
+    }
+    if (status == QKV_OK) status = make_legend(&sheet, lines, err);
+    if (status == QKV_OK) status = qkv_sheet_write(&sheet, path, err);
+    qkv_sheet_close(&sheet);
+    return status;
+}

@@ -1,0 +1,63 @@
+/*
+ * The page of a chart with axes: the area of the data, rulers beside it, a legend outside it on the
+ * right (so that it never covers data), title and small print below.
+ *
+ *     qkv_sheet_open, rulers, qkv_sheet_frame, own captions, qkv_sheet_legend, qkv_sheet_write
+ *
+ * A chart fills in `paint`, which draws the data into the area.
+ */
+#ifndef QKV_DRAW_SHEET_H
+#define QKV_DRAW_SHEET_H
+
+#include "draw/paint.h"
+#include "draw/ruler.h"
+
+/* One line of the legend. */
+typedef struct qkv_sample {
+    const char *label;
+    double x, y; /* left end of the sample, middle of the line */
+    int dashed;  /* the reference line */
+} qkv_sample;
+
+typedef struct qkv_sheet {
+    const qkv_chart_style *style;
+    qkv_lettering lettering;
+    qkv_layout layout; /* captions and marks; no panels, no bar */
+    qkv_box area;
+    double right;  /* where what stands beside the area ends */
+    double bottom; /* where what hangs below it ends */
+    qkv_ruler below, left;
+    int has_left; /* 0: the area has labels, not numbers, on its left */
+    qkv_sample *samples;
+    size_t n_samples;
+    void (*paint)(const struct qkv_sheet *sheet, const qkv_painter *painter);
+    const void *chart;
+} qkv_sheet;
+
+/* Checks style and path. Close the sheet also after a failure. */
+int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const char *path,
+                   qkv_error *err);
+void qkv_sheet_close(qkv_sheet *sheet);
+
+/* Puts the area, `width` x `height`, onto the page and the rulers beside it. `labels` points are
+ * kept free on the left where there is no ruler. */
+int qkv_sheet_frame(qkv_sheet *sheet, double width, double height, double labels, qkv_error *err);
+
+/* `n` lines whose labels are filled in, which the sheet takes over. */
+int qkv_sheet_legend(qkv_sheet *sheet, qkv_sample *samples, size_t n, const char *title,
+                     qkv_error *err);
+/* How high the area must be for so many lines beside it. */
+double qkv_sheet_legend_height(size_t n, const char *title);
+
+/* Places title and small print and writes the file. */
+int qkv_sheet_write(qkv_sheet *sheet, const char *path, qkv_error *err);
+
+/* ---- for painting ---- */
+
+enum { QKV_SAMPLE_WIDTH = 18 }; /* points */
+
+uint32_t qkv_series_color(size_t index);
+double qkv_sheet_x(const qkv_sheet *sheet, double value);
+double qkv_sheet_y(const qkv_sheet *sheet, double value);
+
+#endif
