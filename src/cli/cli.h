@@ -103,6 +103,9 @@ int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **a
               qkv_error *err);
 void cli_parsed_release(cli_parsed *parsed, const cli_command *command);
 
+/* The value of --range: "LO,HI". */
+int cli_parse_range(const char *range, double *low, double *high, qkv_error *err);
+
 /* ---- the commands: main.c ---- */
 
 extern const cli_command *const cli_commands[];

@@ -11,13 +11,8 @@
 
 int figure_check_range(const figure_args *args, double *low, double *high, qkv_error *err) {
     if (!args->range) return QKV_OK;
-    const char *comma = strchr(args->range, ',');
-    if (!comma || !qkv_parse_double(args->range, (size_t)(comma - args->range), low) ||
-        !qkv_parse_double(comma + 1, strlen(comma + 1), high) || !isfinite(*low) ||
-        !isfinite(*high) || *low >= *high) {
-        return cli_usage(err, "--range wants two numbers LO,HI with LO below HI, not '%s'",
-                         args->range);
-    }
+    const int status = cli_parse_range(args->range, low, high, err);
+    if (status != QKV_OK) return status;
     if (args->diff && *low != -*high) {
         return cli_usage(err, "--range of differences must be the same to both sides, e.g. -1,1");
     }

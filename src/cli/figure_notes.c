@@ -10,11 +10,6 @@
 #include "cli/figure.h"
 #include "qkv/store.h"
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- small print ---- */
 
 static const char *scale_name(int scale) {
@@ -32,15 +27,7 @@ static void print_tokens(const figure *fig, qkv_text *text) {
 
 int figure_small_print(const figure *fig, qkv_text *text, qkv_error *err) {
     const figure_args *args = fig->args;
-    const char *file = base_name(fig->info->path);
-    if (fig->info->name[0]) {
-        qkv_text_append_visible(text, fig->info->name, strlen(fig->info->name));
-        qkv_text_puts(text, " (");
-        qkv_text_append_visible(text, file, strlen(file));
-        qkv_text_puts(text, ")");
-    } else {
-        qkv_text_append_visible(text, file, strlen(file));
-    }
+    cli_name_model(text, fig->info->name, fig->info->path);
     qkv_text_printf(text, " \xc2\xb7 layer %d, head %d", (int)fig->layer, (int)fig->head);
     if (fig->sink >= 0) {
         qkv_text_printf(text, " (strongest first-token sink, %.3f)", fig->sink);
@@ -111,22 +98,13 @@ static json_t *describe_panels(const figure *fig) {
     return list;
 }
 
-static json_t *command_line(const cli_call *call) {
-    json_t *list = json_array();
-    for (int i = 0; i < call->argc; i++) {
-        const char *word = i ? call->argv[i] : base_name(call->argv[0]);
-        json_array_append_new(list, cli_json_string(word, strlen(word)));
-    }
-    return list;
-}
-
 int figure_recipe(const figure *fig, char **recipe, qkv_error *err) {
     char hash[33];
     const int status = qkv_model_hash(fig->model, hash, err);
     if (status != QKV_OK) return status;
     json_t *json =
         json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
-                  qkv_version(), "command", command_line(fig->call), "model",
+                  qkv_version(), "command", cli_json_command(fig->call), "model",
                   cli_json_string(fig->info->path, strlen(fig->info->path)), "model_hash", hash,
                   "site", qkv_site_name(fig->site), "layer", (int)fig->layer, "head",
                   (int)fig->head, "range", fig->low, fig->high, "inputs", describe_inputs(fig),

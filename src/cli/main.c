@@ -16,6 +16,7 @@
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
+    X(plot)                                                                                        \
     X(convert)                                                                                     \
     X(bench)                                                                                       \
     X(help)

@@ -90,6 +90,16 @@ static int read_choice(const cli_option *option, void *field, const char *value,
     return fail_value(option, value, option->value, err);
 }
 
+int cli_parse_range(const char *range, double *low, double *high, qkv_error *err) {
+    const char *comma = strchr(range, ',');
+    if (!comma || !qkv_parse_double(range, (size_t)(comma - range), low) ||
+        !qkv_parse_double(comma + 1, strlen(comma + 1), high) || !isfinite(*low) ||
+        !isfinite(*high) || *low >= *high) {
+        return cli_usage(err, "--range wants two numbers LO,HI with LO below HI, not '%s'", range);
+    }
+    return QKV_OK;
+}
+
 static const value_reader readers[] = {
     [CLI_FLAG] = read_flag,       [CLI_TEXT] = read_text,   [CLI_LIST] = read_list,
     [CLI_INTEGER] = read_integer, [CLI_INDEX] = read_index, [CLI_REAL] = read_real,

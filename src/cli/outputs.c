@@ -1,4 +1,4 @@
-/* Output files are checked before anything is computed; JSON for standard output. */
+/* Output files are checked before anything is computed; what they say about themselves; JSON. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +37,30 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
         status = qkv_output_check(outputs->items[i].value, err);
     }
     return status;
+}
+
+const char *cli_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void cli_name_model(qkv_text *text, const char *name, const char *path) {
+    const char *file = cli_base_name(path);
+    if (name[0]) {
+        qkv_text_append_visible(text, name, strlen(name));
+        qkv_text_puts(text, " (");
+    }
+    qkv_text_append_visible(text, file, strlen(file));
+    if (name[0]) qkv_text_puts(text, ")");
+}
+
+json_t *cli_json_command(const cli_call *call) {
+    json_t *list = json_array();
+    for (int i = 0; i < call->argc; i++) {
+        const char *word = i ? call->argv[i] : cli_base_name(call->argv[0]);
+        json_array_append_new(list, cli_json_string(word, strlen(word)));
+    }
+    return list;
 }
 
 json_t *cli_json_string(const char *bytes, size_t length) {

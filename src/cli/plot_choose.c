@@ -1,0 +1,343 @@
+/* What of a sweep is drawn: named by the user, or the only one there is. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/plot.h"
+
+int plot_is_baseline(const plot *p, const qkv_sweep_row *row) {
+    return strcmp(qkv_sweep_file_target(p->file, (size_t)row->target), "none") == 0;
+}
+
+int32_t plot_find(const plot_indices *list, int32_t value) {
+    size_t low = 0, high = list->n;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (list->at[middle] == value) return (int32_t)middle;
+        if (list->at[middle] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return -1;
+}
+
+/* Keeps the list ascending and free of repetitions. */
+static int insert(plot_indices *list, int32_t value, qkv_error *err) {
+    if (plot_find(list, value) >= 0) return QKV_OK;
+    if (!QKV_PUSH(list->at, list->capacity, list->n, value)) return qkv_fail_memory(err);
+    for (size_t i = list->n - 1; i > 0 && list->at[i - 1] > value; i--) {
+        list->at[i] = list->at[i - 1];
+        list->at[i - 1] = value;
+    }
+    return QKV_OK;
+}
+
+/* ---- choices in errors ---- */
+
+static void add_choice(qkv_text *text, const char *choice) {
+    qkv_text_printf(text, "%s%s", text->length ? ", " : "", choice);
+}
+
+static void add_number(qkv_text *text, double number) {
+    qkv_text_printf(text, "%s%g", text->length ? ", " : "", number);
+}
+
+/* A usage error with the choices behind it, which are released. */
+static int fail_choice(qkv_text *choices, const char *what, qkv_error *err) {
+    if (choices->failed) {
+        qkv_text_release(choices);
+        return qkv_fail_memory(err);
+    }
+    const int status = cli_usage(err, "%s: %s", what, choices->data ? choices->data : "");
+    qkv_text_release(choices);
+    return status;
+}
+
+/* The same, for one that was given and is not there. */
+static int fail_unknown(qkv_text *choices, const char *option, const char *value, size_t length,
+                        qkv_error *err) {
+    char what[160];
+    snprintf(what, sizeof what, "--%s %.*s is not in the file, which has", option,
+             length < 80 ? (int)length : 80, value);
+    return fail_choice(choices, what, err);
+}
+
+/* ---- the metric ---- */
+
+static int choose_metric(plot *p, qkv_error *err) {
+    const char *wanted = p->args->metric;
+    qkv_text choices = {0};
+    if (p->info->n_metrics == 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s holds no results yet", p->info->path);
+    }
+    for (size_t i = 0; i < p->info->n_metrics; i++) {
+        const char *name = qkv_sweep_file_metric(p->file, i);
+        if (wanted ? strcmp(name, wanted) == 0 : p->info->n_metrics == 1) {
+            p->metric = name;
+            qkv_text_release(&choices);
+            return QKV_OK;
+        }
+        add_choice(&choices, name);
+    }
+    if (wanted) return fail_unknown(&choices, "metric", wanted, strlen(wanted), err);
+    return fail_choice(&choices, "which metric? Name one of these with --metric", err);
+}
+
+/* ---- targets ---- */
+
+static int add_target(plot *p, const char *name, size_t length, qkv_error *err) {
+    qkv_text choices = {0};
+    for (size_t i = 0; i < p->info->n_targets; i++) {
+        const char *known = qkv_sweep_file_target(p->file, i);
+        if (strlen(known) == length && memcmp(known, name, length) == 0) {
+            qkv_text_release(&choices);
+            return insert(&p->targets, (int32_t)i, err);
+        }
+        add_choice(&choices, known);
+    }
+    return fail_unknown(&choices, "target", name, length, err);
+}
+
+/* All that are edited, unless nothing is. */
+static int choose_targets(plot *p, qkv_error *err) {
+    int status = QKV_OK;
+    for (const char *at = p->args->targets; at && status == QKV_OK;) {
+        const size_t length = strcspn(at, ",");
+        status = add_target(p, at, length, err);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    if (p->args->targets) return status;
+    for (size_t i = 0; i < p->info->n_targets && status == QKV_OK; i++) {
+        if (strcmp(qkv_sweep_file_target(p->file, i), "none") == 0 && p->info->n_targets > 1) {
+            continue;
+        }
+        status = insert(&p->targets, (int32_t)i, err);
+    }
+    return status;
+}
+
+/* ---- the operation and its ε ---- */
+
+static int is_target(const plot *p, const qkv_sweep_row *row) {
+    return plot_find(&p->targets, row->target) >= 0;
+}
+
+/* The operations of the chosen targets; for lines, those with an ε. */
+static int find_ops(const plot *p, plot_indices *ops, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
+        const qkv_sweep_row *row = &p->rows[i];
+        if (!is_target(p, row) || (p->args->kind == PLOT_LINES && isnan(row->epsilon))) continue;
+        status = insert(ops, row->op, err);
+    }
+    return status;
+}
+
+static int pick_op(plot *p, const plot_indices *ops, qkv_error *err) {
+    const char *wanted = p->args->op;
+    qkv_text choices = {0};
+    if (ops->n == 0) {
+        return cli_usage(err, p->args->kind == PLOT_LINES
+                                  ? "lines go along ε, and nothing chosen has one; try --kind "
+                                    "heatmap"
+                                  : "the sweep has no cell of the chosen targets");
+    }
+    for (size_t i = 0; i < ops->n; i++) {
+        const char *name = qkv_sweep_file_op(p->file, (size_t)ops->at[i]);
+        if (wanted ? strcmp(name, wanted) == 0 : ops->n == 1) {
+            p->op = ops->at[i];
+            qkv_text_release(&choices);
+            return QKV_OK;
+        }
+        add_choice(&choices, name[0] ? name : "''");
+    }
+    if (wanted) return fail_unknown(&choices, "op", wanted, strlen(wanted), err);
+    return fail_choice(&choices, "which operation? Name one of these with --op", err);
+}
+
+static int choose_op(plot *p, qkv_error *err) {
+    plot_indices ops = {0};
+    int status = find_ops(p, &ops, err);
+    if (status == QKV_OK) status = pick_op(p, &ops, err);
+    free(ops.at);
+    return status;
+}
+
+static int same_number(double a, double b) {
+    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static int add_epsilon(plot *p, double value, qkv_error *err) {
+    size_t at = 0;
+    while (at < p->n_epsilons && p->epsilons[at] < value) at++;
+    if (at < p->n_epsilons && p->epsilons[at] == value) return QKV_OK;
+    if (!QKV_PUSH(p->epsilons, p->epsilons_capacity, p->n_epsilons, value)) {
+        return qkv_fail_memory(err);
+    }
+    memmove(p->epsilons + at + 1, p->epsilons + at, (p->n_epsilons - 1 - at) * sizeof *p->epsilons);
+    p->epsilons[at] = value;
+    return QKV_OK;
+}
+
+static int fail_epsilon(const plot *p, const char *what, qkv_error *err) {
+    qkv_text choices = {0};
+    for (size_t i = 0; i < p->n_epsilons; i++) add_number(&choices, p->epsilons[i]);
+    return fail_choice(&choices, what, err);
+}
+
+/* Marks the sweep's ε that is written at `text`. */
+static int keep_epsilon(const plot *p, char *kept, const char *text, size_t length,
+                        qkv_error *err) {
+    double wanted;
+    int found = 0;
+    if (!qkv_parse_double(text, length, &wanted) || !isfinite(wanted)) {
+        return cli_usage(err, "--epsilon wants numbers such as 1e-3 or 0.1,0.5, not '%s'",
+                         p->args->epsilon);
+    }
+    for (size_t i = 0; i < p->n_epsilons; i++) {
+        if (same_number(p->epsilons[i], wanted)) kept[i] = 1, found = 1;
+    }
+    if (found) return QKV_OK;
+    char what[96];
+    snprintf(what, sizeof what, "\xce\xb5 = %g is not in the sweep, which has", wanted);
+    return fail_epsilon(p, what, err);
+}
+
+/* Leaves of the sweep's ε those that were named. */
+static int keep_epsilons(plot *p, qkv_error *err) {
+    char *kept = qkv_calloc(p->n_epsilons, 1);
+    int status = kept ? QKV_OK : qkv_fail_memory(err);
+    for (const char *at = p->args->epsilon; at && status == QKV_OK;) {
+        const size_t length = strcspn(at, ",");
+        status = keep_epsilon(p, kept, at, length, err);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    size_t n = 0;
+    for (size_t i = 0; status == QKV_OK && i < p->n_epsilons; i++) {
+        if (kept[i]) p->epsilons[n++] = p->epsilons[i];
+    }
+    if (status == QKV_OK) p->n_epsilons = n;
+    free(kept);
+    return status;
+}
+
+static int choose_epsilons(plot *p, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
+        const qkv_sweep_row *row = &p->rows[i];
+        if (!is_target(p, row) || row->op != p->op || isnan(row->epsilon)) continue;
+        status = add_epsilon(p, row->epsilon, err);
+    }
+    if (status != QKV_OK) return status;
+    if (p->n_epsilons == 0) {
+        if (p->args->epsilon) {
+            return cli_usage(err, "--epsilon is given, and the operation '%s' has none",
+                             qkv_sweep_file_op(p->file, (size_t)p->op));
+        }
+        return add_epsilon(p, (double)NAN, err);
+    }
+    return p->args->epsilon ? keep_epsilons(p, err) : QKV_OK;
+}
+
+/* ---- the kind ---- */
+
+static int choose_kind(plot *p, qkv_error *err) {
+    p->kind = p->args->kind;
+    if (p->kind == PLOT_AUTO) p->kind = p->n_epsilons > 1 ? PLOT_LINES : PLOT_HEATMAP;
+    p->by = p->args->by >= 0 ? p->args->by : PLOT_BY_TARGET;
+    if (p->kind != PLOT_LINES && p->n_epsilons > 1) {
+        return fail_epsilon(p, "which \xce\xb5? Name one of these with --epsilon", err);
+    }
+    if (p->kind == PLOT_LINES && p->args->axis != PLOT_AXIS_LINEAR && p->epsilons[0] <= 0) {
+        return cli_usage(err,
+                         "\xce\xb5 = %g has no place on a log axis: leave it out with --epsilon, "
+                         "or use --axis linear",
+                         p->epsilons[0]);
+    }
+    if (p->kind == PLOT_LINES && p->by != PLOT_BY_TARGET && p->targets.n > 1) {
+        qkv_text choices = {0};
+        for (size_t i = 0; i < p->targets.n; i++) {
+            add_choice(&choices, qkv_sweep_file_target(p->file, (size_t)p->targets.at[i]));
+        }
+        return fail_choice(
+            &choices, "lines by layer or head are of one target; name one of these with --target",
+            err);
+    }
+    return QKV_OK;
+}
+
+/* ---- layers and heads ---- */
+
+/* "3" or "2-4"; 0 when it is neither. */
+static int parse_span(const char *text, size_t length, int64_t *from, int64_t *to) {
+    const char *dash = memchr(text, '-', length);
+    const size_t first = dash ? (size_t)(dash - text) : length;
+    if (!qkv_parse_int(text, first, from) || *from < 0) return 0;
+    *to = *from;
+    return !dash || (qkv_parse_int(dash + 1, length - first - 1, to) && *to >= *from);
+}
+
+/* Adds those of `list` that lie between two numbers; there must be one. */
+static int keep_span(plot_indices *kept, const plot_indices *list, int64_t from, int64_t to,
+                     const char *option, qkv_error *err) {
+    int found = 0, status = QKV_OK;
+    for (size_t i = 0; i < list->n && status == QKV_OK; i++) {
+        if (list->at[i] < from || list->at[i] > to) continue;
+        status = insert(kept, list->at[i], err);
+        found = 1;
+    }
+    if (found) return status;
+    return cli_usage(err, "--%s: the sweep has nothing from %lld to %lld", option, (long long)from,
+                     (long long)to);
+}
+
+/* `wanted` is "*", or a list of spans; NULL: all. */
+static int keep_indices(plot_indices *list, const char *wanted, const char *option,
+                        qkv_error *err) {
+    plot_indices kept = {0};
+    int status = QKV_OK;
+    if (!wanted || strcmp(wanted, "*") == 0) return QKV_OK;
+    for (const char *at = wanted; at && status == QKV_OK;) {
+        const size_t length = strcspn(at, ",");
+        int64_t from, to;
+        if (!parse_span(at, length, &from, &to)) {
+            status =
+                cli_usage(err, "--%s wants a list such as 3 or 0,2,5-7, not '%s'", option, wanted);
+        } else {
+            status = keep_span(&kept, list, from, to, option, err);
+        }
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    plot_indices *loser = status == QKV_OK ? list : &kept;
+    free(loser->at);
+    if (status == QKV_OK) *list = kept;
+    return status;
+}
+
+static int choose_places(plot *p, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
+        const qkv_sweep_row *row = &p->rows[i];
+        if (!is_target(p, row) || row->op != p->op) continue;
+        status = insert(&p->layers, row->layer, err);
+        if (status == QKV_OK) status = insert(&p->heads, row->head, err);
+    }
+    if (status == QKV_OK) status = keep_indices(&p->layers, p->args->layers, "layers", err);
+    if (status == QKV_OK) status = keep_indices(&p->heads, p->args->heads, "heads", err);
+    return status;
+}
+
+int plot_choose(plot *p, qkv_error *err) {
+    int status = choose_metric(p, err);
+    if (status == QKV_OK) status = choose_targets(p, err);
+    if (status == QKV_OK) {
+        status = qkv_sweep_file_rows(p->file, p->metric, &p->rows, &p->n_rows, err);
+    }
+    if (status == QKV_OK) status = choose_op(p, err);
+    if (status == QKV_OK) status = choose_epsilons(p, err);
+    if (status == QKV_OK) status = choose_kind(p, err);
+    return status == QKV_OK ? choose_places(p, err) : status;
+}

@@ -1,0 +1,196 @@
+/* What a plot says: titles, labels, small print, recipe. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/figure.h"
+#include "cli/plot.h"
+
+#define DOT " \xc2\xb7 "
+#define EPSILON "\xce\xb5"
+
+/* ---- names ---- */
+
+const char *plot_target_name(const plot *p, size_t target) {
+    const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[target]);
+    for (int i = 0; i < FIGURE_PARTS; i++) {
+        if (strcmp(name, figure_parts[i].site) == 0) return figure_parts[i].name;
+    }
+    return strcmp(name, "none") == 0 ? "unedited" : name;
+}
+
+static int is_edited(const plot *p) {
+    return qkv_sweep_file_op(p->file, (size_t)p->op)[0] != '\0';
+}
+
+/* ", scale, ε = 0.001" */
+static void add_operation(const plot *p, qkv_text *text) {
+    if (!is_edited(p)) return;
+    qkv_text_printf(text, ", %s", qkv_sweep_file_op(p->file, (size_t)p->op));
+    if (p->n_epsilons == 1 && !isnan(p->epsilons[0])) {
+        qkv_text_printf(text, ", " EPSILON " = %g", p->epsilons[0]);
+    }
+}
+
+void plot_panel_title(const plot *p, size_t target, qkv_text *text) {
+    qkv_text_printf(text, "*%s*", plot_target_name(p, target));
+    add_operation(p, text);
+}
+
+void plot_head_name(const plot *p, size_t layer, size_t head, qkv_text *text) {
+    const int l = (int)p->layers.at[layer], h = (int)p->heads.at[head];
+    const int only_all = p->heads.n == 1 && h < 0;
+    if (l < 0) {
+        qkv_text_puts(text, "all layers");
+    } else {
+        qkv_text_printf(text, "layer %d", l);
+    }
+    if (only_all) return;
+    if (h < 0) {
+        qkv_text_puts(text, ", all heads");
+    } else {
+        qkv_text_printf(text, ", head %d", h);
+    }
+}
+
+void plot_value_label(const plot *p, qkv_text *text) {
+    qkv_text_printf(text, "%s%s", p->args->change ? "change of " : "", p->metric);
+}
+
+void plot_title(const plot *p, qkv_text *text) {
+    const char *change = p->args->change ? "Change of " : "";
+    if (p->kind == PLOT_HEATMAP) {
+        qkv_text_printf(text, "%s%s by Layer and Head", change, p->metric);
+    } else if (p->kind == PLOT_LINES) {
+        qkv_text_printf(text, "%s%s against " EPSILON, change, p->metric);
+    } else {
+        qkv_text_printf(text, "Heads by %s%s", change, p->metric);
+    }
+    /* Panels and legends of several targets name them. */
+    if (p->kind != PLOT_HEATMAP && p->targets.n == 1) {
+        qkv_text_puts(text, ": ");
+        plot_panel_title(p, 0, text);
+    } else if (p->kind != PLOT_HEATMAP) {
+        add_operation(p, text);
+    }
+}
+
+/* ---- small print ---- */
+
+static void add_list(qkv_text *text, const plot_indices *list, const char *one, const char *many) {
+    if (list->n == 1 && list->at[0] < 0) {
+        qkv_text_printf(text, "all %s together", many);
+        return;
+    }
+    qkv_text_printf(text, "%s ", list->n == 1 ? one : many);
+    for (size_t i = 0, end; i < list->n; i = end) {
+        for (end = i + 1; end < list->n && list->at[end] == list->at[end - 1] + 1; end++) {}
+        if (list->at[i] < 0) {
+            end = i + 1;
+            qkv_text_puts(text, "(all together)");
+        } else {
+            qkv_text_printf(text, "%s%d", i ? ", " : "", (int)list->at[i]);
+        }
+        if (end - i > 1) {
+            qkv_text_printf(text, "%s%d", end - i > 2 ? "\xe2\x80\x93" : ", ",
+                            (int)list->at[end - 1]);
+        }
+    }
+}
+
+/* What was averaged: heads of a line, prompts of everything. */
+static void add_averages(const plot *p, qkv_text *text) {
+    const size_t heads = p->heads.n, places = p->layers.n * heads;
+    const size_t merged = p->by == PLOT_BY_TARGET ? places : p->by == PLOT_BY_LAYER ? heads : 1;
+    qkv_text_puts(text, DOT);
+    add_list(text, &p->layers, "layer", "layers");
+    qkv_text_puts(text, ", ");
+    add_list(text, &p->heads, "head", "heads");
+    if (p->kind == PLOT_LINES && merged > 1) qkv_text_puts(text, ", averaged");
+    if (p->most_prompts < 2) {
+        qkv_text_puts(text, DOT "1 prompt");
+        return;
+    }
+    qkv_text_printf(text, DOT "mean over %zu prompts", p->most_prompts);
+    if (p->kind == PLOT_HEATMAP || p->args->band == PLOT_BAND_NONE) return;
+    qkv_text_printf(text, ", %s: %s", p->kind == PLOT_LINES ? "band" : "whisker",
+                    p->args->band == PLOT_BAND_SD ? "\xc2\xb1 one standard deviation over them"
+                                                  : "least to largest of them");
+}
+
+static void add_gaps(const plot *p, qkv_text *text) {
+    if (p->n_missing) {
+        qkv_text_printf(text, DOT "unfinished sweep: %zu of %zu values missing (%.3g %%)",
+                        p->n_missing, p->n_cells,
+                        100.0 * (double)p->n_missing / (double)p->n_cells);
+    }
+    if (p->n_undefined) {
+        qkv_text_printf(text, DOT "undefined in %zu of %zu cells", p->n_undefined, p->n_cells);
+    }
+    for (size_t i = 0; p->kind == PLOT_HEATMAP && i < p->n_groups; i++) {
+        if (p->groups[i].prompts) continue;
+        qkv_text_puts(text, DOT "crossed out: no value");
+        return;
+    }
+}
+
+void plot_small_print(const plot *p, qkv_text *text) {
+    const char *file = cli_base_name(p->info->path);
+    if (p->info->model_name[0] || p->info->model_path[0]) {
+        cli_name_model(text, p->info->model_name, p->info->model_path);
+        qkv_text_puts(text, DOT);
+    }
+    qkv_text_append_visible(text, file, strlen(file));
+    add_averages(p, text);
+    if (p->args->change) qkv_text_puts(text, DOT "edited minus unedited");
+    add_gaps(p, text);
+    /* A no-break space: the version stays beside the name. */
+    qkv_text_printf(text, DOT "qkv\xc2\xa0%s", qkv_version());
+}
+
+/* ---- recipe ---- */
+
+static json_t *target_list(const plot *p) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->targets.n; i++) {
+        const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[i]);
+        json_array_append_new(list, cli_json_string(name, strlen(name)));
+    }
+    return list;
+}
+
+static json_t *epsilon_list(const plot *p) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->n_epsilons; i++) {
+        if (!isnan(p->epsilons[i])) json_array_append_new(list, json_real(p->epsilons[i]));
+    }
+    return list;
+}
+
+static json_t *index_list(const plot_indices *indices) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < indices->n; i++) {
+        json_array_append_new(list, json_integer(indices->at[i]));
+    }
+    return list;
+}
+
+static json_t *text_of(const char *text) {
+    return cli_json_string(text, strlen(text));
+}
+
+char *plot_recipe(const plot *p) {
+    static const char *const kinds[] = {"heatmap", "lines", "ranking"};
+    json_t *json =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
+                  "qkv_version", qkv_version(), "command", cli_json_command(p->call), "results",
+                  text_of(p->info->path), "spec_hash", text_of(p->info->spec_hash), "model",
+                  text_of(p->info->model_path), "model_hash", text_of(p->info->model_hash), "kind",
+                  kinds[p->kind], "metric", text_of(p->metric), "targets", target_list(p), "op",
+                  text_of(qkv_sweep_file_op(p->file, (size_t)p->op)), "epsilon", epsilon_list(p),
+                  "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
+                  (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
+    char *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(json);
+    return recipe;
+}
