@@ -166,8 +166,9 @@ static int choose_op(plot *p, qkv_error *err) {
     return status;
 }
 
+/* As exact as messages print them: what they list can be given back. */
 static int same_number(double a, double b) {
-    return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+    return fabs(a - b) <= 1e-5 * fmax(fabs(a), fabs(b));
 }
 
 static int add_epsilon(plot *p, double value, qkv_error *err) {

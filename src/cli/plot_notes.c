@@ -8,6 +8,7 @@
 
 #define DOT " \xc2\xb7 "
 #define EPSILON "\xce\xb5"
+#define NBSP "\xc2\xa0" /* a line is not broken there */
 
 /* ---- names ---- */
 
@@ -23,18 +24,18 @@ static int is_edited(const plot *p) {
     return qkv_sweep_file_op(p->file, (size_t)p->op)[0] != '\0';
 }
 
-/* ", scale, ε = 0.001" */
-static void add_operation(const plot *p, qkv_text *text) {
+/* "scale, ε = 0.001", behind `before` when there is anything. */
+static void add_operation(const plot *p, qkv_text *text, const char *before) {
     if (!is_edited(p)) return;
-    qkv_text_printf(text, ", %s", qkv_sweep_file_op(p->file, (size_t)p->op));
+    qkv_text_printf(text, "%s%s", before, qkv_sweep_file_op(p->file, (size_t)p->op));
     if (p->n_epsilons == 1 && !isnan(p->epsilons[0])) {
-        qkv_text_printf(text, ", " EPSILON " = %g", p->epsilons[0]);
+        qkv_text_printf(text, ", " EPSILON NBSP "=" NBSP "%g", p->epsilons[0]);
     }
 }
 
 void plot_panel_title(const plot *p, size_t target, qkv_text *text) {
     qkv_text_printf(text, "*%s*", plot_target_name(p, target));
-    add_operation(p, text);
+    add_operation(p, text, ", ");
 }
 
 void plot_head_name(const plot *p, size_t layer, size_t head, qkv_text *text) {
@@ -66,13 +67,14 @@ void plot_title(const plot *p, qkv_text *text) {
     } else {
         qkv_text_printf(text, "Heads by %s%s", change, p->metric);
     }
-    /* Panels and legends of several targets name them. */
-    if (p->kind != PLOT_HEATMAP && p->targets.n == 1) {
-        qkv_text_puts(text, ": ");
+    if (p->kind == PLOT_HEATMAP) return; /* its panels say the rest */
+    qkv_text_puts(text, " (");
+    if (p->targets.n == 1) {
         plot_panel_title(p, 0, text);
-    } else if (p->kind != PLOT_HEATMAP) {
-        add_operation(p, text);
+    } else {
+        add_operation(p, text, "");
     }
+    qkv_text_puts(text, ")");
 }
 
 /* ---- small print ---- */

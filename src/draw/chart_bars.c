@@ -3,6 +3,7 @@
  * interval. Bars grow thinner with their number, and labels are thinned out as on a grid's axis.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -48,7 +49,7 @@ static int make_ruler(qkv_sheet *sheet, const qkv_bars *bars, qkv_error *err) {
         qkv_extent_add(&extent, bars->bars[i].lower);
         qkv_extent_add(&extent, bars->bars[i].upper);
     }
-    return qkv_ruler_make(&sheet->below, &bars->axis, &extent, QKV_RULER_BARS, 6, "value", err);
+    return qkv_ruler_make(&sheet->below, &bars->axis, &extent, QKV_RULER_BARS, 7, "value", err);
 }
 
 /* ---- labels and numbers ---- */
@@ -68,15 +69,28 @@ static int make_labels(qkv_axis *axis, const qkv_sheet *sheet, const qkv_bars *b
     return status;
 }
 
+/* Three digits of the largest, and the others with as many decimals. */
+static void bar_text(char text[QKV_NUMBER_SIZE], double value, double largest) {
+    if (largest < 1e-3 || largest >= 1e5) {
+        qkv_number_text(text, value, 3);
+        return;
+    }
+    const int decimals = (int)fmax(2 - floor(log10(largest)), 0);
+    const int is_zero = fabs(value) < 0.5 * pow(10, -decimals);
+    snprintf(text, QKV_NUMBER_SIZE, "%s%.*f", value < 0 && !is_zero ? "\xe2\x88\x92" : "", decimals,
+             fabs(value));
+}
+
 /* A column of numbers behind the area, flush right. */
 static int place_numbers(qkv_sheet *sheet, const qkv_bars *bars, double pitch) {
     if (pitch < NUMBER_PITCH) return 1;
     const double left = sheet->area.x + sheet->area.width + NUMBER_GAP;
     const size_t first = sheet->layout.n_captions;
-    double right = sheet->right;
+    double right = sheet->right, largest = 0;
+    for (size_t i = 0; i < bars->n_bars; i++) largest = fmax(largest, fabs(bars->bars[i].value));
     for (size_t i = 0; i < bars->n_bars; i++) {
         char text[QKV_NUMBER_SIZE];
-        qkv_number_text(text, bars->bars[i].value, 3);
+        bar_text(text, bars->bars[i].value, largest);
         PangoLayout *words =
             qkv_words_new(&sheet->lettering, text, QKV_WORDS_PLAIN, NUMBER_SIZE, 0);
         if (!words) return 0;

@@ -10,7 +10,8 @@
 
 enum { MOST_SERIES = 48, COLORS = 8, MARKS = 4 };
 static const double WIDTH = 330, HEIGHT = 205; /* of the area, points */
-static const double LINE = 1.3, MARK_SIZE = 2.1, BAND_SHADE = 0.16;
+static const double LINE = 1.3, MARK_SIZE = 2.1, BAND_SHADE = 0.16, FAINT_SHADE = 0.08;
+enum { FEW = 4 }; /* series whose bands still tell apart when they are darker */
 static const double REFERENCE_LINE = 0.9;
 static const uint32_t REFERENCE_COLOR = 0x5a5a5a;
 
@@ -102,7 +103,7 @@ static size_t run_end(const qkv_series *series, size_t i) {
 }
 
 static void paint_band(const qkv_sheet *sheet, const qkv_painter *painter, const qkv_series *series,
-                       uint32_t color) {
+                       uint32_t color, double shade) {
     cairo_t *cr = painter->cr;
     for (size_t i = 0, end; i < series->n; i = end + 1) {
         end = run_end(series, i);
@@ -117,7 +118,7 @@ static void paint_band(const qkv_sheet *sheet, const qkv_painter *painter, const
         cairo_close_path(cr);
     }
     cairo_set_source_rgba(cr, (color >> 16 & 0xff) / 255.0, (color >> 8 & 0xff) / 255.0,
-                          (color & 0xff) / 255.0, BAND_SHADE);
+                          (color & 0xff) / 255.0, shade);
     cairo_fill(cr);
 }
 
@@ -215,7 +216,8 @@ static void paint_lines(const qkv_sheet *sheet, const qkv_painter *painter) {
     cairo_clip(painter->cr);
     for (size_t i = 0; i < lines->n_series; i++) {
         if (!lines->series[i].lower) continue;
-        paint_band(sheet, painter, &lines->series[i], qkv_series_color(i));
+        paint_band(sheet, painter, &lines->series[i], qkv_series_color(i),
+                   lines->n_series > FEW ? FAINT_SHADE : BAND_SHADE);
         paint_lone_bands(sheet, painter, &lines->series[i], qkv_series_color(i));
     }
     if (lines->reference_label) {

@@ -7,7 +7,8 @@
 
 #define MINUS "\xe2\x88\x92"
 
-enum { MOST_FINE_DECADES = 12 }; /* with small ticks between the powers of ten */
+static const double LEAST_WRITTEN_OUT = 0.001; /* 0.005, but 5·10⁻⁴ */
+enum { MOST_FINE_DECADES = 12 };               /* with small ticks between the powers of ten */
 
 static const char *sign_of(double value) {
     return value < 0 ? MINUS : "";
@@ -72,23 +73,26 @@ static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) 
     return n;
 }
 
-static void power_of_ten(char text[QKV_NUMBER_SIZE], const char *sign, int exponent) {
+/* 10⁻³, −10², 5·10⁻⁴ */
+static void power_of_ten(char text[QKV_NUMBER_SIZE], int negative, int factor, int exponent) {
     static const char *const digits[] = {
         "\xe2\x81\xb0", "\xc2\xb9",     "\xc2\xb2",     "\xc2\xb3",     "\xe2\x81\xb4",
         "\xe2\x81\xb5", "\xe2\x81\xb6", "\xe2\x81\xb7", "\xe2\x81\xb8", "\xe2\x81\xb9"};
-    char plain[16];
+    char plain[16], before[16] = "";
+    if (factor > 1) snprintf(before, sizeof before, "%d\xc2\xb7", factor);
     snprintf(plain, sizeof plain, "%d", exponent < 0 ? -exponent : exponent);
-    snprintf(text, QKV_NUMBER_SIZE, "%s10%s", sign, exponent < 0 ? "\xe2\x81\xbb" : "");
+    snprintf(text, QKV_NUMBER_SIZE, "%s%s10%s", negative ? MINUS : "", before,
+             exponent < 0 ? "\xe2\x81\xbb" : "");
     for (const char *c = plain; *c; c++) {
         strncat(text, digits[*c - '0'], QKV_NUMBER_SIZE - strlen(text) - 1);
     }
 }
 
-/* Magnitudes above zero that a log or power scale marks, with their labels, small to large. */
+/* Magnitudes above zero that a log or power scale marks, small to large. */
 typedef struct magnitude {
     double value;
-    int exponent; /* of a power of ten, when that is how it is written */
-    int is_power;
+    int exponent; /* of the power of ten, when that is how it is written */
+    int factor;   /* before it; 0: written out */
 } magnitude;
 
 static int log_magnitudes(magnitude *out, double floor_value, double high, int most) {
@@ -105,13 +109,14 @@ static int log_magnitudes(magnitude *out, double floor_value, double high, int m
         }
         return n;
     }
-    /* Less than two decades: 1, 2 and 5 times the powers. */
-    static const double multiples[] = {1, 2, 5};
+    /* Less than two decades: 1, 2 and 5 times the powers, which small ones are written with. */
+    static const int multiples[] = {1, 2, 5};
+    const int written_out = floor_value >= LEAST_WRITTEN_OUT;
     for (int e = first - 1; e <= last; e++) {
         for (int i = 0; i < 3 && n < QKV_MAX_TICKS; i++) {
             const double value = multiples[i] * pow(10, e);
             if (value < floor_value * (1 - 1e-9) || value > high * (1 + 1e-9)) continue;
-            out[n++] = (magnitude){value, 0, 0};
+            out[n++] = (magnitude){value, e, written_out ? 0 : multiples[i]};
         }
     }
     return n;
@@ -140,8 +145,8 @@ static void add_magnitude(qkv_tick *ticks, int *n, const qkv_grid_style *style, 
                           double base, int negative) {
     char text[QKV_NUMBER_SIZE];
     const double value = base + (negative ? -m->value : m->value);
-    if (m->is_power) {
-        power_of_ten(text, negative ? MINUS : "", m->exponent);
+    if (m->factor) {
+        power_of_ten(text, negative, m->factor, m->exponent);
     } else {
         plain_number(text, value);
     }
