@@ -113,7 +113,8 @@ static void add_averages(const plot *p, qkv_text *text) {
         qkv_text_puts(text, DOT "1 prompt");
         return;
     }
-    qkv_text_printf(text, DOT "mean over %zu prompts", p->most_prompts);
+    qkv_text_printf(text, DOT "mean over %s%zu prompts", p->n_missing ? "up to " : "",
+                    p->most_prompts);
     if (p->kind == PLOT_HEATMAP || p->args->band == PLOT_BAND_NONE) return;
     qkv_text_printf(text, ", %s: %s", p->kind == PLOT_LINES ? "band" : "whisker",
                     p->args->band == PLOT_BAND_SD ? "\xc2\xb1 one standard deviation over them"

@@ -12,7 +12,8 @@
 # An output without such a file must be empty. --update writes the .exact and .exit files anew from
 # what the case does now (a .glob stays as it is): read the difference before you keep it.
 #
-# Environment: QKV, the program; MODELS, the directory with default.gguf; VECTORS, tests/vectors.
+# Environment: QKV, the program; MODELS, the directory with default.gguf; VECTORS, tests/vectors;
+# MAKE_SWEEP, a program that makes results files of sweeps.
 set -u
 update=0
 if [ "${1-}" = --update ]; then

@@ -1,10 +1,5 @@
 /*
  * Figures as files: the same bytes every time, recipes, errors, golden figures.
- *
- * Golden figures (tests/golden/NAME.svg) are compared by structure: outlines of glyphs and
- * embedded image data are left out, since they belong to the installed font and zlib; everything
- * else (rectangles, colours, text positions) must agree, numbers to 0.1. The committed files are
- * whole SVGs, to be opened and looked at. QKV_UPDATE_GOLDEN=1 writes them anew.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -18,12 +13,13 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <glib.h>
 
 #include "base/file.h"
 #include "base/text.h"
 #include "draw/embed.h"
-#include "draw/lettering.h"
 #include "support/figures.h"
+#include "support/golden.h"
 #include "support/scratch.h"
 
 /* ---- files ---- */
@@ -210,71 +206,14 @@ static void test_grid_errors(void **state) {
 
 /* ---- golden figures ---- */
 
-/* Whether text is drawn with the font that the golden figures were measured with. */
-static int font_is_dejavu(void) {
-    qkv_lettering lettering;
-    assert_int_equal(qkv_lettering_open(&lettering, NULL), QKV_OK);
-    PangoFontDescription *wanted = pango_font_description_from_string("DejaVu Sans 10");
-    PangoFont *font = pango_font_map_load_font(lettering.fonts, lettering.context, wanted);
-    PangoFontDescription *got = font ? pango_font_describe(font) : NULL;
-    const int is = got && strcmp(pango_font_description_get_family(got), "DejaVu Sans") == 0;
-    if (got) pango_font_description_free(got);
-    if (font) g_object_unref(font);
-    pango_font_description_free(wanted);
-    qkv_lettering_close(&lettering);
-    return is;
-}
-
-/* Cuts out everything from each `from` up to the next `to`. */
-static void cut(char *text, const char *from, const char *to) {
-    char *out = text, *at = text;
-    for (char *start; (start = strstr(at, from));) {
-        memmove(out, at, (size_t)(start - at));
-        out += start - at;
-        at = strstr(start, to);
-        assert_non_null(at);
-    }
-    memmove(out, at, strlen(at) + 1);
-}
-
-static void check_same_svg(char *found, char *golden, const char *name) {
-    char *texts[] = {found, golden};
-    for (int i = 0; i < 2; i++) {
-        cut(texts[i], "<symbol", "</symbol>"); /* outlines */
-        cut(texts[i], "#glyph", "\"");         /* which outline: numbered as they appear */
-        cut(texts[i], "data:image/png", "\"");
-    }
-    const char *a = found, *b = golden;
-    while (*a && *b) {
-        char *end_a, *end_b;
-        const double x = strtod(a, &end_a), y = strtod(b, &end_b);
-        const int numbers = end_a != a && end_b != b;
-        if (numbers ? fabs(x - y) > 0.1 : *a != *b) {
-            fail_msg("%s differs from its golden figure at \"%.60s\", was \"%.60s\"; look at it, "
-                     "then run with QKV_UPDATE_GOLDEN=1",
-                     name, a, b);
-        }
-        a = numbers ? end_a : a + 1;
-        b = numbers ? end_b : b + 1;
-    }
-    assert_int_equal(*a, *b);
-}
-
 static void check_golden(const qkv_grid *grid, const qkv_grid_style *style, const char *name) {
-    char golden_path[512];
-    snprintf(golden_path, sizeof golden_path, "%s/golden/%s", QKV_TEST_SOURCE_DIR, name);
-    if (getenv("QKV_UPDATE_GOLDEN")) write_ok(grid, style, golden_path);
     write_ok(grid, style, scratch_path(name));
-    size_t size;
-    char *found = slurp(scratch_path(name), &size), *golden = slurp(golden_path, &size);
-    check_same_svg(found, golden, name);
-    free(found);
-    free(golden);
+    check_golden_svg(scratch_path(name), name);
 }
 
 static void test_golden(void **state) {
     (void)state;
-    if (!font_is_dejavu()) skip();
+    if (!golden_font()) skip();
     qkv_grid *grid = token_grid(2, 2, 6, 1, 1);
     qkv_grid_style style = plain_style();
     style.recipe = "qkv figure grid";
