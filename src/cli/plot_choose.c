@@ -125,12 +125,13 @@ static int is_target(const plot *p, const qkv_sweep_row *row) {
     return plot_find(&p->targets, row->target) >= 0;
 }
 
-/* The operations of the chosen targets; for lines, those with an ε. */
+/* The operations of the chosen targets; for lines those with an ε, unless one is named. */
 static int find_ops(const plot *p, plot_indices *ops, qkv_error *err) {
+    const int with_epsilon = p->args->kind == PLOT_LINES && !p->args->op;
     int status = QKV_OK;
     for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
         const qkv_sweep_row *row = &p->rows[i];
-        if (!is_target(p, row) || (p->args->kind == PLOT_LINES && isnan(row->epsilon))) continue;
+        if (!is_target(p, row) || (with_epsilon && isnan(row->epsilon))) continue;
         status = insert(ops, row->op, err);
     }
     return status;
@@ -140,10 +141,8 @@ static int pick_op(plot *p, const plot_indices *ops, qkv_error *err) {
     const char *wanted = p->args->op;
     qkv_text choices = {0};
     if (ops->n == 0) {
-        return cli_usage(err, p->args->kind == PLOT_LINES
-                                  ? "lines go along ε, and nothing chosen has one; try --kind "
-                                    "heatmap"
-                                  : "the sweep has no cell of the chosen targets");
+        return cli_usage(err, "nothing of what was chosen has an \xce\xb5 for lines to go along; "
+                              "try --kind heatmap");
     }
     for (size_t i = 0; i < ops->n; i++) {
         const char *name = qkv_sweep_file_op(p->file, (size_t)ops->at[i]);
@@ -252,6 +251,12 @@ static int choose_kind(plot *p, qkv_error *err) {
     if (p->kind != PLOT_LINES && p->n_epsilons > 1) {
         return fail_epsilon(p, "which \xce\xb5? Name one of these with --epsilon", err);
     }
+    if (p->kind == PLOT_LINES && isnan(p->epsilons[0])) {
+        return cli_usage(err,
+                         "lines go along \xce\xb5, and the operation '%s' has none; try --kind "
+                         "heatmap",
+                         qkv_sweep_file_op(p->file, (size_t)p->op));
+    }
     if (p->kind == PLOT_LINES && p->args->axis != PLOT_AXIS_LINEAR && p->epsilons[0] <= 0) {
         return cli_usage(err,
                          "\xce\xb5 = %g has no place on a log axis: leave it out with --epsilon, "
@@ -291,8 +296,8 @@ static int keep_span(plot_indices *kept, const plot_indices *list, int64_t from,
         found = 1;
     }
     if (found) return status;
-    return cli_usage(err, "--%s: the sweep has nothing from %lld to %lld", option, (long long)from,
-                     (long long)to);
+    return cli_usage(err, "--%s: the sweep has nothing from %lld to %lld, it has %d to %d", option,
+                     (long long)from, (long long)to, (int)list->at[0], (int)list->at[list->n - 1]);
 }
 
 /* `wanted` is "*", or a list of spans; NULL: all. */

@@ -24,6 +24,11 @@ static double nice_number(double least) {
     return 10 * power;
 }
 
+/* The next smaller of these numbers. */
+static double finer(double step) {
+    return nice_number(0.35 * step);
+}
+
 int qkv_nice_step(double least) {
     return least <= 1 ? 1 : (int)lround(nice_number(fmin(least, 1e9)));
 }
@@ -53,8 +58,10 @@ static int digits_of(double largest, double step) {
 
 static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) {
     const double low = style->low, high = style->high;
-    const double step = nice_number((high - low) / (most - 1));
     const double slack = 1e-6 * (high - low);
+    double step = nice_number((high - low) / (most - 1));
+    /* One number is no scale: a short bar takes closer ones. */
+    while (floor((high + slack) / step) - ceil((low - slack) / step) < 1) step = finer(step);
     int n = 0;
     const int decimals = (int)fmax(0, -floor(log10(step * (1 + 1e-9))));
     const double largest = fmax(fabs(low), fabs(high));
@@ -95,6 +102,16 @@ typedef struct magnitude {
     int factor;   /* before it; 0: written out */
 } magnitude;
 
+/* A log scale too short for two of 1, 2 and 5: evenly spaced values, as on a linear one. */
+static int even_magnitudes(magnitude *out, double low, double high) {
+    const double step = nice_number((high - low) / 3);
+    int n = 0;
+    for (double k = ceil(low / step - 1e-9); k * step <= high * (1 + 1e-9) && n < 4; k++) {
+        out[n++] = (magnitude){k * step, 0, 0};
+    }
+    return n;
+}
+
 static int log_magnitudes(magnitude *out, double floor_value, double high, int most) {
     const int first = (int)ceil(log10(floor_value) - 1e-9);
     const int last = (int)floor(log10(high) + 1e-9);
@@ -119,7 +136,7 @@ static int log_magnitudes(magnitude *out, double floor_value, double high, int m
             out[n++] = (magnitude){value, e, written_out ? 0 : multiples[i]};
         }
     }
-    return n;
+    return n >= 2 ? n : even_magnitudes(out, floor_value, high);
 }
 
 static double one_digit(double value) {

@@ -1,0 +1,388 @@
+/* Charts: ranges, places and ticks of axes, room on the page, gaps, errors, golden charts. */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <cairo.h>
+
+#include "base/memory.h"
+#include "draw/sheet.h"
+#include "support/figures.h"
+#include "support/golden.h"
+#include "support/scratch.h"
+
+/* ---- axes ---- */
+
+static qkv_ruler ruler_of(qkv_scale scale, double least, double most, qkv_ruler_kind kind) {
+    qkv_ruler ruler;
+    const qkv_chart_axis axis = {.scale = scale};
+    const qkv_extent data = {least, most};
+    qkv_error err = {0};
+    if (qkv_ruler_make(&ruler, &axis, &data, kind, 8, "x", &err) != QKV_OK) {
+        fail_msg("%s", err.message);
+    }
+    return ruler;
+}
+
+static void test_log_places(void **state) {
+    (void)state;
+    const qkv_ruler ruler = ruler_of(QKV_SCALE_LOG, 1e-6, 1, QKV_RULER_TIGHT);
+    const double first = qkv_ruler_at(&ruler, 1e-6), last = qkv_ruler_at(&ruler, 1);
+    assert_true(first > 0.03 && first < 0.05 && fabs(first + last - 1) < 1e-9);
+    for (int e = -6; e < 0; e++) { /* decades are equally far apart */
+        const double step = qkv_ruler_at(&ruler, pow(10, e + 1)) - qkv_ruler_at(&ruler, pow(10, e));
+        assert_true(fabs(step - (last - first) / 6) < 1e-9);
+    }
+    assert_true(qkv_ruler_at(&ruler, 0) < 0);  /* outside, not infinite */
+    assert_true(qkv_ruler_at(&ruler, -1) < 0); /* a band may reach there */
+}
+
+static void test_log_ticks(void **state) {
+    (void)state;
+    static const char *const labels[] = {"10⁻⁶", "10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"};
+    const qkv_ruler ruler = ruler_of(QKV_SCALE_LOG, 1e-6, 1, QKV_RULER_TIGHT);
+    assert_int_equal(ruler.n_ticks, 7);
+    for (int i = 0; i < 7; i++) {
+        assert_string_equal(ruler.ticks[i].label, labels[i]);
+        assert_true(fabs(ruler.ticks[i].place - qkv_ruler_at(&ruler, pow(10, i - 6))) < 1e-9);
+    }
+    assert_true(ruler.n_minor >= 6 * 9);
+    const qkv_ruler wide = ruler_of(QKV_SCALE_LOG, 1e-30, 1, QKV_RULER_TIGHT);
+    assert_true(wide.n_ticks >= 4 && wide.n_ticks <= 9);
+    assert_true(wide.n_minor >= 31 && wide.n_minor <= 34); /* the powers alone */
+    const qkv_ruler narrow = ruler_of(QKV_SCALE_LOG, 2e-5, 4e-4, QKV_RULER_TIGHT);
+    assert_string_equal(narrow.ticks[0].label, "2·10⁻⁵");
+    assert_string_equal(narrow.ticks[2].label, "10⁻⁴");
+    const qkv_ruler between = ruler_of(QKV_SCALE_LOG, 0.21, 0.48, QKV_RULER_TIGHT); /* no 1, 2, 5 */
+    assert_true(between.n_ticks >= 2);
+    const qkv_ruler lone = ruler_of(QKV_SCALE_LOG, 0.01, 0.01, QKV_RULER_TIGHT);
+    assert_true(fabs(qkv_ruler_at(&lone, 0.01) - 0.5) < 1e-9);
+    assert_true(lone.n_ticks >= 1);
+}
+
+static void test_linear_ranges(void **state) {
+    (void)state;
+    qkv_ruler ruler = ruler_of(QKV_SCALE_LINEAR, 0.1, 0.9, QKV_RULER_ROOTED);
+    assert_true(ruler.scale.low == 0); /* near enough to 0 to begin there */
+    ruler = ruler_of(QKV_SCALE_LINEAR, 0.7, 0.9, QKV_RULER_ROOTED);
+    assert_true(ruler.scale.low > 0.6 && ruler.scale.high < 1);
+    ruler = ruler_of(QKV_SCALE_LINEAR, 0.7, 0.9, QKV_RULER_BARS);
+    assert_true(ruler.scale.low == 0);
+    ruler = ruler_of(QKV_SCALE_LINEAR, -0.9, -0.7, QKV_RULER_BARS);
+    assert_true(ruler.scale.high == 0 && ruler.scale.low < -0.9);
+    for (int kind = QKV_RULER_TIGHT; kind <= QKV_RULER_BARS; kind++) {
+        ruler = ruler_of(QKV_SCALE_LINEAR, 0, 0, (qkv_ruler_kind)kind);
+        assert_true(ruler.scale.low < ruler.scale.high && ruler.n_ticks >= 2);
+    }
+    /* A narrow range far from 0: ticks keep the digits that tell them apart. */
+    ruler = ruler_of(QKV_SCALE_LINEAR, 0.999991, 0.999999, QKV_RULER_TIGHT);
+    for (int i = 1; i < ruler.n_ticks; i++) {
+        assert_string_not_equal(ruler.ticks[i].label, ruler.ticks[i - 1].label);
+    }
+}
+
+/* However short the bar, two numbers say what its colours mean. */
+static void test_two_ticks(void **state) {
+    (void)state;
+    static const double ranges[][2] = {{0.003, 0.12}, {0.21, 0.24}, {-3, 1e6}, {0.99999, 1}};
+    for (size_t i = 0; i < 4; i++) {
+        const qkv_grid_style style = {.low = ranges[i][0], .high = ranges[i][1]};
+        qkv_tick ticks[QKV_MAX_TICKS];
+        const int n = qkv_ticks_make(ticks, &style, 2);
+        assert_true(n >= 2 && n <= 6);
+        assert_string_not_equal(ticks[0].label, ticks[1].label);
+    }
+}
+
+/* ---- room on the page ---- */
+
+static int overlap(const qkv_box *a, const qkv_box *b) {
+    return a->x < b->x + b->width && b->x < a->x + a->width && a->y < b->y + b->height &&
+           b->y < a->y + a->height;
+}
+
+static void paint_nothing(const qkv_sheet *sheet, const qkv_painter *painter) {
+    (void)sheet;
+    (void)painter;
+}
+
+static void check_page(const qkv_sheet *sheet) {
+    const qkv_layout *layout = &sheet->layout;
+    const qkv_box page = {0, 0, layout->width, layout->height};
+    for (size_t i = 0; i < layout->n_captions; i++) {
+        const qkv_box ink = qkv_caption_ink(&layout->captions[i]);
+        assert_true(ink.x >= 0 && ink.y >= 0 && ink.x + ink.width <= page.width &&
+                    ink.y + ink.height <= page.height);
+        assert_false(overlap(&ink, &sheet->area));
+        for (size_t k = 0; k < i; k++) {
+            const qkv_box other = qkv_caption_ink(&layout->captions[k]);
+            assert_false(overlap(&ink, &other));
+        }
+    }
+}
+
+static void test_page(void **state) {
+    (void)state;
+    static const double ranges[][2] = {{1e-13, 1}, {1e-3, 1e-3}, {0.1, 1}, {1e-6, 1e9}};
+    static const double values[][2] = {{0, 1}, {-1234567, 1e7}, {0.99999, 1}, {2e-9, 3e-9}};
+    for (size_t r = 0; r < 4; r++) {
+        for (size_t n = 0; n <= 24; n += 12) {
+            const qkv_chart_style style = {
+                "A Title That Is Long Enough to Be Wrapped on a Page That Is Not So Very Wide, "
+                "Twice If Need Be, for It Has Much to Say",
+                "small print", NULL, 150};
+            qkv_sheet sheet;
+            qkv_error err;
+            assert_int_equal(qkv_sheet_open(&sheet, &style, "page.svg", &err), QKV_OK);
+            sheet.below = ruler_of(QKV_SCALE_LOG, ranges[r][0], ranges[r][1], QKV_RULER_TIGHT);
+            sheet.left = ruler_of(QKV_SCALE_LINEAR, values[r][0], values[r][1], QKV_RULER_ROOTED);
+            sheet.below.label = "ε";
+            sheet.left.label = "a measure with a long name that goes on until it needs two lines, "
+                               "then a little further still";
+            sheet.has_left = 1;
+            sheet.paint = paint_nothing;
+            const double height = fmax(205, qkv_sheet_legend_height(n, "legend"));
+            assert_int_equal(qkv_sheet_frame(&sheet, 330, height, 0, &err), QKV_OK);
+            qkv_sample *samples = qkv_calloc(n, sizeof *samples);
+            for (size_t i = 0; i < n; i++) samples[i].label = "layer 12, head 31, and far more";
+            assert_int_equal(qkv_sheet_legend(&sheet, samples, n, "legend", &err), QKV_OK);
+            assert_int_equal(qkv_sheet_write(&sheet, scratch_path("page.svg"), &err), QKV_OK);
+            check_page(&sheet);
+            qkv_sheet_close(&sheet);
+        }
+    }
+}
+
+/* ---- charts ---- */
+
+static const qkv_chart_style PLAIN = {"A *Chart*", "what it shows, in small print", "the recipe",
+                                      150};
+
+static void write_chart(int status, const char *path, const qkv_error *err) {
+    if (status != QKV_OK) fail_msg("%s: %s", path, err->message);
+}
+
+static const double EPS[] = {1e-4, 1e-3, 1e-2, 1e-1, 1};
+static const double MEAN[] = {0.1, 0.12, 0.4, 0.8, 0.9}, LOW[] = {0.05, 0.1, 0.3, 0.7, 0.85},
+                    HIGH[] = {0.15, 0.2, 0.5, 0.85, 0.95};
+static const double GAPPY[] = {0.9, (double)NAN, 0.7, 0.6, 0.5};
+
+static qkv_lines some_lines(qkv_series series[2]) {
+    series[0] = (qkv_series){"Query", EPS, MEAN, LOW, HIGH, 5};
+    series[1] = (qkv_series){"Value", EPS, GAPPY, NULL, NULL, 5};
+    return (qkv_lines){.series = series,
+                       .n_series = 2,
+                       .x = {.label = "ε", .scale = QKV_SCALE_LOG},
+                       .y = {.label = "sink"},
+                       .reference_label = "unedited",
+                       .reference = 0.92};
+}
+
+static qkv_bars some_bars(void) {
+    static const qkv_bar bars[] = {{"layer 3, head 5", 0.9, 0.7, 1.0, 0},
+                                   {"layer 0, head 1", 0.5, 0.5, 0.5, 1},
+                                   {"layer 2, head 0", -0.25, -0.5, 0.1, 0}};
+    static const char *const groups[] = {"Query", "Key"};
+    return (qkv_bars){bars, 3, {.label = "change of sink"}, groups, 2};
+}
+
+static const double CELLS[] = {0.1, 0.5, (double)NAN, 0.9, 0, 1};
+
+static qkv_heatmap some_heatmap(qkv_heatmap_panel *panel) {
+    static const char *const rows[] = {"0", "7"}, *const cols[] = {"all", "0", "1"};
+    *panel = (qkv_heatmap_panel){CELLS, 2, 3, "*Query*", rows, cols};
+    return (qkv_heatmap){
+        .panels = panel, .n_panels = 1, .row_axis = "Layer", .col_axis = "Head", .color = {"sink"}};
+}
+
+static void test_golden(void **state) {
+    (void)state;
+    if (!golden_font()) skip();
+    qkv_error err;
+    qkv_series series[2];
+    qkv_heatmap_panel panel;
+    const qkv_lines lines = some_lines(series);
+    const qkv_bars bars = some_bars();
+    const qkv_heatmap map = some_heatmap(&panel);
+    const char *path = scratch_path("chart_lines.svg");
+    write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
+    check_golden_svg(path, "chart_lines.svg");
+    path = scratch_path("chart_bars.svg");
+    write_chart(qkv_bars_write(&bars, &PLAIN, path, &err), path, &err);
+    check_golden_svg(path, "chart_bars.svg");
+    path = scratch_path("chart_heatmap.svg");
+    write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
+    check_golden_svg(path, "chart_heatmap.svg");
+}
+
+static void test_every_format(void **state) {
+    (void)state;
+    static const char *const names[] = {"every.png", "every.svg", "every.pdf"};
+    qkv_error err;
+    qkv_series series[2];
+    qkv_heatmap_panel panel;
+    const qkv_lines lines = some_lines(series);
+    const qkv_bars bars = some_bars();
+    const qkv_heatmap map = some_heatmap(&panel);
+    for (int i = 0; i < 3; i++) {
+        const char *path = scratch_path(names[i]);
+        write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
+        write_chart(qkv_bars_write(&bars, &PLAIN, path, &err), path, &err);
+        write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
+    }
+}
+
+/* How many pixels of a PNG have a colour. */
+static int count_pixels(const char *path, uint32_t color) {
+    cairo_surface_t *image = cairo_image_surface_create_from_png(path);
+    assert_int_equal(cairo_surface_status(image), CAIRO_STATUS_SUCCESS);
+    const unsigned char *data = cairo_image_surface_get_data(image);
+    const int stride = cairo_image_surface_get_stride(image);
+    int n = 0;
+    for (int y = 0; y < cairo_image_surface_get_height(image); y++) {
+        for (int x = 0; x < cairo_image_surface_get_width(image); x++) {
+            uint32_t pixel;
+            memcpy(&pixel, data + (ptrdiff_t)y * stride + 4 * (ptrdiff_t)x, 4);
+            n += (pixel & 0xffffff) == color;
+        }
+    }
+    cairo_surface_destroy(image);
+    return n;
+}
+
+/* A cell without a value is white; with the value 0 it has the colour of the scale's low end. */
+static void test_no_value(void **state) {
+    (void)state;
+    const double with[] = {0, 1, 0, 1}, without[] = {(double)NAN, 1, 0, 1};
+    const char *const none[] = {"", ""};
+    int blue[2], white[2];
+    for (int i = 0; i < 2; i++) {
+        const qkv_heatmap_panel panel = {i ? without : with, 2, 2, NULL, none, none};
+        const qkv_heatmap map = {.panels = &panel, .n_panels = 1};
+        const qkv_chart_style style = {.dpi = 72};
+        qkv_error err;
+        const char *path = scratch_path("gap.png");
+        write_chart(qkv_heatmap_write(&map, &style, path, &err), path, &err);
+        blue[i] = count_pixels(path, 0x3b4cc0);
+        white[i] = count_pixels(path, 0xffffff);
+    }
+    const int cell = 65 * 65;
+    assert_true(abs(blue[0] - blue[1] - cell) < cell / 10);
+    assert_true(white[1] - white[0] > cell / 2 && white[1] - white[0] < cell);
+}
+
+/* ---- errors ---- */
+
+static void expect(int status, int wanted, const qkv_error *err, const char *part) {
+    assert_int_equal(status, wanted);
+    if (!strstr(err->message, part)) fail_msg("\"%s\" lacks \"%s\"", err->message, part);
+}
+
+static void test_lines_errors(void **state) {
+    (void)state;
+    static const double zero[] = {0, 1e-3, 1e-2, 1e-1, 1}, holes[] = {1, 1, NAN, NAN, INFINITY};
+    const char *path = scratch_path("bad.svg");
+    qkv_error err = {0};
+#define REFUSED(wanted, part, ...)                                                                 \
+    do {                                                                                           \
+        qkv_series series[2];                                                                      \
+        qkv_lines lines = some_lines(series);                                                      \
+        qkv_chart_style style = PLAIN;                                                             \
+        __VA_ARGS__;                                                                               \
+        expect(qkv_lines_write(&lines, &style, path, &err), wanted, &err, part);                   \
+    } while (0)
+    REFUSED(QKV_ERR_ARGUMENT, "x = 0 of point 0 has no place on a log axis", series[0].x = zero);
+    REFUSED(QKV_ERR_ARGUMENT, "y = 0", series[1].y = zero; lines.y.scale = QKV_SCALE_LOG);
+    REFUSED(QKV_ERR_NUMERIC, "y of point 4 is inf", series[1].y = holes);
+    REFUSED(QKV_ERR_NUMERIC, "x of point 2 is nan", series[1].x = holes);
+    REFUSED(QKV_ERR_NUMERIC, "band at point 2", series[0].upper = holes);
+    REFUSED(QKV_ERR_ARGUMENT, "both ends", series[0].upper = NULL);
+    REFUSED(QKV_ERR_ARGUMENT, "1 to 48 series", lines.n_series = 0);
+    REFUSED(QKV_ERR_ARGUMENT, "1 to 48 series", lines.n_series = 49);
+    REFUSED(QKV_ERR_ARGUMENT, "linear or log", lines.y.scale = QKV_SCALE_POWER);
+    REFUSED(QKV_ERR_ARGUMENT, "low must be below high", lines.y.low = 2; lines.y.high = 1);
+    REFUSED(QKV_ERR_ARGUMENT, "no place on the x axis", lines.x.low = -1);
+    REFUSED(QKV_ERR_NUMERIC, "reference", lines.reference = (double)NAN);
+    REFUSED(QKV_ERR_ARGUMENT, "no value", series[0].n = 0; series[1].n = 0);
+    REFUSED(QKV_ERR_ARGUMENT, "dpi", style.dpi = 0);
+#undef REFUSED
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+static void test_other_errors(void **state) {
+    (void)state;
+    const char *path = scratch_path("bad.svg");
+    static const double nothing[] = {NAN, NAN}, below[] = {-1, 1}, zeros[] = {0, 0};
+    qkv_error err = {0};
+    qkv_heatmap_panel panel = {nothing, 1, 2, NULL, NULL, NULL};
+    qkv_heatmap map = {.panels = &panel, .n_panels = 1};
+    expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "no value");
+    map.color.scale = QKV_SCALE_LOG;
+    panel.values = below;
+    expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "below 0");
+    panel.values = zeros;
+    expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "above 0");
+    panel.n_rows = 0;
+    expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "empty");
+    expect(qkv_heatmap_write(&map, &PLAIN, NULL, &err), QKV_ERR_ARGUMENT, &err, "path");
+    qkv_bars bars = some_bars();
+    bars.axis.scale = QKV_SCALE_LOG;
+    expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "bars start at 0");
+    bars = some_bars();
+    bars.n_groups = 1;
+    expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "no group 1");
+    bars.n_bars = 0;
+    expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "1 to 2000");
+    expect(qkv_bars_write(&bars, &PLAIN, "out.gif", &err), QKV_ERR_ARGUMENT, &err, ".png");
+    const qkv_bar infinite = {"", (double)INFINITY, 0, 0, 0};
+    bars = (qkv_bars){.bars = &infinite, .n_bars = 1};
+    expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_NUMERIC, &err, "bar 0");
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
+/* Sizes at both ends: one of everything, and more than can be labelled. */
+static void test_extreme_sizes(void **state) {
+    (void)state;
+    qkv_error err;
+    enum { SIDE = 150, BARS = 2000 };
+    double *values = qkv_calloc(SIDE * SIDE, sizeof *values);
+    qkv_bar *many = qkv_calloc(BARS, sizeof *many);
+    for (int i = 0; i < SIDE * SIDE; i++) values[i] = i % 7 ? i : (double)NAN;
+    for (int i = 0; i < BARS; i++) many[i] = (qkv_bar){"layer 1, head 1", -i, -i - 1, 1 - i, 0};
+    const int32_t sides[] = {1, 64, SIDE};
+    for (int i = 0; i < 3; i++) {
+        const qkv_heatmap_panel panel = {values + 1, sides[i], sides[i] - i % 2, "A", NULL, NULL};
+        const qkv_heatmap map = {.panels = &panel, .n_panels = 1, .color = {"value"}};
+        const char *path = scratch_path("size.png");
+        write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
+        const size_t counts[] = {1, 60, BARS};
+        const qkv_bars bars = {.bars = many, .n_bars = counts[i], .axis = {.label = "value"}};
+        write_chart(qkv_bars_write(&bars, &PLAIN, path, &err), path, &err);
+        const qkv_series series = {NULL, values + 1, values + 1, NULL, NULL, i ? 6 : 1};
+        const qkv_lines lines = {.series = &series, .n_series = 1};
+        write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
+    }
+    free(values);
+    free(many);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_log_places),    cmocka_unit_test(test_log_ticks),
+        cmocka_unit_test(test_linear_ranges), cmocka_unit_test(test_two_ticks),
+        cmocka_unit_test(test_page),          cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_every_format),  cmocka_unit_test(test_no_value),
+        cmocka_unit_test(test_lines_errors),  cmocka_unit_test(test_other_errors),
+        cmocka_unit_test(test_extreme_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, remove_scratch);
+}
