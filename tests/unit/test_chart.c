@@ -354,9 +354,9 @@ static void test_extreme_sizes(void **state) {
     (void)state;
     qkv_error err;
     enum { SIDE = 150, BARS = 2000 };
-    double *values = qkv_calloc(SIDE * SIDE, sizeof *values);
+    double *values = qkv_calloc(SIDE * SIDE + 1, sizeof *values);
     qkv_bar *many = qkv_calloc(BARS, sizeof *many);
-    for (int i = 0; i < SIDE * SIDE; i++) values[i] = i % 7 ? i : (double)NAN;
+    for (int i = 0; i <= SIDE * SIDE; i++) values[i] = i % 7 ? i : (double)NAN;
     for (int i = 0; i < BARS; i++) many[i] = (qkv_bar){"layer 1, head 1", -i, -i - 1, 1 - i, 0};
     const int32_t sides[] = {1, 64, SIDE};
     for (int i = 0; i < 3; i++) {
