@@ -1,6 +1,6 @@
 ln -s "$VECTORS/mixtral/hf" model
 qkv convert model -o out.gguf --type f16
-qkv info -m out.gguf | grep -v tokenizer
+qkv info -m out.gguf | grep -v 'tokenizer\|file size'
 qkv convert model -o out.gguf --type Q8_0 2>notes
 head -2 notes
 wc -l <notes
