@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/hf.h"
+#include "model/tokenizer_json.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define MAX_PARTS 1000
@@ -217,7 +218,9 @@ static int set_vocab_size(opener *o, qkv_hf_config *config, qkv_error *err) {
 static int open_tokenizer(opener *o, qkv_error *err) {
     qkv_gguf_part *part = NULL;
     if (!has_file(o, "tokenizer.json")) return QKV_OK;
-    return add_part(o, "tokenizer.json", &part, err);
+    const int status = add_part(o, "tokenizer.json", &part, err);
+    if (status != QKV_OK) return status;
+    return qkv_tokenizer_json_read(o->file->parts[0].header, o->file->path, err);
 }
 
 int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err) {
