@@ -17,6 +17,10 @@
 #include "model/model.h"
 #include "model/weight_type.h"
 
+#define TOKENS_KEY "tokenizer.ggml.tokens"
+#define TYPES_KEY "tokenizer.ggml.token_type"
+#define SCORES_KEY "tokenizer.ggml.scores"
+
 enum { CHUNK = 1 << 20 }; /* values that are converted at a time, at least one row */
 
 /* X(type, where rows do not divide into its blocks, general.file_type): as llama.cpp has it. */
@@ -102,6 +106,63 @@ static enum ggml_type type_of(const converter *c, const qkv_gguf_tensor *t) {
     return type;
 }
 
+/* Embeddings are often padded to a round number of rows; llama.cpp wants a token for each of them:
+ * [PAD139]. */
+static int pad_names(converter *c, const struct gguf_context *from, size_t n, qkv_error *err) {
+    const size_t total = (size_t)c->model->hp.n_vocab;
+    const int64_t key = gguf_find_key(from, TOKENS_KEY);
+    char(*names)[32] = qkv_calloc(total - n, sizeof *names);
+    const char **list = qkv_calloc(total, sizeof *list);
+    const int status = names && list ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < total && status == QKV_OK; i++) {
+        if (i >= n) snprintf(names[i - n], sizeof *names, "[PAD%zu]", i);
+        list[i] = i < n ? gguf_get_arr_str(from, key, i) : names[i - n];
+    }
+    if (status == QKV_OK) gguf_set_arr_str(c->header, TOKENS_KEY, list, total);
+    free(names);
+    free((void *)list);
+    return status;
+}
+
+/* An array of 32-bit numbers, one per token, where the file has it. */
+static int pad_numbers(converter *c, const struct gguf_context *from, const char *name, size_t n,
+                       const void *filler, qkv_error *err) {
+    const size_t total = (size_t)c->model->hp.n_vocab;
+    const int64_t key = gguf_find_key(from, name);
+    if (key < 0) return QKV_OK;
+    uint32_t *numbers = qkv_calloc(total, sizeof *numbers);
+    if (!numbers) return qkv_fail_memory(err);
+    memcpy(numbers, gguf_get_arr_data(from, key), n * sizeof *numbers);
+    for (size_t i = n; i < total; i++) memcpy(&numbers[i], filler, sizeof *numbers);
+    gguf_set_arr_data(c->header, name, gguf_get_arr_type(from, key), numbers, total);
+    free(numbers);
+    return QKV_OK;
+}
+
+static int pad_tokens(converter *c, const struct gguf_context *from, size_t n, qkv_error *err) {
+    static const int32_t unused = 5, low = -1000;
+    static const float low_score = -1000;
+    const int64_t key = gguf_find_key(from, SCORES_KEY);
+    const int floats = key >= 0 && gguf_get_arr_type(from, key) == GGUF_TYPE_FLOAT32;
+    int status = pad_names(c, from, n, err);
+    if (status == QKV_OK) status = pad_numbers(c, from, TYPES_KEY, n, &unused, err);
+    if (status == QKV_OK)
+        status = pad_numbers(c, from, SCORES_KEY, n,
+                             floats ? (const void *)&low_score : (const void *)&low, err);
+    return status;
+}
+
+/* The vocabulary was loaded with the model: its arrays are of the kinds and lengths they should be. */
+static int set_tokens(converter *c, qkv_error *err) {
+    const struct gguf_context *from = c->model->file->parts[0].header;
+    if (!c->model->vocab) {
+        gguf_set_val_str(c->header, "tokenizer.ggml.model", "no_vocab");
+        return QKV_OK;
+    }
+    const size_t n = (size_t)qkv_vocab_size(c->model->vocab);
+    return n < (size_t)c->model->hp.n_vocab ? pad_tokens(c, from, n, err) : QKV_OK;
+}
+
 static void set_keys(converter *c) {
     gguf_set_kv(c->header, c->model->file->parts[0].header);
     gguf_remove_key(c->header, "split.no");
@@ -112,8 +173,6 @@ static void set_keys(converter *c) {
     const struct type_entry *entry = find_type(c->type);
     if (c->type != GGML_TYPE_COUNT) gguf_remove_key(c->header, "general.file_type");
     if (entry) gguf_set_val_u32(c->header, "general.file_type", entry->file_type);
-    if (gguf_find_key(c->header, "tokenizer.ggml.model") < 0)
-        gguf_set_val_str(c->header, "tokenizer.ggml.model", "no_vocab");
 }
 
 static int make_header(converter *c, qkv_error *err) {
@@ -124,13 +183,14 @@ static int make_header(converter *c, qkv_error *err) {
     c->header = gguf_init_empty();
     if (!c->tensors || !c->header) return qkv_fail_memory(err);
     set_keys(c);
+    int status = set_tokens(c, err);
     for (size_t i = 0; i < file->n_tensors; i++) {
         const qkv_gguf_tensor *t = &file->tensors[i];
         struct ggml_tensor *tensor = ggml_new_tensor(c->tensors, type_of(c, t), 4, t->ne);
         ggml_set_name(tensor, t->name);
         gguf_add_tensor(c->header, tensor);
     }
-    return QKV_OK;
+    return status;
 }
 
 /* ---- the data ---- */

@@ -2,11 +2,14 @@
  * Converting Hugging Face directories: what comes out must be the GGUF file that llama.cpp's
  * converter made of the same weights, key by key and bit by bit.
  */
+#define _POSIX_C_SOURCE 200809L
+#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -66,7 +69,7 @@ static int ends_in(const char *name, const char *const *list) {
 
 /* Names, descriptions, sizes; the tokenizer has tests of its own. */
 static int is_about_numbers(const char *key) {
-    return strncmp(key, "general.", 8) != 0 && strncmp(key, "tokenizer.", 10) != 0;
+    return strncmp(key, "general.", 8) != 0 && !strstr(key, "tokenizer.");
 }
 
 static void check_key(const struct gguf_context *a, int64_t i, const struct gguf_context *b) {
@@ -223,6 +226,42 @@ static void quantises_rows(void **state) {
     qkv_gguf_free(b);
 }
 
+static void copy_json(const char *from, const char *name, const char *without) {
+    json_t *json = json_load_file(from, 0, NULL);
+    assert_non_null(json);
+    json_t *tokens = json_object_get(json_object_get(json, "model"), "vocab");
+    if (without) assert_int_equal(json_object_del(tokens, without), 0);
+    json_t *merges = json_object_get(json_object_get(json, "model"), "merges");
+    if (without) json_array_remove(merges, json_array_size(merges) - 1);
+    assert_int_equal(json_dump_file(json, scratch_path(name), 0), 0);
+    json_decref(json);
+}
+
+/* A row of the embedding that no token belongs to gets one: llama.cpp counts them. */
+static void pads_tokens(void **state) {
+    (void)state;
+    const char *last = NULL;
+    json_t *json = json_load_file(VECTORS "llama/hf/tokenizer.json", 0, NULL), *id;
+    const char *name;
+    json_object_foreach(json_object_get(json_object_get(json, "model"), "vocab"), name, id) {
+        if (json_integer_value(id) == 139) last = name;
+    }
+    assert_non_null(last);
+    copy_json(VECTORS "llama/hf/config.json", "config.json", NULL);
+    copy_json(VECTORS "llama/hf/tokenizer.json", "tokenizer.json", last);
+    json_decref(json);
+    assert_int_equal(
+        symlink(VECTORS "llama/hf/model.safetensors", scratch_path("model.safetensors")), 0);
+    const char *to = scratch_path("padded.gguf");
+    convert(scratch_path(""), to, NULL);
+    qkv_gguf *file = open_gguf(to);
+    const struct gguf_context *header = file->parts[0].header;
+    const int64_t tokens = gguf_find_key(header, "tokenizer.ggml.tokens");
+    assert_int_equal(gguf_get_arr_n(header, tokens), 140);
+    assert_string_equal(gguf_get_arr_str(header, tokens, 139), "[PAD139]");
+    qkv_gguf_free(file);
+}
+
 static void refuses_types(void **state) {
     (void)state;
     static const char *const bad[][2] = {{"iq2_xs", "importance matrix"}, {"q99", "no type"}};
@@ -245,6 +284,7 @@ int main(void) {
         cmocka_unit_test(as_stored),
         cmocka_unit_test(falls_back),
         cmocka_unit_test(quantises_rows),
+        cmocka_unit_test(pads_tokens),
         cmocka_unit_test(refuses_types),
     };
 #undef FAMILY_ENTRY
