@@ -107,6 +107,7 @@ static int add_tensor(binder *b, const char *name, qkv_recipe *recipe, qkv_gguf_
     if (!kept || !QKV_PUSH(b->dir->recipes, b->dir->recipes_capacity, b->dir->n_recipes, kept)) {
         free(kept);
         free((void *)recipe->sources);
+        free(recipe->values);
         return qkv_fail_memory(err);
     }
     *kept = *recipe;

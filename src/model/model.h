@@ -1,6 +1,7 @@
 /*
  * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the
- * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned.
+ * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned, except the
+ * weights that are made when they are first needed (late.h), under a lock of their own.
  */
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
