@@ -1,6 +1,7 @@
 /* See ref_model.h. */
 #include "reference/ref_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ typedef struct source_file {
     struct ggml_context *tensors;
     char family[32];
     ref_model *model;
+    int il; /* the layer being read */
 } source_file;
 
 static void give_up(const char *what, const char *name) {
@@ -46,6 +48,11 @@ static double key_double(const source_file *f, const char *rest, double fallback
     return id < 0 ? fallback : (double)gguf_get_val_f32(f->gguf, id);
 }
 
+static int key_flag(const source_file *f, const char *rest, int fallback) {
+    const int64_t id = find_key(f, rest);
+    return id < 0 ? fallback : gguf_get_val_bool(f->gguf, id);
+}
+
 /* ---- tensors ---- */
 
 /* NULL when the file has no such tensor. */
@@ -62,11 +69,43 @@ static float *load(source_file *f, const char *name, size_t expected) {
     return array;
 }
 
-static float *load_in_layer(source_file *f, int il, const char *rest, int rows, int cols) {
-    char name[96];
-    snprintf(name, sizeof name, "blk.%d.%s", il, rest);
-    return load(f, name, (size_t)rows * (size_t)cols);
+static float *load_in_layer(source_file *f, const char *name, const char *suffix, size_t expected) {
+    char full[96];
+    snprintf(full, sizeof full, "blk.%d.%s.%s", f->il, name, suffix);
+    return load(f, full, expected);
 }
+
+static ref_linear load_linear(source_file *f, const char *name, int n, int rows, int cols) {
+    const size_t outputs = (size_t)n * (size_t)rows;
+    return (ref_linear){load_in_layer(f, name, "weight", outputs * (size_t)cols),
+                        load_in_layer(f, name, "bias", outputs)};
+}
+
+static ref_linear need_linear(source_file *f, const char *name, int n, int rows, int cols) {
+    const ref_linear l = load_linear(f, name, n, rows, cols);
+    if (!l.w) give_up("missing", name);
+    return l;
+}
+
+static ref_norm load_norm(source_file *f, const char *name, int n) {
+    return (ref_norm){load_in_layer(f, name, "weight", (size_t)n),
+                      load_in_layer(f, name, "bias", (size_t)n)};
+}
+
+static ref_norm need_norm(source_file *f, const char *name) {
+    const ref_norm norm = load_norm(f, name, f->model->D);
+    if (!norm.weight) give_up("missing", name);
+    return norm;
+}
+
+static ref_norm load_end_norm(source_file *f, const char *name) {
+    char weight[64], bias[64];
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    return (ref_norm){load(f, weight, (size_t)f->model->D), load(f, bias, (size_t)f->model->D)};
+}
+
+/* ---- attention ---- */
 
 /* Rows of q and k of the llama family lie in GGUF as pairs (2i, 2i+1) that turn together. Here
  * they are put back into the order of the published models: (i, i + d/2). */
@@ -86,99 +125,188 @@ static void unpair(const ref_model *m, float *rows, int n_head, int cols) {
     free(copy);
 }
 
-static void load_attention(source_file *f, ref_layer *l, int il) {
-    ref_model *m = f->model;
+/* Rows [first, first + n) of a matrix with `cols` columns, and of its bias. */
+static ref_linear rows_of(ref_linear whole, int first, int cols) {
+    return (ref_linear){whole.w + (size_t)first * (size_t)cols, whole.b ? whole.b + first : NULL};
+}
+
+/* One matrix for all three: first every q, then every k, then every v. */
+static int load_fused_heads(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
     const int wide = m->H * m->d, narrow = m->G * m->d;
-    l->wq = load_in_layer(f, il, "attn_q.weight", wide, m->D);
-    l->wk = load_in_layer(f, il, "attn_k.weight", narrow, m->D);
-    l->wv = load_in_layer(f, il, "attn_v.weight", narrow, m->D);
-    l->bq = load_in_layer(f, il, "attn_q.bias", wide, 1);
-    l->bk = load_in_layer(f, il, "attn_k.bias", narrow, 1);
-    l->bv = load_in_layer(f, il, "attn_v.bias", narrow, 1);
-    if (!l->wq || !l->wk || !l->wv) give_up("no q, k or v", "attention");
-    unpair(m, l->wq, m->H, m->D);
-    unpair(m, l->wk, m->G, m->D);
-    unpair(m, l->bq, m->H, 1);
-    unpair(m, l->bk, m->G, 1);
+    const ref_linear all = load_linear(f, "attn_qkv", 1, wide + 2 * narrow, m->D);
+    if (!all.w) return 0;
+    l->q = rows_of(all, 0, m->D);
+    l->k = rows_of(all, wide, m->D);
+    l->v = rows_of(all, wide + narrow, m->D);
+    return 1;
 }
 
-/* gpt2 has one matrix for all three: first every q, then every k, then every v. */
-static void load_fused_attention(source_file *f, ref_layer *l, int il) {
-    ref_model *m = f->model;
-    const int wide = m->H * m->d;
-    float *w = load_in_layer(f, il, "attn_qkv.weight", 3 * wide, m->D);
-    float *b = load_in_layer(f, il, "attn_qkv.bias", 3 * wide, 1);
-    if (!w || !b) give_up("no fused qkv", "attention");
-    l->wq = w;
-    l->wk = w + (size_t)wide * (size_t)m->D;
-    l->wv = l->wk + (size_t)wide * (size_t)m->D;
-    l->bq = b;
-    l->bk = b + wide;
-    l->bv = l->bk + wide;
+static void load_heads(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
+    l->q = need_linear(f, "attn_q", 1, m->H * m->d, m->D);
+    l->k = need_linear(f, "attn_k", 1, m->G * m->d, m->D);
+    l->v = need_linear(f, "attn_v", 1, m->G * m->d, m->D);
+    if (m->family->pairs != REF_REORDERED) return;
+    unpair(m, l->q.w, m->H, m->D);
+    unpair(m, l->k.w, m->G, m->D);
+    unpair(m, l->q.b, m->H, 1);
+    unpair(m, l->k.b, m->G, 1);
 }
 
-static void load_layer(source_file *f, int il) {
-    ref_model *m = f->model;
-    ref_layer *l = &m->layers[il];
-    if (m->gpt2)
-        load_fused_attention(f, l, il);
-    else
-        load_attention(f, l, il);
-    l->attn_norm = load_in_layer(f, il, "attn_norm.weight", m->D, 1);
-    l->attn_norm_bias = load_in_layer(f, il, "attn_norm.bias", m->D, 1);
-    l->wo = load_in_layer(f, il, "attn_output.weight", m->D, m->H * m->d);
-    l->bo = load_in_layer(f, il, "attn_output.bias", m->D, 1);
-    l->ffn_norm = load_in_layer(f, il, "ffn_norm.weight", m->D, 1);
-    l->ffn_norm_bias = load_in_layer(f, il, "ffn_norm.bias", m->D, 1);
-    l->gate = load_in_layer(f, il, "ffn_gate.weight", m->F, m->D);
-    l->up = load_in_layer(f, il, "ffn_up.weight", m->F, m->D);
-    l->down = load_in_layer(f, il, "ffn_down.weight", m->D, m->F);
-    l->gate_bias = load_in_layer(f, il, "ffn_gate.bias", m->F, 1);
-    l->up_bias = load_in_layer(f, il, "ffn_up.bias", m->F, 1);
-    l->down_bias = load_in_layer(f, il, "ffn_down.bias", m->D, 1);
-    if (!l->attn_norm || !l->wo || !l->ffn_norm || !l->up || !l->down)
-        give_up("a tensor is missing", "layer");
+static void load_attention(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
+    const int shared = m->family->head_norm == REF_SHARED_WEIGHTS;
+    if (!load_fused_heads(f, l)) load_heads(f, l);
+    l->q_norm = load_norm(f, "attn_q_norm", shared ? m->d : m->H * m->d);
+    l->k_norm = load_norm(f, "attn_k_norm", shared ? m->d : m->G * m->d);
+    l->sinks = load_in_layer(f, "attn_sinks", "weight", (size_t)m->H);
+    l->o = need_linear(f, "attn_output", 1, m->D, m->H * m->d);
+}
+
+/* ---- the block ---- */
+
+/* Side by side the blocks may share a norm. Where attention has a second one (falcon), that is
+ * its own, and the first is the feed-forward's. */
+static void load_norms_before(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
+    const ref_norm first = need_norm(f, "attn_norm"), second = load_norm(f, "attn_norm_2", m->D);
+    l->attn_before = second.weight ? second : first;
+    l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
+    if (!l->ffn_before.weight && m->parallel) l->ffn_before = first;
+    if (!l->ffn_before.weight) give_up("missing", "ffn_norm");
+}
+
+static void load_norms(source_file *f, ref_layer *l) {
+    const ref_norm_place place = f->model->family->place;
+    if (place == REF_BEFORE || place == REF_BEFORE_AND_AFTER) load_norms_before(f, l);
+    if (place == REF_AFTER || place == REF_BEFORE_AND_AFTER) {
+        l->attn_after = need_norm(f, "post_attention_norm");
+        l->ffn_after = need_norm(f, "post_ffw_norm");
+    }
+    if (place == REF_ON_SUM) {
+        l->attn_sum = need_norm(f, "attn_output_norm");
+        l->ffn_sum = need_norm(f, "layer_output_norm");
+    }
+}
+
+static void load_feed_forward(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
+    if (m->family->fused_gate) {
+        l->gate = need_linear(f, "ffn_up", 1, 2 * m->F, m->D);
+        l->up = rows_of(l->gate, m->F, m->D);
+    } else {
+        l->gate = load_linear(f, "ffn_gate", 1, m->F, m->D);
+        l->up = need_linear(f, "ffn_up", 1, m->F, m->D);
+    }
+    l->down = need_linear(f, "ffn_down", 1, m->D, m->F);
+}
+
+static void load_experts(source_file *f, ref_layer *l) {
+    const ref_model *m = f->model;
+    l->router = need_linear(f, "ffn_gate_inp", 1, m->n_expert, m->D);
+    l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->F, m->D);
+    l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->F, m->D);
+    l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->F);
+}
+
+static void load_layer(source_file *f, int window) {
+    const ref_model *m = f->model;
+    const ref_family *family = m->family;
+    ref_layer *l = &m->layers[f->il];
+    const int nth = f->il + 1;
+    load_norms(f, l);
+    load_attention(f, l);
+    m->n_expert ? load_experts(f, l) : load_feed_forward(f, l);
+    if (!family->full_every || nth % family->full_every != 0) l->window = window;
+    l->rope = family->local_base && l->window ? &m->local_rope : &m->rope;
+    if (family->pairs == REF_NO_TURNING) l->rope = NULL;
+    if (family->unturned_every && nth % family->unturned_every == 0) l->rope = NULL;
 }
 
 /* ---- the whole ---- */
 
-static void read_keys(source_file *f) {
+static void read_shape(source_file *f) {
     ref_model *m = f->model;
-    m->gpt2 = strcmp(f->family, "gpt2") == 0;
     m->n_layer = key_int(f, "block_count", 0);
     m->D = key_int(f, "embedding_length", 0);
     m->H = key_int(f, "attention.head_count", 1);
     m->G = key_int(f, "attention.head_count_kv", m->H);
     m->d = key_int(f, "attention.key_length", m->D / m->H);
+    m->n_expert = key_int(f, "expert_count", 0);
+    m->n_expert_used = key_int(f, "expert_used_count", 0);
     m->F = key_int(f, "feed_forward_length", 0);
-    m->window = key_int(f, "attention.sliding_window", 0);
-    m->norm_epsilon = key_double(
-        f, m->gpt2 ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon", 0);
-    m->rope_base = key_double(f, "rope.freq_base", 10000.0);
-    m->rope_factor = key_double(f, "rope.scaling.factor", 1.0);
-    const int64_t type = find_key(f, "rope.scaling.type");
-    if (type >= 0 && strcmp(gguf_get_val_str(f->gguf, type), "yarn") == 0)
-        m->yarn_context = key_int(f, "rope.scaling.original_context_length", 0);
+    if (m->n_expert) m->F = key_int(f, "expert_feed_forward_length", m->F);
+    m->turned = key_int(f, "rope.dimension_count", m->d);
+    m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
 }
 
-static void read_tensors(source_file *f) {
+static void read_factors(source_file *f) {
+    ref_model *m = f->model;
+    const ref_family *family = m->family;
+    m->norm_epsilon = key_double(f,
+                                 family->norm == REF_LAYER ? "attention.layer_norm_epsilon"
+                                                           : "attention.layer_norm_rms_epsilon",
+                                 0);
+    m->score_scale = key_double(f, "attention.scale", 1 / sqrt(m->d));
+    m->score_cap = key_double(f, "attn_logit_softcapping", 0);
+    m->embedding_scale = key_double(f, "embedding_scale", family->sqrt_embedding ? sqrt(m->D) : 1);
+    m->residual_scale = key_double(f, "residual_scale", 1);
+    m->logit_scale = key_double(f, "logit_scale", 1);
+    if (family->divides_logits) m->logit_scale = 1 / m->logit_scale;
+    m->logit_cap = key_double(f, "final_logit_softcapping", 0);
+}
+
+static void read_rope(source_file *f) {
+    ref_model *m = f->model;
+    ref_rope *r = &m->rope;
+    const size_t pairs = (size_t)m->turned / 2;
+    const int64_t type = find_key(f, "rope.scaling.type");
+    m->local_rope = (ref_rope){key_double(f, "rope.freq_base_swa", 10000), .factor = 1, .size = 1};
+    *r = (ref_rope){key_double(f, "rope.freq_base", 10000), .factor = 1, .size = 1};
+    r->factor = key_double(f, "rope.scaling.factor", 1);
+    r->context = key_int(f, "rope.scaling.original_context_length", 0);
+    r->fast = key_double(f, "rope.scaling.yarn_beta_fast", 32);
+    r->slow = key_double(f, "rope.scaling.yarn_beta_slow", 1);
+    r->whole_pairs = key_flag(f, "rope.scaling.yarn_truncate", 1);
+    r->yarn = type >= 0 && strcmp(gguf_get_val_str(f->gguf, type), "yarn") == 0;
+    r->size = r->yarn ? 1 + 0.1 * log(r->factor) : key_double(f, "rope.scaling.attn_factor", 1);
+    r->divisor = load(f, "rope_freqs.weight", pairs);
+    if (!r->divisor) r->divisor = load(f, "rope_factors_short.weight", pairs);
+    r->long_divisor = load(f, "rope_factors_long.weight", pairs);
+}
+
+static void read_ends(source_file *f) {
     ref_model *m = f->model;
     const struct ggml_tensor *embd = ggml_get_tensor(f->tensors, "token_embd.weight");
+    const struct ggml_tensor *types = ggml_get_tensor(f->tensors, "token_types.weight");
+    const size_t context = (size_t)key_int(f, "context_length", 0);
     if (!embd) give_up("missing", "token_embd.weight");
     m->V = (int)embd->ne[1];
     const size_t table = (size_t)m->V * (size_t)m->D;
     m->token_embd = load(f, "token_embd.weight", table);
-    m->output = load(f, "output.weight", table);
-    if (!m->output) m->output = m->token_embd;
-    if (m->gpt2)
-        m->position_embd =
-            load(f, "position_embd.weight", (size_t)key_int(f, "context_length", 0) * (size_t)m->D);
-    m->output_norm = load(f, "output_norm.weight", (size_t)m->D);
-    m->output_norm_bias = load(f, "output_norm.bias", (size_t)m->D);
-    m->rope_divisor = load(f, "rope_freqs.weight", (size_t)m->d / 2);
+    m->position_embd = load(f, "position_embd.weight", context * (size_t)m->D);
+    if (types) m->token_type = load(f, "token_types.weight", (size_t)ggml_nelements(types));
+    m->embd_norm = load_end_norm(f, "token_embd_norm");
+    m->output_norm = load_end_norm(f, "output_norm");
+    if (m->family->encoder) return;
+    if (!m->output_norm.weight) give_up("missing", "output_norm");
+    m->output = (ref_linear){load(f, "output.weight", table), load(f, "output.bias", (size_t)m->V)};
+    if (!m->output.w) m->output.w = m->token_embd;
+}
+
+static void read_model(source_file *f) {
+    ref_model *m = f->model;
+    m->family = ref_family_find(f->family);
+    if (!m->family) give_up("unknown family", f->family);
+    read_shape(f);
+    read_factors(f);
+    read_rope(f);
+    read_ends(f);
     m->layers = calloc((size_t)m->n_layer, sizeof *m->layers);
-    if (!m->layers || !m->output_norm) give_up("a tensor is missing", "model");
-    for (int il = 0; il < m->n_layer; il++) load_layer(f, il);
+    if (!m->layers) give_up("out of memory", "model");
+    for (f->il = 0; f->il < m->n_layer; f->il++)
+        load_layer(f, key_int(f, "attention.sliding_window", 0));
 }
 
 ref_model *ref_model_load(const char *path) {
@@ -189,8 +317,7 @@ ref_model *ref_model_load(const char *path) {
     const int64_t family = gguf_find_key(f.gguf, "general.architecture");
     if (family < 0) give_up("no architecture", path);
     snprintf(f.family, sizeof f.family, "%s", gguf_get_val_str(f.gguf, family));
-    read_keys(&f);
-    read_tensors(&f);
+    read_model(&f);
     gguf_free(f.gguf);
     ggml_free(f.tensors);
     return f.model;

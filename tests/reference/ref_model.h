@@ -2,37 +2,69 @@
  * The weights of a GGUF model as plain float arrays, for the scalar reference.
  *
  * Dimension letters as everywhere: D model width, H query heads, G key/value heads, d head width,
- * F feed-forward width, V vocabulary. Every matrix is [outputs][inputs]. ggml only reads the file
- * and dequantises; everything it says about the model is read again here, by other code than the
- * library's.
+ * F feed-forward width (of one expert), E experts, V vocabulary. Every matrix is
+ * [outputs][inputs]. ggml only reads the file and dequantises; everything it says about the model
+ * is read again here, by other code than the library's.
  */
 #ifndef QKV_TESTS_REF_MODEL_H
 #define QKV_TESTS_REF_MODEL_H
 
 #include <stddef.h>
 
+#include "reference/ref_family.h"
+
+/* w [rows][cols], b [rows] or NULL. Of experts: E of them, one after the other. */
+typedef struct ref_linear {
+    float *w, *b;
+} ref_linear;
+
+/* Without a weight there is no norm at this place. */
+typedef struct ref_norm {
+    float *weight, *bias;
+} ref_norm;
+
+/* How far a pair of channels turns per position. */
+typedef struct ref_rope {
+    double base;
+    double factor; /* positions are divided by it */
+    double size;   /* turned vectors are multiplied by it */
+    int yarn;      /* fast pairs keep their positions; the turns that make a pair fast or slow: */
+    double fast, slow;   /* within the original context */
+    int whole_pairs;     /* the blend between them starts and ends at a whole pair */
+    int context;         /* the original one */
+    float *divisor;      /* [pairs] of the frequencies, or NULL */
+    float *long_divisor; /* for prompts longer than the original context, or NULL */
+} ref_rope;
+
 typedef struct ref_layer {
-    float *attn_norm, *attn_norm_bias;      /* [D] */
-    float *wq, *wk, *wv, *wo;               /* [H d][D] [G d][D] [G d][D] [D][H d] */
-    float *bq, *bk, *bv, *bo;               /* or NULL */
-    float *ffn_norm, *ffn_norm_bias;        /* [D] */
-    float *gate, *up, *down;                /* [F][D] [F][D] [D][F]; gate NULL: plain MLP */
-    float *gate_bias, *up_bias, *down_bias; /* or NULL */
+    ref_norm attn_before, attn_after, attn_sum;
+    ref_norm ffn_before, ffn_after, ffn_sum;
+    ref_linear q, k, v, o;   /* [H d][D] [G d][D] [G d][D] [D][H d] */
+    ref_norm q_norm, k_norm; /* [d], or [heads d] */
+    float *sinks;            /* [H]: scores of a key that has no value, or NULL */
+    ref_linear router;       /* [E][D]; no weight: one feed-forward for all tokens */
+    ref_linear gate;         /* [F][D]; no weight: plain MLP */
+    ref_linear up, down;     /* [F][D] [D][F] */
+    int window;              /* keys a query sees, itself included; 0 = all */
+    const ref_rope *rope;    /* NULL: does not turn */
 } ref_layer;
 
 typedef struct ref_model {
+    const ref_family *family;
     int n_layer, D, H, G, d, F, V;
-    int window; /* 0 = none */
-    int gpt2;   /* LayerNorm, learned positions, GELU; else RMSNorm, RoPE, SwiGLU */
+    int n_expert, n_expert_used;
+    int parallel;
     double norm_epsilon;
-    double rope_base;
-    double rope_factor;  /* positions are divided by it */
-    int yarn_context;    /* original context of YaRN, 0 = no YaRN */
-    float *rope_divisor; /* [d / 2] of the frequencies, or NULL */
-    float *token_embd;   /* [V][D] */
-    float *position_embd;
-    float *output_norm, *output_norm_bias;
-    float *output; /* [V][D] */
+    double score_scale, score_cap; /* cap 0 = none */
+    double embedding_scale, residual_scale;
+    double logit_scale, logit_cap;
+    int turned; /* channels of a head that turn, from the first */
+    ref_rope rope, local_rope;
+    float *token_embd;    /* [V][D] */
+    float *position_embd; /* [context][D] or NULL */
+    float *token_type;    /* [D] of the first type, or NULL */
+    ref_norm embd_norm, output_norm;
+    ref_linear output; /* [V][D]; no weight: no logits */
     ref_layer *layers;
     void *memory[1024]; /* every array, for freeing */
     size_t n_memory;

@@ -1,6 +1,7 @@
 /*
  * The library against another implementation's results: every prompt, every edit, every layer of
- * the families in tests/vectors, from the GGUF file and from the Hugging Face directory. A family is added by its folder there and its name here.
+ * the families in tests/vectors, from the GGUF file and from the Hugging Face directory. A family is
+ * added by its folder there and its name in VECTOR_LIST.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,16 +13,6 @@
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/expectations.h"
-
-/* X(folder) */
-#define FAMILY_LIST(X)                                                                             \
-    X(llama)                                                                                       \
-    X(llama_gqa)                                                                                   \
-    X(llama3_rope)                                                                                 \
-    X(mistral)                                                                                     \
-    X(mixtral) X(gpt2) X(qwen2) X(qwen3) X(qwen3_moe) X(gemma) X(gemma2) X(gemma3) X(phi) X(phi3)  \
-        X(gpt_neox) X(gpt_neox_seq) X(olmo2) X(starcoder2) X(stablelm) X(stablelm_par) X(falcon)   \
-            X(falcon_mqa) X(granite) X(cohere) X(cohere2) X(smollm3) X(gpt_oss) X(gpt_oss_yarn)
 
 static const double pattern_bound = 5e-5; /* absolute */
 static const double logits_bound = 1e-4;  /* times the largest logit of the run */
@@ -149,7 +140,7 @@ static void check_model(const char *name, const char *file) {
         (void)state;                                                                               \
         check_model(#name, "hf");                                                                  \
     }
-FAMILY_LIST(FAMILY_TEST)
+VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 static void directory_in_parts(void **state) {
@@ -166,7 +157,7 @@ int main(void) {
 #define FAMILY_ENTRY(name)                                                                         \
     cmocka_unit_test(vectors_of_##name), cmocka_unit_test(directory_of_##name),
     const struct CMUnitTest tests[] = {
-        FAMILY_LIST(FAMILY_ENTRY) cmocka_unit_test(directory_in_parts),
+        VECTOR_LIST(FAMILY_ENTRY) cmocka_unit_test(directory_in_parts),
         cmocka_unit_test(directory_of_bf16),
     };
 #undef FAMILY_ENTRY

@@ -1,0 +1,187 @@
+/* Attention in plain loops: see ref_pass.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reference/ref_pass.h"
+
+/* ---- positions ---- */
+
+/* The pair whose wave turns `turns` times within YaRN's original context. */
+static double yarn_pair(const ref_rope *r, int turned, double turns) {
+    const double pi = 3.14159265358979323846;
+    return turned * log(r->context / (turns * 2 * pi)) / (2 * log(r->base));
+}
+
+/* How much of pair i is stretched by YaRN: 0 not at all, 1 by the whole factor. */
+static double yarn_share(const ref_rope *r, int turned, int i) {
+    double low = yarn_pair(r, turned, r->fast), high = yarn_pair(r, turned, r->slow);
+    if (r->whole_pairs) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = fmax(low, 0);
+    high = fmin(high, turned - 1);
+    return fmin(fmax((i - low) / fmax(high - low, 0.001), 0), 1);
+}
+
+/* How far pair i turns per position, in a prompt of T tokens. */
+static double frequency(const ref_rope *r, int turned, int i, int T) {
+    const float *divisor = r->long_divisor && T > r->context ? r->long_divisor : r->divisor;
+    double f = pow(r->base, -2.0 * i / turned);
+    if (divisor) f /= (double)divisor[i];
+    const double stretched = f / r->factor;
+    if (!r->yarn) return stretched;
+    const double share = yarn_share(r, turned, i);
+    return stretched * share + f * (1 - share);
+}
+
+/* Turns channels a and b of the heads of one token. */
+static void turn(const ref_model *m, double *x, int n_head, int a, int b, double angle,
+                 double size) {
+    const double c = size * cos(angle), s = size * sin(angle);
+    for (int h = 0; h < n_head; h++, x += m->d) {
+        const double xa = x[a], xb = x[b];
+        x[a] = xa * c - xb * s;
+        x[b] = xa * s + xb * c;
+    }
+}
+
+/* Channels from m->turned on stay as they are. */
+static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_head) {
+    const ref_model *m = p->m;
+    const ref_rope *r = m->layers[il].rope;
+    const size_t row = (size_t)n_head * (size_t)m->d;
+    memcpy(y, x, (size_t)p->T * row * sizeof *y);
+    if (!r) return;
+    const int half = m->turned / 2, adjacent = m->family->pairs == REF_ADJACENT;
+    for (int i = 0; i < half; i++) {
+        const double step = frequency(r, m->turned, i, p->T);
+        for (int t = 0; t < p->T; t++)
+            turn(m, y + (size_t)t * row, n_head, adjacent ? 2 * i : i,
+                 adjacent ? 2 * i + 1 : i + half, t * step, r->size);
+    }
+}
+
+/* ---- heads ---- */
+
+/* What each query head sees of a tensor held per group. */
+static void spread(const ref_model *m, double *seen, const double *held, int T) {
+    for (int t = 0; t < T; t++)
+        for (int h = 0; h < m->H; h++)
+            memcpy(seen + ((size_t)t * (size_t)m->H + (size_t)h) * (size_t)m->d,
+                   held + ((size_t)t * (size_t)m->G + (size_t)(h / (m->H / m->G))) * (size_t)m->d,
+                   (size_t)m->d * sizeof *seen);
+}
+
+static void norm_heads(const ref_pass *p, double *x, ref_norm norm, int n_head) {
+    const ref_model *m = p->m;
+    const ref_head_norm kind = m->family->head_norm;
+    if (kind == REF_ALL_HEADS)
+        ref_apply_norm(m, x, x, norm, p->T, n_head * m->d, 1);
+    else
+        ref_apply_norm(m, x, x, norm, p->T * n_head, m->d, kind == REF_OWN_WEIGHTS ? n_head : 1);
+}
+
+/* ---- weights ---- */
+
+static void dot_scores(const ref_pass *p, double *scores, const double *q, const double *k) {
+    const ref_model *m = p->m;
+    const ref_view qv = ref_view_of(m, QKV_SITE_Q, p->T, (double *)q);
+    const ref_view kv = ref_view_of(m, QKV_SITE_Q, p->T, (double *)k);
+    const ref_view s = ref_view_of(m, QKV_SITE_SCORES, p->T, scores);
+    for (int h = 0; h < m->H; h++)
+        for (int i = 0; i < p->T; i++)
+            for (int j = 0; j < p->T; j++) {
+                double sum = 0;
+                for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(&kv, h, j, c);
+                *ref_at(&s, h, i, j) = ref_capped(sum * m->score_scale, m->score_cap);
+            }
+}
+
+/* Keys begin <= j < end that query i may see. */
+static ref_range visible(const ref_pass *p, int il, int i) {
+    const int window = p->m->layers[il].window;
+    const int begin = window && i >= window ? i - window + 1 : 0;
+    return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
+}
+
+/* A sink takes its share of a row and has no column. */
+static void softmax_row(double *out, const double *scores, int n, ref_range keys,
+                        const float *sink) {
+    double largest = sink ? (double)*sink : -INFINITY;
+    for (int j = keys.begin; j < keys.end; j++) largest = fmax(largest, scores[j]);
+    double sum = sink ? exp((double)*sink - largest) : 0;
+    for (int j = keys.begin; j < keys.end; j++) sum += exp(scores[j] - largest);
+    for (int j = 0; j < n; j++)
+        out[j] = j < keys.begin || j >= keys.end ? 0 : exp(scores[j] - largest) / sum;
+}
+
+static void softmax(const ref_pass *p, int il, double *pattern, const double *scores) {
+    const ref_model *m = p->m;
+    const float *sinks = m->layers[il].sinks;
+    const ref_view s = ref_view_of(m, QKV_SITE_SCORES, p->T, (double *)scores);
+    const ref_view a = ref_view_of(m, QKV_SITE_PATTERN, p->T, pattern);
+    for (int h = 0; h < m->H; h++)
+        for (int i = 0; i < p->T; i++)
+            softmax_row(ref_at(&a, h, i, 0), ref_at(&s, h, i, 0), p->T, visible(p, il, i),
+                        sinks ? &sinks[h] : NULL);
+}
+
+/* z[i] = sum over every key of pattern[i][key] v[key]: an edit may put weight where the mask has
+ * none */
+static void mix(const ref_pass *p, double *z, const double *pattern, const double *v) {
+    const ref_model *m = p->m;
+    const ref_view a = ref_view_of(m, QKV_SITE_PATTERN, p->T, (double *)pattern);
+    const ref_view vv = ref_view_of(m, QKV_SITE_Q, p->T, (double *)v);
+    const ref_view zv = ref_view_of(m, QKV_SITE_Z, p->T, z);
+    for (int h = 0; h < m->H; h++)
+        for (int i = 0; i < p->T; i++)
+            for (int c = 0; c < m->d; c++) {
+                double sum = 0;
+                for (int j = 0; j < p->T; j++) sum += *ref_at(&a, h, i, j) * *ref_at(&vv, h, j, c);
+                *ref_at(&zv, h, i, c) = sum;
+            }
+}
+
+/* ---- the block ---- */
+
+static void project(const ref_pass *p, int il, const double *x, double *q, double *k, double *v) {
+    const ref_model *m = p->m;
+    const ref_layer *l = &m->layers[il];
+    ref_apply_linear(q, x, l->q, p->T, m->H * m->d, m->D);
+    ref_apply_linear(k, x, l->k, p->T, m->G * m->d, m->D);
+    ref_apply_linear(v, x, l->v, p->T, m->G * m->d, m->D);
+    norm_heads(p, q, l->q_norm, m->H);
+    norm_heads(p, k, l->k_norm, m->G);
+}
+
+void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
+    const ref_model *m = p->m;
+    const size_t wide = (size_t)p->T * (size_t)m->H * (size_t)m->d;
+    const size_t map = (size_t)m->H * (size_t)p->T * (size_t)p->T;
+    double *memory = ref_new_doubles(9 * wide + 2 * map);
+    double *q = memory, *q_rot = q + wide, *k = q_rot + wide, *k_seen = k + wide;
+    double *k_rot = k_seen + wide, *k_rot_seen = k_rot + wide, *v = k_rot_seen + wide;
+    double *v_seen = v + wide, *z = v_seen + wide, *scores = z + wide, *pattern = scores + map;
+
+    project(p, il, x, q, k, v);
+    spread(m, k_seen, k, p->T);
+    spread(m, v_seen, v, p->T);
+    ref_tap(p, QKV_SITE_Q, il, q);
+    ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
+    ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
+    rotate(p, il, q_rot, q, m->H);
+    rotate(p, il, k_rot, k, m->G);
+    rotate(p, il, k_rot_seen, k_seen, m->H);
+    ref_tap(p, QKV_SITE_Q_ROT, il, q_rot);
+    ref_tap_shared(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
+    dot_scores(p, scores, q_rot, k_rot_seen);
+    ref_tap(p, QKV_SITE_SCORES, il, scores);
+    softmax(p, il, pattern, scores);
+    ref_tap(p, QKV_SITE_PATTERN, il, pattern);
+    mix(p, z, pattern, v_seen);
+    ref_tap(p, QKV_SITE_Z, il, z);
+    ref_apply_linear(out, z, m->layers[il].o, p->T, m->D, m->H * m->d);
+    free(memory);
+}

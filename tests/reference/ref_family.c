@@ -1,0 +1,45 @@
+/* See ref_family.h. */
+#include "reference/ref_family.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* clang-format off */
+static const ref_family table[] = {
+    {"llama", REF_RMS, REF_BEFORE, REF_REORDERED, .activation = REF_SILU},
+    {"granite", REF_RMS, REF_BEFORE, REF_REORDERED, .activation = REF_SILU, .divides_logits = 1},
+    {"smollm3", REF_RMS, REF_BEFORE, REF_REORDERED, .activation = REF_SILU, .unturned_every = 4},
+    {"qwen2", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU},
+    {"qwen3", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU,
+     .head_norm = REF_SHARED_WEIGHTS},
+    {"qwen3moe", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU,
+     .head_norm = REF_SHARED_WEIGHTS},
+    {"phi3", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_SILU, .fused_gate = 1},
+    {"olmo2", REF_RMS, REF_AFTER, REF_HALVES, .activation = REF_SILU, .head_norm = REF_ALL_HEADS},
+    {"gemma", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_GELU_TANH, .sqrt_embedding = 1},
+    {"gemma2", REF_RMS, REF_BEFORE_AND_AFTER, REF_HALVES, .activation = REF_GELU_TANH,
+     .sqrt_embedding = 1, .full_every = 2},
+    {"gemma3", REF_RMS, REF_BEFORE_AND_AFTER, REF_HALVES, .activation = REF_GELU_TANH,
+     .head_norm = REF_SHARED_WEIGHTS, .sqrt_embedding = 1, .full_every = 6, .local_base = 1},
+    {"gpt-oss", REF_RMS, REF_BEFORE, REF_HALVES, .activation = REF_CLAMPED, .full_every = 2,
+     .ffn_before = "post_attention_norm"},
+    {"gpt2", REF_LAYER, REF_BEFORE, REF_NO_TURNING, .activation = REF_GELU_TANH},
+    {"starcoder2", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_GELU_TANH},
+    {"stablelm", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_SILU,
+     .head_norm = REF_OWN_WEIGHTS},
+    {"gptneox", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_GELU_ERF, .parallel = 1},
+    {"phi2", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_GELU_TANH, .parallel = 1},
+    {"falcon", REF_LAYER, REF_BEFORE, REF_HALVES, .activation = REF_GELU_ERF, .parallel = 1},
+    {"command-r", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_SILU,
+     .head_norm = REF_OWN_WEIGHTS, .parallel = 1},
+    {"cohere2", REF_LAYER, REF_BEFORE, REF_ADJACENT, .activation = REF_SILU,
+     .parallel = 1, .full_every = 4, .unturned_every = 4},
+    {"bert", REF_LAYER, REF_ON_SUM, REF_NO_TURNING, .activation = REF_GELU_ERF, .encoder = 1},
+};
+/* clang-format on */
+
+const ref_family *ref_family_find(const char *name) {
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (strcmp(table[i].name, name) == 0) return &table[i];
+    return NULL;
+}

@@ -1,0 +1,68 @@
+/*
+ * What each family computes, as a row of a table that is read side by side with the papers and
+ * tests/vectors/README.md. It is written apart from the library's own descriptions: where the two
+ * disagree, one of them is wrong.
+ *
+ * What a file can say by itself (sizes, which biases there are, windows, factors) is read from the
+ * file and is not here.
+ */
+#ifndef QKV_TESTS_REF_FAMILY_H
+#define QKV_TESTS_REF_FAMILY_H
+
+typedef enum ref_norm_kind {
+    REF_RMS,  /* x / sqrt(mean(x²) + e), times a weight */
+    REF_LAYER /* the same after subtracting the mean, plus a bias */
+} ref_norm_kind;
+
+/* Where a block (attention, feed-forward) has its norms. */
+typedef enum ref_norm_place {
+    REF_BEFORE,
+    REF_BEFORE_AND_AFTER, /* after: on the block's output, before it is added */
+    REF_AFTER,
+    REF_ON_SUM /* on the residual stream, once the block's output is added */
+} ref_norm_place;
+
+/* Which channels of a head turn together. */
+typedef enum ref_pairs {
+    REF_NO_TURNING, /* positions are learned vectors */
+    REF_HALVES,     /* i and i + n/2 */
+    REF_ADJACENT,   /* 2i and 2i + 1 */
+    REF_REORDERED   /* halves; in the file the rows of W_q and W_k lie so that they are adjacent */
+} ref_pairs;
+
+/* Norms of queries and keys, where the file has them. */
+typedef enum ref_head_norm {
+    REF_SHARED_WEIGHTS, /* over each head, the same weights for all */
+    REF_OWN_WEIGHTS,    /* over each head, each its own weights */
+    REF_ALL_HEADS       /* over all heads together */
+} ref_head_norm;
+
+typedef enum ref_activation {
+    REF_SILU,
+    REF_GELU_TANH,
+    REF_GELU_ERF,
+    REF_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
+} ref_activation;
+
+typedef struct ref_family {
+    const char *name; /* general.architecture */
+    ref_norm_kind norm;
+    ref_norm_place place;
+    ref_pairs pairs;
+    ref_activation activation;
+    ref_head_norm head_norm;
+    int parallel;           /* both blocks read the layer's input; the file may say otherwise */
+    int full_every;         /* of layers with windows, every n-th has none; 0: all have it */
+    int unturned_every;     /* every n-th layer does not turn */
+    int local_base;         /* layers with a window turn by a base of their own, unscaled */
+    int sqrt_embedding;     /* embeddings are multiplied by sqrt(D) */
+    int divides_logits;     /* by logit_scale, instead of multiplying */
+    int fused_gate;         /* gate and up are one matrix, gate first */
+    int encoder;            /* every token sees every other; no logits */
+    const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
+} ref_family;
+
+/* NULL when there is none. */
+const ref_family *ref_family_find(const char *name);
+
+#endif

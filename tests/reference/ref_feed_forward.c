@@ -1,0 +1,100 @@
+/* The feed-forward block in plain loops, plain, gated or of experts: see ref_pass.h. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "reference/ref_pass.h"
+
+static double sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+static double activated(ref_activation kind, double x) {
+    switch (kind) {
+    case REF_SILU:
+        return x * sigmoid(x);
+    case REF_GELU_TANH:
+        return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    case REF_GELU_ERF:
+        return 0.5 * x * (1 + erf(x / 1.41421356237309504880));
+    case REF_CLAMPED:
+        break;
+    }
+    abort();
+}
+
+static double gated(ref_activation kind, double gate, double up) {
+    if (kind != REF_CLAMPED) return activated(kind, gate) * up;
+    gate = fmin(gate, 7);
+    up = fmin(fmax(up, -7), 7);
+    return (up + 1) * gate * sigmoid(1.702 * gate);
+}
+
+/* One feed-forward of n rows: gate (or none), up, down. */
+static void mlp(const ref_model *m, double *out, const double *x, ref_linear gate, ref_linear up,
+                ref_linear down, int n) {
+    const ref_activation kind = m->family->activation;
+    const size_t count = (size_t)n * (size_t)m->F;
+    double *inner = ref_new_doubles(count), *opened = ref_new_doubles(count);
+    ref_apply_linear(inner, x, up, n, m->F, m->D);
+    if (gate.w) ref_apply_linear(opened, x, gate, n, m->F, m->D);
+    for (size_t i = 0; i < count; i++)
+        inner[i] = gate.w ? gated(kind, opened[i], inner[i]) : activated(kind, inner[i]);
+    ref_apply_linear(out, inner, down, n, m->D, m->F);
+    free(inner);
+    free(opened);
+}
+
+/* ---- experts ---- */
+
+/* The matrix of expert e, of rows x cols. */
+static ref_linear of_expert(ref_linear all, int e, int rows, int cols) {
+    const size_t first = (size_t)e * (size_t)rows;
+    return (ref_linear){all.w + first * (size_t)cols, all.b ? all.b + first : NULL};
+}
+
+/* How many experts have a better score. */
+static int rank_of(const double *scores, int n, int e) {
+    int rank = 0;
+    for (int i = 0; i < n; i++) rank += scores[i] > scores[e] || (scores[i] == scores[e] && i < e);
+    return rank;
+}
+
+/* The best k share one row by the softmax of their scores. (A softmax over all, of which the best k
+ * are kept and brought to a sum of 1, is the same.) */
+static void choose(const ref_model *m, double *share, const double *scores) {
+    double sum = 0, largest = scores[0];
+    for (int e = 1; e < m->n_expert; e++) largest = fmax(largest, scores[e]);
+    for (int e = 0; e < m->n_expert; e++) {
+        const int chosen = rank_of(scores, m->n_expert, e) < m->n_expert_used;
+        share[e] = chosen ? exp(scores[e] - largest) : 0;
+        sum += share[e];
+    }
+    for (int e = 0; e < m->n_expert; e++) share[e] /= sum;
+}
+
+/* out [D] of one token x [D] */
+static void experts(const ref_model *m, const ref_layer *l, double *out, const double *x) {
+    double *scores = ref_new_doubles(2 * (size_t)m->n_expert), *share = scores + m->n_expert;
+    double *one = ref_new_doubles((size_t)m->D);
+    ref_apply_linear(scores, x, l->router, 1, m->n_expert, m->D);
+    choose(m, share, scores);
+    for (int i = 0; i < m->D; i++) out[i] = 0;
+    for (int e = 0; e < m->n_expert; e++) {
+        if (share[e] == 0) continue;
+        mlp(m, one, x, of_expert(l->gate, e, m->F, m->D), of_expert(l->up, e, m->F, m->D),
+            of_expert(l->down, e, m->D, m->F), 1);
+        for (int i = 0; i < m->D; i++) out[i] += share[e] * one[i];
+    }
+    free(scores);
+    free(one);
+}
+
+void ref_feed_forward(const ref_pass *p, int il, double *out, const double *x) {
+    const ref_model *m = p->m;
+    const ref_layer *l = &m->layers[il];
+    if (!l->router.w) mlp(m, out, x, l->gate, l->up, l->down, p->T);
+    for (int t = 0; t < p->T && l->router.w; t++) {
+        const size_t at = (size_t)t * (size_t)m->D;
+        experts(m, l, out + at, x + at);
+    }
+}

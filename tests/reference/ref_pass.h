@@ -1,0 +1,44 @@
+/*
+ * What the parts of the scalar forward pass share: the pass itself, taps where edits happen and
+ * values are kept, and the two operations that everything is made of.
+ */
+#ifndef QKV_TESTS_REF_PASS_H
+#define QKV_TESTS_REF_PASS_H
+
+#include "reference/ref_forward.h"
+
+typedef struct ref_pass {
+    const ref_model *m;
+    ref_run *run;
+    const ref_run *source;
+    const ref_edit *edits;
+    size_t n_edits;
+    int T;
+} ref_pass;
+
+/* Zeroes; freed with free. */
+double *ref_new_doubles(size_t n);
+
+/* Data of a site as heads x rows x columns. */
+ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data);
+
+/* Applies the edits of a site to its data, and keeps what results. */
+void ref_tap(const ref_pass *p, qkv_site site, int layer, double *data);
+/* The same where a site is held per group ([T][G][d]) and seen per query head ([T][H][d]). */
+void ref_tap_shared(const ref_pass *p, qkv_site site, int layer, double *held, double *seen);
+
+/* y [T][rows] = x [T][cols] times w transposed, plus bias */
+void ref_apply_linear(double *y, const double *x, ref_linear l, int T, int rows, int cols);
+/* Each of n rows of `width` by itself; y may be x. Without a weight y is x. Row r has the weights
+ * from (r % n_weights) * width on. */
+void ref_apply_norm(const ref_model *m, double *y, const double *x, ref_norm norm, int n, int width,
+                    int n_weights);
+
+/* Soft-capped; cap 0: as it is. */
+double ref_capped(double x, double cap);
+
+/* What a block gives, from its normalised input: both [T][D]. */
+void ref_attention(const ref_pass *p, int layer, double *out, const double *x);
+void ref_feed_forward(const ref_pass *p, int layer, double *out, const double *x);
+
+#endif
