@@ -16,6 +16,45 @@ int ref_is_map(qkv_site site) {
     return site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
 }
 
+int ref_has_site(const ref_model *m, qkv_site site) {
+    return site != QKV_SITE_LOGITS || m->output.w;
+}
+
+#define ONLY(site) (1u << QKV_SITE_##site)
+#define AFTER (ONLY(ATTN_OUT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define MIXED (ONLY(Z) | AFTER)
+#define WEIGHED (ONLY(PATTERN) | MIXED)
+#define SCORED (ONLY(SCORES) | WEIGHED)
+
+/* Which sites of its own layer an edit of a site can change. */
+static const unsigned flows[QKV_SITE_COUNT] = {
+    [QKV_SITE_RESID_PRE] = (1u << QKV_SITE_LOGITS) - 1,
+    [QKV_SITE_Q] = ONLY(Q) | ONLY(Q_ROT) | SCORED,
+    [QKV_SITE_K] = ONLY(K) | ONLY(K_ROT) | SCORED,
+    [QKV_SITE_V] = ONLY(V) | MIXED,
+    [QKV_SITE_Q_ROT] = ONLY(Q_ROT) | SCORED,
+    [QKV_SITE_K_ROT] = ONLY(K_ROT) | SCORED,
+    [QKV_SITE_SCORES] = SCORED,
+    [QKV_SITE_PATTERN] = WEIGHED,
+    [QKV_SITE_Z] = MIXED,
+    [QKV_SITE_ATTN_OUT] = AFTER,
+    [QKV_SITE_MLP_OUT] = ONLY(MLP_OUT) | ONLY(RESID_POST),
+    [QKV_SITE_RESID_POST] = ONLY(RESID_POST),
+    [QKV_SITE_LOGITS] = ONLY(LOGITS),
+};
+
+int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer) {
+    if (e->site == QKV_SITE_LOGITS) return site == QKV_SITE_LOGITS;
+    if (site == QKV_SITE_LOGITS) return 1;
+    for (int il = 0; il < layer; il++)
+        if (ref_has(e->layers, il)) return 1;
+    if (!ref_has(e->layers, layer)) return 0;
+    /* side by side with attention, the feed-forward does not see what attention does */
+    if (m->parallel && site == QKV_SITE_MLP_OUT)
+        return e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_MLP_OUT;
+    return flows[e->site] >> site & 1;
+}
+
 void ref_choose_arguments(ref_edit *edit) {
     static const double first[REF_OP_COUNT] = {[REF_SCALE] = 0.3,
                                                [REF_SET] = 0.25,
@@ -54,17 +93,34 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
     list->variants[++list->n] = NULL;
 }
 
-ref_cases *ref_make_cases(const ref_model *model, int n_tokens) {
+/* Adds the case with one of the selectors, unless there is no such edit. */
+static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
+    if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
+    ref_choose_arguments(&e);
+    choose_selector(m, T, &e, which);
+    add_case(list, &e);
+}
+
+enum { SELECTORS = 3 };
+
+/* turn < 0: all selectors */
+static ref_cases *make_cases(const ref_model *m, int T, int turn) {
     ref_cases *list = calloc(1, sizeof *list);
     if (!list) abort();
     for (int s = 0; s < QKV_SITE_COUNT; s++)
         for (int op = 0; op < REF_OP_COUNT; op++)
-            for (int which = 0; which < 3; which++) {
-                ref_edit e = {.site = (qkv_site)s, .op = (ref_op)op};
-                if (op == REF_MEAN_HEAD && !ref_has_heads(e.site)) continue;
-                ref_choose_arguments(&e);
-                choose_selector(model, n_tokens, &e, which);
-                add_case(list, &e);
+            for (int which = 0; which < SELECTORS; which++) {
+                const ref_edit e = {.site = (qkv_site)s, .op = (ref_op)op};
+                if (turn < 0 || which == (s + op + turn) % SELECTORS)
+                    make_case(list, m, T, e, which);
             }
     return list;
+}
+
+ref_cases *ref_make_cases(const ref_model *model, int n_tokens) {
+    return make_cases(model, n_tokens, -1);
+}
+
+ref_cases *ref_make_cases_once(const ref_model *model, int n_tokens, int turn) {
+    return make_cases(model, n_tokens, turn);
 }

@@ -16,6 +16,12 @@ int ref_is_shared(qkv_site site);
 /* scores and pattern: queries x keys. */
 int ref_is_map(qkv_site site);
 
+/* An encoder has no logits. */
+int ref_has_site(const ref_model *model, qkv_site site);
+
+/* 1 when an edit can change what is seen at a site of a layer. */
+int ref_reaches(const ref_model *model, const ref_edit *edit, qkv_site site, int layer);
+
 /* Numbers for the edit's operation with which it does something, but nothing extreme. */
 void ref_choose_arguments(ref_edit *edit);
 
@@ -30,5 +36,9 @@ typedef struct ref_cases {
 
 /* For prompts of n_tokens, at least 7. Freed with free. */
 ref_cases *ref_make_cases(const ref_model *model, int n_tokens);
+
+/* Every site x every operation once, with one of the three selectors: which one changes from case
+ * to case, and with `turn`, so that three turns have them all. */
+ref_cases *ref_make_cases_once(const ref_model *model, int n_tokens, int turn);
 
 #endif

@@ -16,12 +16,11 @@
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/engine.h"
+#include "support/judge.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
 
-enum { T = 9, TEXT_SIZE = REF_TEXT_SIZE };
-
-static const double bound = 1e-4; /* times the largest value of the tensor, or 1 */
+enum { T = JUDGE_TOKENS, TEXT_SIZE = REF_TEXT_SIZE };
 
 /* X(name, options...) */
 /* clang-format off */
@@ -39,143 +38,31 @@ static const double bound = 1e-4; /* times the largest value of the tensor, or 1
     X(gpt2_wide, "gpt2", .n_embd = 48, .n_head = 3, .n_kv_head = 3, .head_dim = 16, .n_layer = 2)
 /* clang-format on */
 
-typedef struct fixture {
-    engine eng;
-    ref_model *ref;
-    int32_t tokens[T], other[T];
-    ref_run *baseline, *source;
-} fixture;
-
-static void fixture_open(fixture *f, const tiny_options *options, int n_threads) {
-    dice d = {7};
-    const char *path = tiny_model(options, "conformance.gguf");
-    memset(f, 0, sizeof *f);
-    engine_open(&f->eng, path, n_threads);
-    f->ref = ref_model_load(path);
-    for (int t = 0; t < T; t++) {
-        f->tokens[t] = t == 0 ? 1 : 3 + (int32_t)dice_below(&d, TINY_VOCAB - 3);
-        f->other[t] = t == 0 ? 1 : 3 + (int32_t)dice_below(&d, TINY_VOCAB - 3);
-    }
-    f->baseline = ref_forward(f->ref, f->tokens, T, NULL, 0, NULL);
-    f->source = ref_forward(f->ref, f->other, T, NULL, 0, NULL);
+static void open_tiny(judge *j, const tiny_options *options, int n_threads) {
+    judge_open(j, tiny_model(options, "conformance.gguf"), n_threads);
 }
 
-static void fixture_close(fixture *f) {
-    ref_run_free(f->baseline);
-    ref_run_free(f->source);
-    ref_model_free(f->ref);
-    engine_close(&f->eng);
-}
-
-/* Everything; keys and values as the query heads see them. */
-static const char *const everything[] = {
-    "resid_pre", "q", "k@*.h*",   "v@*.h*",  "q_rot",      "k_rot@*.h*", "scores",
-    "pattern",   "z", "attn_out", "mlp_out", "resid_post", "logits",     NULL};
-/* Keys and values as the groups hold them. */
-static const char *const groups[] = {"k", "v", "k_rot", NULL};
-
-static qkv_result *run(fixture *f, const char *const *variants, const char *const *captures) {
-    return engine_execute(&f->eng, &(engine_run){.tokens = f->tokens,
-                                                 .n_tokens = T,
-                                                 .variants = variants,
-                                                 .captures = captures,
-                                                 .source = f->other});
-}
-
-/* ---- comparing ---- */
-
-static void check_tensor(const fixture *f, const ref_run *expected, qkv_site site, int layer,
-                         const qkv_tensor *t, const char *text) {
-    const int seen = ref_is_shared(site) && t->shape[1] == f->ref->H;
-    const double *values = seen ? expected->seen[site][layer] : expected->site[site][layer];
-    const size_t count = ref_site_count(f->ref, seen ? QKV_SITE_Q : site, T);
-    assert_int_equal(tensor_count(t), count);
-    const difference d = compare_to_doubles(t->data, values, count);
-    if (d.max > bound * fmax(d.scale, 1))
-        fail_msg("'%s': %s of layer %d is off by %g at %zu (%g, not %g)", text, qkv_site_name(site),
-                 layer, d.max, d.where, (double)t->data[d.where], values[d.where]);
-}
-
-/* Everything that was captured of a variant. Returns how many tensors there were. */
-static size_t check_tensors(const fixture *f, const qkv_result *result, size_t variant,
-                            const ref_run *expected, const char *text) {
-    size_t v = 0, n = 0;
-    qkv_site site = QKV_SITE_Q;
-    int32_t layer = 0;
-    qkv_tensor t;
-    for (size_t i = 0; qkv_result_item(result, i, &v, &site, &layer, &t); i++) {
-        if (v != variant) continue;
-        check_tensor(f, expected, site, site == QKV_SITE_LOGITS ? 0 : layer, &t, text);
-        n++;
-    }
-    return n;
-}
-
-/* A group whose query heads already see different keys has no one number of changed elements. */
-static int is_ambiguous(const ref_edit *edits, size_t n, const ref_edit *edit) {
-    for (size_t i = 0; i < n; i++)
-        if (edits[i].site == QKV_SITE_K && edits[i].head_kind == 'h' &&
-            edit->site == QKV_SITE_K_ROT && edit->head_kind != 'h')
-            return 1;
-    return 0;
-}
-
-static void check_counts(const qkv_result *result, size_t variant, const ref_run *expected,
-                         const ref_edit *edits, size_t n, const char *text) {
-    assert_int_equal(qkv_result_n_edits(result, variant), n);
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t selected = qkv_result_edit_selected(result, variant, i);
-        const uint64_t changed = qkv_result_edit_changed(result, variant, i);
-        if (selected != expected->selected[i])
-            fail_msg("'%s': edit %zu selects %llu elements, not %llu", text, i,
-                     (unsigned long long)selected, (unsigned long long)expected->selected[i]);
-        if (changed > selected)
-            fail_msg("'%s': edit %zu changed %llu of %llu elements", text, i,
-                     (unsigned long long)changed, (unsigned long long)selected);
-        const uint64_t fewest = expected->changed[i], most = fewest + expected->rounded[i];
-        if ((changed < fewest || changed > most) && !is_ambiguous(edits, n, &edits[i]))
-            fail_msg("'%s': edit %zu changed %llu elements, not %llu", text, i,
-                     (unsigned long long)changed, (unsigned long long)expected->changed[i]);
-    }
-}
-
-static void check_variant(const fixture *f, const qkv_result *result, size_t variant,
+static void check_variant(const judge *j, const qkv_result *result, size_t variant,
                           const ref_edit *edits, size_t n, const char *text) {
-    ref_run *expected = ref_forward(f->ref, f->tokens, T, edits, n, f->source);
-    const size_t n_tensors = check_tensors(f, result, variant, expected, text);
-    assert_int_equal(n_tensors, 12 * f->ref->n_layer + 1);
-    check_counts(result, variant, expected, edits, n, text);
+    ref_run *expected = ref_forward(j->ref, j->tokens, T, edits, n, j->source);
+    judge_variant(j, result, variant, expected, edits, n, text);
     ref_run_free(expected);
 }
 
 /* ---- every site x every operation x three selectors ---- */
 
-/* What the groups hold, for the edits that split none. */
-static void check_groups(fixture *f, const ref_cases *list) {
-    for (size_t i = 0; i < list->n; i++) {
-        const ref_edit *e = &list->edits[i];
-        if (!ref_is_shared(e->site) || (e->head_kind == 'h' && f->ref->H != f->ref->G)) continue;
-        ref_run *expected = ref_forward(f->ref, f->tokens, T, e, 1, f->source);
-        qkv_result *result = run(f, (const char *const[]){list->text[i], NULL}, groups);
-        const size_t n = check_tensors(f, result, 1, expected, list->text[i]);
-        assert_int_equal(n, 3 * f->ref->n_layer);
-        qkv_result_free(result);
-        ref_run_free(expected);
-    }
-}
-
 static void check_model(const tiny_options *options) {
-    fixture f;
-    fixture_open(&f, options, 1);
+    judge f;
+    open_tiny(&f, options, 1);
     ref_cases *list = ref_make_cases(f.ref, T);
-    qkv_result *result = run(&f, list->variants, everything);
-    check_tensors(&f, result, 0, f.baseline, "baseline");
+    qkv_result *result = judge_run(&f, list->variants, judge_everything(&f));
+    judge_tensors(&f, result, 0, f.baseline, "baseline");
     for (size_t i = 0; i < list->n; i++)
         check_variant(&f, result, i + 1, &list->edits[i], 1, list->text[i]);
     qkv_result_free(result);
-    check_groups(&f, list);
+    judge_groups(&f, list);
     free(list);
-    fixture_close(&f);
+    judge_close(&f);
 }
 
 #define MODEL_TEST(name, ...)                                                                      \
@@ -189,33 +76,10 @@ MODEL_LIST(MODEL_TEST)
 /* ---- identity ---- */
 
 static void check_identity(const tiny_options *options) {
-    fixture f;
-    fixture_open(&f, options, 1);
-    char text[2 * QKV_SITE_COUNT][TEXT_SIZE];
-    const char *variants[2 * QKV_SITE_COUNT + 1] = {NULL};
-    for (int i = 0; i < 2 * QKV_SITE_COUNT; i++) {
-        const ref_op op = i % 2 ? REF_ADD : REF_SCALE;
-        const ref_edit e = {.site = (qkv_site)(i / 2), .op = op, .a = i % 2 ? 0 : 1};
-        ref_edit_text(&e, text[i], TEXT_SIZE);
-        variants[i] = text[i];
-    }
-    qkv_result *result = run(&f, variants, everything);
-    size_t variant = 0;
-    qkv_site site = QKV_SITE_Q;
-    int32_t layer = 0;
-    qkv_tensor t;
-    for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &t); i++) {
-        const qkv_tensor base = engine_tensor(result, 0, site, layer);
-        if (!same_bits(t.data, base.data, tensor_count(&t)))
-            fail_msg("'%s' changes %s of layer %d", variants[variant - 1], qkv_site_name(site),
-                     (int)layer);
-    }
-    for (size_t v = 1; v <= 2 * QKV_SITE_COUNT; v++) {
-        assert_int_equal(qkv_result_edit_changed(result, v, 0), 0);
-        assert_true(qkv_result_edit_selected(result, v, 0) > 0);
-    }
-    qkv_result_free(result);
-    fixture_close(&f);
+    judge f;
+    open_tiny(&f, options, 1);
+    judge_identity(&f);
+    judge_close(&f);
 }
 
 static void identity_is_exact(void **state) {
@@ -285,15 +149,15 @@ static void check_same_tensors(const qkv_result *a, size_t va, const qkv_result 
 
 static void several_edits_at_once(void **state) {
     (void)state;
-    fixture f;
+    judge f;
     char text[2 * COMBINED][JOINED_SIZE];
     const char *variants[2 * COMBINED + 1] = {NULL};
-    fixture_open(&f, &(tiny_options){"llama", .n_kv_head = 2}, 2);
+    open_tiny(&f, &(tiny_options){"llama", .n_kv_head = 2}, 2);
     for (size_t i = 0; i < 2 * COMBINED; i++) {
         join(combined[i / 2].edits, combined[i / 2].n, (int)(i % 2), text[i]);
         variants[i] = text[i];
     }
-    qkv_result *result = run(&f, variants, everything);
+    qkv_result *result = judge_run(&f, variants, judge_everything(&f));
     for (size_t i = 0; i < COMBINED; i++) {
         check_variant(&f, result, 2 * i + 1, combined[i].edits, combined[i].n, text[2 * i]);
         check_same_tensors(result, 2 * i + 1, result, 2 * i + 2, 0, text[2 * i + 1]);
@@ -304,7 +168,7 @@ static void several_edits_at_once(void **state) {
         }
     }
     qkv_result_free(result);
-    fixture_close(&f);
+    judge_close(&f);
 }
 
 /* ---- random edits ---- */
@@ -321,7 +185,7 @@ static ref_range random_range(dice *d) {
     return dice_below(d, 2) ? some : (ref_range){0, 0};
 }
 
-static ref_edit random_edit(const fixture *f, dice *d, qkv_site site) {
+static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     ref_edit e = {.site = site, .op = (ref_op)dice_below(d, REF_OP_COUNT)};
     if (e.op == REF_MEAN_HEAD && (!ref_has_heads(site) || site == QKV_SITE_K_ROT)) e.op = REF_PATCH;
     e.layers = random_set(d, f->ref->n_layer);
@@ -336,7 +200,7 @@ static ref_edit random_edit(const fixture *f, dice *d, qkv_site site) {
 }
 
 /* One to four edits at different sites, so that they cannot overlap. */
-static size_t random_variant(const fixture *f, dice *d, ref_edit edits[4]) {
+static size_t random_variant(const judge *f, dice *d, ref_edit edits[4]) {
     const size_t n = 1 + (size_t)dice_below(d, 4);
     uint64_t used = 0;
     for (size_t i = 0; i < n; i++) {
@@ -353,19 +217,19 @@ static void check_random_edits(const tiny_options *options, uint64_t seed) {
     static ref_edit edits[RANDOM_VARIANTS][4];
     size_t n[RANDOM_VARIANTS];
     const char *variants[RANDOM_VARIANTS + 1] = {NULL};
-    fixture f;
+    judge f;
     dice d = {seed};
-    fixture_open(&f, options, 1);
+    open_tiny(&f, options, 1);
     for (size_t i = 0; i < RANDOM_VARIANTS; i++) {
         n[i] = random_variant(&f, &d, edits[i]);
         join(edits[i], n[i], 0, text[i]);
         variants[i] = text[i];
     }
-    qkv_result *result = run(&f, variants, everything);
+    qkv_result *result = judge_run(&f, variants, judge_everything(&f));
     for (size_t i = 0; i < RANDOM_VARIANTS; i++)
         check_variant(&f, result, i + 1, edits[i], n[i], text[i]);
     qkv_result_free(result);
-    fixture_close(&f);
+    judge_close(&f);
 }
 
 static void random_edits(void **state) {
@@ -391,7 +255,7 @@ static void check_length(engine *e, const ref_model *ref, int n_tokens) {
         const qkv_tensor t = engine_tensor(result, 0, site, layer);
         const difference diff =
             compare_to_doubles(t.data, expected->site[site][layer], tensor_count(&t));
-        if (diff.max > bound * fmax(diff.scale, 1))
+        if (diff.max > judge_bound * fmax(diff.scale, 1))
             fail_msg("%d tokens: %s is off by %g", n_tokens, qkv_site_name(site), diff.max);
     }
     qkv_result_free(result);
@@ -418,23 +282,24 @@ static void prompts_of_other_lengths(void **state) {
 
 static void alone_as_in_company(void **state) {
     (void)state;
-    fixture f;
+    judge f;
     char text[COMBINED][JOINED_SIZE];
     const char *variants[COMBINED + 1] = {NULL};
-    fixture_open(&f, &(tiny_options){"llama", .n_kv_head = 2, .window = 4}, 1);
+    open_tiny(&f, &(tiny_options){"llama", .n_kv_head = 2, .window = 4}, 1);
     for (size_t i = 0; i < COMBINED; i++) {
         join(combined[i].edits, combined[i].n, 0, text[i]);
         variants[i] = text[i];
     }
-    qkv_result *together = run(&f, variants, everything);
+    qkv_result *together = judge_run(&f, variants, judge_everything(&f));
     for (size_t i = 0; i < COMBINED; i++) {
-        qkv_result *alone = run(&f, (const char *const[]){text[i], NULL}, everything);
+        qkv_result *alone =
+            judge_run(&f, (const char *const[]){text[i], NULL}, judge_everything(&f));
         check_same_tensors(alone, 0, together, 0, 1e-5, "baseline");
         check_same_tensors(alone, 1, together, i + 1, 1e-5, text[i]);
         qkv_result_free(alone);
     }
     qkv_result_free(together);
-    fixture_close(&f);
+    judge_close(&f);
 }
 
 int main(void) {

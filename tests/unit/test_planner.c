@@ -17,12 +17,11 @@
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/engine.h"
+#include "support/judge.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
 
 enum { T = 9, LAYERS = 4 };
-
-static const double bound = 1e-4; /* times the largest value of the tensor, or 1 */
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -79,62 +78,6 @@ static void for_each_family(void (*check)(engine *e, const family *f)) {
 
 /* ---- results ---- */
 
-#define ONLY(site) (1u << QKV_SITE_##site)
-#define AFTER (ONLY(ATTN_OUT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
-#define MIXED (ONLY(Z) | AFTER)
-#define WEIGHED (ONLY(PATTERN) | MIXED)
-#define SCORED (ONLY(SCORES) | WEIGHED)
-
-/* Which sites of its own layer an edit of a site can change. */
-static const unsigned flows[QKV_SITE_COUNT] = {
-    [QKV_SITE_RESID_PRE] = (1u << QKV_SITE_LOGITS) - 1,
-    [QKV_SITE_Q] = ONLY(Q) | ONLY(Q_ROT) | SCORED,
-    [QKV_SITE_K] = ONLY(K) | ONLY(K_ROT) | SCORED,
-    [QKV_SITE_V] = ONLY(V) | MIXED,
-    [QKV_SITE_Q_ROT] = ONLY(Q_ROT) | SCORED,
-    [QKV_SITE_K_ROT] = ONLY(K_ROT) | SCORED,
-    [QKV_SITE_SCORES] = SCORED,
-    [QKV_SITE_PATTERN] = WEIGHED,
-    [QKV_SITE_Z] = MIXED,
-    [QKV_SITE_ATTN_OUT] = AFTER,
-    [QKV_SITE_MLP_OUT] = ONLY(MLP_OUT) | ONLY(RESID_POST),
-    [QKV_SITE_RESID_POST] = ONLY(RESID_POST),
-    [QKV_SITE_LOGITS] = ONLY(LOGITS),
-};
-
-static int reaches(const ref_edit *e, qkv_site site, int layer) {
-    if (e->site == QKV_SITE_LOGITS) return site == QKV_SITE_LOGITS;
-    if (site == QKV_SITE_LOGITS) return 1;
-    for (int il = 0; il < layer; il++)
-        if (ref_has(e->layers, il)) return 1;
-    return ref_has(e->layers, layer) && (flows[e->site] >> site & 1);
-}
-
-typedef struct observed {
-    qkv_site site;
-    int layer;
-    char text[32];
-} observed;
-
-static observed observe(int site, int layer) {
-    observed o = {.site = (qkv_site)site, .layer = layer};
-    if (site == QKV_SITE_LOGITS)
-        snprintf(o.text, sizeof o.text, "logits");
-    else
-        snprintf(o.text, sizeof o.text, "%s@%d%s", qkv_site_name(o.site), layer,
-                 ref_is_shared(o.site) ? ".h*" : "");
-    return o;
-}
-
-static void check_against_reference(const qkv_tensor *t, const ref_run *expected, const observed *o,
-                                    const char *edit) {
-    double *const *values =
-        ref_is_shared(o->site) ? expected->seen[o->site] : expected->site[o->site];
-    const difference d = compare_to_doubles(t->data, values[o->layer], tensor_count(t));
-    if (d.max > bound * fmax(d.scale, 1))
-        fail_msg("'%s' seen at %s: off by %g at %zu", edit, o->text, d.max, d.where);
-}
-
 /* The same variant alone, in a session of its own. */
 static void check_alone(engine *alone, const qkv_tensor *t, const observed *o, const char *edit) {
     fresh(alone);
@@ -150,16 +93,9 @@ static void check_alone(engine *alone, const qkv_tensor *t, const observed *o, c
 static void check_observed(engine *e, engine *alone, const ref_cases *list,
                            ref_run *const *expected, const observed *o) {
     qkv_result *result = run(e, list->variants, LIST(o->text));
-    const qkv_tensor base = engine_tensor(result, 0, o->site, o->layer);
+    judge_observed(result, list, expected, o);
     for (size_t i = 0; i < list->n; i++) {
         const qkv_tensor t = engine_tensor(result, i + 1, o->site, o->layer);
-        const int reached = reaches(&list->edits[i], o->site, o->layer);
-        const int changed = qkv_result_edit_changed(result, i + 1, 0) > 0;
-        check_against_reference(&t, expected[i], o, list->text[i]);
-        if ((t.data == base.data) == (reached && changed))
-            fail_msg("'%s' seen at %s is %s the baseline's own", list->text[i], o->text,
-                     reached ? "wrongly" : "not");
-        assert_int_equal(qkv_result_edit_ran(result, i + 1, 0), reached);
         if ((i + (size_t)o->site) % 5 == 0) check_alone(alone, &t, o, list->text[i]);
     }
     qkv_result_free(result);
@@ -177,7 +113,7 @@ static void check_family(engine *e, const family *f) {
     engine_open(&alone, path, 1);
     for (int site = 0; site < QKV_SITE_COUNT; site++)
         for (int layer = 1; layer < (site == QKV_SITE_LOGITS ? 2 : LAYERS); layer++) {
-            const observed o = observe(site, site == QKV_SITE_LOGITS ? 0 : layer);
+            const observed o = judge_observe((qkv_site)site, site == QKV_SITE_LOGITS ? 0 : layer);
             check_observed(e, &alone, list, expected, &o);
         }
     engine_close(&alone);
