@@ -66,6 +66,8 @@ void ref_choose_arguments(ref_edit *edit) {
     edit->seed = 7;
 }
 
+enum { EVERY_LAYER = 2, SELECTORS = 3 };
+
 /* Which layers, heads and tokens: all at one layer; one head and a range of tokens; a last token
  * for several heads, or for a group, at every layer. */
 static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
@@ -78,7 +80,7 @@ static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
         e->rows = (ref_range){2, 6};
         if (ref_is_map(e->site)) e->cols = (ref_range){0, 3};
     }
-    if (which == 2) {
+    if (which == EVERY_LAYER) {
         e->head_kind = !ref_has_heads(e->site) ? 0 : ref_is_shared(e->site) ? 'g' : 'h';
         e->heads = ref_is_shared(e->site) ? (uint64_t)1 << (m->G - 1) : 5;
         e->rows = (ref_range){T - 1, T};
@@ -93,15 +95,21 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
     list->variants[++list->n] = NULL;
 }
 
+/* A LayerNorm turns a row of equal channels into rounding times 1/sqrt(epsilon). Without a bias
+ * nothing is added to that, and the next layer's norm does it again. */
+static int leaves_rounding(const ref_model *m, const ref_edit *e) {
+    const ref_norm norm = m->layers[0].attn_before;
+    return m->family->norm == REF_LAYER && norm.weight && !norm.bias && e->op == REF_MEAN_DIM &&
+           (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST);
+}
+
 /* Adds the case with one of the selectors, unless there is no such edit. */
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
     ref_choose_arguments(&e);
-    choose_selector(m, T, &e, which);
+    choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
     add_case(list, &e);
 }
-
-enum { SELECTORS = 3 };
 
 /* turn < 0: all selectors */
 static ref_cases *make_cases(const ref_model *m, int T, int turn) {

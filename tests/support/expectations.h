@@ -10,7 +10,7 @@
 
 #include "support/tensor_file.h"
 
-/* The folders with a model that the library opens. X(folder) */
+/* The folders with a model that the library opens; it does not know bert's vocabulary. X(folder) */
 /* clang-format off */
 #define VECTOR_LIST(X)                                                                             \
     X(llama) X(llama_gqa) X(llama3_rope) X(mistral) X(mixtral) X(gpt2) X(qwen2) X(qwen3)           \

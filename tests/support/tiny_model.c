@@ -93,6 +93,19 @@ static void add_llama_layer(tiny_file *file, int il) {
     }
 }
 
+/* Query, key and value are one matrix, gate and up another. */
+static void add_phi3_layer(tiny_file *file, int il) {
+    const tiny_options *o = &file->options;
+    const int wide = o->n_head * o->head_dim, narrow = o->n_kv_head * o->head_dim;
+    char name[NAME_SIZE];
+    add_vector(file, in_layer(name, il, "attn_norm.weight"), o->n_embd, 1.0, 0.2);
+    add_matrix(file, in_layer(name, il, "attn_qkv.weight"), wide + 2 * narrow, o->n_embd, 1.2);
+    add_matrix(file, in_layer(name, il, "attn_output.weight"), o->n_embd, wide, 1.0);
+    add_vector(file, in_layer(name, il, "ffn_norm.weight"), o->n_embd, 1.0, 0.2);
+    add_matrix(file, in_layer(name, il, "ffn_up.weight"), 2 * o->n_ff, o->n_embd, 1.0);
+    add_matrix(file, in_layer(name, il, "ffn_down.weight"), o->n_embd, o->n_ff, 1.0);
+}
+
 static void add_gpt2_layer(tiny_file *file, int il) {
     const tiny_options *o = &file->options;
     char name[NAME_SIZE];
@@ -110,16 +123,37 @@ static void add_gpt2_layer(tiny_file *file, int il) {
     add_vector(file, in_layer(name, il, "ffn_down.bias"), o->n_embd, 0.0, 0.3);
 }
 
+static int is_family(const tiny_file *file, const char *name) {
+    return strcmp(file->options.family, name) == 0;
+}
+
+static void add_layer(tiny_file *file, int il) {
+    if (is_family(file, "gpt2"))
+        add_gpt2_layer(file, il);
+    else if (is_family(file, "phi3"))
+        add_phi3_layer(file, il);
+    else
+        add_llama_layer(file, il);
+}
+
+static void add_divisors(tiny_file *file) {
+    const tiny_options *o = &file->options;
+    const int pairs = o->head_dim / 2;
+    if (o->rope == TINY_ROPE_LLAMA3) add_vector(file, "rope_freqs.weight", pairs, 3.0, 0.4);
+    if (o->rope == TINY_ROPE_LONG) {
+        add_vector(file, "rope_factors_short.weight", pairs, 1.5, 0.1);
+        add_vector(file, "rope_factors_long.weight", pairs, 4.0, 0.5);
+    }
+}
+
 static void add_tensors(tiny_file *file) {
     const tiny_options *o = &file->options;
-    const int gpt2 = strcmp(o->family, "gpt2") == 0;
+    const int gpt2 = is_family(file, "gpt2");
     add_tensor(file, "token_embd.weight", o->type, TINY_VOCAB, o->n_embd, 0.0, 1.0);
     if (gpt2)
         add_tensor(file, "position_embd.weight", GGML_TYPE_F32, o->n_ctx, o->n_embd, 0.0, 0.5);
-    if (!gpt2 && o->rope == TINY_ROPE_LLAMA3)
-        add_vector(file, "rope_freqs.weight", o->head_dim / 2, 3.0, 0.4);
-    for (int il = 0; il < o->n_layer; il++)
-        gpt2 ? add_gpt2_layer(file, il) : add_llama_layer(file, il);
+    if (!gpt2) add_divisors(file);
+    for (int il = 0; il < o->n_layer; il++) add_layer(file, il);
     add_vector(file, "output_norm.weight", o->n_embd, 1.0, 0.2);
     if (gpt2) add_vector(file, "output_norm.bias", o->n_embd, 0.0, 0.3);
     if (o->untied) add_matrix(file, "output.weight", TINY_VOCAB, o->n_embd, 1.0);
@@ -185,12 +219,14 @@ static void add_rope_keys(tiny_file *file) {
     char name[NAME_SIZE];
     set_u32(file, "rope.dimension_count", o->head_dim);
     set_f32(file, "rope.freq_base", 10000.0);
+    if (o->rope == TINY_ROPE_YARN || o->rope == TINY_ROPE_LONG)
+        set_u32(file, "rope.scaling.original_context_length", o->rope_context);
+    if (o->rope == TINY_ROPE_LONG) set_f32(file, "rope.scaling.attn_factor", 1.2);
     if (o->rope != TINY_ROPE_LINEAR && o->rope != TINY_ROPE_YARN) return;
     const int yarn = o->rope == TINY_ROPE_YARN;
     gguf_set_val_str(file->gguf, family_key(file, name, "rope.scaling.type"),
                      yarn ? "yarn" : "linear");
     set_f32(file, "rope.scaling.factor", yarn ? 4.0 : 2.0);
-    if (yarn) set_u32(file, "rope.scaling.original_context_length", 16);
 }
 
 static void add_keys(tiny_file *file) {
@@ -202,7 +238,7 @@ static void add_keys(tiny_file *file) {
     set_u32(file, "embedding_length", o->n_embd);
     set_u32(file, "feed_forward_length", o->n_ff);
     set_u32(file, "attention.head_count", o->n_head);
-    if (strcmp(o->family, "gpt2") == 0) {
+    if (is_family(file, "gpt2")) {
         set_f32(file, "attention.layer_norm_epsilon", 1e-5);
     } else {
         set_u32(file, "attention.head_count_kv", o->n_kv_head);
@@ -229,6 +265,7 @@ void tiny_build(tiny_file *file, const tiny_options *options) {
     set_default(&file->options.head_dim, 8);
     set_default(&file->options.n_ff, 64);
     set_default(&file->options.n_ctx, 64);
+    set_default(&file->options.rope_context, 16);
     file->tensors = ggml_init((struct ggml_init_params){.mem_size = (size_t)16 << 20});
     file->gguf = gguf_init_empty();
     if (!file->tensors || !file->gguf) abort();

@@ -23,16 +23,18 @@ typedef enum tiny_rope {
     TINY_ROPE_PLAIN,
     TINY_ROPE_LINEAR, /* factor 2 */
     TINY_ROPE_YARN,   /* factor 4 over 16 positions */
-    TINY_ROPE_LLAMA3  /* rope_freqs.weight */
+    TINY_ROPE_LLAMA3, /* rope_freqs.weight */
+    TINY_ROPE_LONG    /* rope_factors_short.weight up to rope_context tokens, beyond _long; phi3 */
 } tiny_rope;
 
 typedef struct tiny_options {
-    const char *family; /* "llama" or "gpt2" */
+    const char *family; /* "llama", "phi3" or "gpt2" */
     /* 0: 3 layers, width 32, 4 heads, as many key/value heads, width 8 of a head, 64, 64 */
     int n_layer, n_embd, n_head, n_kv_head, head_dim, n_ff, n_ctx;
     int qkv_bias, out_bias, ffn_bias; /* llama; gpt2 has them all */
     tiny_rope rope;
-    int window; /* 0 = none */
+    int rope_context; /* of YARN and LONG; 0: 16 */
+    int window;       /* 0 = none */
     int untied;
     enum ggml_type type; /* of the matrices; F32 is 0 */
     uint64_t seed;

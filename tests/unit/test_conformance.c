@@ -34,6 +34,8 @@ enum { T = JUDGE_TOKENS, TEXT_SIZE = REF_TEXT_SIZE };
     X(llama_llama3, "llama", .n_kv_head = 2, .rope = TINY_ROPE_LLAMA3)                             \
     X(llama_wide_heads, "llama", .n_kv_head = 2, .head_dim = 12, .qkv_bias = 1)                    \
     X(llama_ffn_biases, "llama", .ffn_bias = 1, .window = 1)                                       \
+    X(phi3_longrope, "phi3", .n_kv_head = 2, .window = 4, .rope = TINY_ROPE_LONG)                  \
+    X(phi3_beyond, "phi3", .n_kv_head = 2, .rope = TINY_ROPE_LONG, .rope_context = T - 1)          \
     X(gpt2, .family = "gpt2")                                                                      \
     X(gpt2_wide, "gpt2", .n_embd = 48, .n_head = 3, .n_kv_head = 3, .head_dim = 16, .n_layer = 2)
 /* clang-format on */
@@ -266,8 +268,10 @@ static void prompts_of_other_lengths(void **state) {
     (void)state;
     static const tiny_options models[] = {{.family = "gpt2"},
                                           {"llama", .n_kv_head = 2, .window = 7},
-                                          {"llama", .rope = TINY_ROPE_YARN}};
-    static const int lengths[] = {1, 2, 3, 33, 64};
+                                          {"llama", .rope = TINY_ROPE_YARN},
+                                          {"phi3", .n_kv_head = 2, .rope = TINY_ROPE_LONG}};
+    /* 16 is the original context of the last two */
+    static const int lengths[] = {1, 2, 3, 16, 17, 33, 64};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         engine e;
         const char *path = tiny_model(&models[m], "lengths.gguf");

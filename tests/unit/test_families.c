@@ -1,0 +1,172 @@
+/*
+ * Every family of tests/vectors x every site x every operation, against the scalar reference and
+ * against runs of one variant each: that taps fire, that edits which change nothing change nothing,
+ * that known edits do what they say at every later place, and that what the planner leaves out and
+ * shares does not show.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ggml.h"
+#include "gguf.h"
+#include "support/compare.h"
+#include "support/expectations.h"
+#include "support/judge.h"
+#include "support/scratch.h"
+
+enum { T = JUDGE_TOKENS };
+
+/* Tokens are given as numbers here, so a model does without the vocabulary in its file. */
+static const char *without_vocabulary(const char *path) {
+    struct ggml_context *tensors = NULL;
+    struct gguf_context *from =
+        gguf_init_from_file(path, (struct gguf_init_params){.ctx = &tensors});
+    struct gguf_context *to = gguf_init_empty();
+    assert_true(from && to);
+    gguf_set_kv(to, from);
+    gguf_set_val_str(to, "tokenizer.ggml.model", "none");
+    for (int64_t i = 0; i < gguf_get_n_tensors(from); i++)
+        gguf_add_tensor(to, ggml_get_tensor(tensors, gguf_get_tensor_name(from, i)));
+    const char *copy = scratch_path("plain.gguf");
+    assert_true(gguf_write_to_file(to, copy, false));
+    gguf_free(from);
+    gguf_free(to);
+    ggml_free(tensors);
+    return copy;
+}
+
+static const char *model_of(const char *name) {
+    static char path[512];
+    snprintf(path, sizeof path, QKV_TEST_SOURCE_DIR "/vectors/%s/model.gguf", name);
+    return strcmp(name, "bert") == 0 ? without_vocabulary(path) : path;
+}
+
+/* A family with its cases: what the reference makes of each, and the library in a session that ran
+ * nothing else. */
+typedef struct family {
+    judge j;
+    ref_cases *list;
+    ref_run *expected[REF_MAX_CASES];
+    qkv_result *alone[REF_MAX_CASES];
+} family;
+
+static qkv_result *run_alone(judge *j, const char *edit) {
+    engine_renew(&j->eng, &(qkv_session_options){.n_threads = 1});
+    return judge_run(j, (const char *const[]){edit, NULL}, judge_everything(j));
+}
+
+static void family_open(family *f, const char *name, int turn) {
+    memset(f, 0, sizeof *f);
+    judge_open(&f->j, model_of(name), 1);
+    f->list = ref_make_cases_once(f->j.ref, T, turn);
+    for (size_t i = 0; i < f->list->n; i++) {
+        f->expected[i] = ref_forward(f->j.ref, f->j.tokens, T, &f->list->edits[i], 1, f->j.source);
+        f->alone[i] = run_alone(&f->j, f->list->text[i]);
+    }
+    engine_renew(&f->j.eng, &(qkv_session_options){.n_threads = 1});
+}
+
+static void family_close(family *f) {
+    for (size_t i = 0; i < f->list->n; i++) {
+        ref_run_free(f->expected[i]);
+        qkv_result_free(f->alone[i]);
+    }
+    free(f->list);
+    judge_close(&f->j);
+}
+
+/* ---- against the reference ---- */
+
+static void check_conformance(family *f) {
+    const ref_cases *list = f->list;
+    judge_tensors(&f->j, f->alone[0], 0, f->j.baseline, "baseline");
+    for (size_t i = 0; i < list->n; i++)
+        judge_variant(&f->j, f->alone[i], 1, f->expected[i], &list->edits[i], 1, list->text[i]);
+    judge_groups(&f->j, list);
+}
+
+/* ---- the planner ---- */
+
+/* All cases in one plan that captures one tensor only. */
+static void check_planner(family *f, qkv_site site, int layer) {
+    const observed o = judge_observe(site, layer);
+    qkv_result *result = judge_run(&f->j, f->list->variants, (const char *const[]){o.text, NULL});
+    judge_observed(result, f->list, f->expected, &o);
+    for (size_t i = 0; i < f->list->n; i++) {
+        const qkv_tensor t = engine_tensor(result, i + 1, site, layer);
+        const qkv_tensor u = engine_tensor(f->alone[i], 1, site, layer);
+        assert_int_equal(tensor_count(&t), tensor_count(&u));
+        if (!same_bits(t.data, u.data, tensor_count(&t)))
+            fail_msg("'%s' seen at %s is not what it is alone", f->list->text[i], o.text);
+    }
+    qkv_result_free(result);
+}
+
+static void check_every_place(family *f) {
+    for (int site = 0; site < QKV_SITE_COUNT; site++)
+        for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
+            if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
+            if (site == QKV_SITE_LOGITS && layer > 0) continue;
+            check_planner(f, (qkv_site)site, layer);
+        }
+}
+
+static void check_family(const char *name, int turn) {
+    family f;
+    family_open(&f, name, turn);
+    check_conformance(&f);
+    judge_identity(&f.j);
+    check_every_place(&f);
+    family_close(&f);
+}
+
+/* ---- an encoder ---- */
+
+static void expect_refused(int status, const qkv_error *err) {
+    assert_int_equal(status, QKV_ERR_PLAN);
+    assert_non_null(strstr(err->message, "has no logits"));
+    assert_non_null(strstr(err->message, "resid_post@2"));
+}
+
+static void an_encoder_has_no_logits(void **state) {
+    (void)state;
+    judge j;
+    qkv_error err = {0};
+    qkv_plan *plan = NULL;
+    judge_open(&j, model_of("bert"), 1);
+    expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+    expect_refused(qkv_plan_add_capture(plan, "logits", &err), &err);
+    expect_refused(qkv_plan_add_capture(plan, "logits[-1]", &err), &err);
+    expect_refused(qkv_plan_add_variant(plan, "logits=zero", NULL, &err), &err);
+    qkv_plan_free(plan);
+    judge_close(&j);
+}
+
+#define FAMILY_LIST(X) VECTOR_LIST(X) X(bert)
+
+enum {
+#define FAMILY_TURN(name) TURN_##name,
+    FAMILY_LIST(FAMILY_TURN)
+#undef FAMILY_TURN
+};
+
+#define FAMILY_TEST(name)                                                                          \
+    static void family_##name(void **state) {                                                      \
+        (void)state;                                                                               \
+        check_family(#name, TURN_##name);                                                          \
+    }
+FAMILY_LIST(FAMILY_TEST)
+#undef FAMILY_TEST
+
+int main(void) {
+#define FAMILY_ENTRY(name) cmocka_unit_test(family_##name),
+    const struct CMUnitTest tests[] = {FAMILY_LIST(FAMILY_ENTRY)
+                                           cmocka_unit_test(an_encoder_has_no_logits)};
+#undef FAMILY_ENTRY
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
+}
