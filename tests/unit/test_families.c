@@ -55,9 +55,10 @@ typedef struct family {
     qkv_result *alone[REF_MAX_CASES];
 } family;
 
-static qkv_result *run_alone(judge *j, const char *edit) {
+/* In a session that has computed nothing yet. */
+static qkv_result *run_alone(judge *j, const char *edit, const char *const *captures) {
     engine_renew(&j->eng, &(qkv_session_options){.n_threads = 1});
-    return judge_run(j, (const char *const[]){edit, NULL}, judge_everything(j));
+    return judge_run(j, (const char *const[]){edit, NULL}, captures);
 }
 
 static void family_open(family *f, const char *name, int turn) {
@@ -66,7 +67,7 @@ static void family_open(family *f, const char *name, int turn) {
     f->list = ref_make_cases_once(f->j.ref, T, turn);
     for (size_t i = 0; i < f->list->n; i++) {
         f->expected[i] = ref_forward(f->j.ref, f->j.tokens, T, &f->list->edits[i], 1, f->j.source);
-        f->alone[i] = run_alone(&f->j, f->list->text[i]);
+        f->alone[i] = run_alone(&f->j, f->list->text[i], judge_everything(&f->j));
     }
     engine_renew(&f->j.eng, &(qkv_session_options){.n_threads = 1});
 }
@@ -92,18 +93,22 @@ static void check_conformance(family *f) {
 
 /* ---- the planner ---- */
 
+/* A case as `result` has it, against the run of its own. */
+static void check_same(const family *f, size_t i, const qkv_result *result, size_t variant,
+                       const observed *o) {
+    const qkv_tensor t = engine_tensor(result, variant, o->site, o->layer);
+    const qkv_tensor u = engine_tensor(f->alone[i], 1, o->site, o->layer);
+    assert_int_equal(tensor_count(&t), tensor_count(&u));
+    if (!same_bits(t.data, u.data, tensor_count(&t)))
+        fail_msg("'%s' seen at %s is not what it is alone", f->list->text[i], o->text);
+}
+
 /* All cases in one plan that captures one tensor only. */
-static void check_planner(family *f, qkv_site site, int layer) {
+static void check_place(family *f, qkv_site site, int layer) {
     const observed o = judge_observe(site, layer);
     qkv_result *result = judge_run(&f->j, f->list->variants, (const char *const[]){o.text, NULL});
     judge_observed(result, f->list, f->expected, &o);
-    for (size_t i = 0; i < f->list->n; i++) {
-        const qkv_tensor t = engine_tensor(result, i + 1, site, layer);
-        const qkv_tensor u = engine_tensor(f->alone[i], 1, site, layer);
-        assert_int_equal(tensor_count(&t), tensor_count(&u));
-        if (!same_bits(t.data, u.data, tensor_count(&t)))
-            fail_msg("'%s' seen at %s is not what it is alone", f->list->text[i], o.text);
-    }
+    for (size_t i = 0; i < f->list->n; i++) check_same(f, i, result, i + 1, &o);
     qkv_result_free(result);
 }
 
@@ -112,8 +117,22 @@ static void check_every_place(family *f) {
         for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
             if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
             if (site == QKV_SITE_LOGITS && layer > 0) continue;
-            check_planner(f, (qkv_site)site, layer);
+            check_place(f, (qkv_site)site, layer);
         }
+}
+
+/* The pattern of the first layer that a case edits, and nothing else: then the heads concerned are
+ * all that is computed. */
+static void check_heads_concerned(family *f) {
+    for (size_t i = 0; i < f->list->n; i++) {
+        const ref_edit *e = &f->list->edits[i];
+        const observed o = judge_observe(QKV_SITE_PATTERN, ref_has(e->layers, 0) ? 0 : 1);
+        if (!e->head_kind || !ref_reaches(f->j.ref, e, o.site, o.layer)) continue;
+        qkv_result *result =
+            run_alone(&f->j, f->list->text[i], (const char *const[]){o.text, NULL});
+        check_same(f, i, result, 1, &o);
+        qkv_result_free(result);
+    }
 }
 
 static void check_family(const char *name, int turn) {
@@ -122,6 +141,7 @@ static void check_family(const char *name, int turn) {
     check_conformance(&f);
     judge_identity(&f.j);
     check_every_place(&f);
+    check_heads_concerned(&f);
     family_close(&f);
 }
 
