@@ -4,6 +4,7 @@
  * that known edits do what they say at every later place, and that what the planner leaves out and
  * shares does not show.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,38 +13,19 @@
 
 #include <cmocka.h>
 
-#include "ggml.h"
-#include "gguf.h"
 #include "support/compare.h"
 #include "support/expectations.h"
 #include "support/judge.h"
 #include "support/scratch.h"
+#include "support/stretched.h"
 
-enum { T = JUDGE_TOKENS };
-
-/* Tokens are given as numbers here, so a model does without the vocabulary in its file. */
-static const char *without_vocabulary(const char *path) {
-    struct ggml_context *tensors = NULL;
-    struct gguf_context *from =
-        gguf_init_from_file(path, (struct gguf_init_params){.ctx = &tensors});
-    struct gguf_context *to = gguf_init_empty();
-    assert_true(from && to);
-    gguf_set_kv(to, from);
-    gguf_set_val_str(to, "tokenizer.ggml.model", "none");
-    for (int64_t i = 0; i < gguf_get_n_tensors(from); i++)
-        gguf_add_tensor(to, ggml_get_tensor(tensors, gguf_get_tensor_name(from, i)));
-    const char *copy = scratch_path("plain.gguf");
-    assert_true(gguf_write_to_file(to, copy, false));
-    gguf_free(from);
-    gguf_free(to);
-    ggml_free(tensors);
-    return copy;
-}
+/* LONG: two blocks of queries, the second not full. */
+enum { T = JUDGE_TOKENS, LONG = 300 };
 
 static const char *model_of(const char *name) {
     static char path[512];
     snprintf(path, sizeof path, QKV_TEST_SOURCE_DIR "/vectors/%s/model.gguf", name);
-    return strcmp(name, "bert") == 0 ? without_vocabulary(path) : path;
+    return path;
 }
 
 /* A family with its cases: what the reference makes of each, and the library in a session that ran
@@ -145,6 +127,47 @@ static void check_family(const char *name, int turn) {
     family_close(&f);
 }
 
+/* ---- long prompts ---- */
+
+static void expect_blocks(judge *j, const engine_run *run) {
+    qkv_error err = {0};
+    char *text = NULL;
+    qkv_plan *plan = engine_plan(&j->eng, run);
+    expect_ok(qkv_session_explain(j->eng.session, &text, plan, &err), &err, "explain");
+    assert_non_null(strstr(text, "blocks of"));
+    qkv_text_free(text);
+    qkv_plan_free(plan);
+}
+
+/* Attention in blocks of queries, which no whole map is asked of. */
+static void check_long_prompt(const char *name) {
+    static const ref_edit edit = {QKV_SITE_Q, 1 << 1, 'h', 1 << 2, .op = REF_SCALE, .a = 0.5};
+    static const char *const variants[] = {"q@1.h2=scale:0.5", NULL};
+    int32_t tokens[LONG];
+    char last[32];
+    judge j;
+    judge_open(&j, stretched_model(model_of(name), LONG), 1);
+    for (int t = 0; t < LONG; t++) tokens[t] = 3 + (t * t + 5 * t) % (j.ref->V - 3);
+    snprintf(last, sizeof last, "resid_post@%d", j.ref->n_layer - 1);
+    const char *const captures[] = {"z@1", last, NULL};
+    const engine_run run = {tokens, LONG, variants, captures, NULL};
+    expect_blocks(&j, &run);
+    qkv_result *result = engine_execute(&j.eng, &run);
+    ref_run *expected = ref_forward(j.ref, tokens, LONG, &edit, 1, NULL);
+    for (int i = 0; i < 2; i++) {
+        const qkv_site site = i ? QKV_SITE_RESID_POST : QKV_SITE_Z;
+        const int layer = i ? j.ref->n_layer - 1 : 1;
+        const qkv_tensor t = engine_tensor(result, 1, site, layer);
+        const difference d =
+            compare_to_doubles(t.data, expected->site[site][layer], tensor_count(&t));
+        if (d.max > judge_bound * fmax(d.scale, 1))
+            fail_msg("%s of layer %d is off by %g", qkv_site_name(site), layer, d.max);
+    }
+    qkv_result_free(result);
+    ref_run_free(expected);
+    judge_close(&j);
+}
+
 /* ---- an encoder ---- */
 
 static void expect_refused(int status, const qkv_error *err) {
@@ -167,11 +190,9 @@ static void an_encoder_has_no_logits(void **state) {
     judge_close(&j);
 }
 
-#define FAMILY_LIST(X) VECTOR_LIST(X) X(bert)
-
 enum {
 #define FAMILY_TURN(name) TURN_##name,
-    FAMILY_LIST(FAMILY_TURN)
+    VECTOR_LIST(FAMILY_TURN)
 #undef FAMILY_TURN
 };
 
@@ -179,13 +200,17 @@ enum {
     static void family_##name(void **state) {                                                      \
         (void)state;                                                                               \
         check_family(#name, TURN_##name);                                                          \
+    }                                                                                              \
+    static void long_prompt_##name(void **state) {                                                 \
+        (void)state;                                                                               \
+        check_long_prompt(#name);                                                                  \
     }
-FAMILY_LIST(FAMILY_TEST)
+VECTOR_LIST(FAMILY_TEST)
 #undef FAMILY_TEST
 
 int main(void) {
-#define FAMILY_ENTRY(name) cmocka_unit_test(family_##name),
-    const struct CMUnitTest tests[] = {FAMILY_LIST(FAMILY_ENTRY)
+#define FAMILY_ENTRY(name) cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
+    const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
                                            cmocka_unit_test(an_encoder_has_no_logits)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);

@@ -105,12 +105,11 @@ static void check_family(const char *name) {
         check_family(#name);                                                                       \
     }
 VECTOR_LIST(FAMILY_TEST)
-FAMILY_TEST(bert)
 #undef FAMILY_TEST
 
 int main(void) {
 #define FAMILY_ENTRY(name) cmocka_unit_test(reference_of_##name),
-    const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY) FAMILY_ENTRY(bert)};
+    const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

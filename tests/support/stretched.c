@@ -1,0 +1,55 @@
+/* See stretched.h. */
+#include "support/stretched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ggml.h"
+#include "gguf.h"
+#include "support/scratch.h"
+
+static void set_context(struct gguf_context *gguf, int n_ctx) {
+    char key[96];
+    const int64_t family = gguf_find_key(gguf, "general.architecture");
+    if (family < 0) abort();
+    snprintf(key, sizeof key, "%s.context_length", gguf_get_val_str(gguf, family));
+    gguf_set_val_u32(gguf, key, (uint32_t)n_ctx);
+}
+
+/* The same rows over and over, n_ctx of them. */
+static struct ggml_tensor *repeated(struct ggml_context *ctx, const struct ggml_tensor *table,
+                                    int n_ctx) {
+    struct ggml_tensor *out = ggml_new_tensor_2d(ctx, table->type, table->ne[0], n_ctx);
+    for (int64_t i = 0; i < n_ctx; i++)
+        memcpy((char *)out->data + (size_t)i * out->nb[1],
+               (const char *)table->data + (size_t)(i % table->ne[1]) * table->nb[1], out->nb[1]);
+    ggml_set_name(out, table->name);
+    return out;
+}
+
+static void add_tensor(struct gguf_context *to, struct ggml_context *more, struct ggml_tensor *t,
+                       int n_ctx) {
+    const int positions = strcmp(t->name, "position_embd.weight") == 0;
+    gguf_add_tensor(to, positions ? repeated(more, t, n_ctx) : t);
+}
+
+const char *stretched_model(const char *path, int n_ctx) {
+    struct ggml_context *tensors = NULL;
+    struct ggml_context *more = ggml_init((struct ggml_init_params){.mem_size = (size_t)1 << 20});
+    struct gguf_context *to = gguf_init_empty();
+    struct gguf_context *from =
+        gguf_init_from_file(path, (struct gguf_init_params){.ctx = &tensors});
+    if (!more || !to || !from) abort();
+    gguf_set_kv(to, from);
+    set_context(to, n_ctx);
+    for (int64_t i = 0; i < gguf_get_n_tensors(from); i++)
+        add_tensor(to, more, ggml_get_tensor(tensors, gguf_get_tensor_name(from, i)), n_ctx);
+    const char *copy = scratch_path("stretched.gguf");
+    if (!gguf_write_to_file(to, copy, false)) abort();
+    gguf_free(from);
+    gguf_free(to);
+    ggml_free(tensors);
+    ggml_free(more);
+    return copy;
+}
