@@ -1,0 +1,60 @@
+#!/bin/sh
+# Writes docs/models.md: every family, and how far the results are from those of Hugging Face transformers.
+#
+#     scripts/models.sh [BUILD]           measure with the tests of a build (default: build) and write docs/models.md
+#     scripts/models.sh --check           does docs/models.md name every family that the source lists?
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+page=$root/docs/models.md
+
+if [ "${1-}" = --check ]; then
+    status=0
+    for file in "$root"/src/model/family_*.c; do
+        name=$(sed -n 's/^    \.name = "\(.*\)",$/\1/p' "$file")
+        grep -q "| \`$name\` |" "$page" || { echo "models.sh: docs/models.md lacks $name" >&2; status=1; }
+    done
+    exit $status
+fi
+
+build=${1:-$root/build}
+lines=$("$build/tests/test_vectors" 2>&1 | grep 'largest difference') ||
+    { echo "models.sh: $build/tests/test_vectors does not run: make test builds it" >&2; exit 1; }
+
+# "llama model.gguf largest difference: pattern 3.2e-06, logits 1.4e-06, ..." as "3.2e-06, 1.4e-06"
+differences() { printf '%s\n' "$lines" | awk -v f="$1" -v m="$2" '$1 == f && $2 == m { print $6 " " $8 }' | tr -d '\n' | sed 's/,$//'; }
+
+{
+    cat <<'EOF'
+# Models
+
+Largest differences from Hugging Face transformers (5.12.1, F32, eager attention), on tiny random models of every family in `tests/vectors`: two prompts, the
+baseline and sixteen edits, attention of every layer (absolute) and logits (relative to the largest). The tests fail beyond 5e-5 and 1e-4.
+This page is written by `scripts/models.sh`; what is special about a family stands in the opening comment of its file, `src/model/family_*.c`.
+
+| GGUF's name | `config.json` | reference model | GGUF: attention, logits | directory: attention, logits |
+|---|---|---|---|---|
+EOF
+    printf '%s\n' "$lines" | awk '$2 == "model.gguf" { print $1 }' | while read -r folder; do
+        vectors=$root/tests/vectors/$folder
+        class=$(tr -d '\n' <"$vectors/hf/config.json" | sed 's/.*"architectures": *\[ *"\([^"]*\)".*/\1/')
+        name=$("$build/qkv" info -m "$vectors/model.gguf" | awk '$1 == "architecture" { print $2 }')
+        printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$class" "$folder" \
+            "$(differences "$folder" model.gguf)" "$(differences "$folder" hf)"
+    done
+    cat <<'EOF'
+
+The same model in two safetensors files (`llama_gqa/hf-sharded`) and in BF16 (`qwen3/hf-bf16`) is compared too. `mistral`'s window is in its directory only: llama.cpp's
+format has no key for it, and `qkv convert` writes one that qkv reads.
+
+Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or in width; ALiBi; multi-head latent attention;
+shared experts.
+
+## Quantised weights
+
+Weights of any type are turned into F32 and computed with in F32, so a quantised file gives exactly what an F32 file with the same, dequantised values gives:
+`tests/unit/test_hf_convert.c` and `test_synthetic.c` run every type that ggml can write. Experts are turned into F32 whole, layer by layer: with many of them that takes memory
+(`--memory` does not bound it) and time.
+EOF
+} >"$page.part"
+mv "$page.part" "$page"
+echo "$page"
