@@ -44,18 +44,32 @@ static int is_scaled(const report_panel *panel, double from, double to) {
     return panel->cell->kind == FIGURE_SCALED && panel->cell->edits[0] && size > from && size <= to;
 }
 
+/* What a model's learned sink leaves to the keys of a row; 1 where there is none. */
+static double share_of_keys(const report *r, const float *row, size_t n) {
+    double sum = 0;
+    if (!r->fig->info->has_sink) return 1;
+    for (size_t j = 0; j < n; j++) sum += (double)row[j];
+    return sum;
+}
+
+static const char *sink_note(const report *r) {
+    return r->fig->info->has_sink ? ", of what the learned sink leaves" : "";
+}
+
 /* ---- saturation ---- */
 
-/* Largest |A[i][j] - 1/n| over the keys that a query sees. */
+/* Largest |A[i][j] - 1/n| over the n keys that a query sees. */
 static double from_uniform(const report *r, const report_panel *panel) {
     const size_t n = r->fig->prompts[panel->cell->prompt].n_tokens;
     double largest = 0;
     for (size_t i = 0; i < n; i++) {
         size_t first, end;
         report_visible(r, panel, i, &first, &end);
+        const float *row = panel->cell->pattern + i * n;
+        const double share = share_of_keys(r, row, n);
         for (size_t j = 0; j < n; j++) {
             const double u = j >= first && j < end ? 1 / (double)(end - first) : 0;
-            largest = fmax(largest, fabs((double)panel->cell->pattern[i * n + j] - u));
+            largest = fmax(largest, fabs((double)row[j] / share - u));
         }
     }
     return largest;
@@ -73,9 +87,9 @@ static int judge_uniform(report *r, const char *name, double from, double to, do
     }
     if (n == 0) return QKV_OK;
     return add_fact(r, name, largest <= tolerance, largest,
-                    figure_printf("largest distance of a weight from 1/(i+1) in %d Query and Key "
-                                  "panels: %.3g (at most %g)",
-                                  n, largest, tolerance),
+                    figure_printf("largest distance of a weight from 1/n, n the keys that its "
+                                  "query sees%s, in %d Query and Key panels: %.3g (at most %g)",
+                                  sink_note(r), n, largest, tolerance),
                     err);
 }
 
@@ -220,10 +234,12 @@ static double from_temperature(const report *r, const report_panel *panel) {
         for (size_t j = 0; j < n; j++) {
             if (plain[i * n + j] > 0) sum += pow((double)plain[i * n + j], panel->cell->eps);
         }
+        const float *row = panel->cell->pattern + i * n;
+        const double share = share_of_keys(r, row, n);
         for (size_t j = 0; j < n; j++) {
             const double a = (double)plain[i * n + j];
             const double expected = a > 0 ? pow(a, panel->cell->eps) / sum : 0;
-            largest = fmax(largest, fabs((double)panel->cell->pattern[i * n + j] - expected));
+            largest = fmax(largest, fabs((double)row[j] / share - expected));
         }
     }
     return largest;
@@ -257,13 +273,14 @@ static int judge_temperature(report *r, qkv_error *err) {
         n++;
     }
     if (n == 0 || isnan(plain)) return QKV_OK;
-    return add_fact(r, "\xce\xb5 = 0.5 is a temperature of 2",
-                    largest <= 10 * ROUNDING && least >= plain && most <= end, largest,
-                    figure_printf("largest difference from the unmodified weights to the power "
-                                  "0.5, normalised: %.3g (at most %g); entropy %.3f, between %.3f "
-                                  "unmodified and %.3f uniform",
-                                  largest, 10 * ROUNDING, least, plain, end),
-                    err);
+    return add_fact(
+        r, "\xce\xb5 = 0.5 is a temperature of 2",
+        largest <= 10 * ROUNDING && least >= plain && most <= end, largest,
+        figure_printf("largest difference from the unmodified weights to the power "
+                      "0.5, normalised%s: %.3g (at most %g); entropy %.3f, between %.3f "
+                      "unmodified and %.3f uniform",
+                      sink_note(r), largest, 10 * ROUNDING, least, plain, end),
+        err);
 }
 
 /* ---- the triangle ---- */

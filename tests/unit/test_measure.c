@@ -261,8 +261,8 @@ static void check_family(const char *name) {
 
 static void every_kind_of_attention(void **state) {
     (void)state;
-    static const char *const names[] = {"gemma2",     "gemma3",  "gpt_oss", "mistral", "cohere2",
-                                        "falcon_mqa", "mixtral", "olmo2",   "phi3"};
+    static const char *const names[] = {"bert",    "gemma2",     "gemma3",  "gpt_oss", "mistral",
+                                        "cohere2", "falcon_mqa", "mixtral", "olmo2",   "phi3"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) check_family(names[i]);
 }
 
