@@ -18,6 +18,9 @@ cmake --build build-fuzz --target fuzzers -j "$(nproc)"
 names=${*:-$(for f in tests/fuzz/fuzz_*.c; do n=${f##*/fuzz_}; echo "${n%.c}"; done)}
 # ggml and OpenBLAS would start threads, which inputs this small do not need.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+TMPDIR=$(mktemp -d "/dev/shm/qkv-fuzz-XXXXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
 status=0
 for name in $names; do
     mkdir -p "build-fuzz/found/$name"

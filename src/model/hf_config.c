@@ -13,6 +13,9 @@
 #include "model/hf.h"
 
 #define MAX_NUMBER (1 << 30)
+#define MAX_LAYERS 1024
+#define MAX_HEADS 4096
+#define MAX_HEAD_DIM 16384 /* RoPE may take a table of half as many numbers */
 
 /* Settings that change nothing in a forward pass: training, generation, caching, bookkeeping; or
  * that the tensors tell as well. */
@@ -223,12 +226,13 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
     config->n_head = n_head;
     config->n_kv_head = n_kv_head ? n_kv_head : n_head;
     config->head_dim = found ? head_dim : n_embd / n_head;
-    if (n_layer > 4096 || n_head > 4096 || config->n_kv_head > n_head ||
-        n_head % config->n_kv_head != 0)
+    if (n_layer > MAX_LAYERS || n_head > MAX_HEADS || config->n_kv_head > n_head ||
+        n_head % config->n_kv_head != 0 || config->head_dim > MAX_HEAD_DIM)
         return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s: %lld layers of %lld query and %lld key/value heads cannot be meant",
+                        "%s: %lld layers of %lld query and %lld key/value heads of width %lld "
+                        "cannot be meant",
                         config->path, (long long)n_layer, (long long)n_head,
-                        (long long)config->n_kv_head);
+                        (long long)config->n_kv_head, (long long)config->head_dim);
     return QKV_OK;
 }
 

@@ -232,6 +232,13 @@ static void remove_entry(entry *entries, size_t *n, size_t index) {
     (*n)--;
 }
 
+/* A change of the type alone leaves a value that cannot be gone through. */
+static int is_whole(slice value) {
+    cursor c = {value.data, value.data + value.size, 0};
+    skip_value(&c, take(&c, 4));
+    return !c.failed && c.at == c.end;
+}
+
 /* One change; 0 when it cannot be made. */
 static int change(parts *p, uint8_t *room, dice *d) {
     int tensor = dice_below(d, 3) == 0;
@@ -241,6 +248,7 @@ static int change(parts *p, uint8_t *room, dice *d) {
     size_t index = (size_t)dice_below(d, *n);
     entry *e = &entries[index];
     if (e->rest.size + e->name.size > ENTRY_ROOM / 2) return 0;
+    if (!tensor && !is_whole(e->rest)) return 0;
     switch (dice_below(d, 8)) {
     case 0:
         remove_entry(entries, n, index);

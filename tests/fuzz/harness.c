@@ -36,7 +36,7 @@ const char *fuzz_file(const void *data, size_t size) {
 
 /* ---- a directory ---- */
 
-static char directory[64], names[4][32];
+static char directory[256], names[4][32];
 static pid_t owner; /* libFuzzer's workers are other processes */
 
 static void remove_directory(void) {
@@ -48,7 +48,8 @@ static void remove_directory(void) {
 
 const char *fuzz_directory(void) {
     if (!directory[0]) {
-        snprintf(directory, sizeof directory, "/dev/shm/qkv-fuzz-XXXXXX");
+        const char *base = getenv("TMPDIR");
+        snprintf(directory, sizeof directory, "%s/qkv-fuzz-XXXXXX", base ? base : "/tmp");
         FUZZ_REQUIRE(mkdtemp(directory));
         owner = getpid();
         atexit(remove_directory);
@@ -65,7 +66,7 @@ static void remember_name(const char *name) {
 }
 
 void fuzz_put(const char *name, const void *data, size_t size) {
-    char path[128];
+    char path[sizeof directory + sizeof names[0] + 1];
     snprintf(path, sizeof path, "%s/%s", fuzz_directory(), name);
     if (!data) {
         unlink(path);

@@ -19,8 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  * it. */
 const char *fuzz_file(const void *data, size_t size);
 
-/* A directory that is there as long as the program runs, and files in it: written anew, or removed
- * where data is NULL. */
+/* A directory in TMPDIR (else /tmp), and files in it: written anew, or removed where data is NULL.
+ * libFuzzer ends its process without a chance to remove it, so scripts/fuzz.sh gives a TMPDIR that
+ * it removes. */
 const char *fuzz_directory(void);
 void fuzz_put(const char *name, const void *data, size_t size);
 
