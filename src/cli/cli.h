@@ -95,7 +95,8 @@ typedef struct cli_parsed {
     void *args;
     const char **operands;
     size_t n_operands, capacity;
-    int help; /* --help was given: nothing else counts */
+    int help;       /* --help was given: nothing else counts */
+    uint64_t given; /* the options that were, by their place in the command's list */
 } cli_parsed;
 
 /* Reads argv[0..argc) behind the command's name. Release the result also after a failure. */

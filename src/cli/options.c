@@ -4,6 +4,7 @@
  * Operands may stand between options. An option given twice keeps its last value, a list keeps all
  * of them in order. No abbreviations: a script must not change its meaning when an option is added.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,8 +140,14 @@ typedef struct word_list {
 } word_list;
 
 /* `value` is what was attached to the option, or NULL. */
-static int apply(cli_parsed *parsed, const cli_option *option, const char *value, word_list *rest,
-                 qkv_error *err) {
+static int apply(cli_parsed *parsed, const cli_command *command, const cli_option *option,
+                 const char *value, word_list *rest, qkv_error *err) {
+    const uint64_t bit = UINT64_C(1) << (option - command->options);
+    /* The first value would have no effect. Flags may be repeated: they say the same again. */
+    if (option->kind != CLI_FLAG && option->kind != CLI_LIST && (parsed->given & bit)) {
+        return cli_usage(err, "--%s is given twice", option->name);
+    }
+    parsed->given |= bit;
     if (option->kind == CLI_FLAG && value) {
         return cli_usage(err, "--%s takes no value", option->name);
     }
@@ -159,14 +166,14 @@ static int read_long(cli_parsed *parsed, const cli_command *command, const char 
     const size_t length = strcspn(name, "=");
     const cli_option *option = find_long(command, name, length);
     if (!option) return fail_unknown(command, word, length + 2, err);
-    return apply(parsed, option, name[length] ? name + length + 1 : NULL, rest, err);
+    return apply(parsed, command, option, name[length] ? name + length + 1 : NULL, rest, err);
 }
 
 static int read_short(cli_parsed *parsed, const cli_command *command, const char *word,
                       word_list *rest, qkv_error *err) {
     const cli_option *option = find_short(command, word[1]);
     if (!option) return fail_unknown(command, word, 2, err);
-    return apply(parsed, option, word[2] ? word + 2 : NULL, rest, err);
+    return apply(parsed, command, option, word[2] ? word + 2 : NULL, rest, err);
 }
 
 static int read_operand(cli_parsed *parsed, const cli_command *command, const char *word,
@@ -187,6 +194,7 @@ static int is_help(const char *word) {
 int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **argv,
               qkv_error *err) {
     *parsed = (cli_parsed){0};
+    assert(command->n_options <= 64); /* bits of `given` */
     parsed->args = qkv_calloc(1, command->args_size ? command->args_size : 1);
     if (!parsed->args) return qkv_fail_memory(err);
     if (command->defaults) memcpy(parsed->args, command->defaults, command->args_size);

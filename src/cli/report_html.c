@@ -86,8 +86,10 @@ static void put_title(qkv_text *text, const char *title) {
         } else if (*at == '*') {
             italic = !italic;
             qkv_text_puts(text, italic ? "<em>" : "</em>");
+        } else if (*at == '-') {
+            qkv_text_puts(text, "\xe2\x80\x91"); /* one that lines are not broken behind: 1e-10 */
         } else {
-            const size_t n = 1 + strcspn(at + 1, "*\\");
+            const size_t n = 1 + strcspn(at + 1, "*\\-");
             put_escaped(text, at, n);
             at += n - 1;
         }
