@@ -34,6 +34,7 @@
 #include "qkv/plan.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
+#include "qkv/sweep.h"
 #include "qkv/sweep_file.h"
 #include "qkv/synthetic.h"
 

@@ -40,6 +40,15 @@ QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
 QKV_API void qkv_session_free(qkv_session *session);
 QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
 
+/* What a run took. */
+typedef struct qkv_run_stats {
+    uint64_t n_passes;
+    uint64_t n_matmul;    /* products of a weight with activations */
+    uint64_t n_attention; /* products inside attention */
+    double flop;          /* of all of them */
+    double weight_bytes;  /* bytes of weights read */
+} qkv_run_stats;
+
 /* Runs a plan. A captured tensor that holds NaN or Inf is an error that names its variant, site and
  * layer. */
 QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan,
@@ -51,16 +60,11 @@ QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_pl
 QKV_API int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan,
                                 qkv_error *err);
 
-/* ---- results ---- */
+/* The numbers of that alone. */
+QKV_API int qkv_session_estimate(qkv_session *session, qkv_run_stats *stats, const qkv_plan *plan,
+                                 qkv_error *err);
 
-/* What a run took. */
-typedef struct qkv_run_stats {
-    uint64_t n_passes;
-    uint64_t n_matmul;    /* products of a weight with activations */
-    uint64_t n_attention; /* products inside attention */
-    double flop;          /* of all of them */
-    double weight_bytes;  /* bytes of weights read */
-} qkv_run_stats;
+/* ---- results ---- */
 
 /* One captured tensor, F32, row-major. data and heads belong to the result. */
 typedef struct qkv_tensor {

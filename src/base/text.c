@@ -48,6 +48,15 @@ void qkv_text_printf(qkv_text *text, const char *format, ...) {
     va_end(again);
 }
 
+void qkv_text_append_number(qkv_text *text, double value) {
+    char digits[32];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value) break;
+    }
+    qkv_text_puts(text, digits);
+}
+
 void qkv_text_release(qkv_text *text) {
     free(text->data);
     *text = (qkv_text){0};

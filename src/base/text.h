@@ -23,6 +23,8 @@ typedef struct qkv_text {
 void qkv_text_append(qkv_text *text, const char *bytes, size_t length);
 void qkv_text_puts(qkv_text *text, const char *string);
 void qkv_text_printf(qkv_text *text, const char *format, ...) QKV_PRINTF(2, 3);
+/* The shortest decimal number that reads back as the same double. */
+void qkv_text_append_number(qkv_text *text, double value);
 void qkv_text_release(qkv_text *text);
 
 /* Decodes one code point: returns how many bytes it took (1 to 4), 0 at the end. A malformed byte

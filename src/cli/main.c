@@ -16,6 +16,9 @@
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
+    X(sweep)                                                                                       \
+    X(sweep_export)                                                                                \
+    X(sweep_merge)                                                                                 \
     X(plot)                                                                                        \
     X(convert)                                                                                     \
     X(bench)                                                                                       \
@@ -34,22 +37,26 @@ static int is_word(const char *name, size_t length, const char *word) {
     return strlen(word) == length && memcmp(name, word, length) == 0;
 }
 
+/* How many of the words are the command's name; 0 when they name another. */
+static size_t named_by(const cli_command *command, const char *const *words, size_t n) {
+    const char *name = command->name;
+    const size_t first = strcspn(name, " ");
+    if (n < 1 || !is_word(name, first, words[0])) return 0;
+    if (name[first] == '\0') return 1;
+    const char *second = name + first + 1;
+    return n >= 2 && is_word(second, strlen(second), words[1]) ? 2 : 0;
+}
+
 const cli_command *cli_find(const char *const *words, size_t n, size_t *used) {
-    for (size_t i = 0; i < cli_n_commands; i++) {
-        const char *name = cli_commands[i]->name;
-        const size_t first = strcspn(name, " ");
-        if (n < 1 || !is_word(name, first, words[0])) continue;
-        if (name[first] == '\0') {
-            *used = 1;
-            return cli_commands[i];
-        }
-        const char *second = name + first + 1;
-        if (n < 2 || !is_word(second, strlen(second), words[1])) continue;
-        *used = 2;
-        return cli_commands[i];
-    }
+    const cli_command *found = NULL;
     *used = 0;
-    return NULL;
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        const size_t length = named_by(cli_commands[i], words, n);
+        if (length <= *used) continue;
+        found = cli_commands[i];
+        *used = length;
+    }
+    return found;
 }
 
 /* 1 when `word` is the first word of commands of two. */

@@ -129,7 +129,8 @@ static int wants_all_logits(const qkv_measure *m) {
     return 0;
 }
 
-static int add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer, qkv_error *err) {
+int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer,
+                             qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sizeof captures / sizeof *captures && status == QKV_OK; i++) {
         if (m->needs & captures[i].needs)
@@ -167,7 +168,7 @@ int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session,
                              .compare = compares_rows(measure)};
     qkv_result *result = NULL;
     int status = qkv_tally_prepare(&tally, plan, model, err);
-    if (status == QKV_OK) status = add_captures(measure, plan, info->n_layer, err);
+    if (status == QKV_OK) status = qkv_measure_add_captures(measure, plan, info->n_layer, err);
     if (status == QKV_OK) status = qkv_session_observe(session, &result, plan, &observer, err);
     if (status == QKV_OK && tally.failure.status != QKV_OK)
         status = qkv_fail(err, tally.failure.status, "%s", tally.failure.message);

@@ -58,6 +58,10 @@ typedef struct qkv_tally {
     qkv_error failure;    /* of a row that could not be taken in */
 } qkv_tally;
 
+/* measure.c: what the metrics need, into the plan. */
+int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer,
+                             qkv_error *err);
+
 enum { QKV_MAP_SYMMETRY = 1, QKV_MAP_RANK = 2 };
 
 /* The slot of a measured layer and head; -1 for layer-wide, -1 and -1 for variant-wide values. */

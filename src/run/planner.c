@@ -421,6 +421,17 @@ int qkv_session_observe(qkv_session *session, qkv_result **out, const qkv_plan *
     return QKV_OK;
 }
 
+int qkv_session_estimate(qkv_session *session, qkv_run_stats *stats, const qkv_plan *plan,
+                         qkv_error *err) {
+    qkv_text passes = {0};
+    qkv_planner p = {.session = session, .plan = plan, .explanation = &passes};
+    int status = run(&p, err);
+    *stats = status == QKV_OK ? p.result->stats : (qkv_run_stats){0};
+    qkv_result_free(p.result);
+    qkv_text_release(&passes);
+    return status;
+}
+
 int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan, qkv_error *err) {
     *text = NULL;
     qkv_text explanation = {0};

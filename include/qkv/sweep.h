@@ -1,0 +1,143 @@
+/*
+ * Sweeps: every combination of prompts, layers, heads, targets and operations, measured, with the
+ * results in one SQLite file that a run can go on with after it was stopped.
+ *
+ *     qkv_sweep *sweep;  qkv_results *results;
+ *     qkv_sweep_new(&sweep, model,
+ *                   "{\"prompts\": [\"The river runs past the old mill.\"], \"targets\": \"q,k\","
+ *                   " \"ops\": \"scale\", \"epsilon\": \"logspace:1e-4,1,5\","
+ *                   " \"metrics\": \"sink,tv\"}", &err);
+ *     qkv_results_open(&results, sweep, "results.sqlite", NULL, &err);
+ *     qkv_sweep_run(sweep, session, results, NULL, &err);
+ *     qkv_results_close(results, &err);
+ *     qkv_sweep_free(sweep);
+ *
+ * A specification is a JSON object; docs/sweeps.md describes its keys. Everything in it is checked
+ * against the model before anything is computed.
+ *
+ * A cell is one edit of one prompt (or no edit: target "none"). Cells are numbered in canonical
+ * order: by prompt, layer, head, target, operation, ε. A block is a run of cells of one prompt,
+ * and of one layer unless nothing is edited; its cells are computed and stored together. The value
+ * of a cell does not depend on what it is computed with.
+ *
+ * A sweep belongs to one thread at a time, and so do results.
+ */
+#ifndef QKV_SWEEP_H
+#define QKV_SWEEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- what to do ---- */
+
+typedef struct qkv_sweep qkv_sweep;
+
+/* The model must outlive the sweep. */
+QKV_API int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *spec,
+                          qkv_error *err);
+QKV_API void qkv_sweep_free(qkv_sweep *sweep);
+
+/* The whole specification, defaults filled in, as one line of JSON with sorted keys, and the
+ * XXH3-128 of it as 32 hexadecimal digits. */
+QKV_API const char *qkv_sweep_spec(const qkv_sweep *sweep);
+QKV_API const char *qkv_sweep_hash(const qkv_sweep *sweep);
+
+QKV_API size_t qkv_sweep_n_prompts(const qkv_sweep *sweep);
+QKV_API size_t qkv_sweep_n_metrics(const qkv_sweep *sweep);
+/* NULL past the end. */
+QKV_API const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index);
+QKV_API int64_t qkv_sweep_n_cells(const qkv_sweep *sweep);
+
+enum { QKV_EDIT_SIZE = 128 };
+
+typedef struct qkv_cell {
+    int64_t id;
+    size_t prompt;
+    int32_t layer;            /* -1: all layers together, or a baseline that belongs to none */
+    int32_t head;             /* query head; -1 likewise */
+    const char *target;       /* "q", "k", ..., "none" */
+    const char *op;           /* "scale", "mean:head", ...; "" for the baseline */
+    double epsilon;           /* NaN where the operation has none */
+    char edit[QKV_EDIT_SIZE]; /* as in qkv/plan.h; "" for the baseline */
+} qkv_cell;
+
+QKV_API qkv_cell qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id);
+
+/* What running all of it would take, estimated from the planner's passes. */
+QKV_API int qkv_sweep_estimate(const qkv_sweep *sweep, qkv_session *session, qkv_run_stats *stats,
+                               qkv_error *err);
+
+/* ---- computing ---- */
+
+QKV_API int64_t qkv_sweep_n_blocks(const qkv_sweep *sweep);
+/* First cell of a block, and how many it has. */
+QKV_API int64_t qkv_sweep_block(const qkv_sweep *sweep, int64_t block, int64_t *n_cells);
+/* How many consecutive blocks one of n workers should take at a time: those of a prompt share its
+ * forward pass. */
+QKV_API int64_t qkv_sweep_unit(const qkv_sweep *sweep, int64_t n_workers);
+
+/* Measures cells of one block, given in ascending order: values[i * n_metrics + m]. */
+QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, const int64_t *cells,
+                              size_t n_cells, double *values, qkv_error *err);
+
+/* ---- results ---- */
+
+typedef struct qkv_results qkv_results;
+
+/* Makes the file, or goes on with one that was made for the same specification and model. shard is
+ * NULL, or the part of the sweep that the file is for, e.g. "2/3". */
+QKV_API int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path,
+                             const char *shard, qkv_error *err);
+/* Leaves one file, without a log beside it. Accepts NULL; err tells what could not be written. */
+QKV_API int qkv_results_close(qkv_results *results, qkv_error *err);
+
+/* Cells whose values are there. */
+QKV_API int qkv_results_n_done(qkv_results *results, int64_t *n, qkv_error *err);
+/* Those of a block whose values are not: *n of them into cells, which has room for the block. */
+QKV_API int qkv_results_missing(qkv_results *results, int64_t block, int64_t *cells, size_t *n,
+                                qkv_error *err);
+/* Stores the values of cells in one transaction. */
+QKV_API int qkv_results_put(qkv_results *results, const int64_t *cells, size_t n,
+                            const double *values, qkv_error *err);
+
+/* ---- running ---- */
+
+typedef struct qkv_sweep_options {
+    int64_t shard, n_shards; /* this part of so many, from 1; 0: all of it */
+    /* Called after every block with the number of cells done and wanted in this part; anything but
+     * 0 stops the run, which can be gone on with. May be NULL. */
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
+} qkv_sweep_options;
+
+/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it. */
+QKV_API int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
+                          const qkv_sweep_options *options, int *stopped, qkv_error *err);
+
+/* ---- files of results ---- */
+
+typedef struct qkv_results_summary {
+    int64_t n_cells;
+    int64_t n_missing;
+    int64_t n_rows;
+} qkv_results_summary;
+
+/* All rows in canonical order (cell, then metric by name) as .csv or .json. */
+QKV_API int qkv_results_export(const char *path, const char *out, qkv_results_summary *summary,
+                               qkv_error *err);
+/* Files of the same specification and model, e.g. shards, as one. Missing cells are an error
+ * unless partial is not 0. */
+QKV_API int qkv_results_merge(const char *out, const char *const *paths, size_t n, int partial,
+                              qkv_results_summary *summary, qkv_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

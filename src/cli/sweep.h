@@ -1,0 +1,97 @@
+/*
+ * What `qkv sweep` and `qkv recipe` have in common: the specification, the progress, the work.
+ */
+#ifndef QKV_CLI_SWEEP_H
+#define QKV_CLI_SWEEP_H
+
+#include <signal.h>
+
+#include "cli/inputs.h"
+#include "qkv/sweep.h"
+
+/* ---- the specification: sweep_spec.c ---- */
+
+/* Options that stand for keys of the specification. */
+typedef struct sweep_flags {
+    cli_list prompts;
+    int parse_special;
+    const char *layers, *heads, *targets, *ops, *epsilon, *metrics, *at;
+    int64_t length;
+} sweep_flags;
+
+#define SWEEP_PROMPT_OPTIONS(type, field)                                                          \
+    {'p',                                                                                          \
+     "prompt",                                                                                     \
+     "TEXT",                                                                                       \
+     "a prompt; may be repeated",                                                                  \
+     CLI_LIST,                                                                                     \
+     offsetof(type, field.prompts),                                                                \
+     CLI_PROMPT_TEXT,                                                                              \
+     0,                                                                                            \
+     0},                                                                                           \
+        {'f',                                                                                      \
+         "file",                                                                                   \
+         "FILE",                                                                                   \
+         "prompts from a file, one per line; '-' for standard input",                              \
+         CLI_LIST,                                                                                 \
+         offsetof(type, field.prompts),                                                            \
+         CLI_PROMPT_FILE,                                                                          \
+         0,                                                                                        \
+         0},                                                                                       \
+        {0,                                                                                        \
+         "tokens",                                                                                 \
+         "IDS",                                                                                    \
+         "a prompt as token ids, e.g. 1,2,3; fed as they are",                                     \
+         CLI_LIST,                                                                                 \
+         offsetof(type, field.prompts),                                                            \
+         CLI_PROMPT_TOKENS,                                                                        \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        0, "parse-special", NULL, "names of special tokens in prompts become those tokens",        \
+            CLI_FLAG, offsetof(type, field.parse_special), 1, 0, 0                                 \
+    }
+
+/* Sets the keys that were given on the command line. */
+int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err);
+/* Reads a file with a JSON object. */
+int sweep_spec_read(json_t **spec, const char *path, qkv_error *err);
+/* A list of prompts: every line of a file that is not empty is one. */
+int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err);
+
+/* ---- progress: sweep_progress.c ---- */
+
+typedef struct sweep_progress {
+    int64_t wanted, done, first_done; /* cells: all, by now, at the start */
+    double started, shown;            /* seconds */
+    int on_terminal;
+    int quiet;
+} sweep_progress;
+
+void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted);
+/* For qkv_sweep_options: shows it, and stops the run after Ctrl-C. */
+int sweep_progress_step(void *user, int64_t done, int64_t wanted);
+void sweep_progress_end(sweep_progress *progress);
+
+/* After this the first Ctrl-C is remembered rather than fatal. */
+void sweep_catch_signals(void);
+int sweep_interrupted(void);
+
+/* "3 min 20 s". */
+void sweep_duration(char out[32], double seconds);
+
+/* ---- one sweep: sweep_work.c ---- */
+
+typedef struct sweep_job {
+    const char *model, *output;
+    int64_t shard, n_shards; /* 0: not a part */
+    int64_t threads, memory;
+    int explain; /* say what there is to do, and do nothing */
+    int quiet;
+} sweep_job;
+
+/* Checks, estimates and runs it. Takes the specification over. *finished (may be NULL) is 0 in the
+ * other processes of a parallel run. */
+int sweep_work(json_t *spec, const sweep_job *job, int *finished, qkv_error *err);
+
+#endif

@@ -1,0 +1,103 @@
+/*
+ * How far a sweep has come: a bar that is drawn over itself on a terminal, a line now and then
+ * elsewhere; on standard error. And Ctrl-C, which is only noted here: the block at hand is finished
+ * and stored first.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/sweep.h"
+
+enum { BAR = 24 };
+
+/* Seconds between two looks at it. */
+static const double on_terminal_every = 0.1, elsewhere_every = 30;
+
+static volatile sig_atomic_t interrupted = 0;
+
+static void note_signal(int number) {
+    interrupted = number;
+}
+
+void sweep_catch_signals(void) {
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+int sweep_interrupted(void) {
+    return interrupted;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+void sweep_duration(char out[32], double seconds) {
+    const int64_t s = (int64_t)(seconds + 0.5);
+    if (s < 60) {
+        snprintf(out, 32, "%" PRId64 " s", s);
+    } else if (s < 3600) {
+        snprintf(out, 32, "%" PRId64 " min %" PRId64 " s", s / 60, s % 60);
+    } else {
+        snprintf(out, 32, "%" PRId64 " h %" PRId64 " min", s / 3600, s % 3600 / 60);
+    }
+}
+
+void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted) {
+    progress->first_done = progress->done = done;
+    progress->wanted = wanted;
+    progress->started = now();
+    progress->shown = progress->started - (isatty(STDERR_FILENO) ? 1 : 0);
+    progress->on_terminal = isatty(STDERR_FILENO);
+}
+
+/* "1234 of 5000 cells, 410 cells/s, 9 s left" */
+static void describe(const sweep_progress *p, char *out, size_t size) {
+    const double elapsed = now() - p->started;
+    const double rate = elapsed > 0 ? (double)(p->done - p->first_done) / elapsed : 0;
+    char left[32] = "?";
+    if (rate > 0) sweep_duration(left, (double)(p->wanted - p->done) / rate);
+    snprintf(out, size, "%" PRId64 " of %" PRId64 " cells, %.3g cells/s, %s left", p->done,
+             p->wanted, rate, left);
+}
+
+static void show(const sweep_progress *p) {
+    char text[160], bar[BAR + 1];
+    describe(p, text, sizeof text);
+    if (!p->on_terminal) {
+        fprintf(stderr, "qkv sweep: %s\n", text);
+        return;
+    }
+    const int64_t filled = p->wanted ? p->done * BAR / p->wanted : BAR;
+    memset(bar, '.', BAR);
+    memset(bar, '#', (size_t)(filled < BAR ? filled : BAR));
+    bar[BAR] = '\0';
+    fprintf(stderr, "\r[%s] %s\033[K", bar, text);
+    fflush(stderr);
+}
+
+int sweep_progress_step(void *user, int64_t done, int64_t wanted) {
+    sweep_progress *p = user;
+    const double time = now();
+    p->done = done;
+    p->wanted = wanted;
+    if (!p->quiet && time - p->shown >= (p->on_terminal ? on_terminal_every : elsewhere_every)) {
+        p->shown = time;
+        show(p);
+    }
+    return interrupted != 0;
+}
+
+/* Leaves the terminal's line for what is said next. */
+void sweep_progress_end(sweep_progress *progress) {
+    if (!progress->on_terminal || progress->quiet) return;
+    fprintf(stderr, "\r\033[K");
+}

@@ -1,0 +1,111 @@
+/* Specifications of sweeps from files and from the command line: both become one JSON object. */
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/sweep.h"
+
+/* Larger than any list of prompts that fits a sweep. */
+#define LARGEST_SPEC ((size_t)256 << 20)
+
+int sweep_spec_read(json_t **spec, const char *path, qkv_error *err) {
+    char *text = NULL;
+    size_t size;
+    json_error_t problem;
+    *spec = NULL;
+    int status = qkv_read_file(&text, &size, path, LARGEST_SPEC, err);
+    if (status != QKV_OK) return status;
+    *spec = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+    free(text);
+    if (!*spec) {
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s, line %d: %s", path, problem.line, problem.text);
+    }
+    if (json_is_object(*spec)) return QKV_OK;
+    json_decref(*spec);
+    *spec = NULL;
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: a sweep is a JSON object, {\"prompts\": ...}", path);
+}
+
+/* ---- prompts ---- */
+
+static int add_text(json_t *list, const char *text, size_t length, qkv_error *err) {
+    if (!qkv_utf8_valid(text, length) || memchr(text, '\0', length)) {
+        return qkv_fail(err, QKV_ERR_FORMAT, "prompt %zu is not UTF-8 text", json_array_size(list));
+    }
+    return json_array_append_new(list, json_stringn(text, length)) == 0 ? QKV_OK
+                                                                        : qkv_fail_memory(err);
+}
+
+static int add_lines(json_t *list, const cli_prompt *file, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t at = 0; at < file->length && status == QKV_OK;) {
+        const char *line = file->text + at;
+        const char *end = memchr(line, '\n', file->length - at);
+        size_t n = end ? (size_t)(end - line) : file->length - at;
+        at += n + 1;
+        if (n && line[n - 1] == '\r') n--;
+        if (n) status = add_text(list, line, n, err);
+    }
+    return status;
+}
+
+static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
+    json_t *ids = json_array();
+    for (size_t i = 0; i < prompt->n_tokens && ids; i++) {
+        json_array_append_new(ids, json_integer(prompt->tokens[i]));
+    }
+    return json_array_append_new(list, ids) == 0 ? QKV_OK : qkv_fail_memory(err);
+}
+
+int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err) {
+    *list = json_array();
+    int status = *list ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
+        cli_prompt prompt;
+        const cli_item *item = &given->items[i];
+        status = cli_prompt_load(&prompt, item, err);
+        if (status == QKV_OK) {
+            status = item->tag == CLI_PROMPT_TOKENS ? add_ids(*list, &prompt, err)
+                     : item->tag == CLI_PROMPT_FILE
+                         ? add_lines(*list, &prompt, err)
+                         : add_text(*list, prompt.text, prompt.length, err);
+        }
+        cli_prompt_release(&prompt);
+    }
+    if (status == QKV_OK) return QKV_OK;
+    json_decref(*list);
+    *list = NULL;
+    return status;
+}
+
+/* ---- the other keys ---- */
+
+static int set(json_t *spec, const char *key, json_t *value, qkv_error *err) {
+    return json_object_set_new(spec, key, value) == 0 ? QKV_OK : qkv_fail_memory(err);
+}
+
+int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err) {
+    const struct {
+        const char *key, *text;
+    } texts[] = {
+        {"layers", flags->layers}, {"heads", flags->heads},     {"targets", flags->targets},
+        {"ops", flags->ops},       {"epsilon", flags->epsilon}, {"metrics", flags->metrics},
+        {"at", flags->at}};
+    int status = QKV_OK;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && status == QKV_OK; i++) {
+        if (!texts[i].text) continue;
+        if (!qkv_utf8_valid(texts[i].text, strlen(texts[i].text))) {
+            return cli_usage(err, "--%s is not UTF-8 text", texts[i].key);
+        }
+        status = set(spec, texts[i].key, json_string(texts[i].text), err);
+    }
+    if (status == QKV_OK && flags->length) {
+        status = set(spec, "length", json_integer(flags->length), err);
+    }
+    if (status == QKV_OK && flags->parse_special) {
+        status = set(spec, "parse_special", json_true(), err);
+    }
+    if (status != QKV_OK || !flags->prompts.n) return status;
+    json_t *prompts;
+    status = sweep_spec_prompts(&prompts, &flags->prompts, err);
+    return status == QKV_OK ? set(spec, "prompts", prompts, err) : status;
+}

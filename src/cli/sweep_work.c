@@ -1,0 +1,139 @@
+/* One sweep from its specification to its file: checked, estimated, run, alone or among ranks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli/ranks.h"
+#include "cli/sweep.h"
+
+typedef struct work {
+    const sweep_job *job;
+    qkv_model *model;
+    qkv_session *session;
+    qkv_sweep *sweep;
+    qkv_results *results;
+    cli_ranks ranks;
+    sweep_progress progress;
+} work;
+
+/* "model" may stand in the file too, and is not part of what is hashed. */
+static int open_model(work *w, json_t *spec, qkv_error *err) {
+    json_t *named = json_object_get(spec, "model");
+    if (named && !json_is_string(named)) {
+        return qkv_fail(err, QKV_ERR_SYNTAX, "model must be the path of a file");
+    }
+    const char *path = w->job->model ? w->job->model : json_string_value(named);
+    const int status = cli_model_open(&w->model, path, err);
+    json_object_del(spec, "model");
+    return status;
+}
+
+static int make_sweep(work *w, json_t *spec, qkv_error *err) {
+    int status = open_model(w, spec, err);
+    if (status != QKV_OK) return status;
+    char *text = json_dumps(spec, JSON_REAL_PRECISION(17));
+    status = text ? qkv_sweep_new(&w->sweep, w->model, text, err) : qkv_fail_memory(err);
+    free(text);
+    return status;
+}
+
+/* Several processes of one machine share its cores. */
+static int make_session(work *w, qkv_error *err) {
+    const int64_t threads = w->job->threads ? w->job->threads : w->ranks.threads;
+    const qkv_session_options options = cli_session_options(threads, w->job->memory);
+    return qkv_session_new(&w->session, w->model, &options, err);
+}
+
+static int print_estimate(const work *w, qkv_error *err) {
+    qkv_run_stats stats;
+    const int status = qkv_sweep_estimate(w->sweep, w->session, &stats, err);
+    if (status != QKV_OK || w->job->quiet) return status;
+    fprintf(stderr,
+            "qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
+            " passes, %.3g GFLOP\n",
+            qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
+            qkv_sweep_n_metrics(w->sweep), stats.n_passes, stats.flop / 1e9);
+    return QKV_OK;
+}
+
+static int open_results(work *w, qkv_error *err) {
+    char shard[64];
+    snprintf(shard, sizeof shard, "%" PRId64 "/%" PRId64, w->job->shard, w->job->n_shards);
+    int64_t done = 0;
+    int status = qkv_results_open(&w->results, w->sweep, w->job->output,
+                                  w->job->n_shards ? shard : NULL, err);
+    if (status == QKV_OK) status = qkv_results_n_done(w->results, &done, err);
+    if (status == QKV_OK && done && !w->job->quiet) {
+        fprintf(stderr, "qkv sweep: %s has %" PRId64 " cells already\n", w->job->output, done);
+    }
+    w->progress.quiet = w->job->quiet;
+    sweep_progress_start(&w->progress, done, qkv_sweep_n_cells(w->sweep));
+    return status;
+}
+
+static int compute(work *w, qkv_error *err) {
+    int stopped = 0;
+    const qkv_sweep_options options = {.shard = w->job->shard,
+                                       .n_shards = w->job->n_shards,
+                                       .progress = sweep_progress_step,
+                                       .user = &w->progress};
+    sweep_catch_signals();
+    int status =
+        w->ranks.n > 1
+            ? cli_ranks_lead(&w->ranks, w->sweep, w->session, w->results, &options, &stopped, err)
+            : qkv_sweep_run(w->sweep, w->session, w->results, &options, &stopped, err);
+    sweep_progress_end(&w->progress);
+    if (status == QKV_OK && stopped) {
+        status = qkv_fail(err, QKV_ERR_IO,
+                          "stopped with %" PRId64 " of %" PRId64
+                          " cells in %s; the same command goes on from there",
+                          w->progress.done, w->progress.wanted, w->job->output);
+    }
+    return status;
+}
+
+static void print_end(const work *w) {
+    char time[32];
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    sweep_duration(time, (double)t.tv_sec + (double)t.tv_nsec * 1e-9 - w->progress.started);
+    if (w->job->quiet) return;
+    fprintf(stderr, "qkv sweep: %s is complete: %" PRId64 " cells%s, %" PRId64 " of them in %s\n",
+            w->job->output, w->progress.wanted, w->job->n_shards ? " of this shard" : "",
+            w->progress.done - w->progress.first_done, time);
+}
+
+/* Rank 0, or the only one: it alone writes, and says something. */
+static int lead(work *w, qkv_error *err) {
+    int status = print_estimate(w, err);
+    if (status != QKV_OK || w->job->explain) return status;
+    status = open_results(w, err);
+    if (status == QKV_OK) status = compute(w, err);
+    const int closed = qkv_results_close(w->results, status == QKV_OK ? err : NULL);
+    if (status == QKV_OK) status = closed;
+    if (status == QKV_OK) print_end(w);
+    return status;
+}
+
+int sweep_work(json_t *spec, const sweep_job *job, int *finished, qkv_error *err) {
+    work w = {.job = job};
+    int status = cli_ranks_start(&w.ranks, err);
+    if (status == QKV_OK && w.ranks.n > 1 && job->n_shards) {
+        status = cli_usage(err, "--shard is for processes that know nothing of each other: leave "
+                                "it out under mpirun");
+    }
+    if (status == QKV_OK) status = make_sweep(&w, spec, err);
+    if (status == QKV_OK) status = make_session(&w, err);
+    if (status == QKV_OK) {
+        status =
+            w.ranks.rank == 0 ? lead(&w, err) : cli_ranks_follow(&w.ranks, w.sweep, w.session, err);
+    }
+    if (finished) *finished = w.ranks.rank == 0;
+    json_decref(spec);
+    qkv_sweep_free(w.sweep);
+    qkv_session_free(w.session);
+    qkv_model_free(w.model);
+    cli_ranks_end(&w.ranks, status);
+    return status;
+}

@@ -1,0 +1,356 @@
+/*
+ * Specifications: a JSON object becomes a sweep, or an error that names what is wrong in it.
+ *
+ * Lists may be written as JSON arrays or, as on the command line, as text: "0,2,5-7", "q,k".
+ */
+#include "sweep/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "qkv/observe.h"
+
+static const char *const known_keys[] = {"at",      "epsilon", "heads", "layers",
+                                         "length",  "metrics", "ops",   "parse_special",
+                                         "prompts", "targets"};
+
+/* ---- reading ---- */
+
+static int check_keys(const json_t *object, qkv_error *err) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)object, key, value) {
+        size_t i = 0, n = sizeof known_keys / sizeof *known_keys;
+        while (i < n && strcmp(key, known_keys[i]) != 0) i++;
+        if (i < n) continue;
+        qkv_text known = {0};
+        for (i = 0; i < n; i++) qkv_text_printf(&known, "%s%s", i ? ", " : "", known_keys[i]);
+        int status = qkv_fail(err, QKV_ERR_SYNTAX, "a sweep has no '%s'; it has %s", key,
+                              known.data ? known.data : "");
+        qkv_text_release(&known);
+        return status;
+    }
+    return QKV_OK;
+}
+
+static json_t *split(const char *text) {
+    json_t *list = json_array();
+    for (const char *at = text; list; at++) {
+        size_t n = strcspn(at, ",");
+        if (json_array_append_new(list, json_stringn(at, n)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+        at += n;
+        if (!*at) break;
+    }
+    return list;
+}
+
+int qkv_spec_list(const qkv_spec *spec, const char *key, json_t **list, qkv_error *err) {
+    json_t *value = json_object_get(spec->object, key);
+    *list = NULL;
+    if (!value) return QKV_OK;
+    if (json_is_array(value)) {
+        *list = json_incref(value);
+    } else if (json_is_string(value)) {
+        *list = split(json_string_value(value));
+    } else if (json_is_number(value)) {
+        *list = json_pack("[O]", value);
+    } else {
+        return qkv_fail(err, QKV_ERR_SYNTAX, "%s must be a list or a text", key);
+    }
+    if (!*list) return qkv_fail_memory(err);
+    if (json_array_size(*list)) return QKV_OK;
+    json_decref(*list);
+    *list = NULL;
+    return qkv_fail(err, QKV_ERR_SYNTAX, "%s is an empty list", key);
+}
+
+/* ---- layers and heads ---- */
+
+/* The list as notation has it, "0,2,5-7"; other characters would mean something else there. */
+static int selector_text(const qkv_spec *spec, const char *key, char **text, qkv_error *err) {
+    json_t *list;
+    *text = NULL;
+    int status = qkv_spec_list(spec, key, &list, err);
+    if (status != QKV_OK) return status;
+    qkv_text all = {0};
+    for (size_t i = 0; i < json_array_size(list) && status == QKV_OK; i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *piece = json_string_value(item);
+        if (i) qkv_text_puts(&all, ",");
+        if (json_is_integer(item)) {
+            qkv_text_printf(&all, "%lld", (long long)json_integer_value(item));
+        } else if (piece && piece[strspn(piece, "0123456789-*")] == '\0') {
+            qkv_text_puts(&all, piece);
+        } else {
+            status = qkv_fail(err, QKV_ERR_SYNTAX,
+                              "%s are written 3, 2-4, 0,2,5-7, * or all; '%s' is none", key,
+                              piece ? piece : "this");
+        }
+    }
+    if (status == QKV_OK && !list) qkv_text_puts(&all, "*");
+    json_decref(list);
+    if (status == QKV_OK && all.failed) status = qkv_fail_memory(err);
+    if (status != QKV_OK) qkv_text_release(&all);
+    *text = all.data;
+    return status;
+}
+
+static int members(const uint8_t *map, size_t n, int32_t **numbers, size_t *count, qkv_error *err) {
+    *numbers = qkv_calloc(n, sizeof **numbers);
+    if (!*numbers) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        if (map[i]) (*numbers)[(*count)++] = (int32_t)i;
+    }
+    return QKV_OK;
+}
+
+/* "all": one edit of all of them together. */
+static int is_together(const qkv_spec *spec, const char *key) {
+    const char *text = json_string_value(json_object_get(spec->object, key));
+    return text && strcmp(text, "all") == 0;
+}
+
+static int read_numbers(qkv_spec *spec, const char *key, const char *format, int of_heads,
+                        qkv_error *err) {
+    const qkv_model_info *info = qkv_model_get_info(spec->sweep->model);
+    size_t n_layers = (size_t)info->n_layer, n_heads = (size_t)info->n_head;
+    int32_t **numbers = of_heads ? &spec->sweep->heads : &spec->sweep->layers;
+    size_t *count = of_heads ? &spec->sweep->n_heads : &spec->sweep->n_layers;
+    if (is_together(spec, key)) {
+        *numbers = qkv_calloc(1, sizeof **numbers);
+        if (!*numbers) return qkv_fail_memory(err);
+        (*numbers)[(*count)++] = QKV_TOGETHER;
+        return QKV_OK;
+    }
+    char *list = NULL;
+    qkv_text what = {0};
+    uint8_t *maps = qkv_calloc(n_layers + n_heads, 1);
+    int status = maps ? selector_text(spec, key, &list, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        qkv_text_printf(&what, "%s%s", format, list);
+        status = what.failed ? qkv_fail_memory(err)
+                             : qkv_plan_select(spec->plan, what.data, maps, maps + n_layers, err);
+    }
+    if (status == QKV_OK)
+        status = members(of_heads ? maps + n_layers : maps, of_heads ? n_heads : n_layers, numbers,
+                         count, err);
+    qkv_text_release(&what);
+    free(list);
+    free(maps);
+    return status;
+}
+
+/* ---- targets ---- */
+
+static int has_heads(qkv_site site) {
+    static const qkv_site with[] = {QKV_SITE_Q,       QKV_SITE_K,     QKV_SITE_V,
+                                    QKV_SITE_Q_ROT,   QKV_SITE_K_ROT, QKV_SITE_SCORES,
+                                    QKV_SITE_PATTERN, QKV_SITE_Z};
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        if (with[i] == site) return 1;
+    }
+    return 0;
+}
+
+static int add_target(qkv_sweep *sweep, const char *name, qkv_error *err) {
+    if (name && strcmp(name, "none") == 0) {
+        if (sweep->baseline) return qkv_fail(err, QKV_ERR_SYNTAX, "target 'none' is given twice");
+        sweep->baseline = 1;
+        return QKV_OK;
+    }
+    qkv_site site = name ? qkv_site_by_name(name) : QKV_SITE_COUNT;
+    if (site == QKV_SITE_COUNT || !has_heads(site))
+        return qkv_fail(err, QKV_ERR_SYNTAX,
+                        "there is no target '%s'; targets are q, k, v, q_rot, k_rot, scores, "
+                        "pattern, z, and none for the baseline",
+                        name ? name : "?");
+    for (size_t i = 0; i < sweep->n_targets; i++) {
+        if (sweep->targets[i] == site)
+            return qkv_fail(err, QKV_ERR_SYNTAX, "target '%s' is given twice", name);
+    }
+    if (!QKV_PUSH(sweep->targets, sweep->targets_capacity, sweep->n_targets, site))
+        return qkv_fail_memory(err);
+    return QKV_OK;
+}
+
+static int read_targets(qkv_spec *spec, qkv_error *err) {
+    static const char *const defaults[] = {"q", "k", "v"};
+    json_t *list;
+    int status = qkv_spec_list(spec, "targets", &list, err);
+    for (size_t i = 0; i < json_array_size(list) && status == QKV_OK; i++)
+        status = add_target(spec->sweep, json_string_value(json_array_get(list, i)), err);
+    for (size_t i = 0; i < 3 && !list && status == QKV_OK; i++)
+        status = add_target(spec->sweep, defaults[i], err);
+    json_decref(list);
+    return status;
+}
+
+/* ---- metrics ---- */
+
+static int read_metric_list(qkv_spec *spec, const char *defaults, qkv_error *err) {
+    json_t *list;
+    qkv_text text = {0};
+    int status = qkv_spec_list(spec, "metrics", &list, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < json_array_size(list) && status == QKV_OK; i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        if (!name)
+            status = qkv_fail(err, QKV_ERR_SYNTAX,
+                              "metrics must be names; 'qkv metrics' lists "
+                              "them");
+        qkv_text_printf(&text, "%s%s", i ? "," : "", name ? name : "");
+    }
+    if (!list) qkv_text_puts(&text, defaults);
+    json_decref(list);
+    if (status == QKV_OK && text.failed) status = qkv_fail_memory(err);
+    if (status != QKV_OK) qkv_text_release(&text);
+    spec->sweep->metrics = text.data;
+    return status;
+}
+
+/* Looks at what the metrics need: where they are measured, and what cells may share. */
+static int check_metrics(qkv_spec *spec, int at_given, qkv_error *err) {
+    qkv_sweep *s = spec->sweep;
+    int looks_at_patterns = 0;
+    const qkv_metric_info *info;
+    for (size_t i = 0; (info = qkv_measure_info(s->measure, i)); i++, s->n_metrics++) {
+        if (info->scope == QKV_SCOPE_SET)
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "metric '%s' is of all prompts together, not of a cell", info->name);
+        int of_output = info->scope == QKV_SCOPE_VARIANT;
+        if (i == 0 && !at_given) s->at_output = of_output;
+        if (of_output != s->at_output)
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "metric '%s' is measured at the %s; sweep it with at %s", info->name,
+                            of_output ? "output" : "edited layer", of_output ? "output" : "layer");
+        if (info->scope == QKV_SCOPE_HEAD && s->heads[0] == QKV_TOGETHER)
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "metric '%s' is of a head; name the heads rather than all", info->name);
+        s->isolated |= info->scope != QKV_SCOPE_HEAD || strcmp(info->needs, "z") == 0;
+        looks_at_patterns |= strncmp(info->needs, "pattern", 7) == 0;
+    }
+    if (!s->at_output && s->layers[0] == QKV_TOGETHER)
+        return qkv_fail(err, QKV_ERR_PLAN,
+                        "layers edited all together have no layer of their own to measure at; "
+                        "sweep with at output");
+    int shows = 0;
+    for (size_t i = 0; i < s->n_targets; i++)
+        shows |= s->targets[i] != QKV_SITE_V && s->targets[i] != QKV_SITE_Z;
+    s->anchored = !s->isolated && !(shows && looks_at_patterns);
+    return QKV_OK;
+}
+
+static int read_metrics(qkv_spec *spec, qkv_error *err) {
+    const json_t *at = json_object_get(spec->object, "at");
+    const char *place = json_string_value(at);
+    if (at && (!place || (strcmp(place, "layer") != 0 && strcmp(place, "output") != 0)))
+        return qkv_fail(err, QKV_ERR_SYNTAX, "at is layer or output, not '%s'",
+                        place ? place : "this");
+    spec->sweep->at_output = place && strcmp(place, "output") == 0;
+    int status = read_metric_list(
+        spec, spec->sweep->at_output ? "output_kl,delta_loss,top1_changed" : "sink,entropy_norm,tv",
+        err);
+    if (status == QKV_OK)
+        status = qkv_measure_new(&spec->sweep->measure, spec->sweep->metrics, NULL, err);
+    return status == QKV_OK ? check_metrics(spec, at != NULL, err) : status;
+}
+
+/* ---- the whole ---- */
+
+static int make_plan(qkv_spec *spec, qkv_error *err) {
+    const qkv_sweep_prompt *shortest = &spec->sweep->prompts[0];
+    for (size_t i = 1; i < spec->sweep->n_prompts; i++) {
+        if (spec->sweep->prompts[i].n_tokens < shortest->n_tokens)
+            shortest = &spec->sweep->prompts[i];
+    }
+    return qkv_plan_new(&spec->plan, spec->sweep->model, shortest->tokens, shortest->n_tokens, err);
+}
+
+static int read_spec(qkv_spec *spec, qkv_error *err) {
+    int status = check_keys(spec->object, err);
+    if (status == QKV_OK) status = qkv_spec_prompts(spec, err);
+    if (status == QKV_OK) status = make_plan(spec, err);
+    if (status == QKV_OK) status = read_numbers(spec, "layers", "pattern@", 0, err);
+    if (status == QKV_OK) status = read_numbers(spec, "heads", "pattern@*.h", 1, err);
+    if (status == QKV_OK) status = read_targets(spec, err);
+    if (status == QKV_OK) status = qkv_spec_settings(spec, err);
+    if (status == QKV_OK) status = read_metrics(spec, err);
+    if (status == QKV_OK) status = qkv_sweep_count(spec->sweep, err);
+    if (status == QKV_OK) status = qkv_spec_canonical(spec->sweep, err);
+    return status;
+}
+
+int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv_error *err) {
+    *out = NULL;
+    json_error_t problem;
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
+    if (!object)
+        return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is no JSON: %s", problem.line,
+                        problem.text);
+    qkv_sweep *sweep = qkv_calloc(1, sizeof *sweep);
+    qkv_spec spec = {.sweep = sweep, .object = object};
+    int status = QKV_OK;
+    if (!sweep) {
+        status = qkv_fail_memory(err);
+    } else if (!json_is_object(object)) {
+        status = qkv_fail(err, QKV_ERR_SYNTAX, "a sweep is a JSON object, {\"prompts\": ...}");
+    } else {
+        sweep->model = model;
+        status = read_spec(&spec, err);
+    }
+    qkv_plan_free(spec.plan);
+    json_decref(object);
+    if (status != QKV_OK) {
+        qkv_sweep_free(sweep);
+        return status;
+    }
+    *out = sweep;
+    return QKV_OK;
+}
+
+void qkv_sweep_free(qkv_sweep *sweep) {
+    if (!sweep) return;
+    for (size_t i = 0; i < sweep->n_prompts; i++) {
+        free(sweep->prompts[i].text);
+        qkv_tokens_free(sweep->prompts[i].tokens);
+    }
+    for (size_t i = 0; i < sweep->n_settings; i++) {
+        free(sweep->settings[i].op);
+        free(sweep->settings[i].text);
+    }
+    free(sweep->prompts);
+    free(sweep->settings);
+    free(sweep->layers);
+    free(sweep->heads);
+    free(sweep->targets);
+    free(sweep->metrics);
+    free(sweep->json);
+    qkv_measure_free(sweep->measure);
+    free(sweep);
+}
+
+size_t qkv_sweep_n_prompts(const qkv_sweep *sweep) {
+    return sweep->n_prompts;
+}
+
+size_t qkv_sweep_n_metrics(const qkv_sweep *sweep) {
+    return sweep->n_metrics;
+}
+
+const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index) {
+    return qkv_measure_text(sweep->measure, index);
+}
+
+const char *qkv_sweep_spec(const qkv_sweep *sweep) {
+    return sweep->json;
+}
+
+const char *qkv_sweep_hash(const qkv_sweep *sweep) {
+    return sweep->hash;
+}

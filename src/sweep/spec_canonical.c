@@ -1,0 +1,68 @@
+/* The canonical text of a specification: two that mean the same cells in the same order are the
+ * same text. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "sweep/spec.h"
+
+static json_t *numbers_of(const int32_t *numbers, size_t n) {
+    if (n == 1 && numbers[0] == QKV_TOGETHER) return json_string("all");
+    json_t *list = json_array();
+    for (size_t i = 0; i < n && list; i++) json_array_append_new(list, json_integer(numbers[i]));
+    return list;
+}
+
+static json_t *prompts_of(const qkv_sweep *s) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_prompts && list; i++) {
+        const qkv_sweep_prompt *p = &s->prompts[i];
+        json_array_append_new(list,
+                              p->text ? json_string(p->text) : numbers_of(p->tokens, p->n_tokens));
+    }
+    return list;
+}
+
+static json_t *targets_of(const qkv_sweep *s) {
+    json_t *list = json_array();
+    if (list && s->baseline) json_array_append_new(list, json_string("none"));
+    for (size_t i = 0; i < s->n_targets && list; i++)
+        json_array_append_new(list, json_string(qkv_site_name(s->targets[i])));
+    return list;
+}
+
+static json_t *ops_of(const qkv_sweep *s) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_settings && list; i++)
+        json_array_append_new(list, json_string(s->settings[i].text));
+    return list;
+}
+
+static json_t *metrics_of(const qkv_sweep *s) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->n_metrics && list; i++)
+        json_array_append_new(list, json_string(qkv_sweep_metric(s, i)));
+    return list;
+}
+
+int qkv_spec_canonical(qkv_sweep *sweep, qkv_error *err) {
+    json_t *object = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "at", sweep->at_output ? "output" : "layer", "heads",
+        numbers_of(sweep->heads, sweep->n_heads), "layers",
+        numbers_of(sweep->layers, sweep->n_layers), "metrics", metrics_of(sweep), "ops",
+        ops_of(sweep), "prompts", prompts_of(sweep), "targets", targets_of(sweep));
+    if (object && sweep->length) json_object_set_new(object, "length", json_integer(sweep->length));
+    if (object && sweep->parse_special) json_object_set_new(object, "parse_special", json_true());
+    sweep->json = object ? json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    json_decref(object);
+    if (!sweep->json) return qkv_fail_memory(err);
+    XXH128_canonical_t bytes;
+    XXH128_canonicalFromHash(&bytes, XXH3_128bits(sweep->json, strlen(sweep->json)));
+    for (size_t i = 0; i < sizeof bytes.digest; i++)
+        snprintf(sweep->hash + 2 * i, 3, "%02x", bytes.digest[i]);
+    return QKV_OK;
+}

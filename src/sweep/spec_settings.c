@@ -1,0 +1,201 @@
+/*
+ * Operations and ε. An operation that takes a number ("scale") is combined with every ε; one that
+ * says all itself ("mean:head", "scale:0.5") stands alone. Each is tried on every target here, so
+ * that the notation's own messages tell what is wrong.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "sweep/spec.h"
+
+enum { MOST_EPSILONS = 100000 };
+
+/* ---- ε ---- */
+
+typedef struct numbers {
+    double *items;
+    size_t n, capacity;
+} numbers;
+
+static int add_number(numbers *list, double value, qkv_error *err) {
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->items[i] == value)
+            return qkv_fail(err, QKV_ERR_SYNTAX, "epsilon %g is given twice", value);
+    }
+    return QKV_PUSH(list->items, list->capacity, list->n, value) ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* Twelve digits: powers of ten come out as such, and nobody needs more. */
+static double rounded(double value) {
+    char text[64];
+    snprintf(text, sizeof text, "%.12g", value);
+    return strtod(text, NULL);
+}
+
+static int add_logspace(numbers *list, const char *arguments, qkv_error *err) {
+    double ends[2];
+    int64_t n = 0;
+    const char *first = strchr(arguments, ','), *second = first ? strchr(first + 1, ',') : NULL;
+    if (!second || !qkv_parse_double(arguments, (size_t)(first - arguments), &ends[0]) ||
+        !qkv_parse_double(first + 1, (size_t)(second - first - 1), &ends[1]) ||
+        !qkv_parse_int(second + 1, strlen(second + 1), &n) || !(ends[0] > 0) || !(ends[1] > 0) ||
+        !isfinite(ends[0]) || !isfinite(ends[1]) || n < 2 || n > MOST_EPSILONS)
+        return qkv_fail(err, QKV_ERR_SYNTAX,
+                        "logspace:%s should be logspace:FROM,TO,NUMBER, with ends above 0 and a "
+                        "number from 2",
+                        arguments);
+    int status = QKV_OK;
+    double low = log10(ends[0]), high = log10(ends[1]);
+    for (int64_t i = 0; i < n && status == QKV_OK; i++) {
+        double at = (double)i / (double)(n - 1);
+        double value = i == 0       ? ends[0]
+                       : i == n - 1 ? ends[1]
+                                    : rounded(pow(10, low + (high - low) * at));
+        status = add_number(list, value, err);
+    }
+    return status;
+}
+
+static int read_epsilons(const qkv_spec *spec, numbers *list, qkv_error *err) {
+    static const char logspace[] = "logspace:";
+    const char *text = json_string_value(json_object_get(spec->object, "epsilon"));
+    if (text && strncmp(text, logspace, sizeof logspace - 1) == 0)
+        return add_logspace(list, text + sizeof logspace - 1, err);
+    json_t *items;
+    int status = qkv_spec_list(spec, "epsilon", &items, err);
+    for (size_t i = 0; i < json_array_size(items) && status == QKV_OK; i++) {
+        const json_t *item = json_array_get(items, i);
+        const char *word = json_string_value(item);
+        double value = json_number_value(item);
+        if ((word && !qkv_parse_double(word, strlen(word), &value)) ||
+            (!word && !json_is_number(item)) || !isfinite(value))
+            status = qkv_fail(err, QKV_ERR_SYNTAX,
+                              "epsilon is a list of numbers, or logspace:FROM,TO,NUMBER; '%s' is "
+                              "no number",
+                              word ? word : "this");
+        else
+            status = add_number(list, value, err);
+    }
+    json_decref(items);
+    return status;
+}
+
+/* ---- operations ---- */
+
+/* Those whose one number may come from the list of ε. */
+static int takes_epsilon(const char *op, size_t length) {
+    static const char *const names[] = {"scale", "set", "add", "noise"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i]) == length && memcmp(names[i], op, length) == 0) return 1;
+    }
+    return 0;
+}
+
+/* Every target must take the operation, in the first of the layers and heads. */
+static int try_setting(const qkv_spec *spec, const char *text, qkv_error *err) {
+    const qkv_sweep *s = spec->sweep;
+    int status = QKV_OK;
+    int32_t layer = s->layers[0] < 0 ? 0 : s->layers[0];
+    for (size_t i = 0; i < s->n_targets && status == QKV_OK; i++) {
+        char edit[QKV_EDIT_SIZE];
+        const char *site = qkv_site_name(s->targets[i]);
+        int n = s->heads[0] < 0
+                    ? snprintf(edit, sizeof edit, "%s@%d=%s", site, layer, text)
+                    : snprintf(edit, sizeof edit, "%s@%d.h%d=%s", site, layer, s->heads[0], text);
+        if (n > QKV_EDIT_SIZE - 16)
+            return qkv_fail(err, QKV_ERR_SYNTAX, "operation '%s' is too long", text);
+        status = qkv_plan_add_variant(spec->plan, edit, NULL, err);
+    }
+    return status;
+}
+
+static int add_setting(qkv_spec *spec, const char *op, size_t length, double epsilon,
+                       qkv_error *err) {
+    qkv_sweep *s = spec->sweep;
+    qkv_setting setting = {.op = qkv_strndup(op, length), .epsilon = epsilon};
+    qkv_text text = {0};
+    qkv_text_append(&text, op, length);
+    if (!isnan(epsilon)) {
+        qkv_text_puts(&text, ":");
+        qkv_text_append_number(&text, epsilon);
+    }
+    setting.text = text.data;
+    int status = setting.op && !text.failed ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < s->n_settings && status == QKV_OK; i++) {
+        if (strcmp(s->settings[i].text, setting.text) == 0)
+            status = qkv_fail(err, QKV_ERR_SYNTAX, "operation '%s' is given twice", setting.text);
+    }
+    if (status == QKV_OK) status = try_setting(spec, setting.text, err);
+    if (status == QKV_OK && !QKV_PUSH(s->settings, s->settings_capacity, s->n_settings, setting))
+        status = qkv_fail_memory(err);
+    if (status != QKV_OK) {
+        free(setting.op);
+        qkv_text_release(&text);
+    }
+    return status;
+}
+
+static int add_op(qkv_spec *spec, const char *op, const numbers *epsilons, int *used,
+                  qkv_error *err) {
+    size_t name = strcspn(op, ":");
+    double own = NAN;
+    if (!takes_epsilon(op, name)) return add_setting(spec, op, strlen(op), NAN, err);
+    if (op[name] == ':' && qkv_parse_double(op + name + 1, strlen(op + name + 1), &own))
+        return add_setting(spec, op, name, own, err);
+    if (op[name] == ':') return add_setting(spec, op, strlen(op), NAN, err);
+    if (epsilons->n == 0)
+        return qkv_fail(err, QKV_ERR_SYNTAX, "operation '%s' needs epsilon, or a number: %s:0.5",
+                        op, op);
+    int status = QKV_OK;
+    *used = 1;
+    for (size_t i = 0; i < epsilons->n && status == QKV_OK; i++)
+        status = add_setting(spec, op, name, epsilons->items[i], err);
+    return status;
+}
+
+/* In a text, commas also separate the numbers of one operation: what does not begin like an
+ * operation belongs to the one before. */
+static int continues(const char *piece) {
+    return !isalpha((unsigned char)piece[0]) || strncmp(piece, "seed=", 5) == 0;
+}
+
+static int add_ops(qkv_spec *spec, const json_t *list, const numbers *epsilons, int *used,
+                   qkv_error *err) {
+    int is_text = json_is_string(json_object_get(spec->object, "ops"));
+    size_t n = json_array_size(list);
+    int status = QKV_OK;
+    for (size_t i = 0; i < n && status == QKV_OK;) {
+        qkv_text op = {0};
+        const char *piece = json_string_value(json_array_get(list, i++));
+        qkv_text_puts(&op, piece ? piece : "?");
+        while (is_text && i < n && continues(json_string_value(json_array_get(list, i))))
+            qkv_text_printf(&op, ",%s", json_string_value(json_array_get(list, i++)));
+        status = op.failed ? qkv_fail_memory(err) : add_op(spec, op.data, epsilons, used, err);
+        qkv_text_release(&op);
+    }
+    return status;
+}
+
+int qkv_spec_settings(qkv_spec *spec, qkv_error *err) {
+    numbers epsilons = {0};
+    json_t *list = NULL;
+    int used = 0;
+    int status = qkv_spec_list(spec, "ops", &list, err);
+    if (status == QKV_OK) status = read_epsilons(spec, &epsilons, err);
+    if (status == QKV_OK && spec->sweep->n_targets == 0 && (list || epsilons.n))
+        status = qkv_fail(err, QKV_ERR_SYNTAX, "no target is edited: leave out ops and epsilon");
+    if (status == QKV_OK && spec->sweep->n_targets)
+        status = list ? add_ops(spec, list, &epsilons, &used, err)
+                      : add_op(spec, "scale", &epsilons, &used, err);
+    if (status == QKV_OK && epsilons.n && !used)
+        status = qkv_fail(err, QKV_ERR_SYNTAX, "no operation takes epsilon; give ops scale");
+    json_decref(list);
+    free(epsilons.items);
+    return status;
+}
