@@ -18,7 +18,7 @@
  * A cell is one edit of one prompt (or no edit: target "none"). Cells are numbered in canonical
  * order: by prompt, layer, head, target, operation, ε. A block is a run of cells of one prompt,
  * and of one layer unless nothing is edited; its cells are computed and stored together. The value
- * of a cell does not depend on what it is computed with.
+ * of a cell does not depend on what it is computed with (see qkv_sweep_run about threads).
  *
  * A sweep belongs to one thread at a time, and so do results.
  */
@@ -82,9 +82,13 @@ QKV_API int64_t qkv_sweep_block(const qkv_sweep *sweep, int64_t block, int64_t *
  * forward pass. */
 QKV_API int64_t qkv_sweep_unit(const qkv_sweep *sweep, int64_t n_workers);
 
-/* Measures cells of one block, given in ascending order: values[i * n_metrics + m]. */
-QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, const int64_t *cells,
-                              size_t n_cells, double *values, qkv_error *err);
+/* Whether a block belongs to the part `shard` (from 1) of n_shards; 0 shards: always. */
+QKV_API int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard,
+                               int64_t n_shards);
+
+/* Measures the cells of a block: values[i * n_metrics + m], i counting from its first cell. */
+QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t block,
+                              double *values, qkv_error *err);
 
 /* ---- results ---- */
 
@@ -99,12 +103,11 @@ QKV_API int qkv_results_close(qkv_results *results, qkv_error *err);
 
 /* Cells whose values are there. */
 QKV_API int qkv_results_n_done(qkv_results *results, int64_t *n, qkv_error *err);
-/* Those of a block whose values are not: *n of them into cells, which has room for the block. */
-QKV_API int qkv_results_missing(qkv_results *results, int64_t block, int64_t *cells, size_t *n,
-                                qkv_error *err);
-/* Stores the values of cells in one transaction. */
-QKV_API int qkv_results_put(qkv_results *results, const int64_t *cells, size_t n,
-                            const double *values, qkv_error *err);
+/* How many cells of a block have no values yet. */
+QKV_API int qkv_results_n_missing(qkv_results *results, int64_t block, int64_t *n, qkv_error *err);
+/* Stores the values of a block in one transaction. */
+QKV_API int qkv_results_put(qkv_results *results, int64_t block, const double *values,
+                            qkv_error *err);
 
 /* ---- running ---- */
 
@@ -116,7 +119,11 @@ typedef struct qkv_sweep_options {
     void *user;
 } qkv_sweep_options;
 
-/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it. */
+/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it.
+ *
+ * Products of matrices come out a little different, in the last bits, when several threads share
+ * one. Give a session of one thread and every run of the sweep, in whatever pieces, has the same
+ * values bit for bit; to use more cores, run shards. */
 QKV_API int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
                           const qkv_sweep_options *options, int *stopped, qkv_error *err);
 

@@ -90,8 +90,8 @@ typedef struct sweep_job {
     int quiet;
 } sweep_job;
 
-/* Checks, estimates and runs it. Takes the specification over. *finished (may be NULL) is 0 in the
- * other processes of a parallel run. */
-int sweep_work(json_t *spec, const sweep_job *job, int *finished, qkv_error *err);
+/* Checks, estimates and runs it. Takes the specification over. *leads (may be NULL) is 0 in the
+ * other processes of mpirun. */
+int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err);
 
 #endif

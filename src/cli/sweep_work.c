@@ -1,10 +1,12 @@
-/* One sweep from its specification to its file: checked, estimated, run, alone or among ranks. */
+/* One sweep from its specification to its file: checked, estimated, run by one process or many. */
+#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "cli/ranks.h"
+#include "cli/crew.h"
 #include "cli/sweep.h"
 
 typedef struct work {
@@ -13,7 +15,8 @@ typedef struct work {
     qkv_session *session;
     qkv_sweep *sweep;
     qkv_results *results;
-    cli_ranks ranks;
+    cli_crew crew;
+    int under_mpi;
     sweep_progress progress;
 } work;
 
@@ -38,11 +41,19 @@ static int make_sweep(work *w, json_t *spec, qkv_error *err) {
     return status;
 }
 
-/* Several processes of one machine share its cores. */
+/* One thread each: see crew.h. */
 static int make_session(work *w, qkv_error *err) {
-    const int64_t threads = w->job->threads ? w->job->threads : w->ranks.threads;
-    const qkv_session_options options = cli_session_options(threads, w->job->memory);
+    const qkv_session_options options = cli_session_options(1, w->job->memory);
     return qkv_session_new(&w->session, w->model, &options, err);
+}
+
+/* No more processes than there are stretches of work. */
+static int n_processes(const work *w) {
+    int64_t n = w->job->threads ? w->job->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    if (w->job->explain) n = 1;
+    const int64_t units = qkv_sweep_n_blocks(w->sweep) / qkv_sweep_unit(w->sweep, n);
+    if (n > units) n = units;
+    return n < 1 ? 1 : (int)n;
 }
 
 static int print_estimate(const work *w, qkv_error *err) {
@@ -79,10 +90,7 @@ static int compute(work *w, qkv_error *err) {
                                        .progress = sweep_progress_step,
                                        .user = &w->progress};
     sweep_catch_signals();
-    int status =
-        w->ranks.n > 1
-            ? cli_ranks_lead(&w->ranks, w->sweep, w->session, w->results, &options, &stopped, err)
-            : qkv_sweep_run(w->sweep, w->session, w->results, &options, &stopped, err);
+    int status = crew_lead(&w->crew, w->sweep, w->session, w->results, &options, &stopped, err);
     sweep_progress_end(&w->progress);
     if (status == QKV_OK && stopped) {
         status = qkv_fail(err, QKV_ERR_IO,
@@ -116,24 +124,43 @@ static int lead(work *w, qkv_error *err) {
     return status;
 }
 
-int sweep_work(json_t *spec, const sweep_job *job, int *finished, qkv_error *err) {
-    work w = {.job = job};
-    int status = cli_ranks_start(&w.ranks, err);
-    if (status == QKV_OK && w.ranks.n > 1 && job->n_shards) {
-        status = cli_usage(err, "--shard is for processes that know nothing of each other: leave "
-                                "it out under mpirun");
+static int start_crew(work *w, qkv_error *err) {
+    if (w->under_mpi) return QKV_OK;
+    return crew_local_start(&w->crew, n_processes(w) - 1, err);
+}
+
+static void end_crew(work *w, int status) {
+    if (w->under_mpi) {
+        crew_mpi_end(&w->crew, status);
+    } else {
+        crew_local_end(&w->crew);
     }
+}
+
+/* MPI starts before anything else, copies of this process when all is checked. */
+static int begin(work *w, qkv_error *err) {
+    w->under_mpi = crew_mpi_is_wanted();
+    if (!w->under_mpi) return QKV_OK;
+    if (w->job->n_shards || w->job->threads) {
+        return cli_usage(err, "under mpirun the processes are its own: leave out --shard and -t");
+    }
+    return crew_mpi_start(&w->crew, err);
+}
+
+int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err) {
+    work w = {.job = job};
+    int status = begin(&w, err);
     if (status == QKV_OK) status = make_sweep(&w, spec, err);
+    if (status == QKV_OK) status = start_crew(&w, err);
     if (status == QKV_OK) status = make_session(&w, err);
     if (status == QKV_OK) {
-        status =
-            w.ranks.rank == 0 ? lead(&w, err) : cli_ranks_follow(&w.ranks, w.sweep, w.session, err);
+        status = w.crew.rank == 0 ? lead(&w, err) : crew_follow(&w.crew, w.sweep, w.session, err);
     }
-    if (finished) *finished = w.ranks.rank == 0;
+    if (leads) *leads = w.crew.rank == 0;
+    end_crew(&w, status);
     json_decref(spec);
     qkv_sweep_free(w.sweep);
     qkv_session_free(w.session);
     qkv_model_free(w.model);
-    cli_ranks_end(&w.ranks, status);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * Computes cells of one block.
+ * Computes the cells of one block.
  *
  * Edits of different heads do not meet in the patterns of their own layer, and all edits of a
  * variant read the unedited tensor. So where every metric looks at its own head only, one variant
@@ -140,82 +140,55 @@ static void read_cell(const lookup *l, const slice *s, int64_t id, double *value
     }
 }
 
+/* `values` are those of the block, which begins with the cell `first`. */
 static int compute_slice(slice *s, qkv_session *session, const int64_t *cells, size_t n,
-                         double *values, qkv_error *err) {
+                         int64_t first, double *values, qkv_error *err) {
     qkv_table *table = NULL;
     lookup found = {0};
     int status = qkv_measure_run(s->measure, &table, session, s->plan, err);
     if (status == QKV_OK) status = read_table(&found, s, table, err);
     for (size_t i = 0; i < n && status == QKV_OK; i++)
-        read_cell(&found, s, cells[i], values + i * found.n_metrics);
+        read_cell(&found, s, cells[i], values + (size_t)(cells[i] - first) * found.n_metrics);
     free(found.values);
     qkv_table_free(table);
     return status;
 }
 
-/* Cells of a slice need not lie side by side: those of a head come before the next head's. Takes
- * the wanted ones out of the list. */
-static size_t pick(const slice *s, const int64_t *cells, size_t n, const uint8_t *done,
-                   size_t *picked) {
-    size_t count = 0;
+/* Takes the cells of the slice out of those of a block that are left to do: those of one variant
+ * lie apart, one in every head. Returns how many are left. */
+static size_t take_out(const slice *s, int64_t *left, size_t n, int64_t *taken, size_t *n_taken) {
+    size_t n_left = 0;
+    *n_taken = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!done[i] && find_variant(s, qkv_cell_variant(s->sweep, cells[i])) < s->n_variants)
-            picked[count++] = i;
+        if (find_variant(s, qkv_cell_variant(s->sweep, left[i])) < s->n_variants)
+            taken[(*n_taken)++] = left[i];
+        else
+            left[n_left++] = left[i];
     }
-    return count;
+    return n_left;
 }
 
-/* What is left to do, gathered. */
-typedef struct work {
-    int64_t *cells;
-    size_t *indices;
-    uint8_t *done;
-    double *values;
-} work;
-
-static size_t gather(const work *w, const int64_t *cells, size_t n) {
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!w->done[i]) w->cells[count++] = cells[i];
-    }
-    return count;
-}
-
-static int compute_some(const qkv_sweep *sweep, qkv_session *session, const work *w,
-                        const int64_t *cells, size_t n, double *values, qkv_error *err) {
-    size_t left = gather(w, cells, n), width = sweep->n_metrics;
-    slice s = {.sweep = sweep};
-    int status = make_slice(&s, w->cells, left, err);
-    if (status == QKV_OK) {
-        size_t count = pick(&s, cells, n, w->done, w->indices);
-        for (size_t i = 0; i < count; i++) w->cells[i] = cells[w->indices[i]];
-        status = compute_slice(&s, session, w->cells, count, w->values, err);
-        for (size_t i = 0; i < count && status == QKV_OK; i++) {
-            memcpy(values + w->indices[i] * width, w->values + i * width, width * sizeof *values);
-            w->done[w->indices[i]] = 1;
+int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t block, double *values,
+                      qkv_error *err) {
+    int64_t count;
+    int64_t first = qkv_sweep_block(sweep, block, &count);
+    size_t n = (size_t)count;
+    int64_t *left = qkv_calloc(2 * n, sizeof *left);
+    if (!left) return qkv_fail_memory(err);
+    int64_t *taken = left + n;
+    int status = QKV_OK;
+    for (size_t i = 0; i < n; i++) left[i] = first + (int64_t)i;
+    while (n && status == QKV_OK) {
+        slice s = {.sweep = sweep};
+        size_t n_taken = 0;
+        status = make_slice(&s, left, n, err);
+        if (status == QKV_OK) {
+            n = take_out(&s, left, n, taken, &n_taken);
+            status = compute_slice(&s, session, taken, n_taken, first, values, err);
         }
+        release_slice(&s);
     }
-    release_slice(&s);
-    return status;
-}
-
-static int is_done(const uint8_t *done, size_t n) {
-    return memchr(done, 0, n) == NULL;
-}
-
-int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, const int64_t *cells,
-                      size_t n_cells, double *values, qkv_error *err) {
-    work w = {.cells = qkv_calloc(n_cells, sizeof *w.cells),
-              .indices = qkv_calloc(n_cells, sizeof *w.indices),
-              .done = qkv_calloc(n_cells, 1),
-              .values = qkv_calloc(n_cells * sweep->n_metrics, sizeof *w.values)};
-    int status = w.cells && w.indices && w.done && w.values ? QKV_OK : qkv_fail_memory(err);
-    while (status == QKV_OK && n_cells && !is_done(w.done, n_cells))
-        status = compute_some(sweep, session, &w, cells, n_cells, values, err);
-    free(w.cells);
-    free(w.indices);
-    free(w.done);
-    free(w.values);
+    free(left);
     return status;
 }
 

@@ -19,7 +19,7 @@
 struct qkv_results {
     qkv_database db;
     const qkv_sweep *sweep;
-    sqlite3_stmt *insert, *missing;
+    sqlite3_stmt *insert, *count;
 };
 
 const char qkv_results_schema[] =
@@ -197,11 +197,8 @@ int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path
         status = qkv_database_prepare(&r->db, &r->insert,
                                       "INSERT OR REPLACE INTO results VALUES (?1, ?2, ?3)", err);
     if (status == QKV_OK)
-        status = qkv_database_prepare(&r->db, &r->missing,
-                                      "SELECT id FROM cells WHERE id >= ?1 AND id < ?2 AND"
-                                      " (SELECT count(*) FROM results WHERE cell = id) < ?3"
-                                      " ORDER BY id",
-                                      err);
+        status = qkv_database_prepare(
+            &r->db, &r->count, "SELECT count(*) FROM results WHERE cell >= ?1 AND cell < ?2", err);
     if (status != QKV_OK) {
         qkv_results_close(r, NULL);
         return status;
@@ -213,7 +210,7 @@ int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path
 int qkv_results_close(qkv_results *results, qkv_error *err) {
     if (!results) return QKV_OK;
     sqlite3_finalize(results->insert);
-    sqlite3_finalize(results->missing);
+    sqlite3_finalize(results->count);
     int status = QKV_OK;
     /* A reader may hold the log: then the last one to close the file removes it. */
     if (results->db.handle &&
@@ -235,20 +232,18 @@ int qkv_results_n_done(qkv_results *results, int64_t *n, qkv_error *err) {
     return status;
 }
 
-int qkv_results_missing(qkv_results *results, int64_t block, int64_t *cells, size_t *n,
-                        qkv_error *err) {
+int qkv_results_n_missing(qkv_results *results, int64_t block, int64_t *n, qkv_error *err) {
     int64_t count;
     int64_t first = qkv_sweep_block(results->sweep, block, &count);
-    int row = 1, status = QKV_OK;
-    *n = 0;
-    sqlite3_bind_int64(results->missing, 1, first);
-    sqlite3_bind_int64(results->missing, 2, first + count);
-    sqlite3_bind_int64(results->missing, 3, (sqlite3_int64)results->sweep->n_metrics);
-    while (row && status == QKV_OK) {
-        status = qkv_database_step(&results->db, results->missing, &row, err);
-        if (row) cells[(*n)++] = sqlite3_column_int64(results->missing, 0);
-    }
-    return status;
+    int row;
+    sqlite3_bind_int64(results->count, 1, first);
+    sqlite3_bind_int64(results->count, 2, first + count);
+    int status = qkv_database_step(&results->db, results->count, &row, err);
+    *n = count;
+    if (status != QKV_OK) return status;
+    *n -= sqlite3_column_int64(results->count, 0) / (int64_t)results->sweep->n_metrics;
+    sqlite3_reset(results->count);
+    return QKV_OK;
 }
 
 static int put_cell(const qkv_results *r, int64_t cell, const double *values, qkv_error *err) {
@@ -262,12 +257,13 @@ static int put_cell(const qkv_results *r, int64_t cell, const double *values, qk
     return status;
 }
 
-int qkv_results_put(qkv_results *results, const int64_t *cells, size_t n, const double *values,
-                    qkv_error *err) {
+int qkv_results_put(qkv_results *results, int64_t block, const double *values, qkv_error *err) {
+    int64_t n;
+    int64_t first = qkv_sweep_block(results->sweep, block, &n);
     int status = qkv_database_run(&results->db, "BEGIN IMMEDIATE", err);
     if (status != QKV_OK) return status;
-    for (size_t i = 0; i < n && status == QKV_OK; i++)
-        status = put_cell(results, cells[i], values + i * results->sweep->n_metrics, err);
+    for (int64_t i = 0; i < n && status == QKV_OK; i++)
+        status = put_cell(results, first + i, values + (size_t)i * results->sweep->n_metrics, err);
     if (status == QKV_OK) status = qkv_database_run(&results->db, "COMMIT", err);
     if (status != QKV_OK) sqlite3_exec(results->db.handle, "ROLLBACK", NULL, NULL, NULL);
     return status;

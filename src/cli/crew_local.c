@@ -1,0 +1,148 @@
+/*
+ * Followers on this machine: copies of the leading process, each at the other end of a socket.
+ * Forked rather than threads, because OpenBLAS built for OpenMP is not made to be called from
+ * several threads at once; the model's file is mapped and so in memory once.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/crew.h"
+
+typedef struct local_link {
+    struct pollfd *sockets; /* of the followers, by rank - 1; a follower has one, to the leader */
+    pid_t *children;
+    int n;
+} local_link;
+
+/* ---- messages: their length, then themselves ---- */
+
+static int write_all(int socket, const void *data, size_t size) {
+    for (const char *at = data; size;) {
+        const ssize_t n = send(socket, at, size, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return 0;
+        at += n;
+        size -= (size_t)n;
+    }
+    return 1;
+}
+
+static int read_all(int socket, void *data, size_t size) {
+    for (char *at = data; size;) {
+        const ssize_t n = recv(socket, at, size, 0);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return 0;
+        at += n;
+        size -= (size_t)n;
+    }
+    return 1;
+}
+
+static int local_send(cli_crew *crew, int to, const void *data, size_t size) {
+    const local_link *link = crew->link;
+    const int socket = link->sockets[to ? to - 1 : 0].fd;
+    return write_all(socket, &size, sizeof size) && write_all(socket, data, size);
+}
+
+/* The follower whose message is there, or who is gone; -1 when there is none. */
+static int look(const local_link *link, int patience) {
+    int n;
+    do {
+        n = poll(link->sockets, (nfds_t)link->n, patience);
+    } while (n < 0 && errno == EINTR);
+    for (int i = 0; i < link->n && n > 0; i++) {
+        if (link->sockets[i].revents) return i;
+    }
+    return -1;
+}
+
+static int local_is_waiting(cli_crew *crew) {
+    return look(crew->link, 0) >= 0;
+}
+
+static int local_receive(cli_crew *crew, int *from, void *data, size_t *size) {
+    const local_link *link = crew->link;
+    const int at = crew->rank == 0 ? look(link, -1) : 0;
+    size_t length = 0;
+    *from = crew->rank == 0 ? at + 1 : 0;
+    if (at < 0 || !read_all(link->sockets[at].fd, &length, sizeof length) || length > *size) {
+        return 0;
+    }
+    *size = length;
+    return read_all(link->sockets[at].fd, data, length);
+}
+
+/* ---- starting and ending ---- */
+
+/* What a copy of the leader keeps: its own socket. Ctrl-C is the leader's to deal with. */
+static void become_follower(cli_crew *crew, int rank, int socket) {
+    local_link *link = crew->link;
+    for (int i = 0; i < link->n; i++) close(link->sockets[i].fd);
+    signal(SIGINT, SIG_IGN);
+    link->n = 1;
+    link->sockets[0] = (struct pollfd){.fd = socket, .events = POLLIN};
+    crew->rank = rank;
+    crew->n_followers = 0;
+}
+
+static int start_follower(cli_crew *crew, int rank, qkv_error *err) {
+    local_link *link = crew->link;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
+        return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", rank, strerror(errno));
+    }
+    const pid_t child = fork();
+    if (child < 0) {
+        const int code = errno;
+        close(ends[0]);
+        close(ends[1]);
+        return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", rank, strerror(code));
+    }
+    close(ends[child == 0 ? 0 : 1]);
+    if (child == 0) {
+        become_follower(crew, rank, ends[1]);
+        return QKV_OK;
+    }
+    link->sockets[link->n] = (struct pollfd){.fd = ends[0], .events = POLLIN};
+    link->children[link->n++] = child;
+    crew->n_followers = link->n;
+    return QKV_OK;
+}
+
+int crew_local_start(cli_crew *crew, int n, qkv_error *err) {
+    *crew =
+        (cli_crew){.send = local_send, .receive = local_receive, .is_waiting = local_is_waiting};
+    local_link *link = qkv_calloc(1, sizeof *link);
+    crew->link = link;
+    if (!link) return qkv_fail_memory(err);
+    link->sockets = qkv_calloc((size_t)n + 1, sizeof *link->sockets);
+    link->children = qkv_calloc((size_t)n + 1, sizeof *link->children);
+    if (!link->sockets || !link->children) return qkv_fail_memory(err);
+    int status = QKV_OK;
+    for (int rank = 1; rank <= n && status == QKV_OK && crew->rank == 0; rank++) {
+        status = start_follower(crew, rank, err);
+    }
+    return status;
+}
+
+void crew_local_end(cli_crew *crew) {
+    local_link *link = crew->link;
+    if (!link) return;
+    if (crew->rank != 0) _exit(EXIT_SUCCESS); /* what the leader has buffered is its to write */
+    for (int i = 0; i < link->n; i++) close(link->sockets[i].fd);
+    for (int i = 0; i < link->n; i++) waitpid(link->children[i], NULL, 0);
+    free(link->sockets);
+    free(link->children);
+    free(link);
+    crew->link = NULL;
+}
