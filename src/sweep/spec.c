@@ -133,9 +133,15 @@ static int read_numbers(qkv_spec *spec, const char *key, const char *format, int
     uint8_t *maps = qkv_calloc(n_layers + n_heads, 1);
     int status = maps ? selector_text(spec, key, &list, err) : qkv_fail_memory(err);
     if (status == QKV_OK) {
+        qkv_error problem = {0};
         qkv_text_printf(&what, "%s%s", format, list);
-        status = what.failed ? qkv_fail_memory(err)
-                             : qkv_plan_select(spec->plan, what.data, maps, maps + n_layers, err);
+        status = what.failed
+                     ? qkv_fail_memory(&problem)
+                     : qkv_plan_select(spec->plan, what.data, maps, maps + n_layers, &problem);
+        /* The notation names the text it was given, which is not the user's. */
+        const char *detail = strstr(problem.message, "': ");
+        if (status != QKV_OK)
+            qkv_fail(err, status, "%s %s: %s", key, list, detail ? detail + 3 : problem.message);
     }
     if (status == QKV_OK)
         status = members(of_heads ? maps + n_layers : maps, of_heads ? n_heads : n_layers, numbers,

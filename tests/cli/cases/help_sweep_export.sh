@@ -1,0 +1,1 @@
+qkv sweep export --help

@@ -1,0 +1,1 @@
+qkv sweep merge --help

@@ -1,0 +1,21 @@
+# Several processes under mpirun, one of them killed: the same rows as one process gives.
+command -v mpirun >/dev/null || { echo "there is no mpirun: scripts/setup.sh installs it"; exit 1; }
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+i=0
+while [ $i -lt 12 ]; do
+    echo "On day $i the boat left the harbour at noon and came back before the rain began."
+    i=$((i + 1))
+done >prompts
+sweep="-f prompts --epsilon logspace:1e-6,1,7 --metrics sink,tv"
+qkv sweep $sweep -o one.sqlite 2>/dev/null
+timeout 60 mpirun --oversubscribe -n 3 qkv sweep $sweep -o mpi.sqlite 2>stderr || cat stderr
+# The second process is killed, which ends them all; started again, they go on.
+cat >rank.sh <<END
+if [ "\$OMPI_COMM_WORLD_RANK" = 1 ]; then exec timeout -s KILL 0.5 qkv sweep $sweep -o killed.sqlite; fi
+exec qkv sweep $sweep -o killed.sqlite
+END
+timeout 60 mpirun --oversubscribe -n 3 sh rank.sh >/dev/null 2>&1
+timeout 60 mpirun --oversubscribe -n 2 qkv sweep $sweep -o killed.sqlite 2>stderr || cat stderr
+ls ./*.sqlite*
+for f in one mpi killed; do qkv sweep export $f.sqlite -o $f.csv; done
+cmp one.csv mpi.csv && cmp one.csv killed.csv && wc -l <mpi.csv
