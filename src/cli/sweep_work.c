@@ -89,7 +89,8 @@ static int compute(work *w, qkv_error *err) {
                                        .n_shards = w->job->n_shards,
                                        .progress = sweep_progress_step,
                                        .user = &w->progress};
-    sweep_catch_signals();
+    /* mpirun ends its processes with signals, and they must go then. */
+    if (!w->under_mpi) sweep_catch_signals();
     int status = crew_lead(&w->crew, w->sweep, w->session, w->results, &options, &stopped, err);
     sweep_progress_end(&w->progress);
     if (status == QKV_OK && stopped) {

@@ -8,14 +8,22 @@ while [ $i -lt 12 ]; do
 done >prompts
 sweep="-f prompts --epsilon logspace:1e-6,1,7 --metrics sink,tv"
 qkv sweep $sweep -o one.sqlite 2>/dev/null
-timeout 60 mpirun --oversubscribe -n 3 qkv sweep $sweep -o mpi.sqlite 2>stderr || cat stderr
+run() { timeout -k 2 -s KILL 40 mpirun --oversubscribe "$@"; }
+run -n 3 qkv sweep $sweep -o mpi.sqlite 2>stderr || cat stderr
 # The second process is killed, which ends them all; started again, they go on.
 cat >rank.sh <<END
-if [ "\$OMPI_COMM_WORLD_RANK" = 1 ]; then exec timeout -s KILL 0.5 qkv sweep $sweep -o killed.sqlite; fi
+echo \$\$ >rank.\$OMPI_COMM_WORLD_RANK
 exec qkv sweep $sweep -o killed.sqlite
 END
-timeout 60 mpirun --oversubscribe -n 3 sh rank.sh >/dev/null 2>&1
-timeout 60 mpirun --oversubscribe -n 2 qkv sweep $sweep -o killed.sqlite 2>stderr || cat stderr
+run -n 3 sh rank.sh >/dev/null 2>&1 &
+tries=0
+until [ -s killed.sqlite ] || [ $tries = 100 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+done
+kill -9 "$(cat rank.1)" 2>/dev/null
+wait
+run -n 2 qkv sweep $sweep -o killed.sqlite 2>stderr || cat stderr
 ls ./*.sqlite*
 for f in one mpi killed; do qkv sweep export $f.sqlite -o $f.csv; done
 cmp one.csv mpi.csv && cmp one.csv killed.csv && wc -l <mpi.csv
