@@ -21,6 +21,9 @@
 /* Opens the model that was named, or that QKV_MODEL names, or the default one. */
 int cli_model_open(qkv_model **out, const char *path, qkv_error *err);
 
+/* The path of a file in the folder of recipes; freed with free. */
+int cli_recipe_find(char **out, const char *name, qkv_error *err);
+
 /* ---- prompts: prompt.c ---- */
 
 enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };

@@ -1,6 +1,7 @@
 /*
- * Finds the default model. A program that lies in its build tree uses the source tree's model; an
- * installed one uses what was installed with it, also when the build tree is still there.
+ * Finds what comes with the program: the default model, the recipes. A program that lies in its build
+ * tree uses the source tree's; an installed one uses what was installed with it, also when the build
+ * tree is still there.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
@@ -29,37 +30,59 @@ static int in_build_tree(const char *directory) {
 }
 
 /* Takes the first candidate that is there; else adds it to the places looked at. */
-static char *try_candidate(const char *base, const char *below, qkv_text *looked) {
+static char *try_candidate(const char *base, const char *below, const char *name,
+                           qkv_text *looked) {
     qkv_text path = {0};
-    qkv_text_printf(&path, "%s%s/" DEFAULT_MODEL, base, below);
+    qkv_text_printf(&path, "%s%s/%s", base, below, name);
     if (!path.failed && access(path.data, R_OK) == 0) return path.data;
     if (!path.failed) qkv_text_printf(looked, "%s%s", looked->length ? ", " : "", path.data);
     qkv_text_release(&path);
     return NULL;
 }
 
-static int find_default(char **out, qkv_error *err) {
-    char program[PATH_SIZE];
+/* `source` is its folder in the source tree, `installed` its folder below share/qkv. */
+static char *find_file(const char *source, const char *installed, const char *name,
+                       qkv_text *looked) {
+    char program[PATH_SIZE], shared[64], beside[64];
     program_directory(program);
+    snprintf(shared, sizeof shared, "/../share/qkv%s", installed);
+    snprintf(beside, sizeof beside, "/..%s", source);
     const int building = in_build_tree(program);
     const struct {
         const char *base, *below;
-    } places[] = {{building ? QKV_MODEL_DIR_BUILD : NULL, ""},
-                  {program[0] ? program : NULL, "/../share/qkv"},
-                  {program[0] ? program : NULL, "/../models"},
-                  {QKV_MODEL_DIR_INSTALLED, ""},
-                  {building ? NULL : QKV_MODEL_DIR_BUILD, ""}};
-    qkv_text looked = {0};
-    *out = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof *places && !*out; i++) {
-        if (places[i].base) *out = try_candidate(places[i].base, places[i].below, &looked);
+    } places[] = {{building ? QKV_SOURCE_DIR : NULL, source},
+                  {program[0] ? program : NULL, shared},
+                  {program[0] ? program : NULL, beside},
+                  {QKV_DATA_DIR_INSTALLED, installed},
+                  {building ? NULL : QKV_SOURCE_DIR, source}};
+    char *found = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !found; i++) {
+        if (places[i].base) found = try_candidate(places[i].base, places[i].below, name, looked);
     }
+    return found;
+}
+
+static int find_default(char **out, qkv_error *err) {
+    qkv_text looked = {0};
+    *out = find_file("/models", "", DEFAULT_MODEL, &looked);
     int status = QKV_OK;
     if (!*out) {
         status =
             qkv_fail(err, QKV_ERR_IO,
                      "no model: give one with -m or QKV_MODEL; the default was looked for at %s",
                      looked.data ? looked.data : "no place");
+    }
+    qkv_text_release(&looked);
+    return status;
+}
+
+int cli_recipe_find(char **out, const char *name, qkv_error *err) {
+    qkv_text looked = {0};
+    *out = find_file("/recipes", "/recipes", name, &looked);
+    int status = QKV_OK;
+    if (!*out) {
+        status = qkv_fail(err, QKV_ERR_IO, "there is no recipe file %s; it was looked for at %s",
+                          name, looked.data ? looked.data : "no place");
     }
     qkv_text_release(&looked);
     return status;

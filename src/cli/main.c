@@ -19,6 +19,7 @@
     X(sweep)                                                                                       \
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \
+    X(recipe)                                                                                      \
     X(plot)                                                                                        \
     X(convert)                                                                                     \
     X(bench)                                                                                       \
