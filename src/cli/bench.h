@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "qkv/session.h"
+#include "qkv/sweep.h"
 
 /* X(identifier, function, name, what it is). All are seconds, but for memory, which is bytes. Fresh
  * means a session that has run nothing; making it is not part of the time. */
@@ -23,7 +24,8 @@
     X(TRUNK, trunk, "trunk", "the middle layer's pattern, fresh session")                          \
     X(GRID, grid, "grid", "the same under nine edits, fresh session")                              \
     X(GRID_WARM, grid_warm, "grid-warm", "the same in a session that has run it")                  \
-    X(SWEEP, sweep, "sweep", "the grid of every layer in turn, fresh session")                     \
+    X(SWEEP, sweep, "sweep", "the grid of every layer, every head measured, fresh session")        \
+    X(OUTPUTS, outputs, "sweep-output", "heads of the middle layer off by turns, fresh session")   \
     X(EPSILON, epsilon, "epsilon", "another factor for the queries, session that ran the grid")    \
     X(START, start, "start", "the grid from process start to a written file")                      \
     X(MEMORY, memory, "memory", "largest resident memory of that process")
@@ -59,6 +61,7 @@ typedef struct bench_case {
     int32_t *tokens;
     qkv_plan *forward, *last, *trunk; /* last: NULL where logits of one token cannot be had */
     qkv_plan **grids;                 /* one for every layer */
+    qkv_sweep *sweep, *outputs;       /* in the layers; at the output, NULL where it has none */
     qkv_session *warm;                /* has run the middle layer's grid */
     unsigned epsilons;                /* how many have been used up */
     bench_samples samples[BENCH_COUNT];

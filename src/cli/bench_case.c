@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/bench.h"
 
 void bench_edit_text(char out[BENCH_EDIT_SIZE], int index, int32_t layer) {
@@ -29,6 +30,33 @@ static int make_pattern_plan(bench_case *c, qkv_plan **out, int32_t layer, int n
     return status;
 }
 
+static int make_sweep(bench_case *c, qkv_sweep **out, const char *rest, qkv_error *err) {
+    qkv_text spec = {0};
+    for (size_t i = 0; i < c->setting->n_tokens; i++) {
+        qkv_text_printf(&spec, "%s%d", i ? "," : "{\"prompts\": [[", (int)c->tokens[i]);
+    }
+    qkv_text_printf(&spec, "]], %s}", rest);
+    const int status =
+        spec.failed ? qkv_fail_memory(err) : qkv_sweep_new(out, c->model, spec.data, err);
+    qkv_text_release(&spec);
+    return status;
+}
+
+/* The edits of the grid, in every layer; and each head of the middle layer off by turns. */
+static int make_sweeps(bench_case *c, qkv_error *err) {
+    char heads[160];
+    snprintf(heads, sizeof heads,
+             "\"layers\": [%d], \"targets\": \"z\", \"ops\": \"zero\", "
+             "\"metrics\": \"output_kl\"",
+             (int)c->layer);
+    const int status =
+        make_sweep(c, &c->sweep, "\"epsilon\": [0.5, 1e-3, 1e-10], \"metrics\": \"sink,tv\"", err);
+    if (status == QKV_OK && c->last && c->setting->wanted[BENCH_OUTPUTS]) {
+        return make_sweep(c, &c->outputs, heads, err);
+    }
+    return status;
+}
+
 /* All plans at once: they are small, and mistakes (a prompt too long) show before any work. */
 static int make_plans(bench_case *c, qkv_error *err) {
     int status = make_plan(c, &c->forward, "logits", err);
@@ -40,7 +68,7 @@ static int make_plans(bench_case *c, qkv_error *err) {
     for (int32_t il = 0; il < c->info->n_layer && status == QKV_OK; il++) {
         status = make_pattern_plan(c, &c->grids[il], il, BENCH_EDITS, err);
     }
-    return status;
+    return status == QKV_OK ? make_sweeps(c, err) : status;
 }
 
 /* Ids below 1000, so that even a long prompt fits on a child's command line. */
@@ -55,7 +83,10 @@ static int make_tokens(bench_case *c, qkv_error *err) {
 
 static int make_samples(bench_case *c, qkv_error *err) {
     for (int i = 0; i < BENCH_COUNT; i++) {
-        if (!c->setting->wanted[i] || (i == BENCH_FORWARD_LAST && !c->last)) continue;
+        if (!c->setting->wanted[i] || (i == BENCH_FORWARD_LAST && !c->last) ||
+            (i == BENCH_OUTPUTS && !c->outputs)) {
+            continue;
+        }
         c->samples[i].values = qkv_calloc(c->setting->n_rounds, sizeof(double));
         if (!c->samples[i].values) return qkv_fail_memory(err);
     }
@@ -81,6 +112,8 @@ void bench_case_release(bench_case *c) {
     for (int i = 0; i < BENCH_COUNT; i++) free(c->samples[i].values);
     for (int32_t i = 0; c->grids && i < c->info->n_layer; i++) qkv_plan_free(c->grids[i]);
     free(c->grids);
+    qkv_sweep_free(c->sweep);
+    qkv_sweep_free(c->outputs);
     qkv_plan_free(c->trunk);
     qkv_plan_free(c->last);
     qkv_plan_free(c->forward);

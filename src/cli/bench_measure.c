@@ -5,7 +5,9 @@
  * be reused, so that trunk, grid, sweep and forward pass are compared on equal terms.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/memory.h"
 #include "cli/bench.h"
 
 #define BENCH_NAME(id, function, name, what) name,
@@ -77,8 +79,29 @@ static int measure_grid_warm(bench_case *c, double *sample, qkv_error *err) {
     return run_plans(c->warm, &c->grids[c->layer], 1, sample, err);
 }
 
+/* The blocks of a sweep, one after the other, as they come in a run; what is stored of them is not
+ * part of it. */
+static int run_sweep(const bench_case *c, const qkv_sweep *sweep, double *seconds, qkv_error *err) {
+    qkv_session *session = NULL;
+    const size_t n = (size_t)qkv_sweep_n_cells(sweep) * qkv_sweep_n_metrics(sweep);
+    double *values = qkv_calloc(n, sizeof *values);
+    int status = values ? new_session(c, &session, err) : qkv_fail_memory(err);
+    const double start = bench_now();
+    for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep) && status == QKV_OK; b++) {
+        status = qkv_sweep_compute(sweep, session, b, values, err);
+    }
+    *seconds = bench_now() - start;
+    qkv_session_free(session);
+    free(values);
+    return status;
+}
+
 static int measure_sweep(bench_case *c, double *sample, qkv_error *err) {
-    return run_fresh(c, c->grids, c->info->n_layer, sample, err);
+    return run_sweep(c, c->sweep, sample, err);
+}
+
+static int measure_outputs(bench_case *c, double *sample, qkv_error *err) {
+    return run_sweep(c, c->outputs, sample, err);
 }
 
 /* What somebody at a slider waits for: making the plan is part of it. */
