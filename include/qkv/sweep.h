@@ -86,6 +86,9 @@ QKV_API int64_t qkv_sweep_unit(const qkv_sweep *sweep, int64_t n_workers);
 QKV_API int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard,
                                int64_t n_shards);
 
+/* Cells of that part. */
+QKV_API int64_t qkv_sweep_shard_cells(const qkv_sweep *sweep, int64_t shard, int64_t n_shards);
+
 /* Measures the cells of a block: values[i * n_metrics + m], i counting from its first cell. */
 QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t block,
                               double *values, qkv_error *err);

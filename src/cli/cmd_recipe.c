@@ -23,7 +23,7 @@ static const recipe_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(recipe_args),
-    SWEEP_PROMPT_OPTIONS(recipe_args, flags),
+    SWEEP_PROMPT_OPTIONS(recipe_args),
     {0, "print", NULL, "print the recipe, and compute nothing", CLI_FLAG,
      offsetof(recipe_args, print), 1, 0, 0},
     {'t', "threads", "N", "processes to share the work (default 0: one for every core)",

@@ -16,7 +16,7 @@ static const sweep_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(sweep_args),
-    SWEEP_PROMPT_OPTIONS(sweep_args, flags),
+    SWEEP_PROMPT_OPTIONS(sweep_args),
     {0, "length", "N", "cut prompts to their first N tokens; a shorter one is an error",
      CLI_INTEGER, offsetof(sweep_args, flags.length), 0, 1, 1 << 30},
     {0, "layers", "LAYERS",

@@ -211,16 +211,6 @@ static void lead(leader *l) {
     }
 }
 
-/* Blocks are looked at once more here, so that the bar knows how much there is. */
-static int64_t count_wanted(const qkv_sweep *sweep, const qkv_sweep_options *options) {
-    int64_t wanted = 0, n;
-    for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep); b++) {
-        qkv_sweep_block(sweep, b, &n);
-        if (qkv_sweep_in_shard(sweep, b, options->shard, options->n_shards)) wanted += n;
-    }
-    return wanted;
-}
-
 int crew_lead(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
               const qkv_sweep_options *options, int *stopped, qkv_error *err) {
     leader l = {.crew = crew,
@@ -233,7 +223,7 @@ int crew_lead(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_
     l.m = new_message(sweep, &l.room);
     l.own = new_message(sweep, &l.room);
     l.unit = qkv_sweep_unit(sweep, options->n_shards ? options->n_shards : crew->n_followers + 1);
-    l.wanted = count_wanted(sweep, options);
+    l.wanted = qkv_sweep_shard_cells(sweep, options->shard, options->n_shards);
     int status = l.ranks && l.m && l.own ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_results_n_done(results, &l.done, err);
     if (status == QKV_OK) {

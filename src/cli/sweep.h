@@ -19,13 +19,14 @@ typedef struct sweep_flags {
     int64_t length;
 } sweep_flags;
 
-#define SWEEP_PROMPT_OPTIONS(type, field)                                                          \
+/* The type needs the field `sweep_flags flags`. */
+#define SWEEP_PROMPT_OPTIONS(type)                                                                 \
     {'p',                                                                                          \
      "prompt",                                                                                     \
      "TEXT",                                                                                       \
      "a prompt; may be repeated",                                                                  \
      CLI_LIST,                                                                                     \
-     offsetof(type, field.prompts),                                                                \
+     offsetof(type, flags.prompts),                                                                \
      CLI_PROMPT_TEXT,                                                                              \
      0,                                                                                            \
      0},                                                                                           \
@@ -34,7 +35,7 @@ typedef struct sweep_flags {
          "FILE",                                                                                   \
          "prompts from a file, one per line; '-' for standard input",                              \
          CLI_LIST,                                                                                 \
-         offsetof(type, field.prompts),                                                            \
+         offsetof(type, flags.prompts),                                                            \
          CLI_PROMPT_FILE,                                                                          \
          0,                                                                                        \
          0},                                                                                       \
@@ -43,13 +44,13 @@ typedef struct sweep_flags {
          "IDS",                                                                                    \
          "a prompt as token ids, e.g. 1,2,3; fed as they are",                                     \
          CLI_LIST,                                                                                 \
-         offsetof(type, field.prompts),                                                            \
+         offsetof(type, flags.prompts),                                                            \
          CLI_PROMPT_TOKENS,                                                                        \
          0,                                                                                        \
          0},                                                                                       \
     {                                                                                              \
         0, "parse-special", NULL, "names of special tokens in prompts become those tokens",        \
-            CLI_FLAG, offsetof(type, field.parse_special), 1, 0, 0                                 \
+            CLI_FLAG, offsetof(type, flags.parse_special), 1, 0, 0                                 \
     }
 
 /* Sets the keys that were given on the command line. */

@@ -34,7 +34,7 @@ int qkv_sweep_count(qkv_sweep *s, qkv_error *err) {
     all = s->per_prompt;
     if (!fits || !multiply(&all, s->n_prompts))
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the sweep has more than 10^12 cells");
-    if (s->n_targets == 0) { /* one plan for the whole prompt */
+    if (s->per_layer == 0 || s->n_targets == 0) { /* one plan for the whole prompt */
         s->block_cells = s->per_prompt;
         s->layer_blocks = 0;
         s->prompt_blocks = 1;

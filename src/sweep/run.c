@@ -10,11 +10,11 @@ int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard, int
     return block / qkv_sweep_unit(sweep, n_shards) % n_shards == shard - 1;
 }
 
-static int64_t count_wanted(const qkv_sweep *sweep, const qkv_sweep_options *options) {
+int64_t qkv_sweep_shard_cells(const qkv_sweep *sweep, int64_t shard, int64_t n_shards) {
     int64_t wanted = 0, n;
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep); b++) {
         qkv_sweep_block(sweep, b, &n);
-        if (qkv_sweep_in_shard(sweep, b, options->shard, options->n_shards)) wanted += n;
+        if (qkv_sweep_in_shard(sweep, b, shard, n_shards)) wanted += n;
     }
     return wanted;
 }
@@ -28,7 +28,7 @@ static int run_block(const qkv_sweep *sweep, qkv_session *session, qkv_results *
 static int run_blocks(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
                       const qkv_sweep_options *options, double *values, int *stopped,
                       qkv_error *err) {
-    int64_t done = 0, wanted = count_wanted(sweep, options);
+    int64_t done = 0, wanted = qkv_sweep_shard_cells(sweep, options->shard, options->n_shards);
     int status = qkv_results_n_done(results, &done, err);
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep) && status == QKV_OK && !*stopped; b++) {
         int64_t missing = 0;
