@@ -143,9 +143,12 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
 /* Below this much work per pass, waking and joining threads costs more than it saves. */
 #define FLOP_FOR_THREADS 1e8
 
+/* Of the CPU backend only, whose rows come out the same whoever computes them. BLAS cuts a product
+ * by the number of threads and rounds accordingly, so that its number must not depend on what else
+ * is in the pass; for small products it uses one by itself. */
 static void choose_threads(qkv_session *session, const qkv_graph *g) {
     int n = qkv_graph_cost(g).flop < FLOP_FOR_THREADS ? 1 : session->n_threads;
-    for (int i = 0; i < session->n_backends; i++) set_threads(session->backends[i], n);
+    set_threads(session->backends[session->n_backends - 1], n);
 }
 
 static int prepare_scheduler(qkv_session *session, const qkv_graph *g, qkv_error *err) {

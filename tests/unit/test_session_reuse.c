@@ -8,9 +8,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
+#include "qkv/synthetic.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/scratch.h"
@@ -85,8 +87,38 @@ static void gpt2_sessions(void **state) {
     check_family("gpt2", "reuse-gpt2.gguf");
 }
 
+/* Several threads, products large enough for them to share, and passes on both sides of the size
+ * from which the session uses them: a variant must not show what else was in its batch. */
+static void company_with_threads(void **state) {
+    (void)state;
+    enum { T = 40, COMPANY = 16 };
+    static char texts[COMPANY][32];
+    const char *variants[COMPANY + 1] = {NULL};
+    int32_t tokens[T];
+    for (int t = 0; t < T; t++) tokens[t] = 1 + t * 7 % 290;
+    for (int i = 0; i < COMPANY; i++) {
+        snprintf(texts[i], sizeof texts[i], "q@0=scale:%g", 0.9 / (1 + i));
+        variants[i] = texts[i];
+    }
+    qkv_error err = {0};
+    const char *path = scratch_path("company.gguf");
+    expect_ok(qkv_synthetic_write(path, "1,4,2,256,512,300", "f32", 1, &err), &err, "writing");
+    engine e;
+    engine_open(&e, path, 2);
+    const char *const alone[] = {texts[0], NULL}, *const captures[] = {"resid_post", "logits",
+                                                                       NULL};
+    qkv_result *a = engine_execute(&e, &(engine_run){tokens, T, alone, captures, NULL});
+    engine_renew(&e, &(qkv_session_options){.n_threads = 2});
+    qkv_result *b = engine_execute(&e, &(engine_run){tokens, T, variants, captures, NULL});
+    expect_same(a, b);
+    qkv_result_free(a);
+    qkv_result_free(b);
+    engine_close(&e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(company_with_threads),
         cmocka_unit_test(llama_sessions),
         cmocka_unit_test(gpt2_sessions),
     };
