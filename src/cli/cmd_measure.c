@@ -110,15 +110,12 @@ static int add_lines(measure_state *state, const cli_item *item, qkv_error *err)
         status =
             qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a file of prompts", item->value);
     }
-    char *next = status == QKV_OK ? whole.text : NULL;
-    while (next && status == QKV_OK) {
-        char *line = next;
-        next = strchr(line, '\n');
-        if (next) *next++ = '\0';
-        const size_t length = strlen(line);
-        if (length && line[length - 1] == '\r') line[length - 1] = '\0';
+    const char *line;
+    size_t at = 0, length;
+    while (status == QKV_OK && cli_prompt_next_line(&whole, &at, &line, &length)) {
+        whole.text[line - whole.text + (ptrdiff_t)length] = '\0';
         const cli_item text = {line, CLI_PROMPT_TEXT};
-        if (line[0]) status = add_prompt(state, &text, err);
+        status = add_prompt(state, &text, err);
     }
     cli_prompt_release(&whole);
     return status;

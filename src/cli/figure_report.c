@@ -208,3 +208,15 @@ int figure_write_reports(const figure *fig, const char *small_print, const char 
     free(r.panels);
     return status;
 }
+
+void report_put_number(qkv_text *text, double value) {
+    if (isnan(value)) {
+        qkv_text_puts(text, "\xe2\x80\x93");
+    } else if (value == 0) {
+        qkv_text_puts(text, "0");
+    } else if (fabs(value) < 1e-3) {
+        qkv_text_printf(text, "%.1e", value);
+    } else {
+        qkv_text_printf(text, "%.3f", value);
+    }
+}

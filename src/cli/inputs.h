@@ -87,6 +87,8 @@ typedef struct cli_prompt {
 /* Reads the text or the ids; needs no model, so that mistakes show before one is loaded. */
 int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err);
 /* Fills the tokens, unless they were given. */
+/* The next line from *at on that is not empty, without its line break: 1, or 0 at the end. */
+int cli_prompt_next_line(const cli_prompt *prompt, size_t *at, const char **line, size_t *length);
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags, qkv_error *err);
 void cli_prompt_release(cli_prompt *prompt);
 

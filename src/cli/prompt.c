@@ -49,6 +49,18 @@ int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err) {
     return status;
 }
 
+int cli_prompt_next_line(const cli_prompt *prompt, size_t *at, const char **line, size_t *length) {
+    while (*at < prompt->length) {
+        *line = prompt->text + *at;
+        const char *end = memchr(*line, '\n', prompt->length - *at);
+        *length = end ? (size_t)(end - *line) : prompt->length - *at;
+        *at += *length + 1;
+        if (*length && (*line)[*length - 1] == '\r') --*length;
+        if (*length) return 1;
+    }
+    return 0;
+}
+
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags,
                         qkv_error *err) {
     if (!prompt->text) return QKV_OK;

@@ -93,6 +93,8 @@ int report_next_pair(const report *r, size_t *at, report_pair *pair);
 int report_judge(report *r, qkv_error *err);
 
 /* The formats: appended to text. */
+/* A number of a table: "–" where there is none. */
+void report_put_number(qkv_text *text, double value);
 void report_markdown(const report *r, qkv_text *text);
 void report_html(const report *r, qkv_text *text);
 int report_json(const report *r, qkv_text *text, qkv_error *err);

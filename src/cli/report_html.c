@@ -2,7 +2,6 @@
  * A report as one HTML page that needs nothing else: statements with their numbers, a small map of
  * every panel, and the whole table.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,18 +96,6 @@ static void put_title(qkv_text *text, const char *title) {
     if (italic) qkv_text_puts(text, "</em>");
 }
 
-static void put_number(qkv_text *text, double value) {
-    if (isnan(value)) {
-        qkv_text_puts(text, "\xe2\x80\x93");
-    } else if (value == 0) {
-        qkv_text_puts(text, "0");
-    } else if (fabs(value) < 1e-3) {
-        qkv_text_printf(text, "%.1e", value);
-    } else {
-        qkv_text_printf(text, "%.3f", value);
-    }
-}
-
 /* ---- maps ---- */
 
 /* Mean of the weights that fall into one cell of a pooled map. */
@@ -148,7 +135,7 @@ static void put_map(qkv_text *text, const float *map, size_t n) {
 
 static void put_pair(qkv_text *text, const char *name, double value) {
     qkv_text_printf(text, "<dt>%s</dt><dd>", name);
-    put_number(text, value);
+    report_put_number(text, value);
     qkv_text_puts(text, "</dd>");
 }
 
@@ -192,11 +179,11 @@ static void put_table_row(qkv_text *text, const char *title, const report_panel 
     qkv_text_printf(text, "</td><td>%s</td>", panel->kind);
     for (int i = 0; i < REPORT_COLUMNS; i++) {
         qkv_text_puts(text, "<td>");
-        put_number(text, panel->values[i]);
+        report_put_number(text, panel->values[i]);
         qkv_text_puts(text, "</td>");
     }
     qkv_text_puts(text, "<td>");
-    put_number(text, output_kl);
+    report_put_number(text, output_kl);
     qkv_text_puts(text, "</td></tr>\n");
 }
 

@@ -1,5 +1,4 @@
 /* A report as Markdown: tables that read well as they are. */
-#include <math.h>
 #include <string.h>
 
 #include "cli/report.h"
@@ -16,18 +15,6 @@ static void put_plain(qkv_text *text, const char *bytes, size_t length) {
     qkv_text_release(&visible);
 }
 
-static void put_number(qkv_text *text, double value) {
-    if (isnan(value)) {
-        qkv_text_puts(text, "–");
-    } else if (value == 0) {
-        qkv_text_puts(text, "0");
-    } else if (fabs(value) < 1e-3) {
-        qkv_text_printf(text, "%.1e", value);
-    } else {
-        qkv_text_printf(text, "%.3f", value);
-    }
-}
-
 static void put_row(qkv_text *text, const char *title, const report_panel *panel, int with_output) {
     qkv_text_puts(text, "| ");
     /* Asterisks mean here what they mean in the figure; a bar would end the cell. */
@@ -38,11 +25,11 @@ static void put_row(qkv_text *text, const char *title, const report_panel *panel
     qkv_text_printf(text, " | **%s** |", panel->kind);
     for (int i = 0; i < REPORT_COLUMNS; i++) {
         qkv_text_puts(text, " ");
-        put_number(text, panel->values[i]);
+        report_put_number(text, panel->values[i]);
         qkv_text_puts(text, " |");
     }
     qkv_text_puts(text, " ");
-    put_number(text, with_output ? panel->output_kl : 0);
+    report_put_number(text, with_output ? panel->output_kl : 0);
     qkv_text_puts(text, " |\n");
 }
 

@@ -37,14 +37,10 @@ static int add_text(json_t *list, const char *text, size_t length, qkv_error *er
 
 static int add_lines(json_t *list, const cli_prompt *file, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t at = 0; at < file->length && status == QKV_OK;) {
-        const char *line = file->text + at;
-        const char *end = memchr(line, '\n', file->length - at);
-        size_t n = end ? (size_t)(end - line) : file->length - at;
-        at += n + 1;
-        if (n && line[n - 1] == '\r') n--;
-        if (n) status = add_text(list, line, n, err);
-    }
+    const char *line;
+    size_t at = 0, n;
+    while (status == QKV_OK && cli_prompt_next_line(file, &at, &line, &n))
+        status = add_text(list, line, n, err);
     return status;
 }
 
