@@ -67,7 +67,8 @@ static void remember_name(const char *name) {
 
 void fuzz_put(const char *name, const void *data, size_t size) {
     char path[sizeof directory + sizeof names[0] + 1];
-    snprintf(path, sizeof path, "%s/%s", fuzz_directory(), name);
+    const int length = snprintf(path, sizeof path, "%s/%s", fuzz_directory(), name);
+    FUZZ_REQUIRE(length > 0 && (size_t)length < sizeof path);
     if (!data) {
         unlink(path);
         return;
