@@ -26,6 +26,9 @@ enum qkv_json_model {
 #undef QKV_JSON_MODEL_ENUM
 };
 
+/* Ids below the highest one that no token has. */
+enum { QKV_JSON_MAX_HOLES = 4096 };
+
 /* Strings of one's own. */
 typedef struct qkv_word_list {
     char **items;

@@ -6,12 +6,10 @@
 #include "base/memory.h"
 #include "model/tokenizer_json_internal.h"
 
-/* Ids that no token has. */
-enum { MAX_HOLES = 1 << 16 };
-
-/* Makes room for an id. */
+/* Makes room for an id, of so many that there can be. Holes cost memory that the file's size does not
+ * account for: their number is limited in all, not from one id to the next. */
 static int reach(qkv_tokenizer_json *reader, double id, size_t expected, qkv_error *err) {
-    if (!(id >= 0 && id < (double)(expected + MAX_HOLES)) || floor(id) != id)
+    if (!(id >= 0 && id < (double)(expected + QKV_JSON_MAX_HOLES)) || floor(id) != id)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: token id %g is out of range", reader->path, id);
     while (reader->n_tokens <= (size_t)id) {
         const qkv_json_token none = {0};
@@ -104,14 +102,15 @@ int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err) {
 
 /* ---- added tokens ---- */
 
-static int add_token(qkv_tokenizer_json *reader, const json_t *entry, qkv_error *err) {
+static int add_token(qkv_tokenizer_json *reader, const json_t *entry, size_t expected,
+                     qkv_error *err) {
     const char *text = json_string_value(json_object_get(entry, "content"));
     const json_t *id = json_object_get(entry, "id");
     int special, left, right, normalized, single;
     if (!text || !json_is_integer(id))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: an added token has no content or no id",
                         reader->path);
-    int status = reach(reader, (double)json_integer_value(id), reader->n_tokens, err);
+    int status = reach(reader, (double)json_integer_value(id), expected, err);
     if (status != QKV_OK) return status;
     size_t index = (size_t)json_integer_value(id), start = reader->pool.length;
     qkv_json_token *token = &reader->tokens[index];
@@ -185,8 +184,9 @@ int qkv_json_read_added(qkv_tokenizer_json *reader, qkv_error *err) {
         if (status == QKV_OK && !json_is_array(list))
             status = qkv_fail(err, QKV_ERR_FORMAT, "%s: added_tokens is not a list", reader->path);
     }
+    const size_t expected = reader->n_tokens + json_array_size(list);
     for (size_t i = 0; i < json_array_size(list) && status == QKV_OK; i++)
-        status = add_token(reader, json_array_get(list, i), err);
+        status = add_token(reader, json_array_get(list, i), expected, err);
     json_decref(list);
     if (status == QKV_OK) status = find_unknown(reader, err);
     if (status == QKV_OK) set_types(reader);

@@ -16,8 +16,6 @@
 /* Worse than any real score: for ids that no token has. */
 #define NO_TOKEN_SCORE (-10000.0F)
 
-enum { MAX_HOLES = 1 << 16 };
-
 /* ---- tokens ---- */
 
 typedef struct token_arrays {
@@ -65,7 +63,7 @@ static int fill_arrays(const qkv_tokenizer_json *reader, token_arrays *arrays, q
         }
         qkv_text_append(&arrays->pool, "", 1);
     }
-    if (holes > MAX_HOLES)
+    if (holes > QKV_JSON_MAX_HOLES)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %zu ids have no token", reader->path, holes);
     if (arrays->pool.failed) return qkv_fail_memory(err);
     for (size_t i = 0; i < reader->n_tokens; i++)
