@@ -38,6 +38,7 @@ EOF
         vectors=$root/tests/vectors/$folder
         class=$(tr -d '\n' <"$vectors/hf/config.json" | sed 's/.*"architectures": *\[ *"\([^"]*\)".*/\1/')
         name=$("$build/qkv" info -m "$vectors/model.gguf" | awk '$1 == "architecture" { print $2 }')
+        # shellcheck disable=SC2016 # Markdown's quotes, not the shell's
         printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$class" "$folder" \
             "$(differences "$folder" model.gguf)" "$(differences "$folder" hf)"
     done
