@@ -7,7 +7,14 @@
  */
 #include "model/hf.h"
 
-static const char *const hf_architectures[] = {"BertModel", "BertForMaskedLM", "BertForPreTraining",
+static const char *const hf_architectures[] = {"BertModel",
+                                               "BertForMaskedLM",
+                                               "BertForPreTraining",
+                                               "BertForNextSentencePrediction",
+                                               "BertForSequenceClassification",
+                                               "BertForTokenClassification",
+                                               "BertForMultipleChoice",
+                                               "BertForQuestionAnswering",
                                                NULL};
 
 /* Norms were once called gamma and beta. */
@@ -41,10 +48,16 @@ static const qkv_hf_setting hf_settings[] = {
     {"is_decoder", QKV_HF_MUST, NULL, 0},
     {"add_cross_attention", QKV_HF_MUST, NULL, 0},
     {"position_embedding_type", QKV_HF_WORD, "absolute", 0},
+    {"directionality", QKV_HF_WORD, "bidi", 0},
+    {"pooler_fc_size", QKV_HF_SKIP, NULL, 0},
+    {"pooler_num_attention_heads", QKV_HF_SKIP, NULL, 0},
+    {"pooler_num_fc_layers", QKV_HF_SKIP, NULL, 0},
+    {"pooler_size_per_head", QKV_HF_SKIP, NULL, 0},
+    {"pooler_type", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
-/* Heads that predict words or sentences; the model's output is what they read. */
+/* Heads that predict words, sentences, labels or answers; the model's output is what they read. */
 static const char *const hf_ignored[] = {
     "pooler.dense.weight",
     "pooler.dense.bias",
@@ -59,6 +72,10 @@ static const char *const hf_ignored[] = {
     "cls.predictions.transform.LayerNorm.beta",
     "cls.seq_relationship.weight",
     "cls.seq_relationship.bias",
+    "classifier.weight",
+    "classifier.bias",
+    "qa_outputs.weight",
+    "qa_outputs.bias",
     NULL,
 };
 

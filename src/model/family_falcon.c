@@ -33,6 +33,7 @@ static const qkv_hf_setting hf_settings[] = {
     {"bias", QKV_HF_MUST, NULL, 0},
     {"parallel_attn", QKV_HF_MUST, NULL, 1},
     {"num_ln_in_parallel_attn", QKV_HF_SKIP, NULL, 0},
+    {"ff_factor", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 

@@ -18,6 +18,8 @@ static const qkv_hf_name hf_layer_names[] = {
 
 static const qkv_hf_setting hf_settings[] = {
     {"original_max_position_embeddings", QKV_HF_INT, "rope.scaling.original_context_length", 0},
+    {"full_attn_mod", QKV_HF_MUST, NULL, 1},
+    {"interpolate_factor", QKV_HF_MUST, NULL, 1},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 

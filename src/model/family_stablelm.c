@@ -22,6 +22,7 @@ static const qkv_hf_name hf_layer_names[] = {
 static const qkv_hf_setting hf_settings[] = {
     {"use_parallel_residual", QKV_HF_BOOL, "use_parallel_residual", 0},
     {"qk_layernorm", QKV_HF_SKIP, NULL, 0},
+    {"rotary_scaling_factor", QKV_HF_MUST, NULL, 1},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 

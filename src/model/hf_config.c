@@ -22,20 +22,24 @@
 /* clang-format off */
 static const char *const irrelevant[] = {
     "architectures", "attention_bias", "attention_dropout", "attention_probs_dropout_prob",
-    "attention_softmax_in_fp32", "attn_implementation", "attn_pdrop", "auto_map", "bos_token_id",
-    "cache_implementation", "classifier_dropout", "cls_token_id", "decoder_start_token_id",
-    "do_sample", "dtype", "embd_pdrop", "embedding_dropout", "eos_token_id", "finetuning_task",
-    "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob", "id2label",
-    "initializer_range", "is_llama_config", "label2id", "mask_token_id", "max_length",
-    "max_window_layers", "mlp_bias", "model_max_length", "model_type",
-    "original_max_position_embeddings", "output_router_logits", "pad_token_id", "pretraining_tp",
+    "attention_softmax_in_fp32", "attn_implementation", "attn_pdrop", "auto_map", "bad_words_ids",
+    "begin_suppress_tokens", "bos_token_id", "cache_implementation", "classifier_dropout",
+    "cls_token_id", "decoder_start_token_id", "do_sample", "dtype", "early_stopping", "embd_pdrop",
+    "embedding_dropout", "eos_token_id", "finetuning_task", "gradient_checkpointing",
+    "hidden_dropout", "hidden_dropout_prob", "id2label", "initializer_range", "is_llama_config",
+    "label2id", "length_penalty", "mask_token_id", "max_length", "max_window_layers", "min_length",
+    "mlp_bias", "model_max_length", "model_type", "no_repeat_ngram_size", "num_beam_groups",
+    "num_beams", "num_labels", "num_return_sequences", "original_max_position_embeddings",
+    "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
+    "output_scores", "pad_token_id", "predict_special_tokens", "prefix", "pretraining_tp",
     "problem_type", "reorder_and_upcast_attn", "repetition_penalty", "resid_pdrop",
-    "residual_dropout", "router_aux_loss_coef", "router_jitter_noise",
-    "scale_attention_softmax_in_fp32", "sep_token_id", "summary_activation",
-    "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
-    "task_specific_params", "temperature", "tokenizer_class", "top_k", "top_p", "torch_dtype",
-    "transformers.js_config", "transformers_version", "unk_token_id", "unsloth_fixed",
-    "unsloth_version", "use_bias", "use_cache", "use_qkv_bias", "vocab_size",
+    "residual_dropout", "return_dict", "return_dict_in_generate", "router_aux_loss_coef",
+    "router_jitter_noise", "scale_attention_softmax_in_fp32", "sep_token_id", "seq_length",
+    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+    "summary_use_proj", "suppress_tokens", "task_specific_params", "temperature", "tokenizer_class",
+    "top_k", "top_p", "torch_dtype", "torchscript", "transformers.js_config",
+    "transformers_version", "typical_p", "unk_token_id", "unsloth_fixed", "unsloth_version",
+    "use_bfloat16", "use_bias", "use_cache", "use_qkv_bias", "vocab_size", "xla_device",
     NULL,
 };
 /* clang-format on */
@@ -191,7 +195,8 @@ static int take_any_int(qkv_hf_config *config, const char *const *names, int64_t
 /* X(variable, key, required, names...) */
 #define COMMON_INTS(X)                                                                             \
     X(n_layer, "block_count", 1, "num_hidden_layers", "n_layer", "n_layers", "num_layers")         \
-    X(n_ctx, "context_length", 1, "max_position_embeddings", "n_positions", "n_ctx")               \
+    X(n_ctx, "context_length", 1, "max_position_embeddings", "n_positions", "n_ctx",               \
+      "max_sequence_length")                                                                       \
     X(n_embd, "embedding_length", 1, "hidden_size", "n_embd")                                      \
     X(n_ff, "feed_forward_length", 0, "intermediate_size", "n_inner", "ffn_hidden_size")           \
     X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head")                          \

@@ -127,6 +127,37 @@ static void settings(void **state) {
     }
 }
 
+/* Settings of published models that change nothing, or are refused with any other value. */
+static void published(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *setting, *value, *words;
+    } cases[] = {
+        {"gpt2", "predict_special_tokens", "true", NULL}, /* gpt2-medium */
+        {"gpt2", "output_past", "true", NULL},            /* gpt2-xl */
+        {"llama", "max_sequence_length", "2048", NULL},   /* the first Llama */
+        {"llama", "num_beams", "1", NULL},                /* whole dumps of old versions */
+        {"llama", "return_dict", "true", NULL},
+        {"qwen2", "seq_length", "32768", NULL},
+        {"phi3", "full_attn_mod", "1", NULL}, /* Phi 4 mini */
+        {"phi3", "full_attn_mod", "2", "full_attn_mod is supported only as 1"},
+        {"phi3", "interpolate_factor", "1", NULL},
+        {"falcon", "ff_factor", "4", NULL}, /* Falcon 2 */
+        {"stablelm", "rotary_scaling_factor", "1.0", NULL},
+        {"stablelm", "rotary_scaling_factor", "2.0", "rotary_scaling_factor is supported only"},
+        {"bert", "directionality", "\"bidi\"", NULL}, /* bert-base-chinese */
+        {"bert", "directionality", "\"left\"", "only as 'bidi'"},
+        {"bert", "pooler_num_fc_layers", "3", NULL},
+        {"bert", "pooler_type", "\"first_token_transform\"", NULL},
+        {"bert", "architectures", "[\"BertForSequenceClassification\"]", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        link_weights(cases[i].family);
+        write_config(cases[i].family, cases[i].setting, cases[i].value);
+        expect_open(cases[i].setting, cases[i].words);
+    }
+}
+
 /* ---- settings that GGUF files of the family do not have ---- */
 
 static qkv_model *open_with(const char *family, const char *setting, const char *value) {
@@ -291,8 +322,9 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings), cmocka_unit_test(windows), cmocka_unit_test(positions),
-        cmocka_unit_test(configs),  cmocka_unit_test(headers), cmocka_unit_test(files),
+        cmocka_unit_test(settings),  cmocka_unit_test(published), cmocka_unit_test(windows),
+        cmocka_unit_test(positions), cmocka_unit_test(configs),   cmocka_unit_test(headers),
+        cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }
