@@ -13,6 +13,7 @@
 #include "model/tokenizer_ranks.h"
 #include "model/vocab_internal.h"
 
+#define REPLACEMENT 0xFFFDu /* character */
 #define PRE_KEY "tokenizer.ggml.pre"
 #define WHOLE_WORDS_KEY "qkv.tokenizer.ignore_merges"
 
@@ -125,6 +126,33 @@ static int32_t whole_word(const qkv_vocab *vocab, qkv_text *spelled, const char 
     return id != QKV_NO_TOKEN && is_ordinary(&vocab->tokens[id]) ? id : QKV_NO_TOKEN;
 }
 
+/* A malformed byte that has no token: in a file of text it could not stand. */
+static int is_lost(const bpe_state *bpe, const char *word, size_t length) {
+    uint32_t code;
+    return bpe->byte_tokens[(unsigned char)word[0]] == QKV_NO_TOKEN &&
+           qkv_utf8_decode(word, length, &code) == 1 && code == REPLACEMENT;
+}
+
+/* The word with U+FFFD for every such byte, as programs write it that read text only; it is the same
+ * word where there is none. */
+static int replace_lost(const bpe_state *bpe, qkv_text *out, const char **word, size_t *length,
+                        qkv_error *err) {
+    size_t lost = 0;
+    while (lost < *length && !is_lost(bpe, *word + lost, *length - lost)) lost++;
+    if (lost == *length) return QKV_OK;
+    out->length = 0;
+    for (size_t i = 0; i < *length; i++) {
+        if (is_lost(bpe, *word + i, *length - i))
+            qkv_text_puts(out, "\xef\xbf\xbd");
+        else
+            qkv_text_append(out, *word + i, 1);
+    }
+    if (out->failed) return qkv_fail_memory(err);
+    *word = out->data;
+    *length = out->length;
+    return QKV_OK;
+}
+
 static int encode(const qkv_vocab *vocab, qkv_encoding *work, const char *word, size_t length,
                   qkv_error *err) {
     const bpe_state *bpe = vocab->state;
@@ -135,6 +163,8 @@ static int encode(const qkv_vocab *vocab, qkv_encoding *work, const char *word, 
         if (work->scratch.failed) return qkv_fail_memory(err);
         if (id != QKV_NO_TOKEN) return qkv_token_list_push(&work->out, id, err);
     }
+    if (vocab->unknown == QKV_NO_TOKEN)
+        status = replace_lost(bpe, &work->scratch, &word, &length, err);
     qkv_merger_clear(merger);
     for (size_t i = 0; i < length && status == QKV_OK; i++)
         status =
