@@ -15,10 +15,13 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/hf.h"
+#include "model/json_scan.h"
 #include "model/tokenizer_json.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define MAX_PARTS 1000
+#define MAX_CONFIG (1 << 20) /* its tree may take eighty times as much */
+#define MAX_NAME 255         /* of a file, in bytes */
 
 typedef struct opener {
     qkv_gguf *file;
@@ -58,6 +61,9 @@ static int add_part(opener *o, const char *name, qkv_gguf_part **added, qkv_erro
 
 static int load_json(json_t **out, const qkv_gguf_part *part, qkv_error *err) {
     json_error_t where;
+    if (part->map.size > MAX_CONFIG)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s has %zu bytes; at most %d are accepted",
+                        part->path, part->map.size, MAX_CONFIG);
     *out = json_loadb((const char *)part->map.data, part->map.size, 0, &where);
     if (json_is_object(*out)) return QKV_OK;
     const int line = *out ? 1 : where.line;
@@ -86,31 +92,54 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The files of an index; a name with a slash could lead anywhere. */
+/* Where the index says that a tensor is; a name with a slash could lead anywhere. */
+static int add_indexed(opener *o, qkv_json_span tensor, qkv_json_span file, qkv_error *err) {
+    qkv_text name = {0};
+    const int is_name = file.length <= 2 + MAX_NAME && qkv_json_append_string(file, &name);
+    const char *text = is_name && name.data ? name.data : "";
+    int status = name.failed ? qkv_fail_memory(err) : QKV_OK;
+    if (status == QKV_OK &&
+        (!*text || strlen(text) != name.length || strchr(text, '/') || text[0] == '.'))
+        status = qkv_fail(err, QKV_ERR_FORMAT,
+                          "%s/" INDEX_NAME ": tensor %.*s is said to be in '%.100s', which is no "
+                          "file of this directory",
+                          o->file->path, (int)(tensor.length < 100 ? tensor.length : 100),
+                          tensor.text, *text ? text : "?");
+    if (status == QKV_OK) status = add_name(o, text, err);
+    qkv_text_release(&name);
+    return status;
+}
+
+static int add_map(opener *o, qkv_json_span map, qkv_error *err) {
+    qkv_json_scan scan;
+    qkv_json_span tensor, file;
+    int more, status = QKV_OK;
+    if (!qkv_json_open(&scan, map) || !scan.is_object)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s/" INDEX_NAME ": no weight_map", o->file->path);
+    while (status == QKV_OK && (more = qkv_json_next(&scan, &tensor, &file)) != 0)
+        status = more > 0
+                     ? add_indexed(o, tensor, file, err)
+                     : qkv_fail(err, QKV_ERR_FORMAT,
+                                "%s/" INDEX_NAME ": the weight_map is malformed", o->file->path);
+    return status;
+}
+
+/* The files of an index, which may be long: it is gone through in place. */
 static int add_index(opener *o, qkv_error *err) {
     char *path = path_of(o, INDEX_NAME);
-    qkv_gguf_part part = {.path = path};
-    json_t *json = NULL, *value;
-    const char *tensor;
-    int status = path ? qkv_mapping_open(&part.map, path, err) : qkv_fail_memory(err);
-    if (status == QKV_OK) status = load_json(&json, &part, err);
-    json_t *map = json_object_get(json, "weight_map");
-    if (status == QKV_OK && !json_is_object(map))
-        status = qkv_fail(err, QKV_ERR_FORMAT, "%s: no weight_map", path);
+    qkv_mapping mapping = {0};
+    qkv_json_scan scan;
+    qkv_json_span key, value, map = {NULL, 0};
+    int status = path ? qkv_mapping_open(&mapping, path, err) : qkv_fail_memory(err);
     if (status == QKV_OK) {
-        json_object_foreach(map, tensor, value) {
-            const char *name = json_string_value(value);
-            if (!name || !*name || strchr(name, '/') || name[0] == '.')
-                status = qkv_fail(err, QKV_ERR_FORMAT,
-                                  "%s: tensor %.100s is said to be in '%.100s', which is no file "
-                                  "of this directory",
-                                  path, tensor, name ? name : "?");
-            if (status == QKV_OK) status = add_name(o, name, err);
-            if (status != QKV_OK) break;
+        int more = qkv_json_open(&scan, qkv_json_whole((const char *)mapping.data, mapping.size));
+        while (more > 0 && (more = qkv_json_next(&scan, &key, &value)) > 0) {
+            if (scan.is_object && qkv_json_equals(key, "weight_map")) map = value;
         }
+        status = more < 0 ? qkv_fail(err, QKV_ERR_FORMAT, "%s: malformed JSON", path)
+                          : add_map(o, map, err);
     }
-    json_decref(json);
-    qkv_mapping_close(&part.map);
+    qkv_mapping_close(&mapping);
     free(path);
     return status;
 }

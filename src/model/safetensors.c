@@ -1,4 +1,7 @@
-/* Reading the headers of safetensors files. */
+/*
+ * Reading the headers of safetensors files, entry by entry: a tree of a whole header can take eighty
+ * times its size.
+ */
 #include "model/safetensors.h"
 
 #include <jansson.h>
@@ -6,10 +9,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/json_scan.h"
 
 /* The format's own limit for the header. */
 #define MAX_HEADER (100u << 20)
 #define MAX_TENSORS (1u << 18)
+#define MAX_ENTRY 4096 /* bytes of a name, or of what is said about a tensor */
 
 /* X(name, bytes, ggml's type) */
 #define DTYPE_LIST(X)                                                                              \
@@ -115,22 +120,43 @@ static int read_tensor(qkv_st_tensor *t, const header *h, json_t *entry, qkv_err
     return QKV_OK;
 }
 
-static int read_entries(qkv_st_list *list, const header *h, json_t *json, qkv_error *err) {
-    const char *name;
-    json_t *entry;
-    json_object_foreach(json, name, entry) {
-        if (strcmp(name, "__metadata__") == 0) continue;
-        if (list->count >= MAX_TENSORS)
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: more than %u tensors", h->path, MAX_TENSORS);
-        qkv_st_tensor t = {.name = qkv_strdup(name)};
-        if (!t.name || !QKV_PUSH(list->items, list->capacity, list->count, t)) {
-            free(t.name);
-            return qkv_fail_memory(err);
-        }
-        int status = read_tensor(&list->items[list->count - 1], h, entry, err);
-        if (status != QKV_OK) return status;
+static int fail_header(const header *h, const char *why, qkv_error *err) {
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: its header is not a JSON object%s", h->path, why);
+}
+
+static json_t *load_span(qkv_json_span span) {
+    if (span.length > MAX_ENTRY) return NULL;
+    return json_loadb(span.text, span.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+}
+
+static int add_entry(qkv_st_list *list, const header *h, const char *name, json_t *entry,
+                     qkv_error *err) {
+    if (list->count >= MAX_TENSORS)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: more than %u tensors", h->path, MAX_TENSORS);
+    qkv_st_tensor t = {.name = qkv_strdup(name)};
+    if (!t.name || !QKV_PUSH(list->items, list->capacity, list->count, t)) {
+        free(t.name);
+        return qkv_fail_memory(err);
     }
-    return QKV_OK;
+    return read_tensor(&list->items[list->count - 1], h, entry, err);
+}
+
+static int read_entries(qkv_st_list *list, const header *h, qkv_json_span json, qkv_error *err) {
+    qkv_json_scan scan;
+    qkv_json_span key, value;
+    int more, status = QKV_OK;
+    if (!qkv_json_open(&scan, json) || !scan.is_object) return fail_header(h, "", err);
+    while (status == QKV_OK && (more = qkv_json_next(&scan, &key, &value)) != 0) {
+        if (more < 0) return fail_header(h, ": malformed", err);
+        if (qkv_json_equals(key, "__metadata__")) continue;
+        json_t *name = load_span(key), *entry = load_span(value);
+        status = name && entry
+                     ? add_entry(list, h, json_string_value(name), entry, err)
+                     : fail_header(h, " of tensors: an entry is malformed or too long", err);
+        json_decref(name);
+        json_decref(entry);
+    }
+    return status;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -166,22 +192,14 @@ int qkv_safetensors_read(qkv_st_list *list, const qkv_mapping *map, const char *
     if (length > MAX_HEADER || length > map->size - 8)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s is not a safetensors file, or is cut off inside its header", path);
-    json_error_t where;
-    json_t *json =
-        json_loadb((const char *)map->data + 8, (size_t)length, JSON_REJECT_DUPLICATES, &where);
-    if (!json_is_object(json)) {
-        json_decref(json);
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: its header is not a JSON object: %s", path,
-                        where.text);
-    }
     const header h = {.path = path,
                       .data = map->data + 8 + length,
                       .size = map->size - 8 - (size_t)length,
                       .part = part};
     size_t first = list->count;
+    const qkv_json_span json = qkv_json_whole((const char *)map->data + 8, (size_t)length);
     int status = read_entries(list, &h, json, err);
     if (status == QKV_OK) status = check_overlap(list, first, path, err);
-    json_decref(json);
     return status;
 }
 
@@ -192,9 +210,10 @@ static int by_name(const void *a, const void *b) {
 int qkv_st_sort(qkv_st_list *list, const char *path, qkv_error *err) {
     if (list->count > 1) qsort(list->items, list->count, sizeof *list->items, by_name);
     for (size_t i = 1; i < list->count; i++) {
-        if (strcmp(list->items[i - 1].name, list->items[i].name) == 0)
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %.100s is in two files", path,
-                            list->items[i].name);
+        const qkv_st_tensor *a = &list->items[i - 1], *b = &list->items[i];
+        if (strcmp(a->name, b->name) == 0)
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: tensor %.100s is %s", path, b->name,
+                            a->part == b->part ? "twice in one file" : "in two files");
     }
     return QKV_OK;
 }

@@ -267,7 +267,13 @@ static void headers(void **state) {
         {"{\"a\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}, \"b\": {\"dtype\": "
          "\"F32\", \"shape\": [1], \"data_offsets\": [2, 6]}}",
          8, "lie over each other"},
-        {"{\"a\": 1, \"a\": 2}", 0, "duplicate"},
+        {"{\"a\": {\"dtype\": \"F32\", \"shape\": [0], \"data_offsets\": [0, 0]}, \"a\": {\"dtype\": "
+         "\"F32\", \"shape\": [0], \"data_offsets\": [0, 0]}}",
+         0, "tensor a is twice in one file"},
+        {"{\"a\": {\"dtype\": \"F32\", \"dtype\": \"F16\"}}", 0, "malformed"},
+        {"{\"a\": {\"dtype\": \"F32\"]}", 0, "malformed"},
+        {"{\"a\" {}}", 0, "malformed"},
+        {"{\"a\": {}", 0, "not a JSON object"},
     };
     write_config("llama", "tie_word_embeddings", "true");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -310,6 +316,12 @@ static void files(void **state) {
     expect_open("a number for a file", "which is no file");
     write_text(index, "{\"weights\": {}}");
     expect_open("no map", "no weight_map");
+    write_text(index, "{\"weight_map\": {\"a\": \"one.safetensors\"}, 7}");
+    expect_open("an index that breaks off", "malformed JSON");
+    write_text(index, "{\"weight_map\": {\"a\": \"one.safetensors\", 7}}");
+    expect_open("a map that breaks off", "weight_map is malformed");
+    write_text(index, "{\"weight_map\": {\"a\": \"one\\u0000.safetensors\"}}");
+    expect_open("a name with a zero", "which is no file");
     write_text(index, "{\"weight_map\": {\"a\": \"three.safetensors\"}}");
     expect_open("a missing part", "three.safetensors is missing");
     write_weights("one.safetensors", TENSOR("F32", "[1]", "[0, 4]"),
