@@ -6,11 +6,13 @@
  * source has not. Tensors go through memory a few MiB at a time, except those that have to be made
  * from several (hf_recipe.c), which take their own size.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "qkv/convert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "model/gguf_write.h"
@@ -296,8 +298,23 @@ static int put_model(converter *c, qkv_error *err) {
     return status == QKV_OK ? qkv_output_finish(&c->out, err) : status;
 }
 
+/* Written in the place of its own source, the model as it was would be gone. */
+static int check_target(const converter *c, const char *path, qkv_error *err) {
+    const qkv_gguf *file = c->model->file;
+    struct stat target, part;
+    if (stat(path, &target) != 0) return QKV_OK;
+    for (size_t i = 0; i < file->n_parts; i++) {
+        if (stat(file->parts[i].path, &part) == 0 && part.st_dev == target.st_dev &&
+            part.st_ino == target.st_ino)
+            return qkv_fail(err, QKV_ERR_ARGUMENT,
+                            "%s is part of the model that is read; write to another file", path);
+    }
+    return QKV_OK;
+}
+
 static int convert(converter *c, const char *path, qkv_error *err) {
-    int status = make_header(c, err);
+    int status = check_target(c, path, err);
+    if (status == QKV_OK) status = make_header(c, err);
     if (status != QKV_OK) return status;
     const qkv_gguf *file = c->model->file;
     size_t room = CHUNK;

@@ -37,11 +37,18 @@ static uint64_t little_endian(const unsigned char *bytes, int n) {
     return value;
 }
 
+static int is_of_directory(const char *path) {
+    const char *suffix = qkv_path_suffix(path);
+    return strcmp(suffix, "safetensors") == 0 || strcmp(suffix, "json") == 0;
+}
+
 static int check_fixed_header(const qkv_gguf_part *part, qkv_error *err) {
     const unsigned char *data = part->map.data;
     const char *path = part->path;
     if (part->map.size < 4 || memcmp(data, "GGUF", 4) != 0)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not a GGUF file", path);
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not a GGUF file%s", path,
+                        is_of_directory(path) ? "; a Hugging Face model is named by its directory"
+                                              : "");
     if (part->map.size < HEADER_SIZE)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s is cut off inside its header", path);
     uint64_t version = little_endian(data + 4, 4);

@@ -16,4 +16,8 @@ echo '{"architectures": ["LlamaForCausalLM"],' >broken/config.json
 qkv convert broken -o out.gguf
 sed 's/"silu"/"relu"/' "$VECTORS/llama/hf/config.json" >broken/config.json
 qkv convert broken -o out.gguf
+cp -r "$VECTORS/llama/hf" own
+qkv convert own -o own/model.safetensors
+qkv convert own/model.safetensors -o out.gguf
+qkv info -m own >/dev/null || echo "the model is gone"
 ls -- *.gguf 2>/dev/null
