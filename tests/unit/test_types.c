@@ -22,6 +22,11 @@
 
 #define VECTORS QKV_TEST_SOURCE_DIR "/vectors/"
 
+/* scratch_path's own text is used again after some calls, and there are many here. */
+static void keep_path(char out[512], const char *name) {
+    snprintf(out, 512, "%s", scratch_path(name));
+}
+
 static void convert(const char *from, const char *to, const char *type) {
     qkv_error err = {0};
     const qkv_convert_options options = {.type = type};
@@ -72,7 +77,8 @@ static void check_file(const char *path, const char *what) {
 static void every_family(void **state) {
     (void)state;
     static const char *const types[] = {"f16", "bf16", "q8_0", "q4_0", "iq4_nl", "q4_K"};
-    const char *path = scratch_path("family.gguf");
+    char path[512];
+    keep_path(path, "family.gguf");
 #define FAMILY_FOLDER(name) VECTORS #name "/model.gguf",
     static const char *const models[] = {VECTOR_LIST(FAMILY_FOLDER)};
 #undef FAMILY_FOLDER
@@ -117,7 +123,9 @@ static void quantise(const char *from, const char *to, enum ggml_type type) {
 static void every_type(void **state) {
     (void)state;
     qkv_error err = {0};
-    const char *plain = scratch_path("plain.gguf"), *path = scratch_path("typed.gguf");
+    char plain[512], path[512];
+    keep_path(plain, "plain.gguf");
+    keep_path(path, "typed.gguf");
     expect_ok(qkv_synthetic_write(plain, "2,2,1,256,256,16", "f32", 1, &err), &err, "writing");
     int n = 0;
     for (int i = 0; i < GGML_TYPE_COUNT; i++) {
