@@ -210,6 +210,16 @@ static void rows_below_one(void **state) {
     expect_metric("tv", &p, 0.5);
     /* p = (1, 0): KL = ln 2 */
     expect_metric("kl", &p, LN2);
+    /* Little is left, and it counts: p = (1/2, 1/2), q = (1 - 1/4096, 1/4096) */
+    static const float most[1] = {1 - 1 / 4096.0f};
+    const qkv_pattern little = {.weights = most, .baseline = half, .n_tokens = 1};
+    expect_metric("uniformity", &little, 1 - 1 / 4096.0);
+    expect_metric("tv", &little, 0.5 - 1 / 4096.0);
+    expect_metric("kl", &little, (log(0.5 / (1 - 1 / 4096.0)) + log(2048)) / 2);
+    /* The rounding of a row that sums to 1 is no rest. */
+    static const float rounded[1] = {1 - 1 / 2097152.0f};
+    const qkv_pattern none = {.weights = all, .baseline = rounded, .n_tokens = 1};
+    expect_metric("kl", &none, 0);
 }
 
 static void ranks(void **state) {
