@@ -153,9 +153,11 @@ static void add_to_file(measure_file *file, const measure_names *names, int prom
 int measure_files_add(measure_files *files, const measure_names *names, int prompt,
                       const qkv_table *table, qkv_error *err) {
     for (size_t i = 0; i < files->n; i++) {
-        add_to_file(&files->items[i], names, prompt, table);
-        if (ferror(files->items[i].out.stream)) {
-            return qkv_fail(err, QKV_ERR_IO, "cannot write %s", files->items[i].out.path);
+        measure_file *file = &files->items[i];
+        add_to_file(file, names, prompt, table);
+        if (ferror(file->out.stream)) {
+            file->open = 0;
+            return qkv_output_finish(&file->out, err); /* which says why */
         }
     }
     return QKV_OK;
