@@ -201,6 +201,9 @@ static int work(const json_t *recipe, const recipe_args *args, qkv_error *err) {
 
 static int run_recipe(const cli_call *call, qkv_error *err) {
     const recipe_args *args = call->args;
+    if (args->print && (!call->n_operands || args->output)) {
+        return cli_usage(err, "--print wants a recipe, and computes nothing: leave out -o");
+    }
     if (call->n_operands == 0) return list_recipes(err);
     char *path = NULL;
     json_t *recipe = NULL;

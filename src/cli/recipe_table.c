@@ -171,9 +171,22 @@ static int print_table(const json_t *table, qkv_sweep_file *file, qkv_error *err
     return status;
 }
 
+static int check_measured(const json_t *table, const qkv_sweep_file *file, qkv_error *err) {
+    const char *metric = json_string_value(json_object_get(table, "metric")), *name;
+    for (size_t i = 0; (name = qkv_sweep_file_metric(file, i)); i++) {
+        if (strcmp(name, metric) == 0) return QKV_OK;
+    }
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "table '%s' of the recipe shows %s, which is not among the sweep's metrics",
+                    json_string_value(json_object_get(table, "title")), metric);
+}
+
 int recipe_tables_print(const json_t *tables, const char *results, qkv_error *err) {
     qkv_sweep_file *file = NULL;
     int status = qkv_sweep_file_open(&file, results, err);
+    for (size_t i = 0; i < json_array_size(tables) && status == QKV_OK; i++) {
+        status = check_measured(json_array_get(tables, i), file, err);
+    }
     for (size_t i = 0; i < json_array_size(tables) && status == QKV_OK; i++) {
         status = print_table(json_array_get(tables, i), file, err);
     }

@@ -10,3 +10,7 @@ echo '{"sweep": {}, "greedy": {"metric": "sink", "heads": 1, "candidates": 1}}' 
 try a.json
 echo '{"sweep": {"epsilon": 1, "sites": "q"}}' >a.json
 try a.json
+echo '{"sweep": {"layers": 0, "ops": "zero"}, "tables": [{"title": "t", "metric": "far", "rows": "layer"}]}' >a.json
+try a.json -p 'one two' 2>&1 | grep -v cells >&2
+try --print
+try gu-sink --print -o x.sqlite
