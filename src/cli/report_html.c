@@ -155,6 +155,19 @@ static void put_card(const report *r, qkv_text *text, const char *title, const r
     qkv_text_puts(text, "</dl></div>\n");
 }
 
+/* A sink's column looks paler than it is where it shares its cells with others. */
+static void put_pooling(const report *r, qkv_text *text) {
+    size_t longest = 0;
+    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+        if (r->fig->prompts[p].n_tokens > longest) longest = r->fig->prompts[p].n_tokens;
+    }
+    if (longest <= MAP_CELLS) return;
+    qkv_text_printf(text,
+                    " Maps of more than %d tokens are drawn with %d cells on a side, each "
+                    "the mean of its weights; the numbers are of all weights.",
+                    (int)MAP_CELLS, (int)MAP_CELLS);
+}
+
 static void put_cards(const report *r, qkv_text *text) {
     qkv_text_puts(text, "<h2>Panels</h2>\n");
     qkv_text_printf(text,
@@ -167,7 +180,9 @@ static void put_cards(const report *r, qkv_text *text) {
     }
     qkv_text_puts(text, "</div>\n<p class=\"soft\">");
     put_text(text, report_thresholds);
-    qkv_text_puts(text, ". Colours go from 0 (blue) to 1 (red).</p>\n");
+    qkv_text_puts(text, ". Colours go from 0 (blue) to 1 (red).");
+    put_pooling(r, text);
+    qkv_text_puts(text, "</p>\n");
 }
 
 /* ---- tables ---- */
