@@ -2,8 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/inputs.h"
-#include "qkv/sweep.h"
+#include "cli/sweep.h"
 
 typedef struct merge_args {
     const char *output;
@@ -23,8 +22,10 @@ static int run_merge(const cli_call *call, qkv_error *err) {
     const merge_args *args = call->args;
     qkv_results_summary summary = {0};
     if (!args->output) return cli_usage(err, "give a file to write with -o");
-    const int status = qkv_results_merge(args->output, call->operands, call->n_operands,
-                                         args->partial, &summary, err);
+    int status = sweep_output_check(args->output, err);
+    if (status != QKV_OK) return status;
+    status = qkv_results_merge(args->output, call->operands, call->n_operands, args->partial,
+                               &summary, err);
     if (status == QKV_OK && summary.n_missing) {
         fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",
                 summary.n_missing, summary.n_cells, args->output);

@@ -142,6 +142,13 @@ static int64_t next_task(leader *l, int rank) {
     return -1;
 }
 
+/* Said at the start too: it may be all there is. */
+static void report(leader *l) {
+    if (l->options->progress && l->options->progress(l->options->user, l->done, l->wanted) != 0) {
+        l->stopped = l->done < l->wanted;
+    }
+}
+
 static void store(leader *l, const message *m) {
     qkv_error problem = {0};
     int64_t n;
@@ -150,9 +157,7 @@ static void store(leader *l, const message *m) {
     note(l, status, &problem);
     if (status != QKV_OK) return;
     l->done += n;
-    if (l->options->progress && l->options->progress(l->options->user, l->done, l->wanted) != 0) {
-        l->stopped = l->done < l->wanted;
-    }
+    report(l);
 }
 
 static void take_answer(leader *l) {
@@ -227,6 +232,7 @@ int crew_lead(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_
     int status = l.ranks && l.m && l.own ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_results_n_done(results, &l.done, err);
     if (status == QKV_OK) {
+        report(&l);
         lead(&l);
         status = l.status;
         if (status != QKV_OK && err) *err = l.problem;

@@ -95,4 +95,7 @@ typedef struct sweep_job {
  * other processes of mpirun. */
 int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err);
 
+/* A name that promises another format is refused. */
+int sweep_output_check(const char *path, qkv_error *err);
+
 #endif

@@ -3,9 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/crew.h"
 #include "cli/sweep.h"
 
@@ -138,8 +140,17 @@ static void end_crew(work *w, int status) {
     }
 }
 
+int sweep_output_check(const char *path, qkv_error *err) {
+    const char *suffix = qkv_path_suffix(path);
+    if (strcmp(suffix, "csv") != 0 && strcmp(suffix, "json") != 0) return QKV_OK;
+    return cli_usage(err, "results are a SQLite database, not %s; 'qkv sweep export' writes that",
+                     suffix);
+}
+
 /* MPI starts before anything else, copies of this process when all is checked. */
 static int begin(work *w, qkv_error *err) {
+    const int status = w->job->output ? sweep_output_check(w->job->output, err) : QKV_OK;
+    if (status != QKV_OK) return status;
     w->under_mpi = crew_mpi_is_wanted();
     if (!w->under_mpi) return QKV_OK;
     if (w->job->n_shards || w->job->threads) {
@@ -154,8 +165,10 @@ int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err) {
     if (status == QKV_OK) status = make_sweep(&w, spec, err);
     if (status == QKV_OK) status = start_crew(&w, err);
     if (status == QKV_OK) status = make_session(&w, err);
-    if (status == QKV_OK) {
-        status = w.crew.rank == 0 ? lead(&w, err) : crew_follow(&w.crew, w.sweep, w.session, err);
+    if (status == QKV_OK && w.crew.rank == 0) {
+        status = lead(&w, err);
+    } else if (status == QKV_OK && !job->explain) {
+        status = crew_follow(&w.crew, w.sweep, w.session, err);
     }
     if (leads) *leads = w.crew.rank == 0;
     end_crew(&w, status);

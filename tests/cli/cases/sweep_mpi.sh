@@ -10,6 +10,8 @@ sweep="-f prompts --epsilon logspace:1e-6,1,7 --metrics sink,tv"
 qkv sweep $sweep -o one.sqlite 2>/dev/null
 run() { timeout -k 2 -s KILL 40 mpirun --oversubscribe "$@"; }
 run -n 3 qkv sweep $sweep -o mpi.sqlite 2>stderr || cat stderr
+# An estimate ends too: there is nothing for the others to wait for.
+run -n 3 qkv sweep $sweep --explain 2>stderr || cat stderr
 # The second process is killed, which ends them all; started again, they go on.
 cat >rank.sh <<END
 echo \$\$ >rank.\$OMPI_COMM_WORLD_RANK
