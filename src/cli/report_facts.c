@@ -191,6 +191,7 @@ static int judge_sink(report *r, qkv_error *err) {
     for (size_t i = 0; i < r->n_panels; i++) {
         const report_panel *panel = panel_at(r, i);
         const double first = panel->values[REPORT_first_column];
+        if (isnan(first)) continue; /* one token */
         if (is_part(panel, VALUE)) {
             value = fmin(value, first);
             n_value++;
