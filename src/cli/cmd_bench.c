@@ -67,7 +67,7 @@ const cli_command cli_command_bench = {
         "  trunk         the middle layer's pattern\n"
         "  grid          the same, and under {q, k, v} x {5e-1, 1e-3, 1e-10}, all heads\n"
         "  grid-warm     the same in a session that has run it before\n"
-        "  sweep         the same edits in every layer, every head measured (sink, tv)\n"
+        "  sweep         the same edits in every layer, the first token's weight per head\n"
         "  sweep-output  each head of the middle layer set to zero, measured at the output\n"
         "  epsilon       one more factor for q, in a session that has run the grid\n"
         "  start         the grid, from the start of a process to a written file\n"
