@@ -228,12 +228,31 @@ static int measure_all(measure_state *state, qkv_error *err) {
     return status;
 }
 
+/* Where to look must matter to some metric. */
+static int check_where(const measure_state *state, qkv_error *err) {
+    int by_layer = 0, by_head = 0;
+    const qkv_metric_info *info;
+    for (size_t i = 0; (info = qkv_measure_info(state->measure, i)) != NULL; i++) {
+        const int of_patterns = strstr(info->needs, "pattern") != NULL;
+        by_head |= info->scope == QKV_SCOPE_HEAD || of_patterns;
+        by_layer |= info->scope <= QKV_SCOPE_LAYER || of_patterns;
+    }
+    if (state->args->layers && !by_layer) {
+        return cli_usage(err, "--layers: none of these metrics is measured in a layer");
+    }
+    if (state->args->heads && !by_head) {
+        return cli_usage(err, "--heads: none of these metrics is measured in a head");
+    }
+    return QKV_OK;
+}
+
 static int prepare(measure_state *state, qkv_error *err) {
     const measure_args *args = state->args;
     const qkv_measure_options where = {args->layers, args->heads};
     const qkv_session_options session = cli_session_options(args->threads, args->memory);
     int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
     if (status == QKV_OK) status = qkv_measure_new(&state->measure, args->metrics, &where, err);
+    if (status == QKV_OK) status = check_where(state, err);
     if (status == QKV_OK) status = load_prompts(state, err);
     if (status == QKV_OK) status = cli_model_open(&state->model, args->model, err);
     if (status == QKV_OK) status = tokenize(state, err);

@@ -129,6 +129,19 @@ static int wants_all_logits(const qkv_measure *m) {
     return 0;
 }
 
+/* Only a model without logits refuses them; then the message is about the metric that asked. */
+static int capture_logits(const qkv_measure *m, qkv_plan *plan, qkv_error *err) {
+    int status = qkv_plan_add_capture(plan, wants_all_logits(m) ? "logits" : "logits[-1]", err);
+    for (size_t i = 0; status == QKV_ERR_PLAN && i < m->n_metrics; i++) {
+        if (qkv_metric_needs(m->metrics[i].id) & (NEED_LOGITS | NEED_ALL_LOGITS))
+            return qkv_fail(err, status,
+                            "metric '%s' needs logits, which this model has not; name the metrics "
+                            "that are wanted",
+                            m->metrics[i].text);
+    }
+    return status;
+}
+
 int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer,
                              qkv_error *err) {
     int status = QKV_OK;
@@ -137,7 +150,7 @@ int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_lay
             status = capture(m, plan, captures[i].site, captures[i].heads, err);
     }
     if (status == QKV_OK && (m->needs & (NEED_LOGITS | NEED_ALL_LOGITS)))
-        status = qkv_plan_add_capture(plan, wants_all_logits(m) ? "logits" : "logits[-1]", err);
+        status = capture_logits(m, plan, err);
     if (status == QKV_OK && (m->needs & NEED_LAST)) {
         char last[32];
         snprintf(last, sizeof last, "resid_post@%d", (int)n_layer - 1);

@@ -15,3 +15,6 @@ qkv measure -o out.txt
 echo "exit $?" >&2
 qkv measure -o missing/out.csv
 echo "exit $?" >&2
+qkv measure --layers 2 --metrics loss
+qkv measure --heads 2 --metrics massive
+qkv measure -m "$VECTORS/bert/model.gguf" --metrics all
