@@ -4,10 +4,12 @@
  * A block is one transaction in a write-ahead log, so that whatever ends the process leaves whole
  * cells; which of them are missing is read from the file itself. A finished file has no log.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -185,14 +187,27 @@ static int make_or_check(const qkv_results *r, const char *shard, qkv_error *err
     return status == QKV_OK && !n_tables ? fill_new(r, hash, shard, err) : status;
 }
 
+/* A file that holds nothing, and what SQLite could not remove beside it. */
+static void remove_file(const char *path) {
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    for (int i = 0; i < 3; i++) {
+        qkv_text name = {0};
+        qkv_text_printf(&name, "%s%s", path, suffixes[i]);
+        if (name.data && !name.failed) unlink(name.data);
+        qkv_text_release(&name);
+    }
+}
+
 int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path, const char *shard,
                      qkv_error *err) {
     *out = NULL;
     qkv_results *r = qkv_calloc(1, sizeof *r);
     if (!r) return qkv_fail_memory(err);
     r->sweep = sweep;
+    const int is_new = access(path, F_OK) != 0;
     int status = qkv_database_open(&r->db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
     if (status == QKV_OK) status = make_or_check(r, shard, err);
+    const int is_empty = status != QKV_OK; /* its cells come with its first transaction */
     if (status == QKV_OK)
         status = qkv_database_prepare(&r->db, &r->insert,
                                       "INSERT OR REPLACE INTO results VALUES (?1, ?2, ?3)", err);
@@ -201,6 +216,7 @@ int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path
             &r->db, &r->count, "SELECT count(*) FROM results WHERE cell >= ?1 AND cell < ?2", err);
     if (status != QKV_OK) {
         qkv_results_close(r, NULL);
+        if (is_new && is_empty) remove_file(path);
         return status;
     }
     *out = r;
