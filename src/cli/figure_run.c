@@ -125,13 +125,13 @@ static float sink_share(const float *row, size_t n) {
 static int keep_maps(const figure *fig, figure_cell *cell, const qkv_tensor *shown,
                      const qkv_tensor *plain, qkv_error *err) {
     const size_t n_tokens = fig->prompts[cell->prompt].n_tokens;
-    const size_t size = n_tokens * n_tokens * sizeof(float);
+    const size_t n = n_tokens * n_tokens;
     float **base = &fig->plain[cell->prompt];
-    cell->pattern = malloc(size);
-    if (!*base) *base = malloc(size);
+    cell->pattern = qkv_calloc(n, sizeof **base);
+    if (!*base) *base = qkv_calloc(n, sizeof **base);
     if (!cell->pattern || !*base) return qkv_fail_memory(err);
-    memcpy(cell->pattern, shown->data, size);
-    memcpy(*base, plain->data, size);
+    memcpy(cell->pattern, shown->data, n * sizeof **base);
+    memcpy(*base, plain->data, n * sizeof **base);
     return QKV_OK;
 }
 
