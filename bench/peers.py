@@ -4,7 +4,7 @@
 usage: peers.py QKV [LLAMA_BENCH] [--tokens 128,512] [--rounds 5] [--models DIR]
 
 Every round runs each program once on each shape, one after the other, so that whatever else the machine does falls on
-all of them alike. Each process warms up by itself before its one measured pass. F32 weights, all cores. What is not
+all of them alike. Each process warms up by itself and takes three passes. F32 weights, all cores. What is not
 there (llama-bench, the Python package torch) is said and left out.
 
 PyTorch computes all logits, llama-bench those of the last token: each is compared with the same of qkv.
@@ -21,19 +21,19 @@ def output_of(*command):
 
 def qkv(program, model, tokens):
     report = json.loads(output_of(program, "bench", "-m", model, "-T", str(tokens), "--only", "forward,forward-last",
-                                  "--repeats", "1", "--json"))
+                                  "--repeats", "3", "--json"))
     measured = report["models"][0]["measurements"]
     return {name: measured[name]["median"] for name in ("forward", "forward-last")}
 
 
 def llama(program, model, tokens):
-    report = json.loads(output_of(program, "-m", model, "-p", str(tokens), "-n", "0", "-r", "1", "-fa", "0",
+    report = json.loads(output_of(program, "-m", model, "-p", str(tokens), "-n", "0", "-r", "3", "-fa", "0",
                                   "-t", str(os.cpu_count()), "-b", str(tokens), "-ub", str(tokens), "-o", "json"))
     return report[0]["avg_ns"] * 1e-9
 
 
 def torch(tokens):
-    text = output_of(sys.executable, os.path.join(HERE, "torch_forward.py"), str(tokens), "1")
+    text = output_of(sys.executable, os.path.join(HERE, "torch_forward.py"), str(tokens), "3")
     return {line.split(":")[0]: float(line.split()[-2]) * 1e-3 for line in text.splitlines()}
 
 
