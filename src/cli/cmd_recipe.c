@@ -204,6 +204,9 @@ static int run_recipe(const cli_call *call, qkv_error *err) {
     if (args->print && (!call->n_operands || args->output)) {
         return cli_usage(err, "--print wants a recipe, and computes nothing: leave out -o");
     }
+    if (call->n_operands == 0 && (args->output || args->model || args->flags.prompts.n)) {
+        return cli_usage(err, "which recipe? 'qkv recipe' lists them");
+    }
     if (call->n_operands == 0) return list_recipes(err);
     char *path = NULL;
     json_t *recipe = NULL;

@@ -14,3 +14,4 @@ echo '{"sweep": {"layers": 0, "ops": "zero"}, "tables": [{"title": "t", "metric"
 try a.json -p 'one two' 2>&1 | grep -v cells >&2
 try --print
 try gu-sink --print -o x.sqlite
+try -p "A text." -o out.sqlite
