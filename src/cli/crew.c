@@ -6,8 +6,10 @@
  * is busy with a block of its own. Consecutive blocks of a prompt go to the same process, which has
  * its forward pass in memory.
  *
- * A follower that is gone ends the run: what it was computing is missing in the file, and the same
- * command goes on from there.
+ * Every message of a follower is answered with a task or with the word that there are no more. After
+ * as many of those as it said that it is ready it ends, and the leader forgets it. A follower that
+ * is gone before that ends the run: what the others have in hand is stored, what it was computing
+ * is missing in the file, and the same command goes on from there.
  */
 #include "cli/crew.h"
 
@@ -19,13 +21,13 @@
 /* Tasks that a follower has, in hand and waiting. */
 enum { CREDIT = 2 };
 
-enum { READY, TASK, ANSWER, NO_MORE };
+enum { READY, TASK, ANSWER, NO_MORE, GIVE_UP };
 
 typedef struct head {
     int64_t kind, status, block;
 } head;
 
-/* An answer holds the values behind its head, or the text of an error. */
+/* An answer holds the values behind its head, or the text of an error; so does a farewell. */
 typedef struct message {
     head head;
     double values[];
@@ -54,16 +56,25 @@ static size_t answer_size(const qkv_sweep *sweep, const message *m) {
 /* ---- followers ---- */
 
 /* What goes wrong is told by the leader. */
+static int send_problem(cli_crew *crew, head first, const qkv_error *problem) {
+    struct {
+        head head;
+        char text[sizeof problem->message];
+    } m = {.head = first};
+    memcpy(m.text, problem->message, sizeof m.text);
+    return crew->send(crew, 0, &m, sizeof m);
+}
+
+void crew_give_up(cli_crew *crew, int status, const qkv_error *problem) {
+    (void)send_problem(crew, (head){.kind = GIVE_UP, .status = status}, problem);
+}
+
 static int answer(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, message *m) {
     qkv_error problem = {0};
     const int status = qkv_sweep_compute(sweep, session, m->head.block, m->values, &problem);
-    size_t size = answer_size(sweep, m);
     m->head = (head){ANSWER, status, m->head.block};
-    if (status != QKV_OK) {
-        memcpy(m->values, problem.message, sizeof problem.message);
-        size = sizeof(message) + sizeof problem.message;
-    }
-    return crew->send(crew, 0, m, size);
+    if (status != QKV_OK) return send_problem(crew, m->head, &problem);
+    return crew->send(crew, 0, m, answer_size(sweep, m));
 }
 
 int crew_follow(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_error *err) {
@@ -90,10 +101,11 @@ int crew_follow(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qk
 
 /* ---- the leader ---- */
 
-/* The blocks that a process is at. */
-typedef struct stretch {
+/* A process: the blocks that it is at, and the messages of it that are still to come. */
+typedef struct member {
     int64_t block, end;
-} stretch;
+    int credits;
+} member;
 
 typedef struct leader {
     cli_crew *crew;
@@ -101,10 +113,10 @@ typedef struct leader {
     qkv_session *session;
     qkv_results *results;
     const qkv_sweep_options *options;
-    stretch *ranks;
+    member *ranks;
     int64_t next, unit; /* the next block that nobody has, and how many are taken at a time */
     int64_t done, wanted;
-    int credits; /* of all followers, given and not taken back */
+    int credits; /* of all followers together */
     int stopped;
     int status;
     qkv_error problem; /* the first one */
@@ -129,12 +141,12 @@ static int is_open(leader *l, int64_t block) {
 
 /* The next block for a process; -1 when there is none. */
 static int64_t next_task(leader *l, int rank) {
-    stretch *at = &l->ranks[rank];
+    member *at = &l->ranks[rank];
     while (l->status == QKV_OK && !l->stopped) {
         if (at->block == at->end) {
             if (l->next >= qkv_sweep_n_blocks(l->sweep)) return -1;
-            *at = (stretch){l->next, l->next + l->unit};
-            l->next = at->end;
+            at->block = l->next;
+            at->end = l->next += l->unit;
         }
         const int64_t block = at->block++;
         if (is_open(l, block)) return block;
@@ -170,9 +182,21 @@ static void take_answer(leader *l) {
     note(l, qkv_fail(&problem, (int)l->m->head.status, "%s", text), &problem);
 }
 
+/* So many messages fewer are to come from a follower. */
+static void take_back(leader *l, int rank, int credits) {
+    l->ranks[rank].credits -= credits;
+    l->credits -= credits;
+    if (l->ranks[rank].credits == 0) l->crew->forget(l->crew, rank);
+}
+
+/* Below 1: messages cannot be received at all. */
 static void lose(leader *l, int rank) {
     qkv_error problem = {0};
-    l->credits = 0; /* nobody is waited for */
+    if (rank < 1) {
+        l->credits = 0;
+    } else {
+        take_back(l, rank, l->ranks[rank].credits);
+    }
     note(l,
          qkv_fail(&problem, QKV_ERR_BACKEND,
                   "process %d is gone; the same command goes on from what is stored", rank),
@@ -186,11 +210,18 @@ static void serve(leader *l) {
         lose(l, from);
         return;
     }
-    if (l->m->head.kind == ANSWER) take_answer(l);
+    if (l->m->head.kind != READY) take_answer(l);
+    if (l->m->head.kind == GIVE_UP) {
+        take_back(l, from, l->ranks[from].credits);
+        return;
+    }
     const int64_t block = next_task(l, from);
-    if (block < 0) l->credits--;
     const head task = {.kind = block < 0 ? NO_MORE : TASK, .block = block};
-    if (!l->crew->send(l->crew, from, &task, sizeof task)) lose(l, from);
+    if (!l->crew->send(l->crew, from, &task, sizeof task)) {
+        lose(l, from);
+    } else if (block < 0) {
+        take_back(l, from, 1);
+    }
 }
 
 /* One block of its own; 0 when there is none. */
@@ -225,6 +256,7 @@ int crew_lead(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_
                 .options = options,
                 .credits = CREDIT * crew->n_followers};
     l.ranks = qkv_calloc((size_t)crew->n_followers + 1, sizeof *l.ranks);
+    for (int i = 1; l.ranks && i <= crew->n_followers; i++) l.ranks[i].credits = CREDIT;
     l.m = new_message(sweep, &l.room);
     l.own = new_message(sweep, &l.room);
     l.unit = qkv_sweep_unit(sweep, options->n_shards ? options->n_shards : crew->n_followers + 1);

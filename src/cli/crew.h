@@ -22,6 +22,8 @@ typedef struct cli_crew {
     int (*receive)(struct cli_crew *crew, int *from, void *data, size_t *size);
     /* 1 when a message is there to be received. */
     int (*is_waiting)(struct cli_crew *crew);
+    /* The leader is done with a follower, whose end is then no news. */
+    void (*forget)(struct cli_crew *crew, int rank);
     void *link;
 } cli_crew;
 
@@ -30,6 +32,8 @@ typedef struct cli_crew {
 int crew_lead(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
               const qkv_sweep_options *options, int *stopped, qkv_error *err);
 int crew_follow(cli_crew *crew, const qkv_sweep *sweep, qkv_session *session, qkv_error *err);
+/* A follower that cannot go on tells the leader why, as the last thing it does. */
+void crew_give_up(cli_crew *crew, int status, const qkv_error *problem);
 
 /* ---- crew_local.c ---- */
 

@@ -82,17 +82,42 @@ static int local_receive(cli_crew *crew, int *from, void *data, size_t *size) {
     return read_all(link->sockets[at].fd, data, length);
 }
 
+/* A descriptor below 0 is one that poll passes over. */
+static void local_forget(cli_crew *crew, int rank) {
+    struct pollfd *socket = &((const local_link *)crew->link)->sockets[rank - 1];
+    if (socket->fd >= 0) close(socket->fd);
+    *socket = (struct pollfd){.fd = -1};
+}
+
 /* ---- starting and ending ---- */
 
-/* What a copy of the leader keeps: its own socket. Ctrl-C is the leader's to deal with. */
+/* What a copy of the leader keeps: its own socket. */
 static void become_follower(cli_crew *crew, int rank, int socket) {
     local_link *link = crew->link;
     for (int i = 0; i < link->n; i++) close(link->sockets[i].fd);
-    signal(SIGINT, SIG_IGN);
     link->n = 1;
     link->sockets[0] = (struct pollfd){.fd = socket, .events = POLLIN};
     crew->rank = rank;
     crew->n_followers = 0;
+}
+
+/* As fork. Signals that ask for an end often go to all processes, and are the leader's to deal with:
+ * when it goes, the copies go. They wait here until the copy ignores them. */
+static pid_t fork_deaf(void) {
+    sigset_t ends, before;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, &before);
+    const pid_t child = fork();
+    const int code = errno;
+    if (child == 0) {
+        signal(SIGINT, SIG_IGN);
+        signal(SIGTERM, SIG_IGN);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = code;
+    return child;
 }
 
 static int start_follower(cli_crew *crew, int rank, qkv_error *err) {
@@ -101,7 +126,7 @@ static int start_follower(cli_crew *crew, int rank, qkv_error *err) {
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
         return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", rank, strerror(errno));
     }
-    const pid_t child = fork();
+    const pid_t child = fork_deaf();
     if (child < 0) {
         const int code = errno;
         close(ends[0]);
@@ -120,8 +145,10 @@ static int start_follower(cli_crew *crew, int rank, qkv_error *err) {
 }
 
 int crew_local_start(cli_crew *crew, int n, qkv_error *err) {
-    *crew =
-        (cli_crew){.send = local_send, .receive = local_receive, .is_waiting = local_is_waiting};
+    *crew = (cli_crew){.send = local_send,
+                       .receive = local_receive,
+                       .is_waiting = local_is_waiting,
+                       .forget = local_forget};
     local_link *link = qkv_calloc(1, sizeof *link);
     crew->link = link;
     if (!link) return qkv_fail_memory(err);
@@ -139,8 +166,10 @@ void crew_local_end(cli_crew *crew) {
     local_link *link = crew->link;
     if (!link) return;
     if (crew->rank != 0) _exit(EXIT_SUCCESS); /* what the leader has buffered is its to write */
-    for (int i = 0; i < link->n; i++) close(link->sockets[i].fd);
-    for (int i = 0; i < link->n; i++) waitpid(link->children[i], NULL, 0);
+    for (int rank = 1; rank <= link->n; rank++) local_forget(crew, rank);
+    for (int i = 0; i < link->n; i++) {
+        while (waitpid(link->children[i], NULL, 0) < 0 && errno == EINTR) continue;
+    }
     free(link->sockets);
     free(link->children);
     free(link);

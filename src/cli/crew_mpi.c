@@ -68,9 +68,18 @@ static int mpi_is_waiting(cli_crew *crew) {
     return waiting;
 }
 
+/* Processes of MPI stay until all of them end together. */
+static void mpi_forget(cli_crew *crew, int rank) {
+    (void)crew;
+    (void)rank;
+}
+
 int crew_mpi_start(cli_crew *crew, qkv_error *err) {
     int size = 1;
-    *crew = (cli_crew){.send = mpi_send, .receive = mpi_receive, .is_waiting = mpi_is_waiting};
+    *crew = (cli_crew){.send = mpi_send,
+                       .receive = mpi_receive,
+                       .is_waiting = mpi_is_waiting,
+                       .forget = mpi_forget};
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
         return qkv_fail(err, QKV_ERR_BACKEND, "MPI could not be started");
     }

@@ -91,8 +91,6 @@ static int compute(work *w, qkv_error *err) {
                                        .n_shards = w->job->n_shards,
                                        .progress = sweep_progress_step,
                                        .user = &w->progress};
-    /* mpirun ends its processes with signals, and they must go then. */
-    if (!w->under_mpi) sweep_catch_signals();
     int status = crew_lead(&w->crew, w->sweep, w->session, w->results, &options, &stopped, err);
     sweep_progress_end(&w->progress);
     if (status == QKV_OK && stopped) {
@@ -119,6 +117,8 @@ static void print_end(const work *w) {
 static int lead(work *w, qkv_error *err) {
     int status = print_estimate(w, err);
     if (status != QKV_OK || w->job->explain) return status;
+    /* mpirun ends its processes with signals, and they must go then. */
+    if (!w->under_mpi) sweep_catch_signals();
     status = open_results(w, err);
     if (status == QKV_OK) status = compute(w, err);
     const int closed = qkv_results_close(w->results, status == QKV_OK ? err : NULL);
@@ -132,12 +132,15 @@ static int start_crew(work *w, qkv_error *err) {
     return crew_local_start(&w->crew, n_processes(w) - 1, err);
 }
 
-static void end_crew(work *w, int status) {
+/* What goes wrong in a process of mpirun it says itself; a copy of this one has nobody to say it to
+ * but the leader. */
+static void end_crew(work *w, int status, const qkv_error *problem) {
     if (w->under_mpi) {
         crew_mpi_end(&w->crew, status);
-    } else {
-        crew_local_end(&w->crew);
+        return;
     }
+    if (w->crew.rank != 0 && status != QKV_OK) crew_give_up(&w->crew, status, problem);
+    crew_local_end(&w->crew);
 }
 
 int sweep_output_check(const char *path, qkv_error *err) {
@@ -171,7 +174,7 @@ int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err) {
         status = crew_follow(&w.crew, w.sweep, w.session, err);
     }
     if (leads) *leads = w.crew.rank == 0;
-    end_crew(&w, status);
+    end_crew(&w, status, err);
     json_decref(spec);
     qkv_sweep_free(w.sweep);
     qkv_session_free(w.session);

@@ -12,6 +12,13 @@ sweep="-f prompts --epsilon logspace:1e-6,1,7 --metrics sink,tv"
 qkv sweep $sweep -o one.sqlite 2>/dev/null
 run() { timeout -k 2 -s KILL 40 mpirun --oversubscribe "$@"; }
 run -n 3 qkv sweep $sweep -o mpi.sqlite 2>stderr || cat stderr
+# More processes than cells, and than are missing.
+cell="-p Hello,world. --layers 3 --heads 1 --targets q --epsilon 0.5 --metrics tv"
+qkv sweep $cell -o cell.sqlite 2>/dev/null && qkv sweep export cell.sqlite -o cell.csv
+for i in 1 2; do
+    run -n 4 qkv sweep $cell -o cells.sqlite 2>stderr || cat stderr
+done
+qkv sweep export cells.sqlite -o cells.csv && cmp cell.csv cells.csv && wc -l <cells.csv
 # An estimate ends too: there is nothing for the others to wait for.
 run -n 3 qkv sweep $sweep --explain 2>stderr || cat stderr
 # The second process is killed, which ends them all; started again, they go on.
