@@ -1,8 +1,11 @@
 /* The program: finds the command, runs it, reports what went wrong. */
+#define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "qkv/error.h"
@@ -109,6 +112,22 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
     return status;
 }
 
+/*
+ * A standard descriptor that is closed would become the next file or socket that is opened, and
+ * messages would be written into it. It is held by a device, opened the wrong way round, so that
+ * whoever needs it gets an error and nobody else notices. /dev/full, because /dev/stdout as the name
+ * of an output opens it again, the right way round.
+ */
+static int hold_closed_descriptors(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        const int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
+        /* It is the lowest one that is free. */
+        if (open("/dev/full", mode) != fd && open("/dev/null", mode) != fd) return 0;
+    }
+    return 1;
+}
+
 /* Data that never reached its reader is a failure, also when the last buffer is the one lost. */
 static int close_stdout(qkv_error *err) {
     int failed = ferror(stdout);
@@ -117,12 +136,13 @@ static int close_stdout(qkv_error *err) {
     errno = 0;
     if (fflush(stdout) != 0) failed = 1;
     const int code = errno ? errno : EIO;
-    if (fclose(stdout) != 0 && errno != EBADF) failed = 1;
+    if (fclose(stdout) != 0) failed = 1;
     if (!failed) return QKV_OK;
     return qkv_fail(err, QKV_ERR_IO, "cannot write standard output: %s", strerror(code));
 }
 
 int main(int argc, char **argv) {
+    if (!hold_closed_descriptors()) return EXIT_FAILURE;
     cli_wait_briefly(argv);
     qkv_error err = {0};
     const char *who = NULL;
