@@ -4,9 +4,10 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 NATIVE ?= ON
 FUZZ_SECONDS ?= 60
+STRESS_SECONDS ?= 300
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-asan fuzz coverage bench install fmt lint clean help
+.PHONY: all setup demo test test-asan stress fuzz coverage bench install fmt lint clean help
 
 all: setup ## build the library and the program (build/qkv)
 	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build/configure.log 2>&1 \
@@ -29,6 +30,9 @@ test-asan: setup ## the same tests under AddressSanitizer and UndefinedBehaviorS
 	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-debug -j $(JOBS)
 	@scripts/test.sh build-debug
+
+stress: all ## kill sweeps, start two at once, fill disks, mix sessions, for STRESS_SECONDS (300)
+	@tests/stress/stress.sh $(STRESS_SECONDS)
 
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
 	@QKV_NATIVE=$(NATIVE) scripts/fuzz.sh $(FUZZ_SECONDS)
