@@ -134,7 +134,7 @@ stress_kills() { # END
         sweep 3 kills.sqlite stderr || complain "kills: cannot be resumed: $(cat stderr)"
         judge_rows kills.sqlite kills
         sweeps=$((sweeps + 1))
-        rm -f kills.sqlite
+        rm -f kills.sqlite*
     done
     echo "kills: $kills kills in $sweeps sweeps, $lost of them of one process among several"
     [ $kills -gt 0 ] || complain "kills: nothing was killed"
@@ -147,9 +147,11 @@ stress_pairs() { # END
     while [ "$(now)" -lt "$1" ]; do
         sweep "$((1 + $(random 2)))" pairs.sqlite stderr.1 &
         one=$!
-        # While the file is made, or at any time.
-        if [ $((pairs % 3)) = 2 ]; then apart=$duration; else apart=40; fi
-        pause "$(random $apart)"
+        # At once, while the file is made, or at any time.
+        case $((pairs % 3)) in
+        1) pause "$(random 40)" ;;
+        2) pause "$(random "$duration")" ;;
+        esac
         sweep "$((1 + $(random 2)))" pairs.sqlite stderr.2 &
         two=$!
         wait $one
@@ -166,7 +168,7 @@ stress_pairs() { # END
         fi
         [ $((status_one + status_two)) = 0 ] || refused=$((refused + 1))
         judge_rows pairs.sqlite pairs
-        rm -f pairs.sqlite
+        rm -f pairs.sqlite*
     done
     echo "pairs: $pairs pairs started together, one of them refused in $refused"
     [ $pairs -gt 0 ] || complain "pairs: nothing was started"
