@@ -214,7 +214,7 @@ count_disk() { # OUTCOME: 1 for a full one, and 2 when something did not hold
 limited_file() {
     (
         trap '' XFSZ
-        ulimit -f "$((1 + $(random "$((size / 400))")))" # in blocks of 512 bytes
+        ulimit -f "$((1 + $(random "$((size / 600))")))" # in blocks of 512 bytes: always too few
         failed=0
         fill_disk .
         exit $((2 * failed + was_full))
