@@ -48,9 +48,7 @@ test-clang: setup setup-tests ## the same tests with everything compiled by clan
 	@scripts/test.sh build-clang
 
 test-tsan: setup setup-tests ## four threads with sessions on one model, under ThreadSanitizer
-	@cmake --preset tsan -DQKV_NATIVE=$(NATIVE) >/dev/null
-	@cmake --build build-tsan -j $(JOBS) --target test_threads
-	@build-tsan/tests/test_threads
+	@scripts/tsan.sh -DQKV_NATIVE=$(NATIVE)
 
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
 	@QKV_NATIVE=$(NATIVE) scripts/fuzz.sh $(FUZZ_SECONDS)
