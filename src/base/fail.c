@@ -2,8 +2,9 @@
 #include "base/fail.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/number.h"
 
 /* A message is one line: control characters that came in with file names or tokens must not break
  * it. */
@@ -19,7 +20,7 @@ void qkv_fail_with(qkv_error *err, int status, const char *format, ...) {
     char message[sizeof err->message];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    qkv_vformat(message, sizeof message, format, args);
     va_end(args);
     keep_one_line(message);
     memcpy(err->message, message, sizeof message);

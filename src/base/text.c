@@ -1,10 +1,10 @@
 #include "base/text.h"
 
-#include <ctype.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static int reserve(qkv_text *text, size_t more) {
     if (text->failed) return 0;
@@ -37,12 +37,12 @@ void qkv_text_printf(qkv_text *text, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = qkv_vformat(NULL, 0, format, args);
     va_end(args);
     if (length < 0) {
         text->failed = 1;
     } else if (reserve(text, (size_t)length)) {
-        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        qkv_vformat(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
     }
     va_end(again);
@@ -51,8 +51,8 @@ void qkv_text_printf(qkv_text *text, const char *format, ...) {
 void qkv_text_append_number(qkv_text *text, double value) {
     char digits[32];
     for (int precision = 15; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value) break;
+        qkv_format(digits, sizeof digits, "%.*g", precision, value);
+        if (qkv_round_digits(value, precision) == value) break;
     }
     qkv_text_puts(text, digits);
 }
@@ -60,6 +60,23 @@ void qkv_text_append_number(qkv_text *text, double value) {
 void qkv_text_release(qkv_text *text) {
     free(text->data);
     *text = (qkv_text){0};
+}
+
+int qkv_is_space(char byte) {
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+int qkv_is_letter(char byte) {
+    return qkv_lower(byte) >= 'a' && qkv_lower(byte) <= 'z';
+}
+
+char qkv_lower(char byte) {
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+}
+
+int qkv_equal_ignoring_case(const char *a, const char *b) {
+    while (*a && qkv_lower(*a) == qkv_lower(*b)) a++, b++;
+    return qkv_lower(*a) == qkv_lower(*b);
 }
 
 /* Length that a leading byte announces, and the smallest code point that needs that many bytes. */
@@ -144,35 +161,10 @@ void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length) {
     }
 }
 
-/* Copies the number to a NUL-terminated buffer; numbers longer than any sensible one are refused.
- */
-static int number_text(const char *string, size_t length, char out[64]) {
-    if (length == 0 || length >= 64 || isspace((unsigned char)string[0])) return 0;
-    memcpy(out, string, length);
-    out[length] = '\0';
-    return strlen(out) == length;
-}
-
 void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length) {
     if (qkv_utf8_valid(bytes, length)) {
         qkv_text_append(text, bytes, length);
     } else {
         qkv_text_append_visible(text, bytes, length);
     }
-}
-
-int qkv_parse_int(const char *string, size_t length, int64_t *value) {
-    char text[64], *end;
-    if (!number_text(string, length, text)) return 0;
-    size_t digits = strspn(text + (text[0] == '-' || text[0] == '+'), "0123456789");
-    if (digits == 0 || digits > 18) return 0;
-    *value = strtoll(text, &end, 10);
-    return *end == '\0';
-}
-
-int qkv_parse_double(const char *string, size_t length, double *value) {
-    char text[64], *end;
-    if (!number_text(string, length, text)) return 0;
-    *value = strtod(text, &end);
-    return *end == '\0';
 }

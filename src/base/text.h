@@ -1,5 +1,5 @@
 /*
- * Growing text, UTF-8, and numbers read strictly.
+ * Growing text and UTF-8.
  *
  * A qkv_text starts as {0} and is freed with qkv_text_release. Appending after memory ran short
  * does nothing and leaves `failed` set, so that a long series of appends needs one check at its
@@ -41,8 +41,10 @@ void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length);
 /* As it is where it is UTF-8, else made visible: for formats that hold nothing but UTF-8. */
 void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length);
 
-/* The whole string must be the number (decimal; exponents for doubles). Return 1 or 0. */
-int qkv_parse_int(const char *string, size_t length, int64_t *value);
-int qkv_parse_double(const char *string, size_t length, double *value);
+/* Characters of ASCII, whatever the host's locale says about other bytes. */
+int qkv_is_space(char byte);
+int qkv_is_letter(char byte);
+char qkv_lower(char byte);
+int qkv_equal_ignoring_case(const char *a, const char *b);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/measure.h"
 
 const char *measure_variant_name(const measure_names *names, size_t variant) {
@@ -41,8 +42,8 @@ static void write_csv_row(FILE *file, const measure_names *names, int prompt,
     putc(',', file);
     write_index(file, row->layer);
     write_index(file, row->head);
-    fprintf(file, isnan(row->value) ? "%s,nan\n" : "%s,%.12g\n",
-            qkv_measure_text(names->measure, row->metric), row->value);
+    qkv_print(file, isnan(row->value) ? "%s,nan\n" : "%s,%.12g\n",
+              qkv_measure_text(names->measure, row->metric), row->value);
 }
 
 /* ---- JSON ---- */
@@ -60,7 +61,7 @@ static void write_json_row(FILE *file, const measure_names *names, int prompt,
     write_json_index(file, "layer", row->layer);
     write_json_index(file, "head", row->head);
     fprintf(file, "\"metric\": \"%s\", ", qkv_measure_text(names->measure, row->metric));
-    fprintf(file, isnan(row->value) ? "\"value\": null}" : "\"value\": %.12g}", row->value);
+    qkv_print(file, isnan(row->value) ? "\"value\": null}" : "\"value\": %.12g}", row->value);
 }
 
 static json_t *describe_prompts(const measure_names *names) {

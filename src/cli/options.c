@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/cli.h"
 
 typedef int (*value_reader)(const cli_option *option, void *field, const char *value,
@@ -47,8 +48,8 @@ static int read_integer(const cli_option *option, void *field, const char *value
     if (!qkv_parse_int(value, strlen(value), &number) || (double)number < option->min ||
         (double)number > option->max) {
         char wanted[96];
-        snprintf(wanted, sizeof wanted, "a whole number from %.0f to %.0f", option->min,
-                 option->max);
+        qkv_format(wanted, sizeof wanted, "a whole number from %.0f to %.0f", option->min,
+                   option->max);
         return fail_value(option, value, wanted, err);
     }
     *(int64_t *)field = number;
@@ -70,7 +71,7 @@ static int read_real(const cli_option *option, void *field, const char *value, q
     if (!qkv_parse_double(value, strlen(value), &number) || !isfinite(number) ||
         number < option->min || number > option->max) {
         char wanted[96];
-        snprintf(wanted, sizeof wanted, "a number from %g to %g", option->min, option->max);
+        qkv_format(wanted, sizeof wanted, "a number from %g to %g", option->min, option->max);
         return fail_value(option, value, wanted, err);
     }
     *(double *)field = number;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "cli/sweep.h"
 
 enum { BAR = 24 };
@@ -65,8 +66,8 @@ static void describe(const sweep_progress *p, char *out, size_t size) {
     const double rate = elapsed > 0 ? (double)(p->done - p->first_done) / elapsed : 0;
     char left[32] = "?";
     if (rate > 0) sweep_duration(left, (double)(p->wanted - p->done) / rate);
-    snprintf(out, size, "%" PRId64 " of %" PRId64 " cells, %.3g cells/s, %s left", p->done,
-             p->wanted, rate, left);
+    qkv_format(out, size, "%" PRId64 " of %" PRId64 " cells, %.3g cells/s, %s left", p->done,
+               p->wanted, rate, left);
 }
 
 static void show(const sweep_progress *p) {

@@ -20,6 +20,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
