@@ -89,6 +89,11 @@ typedef struct cli_command {
  * other: patience.c. */
 void cli_wait_briefly(char **argv);
 
+/* Signals that end the program remove its temporary files first: signals.c. The second is the
+ * handler itself. */
+void cli_catch_signals(void);
+void cli_end_by_signal(int number);
+
 /* ---- parsing: options.c ---- */
 
 typedef struct cli_parsed {

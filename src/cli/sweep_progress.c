@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "cli/cli.h"
 #include "cli/sweep.h"
 
 enum { BAR = 24 };
@@ -20,12 +21,21 @@ static const double on_terminal_every = 0.1, elsewhere_every = 30;
 
 static volatile sig_atomic_t interrupted = 0;
 
+/* Whoever asks a second time does not want to wait. */
 static void note_signal(int number) {
+    if (interrupted) cli_end_by_signal(number);
     interrupted = number;
 }
 
 void sweep_catch_signals(void) {
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void sweep_release_signals(void) {
+    struct sigaction action = {.sa_handler = cli_end_by_signal};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

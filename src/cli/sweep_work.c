@@ -95,6 +95,7 @@ static int compute(work *w, qkv_error *err) {
     /* mpirun ends its processes with signals, and they must go then. */
     if (!w->under_mpi) sweep_catch_signals();
     int status = crew_lead(&w->crew, w->sweep, w->session, w->results, &options, &stopped, err);
+    if (!w->under_mpi) sweep_release_signals();
     sweep_progress_end(&w->progress);
     if (status == QKV_OK && stopped) {
         status = qkv_fail(err, QKV_ERR_IO,

@@ -219,21 +219,27 @@ static const char *find_call(const char *text, const char *name) {
     return NULL;
 }
 
-/* Whether a statement's text holds a conversion of a fraction: %g, %.3f, %*.*e. */
+/* Whether a text between quotes holds a conversion of a fraction: %g, %.3f, %*.*e. */
 static int prints_fraction(const char *text, const char *end) {
-    for (; text < end; text++) {
-        if (*text != '%') continue;
-        text += 1 + strspn(text + 1, "-+ #0123456789.*lL");
-        if (strchr("aefgAEFG", *text)) return 1;
+    for (int quoted = 0; text < end; text++) {
+        if (*text == '\\')
+            text++;
+        else if (*text == '"')
+            quoted = !quoted;
+        else if (*text == '%' && quoted) {
+            text += 1 + strspn(text + 1, "-+ #0123456789.*lL");
+            if (strchr("aefgAEFG", *text)) return 1;
+        }
     }
     return 0;
 }
 
 static void check_source(const char *path, const char *name) {
     static const char *const forbidden[] = {
-        "strtod",  "strtof",    "strtold", "atof",       "sprintf",     "vsnprintf", "vfprintf",
-        "vprintf", "isspace",   "isalpha", "isalnum",    "isprint",     "ispunct",   "tolower",
-        "toupper", "localtime", "strcoll", "strcasecmp", "strncasecmp", "setlocale"};
+        "strtod",      "strtof",    "strtold", "atof",      "sprintf", "vsnprintf",
+        "vfprintf",    "vprintf",   "isspace", "isalpha",   "isalnum", "isprint",
+        "ispunct",     "tolower",   "toupper", "localtime", "strcoll", "strcasecmp",
+        "strncasecmp", "setlocale", "umask",   "mkstemp"};
     static const char *const printing[] = {"snprintf", "fprintf", "printf", "sscanf", "fscanf"};
     size_t size;
     char *source = slurp(path, &size);
