@@ -256,6 +256,13 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
     return status;
 }
 
+const char *qkv_path_base(const char *path) {
+    const char *end = path + strlen(path);
+    while (end > path && end[-1] == '/') end--;
+    while (end > path && end[-1] != '/') end--;
+    return end;
+}
+
 const char *qkv_path_suffix(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && !strchr(dot, '/') ? dot + 1 : "";

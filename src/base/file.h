@@ -55,6 +55,9 @@ void qkv_mapping_close(qkv_mapping *map);
  * free. */
 int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);
 
+/* The last part of a path, where it begins: a slash behind it stays. */
+const char *qkv_path_base(const char *path);
+
 /* The part of a path behind its last dot, without the dot, "" when there is none. */
 const char *qkv_path_suffix(const char *path);
 

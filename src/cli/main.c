@@ -102,7 +102,8 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
     if (status == QKV_OK && parsed.help) {
         cli_print_help(command);
     } else if (status == QKV_OK) {
-        const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc, argv};
+        const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc,
+                               argv,        parsed.paths,    parsed.n_paths};
         status = command->run(&call, err);
     }
     cli_parsed_release(&parsed, command);

@@ -99,10 +99,10 @@ static int write_json_head(FILE *file, const measure_names *names, qkv_error *er
         const char *name = measure_variant_name(names, v);
         json_array_append_new(variants, cli_json_string(name, strlen(name)));
     }
-    json_t *json = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(),
-                             "model", cli_json_string(path, strlen(path)), "model_hash", hash,
-                             "prompts", describe_prompts(names), "variants", variants, "metrics",
-                             describe_metrics(names));
+    json_t *json =
+        json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(), "model",
+                  cli_json_path(path), "model_hash", hash, "prompts", describe_prompts(names),
+                  "variants", variants, "metrics", describe_metrics(names));
     char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (!text) return qkv_fail_memory(err);
