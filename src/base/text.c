@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,27 +139,50 @@ int qkv_utf8_valid(const char *bytes, size_t length) {
     return 1;
 }
 
-void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length) {
-    for (size_t i = 0; i < length;) {
-        uint32_t code = 0;
-        size_t used = 1;
-        unsigned char byte = (unsigned char)bytes[i];
-        if (!decode_strict(bytes + i, length - i, &code, &used)) {
-            qkv_text_printf(text, "\\x%02X", byte);
-            used = 1;
-        } else if (code == '\n') {
-            qkv_text_puts(text, "\\n");
-        } else if (code == '\t') {
-            qkv_text_puts(text, "\\t");
-        } else if (code == '\r') {
-            qkv_text_puts(text, "\\r");
-        } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
-            qkv_text_printf(text, "\\x%02X", (unsigned)code);
-        } else {
-            qkv_text_append(text, bytes + i, used);
-        }
-        i += used;
+size_t qkv_utf8_prefix(const char *bytes, size_t length, size_t most) {
+    size_t at = 0;
+    uint32_t code;
+    while (most-- && at < length) at += qkv_utf8_decode(bytes + at, length - at, &code);
+    return at;
+}
+
+/* Characters that a terminal or a reader does not show, but obeys: it would turn the line around
+ * (bidirectional controls) or end it (separators). */
+static int is_order(uint32_t code) {
+    return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+size_t qkv_visible_next(const char *bytes, size_t length, char out[QKV_VISIBLE_SIZE]) {
+    uint32_t code = 0;
+    size_t used = 1;
+    const int good = decode_strict(bytes, length, &code, &used);
+    if (!good) {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\x%02X", (unsigned char)bytes[0]);
+    } else if (code == '\n' || code == '\t' || code == '\r') {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\%c", code == '\n' ? 'n' : code == '\t' ? 't' : 'r');
+    } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\x%02X", (unsigned)code);
+    } else if (is_order(code)) {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\u%04X", (unsigned)code);
+    } else {
+        memcpy(out, bytes, used);
+        out[used] = '\0';
     }
+    return good ? used : 1;
+}
+
+void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length) {
+    char piece[QKV_VISIBLE_SIZE];
+    for (size_t i = 0; i < length;) {
+        i += qkv_visible_next(bytes + i, length - i, piece);
+        qkv_text_puts(text, piece);
+    }
+}
+
+void qkv_text_append_short(qkv_text *text, const char *bytes, size_t length, size_t most) {
+    const size_t shown = qkv_utf8_prefix(bytes, length, most);
+    qkv_text_append_visible(text, bytes, shown);
+    if (shown < length) qkv_text_puts(text, QKV_ELLIPSIS);
 }
 
 void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length) {

@@ -70,7 +70,8 @@ static int print_entry(const char *directory, const char *name, qkv_error *err) 
         path.failed ? qkv_fail_memory(err) : sweep_spec_read(&recipe, path.data, err);
     const char *title = json_string_value(json_object_get(recipe, "title"));
     if (status == QKV_OK) {
-        printf("%-22.*s  %s\n", (int)(strlen(name) - strlen(".json")), name, title ? title : "");
+        printf("%-22.*s  ", (int)(strlen(name) - strlen(".json")), name);
+        cli_print_line(title ? title : "");
     }
     json_decref(recipe);
     qkv_text_release(&path);
@@ -163,7 +164,7 @@ static int print_results(const json_t *recipe, const json_t *spec, const recipe_
                          const char *results, qkv_error *err) {
     const json_t *greedy = json_object_get(recipe, "greedy");
     const char *title = json_string_value(json_object_get(recipe, "title"));
-    if (title) printf("%s\n", title);
+    if (title) cli_print_line(title);
     int status = recipe_tables_print(json_object_get(recipe, "tables"), results, err);
     if (status == QKV_OK && greedy) {
         status = recipe_greedy_print(greedy, spec, results, args->model, args->memory, err);

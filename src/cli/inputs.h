@@ -151,6 +151,8 @@ json_t *cli_json_command(const cli_call *call);
 json_t *cli_json_path(const char *path);
 /* A JSON string of bytes that need not be UTF-8. */
 json_t *cli_json_string(const char *bytes, size_t length);
+/* Prints a text that came with a file as one line, control characters as their escapes. */
+void cli_print_line(const char *text);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */
 int cli_print_json(json_t *json, qkv_error *err);
 

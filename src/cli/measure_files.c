@@ -18,7 +18,7 @@ const char *measure_variant_name(const measure_names *names, size_t variant) {
 
 /* In quotes where it has to be. */
 static void write_field(FILE *file, const char *text) {
-    if (!strpbrk(text, ",\"\n")) {
+    if (!strpbrk(text, ",\"\r\n")) {
         fputs(text, file);
         return;
     }

@@ -40,12 +40,13 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
 }
 
 void cli_name_model(qkv_text *text, const char *name, const char *path) {
+    enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
     const char *file = qkv_path_base(path);
     if (name[0]) {
-        qkv_text_append_visible(text, name, strlen(name));
+        qkv_text_append_short(text, name, strlen(name), MOST);
         qkv_text_puts(text, " (");
     }
-    qkv_text_append_visible(text, file, strlen(file));
+    qkv_text_append_short(text, file, strlen(file), MOST);
     if (name[0]) qkv_text_puts(text, ")");
 }
 
@@ -82,6 +83,13 @@ json_t *cli_json_string(const char *bytes, size_t length) {
     json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
     qkv_text_release(&utf8);
     return string;
+}
+
+void cli_print_line(const char *text) {
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, text, strlen(text));
+    puts(visible.data ? visible.data : "");
+    qkv_text_release(&visible);
 }
 
 int cli_print_json(json_t *json, qkv_error *err) {

@@ -144,7 +144,7 @@ void plot_small_print(const plot *p, qkv_text *text) {
         cli_name_model(text, p->info->model_name, p->info->model_path);
         qkv_text_puts(text, DOT);
     }
-    qkv_text_append_visible(text, file, strlen(file));
+    qkv_text_append_short(text, file, strlen(file), 80);
     add_averages(p, text);
     if (p->args->change) qkv_text_puts(text, DOT "edited minus unedited");
     add_gaps(p, text);

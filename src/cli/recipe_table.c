@@ -161,7 +161,8 @@ static int print_table(const json_t *table, qkv_sweep_file *file, qkv_error *err
         }
     }
     if (status == QKV_OK) {
-        printf("\n%s\n", json_string_value(json_object_get(table, "title")));
+        putchar('\n');
+        cli_print_line(json_string_value(json_object_get(table, "title")));
         print_means(&m);
     }
     qkv_sweep_rows_free(rows);
