@@ -12,9 +12,10 @@
  *     qkv_grid_write(grid, &style, "figure.svg", &err);      // .png, .svg or .pdf
  *     qkv_grid_free(grid);
  *
- * In titles, text between asterisks is set in italics and `\*` is an asterisk. Everything handed
- * over is copied. Values must be finite. Files are written to a temporary name and renamed; the
- * same grid gives the same bytes.
+ * In titles, text between asterisks is set in italics and `\*` is an asterisk. A text is cut, with
+ * an ellipsis, behind 2000 characters, a label behind 200. Everything handed over is copied. Values
+ * must be finite. Files are written to a temporary name and renamed; the same grid gives the same
+ * bytes.
  *
  * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
  * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero

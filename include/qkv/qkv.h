@@ -19,7 +19,8 @@
  * Conventions: an object returned through `T **out` is the caller's to free with its own free
  * function, which accepts NULL; *out is NULL on failure; anything returned as `const T *` is
  * borrowed. Models may be shared by threads; a session, plan or grid belongs to one thread at a
- * time.
+ * time. Texts and files are read and written the same under every locale of the host program:
+ * the decimal sign is a point.
  */
 #ifndef QKV_QKV_H
 #define QKV_QKV_H

@@ -10,7 +10,8 @@
  *
  * Keys of the metadata; lists are JSON texts:
  *
- *     tokens, model, model_hash, architecture, qkv_version
+ *     tokens, architecture, qkv_version
+ *     model, model_hash      the last part of its path; what identifies it
  *     captures               as they were given
  *     variant.1              the edits of variant 1, as they were given
  *     edits_changed.1        how many values each of them changed; null: it was not computed

@@ -28,7 +28,7 @@ typedef struct qkv_sweep_file qkv_sweep_file;
 typedef struct qkv_sweep_file_info {
     const char *path;
     const char *model_name; /* these four: "" where the file does not say */
-    const char *model_path;
+    const char *model_path; /* its last part */
     const char *model_hash;
     const char *spec_hash;
     size_t n_prompts, n_metrics, n_targets, n_ops;

@@ -2,15 +2,27 @@
 #include "base/fail.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-/* A message is one line: control characters that came in with file names or tokens must not break
- * it. */
-static void keep_one_line(char *text) {
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = ' ';
+#include "base/number.h"
+#include "base/text.h"
+
+/* A message is one line, and nothing in it commands the terminal: control characters that came in
+ * with file names or tokens become escapes. What is too long ends in an ellipsis. */
+static void make_visible(char *out, size_t size, const char *text, int is_whole) {
+    const size_t room = size - sizeof QKV_ELLIPSIS, bytes = strlen(text);
+    const size_t length = is_whole ? bytes : bytes - 3; /* a character may have been cut in half */
+    size_t at = 0, n = 0;
+    char piece[QKV_VISIBLE_SIZE];
+    while (at < length) {
+        const size_t used = qkv_visible_next(text + at, length - at, piece);
+        const size_t added = strlen(piece);
+        if (n + added > room) break;
+        memcpy(out + n, piece, added);
+        n += added;
+        at += used;
     }
+    strcpy(out + n, at < length || !is_whole ? QKV_ELLIPSIS : "");
 }
 
 void qkv_fail_with(qkv_error *err, int status, const char *format, ...) {
@@ -19,10 +31,9 @@ void qkv_fail_with(qkv_error *err, int status, const char *format, ...) {
     char message[sizeof err->message];
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    const int length = qkv_vformat(message, sizeof message, format, args);
     va_end(args);
-    keep_one_line(message);
-    memcpy(err->message, message, sizeof message);
+    make_visible(err->message, sizeof err->message, message, length < (int)sizeof message);
     err->status = status;
 }
 

@@ -1,9 +1,10 @@
 /* Read-only mappings and outputs that appear whole or not at all. */
-#define _XOPEN_SOURCE 700 /* realpath */
+#define _XOPEN_SOURCE 700 /* fchown */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,8 +12,10 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 
 static int fail_output(qkv_error *err, const char *path, int code) {
+    if (code == ENOMEM) return qkv_fail_memory(err);
     return qkv_fail(err, QKV_ERR_IO, "cannot write %s: %s", path, strerror(code));
 }
 
@@ -21,65 +24,126 @@ static int exists_irregular(const char *path) {
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-/* The file that a path leads to, through links, so that a link stays one. */
-static char *resolve(const char *path) {
-    char *target = realpath(path, NULL);
-    return target || errno == ENOMEM ? target : qkv_strdup(path); /* not there yet */
+/* ---- where a path leads to ---- */
+
+/* The descriptor that a path like /dev/fd/1 names, or -1. */
+static int descriptor_of(const char *path) {
+    static const char *const places[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const size_t length = strlen(places[i]);
+        int64_t number;
+        if (strncmp(path, places[i], length) == 0 &&
+            qkv_parse_int(path + length, strlen(path + length), &number) && number <= INT_MAX)
+            return (int)number;
+    }
+    return -1;
 }
 
-/* Creates NAME.XXXXXX beside the target with the permissions an ordinary new file would get. */
-static FILE *create_beside(const char *path, char **temporary) {
-    size_t size = strlen(path) + sizeof ".XXXXXX";
-    char *name = malloc(size);
-    if (!name) return NULL;
-    snprintf(name, size, "%s.XXXXXX", path);
-    int fd = mkstemp(name);
-    FILE *stream = NULL;
-    if (fd >= 0) {
-        mode_t mask = umask(0);
-        umask(mask);
-        if (fchmod(fd, 0666 & ~mask) == 0) stream = fdopen(fd, "wb");
+/* What a link holds, seen from where the link is. */
+static char *beside(const char *path, const char *link, size_t length) {
+    const char *slash = strrchr(path, '/');
+    const size_t head = slash && link[0] != '/' ? (size_t)(slash + 1 - path) : 0;
+    char *joined = malloc(head + length + 1);
+    if (!joined) return NULL;
+    memcpy(joined, path, head);
+    memcpy(joined + head, link, length);
+    joined[head + length] = '\0';
+    return joined;
+}
+
+/* The file that a path leads to, through links, so that a link stays one, also where the file is
+ * not there yet. An open descriptor's name is left as it is. NULL and errno on failure. */
+static char *resolve(const char *path) {
+    enum { MOST_LINKS = 40 };
+    char *target = qkv_strdup(path), link[PATH_MAX];
+    for (int i = 0; target && i < MOST_LINKS && descriptor_of(target) < 0; i++) {
+        const ssize_t length = readlink(target, link, sizeof link);
+        if (length < 0) return target; /* no link */
+        char *next = beside(target, link, (size_t)length);
+        free(target);
+        target = next;
     }
-    if (!stream) {
-        int code = errno;
-        if (fd >= 0) {
-            close(fd);
-            unlink(name);
-        }
-        free(name);
-        errno = code;
-        return NULL;
-    }
-    *temporary = name;
-    return stream;
+    if (!target || descriptor_of(target) >= 0) return target;
+    free(target);
+    errno = ELOOP;
+    return NULL;
+}
+
+/* ---- outputs ---- */
+
+/* The new file is as private as the one that it replaces. A group that cannot be kept gets what
+ * everybody has. */
+static int keep_mode(int fd, const struct stat *old) {
+    mode_t mode = old->st_mode & 0777;
+    if (fchown(fd, old->st_uid, old->st_gid) != 0 && fchown(fd, (uid_t)-1, old->st_gid) != 0)
+        mode = (mode & 0707) | (mode & 0007) << 3;
+    return fchmod(fd, mode);
+}
+
+static int create_beside(qkv_output *out) {
+    struct stat old;
+    const int exists = stat(out->target, &old) == 0;
+    const int fd = qkv_temporary_create(&out->temporary, out->target, exists ? 0600 : 0666);
+    if (fd < 0 || !exists || keep_mode(fd, &old) == 0) return fd;
+    const int code = errno;
+    close(fd);
+    errno = code;
+    return -1;
+}
+
+/* Where standard output or another descriptor is meant it is written on, from where it is. */
+static int open_target(qkv_output *out) {
+    const int descriptor = descriptor_of(out->target);
+    if (descriptor >= 0) return fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (!exists_irregular(out->target)) return create_beside(out);
+    return open(out->target, O_WRONLY | O_CLOEXEC);
+}
+
+static int open_stream(qkv_output *out) {
+    const int fd = open_target(out);
+    out->stream = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (out->stream) return 0;
+    const int code = errno ? errno : ENOMEM;
+    if (fd >= 0) close(fd);
+    return code;
 }
 
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     *out = (qkv_output){0};
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return fail_output(err, path, EISDIR);
-    out->path = qkv_strdup(path);
-    out->target = resolve(path);
-    if (!out->path || !out->target) {
-        qkv_output_abandon(out);
-        return qkv_fail_memory(err);
-    }
     errno = 0;
-    out->stream =
-        exists_irregular(path) ? fopen(path, "wb") : create_beside(out->target, &out->temporary);
-    if (!out->stream) {
-        int code = errno ? errno : ENOMEM;
-        qkv_output_abandon(out);
-        return fail_output(err, path, code);
-    }
-    return QKV_OK;
+    out->path = qkv_strdup(path);
+    out->target = out->path ? resolve(path) : NULL;
+    const int code = out->target ? open_stream(out) : errno ? errno : ENOMEM;
+    if (!code) return QKV_OK;
+    qkv_output_abandon(out);
+    return fail_output(err, path, code);
 }
 
 static void release(qkv_output *out) {
-    free(out->temporary);
     free(out->target);
     free(out->path);
     *out = (qkv_output){0};
+}
+
+/* After a crash of the machine the name must not stand for an empty file. Not every file system can
+ * be asked. */
+static int sync_file(FILE *stream) {
+    if (fsync(fileno(stream)) == 0 || errno == EINVAL || errno == ENOTSUP) return 0;
+    return errno;
+}
+
+/* So that the new name lasts as well; the file is whole either way. */
+static void sync_directory(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? qkv_strndup(path, (size_t)(slash + 1 - path)) : qkv_strdup(".");
+    const int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(directory);
 }
 
 int qkv_output_finish(qkv_output *out, qkv_error *err) {
@@ -87,9 +151,15 @@ int qkv_output_finish(qkv_output *out, qkv_error *err) {
     int code = ferror(out->stream) ? (errno ? errno : EIO) : 0;
     errno = 0;
     if (fflush(out->stream) != 0 && !code) code = errno ? errno : EIO;
+    if (!code && out->temporary.name) code = sync_file(out->stream);
     if (fclose(out->stream) != 0 && !code) code = errno;
     out->stream = NULL;
-    if (!code && out->temporary && rename(out->temporary, out->target) != 0) code = errno;
+    if (!code && out->temporary.name) {
+        if (qkv_temporary_rename(&out->temporary, out->target) != 0)
+            code = errno;
+        else
+            sync_directory(out->target);
+    }
     if (code) {
         int status = fail_output(err, out->path, code);
         qkv_output_abandon(out);
@@ -101,7 +171,7 @@ int qkv_output_finish(qkv_output *out, qkv_error *err) {
 
 void qkv_output_abandon(qkv_output *out) {
     if (out->stream) fclose(out->stream);
-    if (out->temporary) unlink(out->temporary);
+    qkv_temporary_remove(&out->temporary);
     release(out);
 }
 
@@ -184,6 +254,13 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
     int status = read_stream(stream, data, size, path, limit, err);
     if (!standard_input) fclose(stream);
     return status;
+}
+
+const char *qkv_path_base(const char *path) {
+    const char *end = path + strlen(path);
+    while (end > path && end[-1] == '/') end--;
+    while (end > path && end[-1] != '/') end--;
+    return end;
 }
 
 const char *qkv_path_suffix(const char *path) {

@@ -12,8 +12,12 @@
  *     }
  *     ... or qkv_output_abandon(&out) to give up.
  *
- * A target that exists and is not a regular file (/dev/stdout, /dev/full, a pipe) is written in
- * place: there is nothing to rename onto. A symbolic link stays one: its target is replaced.
+ * It is on the disk before it takes the name. A file that it replaces hands down its permissions,
+ * and its owner and group where that is allowed; other names of that file (hard links) keep the old
+ * content. A symbolic link stays one: what it leads to is replaced, or made.
+ *
+ * A target that exists and is not a regular file (/dev/full, a pipe) is written in place: there is
+ * nothing to rename onto. /dev/stdout and /dev/fd/N are the open descriptors.
  */
 #ifndef QKV_BASE_FILE_H
 #define QKV_BASE_FILE_H
@@ -22,12 +26,13 @@
 #include <stdio.h>
 
 #include "base/fail.h"
+#include "base/temporary.h"
 
 typedef struct qkv_output {
     FILE *stream;
-    char *path;      /* as given */
-    char *target;    /* where it leads to */
-    char *temporary; /* NULL when written in place */
+    char *path;              /* as given */
+    char *target;            /* where it leads to */
+    qkv_temporary temporary; /* without a name when written in place */
 } qkv_output;
 
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err);
@@ -49,6 +54,9 @@ void qkv_mapping_close(qkv_mapping *map);
 /* Reads a whole file (or standard input for "-") up to `limit` bytes; NUL-terminated, freed with
  * free. */
 int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);
+
+/* The last part of a path, where it begins: a slash behind it stays. */
+const char *qkv_path_base(const char *path);
 
 /* The part of a path behind its last dot, without the dot, "" when there is none. */
 const char *qkv_path_suffix(const char *path);

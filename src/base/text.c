@@ -1,10 +1,11 @@
 #include "base/text.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static int reserve(qkv_text *text, size_t more) {
     if (text->failed) return 0;
@@ -37,12 +38,12 @@ void qkv_text_printf(qkv_text *text, const char *format, ...) {
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = qkv_vformat(NULL, 0, format, args);
     va_end(args);
     if (length < 0) {
         text->failed = 1;
     } else if (reserve(text, (size_t)length)) {
-        vsnprintf(text->data + text->length, (size_t)length + 1, format, again);
+        qkv_vformat(text->data + text->length, (size_t)length + 1, format, again);
         text->length += (size_t)length;
     }
     va_end(again);
@@ -51,8 +52,8 @@ void qkv_text_printf(qkv_text *text, const char *format, ...) {
 void qkv_text_append_number(qkv_text *text, double value) {
     char digits[32];
     for (int precision = 15; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, value);
-        if (strtod(digits, NULL) == value) break;
+        qkv_format(digits, sizeof digits, "%.*g", precision, value);
+        if (qkv_round_digits(value, precision) == value) break;
     }
     qkv_text_puts(text, digits);
 }
@@ -60,6 +61,23 @@ void qkv_text_append_number(qkv_text *text, double value) {
 void qkv_text_release(qkv_text *text) {
     free(text->data);
     *text = (qkv_text){0};
+}
+
+int qkv_is_space(char byte) {
+    return byte == ' ' || (byte >= '\t' && byte <= '\r');
+}
+
+int qkv_is_letter(char byte) {
+    return qkv_lower(byte) >= 'a' && qkv_lower(byte) <= 'z';
+}
+
+char qkv_lower(char byte) {
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte - 'A' + 'a') : byte;
+}
+
+int qkv_equal_ignoring_case(const char *a, const char *b) {
+    while (*a && qkv_lower(*a) == qkv_lower(*b)) a++, b++;
+    return qkv_lower(*a) == qkv_lower(*b);
 }
 
 /* Length that a leading byte announces, and the smallest code point that needs that many bytes. */
@@ -121,36 +139,50 @@ int qkv_utf8_valid(const char *bytes, size_t length) {
     return 1;
 }
 
+size_t qkv_utf8_prefix(const char *bytes, size_t length, size_t most) {
+    size_t at = 0;
+    uint32_t code;
+    while (most-- && at < length) at += qkv_utf8_decode(bytes + at, length - at, &code);
+    return at;
+}
+
+/* Characters that a terminal or a reader does not show, but obeys: it would turn the line around
+ * (bidirectional controls) or end it (separators). */
+static int is_order(uint32_t code) {
+    return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+size_t qkv_visible_next(const char *bytes, size_t length, char out[QKV_VISIBLE_SIZE]) {
+    uint32_t code = 0;
+    size_t used = 1;
+    const int good = decode_strict(bytes, length, &code, &used);
+    if (!good) {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\x%02X", (unsigned char)bytes[0]);
+    } else if (code == '\n' || code == '\t' || code == '\r') {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\%c", code == '\n' ? 'n' : code == '\t' ? 't' : 'r');
+    } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\x%02X", (unsigned)code);
+    } else if (is_order(code)) {
+        snprintf(out, QKV_VISIBLE_SIZE, "\\u%04X", (unsigned)code);
+    } else {
+        memcpy(out, bytes, used);
+        out[used] = '\0';
+    }
+    return good ? used : 1;
+}
+
 void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length) {
+    char piece[QKV_VISIBLE_SIZE];
     for (size_t i = 0; i < length;) {
-        uint32_t code = 0;
-        size_t used = 1;
-        unsigned char byte = (unsigned char)bytes[i];
-        if (!decode_strict(bytes + i, length - i, &code, &used)) {
-            qkv_text_printf(text, "\\x%02X", byte);
-            used = 1;
-        } else if (code == '\n') {
-            qkv_text_puts(text, "\\n");
-        } else if (code == '\t') {
-            qkv_text_puts(text, "\\t");
-        } else if (code == '\r') {
-            qkv_text_puts(text, "\\r");
-        } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
-            qkv_text_printf(text, "\\x%02X", (unsigned)code);
-        } else {
-            qkv_text_append(text, bytes + i, used);
-        }
-        i += used;
+        i += qkv_visible_next(bytes + i, length - i, piece);
+        qkv_text_puts(text, piece);
     }
 }
 
-/* Copies the number to a NUL-terminated buffer; numbers longer than any sensible one are refused.
- */
-static int number_text(const char *string, size_t length, char out[64]) {
-    if (length == 0 || length >= 64 || isspace((unsigned char)string[0])) return 0;
-    memcpy(out, string, length);
-    out[length] = '\0';
-    return strlen(out) == length;
+void qkv_text_append_short(qkv_text *text, const char *bytes, size_t length, size_t most) {
+    const size_t shown = qkv_utf8_prefix(bytes, length, most);
+    qkv_text_append_visible(text, bytes, shown);
+    if (shown < length) qkv_text_puts(text, QKV_ELLIPSIS);
 }
 
 void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length) {
@@ -159,20 +191,4 @@ void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length) {
     } else {
         qkv_text_append_visible(text, bytes, length);
     }
-}
-
-int qkv_parse_int(const char *string, size_t length, int64_t *value) {
-    char text[64], *end;
-    if (!number_text(string, length, text)) return 0;
-    size_t digits = strspn(text + (text[0] == '-' || text[0] == '+'), "0123456789");
-    if (digits == 0 || digits > 18) return 0;
-    *value = strtoll(text, &end, 10);
-    return *end == '\0';
-}
-
-int qkv_parse_double(const char *string, size_t length, double *value) {
-    char text[64], *end;
-    if (!number_text(string, length, text)) return 0;
-    *value = strtod(text, &end);
-    return *end == '\0';
 }

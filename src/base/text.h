@@ -1,5 +1,5 @@
 /*
- * Growing text, UTF-8, and numbers read strictly.
+ * Growing text and UTF-8.
  *
  * A qkv_text starts as {0} and is freed with qkv_text_release. Appending after memory ran short
  * does nothing and leaves `failed` set, so that a long series of appends needs one check at its
@@ -34,15 +34,29 @@ size_t qkv_utf8_decode(const char *bytes, size_t length, uint32_t *code);
 size_t qkv_utf8_encode(uint32_t code, char out[4]);
 int qkv_utf8_valid(const char *bytes, size_t length);
 
+/* How many bytes the first `most` characters take. */
+size_t qkv_utf8_prefix(const char *bytes, size_t length, size_t most);
+
 /* A piece of text made fit for one line of a terminal, table or label: control characters become
- * their escapes (\n, \t, \xNN), malformed UTF-8 becomes \xNN. */
+ * their escapes (\n, \t, \xNN; \uNNNN for those that turn or break lines), malformed UTF-8 becomes
+ * \xNN. */
 void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length);
+
+/* The same, cut behind `most` characters, with an ellipsis: for names that a file brings along. */
+void qkv_text_append_short(qkv_text *text, const char *bytes, size_t length, size_t most);
+#define QKV_ELLIPSIS "\xe2\x80\xa6"
+
+/* One character of that, NUL-terminated; returns how many bytes it stands for. Needs no memory. */
+enum { QKV_VISIBLE_SIZE = 8 };
+size_t qkv_visible_next(const char *bytes, size_t length, char out[QKV_VISIBLE_SIZE]);
 
 /* As it is where it is UTF-8, else made visible: for formats that hold nothing but UTF-8. */
 void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length);
 
-/* The whole string must be the number (decimal; exponents for doubles). Return 1 or 0. */
-int qkv_parse_int(const char *string, size_t length, int64_t *value);
-int qkv_parse_double(const char *string, size_t length, double *value);
+/* Characters of ASCII, whatever the host's locale says about other bytes. */
+int qkv_is_space(char byte);
+int qkv_is_letter(char byte);
+char qkv_lower(char byte);
+int qkv_equal_ignoring_case(const char *a, const char *b);
 
 #endif

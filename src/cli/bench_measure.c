@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/bench.h"
 
 #define BENCH_NAME(id, function, name, what) name,
@@ -110,7 +111,7 @@ static int measure_epsilon(bench_case *c, double *sample, qkv_error *err) {
     qkv_result *result = NULL;
     char capture[BENCH_EDIT_SIZE], edit[BENCH_EDIT_SIZE];
     snprintf(capture, sizeof capture, "pattern@%d", (int)c->layer);
-    snprintf(edit, sizeof edit, "q@%d=scale:%.9g", (int)c->layer, 1.0 / (3 + c->epsilons++));
+    qkv_format(edit, sizeof edit, "q@%d=scale:%.9g", (int)c->layer, 1.0 / (3 + c->epsilons++));
     const double start = bench_now();
     int status = qkv_plan_new(&plan, c->model, c->tokens, c->setting->n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, capture, err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/bench.h"
 #include "cli/inputs.h"
 
@@ -78,15 +79,16 @@ static int value_of(const bench_case *c, const target *t, double *value) {
 static void print_number(enum unit unit, double value) {
     static const char *const formats[] = {"%8.2f x  ", "%8.2f ms ", "%8.1f MiB"};
     static const double factors[] = {1, 1e3, 1 / MIB};
-    printf(formats[unit], value * factors[unit]);
+    qkv_print(stdout, formats[unit], value * factors[unit]);
 }
 
 static void print_heading(const bench_case *c) {
     const qkv_model_info *info = c->info;
-    printf("%s: %" PRId32 " layers, %" PRId32 " heads, %" PRId32 " key/value heads, D %" PRId32
-           ", %.1f MiB\n",
-           c->name, info->n_layer, info->n_head, info->n_kv_head, info->n_embd,
-           (double)info->file_size / MIB);
+    qkv_print(stdout,
+              "%s: %" PRId32 " layers, %" PRId32 " heads, %" PRId32 " key/value heads, D %" PRId32
+              ", %.1f MiB\n",
+              c->name, info->n_layer, info->n_head, info->n_kv_head, info->n_embd,
+              (double)info->file_size / MIB);
     printf("%zu tokens, layer %" PRId32 ", ", c->setting->n_tokens, c->layer);
     if (c->setting->n_threads) {
         printf("%" PRId32 " thread%s", c->setting->n_threads,

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "cli/bench.h"
+#include "cli/cli.h"
 
 static volatile sig_atomic_t stopped;
 
@@ -57,5 +58,5 @@ void bench_scratch_remove(char *path) {
     if (directory) closedir(directory);
     rmdir(path);
     free(path);
-    set_signals(SIG_DFL);
+    set_signals(cli_end_by_signal);
 }

@@ -26,7 +26,10 @@ enum { CLI_USAGE = 1 };
 #define CLI_KIND_LIST(X)                                                                           \
     X(FLAG, int)          /* no value; writes the option's tag */                                  \
     X(TEXT, const char *) /* any text */                                                           \
+    X(PATH, const char *) /* the name of a file: see cli_json_command */                           \
     X(LIST, cli_list)     /* any text, any number of times */                                      \
+    X(PATHS, cli_list)    /* names of files */                                                     \
+    X(NAMED, cli_list)    /* NAME=TEXT or NAME=@FILE, any number of times */                       \
     X(INTEGER, int64_t)   /* min to max */                                                         \
     X(INDEX, int64_t)     /* 0 to max, or "auto" as CLI_AUTO */                                    \
     X(REAL, double)       /* min to max */                                                         \
@@ -67,6 +70,8 @@ typedef struct cli_call {
     size_t n_operands;
     int argc; /* the whole command line */
     char **argv;
+    const char *const *paths; /* where in it the names of files begin */
+    size_t n_paths;
 } cli_call;
 
 typedef struct cli_command {
@@ -89,12 +94,19 @@ typedef struct cli_command {
  * other: patience.c. */
 void cli_wait_briefly(char **argv);
 
+/* Signals that end the program remove its temporary files first: signals.c. The second is the
+ * handler itself. */
+void cli_catch_signals(void);
+void cli_end_by_signal(int number);
+
 /* ---- parsing: options.c ---- */
 
 typedef struct cli_parsed {
     void *args;
     const char **operands;
     size_t n_operands, capacity;
+    const char **paths; /* into argv: names of files, and operands */
+    size_t n_paths, paths_capacity;
     int help;       /* --help was given: nothing else counts */
     uint64_t given; /* the options that were, by their place in the command's list */
 } cli_parsed;

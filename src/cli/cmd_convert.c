@@ -13,7 +13,7 @@ typedef struct convert_args {
 static const convert_args defaults = {0};
 
 static const cli_option options[] = {
-    {'o', "output", "FILE", "the GGUF file to write", CLI_TEXT, offsetof(convert_args, output), 0,
+    {'o', "output", "FILE", "the GGUF file to write", CLI_PATH, offsetof(convert_args, output), 0,
      0, 0},
     {0, "type", "TYPE",
      "how matrices are stored: f32, f16, bf16, q8_0, q4_0, q4_K, q6_K, ... (default: as they are)",

@@ -27,7 +27,7 @@ static const cli_option options[] = {
     CLI_MODEL_OPTION(measure_args),
     {'p', "prompt", "TEXT", "a prompt; may be repeated", CLI_LIST, offsetof(measure_args, prompts),
      CLI_PROMPT_TEXT, 0, 0},
-    {'f', "file", "FILE", "prompts from a file, one per line; '-' for standard input", CLI_LIST,
+    {'f', "file", "FILE", "prompts from a file, one per line; '-' for standard input", CLI_PATHS,
      offsetof(measure_args, prompts), CLI_PROMPT_FILE, 0, 0},
     {0, "tokens", "IDS", "a prompt as token ids, e.g. 1,2,3; fed as they are", CLI_LIST,
      offsetof(measure_args, prompts), CLI_PROMPT_TOKENS, 0, 0},
@@ -47,7 +47,7 @@ static const cli_option options[] = {
     CLI_THREADS_OPTION(measure_args),
     CLI_MEMORY_OPTION(measure_args),
     {'o', "output", "OUT", "file for all values, one a row: .csv or .json; may be repeated",
-     CLI_LIST, offsetof(measure_args, outputs), 0, 0, 0},
+     CLI_PATHS, offsetof(measure_args, outputs), 0, 0, 0},
 };
 
 static int run_measure(const cli_call *call, qkv_error *err);

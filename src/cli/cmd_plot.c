@@ -43,7 +43,7 @@ static const cli_option options[] = {
                 "title below the chart; *text* is italic, '' is none"),
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
      2400},
-    {'o', "output", "OUT", "file for the chart: .png, .svg or .pdf; may be repeated", CLI_LIST,
+    {'o', "output", "OUT", "file for the chart: .png, .svg or .pdf; may be repeated", CLI_PATHS,
      offsetof(plot_args, outputs), 0, 0, 0},
 };
 /* clang-format on */

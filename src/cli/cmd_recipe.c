@@ -1,6 +1,7 @@
 /* qkv recipe: named studies, as files that a user can read and change. */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,8 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/temporary.h"
+#include "base/text.h"
 #include "cli/recipe.h"
 #include "cli/sweep.h"
 
@@ -67,7 +70,8 @@ static int print_entry(const char *directory, const char *name, qkv_error *err) 
         path.failed ? qkv_fail_memory(err) : sweep_spec_read(&recipe, path.data, err);
     const char *title = json_string_value(json_object_get(recipe, "title"));
     if (status == QKV_OK) {
-        printf("%-22.*s  %s\n", (int)(strlen(name) - strlen(".json")), name, title ? title : "");
+        printf("%-22.*s  ", (int)(strlen(name) - strlen(".json")), name);
+        cli_print_line(title ? title : "");
     }
     json_decref(recipe);
     qkv_text_release(&path);
@@ -160,7 +164,7 @@ static int print_results(const json_t *recipe, const json_t *spec, const recipe_
                          const char *results, qkv_error *err) {
     const json_t *greedy = json_object_get(recipe, "greedy");
     const char *title = json_string_value(json_object_get(recipe, "title"));
-    if (title) printf("%s\n", title);
+    if (title) cli_print_line(title);
     int status = recipe_tables_print(json_object_get(recipe, "tables"), results, err);
     if (status == QKV_OK && greedy) {
         status = recipe_greedy_print(greedy, spec, results, args->model, args->memory, err);
@@ -168,24 +172,45 @@ static int print_results(const json_t *recipe, const json_t *spec, const recipe_
     return status;
 }
 
-/* Results that nobody wants to keep go to a file in TMPDIR or /tmp. */
-static int make_temporary(qkv_text *path, qkv_error *err) {
-    const char *directory = getenv("TMPDIR");
-    qkv_text_printf(path, "%s/qkv-recipe-XXXXXX", directory && directory[0] ? directory : "/tmp");
-    if (path->failed) return qkv_fail_memory(err);
-    const int file = mkstemp(path->data);
-    if (file < 0) return qkv_fail(err, QKV_ERR_IO, "cannot make a file in %s", path->data);
+/* Results that nobody wants to keep go to a file in TMPDIR or /tmp; SQLite may put two beside it. */
+typedef struct scratch {
+    qkv_temporary file;
+    int beside[2];
+} scratch;
+
+static int scratch_make(scratch *made, qkv_error *err) {
+    const char *given = getenv("TMPDIR"), *directory = given && given[0] ? given : "/tmp";
+    static const char *const suffixes[] = {"-wal", "-shm"};
+    qkv_text path = {0};
+    qkv_text_printf(&path, "%s/qkv-recipe", directory);
+    const int file = path.failed ? -1 : qkv_temporary_create(&made->file, path.data, 0600);
+    qkv_text_release(&path);
+    if (file < 0)
+        return qkv_fail(err, QKV_ERR_IO, "cannot make a file in %s: %s", directory,
+                        strerror(errno));
     close(file);
+    for (int i = 0; i < 2; i++) {
+        qkv_text name = {0};
+        qkv_text_printf(&name, "%s%s", made->file.name, suffixes[i]);
+        made->beside[i] = name.failed ? -1 : qkv_temporary_note(name.data);
+        qkv_text_release(&name);
+    }
     return QKV_OK;
 }
 
+static void scratch_remove(scratch *made) {
+    if (!made->file.name) return;
+    for (int i = 0; i < 2; i++) qkv_temporary_forget(made->beside[i]);
+    qkv_temporary_remove(&made->file);
+}
+
 static int work(const json_t *recipe, const recipe_args *args, qkv_error *err) {
-    qkv_text temporary = {0};
+    scratch temporary = {0};
     json_t *spec = json_deep_copy(json_object_get(recipe, "sweep"));
     int leads = 1;
     int status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
-    if (status == QKV_OK && !args->output) status = make_temporary(&temporary, err);
-    const char *results = args->output ? args->output : temporary.data;
+    if (status == QKV_OK && !args->output) status = scratch_make(&temporary, err);
+    const char *results = args->output ? args->output : temporary.file.name;
     const sweep_job job = {.model = args->model,
                            .output = results,
                            .threads = args->threads,
@@ -193,8 +218,7 @@ static int work(const json_t *recipe, const recipe_args *args, qkv_error *err) {
                            .quiet = !args->output};
     if (status == QKV_OK) status = sweep_work(json_incref(spec), &job, &leads, err);
     if (status == QKV_OK && leads) status = print_results(recipe, spec, args, results, err);
-    if (temporary.data) remove(temporary.data);
-    qkv_text_release(&temporary);
+    scratch_remove(&temporary);
     json_decref(spec);
     return status;
 }

@@ -37,7 +37,7 @@ static const cli_option options[] = {
     CLI_THREADS_OPTION(run_args),
     CLI_MEMORY_OPTION(run_args),
     {'o', "output", "OUT",
-     "file for the captured tensors: .safetensors, .json or .npy; may be repeated", CLI_LIST,
+     "file for the captured tensors: .safetensors, .json or .npy; may be repeated", CLI_PATHS,
      offsetof(run_args, outputs), 0, 0, 0},
 };
 

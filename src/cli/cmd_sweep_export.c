@@ -12,7 +12,7 @@ typedef struct export_args {
 static const export_args defaults = {0};
 
 static const cli_option options[] = {
-    {'o', "output", "OUT", "file to write: .csv or .json; may be repeated", CLI_LIST,
+    {'o', "output", "OUT", "file to write: .csv or .json; may be repeated", CLI_PATHS,
      offsetof(export_args, outputs), 0, 0, 0},
 };
 

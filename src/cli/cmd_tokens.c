@@ -17,7 +17,7 @@ static const tokens_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(tokens_args),
-    {'f', "file", "FILE", "read the text from a file, '-' for standard input", CLI_LIST,
+    {'f', "file", "FILE", "read the text from a file, '-' for standard input", CLI_PATHS,
      offsetof(tokens_args, prompts), CLI_PROMPT_FILE, 0, 0},
     {0, "no-special", NULL, "do not add the tokens that begin or end a text", CLI_FLAG,
      offsetof(tokens_args, no_special), 1, 0, 0},

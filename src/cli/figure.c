@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 
 const char *const figure_prompts[3] = {
     "The river runs past the old mill and down to the sea.",
@@ -210,12 +211,12 @@ int figure_finish(figure *fig, qkv_error *err) {
 char *figure_printf(const char *format, ...) {
     va_list args;
     va_start(args, format);
-    const int length = vsnprintf(NULL, 0, format, args);
+    const int length = qkv_vformat(NULL, 0, format, args);
     va_end(args);
     char *text = length < 0 ? NULL : malloc((size_t)length + 1);
     if (!text) return NULL;
     va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
+    qkv_vformat(text, (size_t)length + 1, format, args);
     va_end(args);
     return text;
 }

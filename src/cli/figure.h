@@ -101,14 +101,14 @@ enum { FIGURE_SHOW_PATTERN, FIGURE_SHOW_SCORES };
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
                       "side of a panel (default 170)"),                                            \
         CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
-        FIGURE_OPTION("data", "OUT", CLI_TEXT, data,                                               \
+        FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \
         FIGURE_OPTION(                                                                             \
-            "report", "OUT", CLI_LIST, reports,                                                    \
+            "report", "OUT", CLI_PATHS, reports,                                                   \
             "file that says the figure in numbers: .md, .html or .json; may be repeated"),         \
     {                                                                                              \
         'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
-            CLI_LIST, offsetof(figure_args, outputs), 0, 0, 0                                      \
+            CLI_PATHS, offsetof(figure_args, outputs), 0, 0, 0                                     \
     }
 /* clang-format on */
 

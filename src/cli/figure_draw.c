@@ -71,6 +71,8 @@ double figure_log_floor(const figure *fig) {
 
 /* ---- labels ---- */
 
+enum { MOST_OF_A_LABEL = 200 }; /* characters */
+
 /* The text of a token as a label: the blank that begins most words would only shift it. Its number,
  * where the model has no tokenizer. */
 static char *make_label(const figure *fig, int32_t token, qkv_error *err) {
@@ -86,9 +88,10 @@ static char *make_label(const figure *fig, int32_t token, qkv_error *err) {
     const int only_blanks = length > 0 && strspn(bytes, " ") == length;
     qkv_text label = {0};
     if (only_blanks) {
-        for (size_t i = 0; i < length; i++) qkv_text_puts(&label, "\xe2\x90\xa3"); /* U+2423 */
+        for (size_t i = 0; i < length && i < MOST_OF_A_LABEL; i++)
+            qkv_text_puts(&label, "\xe2\x90\xa3"); /* U+2423 */
     } else {
-        qkv_text_append_visible(&label, bytes + blank, length - blank);
+        qkv_text_append_short(&label, bytes + blank, length - blank, MOST_OF_A_LABEL);
         if (length == 0) qkv_text_puts(&label, "");
     }
     qkv_text_free(bytes);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/figure.h"
 
 static const figure_args defaults = {FIGURE_DEFAULTS, .eps = "5e-1,1e-3,1e-10"};

@@ -102,13 +102,12 @@ int figure_recipe(const figure *fig, char **recipe, qkv_error *err) {
     char hash[33];
     const int status = qkv_model_hash(fig->model, hash, err);
     if (status != QKV_OK) return status;
-    json_t *json =
-        json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
-                  qkv_version(), "command", cli_json_command(fig->call), "model",
-                  cli_json_string(fig->info->path, strlen(fig->info->path)), "model_hash", hash,
-                  "site", qkv_site_name(fig->site), "layer", (int)fig->layer, "head",
-                  (int)fig->head, "range", fig->low, fig->high, "inputs", describe_inputs(fig),
-                  "sources", describe_sources(fig), "panels", describe_panels(fig));
+    json_t *json = json_pack(
+        "{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
+        qkv_version(), "command", cli_json_command(fig->call), "model",
+        cli_json_path(fig->info->path), "model_hash", hash, "site", qkv_site_name(fig->site),
+        "layer", (int)fig->layer, "head", (int)fig->head, "range", fig->low, fig->high, "inputs",
+        describe_inputs(fig), "sources", describe_sources(fig), "panels", describe_panels(fig));
     *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
     return *recipe ? QKV_OK : qkv_fail_memory(err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/figure.h"
 #include "cli/run_table.h"
 #include "qkv/measure.h"
@@ -68,10 +69,10 @@ int figure_choose_head(figure *fig, qkv_error *err) {
         status = look_at_layers(fig, layer, end, err);
     }
     if (status == QKV_OK) {
-        fprintf(stderr,
-                "qkv: layer %d, head %d: the strongest first-token sink "
-                "(mean weight %.3f on the first token)\n",
-                (int)fig->layer, (int)fig->head, fig->sink);
+        qkv_print(stderr,
+                  "qkv: layer %d, head %d: the strongest first-token sink "
+                  "(mean weight %.3f on the first token)\n",
+                  (int)fig->layer, (int)fig->head, fig->sink);
     }
     return status;
 }

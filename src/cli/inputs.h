@@ -15,7 +15,7 @@
     {                                                                                                             \
         'm', "model", "MODEL",                                                                                    \
             "model: a GGUF file or a Hugging Face directory (default: QKV_MODEL, or the model shipped with qkv)", \
-            CLI_TEXT, offsetof(type, model), 0, 0, 0                                                              \
+            CLI_PATH, offsetof(type, model), 0, 0, 0                                                              \
     }
 
 /* Opens the model that was named, or that QKV_MODEL names, or the default one. */
@@ -37,7 +37,7 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
          "file",                                                                                   \
          "FILE",                                                                                   \
          "read the prompt from a file, '-' for standard input",                                    \
-         CLI_LIST,                                                                                 \
+         CLI_PATHS,                                                                                \
          offsetof(type, prompts),                                                                  \
          CLI_PROMPT_FILE,                                                                          \
          0,                                                                                        \
@@ -102,7 +102,7 @@ enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS };
      "source",                                                                                     \
      "NAME=TEXT",                                                                                  \
      "the prompt that patch:NAME takes its values from; NAME=@FILE reads a file",                  \
-     CLI_LIST,                                                                                     \
+     CLI_NAMED,                                                                                    \
      offsetof(type, sources),                                                                      \
      CLI_SOURCE_TEXT,                                                                              \
      0,                                                                                            \
@@ -141,15 +141,18 @@ int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_e
 /* Every path can be written: before the long work, not after it. */
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
-/* The part of a path behind its last slash. */
-const char *cli_base_name(const char *path);
 /* "Name (file.gguf)" or "file.gguf", for small print. */
 void cli_name_model(qkv_text *text, const char *name, const char *path);
 
-/* The command line as a JSON list, for recipes. */
+/* The command line as a JSON list, for recipes; of names of files the last part alone: files that
+ * are handed on must not tell where on somebody's machine things lie. */
 json_t *cli_json_command(const cli_call *call);
+/* The last part of a path, likewise. */
+json_t *cli_json_path(const char *path);
 /* A JSON string of bytes that need not be UTF-8. */
 json_t *cli_json_string(const char *bytes, size_t length);
+/* Prints a text that came with a file as one line, control characters as their escapes. */
+void cli_print_line(const char *text);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */
 int cli_print_json(json_t *json, qkv_error *err);
 

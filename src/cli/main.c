@@ -105,7 +105,8 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
     if (status == QKV_OK && parsed.help) {
         cli_print_help(command);
     } else if (status == QKV_OK) {
-        const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc, argv};
+        const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc,
+                               argv,        parsed.paths,    parsed.n_paths};
         status = command->run(&call, err);
     }
     cli_parsed_release(&parsed, command);
@@ -144,6 +145,7 @@ static int close_stdout(qkv_error *err) {
 int main(int argc, char **argv) {
     if (!hold_closed_descriptors()) return EXIT_FAILURE;
     cli_wait_briefly(argv);
+    cli_catch_signals();
     qkv_error err = {0};
     const char *who = NULL;
     size_t used = 0;

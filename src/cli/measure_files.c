@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/measure.h"
 
 const char *measure_variant_name(const measure_names *names, size_t variant) {
@@ -17,7 +18,7 @@ const char *measure_variant_name(const measure_names *names, size_t variant) {
 
 /* In quotes where it has to be. */
 static void write_field(FILE *file, const char *text) {
-    if (!strpbrk(text, ",\"\n")) {
+    if (!strpbrk(text, ",\"\r\n")) {
         fputs(text, file);
         return;
     }
@@ -41,8 +42,8 @@ static void write_csv_row(FILE *file, const measure_names *names, int prompt,
     putc(',', file);
     write_index(file, row->layer);
     write_index(file, row->head);
-    fprintf(file, isnan(row->value) ? "%s,nan\n" : "%s,%.12g\n",
-            qkv_measure_text(names->measure, row->metric), row->value);
+    qkv_print(file, isnan(row->value) ? "%s,nan\n" : "%s,%.12g\n",
+              qkv_measure_text(names->measure, row->metric), row->value);
 }
 
 /* ---- JSON ---- */
@@ -60,7 +61,7 @@ static void write_json_row(FILE *file, const measure_names *names, int prompt,
     write_json_index(file, "layer", row->layer);
     write_json_index(file, "head", row->head);
     fprintf(file, "\"metric\": \"%s\", ", qkv_measure_text(names->measure, row->metric));
-    fprintf(file, isnan(row->value) ? "\"value\": null}" : "\"value\": %.12g}", row->value);
+    qkv_print(file, isnan(row->value) ? "\"value\": null}" : "\"value\": %.12g}", row->value);
 }
 
 static json_t *describe_prompts(const measure_names *names) {
@@ -98,10 +99,10 @@ static int write_json_head(FILE *file, const measure_names *names, qkv_error *er
         const char *name = measure_variant_name(names, v);
         json_array_append_new(variants, cli_json_string(name, strlen(name)));
     }
-    json_t *json = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(),
-                             "model", cli_json_string(path, strlen(path)), "model_hash", hash,
-                             "prompts", describe_prompts(names), "variants", variants, "metrics",
-                             describe_metrics(names));
+    json_t *json =
+        json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(), "model",
+                  cli_json_path(path), "model_hash", hash, "prompts", describe_prompts(names),
+                  "variants", variants, "metrics", describe_metrics(names));
     char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (!text) return qkv_fail_memory(err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/measure.h"
 
 typedef struct measure_line {
@@ -58,7 +59,8 @@ static void print_line(const measure_line *line, const char *name, int width, si
         printf("  %s\n", line->n_undefined ? "undefined" : "no value");
         return;
     }
-    printf("  %11.5g  %11.5g  %11.5g  ", line->sum / (double)line->n, line->min, line->max);
+    qkv_print(stdout, "  %11.5g  %11.5g  %11.5g  ", line->sum / (double)line->n, line->min,
+              line->max);
     if (line->max > line->min) print_place(line, n_prompts);
     if (line->n_undefined) printf(" (%zu undefined)", line->n_undefined);
     putchar('\n');

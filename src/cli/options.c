@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/cli.h"
 
 typedef int (*value_reader)(const cli_option *option, void *field, const char *value,
@@ -47,8 +48,8 @@ static int read_integer(const cli_option *option, void *field, const char *value
     if (!qkv_parse_int(value, strlen(value), &number) || (double)number < option->min ||
         (double)number > option->max) {
         char wanted[96];
-        snprintf(wanted, sizeof wanted, "a whole number from %.0f to %.0f", option->min,
-                 option->max);
+        qkv_format(wanted, sizeof wanted, "a whole number from %.0f to %.0f", option->min,
+                   option->max);
         return fail_value(option, value, wanted, err);
     }
     *(int64_t *)field = number;
@@ -70,7 +71,7 @@ static int read_real(const cli_option *option, void *field, const char *value, q
     if (!qkv_parse_double(value, strlen(value), &number) || !isfinite(number) ||
         number < option->min || number > option->max) {
         char wanted[96];
-        snprintf(wanted, sizeof wanted, "a number from %g to %g", option->min, option->max);
+        qkv_format(wanted, sizeof wanted, "a number from %g to %g", option->min, option->max);
         return fail_value(option, value, wanted, err);
     }
     *(double *)field = number;
@@ -102,11 +103,29 @@ int cli_parse_range(const char *range, double *low, double *high, qkv_error *err
 }
 
 static const value_reader readers[] = {
-    [CLI_FLAG] = read_flag,       [CLI_TEXT] = read_text,   [CLI_LIST] = read_list,
+    [CLI_FLAG] = read_flag,       [CLI_TEXT] = read_text,   [CLI_PATH] = read_text,
+    [CLI_LIST] = read_list,       [CLI_PATHS] = read_list,  [CLI_NAMED] = read_list,
     [CLI_INTEGER] = read_integer, [CLI_INDEX] = read_index, [CLI_REAL] = read_real,
     [CLI_CHOICE] = read_choice,
 };
 _Static_assert(sizeof readers / sizeof *readers == CLI_KIND_COUNT, "one reader for every kind");
+
+static int is_list(const cli_option *option) {
+    return option->kind == CLI_LIST || option->kind == CLI_PATHS || option->kind == CLI_NAMED;
+}
+
+/* Where in an option's value the name of a file begins; NULL: it has none. */
+static const char *path_in(const cli_option *option, const char *value) {
+    if (option->kind == CLI_PATH || option->kind == CLI_PATHS) return value;
+    const char *equals = option->kind == CLI_NAMED ? strchr(value, '=') : NULL;
+    return equals && equals[1] == '@' ? equals + 2 : NULL;
+}
+
+static int note_path(cli_parsed *parsed, const char *path, qkv_error *err) {
+    return QKV_PUSH(parsed->paths, parsed->paths_capacity, parsed->n_paths, path)
+               ? QKV_OK
+               : qkv_fail_memory(err);
+}
 
 /* ---- finding options ---- */
 
@@ -144,7 +163,7 @@ static int apply(cli_parsed *parsed, const cli_command *command, const cli_optio
                  const char *value, word_list *rest, qkv_error *err) {
     const uint64_t bit = UINT64_C(1) << (option - command->options);
     /* The first value would have no effect. Flags may be repeated: they say the same again. */
-    if (option->kind != CLI_FLAG && option->kind != CLI_LIST && (parsed->given & bit)) {
+    if (option->kind != CLI_FLAG && !is_list(option) && (parsed->given & bit)) {
         return cli_usage(err, "--%s is given twice", option->name);
     }
     parsed->given |= bit;
@@ -157,6 +176,9 @@ static int apply(cli_parsed *parsed, const cli_command *command, const cli_optio
         }
         value = rest->words[rest->at++];
     }
+    const char *path = value ? path_in(option, value) : NULL;
+    const int status = path ? note_path(parsed, path, err) : QKV_OK;
+    if (status != QKV_OK) return status;
     return readers[option->kind](option, (char *)parsed->args + option->offset, value, err);
 }
 
@@ -184,7 +206,7 @@ static int read_operand(cli_parsed *parsed, const cli_command *command, const ch
     if (!QKV_PUSH(parsed->operands, parsed->capacity, parsed->n_operands, word)) {
         return qkv_fail_memory(err);
     }
-    return QKV_OK;
+    return note_path(parsed, word, err);
 }
 
 static int is_help(const char *word) {
@@ -227,12 +249,13 @@ int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **a
 
 void cli_parsed_release(cli_parsed *parsed, const cli_command *command) {
     for (size_t i = 0; parsed->args && i < command->n_options; i++) {
-        if (command->options[i].kind != CLI_LIST) continue;
+        if (!is_list(&command->options[i])) continue;
         cli_list *list = (cli_list *)(void *)((char *)parsed->args + command->options[i].offset);
         free(list->items); /* several options may share one list */
         *list = (cli_list){0};
     }
     free(parsed->args);
     free(parsed->operands);
+    free(parsed->paths);
     *parsed = (cli_parsed){0};
 }

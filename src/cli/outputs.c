@@ -39,26 +39,40 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
     return status;
 }
 
-const char *cli_base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 void cli_name_model(qkv_text *text, const char *name, const char *path) {
-    const char *file = cli_base_name(path);
+    enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
+    const char *file = qkv_path_base(path);
     if (name[0]) {
-        qkv_text_append_visible(text, name, strlen(name));
+        qkv_text_append_short(text, name, strlen(name), MOST);
         qkv_text_puts(text, " (");
     }
-    qkv_text_append_visible(text, file, strlen(file));
+    qkv_text_append_short(text, file, strlen(file), MOST);
     if (name[0]) qkv_text_puts(text, ")");
+}
+
+/* Where in a word of the command line the name of a file begins, or its end. */
+static const char *path_in_word(const cli_call *call, const char *word) {
+    const char *end = word + strlen(word);
+    for (size_t i = 0; i < call->n_paths; i++) {
+        if (call->paths[i] >= word && call->paths[i] < end) return call->paths[i];
+    }
+    return end;
+}
+
+json_t *cli_json_path(const char *path) {
+    const char *base = qkv_path_base(path);
+    return cli_json_string(base, strlen(base));
 }
 
 json_t *cli_json_command(const cli_call *call) {
     json_t *list = json_array();
     for (int i = 0; i < call->argc; i++) {
-        const char *word = i ? call->argv[i] : cli_base_name(call->argv[0]);
-        json_array_append_new(list, cli_json_string(word, strlen(word)));
+        const char *word = call->argv[i], *path = i ? path_in_word(call, word) : word;
+        qkv_text shown = {0};
+        qkv_text_append(&shown, word, (size_t)(path - word));
+        qkv_text_puts(&shown, qkv_path_base(path));
+        if (!shown.failed) json_array_append_new(list, cli_json_string(shown.data, shown.length));
+        qkv_text_release(&shown);
     }
     return list;
 }
@@ -69,6 +83,13 @@ json_t *cli_json_string(const char *bytes, size_t length) {
     json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
     qkv_text_release(&utf8);
     return string;
+}
+
+void cli_print_line(const char *text) {
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, text, strlen(text));
+    puts(visible.data ? visible.data : "");
+    qkv_text_release(&visible);
 }
 
 int cli_print_json(json_t *json, qkv_error *err) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/plot.h"
 
 int plot_is_baseline(const plot *p, const qkv_sweep_row *row) {
@@ -202,7 +203,7 @@ static int keep_epsilon(const plot *p, char *kept, const char *text, size_t leng
     }
     if (found) return QKV_OK;
     char what[96];
-    snprintf(what, sizeof what, "\xce\xb5 = %g is not in the sweep, which has", wanted);
+    qkv_format(what, sizeof what, "\xce\xb5 = %g is not in the sweep, which has", wanted);
     return fail_epsilon(p, what, err);
 }
 

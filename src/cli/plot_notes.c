@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cli/figure.h"
 #include "cli/plot.h"
 
@@ -138,12 +139,12 @@ static void add_gaps(const plot *p, qkv_text *text) {
 }
 
 void plot_small_print(const plot *p, qkv_text *text) {
-    const char *file = cli_base_name(p->info->path);
+    const char *file = qkv_path_base(p->info->path);
     if (p->info->model_name[0] || p->info->model_path[0]) {
         cli_name_model(text, p->info->model_name, p->info->model_path);
         qkv_text_puts(text, DOT);
     }
-    qkv_text_append_visible(text, file, strlen(file));
+    qkv_text_append_short(text, file, strlen(file), 80);
     add_averages(p, text);
     if (p->args->change) qkv_text_puts(text, DOT "edited minus unedited");
     add_gaps(p, text);
@@ -187,12 +188,12 @@ char *plot_recipe(const plot *p) {
     json_t *json =
         json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
                   "qkv_version", qkv_version(), "command", cli_json_command(p->call), "results",
-                  text_of(p->info->path), "spec_hash", text_of(p->info->spec_hash), "model",
-                  text_of(p->info->model_path), "model_hash", text_of(p->info->model_hash), "kind",
-                  kinds[p->kind], "metric", text_of(p->metric), "targets", target_list(p), "op",
-                  text_of(qkv_sweep_file_op(p->file, (size_t)p->op)), "epsilon", epsilon_list(p),
-                  "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
-                  (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
+                  cli_json_path(p->info->path), "spec_hash", text_of(p->info->spec_hash), "model",
+                  cli_json_path(p->info->model_path), "model_hash", text_of(p->info->model_hash),
+                  "kind", kinds[p->kind], "metric", text_of(p->metric), "targets", target_list(p),
+                  "op", text_of(qkv_sweep_file_op(p->file, (size_t)p->op)), "epsilon",
+                  epsilon_list(p), "layers", index_list(&p->layers), "heads", index_list(&p->heads),
+                  "cells", (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
     char *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
     return recipe;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/inputs.h"
 
 /* Far beyond what any model takes, small enough to stop a device or the wrong file early. */

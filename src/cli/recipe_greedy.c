@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/recipe.h"
 #include "qkv/measure.h"
 
@@ -144,8 +145,8 @@ static int step(greedy *g, size_t number, qkv_error *err) {
     best->chosen = 1;
     qkv_text_printf(&g->chosen, "%s@%d.h%d=%s + ", g->target, (int)best->layer, (int)best->head,
                     g->op);
-    printf("  %2zu. layer %d, head %d: %s %.4g\n", number, (int)best->layer, (int)best->head,
-           g->metric, best->value / (double)json_array_size(g->prompts));
+    qkv_print(stdout, "  %2zu. layer %d, head %d: %s %.4g\n", number, (int)best->layer,
+              (int)best->head, g->metric, best->value / (double)json_array_size(g->prompts));
     return g->chosen.failed ? qkv_fail_memory(err) : QKV_OK;
 }
 

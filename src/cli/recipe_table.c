@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/recipe.h"
 
 enum { KEY_SIZE = 64 };
@@ -84,8 +85,8 @@ static void key_of(char out[KEY_SIZE], const qkv_sweep_file *file, const qkv_swe
         if (isnan(row->epsilon)) {
             snprintf(out, KEY_SIZE, "%s", qkv_sweep_file_op(file, (size_t)row->op));
         } else {
-            snprintf(out, KEY_SIZE, "%s:%g", qkv_sweep_file_op(file, (size_t)row->op),
-                     row->epsilon);
+            qkv_format(out, KEY_SIZE, "%s:%g", qkv_sweep_file_op(file, (size_t)row->op),
+                       row->epsilon);
         }
         break;
     default:
@@ -131,7 +132,7 @@ static void print_means(const means *m) {
         for (size_t c = 0; c < m->columns.n; c++) {
             const size_t at = r * m->columns.n + c;
             if (m->counts[at]) {
-                printf("  %10.4g", m->sums[at] / (double)m->counts[at]);
+                qkv_print(stdout, "  %10.4g", m->sums[at] / (double)m->counts[at]);
             } else {
                 printf("  %10s", "-");
             }
@@ -160,7 +161,8 @@ static int print_table(const json_t *table, qkv_sweep_file *file, qkv_error *err
         }
     }
     if (status == QKV_OK) {
-        printf("\n%s\n", json_string_value(json_object_get(table, "title")));
+        putchar('\n');
+        cli_print_line(json_string_value(json_object_get(table, "title")));
         print_means(&m);
     }
     qkv_sweep_rows_free(rows);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "qkv/store.h"
 
 typedef struct summary {
@@ -52,7 +53,8 @@ static void print_tensor(size_t variant, qkv_site site, int32_t layer, const qkv
         snprintf(shape + used, sizeof shape - used, "%s%" PRId64, d ? "," : "", tensor->shape[d]);
     }
     const summary all = summarize(tensor);
-    printf("%-*s  %-14s  %12.6g  %12.6g  %12.6g\n", width, name, shape, all.min, all.max, all.mean);
+    qkv_print(stdout, "%-*s  %-14s  %12.6g  %12.6g  %12.6g\n", width, name, shape, all.min, all.max,
+              all.mean);
 }
 
 /* Of the column of names. */

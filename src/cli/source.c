@@ -2,11 +2,11 @@
  * Sources: the prompts that patch:NAME takes its values from. Written NAME=TEXT, NAME=@FILE or
  * NAME=IDS; one that no edit uses is refused.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/inputs.h"
 
 static int load(cli_source *source, const cli_item *given, qkv_error *err) {
@@ -44,7 +44,7 @@ static int is_used(const char *name, const char *edits) {
     while ((edits = strstr(edits, operation))) {
         edits += sizeof operation - 1;
         const char end = strncmp(edits, name, length) == 0 ? edits[length] : '+';
-        if (end == '\0' || isspace((unsigned char)end)) return 1;
+        if (end == '\0' || qkv_is_space(end)) return 1;
     }
     return 0;
 }

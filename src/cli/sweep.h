@@ -74,8 +74,9 @@ void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted
 int sweep_progress_step(void *user, int64_t done, int64_t wanted);
 void sweep_progress_end(sweep_progress *progress);
 
-/* After this the first Ctrl-C is remembered rather than fatal. */
+/* Between these two the first Ctrl-C is remembered rather than fatal. */
 void sweep_catch_signals(void);
+void sweep_release_signals(void);
 int sweep_interrupted(void);
 
 /* "3 min 20 s". */

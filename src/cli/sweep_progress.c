@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/number.h"
+#include "cli/cli.h"
 #include "cli/sweep.h"
 
 enum { BAR = 24 };
@@ -19,12 +21,21 @@ static const double on_terminal_every = 0.1, elsewhere_every = 30;
 
 static volatile sig_atomic_t interrupted = 0;
 
+/* Whoever asks a second time does not want to wait. */
 static void note_signal(int number) {
+    if (interrupted) cli_end_by_signal(number);
     interrupted = number;
 }
 
 void sweep_catch_signals(void) {
-    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = note_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void sweep_release_signals(void) {
+    struct sigaction action = {.sa_handler = cli_end_by_signal};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -65,8 +76,8 @@ static void describe(const sweep_progress *p, char *out, size_t size) {
     const double rate = elapsed > 0 ? (double)(p->done - p->first_done) / elapsed : 0;
     char left[32] = "?";
     if (rate > 0) sweep_duration(left, (double)(p->wanted - p->done) / rate);
-    snprintf(out, size, "%" PRId64 " of %" PRId64 " cells, %.3g cells/s, %s left", p->done,
-             p->wanted, rate, left);
+    qkv_format(out, size, "%" PRId64 " of %" PRId64 " cells, %.3g cells/s, %s left", p->done,
+               p->wanted, rate, left);
 }
 
 static void show(const sweep_progress *p) {

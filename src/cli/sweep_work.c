@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "cli/crew.h"
 #include "cli/sweep.h"
 
@@ -62,11 +63,11 @@ static int print_estimate(const work *w, qkv_error *err) {
     qkv_run_stats stats;
     const int status = qkv_sweep_estimate(w->sweep, w->session, &stats, err);
     if (status != QKV_OK || w->job->quiet) return status;
-    fprintf(stderr,
-            "qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
-            " passes, %.3g GFLOP\n",
-            qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
-            qkv_sweep_n_metrics(w->sweep), stats.n_passes, stats.flop / 1e9);
+    qkv_print(stderr,
+              "qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
+              " passes, %.3g GFLOP\n",
+              qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
+              qkv_sweep_n_metrics(w->sweep), stats.n_passes, stats.flop / 1e9);
     return QKV_OK;
 }
 
@@ -92,6 +93,7 @@ static int compute(work *w, qkv_error *err) {
                                        .progress = sweep_progress_step,
                                        .user = &w->progress};
     int status = crew_lead(&w->crew, w->sweep, w->session, w->results, &options, &stopped, err);
+    if (!w->under_mpi) sweep_release_signals();
     sweep_progress_end(&w->progress);
     if (status == QKV_OK && stopped) {
         status = qkv_fail(err, QKV_ERR_IO,

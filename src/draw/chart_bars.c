@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "draw/sheet.h"
 
 enum { MOST_BARS = 2000 };
@@ -77,8 +78,8 @@ static void bar_text(char text[QKV_NUMBER_SIZE], double value, double largest) {
     }
     const int decimals = (int)fmax(2 - floor(log10(largest)), 0);
     const int is_zero = fabs(value) < 0.5 * pow(10, -decimals);
-    snprintf(text, QKV_NUMBER_SIZE, "%s%.*f", value < 0 && !is_zero ? "\xe2\x88\x92" : "", decimals,
-             fabs(value));
+    qkv_format(text, QKV_NUMBER_SIZE, "%s%.*f", value < 0 && !is_zero ? "\xe2\x88\x92" : "",
+               decimals, fabs(value));
 }
 
 /* A column of numbers behind the area, flush right. */

@@ -36,6 +36,23 @@ void qkv_lettering_close(qkv_lettering *lettering) {
 
 /* ---- reading the text ---- */
 
+/* pango's time for a word that it must break grows with the square of its length, and nobody reads
+ * more than this. Characters. */
+static const size_t MOST_CHARACTERS[] = {
+    [QKV_WORDS_PLAIN] = 2000, [QKV_WORDS_TITLE] = 2000, [QKV_WORDS_LABEL] = 200};
+
+/* A copy, cut with an ellipsis where it is longer; NULL when memory is short. */
+static char *cut(const char *text, qkv_words_kind kind) {
+    const size_t length = strlen(text), most = MOST_CHARACTERS[kind];
+    const size_t kept = qkv_utf8_prefix(text, length, most);
+    qkv_text out = {0};
+    qkv_text_append(&out, text, kept);
+    if (kept < length) qkv_text_puts(&out, QKV_ELLIPSIS);
+    if (!out.failed) return out.data;
+    qkv_text_release(&out);
+    return NULL;
+}
+
 /* Appends with control characters made visible, but lines still broken where they were. */
 static void append_lines(qkv_text *out, const char *text, size_t length) {
     while (length) {
@@ -114,8 +131,11 @@ static void read_label(qkv_text *out, const char *label, PangoAttrList *attribut
 
 char *qkv_title_plain(const char *title) {
     qkv_text text = {0};
+    char *shown = cut(title, QKV_WORDS_TITLE);
+    if (!shown) return NULL;
     qkv_text_puts(&text, "");
-    read_title(&text, title, NULL);
+    read_title(&text, shown, NULL);
+    free(shown);
     if (!text.failed) return text.data;
     qkv_text_release(&text);
     return NULL;
@@ -160,12 +180,15 @@ static void set_limit(PangoLayout *layout, qkv_words_kind kind, double limit) {
 PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv_words_kind kind,
                            double size, double limit) {
     qkv_text read = {0};
+    char *shown = cut(text, kind);
+    if (!shown) return NULL;
     PangoAttrList *attributes = pango_attr_list_new();
     PangoLayout *layout = NULL;
     qkv_text_puts(&read, "");
-    if (kind == QKV_WORDS_TITLE) read_title(&read, text, attributes);
-    if (kind == QKV_WORDS_PLAIN) append_lines(&read, text, strlen(text));
-    if (kind == QKV_WORDS_LABEL) read_label(&read, text, attributes);
+    if (kind == QKV_WORDS_TITLE) read_title(&read, shown, attributes);
+    if (kind == QKV_WORDS_PLAIN) append_lines(&read, shown, strlen(shown));
+    if (kind == QKV_WORDS_LABEL) read_label(&read, shown, attributes);
+    free(shown);
     if (!read.failed && read.length < G_MAXINT) {
         layout = pango_layout_new(lettering->context);
         set_font(layout, size);

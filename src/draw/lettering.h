@@ -3,7 +3,8 @@
  *
  * Metrics are unhinted and glyph positions not rounded, so that a text takes the same room whether
  * it ends in a PNG, an SVG or a PDF: what the layout measured is what is drawn. No markup is used:
- * a user's text never needs escaping.
+ * a user's text never needs escaping. Texts are cut, with an ellipsis, behind 2000 characters,
+ * labels behind 200: setting one takes a bounded time whatever a file or a user says.
  */
 #ifndef QKV_DRAW_LETTERING_H
 #define QKV_DRAW_LETTERING_H

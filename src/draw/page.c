@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
@@ -48,7 +47,7 @@ static const format FORMATS[] = {FORMAT_LIST(FORMAT_ENTRY)};
 static const format *find_format(const char *path) {
     const char *suffix = qkv_path_suffix(path);
     for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
-        if (strcasecmp(suffix, FORMATS[i].suffix) == 0) return &FORMATS[i];
+        if (qkv_equal_ignoring_case(suffix, FORMATS[i].suffix)) return &FORMATS[i];
     }
     return NULL;
 }

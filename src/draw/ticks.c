@@ -1,5 +1,6 @@
 /* Round numbers for bars, axes and cells. Minus signs are U+2212, as wide as the digits. */
 #include "draw/ticks.h"
+#include "base/number.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void add_tick(qkv_tick *ticks, int *n, const qkv_grid_style *style, doubl
 }
 
 void qkv_number_text(char text[QKV_NUMBER_SIZE], double value, int digits) {
-    snprintf(text, QKV_NUMBER_SIZE, "%s%.*g", sign_of(value), digits, fabs(value));
+    qkv_format(text, QKV_NUMBER_SIZE, "%s%.*g", sign_of(value), digits, fabs(value));
 }
 
 static void plain_number(char text[QKV_NUMBER_SIZE], double value) {
@@ -73,7 +74,7 @@ static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) 
         if (scientific) {
             qkv_number_text(text, value, digits_of(largest, step));
         } else {
-            snprintf(text, sizeof text, "%s%.*f", sign_of(value), decimals, fabs(value));
+            qkv_format(text, sizeof text, "%s%.*f", sign_of(value), decimals, fabs(value));
         }
         add_tick(ticks, &n, style, value, text);
     }
@@ -235,10 +236,10 @@ void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, doub
     } else if (size < 0.995) {
         snprintf(text, QKV_NUMBER_SIZE, "%s.%02d", sign_of(value), (int)lround(size * 100));
     } else if (size < 9.95) {
-        snprintf(text, QKV_NUMBER_SIZE, "%s%.1f", sign_of(value), size);
+        qkv_format(text, QKV_NUMBER_SIZE, "%s%.1f", sign_of(value), size);
     } else if (size < 999.5) {
-        snprintf(text, QKV_NUMBER_SIZE, "%s%.0f", sign_of(value), size);
+        qkv_format(text, QKV_NUMBER_SIZE, "%s%.0f", sign_of(value), size);
     } else {
-        snprintf(text, QKV_NUMBER_SIZE, "%s%.0e", sign_of(value), size);
+        qkv_format(text, QKV_NUMBER_SIZE, "%s%.0e", sign_of(value), size);
     }
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/number.h"
+
 static const char *skip_blanks(const char *at, const char *end) {
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) at++;
     return at;

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 
 static int fail_architecture(const qkv_model *model, const char *name, qkv_error *err) {
@@ -13,7 +14,7 @@ static int fail_architecture(const qkv_model *model, const char *name, qkv_error
     for (int i = 0; qkv_family_get(i); i++)
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_family_get(i)->name);
     int status =
-        qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported; these are: %s",
+        qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: architecture '%.60s' is not supported; these are: %s",
                  model->file->path, name, known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
@@ -109,12 +110,14 @@ int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
     if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
     qkv_model *model = qkv_calloc(1, sizeof *model);
     if (!model) return qkv_fail_memory(err);
+    const qkv_locale host = qkv_locale_enter(); /* jansson reads the numbers of a directory */
     int status = qkv_gguf_open(&model->file, path, err);
     if (status == QKV_OK) status = find_family(model, err);
     if (status == QKV_OK) status = qkv_hparams_read(model, err);
     if (status == QKV_OK) status = qkv_weights_bind(model, err);
     if (status == QKV_OK) status = load_vocab(model, err);
     if (status == QKV_OK) status = describe(model, err);
+    qkv_locale_leave(host);
     if (status != QKV_OK) {
         qkv_model_free(model);
         return status;

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "model/gguf_write.h"

@@ -4,11 +4,11 @@
  * Which of them swallow white space, stand alone or count in normalised text only is in keys of our
  * own, or known from the model's name.
  */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/vocab_internal.h"
 
 static int is_special(const qkv_vocab_token *token) {
@@ -58,7 +58,7 @@ static const struct {
 static int contains_ignoring_case(const char *text, const char *part) {
     for (; *text; text++) {
         size_t i = 0;
-        while (part[i] && tolower((unsigned char)text[i]) == part[i]) i++;
+        while (part[i] && qkv_lower(text[i]) == part[i]) i++;
         if (!part[i]) return 1;
     }
     return 0;

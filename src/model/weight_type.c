@@ -1,8 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "model/weight_type.h"
 
-#include <strings.h>
-
 #include "base/text.h"
 
 /* ggml can quantise to what it can read as numbers; F32 needs neither. */
@@ -29,7 +27,7 @@ int qkv_weight_type_parse(enum ggml_type *type, const char *text, qkv_error *err
     for (int i = 0; i < GGML_TYPE_COUNT; i++) {
         const enum ggml_type candidate = (enum ggml_type)i;
         const char *name = ggml_type_name(candidate);
-        if (!name || strcasecmp(name, text) != 0) continue;
+        if (!name || !qkv_equal_ignoring_case(name, text)) continue;
         *type = candidate;
         if (can_write(candidate)) return QKV_OK;
         if (ggml_quantize_requires_imatrix(candidate))

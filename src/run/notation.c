@@ -4,7 +4,6 @@
  */
 #include "run/notation.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "run/site.h"
 
@@ -29,7 +29,7 @@ static int fail_at(cursor *c, int status, const char *format, ...) {
     char detail[600];
     va_list args;
     va_start(args, format);
-    vsnprintf(detail, sizeof detail, format, args);
+    qkv_vformat(detail, sizeof detail, format, args);
     va_end(args);
     return qkv_fail(c->err, status, "%s '%s': %s", c->kind, c->text, detail);
 }
@@ -353,8 +353,8 @@ static int parse_edit(cursor *c, qkv_edit *edit) {
 
 /* A copy without the white space around it. */
 static char *trimmed(const char *text, size_t length) {
-    while (length && isspace((unsigned char)text[0])) text++, length--;
-    while (length && isspace((unsigned char)text[length - 1])) length--;
+    while (length && qkv_is_space(text[0])) text++, length--;
+    while (length && qkv_is_space(text[length - 1])) length--;
     return qkv_strndup(text, length);
 }
 

@@ -1,12 +1,12 @@
 /* Plans: built up piece by piece, each piece checked when it is added. */
 #include "run/plan.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_tokens,
                         const char *what, qkv_error *err) {
@@ -123,8 +123,7 @@ int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
  * does not. */
 static const char *end_of_edit(const char *text) {
     for (const char *at = text; *at; at++) {
-        if (*at == '+' && at > text && isspace((unsigned char)at[-1]) &&
-            (isspace((unsigned char)at[1]) || !at[1]))
+        if (*at == '+' && at > text && qkv_is_space(at[-1]) && (qkv_is_space(at[1]) || !at[1]))
             return at;
     }
     return text + strlen(text);

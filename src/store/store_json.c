@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "base/number.h"
 #include "store/store_formats.h"
 
 #define MOST_VALUES 2000000
@@ -28,12 +29,13 @@ static int check_json(const store_content *content, qkv_error *err) {
     return QKV_OK;
 }
 
-/* jansson prints numbers in the same way under every locale, printf does not. */
 static int write_row(const float *values, int64_t n, FILE *stream) {
     json_t *row = json_array();
     for (int64_t i = 0; i < n; i++) json_array_append_new(row, json_real(values[i]));
     const int failed = !row || (int64_t)json_array_size(row) != n;
+    const qkv_locale host = qkv_locale_enter();
     if (!failed) json_dumpf(row, stream, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    qkv_locale_leave(host);
     json_decref(row);
     return !failed;
 }

@@ -7,7 +7,6 @@
  */
 #include "qkv/sweep_file.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +83,7 @@ static const char *column(sqlite3_stmt *query, int i) {
 static void append_uri(qkv_text *uri, const char *path) {
     qkv_text_puts(uri, path[0] == '/' ? "file://" : "file:");
     for (const char *c = path; *c; c++) {
-        if (isalnum((unsigned char)*c) || strchr("/._-", *c)) {
+        if (qkv_is_letter(*c) || strchr("0123456789/._-", *c)) {
             qkv_text_append(uri, c, 1);
         } else {
             qkv_text_printf(uri, "%%%02X", (unsigned char)*c);

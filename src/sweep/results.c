@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "store/database.h"
@@ -61,7 +62,7 @@ static int put_all_meta(const qkv_results *r, const char *model_hash, const char
     const char *const entries[][2] = {{"format", QKV_RESULTS_FORMAT},
                                       {"spec", r->sweep->json},
                                       {"spec_hash", r->sweep->hash},
-                                      {"model_path", info->path},
+                                      {"model_path", qkv_path_base(info->path)},
                                       {"model_name", info->name},
                                       {"model_hash", model_hash},
                                       {"n_layer", layers},

@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "qkv/observe.h"
 
@@ -295,7 +296,9 @@ static int read_spec(qkv_spec *spec, qkv_error *err) {
 int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv_error *err) {
     *out = NULL;
     json_error_t problem;
+    const qkv_locale host = qkv_locale_enter();
     json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
+    qkv_locale_leave(host);
     if (!object)
         return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is no JSON: %s", problem.line,
                         problem.text);

@@ -3,7 +3,6 @@
  * says all itself ("mean:head", "scale:0.5") stands alone. Each is tried on every target here, so
  * that the notation's own messages tell what is wrong.
  */
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "sweep/spec.h"
 
@@ -33,9 +33,7 @@ static int add_number(numbers *list, double value, qkv_error *err) {
 
 /* Twelve digits: powers of ten come out as such, and nobody needs more. */
 static double rounded(double value) {
-    char text[64];
-    snprintf(text, sizeof text, "%.12g", value);
-    return strtod(text, NULL);
+    return qkv_round_digits(value, 12);
 }
 
 static int add_logspace(numbers *list, const char *arguments, qkv_error *err) {
@@ -162,7 +160,7 @@ static int add_op(qkv_spec *spec, const char *op, const numbers *epsilons, int *
 /* In a text, commas also separate the numbers of one operation: what does not begin like an
  * operation belongs to the one before. */
 static int continues(const char *piece) {
-    return !isalpha((unsigned char)piece[0]) || strncmp(piece, "seed=", 5) == 0;
+    return !qkv_is_letter(piece[0]) || strncmp(piece, "seed=", 5) == 0;
 }
 
 static int add_ops(qkv_spec *spec, const json_t *list, const numbers *epsilons, int *used,

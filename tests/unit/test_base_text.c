@@ -20,6 +20,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -168,9 +169,9 @@ static void test_errors(void **state) {
     qkv_error err = {0};
     assert_int_equal(qkv_fail(&err, QKV_ERR_FORMAT, "a%s\nb\t%d", "x", 3), QKV_ERR_FORMAT);
     assert_int_equal(err.status, QKV_ERR_FORMAT);
-    assert_string_equal(err.message, "ax b 3"); /* one line */
+    assert_string_equal(err.message, "ax\\nb\\t3"); /* one line */
     qkv_fail(&err, QKV_ERR_IO, "outer: %s", err.message);
-    assert_string_equal(err.message, "outer: ax b 3");
+    assert_string_equal(err.message, "outer: ax\\nb\\t3");
     assert_int_equal(qkv_fail(NULL, QKV_ERR_IO, "nobody listens"), QKV_ERR_IO);
     assert_int_equal(qkv_fail_memory(&err), QKV_ERR_MEMORY);
     assert_string_equal(qkv_status_text(QKV_ERR_PLAN), "plan cannot be run");
@@ -180,6 +181,39 @@ static void test_errors(void **state) {
     longer[sizeof longer - 1] = '\0';
     qkv_fail(&err, QKV_ERR_IO, "%s", longer);
     assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_string_equal(err.message + sizeof err.message - 5, "x" QKV_ELLIPSIS);
+}
+
+/* What a hostile file calls itself neither commands a terminal nor breaks the line; a character
+ * that is cut in half is left out. */
+static void test_errors_hold_no_commands(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_fail(&err, QKV_ERR_FORMAT, "'%s' é", "\x1b[31m\xc2\x9b \xe2\x80\xae \xe2\x80\xa8 \xff\x7f");
+    assert_string_equal(err.message, "'\\x1B[31m\\x9B \\u202E \\u2028 \\xFF\\x7F' é");
+    char longer[4000];
+    for (size_t shift = 0; shift < 4; shift++) {
+        memset(longer, 'x', shift);
+        for (size_t i = shift; i + 4 < sizeof longer; i += 3) memcpy(longer + i, "河", 4);
+        qkv_fail(&err, QKV_ERR_FORMAT, "%s", longer);
+        assert_true(qkv_utf8_valid(err.message, strlen(err.message)));
+        assert_null(strchr(err.message, '\\'));
+        assert_non_null(strstr(err.message, "河" QKV_ELLIPSIS));
+    }
+    memset(longer, '\n', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    qkv_fail(&err, QKV_ERR_FORMAT, "%s", longer);
+    assert_null(strchr(err.message, '\n'));
+    assert_non_null(strstr(err.message, "\\n" QKV_ELLIPSIS));
+}
+
+static void test_text_short(void **state) {
+    (void)state;
+    qkv_text text = {0};
+    qkv_text_append_short(&text, "河\n河河", 10, 3);
+    qkv_text_append_short(&text, "abc", 3, 3);
+    assert_string_equal(text.data, "河\\n河" QKV_ELLIPSIS "abc");
+    qkv_text_release(&text);
 }
 
 /* ---- files ---- */
@@ -286,7 +320,7 @@ static int link_survives(void) {
     return S_ISLNK(st.st_mode);
 }
 
-/* A link to a file stays a link, and the file is replaced; a link to nowhere becomes the file. */
+/* A link stays a link: the file that it leads to is replaced, or made. */
 static void test_output_through_links(void **state) {
     (void)state;
     write_file("target", "old");
@@ -294,7 +328,8 @@ static void test_output_through_links(void **state) {
     assert_true(link_survives());
     assert_int_equal(files_in_directory(), 2);
     assert_int_equal(unlink(in_directory("target")), 0);
-    assert_false(link_survives());
+    assert_true(link_survives());
+    assert_int_equal(unlink(in_directory("target")), 0);
     assert_int_equal(unlink(in_directory("link")), 0);
 }
 
@@ -357,6 +392,8 @@ int main(void) {
         cmocka_unit_test(test_doubles),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors_hold_no_commands),
+        cmocka_unit_test(test_text_short),
         cmocka_unit_test(test_output_appears_whole),
         cmocka_unit_test(test_output_leaves_nothing),
         cmocka_unit_test(test_output_through_links),

@@ -397,6 +397,40 @@ static void test_report(void **state) {
     qkv_grid_free(grid);
 }
 
+/* A file may call itself anything: what pango is given is bounded, since its time grows with the
+ * square of a word's length. */
+static void test_texts_are_bounded(void **state) {
+    (void)state;
+    enum { HUGE_SIZE = 1 << 20 };
+    static const struct {
+        qkv_words_kind kind;
+        glong most;
+    } kinds[] = {{QKV_WORDS_PLAIN, 2001}, {QKV_WORDS_TITLE, 2001}, {QKV_WORDS_LABEL, 201}};
+    static const char *const fillings[] = {"x", "word ", "*", "\xe6\xb2\xb3"};
+    qkv_lettering lettering;
+    char *text = malloc(HUGE_SIZE + 1);
+    assert_non_null(text);
+    assert_int_equal(qkv_lettering_open(&lettering, NULL), QKV_OK);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        for (size_t k = 0; k < sizeof fillings / sizeof *fillings; k++) {
+            const size_t size = strlen(fillings[k]), end = HUGE_SIZE / size * size;
+            for (size_t at = 0; at < end; at += size) memcpy(text + at, fillings[k], size);
+            text[end] = '\0';
+            PangoLayout *words = qkv_words_new(&lettering, text, kinds[i].kind, 8, 200);
+            assert_non_null(words);
+            const char *shown = pango_layout_get_text(words);
+            assert_true(g_utf8_strlen(shown, -1) <= kinds[i].most);
+            assert_true(g_str_has_suffix(shown, "\xe2\x80\xa6"));
+            g_object_unref(words);
+        }
+    }
+    char *plain = qkv_title_plain(text);
+    assert_true(strlen(plain) <= 4 * 2001);
+    free(plain);
+    free(text);
+    qkv_lettering_close(&lettering);
+}
+
 static double values_size(const qkv_grid *grid, const qkv_grid_style *style, int32_t index) {
     qkv_lettering lettering;
     qkv_layout layout;
@@ -454,6 +488,7 @@ int main(void) {
         cmocka_unit_test(test_cell_texts),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_values_sizes),
+        cmocka_unit_test(test_texts_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }
