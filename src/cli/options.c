@@ -157,6 +157,10 @@ static int apply(cli_parsed *parsed, const cli_command *command, const cli_optio
         }
         value = rest->words[rest->at++];
     }
+    /* An unset variable of a script: nothing must be written to nowhere. */
+    if (option->letter == 'o' && value && !value[0]) {
+        return cli_usage(err, "--%s needs the name of a file, and is empty", option->name);
+    }
     return readers[option->kind](option, (char *)parsed->args + option->offset, value, err);
 }
 
