@@ -97,8 +97,10 @@ QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int6
 
 typedef struct qkv_results qkv_results;
 
-/* Makes the file, or goes on with one that was made for the same specification and model. shard is
- * NULL, or the part of the sweep that the file is for, e.g. "2/3". */
+/* Makes the file, or resumes one that was made for the same specification and model. shard is NULL,
+ * or the part of the sweep that the file is for, e.g. "2/3". The path is the name of a file whatever
+ * it looks like (":memory:"), and must not be empty. A file that other results of this or another
+ * process are open on is refused: QKV_ERR_IO. */
 QKV_API int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path,
                              const char *shard, qkv_error *err);
 /* Leaves one file, without a log beside it. Accepts NULL; err tells what could not be written. */
@@ -138,11 +140,13 @@ typedef struct qkv_results_summary {
     int64_t n_rows;
 } qkv_results_summary;
 
-/* All rows in canonical order (cell, then metric by name) as .csv or .json. */
+/* All rows in canonical order (cell, then metric by name) as .csv or .json. What no sweep makes is
+ * refused, here and below. */
 QKV_API int qkv_results_export(const char *path, const char *out, qkv_results_summary *summary,
                                qkv_error *err);
 /* Files of the same specification and model, e.g. shards, as one. Missing cells are an error
- * unless partial is not 0. */
+ * unless partial is not 0. Replaces a results file; any other file, one of the parts and one that
+ * is open elsewhere are refused. */
 QKV_API int qkv_results_merge(const char *out, const char *const *paths, size_t n, int partial,
                               qkv_results_summary *summary, qkv_error *err);
 

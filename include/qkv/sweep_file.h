@@ -8,8 +8,8 @@
  *     qkv_sweep_rows_free(rows);
  *     qkv_sweep_file_close(file);
  *
- * A file is opened for reading only and nothing beside it is touched. What is not a sweep, or one
- * of another format, is an error. A file belongs to one thread at a time.
+ * A file is opened for reading only and nothing beside it is touched. All of it is checked: what is
+ * not a sweep, or one of another format, or has tables or rows that no sweep makes, is an error. A file belongs to one thread at a time.
  */
 #ifndef QKV_SWEEP_FILE_H
 #define QKV_SWEEP_FILE_H

@@ -179,6 +179,10 @@ static int apply(cli_parsed *parsed, const cli_command *command, const cli_optio
     const char *path = value ? path_in(option, value) : NULL;
     const int status = path ? note_path(parsed, path, err) : QKV_OK;
     if (status != QKV_OK) return status;
+    /* An unset variable of a script: nothing must be written to nowhere. */
+    if (option->letter == 'o' && value && !value[0]) {
+        return cli_usage(err, "--%s needs the name of a file, and is empty", option->name);
+    }
     return readers[option->kind](option, (char *)parsed->args + option->offset, value, err);
 }
 

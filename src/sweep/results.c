@@ -2,7 +2,8 @@
  * The file of results while a sweep runs: made with all its cells, filled block by block.
  *
  * A block is one transaction in a write-ahead log, so that whatever ends the process leaves whole
- * cells; which of them are missing is read from the file itself. A finished file has no log.
+ * cells; which of them are missing is read from the file itself. A finished file has no log. There
+ * is one writer at a time, by a lock that ends with its process.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -13,6 +14,7 @@
 
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "store/database.h"
@@ -20,38 +22,35 @@
 #include "sweep/sweep.h"
 
 struct qkv_results {
+    qkv_file_lock lock;
     qkv_database db;
+    int is_ours; /* checked, or made: its log may be folded in */
     const qkv_sweep *sweep;
     sqlite3_stmt *insert, *count;
 };
 
-const char qkv_results_schema[] =
-    "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);"
-    "CREATE TABLE prompts(id INTEGER PRIMARY KEY, text TEXT, tokens TEXT);"
-    "CREATE TABLE cells(id INTEGER PRIMARY KEY, prompt INTEGER, layer INTEGER, head INTEGER,"
-    " target TEXT, op TEXT, epsilon REAL, edit TEXT);"
-    "CREATE TABLE results(cell INTEGER, metric TEXT, value REAL, PRIMARY KEY (cell, metric))"
-    " WITHOUT ROWID;"
-    "CREATE VIEW rows AS SELECT prompt, layer, head, target, op, epsilon, metric, value"
-    " FROM cells JOIN results ON results.cell = cells.id;";
-
 /* ---- a new file ---- */
 
-static int put_meta(const qkv_results *r, const char *key, const char *value, qkv_error *err) {
+/* Names of models and their files may be any bytes; the file holds UTF-8. */
+static int put_meta(qkv_results *r, const char *key, const char *value, qkv_error *err) {
     sqlite3_stmt *insert = NULL;
+    qkv_text text = {0};
     int row;
-    int status = qkv_database_prepare(&r->db, &insert, "INSERT INTO meta VALUES (?1, ?2)", err);
+    qkv_text_append_utf8(&text, value, strlen(value));
+    int status = text.failed ? qkv_fail_memory(err) : QKV_OK;
+    if (status == QKV_OK)
+        status = qkv_database_prepare(&r->db, &insert, "INSERT INTO meta VALUES (?1, ?2)", err);
     if (status == QKV_OK) {
         sqlite3_bind_text(insert, 1, key, -1, SQLITE_STATIC);
-        sqlite3_bind_text(insert, 2, value, -1, SQLITE_STATIC);
+        sqlite3_bind_text(insert, 2, text.data, -1, SQLITE_STATIC);
         status = qkv_database_step(&r->db, insert, &row, err);
     }
     sqlite3_finalize(insert);
+    qkv_text_release(&text);
     return status;
 }
 
-static int put_all_meta(const qkv_results *r, const char *model_hash, const char *shard,
-                        qkv_error *err) {
+static int put_all_meta(qkv_results *r, const char *model_hash, const char *shard, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(r->sweep->model);
     char created[32] = "", layers[16], heads[16];
     time_t now = time(NULL);
@@ -77,7 +76,7 @@ static int put_all_meta(const qkv_results *r, const char *model_hash, const char
     return status;
 }
 
-static int put_prompts(const qkv_results *r, qkv_error *err) {
+static int put_prompts(qkv_results *r, qkv_error *err) {
     sqlite3_stmt *insert = NULL;
     int row;
     int status =
@@ -99,7 +98,7 @@ static int put_prompts(const qkv_results *r, qkv_error *err) {
     return status;
 }
 
-static int put_cells(const qkv_results *r, qkv_error *err) {
+static int put_cells(qkv_results *r, qkv_error *err) {
     sqlite3_stmt *insert = NULL;
     int row;
     int status = qkv_database_prepare(
@@ -121,10 +120,9 @@ static int put_cells(const qkv_results *r, qkv_error *err) {
 }
 
 /* All or nothing: a file that is there has all its cells. */
-static int fill_new(const qkv_results *r, const char *model_hash, const char *shard,
-                    qkv_error *err) {
+static int fill_new(qkv_results *r, const char *model_hash, const char *shard, qkv_error *err) {
     int status = qkv_database_run(&r->db, "BEGIN IMMEDIATE", err);
-    if (status == QKV_OK) status = qkv_database_run(&r->db, qkv_results_schema, err);
+    if (status == QKV_OK) status = qkv_results_make_tables(&r->db, err);
     if (status == QKV_OK) status = put_all_meta(r, model_hash, shard, err);
     if (status == QKV_OK) status = put_prompts(r, err);
     if (status == QKV_OK) status = put_cells(r, err);
@@ -133,7 +131,7 @@ static int fill_new(const qkv_results *r, const char *model_hash, const char *sh
 
 /* ---- an old file ---- */
 
-static int check_entry(const qkv_results *r, const char *key, const char *wanted, const char *what,
+static int check_entry(qkv_results *r, const char *key, const char *wanted, const char *what,
                        qkv_error *err) {
     char *found = NULL;
     int status = qkv_results_meta(&r->db, key, &found, err);
@@ -145,58 +143,70 @@ static int check_entry(const qkv_results *r, const char *key, const char *wanted
     return status;
 }
 
-static int check_old(const qkv_results *r, const char *model_hash, const char *shard,
-                     qkv_error *err) {
-    int status = qkv_results_check_format(&r->db, err);
+static int check_old(qkv_results *r, const char *model_hash, const char *shard, qkv_error *err) {
+    qkv_results_counts counts;
+    int status = qkv_results_check(&r->db, &counts, err);
     if (status == QKV_OK) status = check_entry(r, "model_hash", model_hash, "model", err);
     if (status == QKV_OK) status = check_entry(r, "spec_hash", r->sweep->hash, "sweep", err);
     if (status == QKV_OK) status = check_entry(r, "shard", shard ? shard : "", "shard", err);
-    return status;
-}
-
-int qkv_results_meta(const qkv_database *db, const char *key, char **value, qkv_error *err) {
-    return qkv_database_text(db, "SELECT value FROM meta WHERE key = ?1", key, value, err);
-}
-
-int qkv_results_check_format(const qkv_database *db, qkv_error *err) {
-    int64_t n = 0;
-    char *format = NULL;
-    int status = qkv_database_number(
-        db, "SELECT count(*) FROM sqlite_master WHERE name IN ('meta', 'cells', 'results')", &n,
-        err);
-    if (status == QKV_OK && n == 3) status = qkv_results_meta(db, "format", &format, err);
-    if (status == QKV_OK && (!format || strcmp(format, QKV_RESULTS_FORMAT) != 0))
-        status = qkv_fail(err, QKV_ERR_FORMAT, "%s is not a file of results of a sweep%s%s",
-                          db->path, format ? ", but of " : "", format ? format : "");
-    free(format);
+    if (status == QKV_OK && counts.n_cells != qkv_sweep_n_cells(r->sweep))
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s has %lld cells, and its sweep %lld", r->db.path,
+                          (long long)counts.n_cells, (long long)qkv_sweep_n_cells(r->sweep));
     return status;
 }
 
 /* ---- opening and closing ---- */
 
-static int make_or_check(const qkv_results *r, const char *shard, qkv_error *err) {
+/* Whether it holds nothing of anybody's: a new file, or one whose making was cut off. */
+static int is_blank(qkv_results *r, int *blank, qkv_error *err) {
+    static const char *const queries[] = {"SELECT count(*) FROM sqlite_schema",
+                                          "PRAGMA application_id", "PRAGMA user_version"};
+    int64_t sum = 0, n;
+    int status = QKV_OK;
+    for (size_t i = 0; i < sizeof queries / sizeof *queries && status == QKV_OK; i++) {
+        status = qkv_database_number(&r->db, queries[i], &n, err);
+        sum |= n;
+    }
+    *blank = sum == 0;
+    return status;
+}
+
+static int make_or_check(qkv_results *r, const char *shard, qkv_error *err) {
     char hash[33];
-    int64_t n_tables = 0;
+    int blank = 0;
     int status = qkv_model_hash(r->sweep->model, hash, err);
-    if (status == QKV_OK)
-        status = qkv_database_number(&r->db, "SELECT count(*) FROM sqlite_master", &n_tables, err);
-    if (status == QKV_OK && n_tables) status = check_old(r, hash, shard, err);
+    if (status == QKV_OK) status = is_blank(r, &blank, err);
+    if (status == QKV_OK && !blank) status = check_old(r, hash, shard, err);
+    r->is_ours = status == QKV_OK;
+    qkv_database_trust(&r->db);
     /* Normal: a power cut may lose the last blocks, never the file. */
     if (status == QKV_OK)
         status =
             qkv_database_run(&r->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", err);
-    return status == QKV_OK && !n_tables ? fill_new(r, hash, shard, err) : status;
+    return status == QKV_OK && blank ? fill_new(r, hash, shard, err) : status;
 }
 
-/* A file that holds nothing, and what SQLite could not remove beside it. */
-static void remove_file(const char *path) {
-    static const char *const suffixes[] = {"", "-wal", "-shm"};
-    for (int i = 0; i < 3; i++) {
-        qkv_text name = {0};
-        qkv_text_printf(&name, "%s%s", path, suffixes[i]);
-        if (name.data && !name.failed) unlink(name.data);
-        qkv_text_release(&name);
-    }
+static int prepare_all(qkv_results *r, qkv_error *err) {
+    int status = qkv_database_prepare(&r->db, &r->insert,
+                                      "INSERT OR REPLACE INTO results VALUES (?1, ?2, ?3)", err);
+    if (status == QKV_OK)
+        status = qkv_database_prepare(
+            &r->db, &r->count, "SELECT count(*) FROM results WHERE cell >= ?1 AND cell < ?2", err);
+    return status;
+}
+
+static int close_database(qkv_results *r, qkv_error *err) {
+    int status = QKV_OK;
+    sqlite3_finalize(r->insert);
+    sqlite3_finalize(r->count);
+    /* A reader may hold the log: then the last one to close the file removes it. */
+    if (r->db.handle && r->is_ours &&
+        sqlite3_exec(r->db.handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) != SQLITE_OK &&
+        sqlite3_errcode(r->db.handle) != SQLITE_BUSY &&
+        sqlite3_errcode(r->db.handle) != SQLITE_LOCKED)
+        status = qkv_database_fail(&r->db, err);
+    qkv_database_close(&r->db);
+    return status;
 }
 
 int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path, const char *shard,
@@ -205,38 +215,31 @@ int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path
     qkv_results *r = qkv_calloc(1, sizeof *r);
     if (!r) return qkv_fail_memory(err);
     r->sweep = sweep;
-    const int is_new = access(path, F_OK) != 0;
-    int status = qkv_database_open(&r->db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
+    int status = qkv_file_lock_take(&r->lock, path, err);
+    /* Nobody else makes or removes it while we have the lock. */
+    const int is_new = status == QKV_OK && access(r->lock.target, F_OK) != 0;
+    if (status == QKV_OK) status = qkv_database_open(&r->db, path, QKV_DATABASE_WRITE, err);
     if (status == QKV_OK) status = make_or_check(r, shard, err);
     const int is_empty = status != QKV_OK; /* its cells come with its first transaction */
-    if (status == QKV_OK)
-        status = qkv_database_prepare(&r->db, &r->insert,
-                                      "INSERT OR REPLACE INTO results VALUES (?1, ?2, ?3)", err);
-    if (status == QKV_OK)
-        status = qkv_database_prepare(
-            &r->db, &r->count, "SELECT count(*) FROM results WHERE cell >= ?1 AND cell < ?2", err);
-    if (status != QKV_OK) {
-        qkv_results_close(r, NULL);
-        if (is_new && is_empty) remove_file(path);
-        return status;
+    if (status == QKV_OK) status = prepare_all(r, err);
+    if (status == QKV_OK) {
+        *out = r;
+        return QKV_OK;
     }
-    *out = r;
-    return QKV_OK;
+    close_database(r, NULL);
+    if (is_new && is_empty) {
+        unlink(r->lock.target);
+        qkv_database_remove_logs(r->lock.target, NULL);
+    }
+    qkv_file_lock_release(&r->lock);
+    free(r);
+    return status;
 }
 
 int qkv_results_close(qkv_results *results, qkv_error *err) {
     if (!results) return QKV_OK;
-    sqlite3_finalize(results->insert);
-    sqlite3_finalize(results->count);
-    int status = QKV_OK;
-    /* A reader may hold the log: then the last one to close the file removes it. */
-    if (results->db.handle &&
-        sqlite3_exec(results->db.handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) !=
-            SQLITE_OK &&
-        sqlite3_errcode(results->db.handle) != SQLITE_BUSY &&
-        sqlite3_errcode(results->db.handle) != SQLITE_LOCKED)
-        status = qkv_database_fail(&results->db, err);
-    qkv_database_close(&results->db);
+    const int status = close_database(results, err);
+    qkv_file_lock_release(&results->lock);
     free(results);
     return status;
 }

@@ -4,17 +4,13 @@
 
 #include "qkv/sweep.h"
 #include "store/database.h"
+#include "store/results_format.h"
 
-#define QKV_RESULTS_FORMAT "qkv sweep 1"
-
-extern const char qkv_results_schema[];
-
-/* Fails where the database is anything else. */
-int qkv_results_check_format(const qkv_database *db, qkv_error *err);
-/* An entry of the table meta, freed with free; NULL when there is none. */
-int qkv_results_meta(const qkv_database *db, const char *key, char **value, qkv_error *err);
-
-/* results_export.c: counts cells, rows, and cells without all of their values. */
-int qkv_results_summarize(const qkv_database *db, qkv_results_summary *summary, qkv_error *err);
+/* results_export.c: opens a file to be read, checked and seen as it is at this moment. Close it
+ * also after a failure. */
+int qkv_results_open_checked(qkv_database *db, const char *path, qkv_results_counts *counts,
+                             qkv_error *err);
+/* Counts cells without all of their values. */
+int qkv_results_n_without(qkv_database *db, int64_t *n, qkv_error *err);
 
 #endif

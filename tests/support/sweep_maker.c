@@ -15,6 +15,8 @@ static const char TABLES[] =
     " target TEXT, op TEXT, epsilon REAL, edit TEXT);"
     "CREATE TABLE results(cell INTEGER, metric TEXT, value REAL, PRIMARY KEY (cell, metric))"
     " WITHOUT ROWID;"
+    "CREATE VIEW rows AS SELECT prompt, layer, head, target, op, epsilon, metric, value"
+    " FROM cells JOIN results ON results.cell = cells.id;"
     "INSERT INTO meta VALUES('format', 'qkv sweep 1'), ('model_name', 'Brook'),"
     " ('model_path', '/models/brook.gguf'), ('model_hash', '00112233445566778899aabbccddeeff'),"
     " ('spec_hash', 'ffeeddccbbaa99887766554433221100');";
