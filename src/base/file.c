@@ -103,7 +103,8 @@ static int open_stream(qkv_output *out) {
     const int fd = open_target(out);
     out->stream = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (out->stream) return 0;
-    const int code = errno ? errno : ENOMEM;
+    /* A descriptor that was opened for reading only. */
+    const int code = errno == EINVAL ? EBADF : errno ? errno : ENOMEM;
     if (fd >= 0) close(fd);
     return code;
 }

@@ -1,7 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "store/database.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +51,7 @@ int qkv_database_fail(const qkv_database *db, qkv_error *err) {
 static void append_uri(qkv_text *uri, const char *path) {
     qkv_text_puts(uri, path[0] == '/' ? "file://" : "file:./");
     for (const char *c = path; *c; c++) {
-        if ((isalnum((unsigned char)*c) && (unsigned char)*c < 128) || strchr("/._-", *c)) {
+        if (qkv_is_letter(*c) || strchr("0123456789/._-", *c)) {
             qkv_text_append(uri, c, 1);
         } else {
             qkv_text_printf(uri, "%%%02X", (unsigned char)*c);
