@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "sweep/spec.h"
 
-enum { MOST_EPSILONS = 100000 };
+enum { MOST_EPSILONS = 10000 }; /* that one word may stand for */
 
 /* ---- ε ---- */
 
@@ -65,8 +65,8 @@ static int add_logspace(numbers *list, const char *arguments, qkv_error *err) {
         !isfinite(ends[0]) || !isfinite(ends[1]) || n < 2 || n > MOST_EPSILONS)
         return qkv_fail(err, QKV_ERR_SYNTAX,
                         "logspace:%s should be logspace:FROM,TO,NUMBER, with ends above 0 and a "
-                        "number from 2",
-                        arguments);
+                        "number from 2 to %d",
+                        arguments, MOST_EPSILONS);
     int status = QKV_OK;
     double low = log10(ends[0]), high = log10(ends[1]);
     for (int64_t i = 0; i < n && status == QKV_OK; i++) {
