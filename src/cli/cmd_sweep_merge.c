@@ -40,7 +40,8 @@ const cli_command cli_command_sweep_merge = {
     .description =
         "Joins files that 'qkv sweep --shard' has written into one with the same rows as a sweep "
         "in one piece. They must be of the same specification and model, and together have every "
-        "cell.\n"
+        "cell. A results file that has the name ALL is replaced; any other file, a part, and a "
+        "file that is being written are refused.\n"
         "\n"
         "A file merged with --partial can be completed: give it to 'qkv sweep' with the same "
         "specification, without --shard.\n"

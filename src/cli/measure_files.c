@@ -16,18 +16,18 @@ const char *measure_variant_name(const measure_names *names, size_t variant) {
 
 /* ---- CSV ---- */
 
-/* In quotes where it has to be. */
-static void write_field(FILE *file, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, file);
-        return;
+/* UTF-8, in quotes where it has to be. */
+static void write_field(FILE *file, const char *bytes) {
+    qkv_text text = {0};
+    qkv_text_append_utf8(&text, bytes, strlen(bytes));
+    const int quoted = text.data && strpbrk(text.data, ",\"\r\n");
+    if (quoted) putc('"', file);
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.data[i] == '"') putc('"', file);
+        putc(text.data[i], file);
     }
-    putc('"', file);
-    for (; *text; text++) {
-        if (*text == '"') putc('"', file);
-        putc(*text, file);
-    }
-    putc('"', file);
+    if (quoted) putc('"', file);
+    qkv_text_release(&text);
 }
 
 static void write_index(FILE *file, int32_t index) {
@@ -61,7 +61,8 @@ static void write_json_row(FILE *file, const measure_names *names, int prompt,
     write_json_index(file, "layer", row->layer);
     write_json_index(file, "head", row->head);
     fprintf(file, "\"metric\": \"%s\", ", qkv_measure_text(names->measure, row->metric));
-    qkv_print(file, isnan(row->value) ? "\"value\": null}" : "\"value\": %.12g}", row->value);
+    /* JSON has no number for what is infinite. */
+    qkv_print(file, isfinite(row->value) ? "\"value\": %.12g}" : "\"value\": null}", row->value);
 }
 
 static json_t *describe_prompts(const measure_names *names) {

@@ -85,6 +85,8 @@ typedef struct plot {
 int plot_choose(plot *p, qkv_error *err);
 /* The index of a number in a list, -1 when it is not there. */
 int32_t plot_find(const plot_indices *list, int32_t value);
+/* Where an ε stands in the ascending list, or would. */
+size_t plot_find_epsilon(const plot *p, double value);
 int plot_is_baseline(const plot *p, const qkv_sweep_row *row);
 
 /* plot_select.c */

@@ -171,10 +171,29 @@ static int same_number(double a, double b) {
     return fabs(a - b) <= 1e-5 * fmax(fabs(a), fabs(b));
 }
 
+enum { MOST_EPSILONS = 10000 };
+
+size_t plot_find_epsilon(const plot *p, double value) {
+    size_t low = 0, high = p->n_epsilons;
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (p->epsilons[middle] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 static int add_epsilon(plot *p, double value, qkv_error *err) {
-    size_t at = 0;
-    while (at < p->n_epsilons && p->epsilons[at] < value) at++;
+    const size_t at = plot_find_epsilon(p, value);
     if (at < p->n_epsilons && p->epsilons[at] == value) return QKV_OK;
+    if (p->n_epsilons == MOST_EPSILONS) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "%s has more than %d values of \xce\xb5, too many to draw", p->info->path,
+                        MOST_EPSILONS);
+    }
     if (!QKV_PUSH(p->epsilons, p->epsilons_capacity, p->n_epsilons, value)) {
         return qkv_fail_memory(err);
     }

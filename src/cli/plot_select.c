@@ -55,9 +55,8 @@ static int place_cell(const plot *p, const qkv_sweep_row *row, plot_cell *cell) 
     cell->layer = plot_find(&p->layers, row->layer);
     cell->head = plot_find(&p->heads, row->head);
     cell->epsilon = isnan(row->epsilon) && isnan(p->epsilons[0]) ? 0 : -1;
-    for (size_t i = 0; i < p->n_epsilons && cell->epsilon < 0; i++) {
-        if (p->epsilons[i] == row->epsilon) cell->epsilon = (int32_t)i;
-    }
+    const size_t at = plot_find_epsilon(p, row->epsilon);
+    if (at < p->n_epsilons && p->epsilons[at] == row->epsilon) cell->epsilon = (int32_t)at;
     cell->value = row->value;
     return cell->target >= 0 && cell->layer >= 0 && cell->head >= 0 && cell->epsilon >= 0;
 }

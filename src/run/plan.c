@@ -42,7 +42,7 @@ int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, 
     plan->n_tokens = (int64_t)n_tokens;
     plan->tokens = copy_tokens(tokens, n_tokens);
     plan->variants = qkv_calloc(1, sizeof *plan->variants);
-    plan->n_variants = 1;
+    plan->n_variants = plan->variants_capacity = 1;
     plan->wanted =
         qkv_calloc((size_t)(model->hp.n_layer + 1) * QKV_SITE_COUNT, sizeof *plan->wanted);
     if (plan->variants) plan->variants[0].text = qkv_strdup("");
@@ -173,19 +173,15 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
 
 int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err) {
     qkv_variant variant = {.text = qkv_strdup(edits)};
-    qkv_variant *moved = NULL;
     int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
-    if (status == QKV_OK) {
-        moved = realloc(plan->variants, (plan->n_variants + 1) * sizeof *moved);
-        if (!moved) status = qkv_fail_memory(err);
-    }
+    if (status == QKV_OK &&
+        !QKV_PUSH(plan->variants, plan->variants_capacity, plan->n_variants, variant))
+        status = qkv_fail_memory(err);
     if (status != QKV_OK) {
         release_variant(&variant);
         return status;
     }
-    plan->variants = moved;
-    if (index) *index = plan->n_variants;
-    plan->variants[plan->n_variants++] = variant;
+    if (index) *index = plan->n_variants - 1;
     return QKV_OK;
 }
 

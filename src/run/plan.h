@@ -46,7 +46,7 @@ struct qkv_plan {
     qkv_source *sources;
     size_t n_sources;
     qkv_variant *variants; /* variants[0] is the baseline, without edits */
-    size_t n_variants;
+    size_t n_variants, variants_capacity;
     char **captures; /* as they were given */
     size_t n_captures, captures_capacity;
     int observed;       /* some patterns are: the plan needs an observer */

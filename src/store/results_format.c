@@ -111,10 +111,23 @@ static int check_format_name(qkv_database *db, qkv_error *err) {
     return status;
 }
 
+/* Order and merging would depend on it. */
+static int check_encoding(qkv_database *db, qkv_error *err) {
+    char *encoding = NULL;
+    int status = qkv_database_text(db, "PRAGMA encoding", NULL, &encoding, err);
+    if (status == QKV_OK && (!encoding || strcmp(encoding, "UTF-8") != 0))
+        status =
+            qkv_fail(err, QKV_ERR_FORMAT,
+                     "%s is not the results file of a sweep: its texts are not UTF-8", db->path);
+    free(encoding);
+    return status;
+}
+
 int qkv_results_check_format(qkv_database *db, qkv_error *err) {
     unsigned found = 0;
     qkv_text other = {0};
-    int status = list_objects(db, &found, &other, err);
+    int status = check_encoding(db, err);
+    if (status == QKV_OK) status = list_objects(db, &found, &other, err);
     if (status == QKV_OK && found & 1u << META) status = check_format_name(db, err);
     if (status == QKV_OK) status = check_tables(db, found, &other, err);
     qkv_text_release(&other);
@@ -124,7 +137,9 @@ int qkv_results_check_format(qkv_database *db, qkv_error *err) {
 int qkv_results_meta(qkv_database *db, const char *key, char **value, qkv_error *err) {
     char *raw = NULL;
     *value = NULL;
-    int status = qkv_database_text(db, "SELECT value FROM meta WHERE key = ?1", key, &raw, err);
+    /* The index may say something else than the table. */
+    int status =
+        qkv_database_text(db, "SELECT value FROM meta NOT INDEXED WHERE key = ?1", key, &raw, err);
     if (!raw) return status;
     qkv_text text = {0};
     qkv_text_append_utf8(&text, raw, strlen(raw));
@@ -145,8 +160,8 @@ typedef struct row_check {
     qkv_database *db;
     sqlite3_stmt *query;
     qkv_results_counts *counts;
-    int64_t cell;    /* of the last result, */
-    qkv_text metric; /* and its metric */
+    int64_t cell;  /* of the last result, */
+    qkv_text name; /* and its metric; the last key of meta */
 } row_check;
 
 static int fail_row(const row_check *check, const char *what, int64_t number, qkv_error *err) {
@@ -188,9 +203,21 @@ static int is_real_or_null(sqlite3_stmt *query, int column) {
     return type == SQLITE_NULL || type == SQLITE_FLOAT;
 }
 
+/* Whether a name comes after the last one, in whose place it is kept. */
+static int comes_after(row_check *check, const char *name) {
+    const int after = strcmp(check->name.data, name) < 0;
+    check->name.length = 0;
+    qkv_text_puts(&check->name, name);
+    return after;
+}
+
+/* In the order of the keys, and no key twice. */
 static int check_meta(row_check *check, int64_t number, qkv_error *err) {
-    if (number < MOST_META && is_plain(check->query, 0) && is_plain(check->query, 1)) return QKV_OK;
-    return fail_row(check, "row of meta", number, err);
+    if (number >= MOST_META || !is_plain(check->query, 0) || !is_plain(check->query, 1))
+        return fail_row(check, "row of meta", number, err);
+    const int after = comes_after(check, (const char *)sqlite3_column_text(check->query, 0));
+    if (check->name.failed) return qkv_fail_memory(err);
+    return after || number == 0 ? QKV_OK : fail_row(check, "row of meta", number, err);
 }
 
 static int check_prompt(row_check *check, int64_t number, qkv_error *err) {
@@ -221,14 +248,12 @@ static int check_result(row_check *check, int64_t number, qkv_error *err) {
     if (!is_number(row, 0, 0, check->counts->n_cells - 1) || !is_name(row, 1) ||
         !is_real_or_null(row, 2))
         return fail_row(check, "result", number, err);
-    const char *metric = (const char *)sqlite3_column_text(row, 1);
-    if (number &&
-        (cell < check->cell || (cell == check->cell && strcmp(check->metric.data, metric) >= 0)))
+    const int after = comes_after(check, (const char *)sqlite3_column_text(row, 1));
+    if (check->name.failed) return qkv_fail_memory(err);
+    if (number && (cell < check->cell || (cell == check->cell && !after)))
         return fail_row(check, "result", number, err);
     check->cell = cell;
-    check->metric.length = 0;
-    qkv_text_puts(&check->metric, metric);
-    return check->metric.failed ? qkv_fail_memory(err) : QKV_OK;
+    return QKV_OK;
 }
 
 static int check_rows(row_check *check, const char *sql,
@@ -247,9 +272,11 @@ static int check_rows(row_check *check, const char *sql,
 int qkv_results_check(qkv_database *db, qkv_results_counts *counts, qkv_error *err) {
     *counts = (qkv_results_counts){0};
     row_check check = {.db = db, .counts = counts};
-    int status = qkv_results_check_format(db, err);
+    qkv_text_puts(&check.name, "");
+    int status = check.name.failed ? qkv_fail_memory(err) : qkv_results_check_format(db, err);
     if (status == QKV_OK)
-        status = check_rows(&check, "SELECT key, value FROM meta", check_meta, err);
+        status = check_rows(&check, "SELECT key, value FROM meta NOT INDEXED ORDER BY key",
+                            check_meta, err);
     if (status == QKV_OK)
         status = check_rows(&check, "SELECT id, text, tokens FROM prompts ORDER BY id",
                             check_prompt, err);
@@ -261,6 +288,6 @@ int qkv_results_check(qkv_database *db, qkv_results_counts *counts, qkv_error *e
     if (status == QKV_OK)
         status = check_rows(&check, "SELECT cell, metric, value FROM results ORDER BY cell, metric",
                             check_result, err);
-    qkv_text_release(&check.metric);
+    qkv_text_release(&check.name);
     return status;
 }

@@ -3,11 +3,12 @@
  *
  *     {"metadata": {key: text}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
  *
- * Nine digits bring every float back exactly. Values are written row by row, so that memory does
- * not grow with the result. Refuses results of more than MOST_VALUES: as text they are of no use
- * to anybody.
+ * Nine digits bring every float back exactly; what is not finite is null. Values are written row by
+ * row, so that memory does not grow with the result. Refuses results of more than MOST_VALUES: as
+ * text they are of no use to anybody.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/fail.h"
@@ -29,9 +30,14 @@ static int check_json(const store_content *content, qkv_error *err) {
     return QKV_OK;
 }
 
+/* JSON has no number for what is not finite. */
+static json_t *number(float value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static int write_row(const float *values, int64_t n, FILE *stream) {
     json_t *row = json_array();
-    for (int64_t i = 0; i < n; i++) json_array_append_new(row, json_real(values[i]));
+    for (int64_t i = 0; i < n; i++) json_array_append_new(row, number(values[i]));
     const int failed = !row || (int64_t)json_array_size(row) != n;
     const qkv_locale host = qkv_locale_enter();
     if (!failed) json_dumpf(row, stream, JSON_COMPACT | JSON_REAL_PRECISION(9));

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "sweep/spec.h"
 
-enum { MOST_EPSILONS = 100000 };
+enum { MOST_EPSILONS = 10000 }; /* that one word may stand for */
 
 /* ---- ε ---- */
 
@@ -24,11 +24,28 @@ typedef struct numbers {
 } numbers;
 
 static int add_number(numbers *list, double value, qkv_error *err) {
-    for (size_t i = 0; i < list->n; i++) {
-        if (list->items[i] == value)
-            return qkv_fail(err, QKV_ERR_SYNTAX, "epsilon %g is given twice", value);
-    }
     return QKV_PUSH(list->items, list->capacity, list->n, value) ? QKV_OK : qkv_fail_memory(err);
+}
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* There may be many: sorted, so that it takes no longer than reading them. */
+static int check_repeated(const numbers *list, qkv_error *err) {
+    int status = QKV_OK;
+    if (list->n < 2) return QKV_OK;
+    double *sorted = qkv_calloc(list->n, sizeof *sorted);
+    if (!sorted) return qkv_fail_memory(err);
+    memcpy(sorted, list->items, list->n * sizeof *sorted);
+    qsort(sorted, list->n, sizeof *sorted, by_value);
+    for (size_t i = 1; i < list->n && status == QKV_OK; i++) {
+        if (sorted[i - 1] == sorted[i])
+            status = qkv_fail(err, QKV_ERR_SYNTAX, "epsilon %g is given twice", sorted[i]);
+    }
+    free(sorted);
+    return status;
 }
 
 /* Twelve digits: powers of ten come out as such, and nobody needs more. */
@@ -46,8 +63,8 @@ static int add_logspace(numbers *list, const char *arguments, qkv_error *err) {
         !isfinite(ends[0]) || !isfinite(ends[1]) || n < 2 || n > MOST_EPSILONS)
         return qkv_fail(err, QKV_ERR_SYNTAX,
                         "logspace:%s should be logspace:FROM,TO,NUMBER, with ends above 0 and a "
-                        "number from 2",
-                        arguments);
+                        "number from 2 to %d",
+                        arguments, MOST_EPSILONS);
     int status = QKV_OK;
     double low = log10(ends[0]), high = log10(ends[1]);
     for (int64_t i = 0; i < n && status == QKV_OK; i++) {
@@ -125,10 +142,6 @@ static int add_setting(qkv_spec *spec, const char *op, size_t length, double eps
     }
     setting.text = text.data;
     int status = setting.op && !text.failed ? QKV_OK : qkv_fail_memory(err);
-    for (size_t i = 0; i < s->n_settings && status == QKV_OK; i++) {
-        if (strcmp(s->settings[i].text, setting.text) == 0)
-            status = qkv_fail(err, QKV_ERR_SYNTAX, "operation '%s' is given twice", setting.text);
-    }
     if (status == QKV_OK) status = try_setting(spec, setting.text, err);
     if (status == QKV_OK && !QKV_PUSH(s->settings, s->settings_capacity, s->n_settings, setting))
         status = qkv_fail_memory(err);
@@ -180,17 +193,38 @@ static int add_ops(qkv_spec *spec, const json_t *list, const numbers *epsilons, 
     return status;
 }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int check_settings(const qkv_sweep *s, qkv_error *err) {
+    int status = QKV_OK;
+    if (s->n_settings < 2) return QKV_OK;
+    const char **sorted = qkv_calloc(s->n_settings, sizeof *sorted);
+    if (!sorted) return qkv_fail_memory(err);
+    for (size_t i = 0; i < s->n_settings; i++) sorted[i] = s->settings[i].text;
+    qsort(sorted, s->n_settings, sizeof *sorted, by_text);
+    for (size_t i = 1; i < s->n_settings && status == QKV_OK; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            status = qkv_fail(err, QKV_ERR_SYNTAX, "operation '%s' is given twice", sorted[i]);
+    }
+    free(sorted);
+    return status;
+}
+
 int qkv_spec_settings(qkv_spec *spec, qkv_error *err) {
     numbers epsilons = {0};
     json_t *list = NULL;
     int used = 0;
     int status = qkv_spec_list(spec, "ops", &list, err);
     if (status == QKV_OK) status = read_epsilons(spec, &epsilons, err);
+    if (status == QKV_OK) status = check_repeated(&epsilons, err);
     if (status == QKV_OK && spec->sweep->n_targets == 0 && (list || epsilons.n))
         status = qkv_fail(err, QKV_ERR_SYNTAX, "no target is edited: leave out ops and epsilon");
     if (status == QKV_OK && spec->sweep->n_targets)
         status = list ? add_ops(spec, list, &epsilons, &used, err)
                       : add_op(spec, "scale", &epsilons, &used, err);
+    if (status == QKV_OK) status = check_settings(spec->sweep, err);
     if (status == QKV_OK && epsilons.n && !used)
         status = qkv_fail(err, QKV_ERR_SYNTAX, "no operation takes epsilon; give ops scale");
     json_decref(list);

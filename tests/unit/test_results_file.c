@@ -1,8 +1,5 @@
-/*
- * Results files that others made, left or hold: what is refused, what is replaced, and what stays.
- */
+/* Results files that others made, left or hold: what is refused, what is replaced, what stays. */
 #define _XOPEN_SOURCE 700
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,10 +291,8 @@ static void start_together(qkv_sweep *const sweeps[2], const char *path) {
         assert_true(wait(&status) > 0);
         assert_int_equal(status, 0);
     }
-    close(go[0]);
-    close(end[0]);
-    close(said[0]);
-    close(said[1]);
+    const int open_ends[] = {go[0], end[0], said[0], said[1]};
+    for (int i = 0; i < 4; i++) close(open_ends[i]);
     assert_int_equal(wins, 1);
 }
 
