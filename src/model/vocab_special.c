@@ -128,10 +128,12 @@ int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *
 
 int qkv_vocab_check_specials(const qkv_vocab *vocab, const char *path, qkv_error *err) {
     if (!vocab->has_normalized || !vocab->normalizer) return QKV_OK;
+    qkv_match_budget budget = qkv_match_budget_for((size_t)vocab->n_tokens);
     for (size_t i = 0; i < vocab->specials.count; i++) {
         const qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
         if (!token->normalized) continue;
-        int kept = qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, err);
+        int kept =
+            qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, &budget, err);
         if (kept < 0) return kept;
         if (!kept)
             return qkv_fail(err, QKV_ERR_UNSUPPORTED,
