@@ -64,7 +64,14 @@ static int contains_ignoring_case(const char *text, const char *part) {
     return 0;
 }
 
+/* A tokenizer.json says which tokens strip; what its directory is called says nothing. */
+static int speaks_for_itself(const qkv_gguf *file) {
+    const struct gguf_context *header = file->parts[0].header;
+    return gguf_find_key(header, "qkv.tokenizer.ignore_merges") >= 0;
+}
+
 static int apply_strip_rules(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
+    if (speaks_for_itself(file)) return QKV_OK;
     for (size_t r = 0; r < sizeof strip_rules / sizeof *strip_rules; r++) {
         const char *value = NULL;
         int found = qkv_gguf_string(file, strip_rules[r].key, &value, err);
