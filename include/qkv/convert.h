@@ -6,7 +6,8 @@
  *
  * The result is what llama.cpp's tools make and read: matrices in the type asked for; norms, biases,
  * routers, position and segment embeddings as F32. It is written tensor by tensor, and appears under
- * its name when it is complete.
+ * its name when it is complete. A matrix with values that are too large for its type is an error
+ * (QKV_ERR_NUMERIC): they would be read as infinite.
  */
 #ifndef QKV_CONVERT_H
 #define QKV_CONVERT_H

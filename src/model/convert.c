@@ -9,6 +9,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "qkv/convert.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ typedef struct converter {
     qkv_output out;
     float *values;
     void *encoded;
+    float *decoded; /* what would be read again */
 } converter;
 
 static const struct type_entry *find_type(enum ggml_type type) {
@@ -199,6 +201,7 @@ static int make_header(converter *c, qkv_error *err) {
 
 /* A tensor's rows on their way into the file. */
 typedef struct row_source {
+    const char *name;
     const unsigned char *data;
     enum ggml_type type;
     int64_t width, count; /* values of a row, rows */
@@ -221,7 +224,7 @@ static int is_reordered(const converter *c, const char *name) {
 }
 
 static row_source rows_of(const converter *c, const qkv_gguf_tensor *t, const void *data) {
-    row_source s = {.data = data, .type = t->type, .width = t->ne[0]};
+    row_source s = {.name = t->name, .data = data, .type = t->type, .width = t->ne[0]};
     if (is_reordered(c, t->name)) {
         s.head_dim = c->model->hp.head_dim;
         if (t->ne[1] == 1) s.width = 1; /* a bias: a row per channel */
@@ -244,6 +247,32 @@ static void read_rows(const row_source *s, int64_t first, int64_t n, float *out)
     }
 }
 
+/* Numbers, and the scales of blocks, may be too large for a type: they would be read as infinite. */
+static int check_range(const converter *c, const char *name, enum ggml_type type, int64_t width,
+                       int64_t n, qkv_error *err) {
+    const size_t row = ggml_row_size(type, width);
+    int64_t lost = 0;
+    float largest = 0;
+#pragma omp parallel for reduction(+ : lost) reduction(max : largest)
+    for (int64_t i = 0; i < n; i++) {
+        const float *values = c->values + i * width;
+        float *read = c->decoded + i * width;
+        ggml_get_type_traits(type)->to_float((const char *)c->encoded + (size_t)i * row, read,
+                                             width);
+        for (int64_t k = 0; k < width; k++) {
+            if (isfinite(read[k]) || !isfinite(values[k])) continue;
+            lost++;
+            if (fabsf(values[k]) > largest) largest = fabsf(values[k]);
+        }
+    }
+    if (lost == 0) return QKV_OK;
+    return qkv_fail(
+        err, QKV_ERR_NUMERIC,
+        "tensor %s has %lld values, up to %g, that are too large for the type %s; write "
+        "the model as bf16 or f32",
+        name, (long long)lost, (double)largest, ggml_type_name(type));
+}
+
 static int put_rows(converter *c, const row_source *s, enum ggml_type type, int64_t first,
                     int64_t n, qkv_error *err) {
     const size_t row = ggml_row_size(type, s->width);
@@ -256,7 +285,8 @@ static int put_rows(converter *c, const row_source *s, enum ggml_type type, int6
             ggml_quantize_chunk(type, c->values, c->encoded, i * s->width, 1, s->width, NULL);
     if (written != (size_t)n * row)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml cannot quantise to %s", ggml_type_name(type));
-    return qkv_gguf_put(&c->out, c->encoded, written, err);
+    const int status = check_range(c, s->name, type, s->width, n, err);
+    return status == QKV_OK ? qkv_gguf_put(&c->out, c->encoded, written, err) : status;
 }
 
 static int put_tensor(converter *c, const qkv_gguf_tensor *t, enum ggml_type type, const void *data,
@@ -323,7 +353,8 @@ static int convert(converter *c, const char *path, qkv_error *err) {
     }
     c->values = qkv_calloc(room, sizeof *c->values);
     c->encoded = qkv_calloc(room, sizeof *c->values); /* no type takes more room than F32 */
-    if (!c->values || !c->encoded) return qkv_fail_memory(err);
+    c->decoded = qkv_calloc(room, sizeof *c->decoded);
+    if (!c->values || !c->encoded || !c->decoded) return qkv_fail_memory(err);
     if (c->type != GGML_TYPE_COUNT) ggml_quantize_init(c->type);
     status = qkv_output_open(&c->out, path, err);
     return status == QKV_OK ? put_model(c, err) : status;
@@ -343,6 +374,7 @@ int qkv_model_convert(const char *model_path, const char *path, const qkv_conver
     if (status == QKV_OK) status = convert(&c, path, err);
     qkv_output_abandon(&c.out);
     free(c.encoded);
+    free(c.decoded);
     free(c.values);
     gguf_free(c.header);
     ggml_free(c.tensors);

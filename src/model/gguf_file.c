@@ -14,7 +14,7 @@
 /* ggml compares every name with every other one: four times as many take half a minute, and no model
  * has them. */
 #define MAX_TENSORS 16384
-#define MAX_KEYS 16384
+#define MAX_KEYS 4096
 #define MAX_PARTS 1000
 #define HEADER_SIZE 24
 
@@ -31,7 +31,7 @@ static void keep_log(enum ggml_log_level level, const char *text, void *unused) 
     last_log[strcspn(last_log, "\n")] = '\0';
 }
 
-static uint64_t little_endian(const unsigned char *bytes, int n) {
+uint64_t qkv_little_endian(const unsigned char *bytes, int n) {
     uint64_t value = 0;
     for (int i = n - 1; i >= 0; i--) value = value << 8 | bytes[i];
     return value;
@@ -51,18 +51,18 @@ static int check_fixed_header(const qkv_gguf_part *part, qkv_error *err) {
                                               : "");
     if (part->map.size < HEADER_SIZE)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s is cut off inside its header", path);
-    uint64_t version = little_endian(data + 4, 4);
+    uint64_t version = qkv_little_endian(data + 4, 4);
     if (version < 2 || version > 3)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: GGUF version %llu; versions 2 and 3 are supported", path,
                         (unsigned long long)version);
-    uint64_t tensors = little_endian(data + 8, 8), keys = little_endian(data + 16, 8);
+    uint64_t tensors = qkv_little_endian(data + 8, 8), keys = qkv_little_endian(data + 16, 8);
     if (tensors > MAX_TENSORS || keys > MAX_KEYS)
         return qkv_fail(
             err, QKV_ERR_FORMAT,
-            "%s: the header claims %llu tensors and %llu keys; at most %d of each are accepted",
-            path, (unsigned long long)tensors, (unsigned long long)keys, MAX_TENSORS);
-    return QKV_OK;
+            "%s: the header claims %llu tensors and %llu keys; at most %d and %d are accepted",
+            path, (unsigned long long)tensors, (unsigned long long)keys, MAX_TENSORS, MAX_KEYS);
+    return qkv_gguf_check_keys(part, HEADER_SIZE, keys, err);
 }
 
 /* ggml's reader lets shapes pass whose product does not fit 64 bits when what is left of it is 0 or
@@ -114,70 +114,81 @@ static int open_part(qkv_gguf_part *part, const char *path, qkv_error *err) {
     return check_tensor_bounds(part, err);
 }
 
-/* NAME-00002-of-00003.gguf: 1 and the prefix's length, or 0. */
-static int split_name(const char *path, size_t *prefix, int *index, int *count) {
-    size_t length = strlen(path);
+/* Five digits, or -1. */
+static int five_digits(const char *text) {
+    int value = 0;
+    for (int i = 0; i < 5; i++) {
+        if (text[i] < '0' || text[i] > '9') return -1;
+        value = value * 10 + (text[i] - '0');
+    }
+    return value;
+}
+
+/* NAME-00002-of-00003.gguf: how many parts there are, and the prefix's length. Any other name, also
+ * one whose numbers cannot be meant, is that of a whole model: 0. */
+static int split_count(const char *path, size_t *prefix) {
     static const size_t tail = sizeof "-00001-of-00003.gguf" - 1;
+    const size_t length = strlen(path);
     if (length <= tail) return 0;
-    int used = 0;
     const char *text = path + length - tail;
-    if (sscanf(text, "-%5d-of-%5d.gguf%n", index, count, &used) != 2 || (size_t)used != tail)
+    if (text[0] != '-' || memcmp(text + 6, "-of-", 4) != 0 || strcmp(text + 15, ".gguf") != 0)
         return 0;
+    const int index = five_digits(text + 1), count = five_digits(text + 10);
     *prefix = length - tail;
-    return *index >= 1 && *count >= *index && *count <= MAX_PARTS;
+    return index >= 1 && index <= count && count <= MAX_PARTS ? count : 0;
+}
+
+/* Parts that were renamed, swapped or taken from another model would show as missing tensors: say
+ * what is wrong instead. Each part is asked before the next one is opened, so that a name alone
+ * makes nobody open a thousand files. */
+static int check_split_keys(const qkv_gguf_part *opened, size_t i, size_t n_parts, qkv_error *err) {
+    qkv_gguf_part alone = *opened;
+    const qkv_gguf part = {.parts = &alone, .n_parts = 1, .path = opened->path};
+    int64_t count = 1, number = (int64_t)i;
+    int found = qkv_gguf_int(&part, "split.count", 0, 65535, &count, err);
+    if (found >= 0) found = qkv_gguf_int(&part, "split.no", 0, 65535, &number, err);
+    if (found < 0) return found;
+    if (count <= 1 && n_parts == 1) return QKV_OK;
+    if ((size_t)count != n_parts)
+        return qkv_fail(
+            err, QKV_ERR_FORMAT,
+            "%s belongs to a split model of %lld files but its name says %zu; give the parts "
+            "their original names (…-00001-of-%05lld.gguf) and keep them together",
+            part.path, (long long)count, n_parts, (long long)count);
+    if ((size_t)number != i)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s says that it is part %lld of its model, not %zu",
+                        part.path, (long long)number + 1, i + 1);
+    return QKV_OK;
+}
+
+/* Part i, of a split model or the only one. */
+static int add_part(qkv_gguf *file, const char *path, size_t prefix, int i, int count,
+                    qkv_error *err) {
+    char *name = qkv_strdup(path);
+    if (!name) return qkv_fail_memory(err);
+    if (count)
+        snprintf(name, strlen(path) + 1, "%.*s-%05d-of-%05d.gguf", (int)prefix, path, i + 1, count);
+    qkv_gguf_part *part = &file->parts[file->n_parts++];
+    int status = open_part(part, name, err);
+    free(name);
+    if (count && err && status == QKV_ERR_IO)
+        return qkv_fail(err, status, "%s (part %d of %d of a split model)", err->message, i + 1,
+                        count);
+    return status == QKV_OK ? check_split_keys(part, (size_t)i, count ? (size_t)count : 1, err)
+                            : status;
 }
 
 /* Opens the parts of a split model, whichever of them was named. */
 static int open_parts(qkv_gguf *file, const char *path, qkv_error *err) {
     size_t prefix = 0;
-    int index = 1, count = 1;
-    int is_split = split_name(path, &prefix, &index, &count);
-    file->parts = qkv_calloc((size_t)count, sizeof *file->parts);
+    const int count = split_count(path, &prefix);
+    int status = QKV_OK;
+    file->parts = qkv_calloc(count ? (size_t)count : 1, sizeof *file->parts);
     if (!file->parts) return qkv_fail_memory(err);
-    for (int i = 0; i < count; i++) {
-        char *name = malloc(strlen(path) + 1);
-        if (!name) return qkv_fail_memory(err);
-        if (is_split)
-            snprintf(name, strlen(path) + 1, "%.*s-%05d-of-%05d.gguf", (int)prefix, path, i + 1,
-                     count);
-        else
-            memcpy(name, path, strlen(path) + 1);
-        file->n_parts++;
-        int status = open_part(&file->parts[i], name, err);
-        free(name);
-        if (status != QKV_OK) {
-            if (is_split && err && status == QKV_ERR_IO)
-                return qkv_fail(err, status, "%s (part %d of %d of a split model)", err->message,
-                                i + 1, count);
-            return status;
-        }
-    }
+    for (int i = 0; i < (count ? count : 1) && status == QKV_OK; i++)
+        status = add_part(file, path, prefix, i, count, err);
     file->path = file->parts[0].path;
-    return QKV_OK;
-}
-
-/* Parts that were renamed, swapped or taken from another model would show as missing tensors: say
- * what is wrong instead. */
-static int check_split_keys(const qkv_gguf *file, qkv_error *err) {
-    for (size_t i = 0; i < file->n_parts; i++) {
-        qkv_gguf part = {.parts = &file->parts[i], .n_parts = 1, .path = file->parts[i].path};
-        int64_t count = 1, number = (int64_t)i;
-        int found = qkv_gguf_int(&part, "split.count", 0, 65535, &count, err);
-        if (found >= 0) found = qkv_gguf_int(&part, "split.no", 0, 65535, &number, err);
-        if (found < 0) return found;
-        if (count <= 1 && file->n_parts == 1) continue;
-        if ((size_t)count != file->n_parts)
-            return qkv_fail(
-                err, QKV_ERR_FORMAT,
-                "%s belongs to a split model of %lld files but %zu were found; give the parts "
-                "their original names (…-00001-of-%05lld.gguf) and keep them together",
-                part.path, (long long)count, file->n_parts, (long long)count);
-        if ((size_t)number != i)
-            return qkv_fail(err, QKV_ERR_FORMAT,
-                            "%s says that it is part %lld of its model, not %zu", part.path,
-                            (long long)number + 1, i + 1);
-    }
-    return QKV_OK;
+    return status;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -234,8 +245,7 @@ static int is_directory(const char *path) {
 
 static int open_files(qkv_gguf *file, const char *path, qkv_error *err) {
     if (is_directory(path)) return qkv_hf_open(file, path, err);
-    int status = open_parts(file, path, err);
-    if (status == QKV_OK) status = check_split_keys(file, err);
+    const int status = open_parts(file, path, err);
     return status == QKV_OK ? list_tensors(file, err) : status;
 }
 

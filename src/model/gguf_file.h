@@ -52,6 +52,11 @@ typedef struct qkv_gguf {
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
 void qkv_gguf_free(qkv_gguf *file);
 
+/* gguf_keys.c: refuses keys that ggml would take too long to compare; `start` is where the first of
+ * them is. */
+int qkv_gguf_check_keys(const qkv_gguf_part *part, size_t start, uint64_t n_keys, qkv_error *err);
+uint64_t qkv_little_endian(const unsigned char *bytes, int n);
+
 /* In bytes, all parts. */
 uint64_t qkv_gguf_size(const qkv_gguf *file);
 

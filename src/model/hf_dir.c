@@ -3,20 +3,24 @@
  *
  * parts[0] is config.json with the metadata made from it; the files of the weights follow, as
  * model.safetensors.index.json lists them, or model.safetensors, or the only *.safetensors there is;
- * tokenizer.json comes last. Refused: names that lead out of the directory, and weights as pickles
+ * tokenizer.json and tokenizer_config.json come last. All that decides a token's id or a number is a
+ * part, and so in the model's hash; the index is not, since the files it names are. Refused: names that lead out of the directory, and weights as pickles
  * (*.bin, *.pt), which are programs and can do anything.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/hf.h"
+#include "model/json_read.h"
 #include "model/json_scan.h"
 #include "model/tokenizer_json.h"
+#include "model/vocab_internal.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
 #define MAX_PARTS 1000
@@ -28,6 +32,7 @@ typedef struct opener {
     size_t capacity;
     char **names; /* of the weights' files */
     size_t n_names, names_capacity;
+    qkv_string_map known; /* the same, to look up */
 } opener;
 
 /* DIRECTORY/NAME, the caller's to free; NULL when memory is short. */
@@ -39,9 +44,12 @@ static char *path_of(const opener *o, const char *name) {
     return NULL;
 }
 
+/* A file that is there but cannot be read (also a link that leads nowhere) is there: opening it says
+ * what is wrong. */
 static int has_file(const opener *o, const char *name) {
     char *path = path_of(o, name);
-    const int there = path && access(path, F_OK) == 0;
+    struct stat st;
+    const int there = path && (lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR));
     free(path);
     return there;
 }
@@ -64,7 +72,7 @@ static int load_json(json_t **out, const qkv_gguf_part *part, qkv_error *err) {
     if (part->map.size > MAX_CONFIG)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s has %zu bytes; at most %d are accepted",
                         part->path, part->map.size, MAX_CONFIG);
-    *out = json_loadb((const char *)part->map.data, part->map.size, 0, &where);
+    *out = qkv_json_load((const char *)part->map.data, part->map.size, 0, &where);
     if (json_is_object(*out)) return QKV_OK;
     const int line = *out ? 1 : where.line;
     json_decref(*out);
@@ -76,16 +84,17 @@ static int load_json(json_t **out, const qkv_gguf_part *part, qkv_error *err) {
 /* ---- which files ---- */
 
 static int add_name(opener *o, const char *name, qkv_error *err) {
-    for (size_t i = 0; i < o->n_names; i++) {
-        if (strcmp(o->names[i], name) == 0) return QKV_OK;
-    }
+    if (qkv_string_map_find(&o->known, name, strlen(name)) != QKV_NO_TOKEN) return QKV_OK;
     if (o->n_names >= MAX_PARTS)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: more than %d files of weights", o->file->path,
                         MAX_PARTS);
     char *copy = qkv_strdup(name);
-    if (copy && QKV_PUSH(o->names, o->names_capacity, o->n_names, copy)) return QKV_OK;
-    free(copy);
-    return qkv_fail_memory(err);
+    if (!copy || !QKV_PUSH(o->names, o->names_capacity, o->n_names, copy)) {
+        free(copy);
+        return qkv_fail_memory(err);
+    }
+    qkv_string_map_add(&o->known, copy, strlen(copy), 0);
+    return QKV_OK;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -176,6 +185,7 @@ static int add_single(opener *o, qkv_error *err) {
 
 static int open_weights(opener *o, qkv_error *err) {
     const int indexed = has_file(o, INDEX_NAME);
+    if (!qkv_string_map_init(&o->known, MAX_PARTS)) return qkv_fail_memory(err);
     int status = indexed ? add_index(o, err) : add_single(o, err);
     if (status != QKV_OK) return status;
     if (o->n_names > 1) qsort(o->names, o->n_names, sizeof *o->names, compare_names);
@@ -247,7 +257,9 @@ static int set_vocab_size(opener *o, qkv_hf_config *config, qkv_error *err) {
 static int open_tokenizer(opener *o, qkv_error *err) {
     qkv_gguf_part *part = NULL;
     if (!has_file(o, "tokenizer.json")) return QKV_OK;
-    const int status = add_part(o, "tokenizer.json", &part, err);
+    int status = add_part(o, "tokenizer.json", &part, err);
+    if (status == QKV_OK && has_file(o, "tokenizer_config.json"))
+        status = add_part(o, "tokenizer_config.json", &part, err);
     if (status != QKV_OK) return status;
     return qkv_tokenizer_json_read(o->file->parts[0].header, o->file->path, err);
 }
@@ -270,6 +282,7 @@ int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err) {
     qkv_hf_config_release(&config);
     for (size_t i = 0; i < o.n_names; i++) free(o.names[i]);
     free(o.names);
+    qkv_string_map_release(&o.known);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "model/json_read.h"
 
 static const char *skip_blanks(const char *at, const char *end) {
     while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) at++;
@@ -159,5 +160,11 @@ int qkv_json_equals(qkv_json_span value, const char *string) {
 }
 
 int qkv_json_number(qkv_json_span value, double *number) {
-    return value.text && qkv_parse_double(value.text, value.length, number);
+    if (!value.text) return 0;
+    if (qkv_parse_double(value.text, value.length, number)) return 1;
+    json_t *tree = qkv_json_load(value.text, value.length, JSON_DECODE_ANY, NULL);
+    const int is_number = json_is_number(tree);
+    *number = json_number_value(tree);
+    json_decref(tree);
+    return is_number;
 }

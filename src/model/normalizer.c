@@ -31,6 +31,7 @@ typedef struct stretch {
     const char *text;
     size_t length;
     int first;
+    qkv_match_budget *budget;
 } stretch;
 
 typedef int step_run(const step *s, const stretch *in, qkv_text *out, qkv_error *err);
@@ -171,7 +172,7 @@ static int run_replace(const step *s, const stretch *in, qkv_text *out, qkv_erro
 
 static int run_replace_pattern(const step *s, const stretch *in, qkv_text *out, qkv_error *err) {
     qkv_match_list matches = {0};
-    int status = qkv_pattern_find_all(s->pattern, in->text, in->length, &matches, err);
+    int status = qkv_pattern_find_all(s->pattern, in->text, in->length, in->budget, &matches, err);
     size_t at = 0;
     for (size_t i = 0; i < matches.count && status == QKV_OK; i++) {
         qkv_text_append(out, in->text + at, matches.spans[i].start - at);
@@ -382,7 +383,8 @@ static int is_prefix_step(const step *s) {
 }
 
 static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                     size_t length, int first, int prefixes, qkv_error *err) {
+                     size_t length, int first, int prefixes, qkv_match_budget *budget,
+                     qkv_error *err) {
     qkv_text next = {0};
     int status = QKV_OK;
     out->length = 0;
@@ -391,7 +393,7 @@ static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char
         const step *s = &normalizer->steps[i];
         if (!prefixes && is_prefix_step(s)) continue;
         if (out->failed) break;
-        const stretch in = {normalizer, out->data, out->length, first};
+        const stretch in = {normalizer, out->data, out->length, first, budget};
         next.length = 0;
         qkv_text_puts(&next, "");
         status = s->kind->run(s, &in, &next, err);
@@ -409,14 +411,14 @@ static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char
 }
 
 int qkv_normalizer_run(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                       size_t length, int first, qkv_error *err) {
-    return run_steps(normalizer, out, text, length, first, 1, err);
+                       size_t length, int first, qkv_match_budget *budget, qkv_error *err) {
+    return run_steps(normalizer, out, text, length, first, 1, budget, err);
 }
 
 int qkv_normalizer_keeps(const qkv_normalizer *normalizer, const char *text, size_t length,
-                         qkv_error *err) {
+                         qkv_match_budget *budget, qkv_error *err) {
     qkv_text out = {0};
-    int status = run_steps(normalizer, &out, text, length, 0, 0, err);
+    int status = run_steps(normalizer, &out, text, length, 0, 0, budget, err);
     int same =
         status == QKV_OK && out.length == length && memcmp(out.data, text, length) == 0 ? 1 : 0;
     qkv_text_release(&out);

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "model/charsmap.h"
+#include "model/pattern.h"
 
 /* X(name, number of arguments)
  *   nfc nfd nfkc nfkd         normal forms
@@ -56,11 +57,11 @@ void qkv_normalizer_free(qkv_normalizer *normalizer);
 
 /* Replaces what is in `out`. `first`: this is the start of the whole text. Any bytes will do. */
 int qkv_normalizer_run(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                       size_t length, int first, qkv_error *err);
+                       size_t length, int first, qkv_match_budget *budget, qkv_error *err);
 
 /* 1 when the text stays as it is, but for what the prefix steps put before it; negative on
  * failure. */
 int qkv_normalizer_keeps(const qkv_normalizer *normalizer, const char *text, size_t length,
-                         qkv_error *err);
+                         qkv_match_budget *budget, qkv_error *err);
 
 #endif

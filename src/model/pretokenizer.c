@@ -212,14 +212,15 @@ static int split_all(const qkv_pretokenizer *pre, const qkv_matcher *matcher,
 }
 
 int qkv_pretokenizer_split(const qkv_pretokenizer *pre, const char *text, size_t length,
-                           qkv_span **pieces, size_t *count, qkv_error *err) {
+                           qkv_match_budget *budget, qkv_span **pieces, size_t *count,
+                           qkv_error *err) {
     qkv_matcher matcher = {0};
     qkv_match_list list = {0};
     const qkv_span all = {0, (uint32_t)length};
     *pieces = NULL;
     *count = 0;
     if (length == 0) return QKV_OK;
-    int status = qkv_matcher_open(&matcher, text, length, err);
+    int status = qkv_matcher_open(&matcher, text, length, budget, err);
     if (status != QKV_OK) return status;
     if (!QKV_PUSH(list.spans, list.capacity, list.count, all)) status = qkv_fail_memory(err);
     if (status == QKV_OK) status = split_all(pre, &matcher, &list, err);

@@ -47,6 +47,7 @@ const char *qkv_pretokenizer_known(size_t index, const char *const **patterns, s
 /* The pieces of a text; freed with free. Any bytes will do: malformed UTF-8 counts as a control
  * character. */
 int qkv_pretokenizer_split(const qkv_pretokenizer *pre, const char *text, size_t length,
-                           qkv_span **pieces, size_t *count, qkv_error *err);
+                           qkv_match_budget *budget, qkv_span **pieces, size_t *count,
+                           qkv_error *err);
 
 #endif

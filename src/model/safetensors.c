@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "model/json_read.h"
 #include "model/json_scan.h"
 
 /* The format's own limit for the header. */
@@ -126,7 +127,7 @@ static int fail_header(const header *h, const char *why, qkv_error *err) {
 
 static json_t *load_span(qkv_json_span span) {
     if (span.length > MAX_ENTRY) return NULL;
-    return json_loadb(span.text, span.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+    return qkv_json_load(span.text, span.length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 }
 
 static int add_entry(qkv_st_list *list, const header *h, const char *name, json_t *entry,

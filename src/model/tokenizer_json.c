@@ -4,12 +4,16 @@
  * The file is mapped and gone through in place; only its small parts become trees. What is not
  * understood, a type of part or an option that would change the ids, is refused by name.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "model/tokenizer_json.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
+#include "model/json_read.h"
 #include "model/tokenizer_json_internal.h"
 
 /* Of a part other than the vocabulary and the merges, in bytes. */
@@ -43,7 +47,7 @@ int qkv_json_tree(const qkv_tokenizer_json *reader, qkv_json_span value, const c
     if (value.length > MAX_PART || is_dense(value))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is too big (%zu bytes)", reader->path,
                         what, value.length);
-    *tree = json_loadb(value.text, value.length, JSON_DECODE_ANY, &where);
+    *tree = qkv_json_load(value.text, value.length, JSON_DECODE_ANY, &where);
     if (*tree) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %s", reader->path, what, where.text);
 }
@@ -204,15 +208,17 @@ static int read_parts(qkv_tokenizer_json *reader, qkv_error *err) {
     return status;
 }
 
-/* tokenizer_config.json need not be there. */
+/* tokenizer_config.json need not be there; one that cannot be read is an error, since it may say that
+ * BOS goes before the text. */
 static int read_config(qkv_tokenizer_json *reader, const char *dir, qkv_error *err) {
     qkv_text path = {0};
     qkv_mapping map = {0};
-    qkv_error absent = {0};
+    struct stat st;
     qkv_text_printf(&path, "%s/tokenizer_config.json", dir);
     if (path.failed) return qkv_fail_memory(err);
-    int status = QKV_OK;
-    if (qkv_mapping_open(&map, path.data, &absent) == QKV_OK) {
+    const int absent = lstat(path.data, &st) != 0 && errno == ENOENT;
+    int status = absent ? QKV_OK : qkv_mapping_open(&map, path.data, err);
+    if (map.data) {
         const qkv_tokenizer_json named = {.path = path.data};
         const qkv_json_span all = {(const char *)map.data, map.size};
         status = qkv_json_tree(&named, all, "the file", &reader->config, err);
@@ -237,8 +243,7 @@ static void release(qkv_tokenizer_json *reader) {
 }
 
 int qkv_tokenizer_json_read(struct gguf_context *meta, const char *dir, qkv_error *err) {
-    qkv_tokenizer_json reader = {
-        .unknown = QKV_NO_TOKEN, .first = QKV_NO_TOKEN, .last = QKV_NO_TOKEN};
+    qkv_tokenizer_json reader = {.unknown = QKV_NO_TOKEN};
     qkv_text path = {0};
     qkv_mapping map = {0};
     qkv_text_printf(&path, "%s/tokenizer.json", dir);

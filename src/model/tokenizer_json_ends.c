@@ -10,18 +10,24 @@ enum { MAX_DEPTH = 8 };
 
 #define KEY(name) "tokenizer.ggml." name
 
-/* One token before, one behind: GGUF can say no more. */
-static int set_end(const qkv_tokenizer_json *reader, int32_t *end, json_int_t id, qkv_error *err) {
+/* The id of a token that the configuration names, as a string or as an object. */
+static int32_t named_token(const qkv_tokenizer_json *reader, const char *key) {
+    const json_t *value = json_object_get(reader->config, key);
+    if (json_is_object(value)) value = json_object_get(value, "content");
+    return json_is_string(value) ? qkv_json_find_token(reader, json_string_value(value))
+                                 : QKV_NO_TOKEN;
+}
+
+/* One more token at an end. Of several the one with the role counts (see is_added). */
+static int set_end(const qkv_tokenizer_json *reader, qkv_json_end *end, json_int_t id,
+                   qkv_error *err) {
     if (id < 0 || id >= (json_int_t)reader->n_tokens)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: the post-processor adds id %lld, which no token has", reader->path,
                         (long long)id);
-    if (*end != QKV_NO_TOKEN && *end != (int32_t)id)
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: the post-processor adds several tokens at one end, which is not "
-                        "supported",
-                        reader->path);
-    *end = (int32_t)id;
+    const char *role = end == &reader->first ? "bos_token" : "eos_token";
+    if (end->count == 0 || id == named_token(reader, role)) end->id = (int32_t)id;
+    end->count++;
     return QKV_OK;
 }
 
@@ -29,7 +35,7 @@ static int set_end(const qkv_tokenizer_json *reader, int32_t *end, json_int_t id
 static int read_template(qkv_tokenizer_json *reader, const json_t *tree, qkv_error *err) {
     const json_t *names = json_object_get(tree, "special_tokens");
     const json_t *single = json_object_get(tree, "single");
-    int32_t *end = &reader->first;
+    qkv_json_end *end = &reader->first;
     int status = QKV_OK;
     for (size_t i = 0; i < json_array_size(single) && status == QKV_OK; i++) {
         const json_t *part = json_array_get(single, i);
@@ -44,13 +50,7 @@ static int read_template(qkv_tokenizer_json *reader, const json_t *tree, qkv_err
             return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                             "%s: the post-processor's template has a part that is not one token",
                             reader->path);
-        if (*end != QKV_NO_TOKEN)
-            status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                              "%s: the post-processor adds several tokens at one end, which is not "
-                              "supported",
-                              reader->path);
-        else
-            status = set_end(reader, end, json_integer_value(json_array_get(ids, 0)), err);
+        status = set_end(reader, end, json_integer_value(json_array_get(ids, 0)), err);
     }
     if (status == QKV_OK && end != &reader->last)
         status = qkv_fail(err, QKV_ERR_FORMAT, "%s: the post-processor's template has no text",
@@ -62,7 +62,7 @@ static int read_template(qkv_tokenizer_json *reader, const json_t *tree, qkv_err
 static int read_pair(qkv_tokenizer_json *reader, const json_t *tree, qkv_error *err) {
     const struct {
         const char *key;
-        int32_t *end;
+        qkv_json_end *end;
     } ends[] = {{"cls", &reader->first}, {"sep", &reader->last}};
     int status = QKV_OK;
     for (size_t i = 0; i < 2 && status == QKV_OK; i++) {
@@ -92,14 +92,6 @@ static int read_one(qkv_tokenizer_json *reader, const json_t *tree, int depth, q
 }
 
 /* ---- tokenizer_config.json ---- */
-
-/* The id of a token that the configuration names, as a string or as an object. */
-static int32_t named_token(const qkv_tokenizer_json *reader, const char *key) {
-    const json_t *value = json_object_get(reader->config, key);
-    if (json_is_object(value)) value = json_object_get(value, "content");
-    return json_is_string(value) ? qkv_json_find_token(reader, json_string_value(value))
-                                 : QKV_NO_TOKEN;
-}
 
 static const struct {
     const char *name, *key;
@@ -131,27 +123,34 @@ static void set_id(struct gguf_context *meta, const char *key, int32_t id) {
     if (id != QKV_NO_TOKEN) gguf_set_val_u32(meta, key, (uint32_t)id);
 }
 
-/* Whether a token is put at an end: what the configuration says goes before the post-processor,
- * where both speak of the same token. */
-static int is_added(const qkv_tokenizer_json *reader, const char *key, int32_t *end, int32_t named,
-                    int *added, qkv_error *err) {
-    *added = *end != QKV_NO_TOKEN;
-    if (*end == QKV_NO_TOKEN) *end = named;
-    if (*end != named || named == QKV_NO_TOKEN) return QKV_OK;
+/* The token of an end, and whether it is added: what the configuration says goes before the
+ * post-processor, where both speak of the same token. GGUF can say no more than one token before and
+ * one behind. */
+static int is_added(const qkv_tokenizer_json *reader, const char *key, const qkv_json_end *end,
+                    int32_t named, int32_t *id, int *added, qkv_error *err) {
+    const int speaks = json_is_boolean(json_object_get(reader->config, key));
+    *added = end->count > 0;
+    *id = end->count > 0 ? end->id : named;
+    if (end->count > 1 && !(speaks && end->id == named))
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: the post-processor adds several tokens at one end, which is not "
+                        "supported",
+                        reader->path);
+    if (*id != named || named == QKV_NO_TOKEN) return QKV_OK;
     return qkv_json_flag(reader, reader->config, "tokenizer_config.json", key, *added, added, err);
 }
 
 int qkv_json_write_ends(const qkv_tokenizer_json *reader, struct gguf_context *meta,
                         qkv_error *err) {
-    int32_t bos = reader->first, eos = reader->last;
+    int32_t bos, eos;
     int add_bos = 0, add_eos = 0;
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         set_id(meta, roles[i].key, named_token(reader, roles[i].name));
-    int status =
-        is_added(reader, "add_bos_token", &bos, named_token(reader, "bos_token"), &add_bos, err);
+    int status = is_added(reader, "add_bos_token", &reader->first, named_token(reader, "bos_token"),
+                          &bos, &add_bos, err);
     if (status == QKV_OK)
-        status = is_added(reader, "add_eos_token", &eos, named_token(reader, "eos_token"), &add_eos,
-                          err);
+        status = is_added(reader, "add_eos_token", &reader->last, named_token(reader, "eos_token"),
+                          &eos, &add_eos, err);
     if (status != QKV_OK) return status;
     set_id(meta, KEY("bos_token_id"), bos);
     set_id(meta, KEY("eos_token_id"), eos);

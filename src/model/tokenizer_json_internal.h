@@ -43,6 +43,12 @@ typedef struct qkv_json_token {
     uint8_t strips_left, strips_right, normalized, single_word;
 } qkv_json_token;
 
+/* What goes before a text, or behind it. */
+typedef struct qkv_json_end {
+    int32_t id;
+    int count; /* of the tokens there */
+} qkv_json_end;
+
 typedef struct qkv_tokenizer_json {
     const char *path; /* for messages */
     qkv_json_span added, normalizer, pre, post, model;
@@ -72,7 +78,7 @@ typedef struct qkv_tokenizer_json {
     int bert_words, lowercase, strip_accents;
 
     /* What is put around it. */
-    int32_t first, last; /* or QKV_NO_TOKEN */
+    qkv_json_end first, last;
 } qkv_tokenizer_json;
 
 int qkv_word_list_push(qkv_word_list *list, const char *word, qkv_error *err);

@@ -224,7 +224,7 @@ static int append_merge(qkv_json_span value, qkv_text *pool) {
     return proper;
 }
 
-/* What holds a NUL is dropped, as its token is: strings of metadata end there. */
+/* A merge that holds a NUL is dropped: strings of metadata end there. */
 int qkv_json_read_merges(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_json_scan scan;
     qkv_json_span value;

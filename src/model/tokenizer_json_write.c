@@ -37,13 +37,15 @@ static void append_text(const qkv_tokenizer_json *reader, const qkv_json_token *
         text += inside ? n : 0;
         length -= inside ? n : 0;
     }
+    /* Strings of metadata end at a NUL: it is spelled otherwise there. */
+    for (const char *nul; length > 0 && (nul = memchr(text, 0, length));) {
+        const size_t before = (size_t)(nul - text);
+        qkv_text_append(out, text, before);
+        qkv_text_puts(out, QKV_VOCAB_NUL);
+        text += before + 1;
+        length -= before + 1;
+    }
     qkv_text_append(out, text, length);
-}
-
-/* Strings of metadata end at a NUL, so that a token with one cannot be kept; its id stays. */
-static int is_missing(const qkv_tokenizer_json *reader, const qkv_json_token *token) {
-    return token->type == QKV_TOKEN_UNDEFINED ||
-           (token->length > 0 && memchr(reader->pool.data + token->start, 0, token->length));
 }
 
 static int fill_arrays(const qkv_tokenizer_json *reader, token_arrays *arrays, qkv_error *err) {
@@ -53,7 +55,7 @@ static int fill_arrays(const qkv_tokenizer_json *reader, token_arrays *arrays, q
         arrays->starts[i] = arrays->pool.length;
         arrays->types[i] = token->type;
         arrays->scores[i] = token->score;
-        if (is_missing(reader, token)) {
+        if (token->type == QKV_TOKEN_UNDEFINED) {
             qkv_text_printf(&arrays->pool, "[PAD%zu]", i);
             arrays->types[i] = QKV_TOKEN_UNUSED;
             arrays->scores[i] = NO_TOKEN_SCORE;
@@ -131,7 +133,8 @@ static int write_property(const qkv_tokenizer_json *reader, struct gguf_context 
     size_t count = 0, capacity = 0;
     for (size_t i = 0; i < reader->n_tokens; i++) {
         const qkv_json_token *token = &reader->tokens[i];
-        if (!((const uint8_t *)token)[offset] || token->length == 0 || is_missing(reader, token))
+        if (!((const uint8_t *)token)[offset] || token->length == 0 ||
+            token->type == QKV_TOKEN_UNDEFINED)
             continue;
         if (!QKV_PUSH(ids, capacity, count, (int32_t)i)) {
             free(ids);

@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 #define MERGES_KEY "tokenizer.ggml.merges"
 
@@ -14,9 +16,10 @@ typedef struct qkv_ranked_merge {
 } qkv_ranked_merge;
 
 static qkv_ranked_merge *probe(const qkv_merge_ranks *ranks, int32_t left, int32_t right) {
-    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    size_t mask = ranks->n_slots - 1;
-    for (size_t i = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & mask;; i = (i + 1) & mask) {
+    const int32_t key[2] = {left, right};
+    const uint64_t hash = XXH3_64bits_withSeed(key, sizeof key, qkv_random_seed());
+    const size_t mask = ranks->n_slots - 1;
+    for (size_t i = (size_t)hash & mask;; i = (i + 1) & mask) {
         qkv_ranked_merge *slot = &ranks->slots[i];
         if (slot->left == QKV_NO_TOKEN || (slot->left == left && slot->right == right)) return slot;
     }

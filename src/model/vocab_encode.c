@@ -28,6 +28,7 @@ typedef struct encoder {
     int parse_special;
     qkv_encoding work;
     qkv_text normalized;
+    qkv_match_budget budget;
 } encoder;
 
 typedef int encode_stretch(encoder *e, const char *text, size_t length, qkv_error *err);
@@ -100,7 +101,7 @@ static int encode_words(encoder *e, const char *text, size_t length, qkv_error *
     if (!vocab->pre) return vocab->kind->encode(vocab, &e->work, text, length, err);
     qkv_span *pieces = NULL;
     size_t count = 0;
-    int status = qkv_pretokenizer_split(vocab->pre, text, length, &pieces, &count, err);
+    int status = qkv_pretokenizer_split(vocab->pre, text, length, &e->budget, &pieces, &count, err);
     for (size_t i = 0; i < count && status == QKV_OK; i++)
         status = vocab->kind->encode(vocab, &e->work, text + pieces[i].start,
                                      pieces[i].end - pieces[i].start, err);
@@ -111,7 +112,7 @@ static int encode_words(encoder *e, const char *text, size_t length, qkv_error *
 static int encode_raw(encoder *e, const char *text, size_t length, qkv_error *err) {
     if (e->vocab->normalizer) {
         int status = qkv_normalizer_run(e->vocab->normalizer, &e->normalized, text, length,
-                                        text == e->begin, err);
+                                        text == e->begin, &e->budget, err);
         if (status != QKV_OK) return status;
         text = e->normalized.data;
         length = e->normalized.length;
@@ -133,8 +134,10 @@ int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_token
     if (length > QKV_VOCAB_MAX_TEXT)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the text has %zu bytes, more than %zu", length,
                         (size_t)QKV_VOCAB_MAX_TEXT);
-    encoder e = {
-        .vocab = vocab, .begin = text, .parse_special = (flags & QKV_TOKENIZE_PARSE_SPECIAL) != 0};
+    encoder e = {.vocab = vocab,
+                 .begin = text,
+                 .parse_special = (flags & QKV_TOKENIZE_PARSE_SPECIAL) != 0,
+                 .budget = qkv_match_budget_for(length)};
     /* Never NULL on success, not even for no tokens at all. */
     e.work.out = (qkv_token_list){.ids = qkv_calloc(8, sizeof(int32_t)), .capacity = 8};
     if (!e.work.out.ids) return qkv_fail_memory(err);

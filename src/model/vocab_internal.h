@@ -59,6 +59,10 @@ typedef struct qkv_vocab_token {
     uint8_t single_word;  /* counts only where no letter is beside it */
 } qkv_vocab_token;
 
+/* U+0000 in texts of the metadata, whose strings end at a NUL: the two bytes that UTF-8 forbids for
+ * it, and that some use for this. */
+#define QKV_VOCAB_NUL "\xc0\x80"
+
 /* Strings to numbers: open addressing, keys are borrowed. */
 typedef struct qkv_string_map {
     struct qkv_string_slot *slots;

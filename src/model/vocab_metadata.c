@@ -53,6 +53,18 @@ static int number_array(const qkv_vocab *vocab, const qkv_gguf *file, const char
     return QKV_OK;
 }
 
+/* Copies a text, with NULs where they are spelled, and returns its length. */
+static size_t copy_text(char *out, const char *text) {
+    size_t length = 0;
+    for (; *text; length++) {
+        const int is_nul = strncmp(text, QKV_VOCAB_NUL, sizeof QKV_VOCAB_NUL - 1) == 0;
+        out[length] = is_nul ? '\0' : *text;
+        text += is_nul ? sizeof QKV_VOCAB_NUL - 1 : 1;
+    }
+    out[length] = '\0';
+    return length;
+}
+
 static int read_texts(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
     const struct gguf_context *header = file->parts[0].header;
     int64_t id;
@@ -73,9 +85,7 @@ static int read_texts(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
     if (!vocab->tokens || !vocab->pool) return qkv_fail_memory(err);
     char *end = vocab->pool;
     for (size_t i = 0; i < count; i++) {
-        const char *text = gguf_get_arr_str(header, id, i);
-        size_t length = strlen(text);
-        memcpy(end, text, length + 1);
+        const size_t length = copy_text(end, gguf_get_arr_str(header, id, i));
         vocab->tokens[i] =
             (qkv_vocab_token){.text = end, .length = (uint32_t)length, .type = QKV_TOKEN_NORMAL};
         end += length + 1;

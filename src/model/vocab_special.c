@@ -64,7 +64,14 @@ static int contains_ignoring_case(const char *text, const char *part) {
     return 0;
 }
 
+/* A tokenizer.json says which tokens strip; what its directory is called says nothing. */
+static int speaks_for_itself(const qkv_gguf *file) {
+    const struct gguf_context *header = file->parts[0].header;
+    return gguf_find_key(header, "qkv.tokenizer.ignore_merges") >= 0;
+}
+
 static int apply_strip_rules(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
+    if (speaks_for_itself(file)) return QKV_OK;
     for (size_t r = 0; r < sizeof strip_rules / sizeof *strip_rules; r++) {
         const char *value = NULL;
         int found = qkv_gguf_string(file, strip_rules[r].key, &value, err);
@@ -128,10 +135,12 @@ int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *
 
 int qkv_vocab_check_specials(const qkv_vocab *vocab, const char *path, qkv_error *err) {
     if (!vocab->has_normalized || !vocab->normalizer) return QKV_OK;
+    qkv_match_budget budget = qkv_match_budget_for((size_t)vocab->n_tokens);
     for (size_t i = 0; i < vocab->specials.count; i++) {
         const qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
         if (!token->normalized) continue;
-        int kept = qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, err);
+        int kept =
+            qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, &budget, err);
         if (kept < 0) return kept;
         if (!kept)
             return qkv_fail(err, QKV_ERR_UNSUPPORTED,

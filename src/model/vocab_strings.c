@@ -1,9 +1,10 @@
-/* Strings to numbers, for token texts: open addressing over XXH3, never more than half full. */
+/* Strings to numbers, for token texts: open addressing over XXH3 with a secret seed, never more than half full. */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "model/vocab_internal.h"
 
 typedef struct qkv_string_slot {
@@ -41,7 +42,7 @@ static qkv_string_slot *probe(const qkv_string_map *map, const char *text, size_
 }
 
 int32_t qkv_string_map_add(qkv_string_map *map, const char *text, size_t length, int32_t value) {
-    uint64_t hash = XXH3_64bits(text, length);
+    uint64_t hash = XXH3_64bits_withSeed(text, length, qkv_random_seed());
     qkv_string_slot *slot = probe(map, text, length, hash);
     if (!slot->text) {
         *slot = (qkv_string_slot){text, (uint32_t)length, value, hash};
@@ -51,6 +52,7 @@ int32_t qkv_string_map_add(qkv_string_map *map, const char *text, size_t length,
 }
 
 int32_t qkv_string_map_find(const qkv_string_map *map, const char *text, size_t length) {
-    const qkv_string_slot *slot = probe(map, text, length, XXH3_64bits(text, length));
+    const qkv_string_slot *slot =
+        probe(map, text, length, XXH3_64bits_withSeed(text, length, qkv_random_seed()));
     return slot->text ? slot->value : QKV_NO_TOKEN;
 }

@@ -5,6 +5,7 @@
  * the same as a softmax over all, of which the k are kept and brought back to a sum of 1.
  */
 #include <math.h>
+#include <string.h>
 
 #include "run/build.h"
 
@@ -64,6 +65,22 @@ static struct ggml_tensor *expert_linear(qkv_graph *g, struct ggml_tensor *w,
     return bias ? ggml_add_id(g->ctx, x, bias, chosen) : x;
 }
 
+/* [D, k, T·B] to [D, T, B], added in the order of the choice. One operation, so that the size of the
+ * graph does not depend on how many experts there are. */
+static void sum_experts(struct ggml_tensor *dst, int ith, int nth, void *unused) {
+    (void)unused;
+    const struct ggml_tensor *all = dst->src[0];
+    const int64_t D = all->ne[0], k = all->ne[1];
+    for (int64_t token = ith; token < all->ne[2]; token += nth) {
+        const float *from = (const float *)all->data + token * k * D;
+        float *to = (float *)dst->data + token * D;
+        memcpy(to, from, (size_t)D * sizeof *to);
+        for (int64_t i = 1; i < k; i++) {
+            for (int64_t d = 0; d < D; d++) to[d] += from[i * D + d];
+        }
+    }
+}
+
 static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     struct ggml_context *ctx = g->ctx;
     const qkv_hparams *hp = &g->model->hp;
@@ -84,13 +101,8 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
     up = gated(g, gate, up); // [f, k, T·B]
     up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen);
     up = ggml_mul(ctx, up, share); // [D, k, T·B]
-    struct ggml_tensor *sum = NULL;
-    for (int64_t i = 0; i < k; i++) {
-        struct ggml_tensor *one =
-            ggml_cont(ctx, ggml_view_2d(ctx, up, D, n, up->nb[2], (size_t)i * up->nb[1]));
-        sum = sum ? ggml_add(ctx, sum, one) : one;
-    }
-    return ggml_reshape_3d(ctx, sum, D, g->n_tokens, g->n_batch);
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, D, g->n_tokens, g->n_batch, 1, &up, 1, sum_experts,
+                          GGML_N_TASKS_MAX, NULL);
 }
 
 struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x) {

@@ -36,13 +36,16 @@ const char *fuzz_file(const void *data, size_t size) {
 
 /* ---- a directory ---- */
 
-static char directory[256], names[4][32];
+static char directory[256], names[8][32];
 static pid_t owner; /* libFuzzer's workers are other processes */
 
 static void remove_directory(void) {
     if (getpid() != owner) return;
-    for (size_t i = 0; i < sizeof names / sizeof *names && names[i][0]; i++)
-        fuzz_put(names[i], NULL, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char name[sizeof names[0]];
+        memcpy(name, names[i], sizeof name);
+        if (name[0]) fuzz_put(name, NULL, 0);
+    }
     rmdir(directory);
 }
 
@@ -57,10 +60,18 @@ const char *fuzz_directory(void) {
     return directory;
 }
 
-static void remember_name(const char *name) {
+static void forget_name(const char *name) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (!names[i][0]) snprintf(names[i], sizeof names[i], "%s", name);
-        if (strcmp(names[i], name) == 0) return;
+        if (strcmp(names[i], name) == 0) names[i][0] = '\0';
+    }
+}
+
+static void remember_name(const char *name) {
+    forget_name(name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (names[i][0]) continue;
+        snprintf(names[i], sizeof names[i], "%s", name);
+        return;
     }
     FUZZ_REQUIRE(!"room for the name of another file");
 }
@@ -71,6 +82,7 @@ void fuzz_put(const char *name, const void *data, size_t size) {
     FUZZ_REQUIRE(length > 0 && (size_t)length < sizeof path);
     if (!data) {
         unlink(path);
+        forget_name(name);
         return;
     }
     remember_name(name);

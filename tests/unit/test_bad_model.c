@@ -383,6 +383,53 @@ static void split_with_a_wrong_part(void **state) {
     refuse_path(first, "part-00002-of-00002.gguf");
 }
 
+/* Numbers that cannot be meant make an ordinary name; those that can be are believed only where the
+ * file says the same. */
+static void split_names(void **state) {
+    (void)state;
+    static const char *const plain[] = {"m-00001-of-00000.gguf", "m-00000-of-00002.gguf",
+                                        "m-00003-of-00002.gguf", "m-00001-of-99999.gguf",
+                                        "m-0001a-of-00002.gguf", "m-+0001-of-00002.gguf"};
+    tiny_file file;
+    tiny_build(&file, &smallest);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
+        qkv_model *model = NULL;
+        qkv_error err = {0};
+        expect_ok(qkv_model_open(&model, tiny_save(&file, plain[i]), &err), &err, plain[i]);
+        assert_int_equal(qkv_model_get_info(model)->n_files, 1);
+        qkv_model_free(model);
+    }
+    refuse_path(tiny_save(&file, "m-00001-of-00900.gguf"), "its name says 900");
+    gguf_set_val_u16(file.gguf, "split.count", 900);
+    gguf_set_val_u16(file.gguf, "split.no", 4);
+    refuse_path(tiny_save(&file, "m-00001-of-00900.gguf"), "part 5 of its model, not 1");
+    gguf_set_val_u16(file.gguf, "split.no", 0);
+    refuse_path(tiny_save(&file, "m-00001-of-00900.gguf"), "m-00002-of-00900.gguf");
+    tiny_free(&file);
+}
+
+/* ---- many and long keys ---- */
+
+/* ggml compares each key with each other one: neither many nor long ones reach it. */
+static void long_keys(void **state) {
+    (void)state;
+    char key[300];
+    tiny_file file;
+    tiny_build(&file, &smallest);
+    memset(key, 'k', sizeof key);
+    key[256] = '\0';
+    gguf_set_val_u32(file.gguf, key, 1);
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_model_open(&model, tiny_save(&file, "keys.gguf"), &err), &err, "256 bytes");
+    qkv_model_free(model);
+    key[256] = 'k';
+    key[257] = '\0';
+    gguf_set_val_u32(file.gguf, key, 1);
+    refuse_path(tiny_save(&file, "keys.gguf"), "has 257 bytes");
+    tiny_free(&file);
+}
+
 /* ---- random damage ---- */
 
 static const int32_t some_tokens[] = {1, 5, 9};
@@ -485,6 +532,8 @@ int main(void) {
         cmocka_unit_test(vocabulary_of_another_size),
         cmocka_unit_test(split_with_a_part_missing),
         cmocka_unit_test(split_with_a_wrong_part),
+        cmocka_unit_test(split_names),
+        cmocka_unit_test(long_keys),
         cmocka_unit_test(random_damage),
         cmocka_unit_test(prompts_that_do_not_fit),
     };
