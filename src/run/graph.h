@@ -95,7 +95,8 @@ typedef struct qkv_graph {
     struct ggml_tensor *in_token_type;               /* I32 [1] */
     struct ggml_tensor *in_mask[QKV_MASK_COUNT];     /* F32, see qkv_mask_fill */
     struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [rope_dims/2] */
-    struct ggml_tensor *in_rows; /* I32: columns of [D, T·B] that go to the output */
+    struct ggml_tensor *in_rows;    /* I32: columns of [D, T·B] that go to the output */
+    struct ggml_tensor *in_nothing; /* F32 [1]: the result of operations that have none */
 
     qkv_kept *kept;
     size_t n_kept, kept_capacity;

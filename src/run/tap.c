@@ -146,7 +146,7 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
 /* Heads are dealt out to the threads, so that each sum has one owner and one order. */
 static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const map_reader *op = data;
-    const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
+    const struct ggml_tensor *map = dst->src[1]; // [keys, rows, heads, B]
     int64_t T = op->graph->n_tokens, H = op->graph->model->hp.n_head, heads = map->ne[2];
     int64_t size = qkv_reduction_size(op->to->kind, op->to->side, T);
     for (int64_t i = ith; i < heads * map->ne[3]; i += nth) {
@@ -162,7 +162,7 @@ static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data)
 static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const map_reader *op = data;
     qkv_graph *g = op->graph;
-    const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
+    const struct ggml_tensor *map = dst->src[1]; // [keys, rows, heads, B]
     int64_t heads = map->ne[2], size = map->ne[0] * map->ne[1];
     const float *all = map->data;
     for (int64_t i = ith; i < heads * (int64_t)g->watch.n_variants; i += nth) {
@@ -179,7 +179,8 @@ static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
     }
 }
 
-/* One more operation that reads a map and gives nothing but its effect. */
+/* One more operation that reads a map, evaluated for its side effect. All of them stand for the same
+ * tensor of one element: a result of its own would never be freed, and lie between the blocks. */
 static void append_reader(qkv_graph *g, struct ggml_tensor *map, ggml_custom_op_t run,
                           map_reader what) {
     qkv_tap_op *op = qkv_calloc(1, sizeof *op);
@@ -189,10 +190,12 @@ static void append_reader(qkv_graph *g, struct ggml_tensor *map, ggml_custom_op_
         return;
     }
     op->reduce = what;
-    struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, 1, 1, 1, 1, &map, 1, run,
-                                              GGML_N_TASKS_MAX, &op->reduce);
-    ggml_set_output(node);
-    ggml_build_forward_expand(g->cgraph, node);
+    if (!g->in_nothing) {
+        g->in_nothing = ggml_new_tensor_1d(g->ctx, GGML_TYPE_F32, 1);
+        ggml_set_input(g->in_nothing);
+    }
+    ggml_build_forward_expand(g->cgraph, ggml_custom_inplace(g->ctx, g->in_nothing, &map, 1, run,
+                                                             GGML_N_TASKS_MAX, &op->reduce));
 }
 
 static void append_readers(qkv_graph *g, int32_t il, struct ggml_tensor *map, qkv_part part) {
