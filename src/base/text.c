@@ -176,3 +176,10 @@ int qkv_parse_double(const char *string, size_t length, double *value) {
     *value = strtod(text, &end);
     return *end == '\0';
 }
+
+int qkv_text_is_zero(const char *string, size_t length) {
+    for (size_t i = 0; i < length && string[i] != 'e' && string[i] != 'E'; i++) {
+        if (string[i] >= '1' && string[i] <= '9') return 0;
+    }
+    return 1;
+}

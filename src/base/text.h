@@ -44,5 +44,7 @@ void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length);
 /* The whole string must be the number (decimal; exponents for doubles). Return 1 or 0. */
 int qkv_parse_int(const char *string, size_t length, int64_t *value);
 int qkv_parse_double(const char *string, size_t length, double *value);
+/* Is a number written as zero, and not as one that is too small for its type? */
+int qkv_text_is_zero(const char *string, size_t length);
 
 #endif
