@@ -19,6 +19,7 @@
 #include "ggml.h"
 #include "model/model.h"
 #include "run/dense.h"
+#include "run/overflow.h"
 #include "run/plan.h"
 #include "run/watch.h"
 
@@ -102,6 +103,9 @@ typedef struct qkv_graph {
     size_t n_kept, kept_capacity;
     qkv_tap_op **taps;
     size_t n_taps, taps_capacity;
+    qkv_check **checks;
+    size_t n_checks, checks_capacity;
+    int32_t at_layer; /* that is being built: -1 before all layers, n_layer behind them */
     int out_of_memory;
 } qkv_graph;
 
