@@ -50,7 +50,7 @@ typedef struct qkv_run_stats {
 } qkv_run_stats;
 
 /* Runs a plan. A captured tensor that holds NaN or Inf is an error that names its variant, site and
- * layer. */
+ * layer, and so are an edit and a norm on the way whose values become too large for F32. */
 QKV_API int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan,
                             qkv_error *err);
 
@@ -101,7 +101,8 @@ QKV_API size_t qkv_result_n_edits(const qkv_result *result, size_t variant);
 QKV_API const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit);
 QKV_API uint64_t qkv_result_edit_changed(const qkv_result *result, size_t variant, size_t edit);
 /* 0 when nothing that was captured depends on the edit (values edited, their own layer's pattern
- * looked at): then it was not computed, and all its captures are the baseline's own. */
+ * looked at; another head of the layer; a later token). By itself it was then not computed, and all
+ * captures are the baseline's own. */
 QKV_API int qkv_result_edit_ran(const qkv_result *result, size_t variant, size_t edit);
 /* How many elements the edit's selector covers. */
 QKV_API uint64_t qkv_result_edit_selected(const qkv_result *result, size_t variant, size_t edit);

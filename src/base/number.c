@@ -80,3 +80,10 @@ double qkv_round_digits(double value, int digits) {
     qkv_locale_leave(host);
     return rounded;
 }
+
+int qkv_text_is_zero(const char *string, size_t length) {
+    for (size_t i = 0; i < length && string[i] != 'e' && string[i] != 'E'; i++) {
+        if (string[i] >= '1' && string[i] <= '9') return 0;
+    }
+    return 1;
+}

@@ -38,6 +38,8 @@ int qkv_print(FILE *stream, const char *format, ...) QKV_PRINTF(2, 3);
 /* The whole string must be the number (decimal; exponents for doubles). Return 1 or 0. */
 int qkv_parse_int(const char *string, size_t length, int64_t *value);
 int qkv_parse_double(const char *string, size_t length, double *value);
+/* Is a number written as zero, and not as one that is too small for its type? */
+int qkv_text_is_zero(const char *string, size_t length);
 
 /* The value after being written with so many digits: 12 make powers of ten come out as such. */
 double qkv_round_digits(double value, int digits);

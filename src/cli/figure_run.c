@@ -166,7 +166,7 @@ static int fill_cell(const figure *fig, figure_cell *cell, const qkv_result *res
 static int is_known(const qkv_result *result, size_t variant, size_t edit) {
     for (size_t v = 1; v < variant; v++) {
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
-            if (qkv_result_edit_changed(result, v, e) == 0 &&
+            if (cli_edit_is_idle(result, v, e) &&
                 qkv_result_edit_ran(result, v, e) == qkv_result_edit_ran(result, variant, edit) &&
                 strcmp(qkv_result_edit_text(result, v, e),
                        qkv_result_edit_text(result, variant, edit)) == 0) {
@@ -187,7 +187,7 @@ static void warn_unchanged(const figure *fig, const qkv_result *result) {
         char where[64];
         snprintf(where, sizeof where, "row %zu, column %zu", i / fig->cols + 1, i % fig->cols + 1);
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
-            if (qkv_result_edit_changed(result, v, e) == 0 && !is_known(result, v, e)) {
+            if (cli_edit_is_idle(result, v, e) && !is_known(result, v, e)) {
                 cli_warn_edit(result, v, e, where);
             }
         }

@@ -9,7 +9,6 @@
 #include "model/pattern.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include <ctype.h>
 #include <pcre2.h>
 #include <stdlib.h>
 
@@ -50,7 +49,7 @@ static void find_starts(uint8_t starts[256], const pcre2_code *code) {
     for (uint32_t i = 0; i < 256; i++) {
         /* It does not say whether the case counts. */
         const int same =
-            unit == i || (unit < 128 && i < 128 && isalpha((int)i) && (unit ^ i) == 32);
+            unit == i || (unit < 128 && i < 128 && qkv_is_letter((char)i) && (unit ^ i) == 32);
         starts[i] = kind == 1 ? same : bits ? bits[i / 8] >> (i % 8) & 1 : 1;
     }
 }

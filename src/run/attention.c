@@ -138,15 +138,32 @@ static int map_is_observed(const qkv_graph *g, int32_t il) {
            qkv_graph_keeps(g, QKV_SITE_SCORES, il) || qkv_graph_keeps(g, QKV_SITE_PATTERN, il);
 }
 
+/* Does anything that is kept depend on z? */
+static int z_is_needed(const qkv_graph *g, int32_t il) {
+    const qkv_hparams *hp = &g->model->hp;
+    for (int32_t seen = il; seen <= hp->n_layer; seen++) {
+        for (int site = 0; site < QKV_SITE_COUNT; site++) {
+            if (g->keep[(size_t)seen * QKV_SITE_COUNT + (size_t)site] &&
+                qkv_site_reaches(hp, QKV_SITE_Z, il, (qkv_site)site, seen))
+                return 1;
+        }
+    }
+    return 0;
+}
+
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
  * Where nobody looks at the map, keys that the whole block cannot see are left out. Without v, only
- * the map is wanted. */
+ * the map is wanted.
+ *
+ * A block's share of z enters the graph with the block. Left to what needs z later, it would come
+ * behind the readers of all blocks, and every block would have to stay in memory until then. */
 static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggml_tensor *q,
                                             struct ggml_tensor *k, struct ggml_tensor *v,
                                             qkv_part part) {
     struct ggml_context *ctx = g->ctx;
     int64_t T = g->n_tokens;
     int whole_rows = !g->model->hp.causal || map_is_observed(g, il);
+    int needed = v && z_is_needed(g, il);
     struct ggml_tensor *z = NULL; // [d, T, H, B]
     if (v && g->block_rows < T) z = ggml_dup(ctx, q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
@@ -171,6 +188,7 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
         if (rows == T) return zb;
         assert(z);
         z = ggml_set_inplace(ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[1]);
+        if (needed) ggml_build_forward_expand(g->cgraph, z);
     }
     return z;
 }

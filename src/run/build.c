@@ -28,6 +28,7 @@ struct ggml_tensor *qkv_norm(qkv_graph *g, struct ggml_tensor *w, struct ggml_te
                              struct ggml_tensor *x) {
     float eps = g->model->hp.norm_eps;
     if (!w) return x;
+    x = qkv_check_norm(g, w, x);
     x = g->model->family->norm == QKV_NORM_RMS ? ggml_rms_norm(g->ctx, x, eps)
                                                : ggml_norm(g->ctx, x, eps);
     x = ggml_mul(g->ctx, x, w);

@@ -43,15 +43,15 @@ static int maps_meet(const uint8_t *a, const uint8_t *b, int64_t n) {
     return n == 0;
 }
 
-/* Is query head h covered? A key/value head covers all the query heads that share it. */
-static int has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t h) {
+int qkv_selector_has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t h) {
     if (!where->heads) return 1;
     return where->heads[where->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h];
 }
 
 static int heads_meet(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp) {
     for (int32_t h = 0; h < hp->n_head; h++) {
-        if (has_query_head(a, hp, h) && has_query_head(b, hp, h)) return 1;
+        if (qkv_selector_has_query_head(a, hp, h) && qkv_selector_has_query_head(b, hp, h))
+            return 1;
     }
     return 0;
 }

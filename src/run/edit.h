@@ -59,6 +59,8 @@ void qkv_selector_release(qkv_selector *where);
 void qkv_edit_release(qkv_edit *edit);
 
 int qkv_selector_has_layer(const qkv_selector *where, int32_t layer);
+/* Is query head h covered? A key/value head covers all the query heads that share it. */
+int qkv_selector_has_query_head(const qkv_selector *where, const qkv_hparams *hp, int32_t h);
 /* Does it name query heads on a site whose heads are shared, so that a group must be split? */
 int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp);
 /* Do the two cover a common element? */

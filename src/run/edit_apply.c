@@ -1,15 +1,17 @@
 #include "run/edit_apply.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/random.h"
+#include "qkv/observe.h"
 #include "run/site.h"
 
 qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,
                      int64_t n_rows, int64_t n_tokens) {
     const qkv_hparams *hp = &model->hp;
-    qkv_view view = {.site = site, .layer = layer, .n_rows = n_rows, .group = 1};
+    qkv_view view = {.site = site, .layer = layer, .n_rows = n_rows, .model = model, .group = 1};
     view.n_heads = n_heads ? n_heads : 1;
     view.width = qkv_site_width(site, hp, n_tokens);
     if (qkv_site_get_axes(site) == QKV_AXES_MAP) {
@@ -114,15 +116,21 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
     }
 }
 
-static uint64_t apply_row(const row *r) {
+static uint64_t apply_row(const row *r, int64_t *overflow) {
     const qkv_edit *edit = r->edit;
     int over_row = edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_DIM;
     float row_mean = over_row ? mean_over_row(r) : 0;
     uint64_t changed = 0;
-    for (int64_t c = 0; c < r->view->width; c++) {
+    int64_t first = 0, end = r->view->width;
+    if (r->view->site == QKV_SITE_SCORES)
+        qkv_visible_keys(r->view->model, r->view->layer, end, r->view->first_row + r->index, &first,
+                         &end);
+    for (int64_t c = first; c < end; c++) {
         if (!selected(edit->where.cols, c)) continue;
         float value = edited_value(r, c, row_mean);
         changed += !(value == r->src[c]);
+        if (!isfinite(value) && isfinite(r->src[c]) && (*overflow < 0 || *overflow > r->index))
+            *overflow = r->index;
         r->dst[c] = value;
     }
     return changed;
@@ -146,7 +154,7 @@ static const float *patch_row(const qkv_view *view, const float *patch, int32_t 
 }
 
 uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,
-                        const float *patch, float *scratch) {
+                        const float *patch, float *scratch, int64_t *overflow) {
     uint64_t changed = 0;
     for (int32_t h = 0; h < view->n_heads; h++) {
         if (!selected(edit->where.heads, counted_head(edit, view, h))) continue;
@@ -159,7 +167,7 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             r.src = view->src + at;
             r.dst = view->dst + at;
             if (patch) r.patch = patch_row(view, patch, h, t);
-            uint64_t in_row = apply_row(&r);
+            uint64_t in_row = apply_row(&r, overflow);
             /* The copies of a split head count once for an edit that means the key/value head. */
             if (edit->where.letter == 'h' || h % view->group == 0) changed += in_row;
         }

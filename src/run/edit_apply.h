@@ -24,6 +24,7 @@ typedef struct qkv_view {
         group; /* how many consecutive heads are one key/value head; 1 unless a group was split */
     int32_t first_head; /* number of the first head and row, where the tensor is a part of a map */
     int64_t first_row;
+    const qkv_model *model;
     int permuted; /* channels are in the file's order, see qkv_channel_original */
 } qkv_view;
 
@@ -37,9 +38,11 @@ int64_t qkv_view_size(const qkv_view *view);
 
 /* Applies an edit to rows [first, end) of dst, reading src. `patch` is the other prompt's tensor,
  * in the same layout with the site's own number of heads; `scratch` has room for `width` floats.
- * Returns how many elements got another value. */
+ * Returns how many elements got another value. Scores that the mask hides are left alone: nothing
+ * depends on them. The first row in which a finite value becomes one that is not is written to
+ * *overflow, which is -1 before. */
 uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,
-                        const float *patch, float *scratch);
+                        const float *patch, float *scratch, int64_t *overflow);
 
 /* Where the file reorders the channels of q and k for RoPE (pairs side by side), the channel c of a
  * head of width d in the order of the original model (halves). */

@@ -172,12 +172,15 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     if (status != QKV_OK) return status;
     add_inputs(g);
     int32_t last = last_layer_kept(g);
+    g->at_layer = -1;
     struct ggml_tensor *x = first_residual(g);
     for (int32_t il = g->from; il < hp->n_layer && il <= last; il++) {
         status = qkv_weights_prepare(g->model, il, err);
         if (status != QKV_OK) return status;
+        g->at_layer = il;
         x = layer(g, il, x);
     }
+    g->at_layer = hp->n_layer;
     if (last == hp->n_layer) output(g, x);
     return g->out_of_memory ? qkv_fail_memory(err) : QKV_OK;
 }

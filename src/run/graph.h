@@ -19,6 +19,7 @@
 #include "ggml.h"
 #include "model/model.h"
 #include "run/dense.h"
+#include "run/overflow.h"
 #include "run/plan.h"
 #include "run/watch.h"
 
@@ -95,12 +96,16 @@ typedef struct qkv_graph {
     struct ggml_tensor *in_token_type;               /* I32 [1] */
     struct ggml_tensor *in_mask[QKV_MASK_COUNT];     /* F32, see qkv_mask_fill */
     struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [rope_dims/2] */
-    struct ggml_tensor *in_rows; /* I32: columns of [D, T·B] that go to the output */
+    struct ggml_tensor *in_rows;    /* I32: columns of [D, T·B] that go to the output */
+    struct ggml_tensor *in_nothing; /* F32 [1]: the result of operations that have none */
 
     qkv_kept *kept;
     size_t n_kept, kept_capacity;
     qkv_tap_op **taps;
     size_t n_taps, taps_capacity;
+    qkv_check **checks;
+    size_t n_checks, checks_capacity;
+    int32_t at_layer; /* that is being built: -1 before all layers, n_layer behind them */
     int out_of_memory;
 } qkv_graph;
 

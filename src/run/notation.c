@@ -4,6 +4,7 @@
  */
 #include "run/notation.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -219,7 +220,7 @@ static int parse_tokens(cursor *c, qkv_selector *where) {
 
 /* ---- operations ---- */
 
-/* A finite number that F32 can hold, up to `end` (NULL: the rest). */
+/* A finite number that F32 holds in full precision, up to `end` (NULL: the rest). */
 static int take_float(cursor *c, char stop, float *value, const char *what) {
     const char *end = stop ? strchr(c->at, stop) : NULL;
     size_t length = end ? (size_t)(end - c->at) : strlen(c->at);
@@ -229,6 +230,10 @@ static int take_float(cursor *c, char stop, float *value, const char *what) {
     *value = (float)number;
     if (!isfinite(*value))
         return fail_at(c, QKV_ERR_PLAN, "%.*s is not a finite number of single precision",
+                       (int)length, c->at);
+    if (fabsf(*value) < FLT_MIN && !qkv_text_is_zero(c->at, length))
+        return fail_at(c, QKV_ERR_PLAN,
+                       "%.*s is too small for single precision, which ends at 1.2e-38; write 0",
                        (int)length, c->at);
     c->at += length;
     return QKV_OK;

@@ -302,6 +302,36 @@ static int build(qkv_planner *p, qkv_graph *g, qkv_error *err) {
     return qkv_graph_build(g, err);
 }
 
+/* Fails where numbers became too large inside, and what came out would not tell. */
+static int check_overflow(const qkv_planner *p, const qkv_pass *pass, const qkv_graph *g,
+                          qkv_error *err) {
+    int64_t member, row;
+    const qkv_check *check = qkv_check_find(g, &member, &row);
+    if (!check) return QKV_OK;
+    qkv_text text = {0};
+    size_t variant = (size_t)member < pass->n_variants ? pass->variants[member] : 0;
+    if (pass->tokens)
+        qkv_text_puts(&text, "another prompt");
+    else if (variant)
+        qkv_text_printf(&text, "variant %zu (%s)", variant, p->plan->variants[variant].text);
+    else
+        qkv_text_puts(&text, "the baseline");
+    qkv_text_puts(&text, check->is_edit ? ": the edit of " : ": the input of the norm ");
+    qkv_text_puts(&text, check->what);
+    if (check->layer >= 0 && check->layer < g->model->hp.n_layer)
+        qkv_text_printf(&text, " in layer %d", check->layer);
+    qkv_text_puts(&text, check->is_edit ? " gives values that single precision cannot hold"
+                                        : " is too large to be squared in single precision");
+    /* A norm over heads has several rows per token, that of the output those that are wanted. */
+    if (check->n_rows % g->n_tokens == 0)
+        qkv_text_printf(&text, ", first at token %lld",
+                        (long long)(row / (check->n_rows / g->n_tokens)));
+    int status =
+        text.failed ? qkv_fail_memory(err) : qkv_fail(err, QKV_ERR_NUMERIC, "%s", text.data);
+    qkv_text_release(&text);
+    return status;
+}
+
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
                  qkv_error *err) {
     const qkv_plan *plan = p->plan;
@@ -344,5 +374,6 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     }
     status = qkv_session_compute(p->session, g, &inputs, err);
     if (status == QKV_OK) finish_accumulators(g);
+    if (status == QKV_OK) status = check_overflow(p, pass, g, err);
     return status == QKV_OK ? qkv_watch_check(&g->watch, err) : status;
 }

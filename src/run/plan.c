@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "run/visible.h"
 
 static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_tokens,
                         const char *what, qkv_error *err) {
@@ -159,9 +160,11 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
         qkv_edit edit;
         status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
         if (status != QKV_OK) break;
-        if (!QKV_PUSH(variant->edits, capacity, variant->n_edits, edit)) {
-            qkv_edit_release(&edit);
+        status = qkv_visible_check(plan->model, &edit, plan->n_tokens, err);
+        if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit))
             status = qkv_fail_memory(err);
+        if (status != QKV_OK) {
+            qkv_edit_release(&edit);
             break;
         }
         if (!*end) break;
@@ -300,35 +303,6 @@ int qkv_plan_add_capture(qkv_plan *plan, const char *text, qkv_error *err) {
 }
 
 /* ---- questions about the whole plan ---- */
-
-int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t layer) {
-    int32_t n_layer = plan->model->hp.n_layer;
-    for (int32_t il = layer; il <= n_layer; il++) {
-        for (int site = 0; site < QKV_SITE_COUNT; site++) {
-            if (qkv_wanted_any(&plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)site]) &&
-                qkv_site_reaches(&plan->model->hp, edit->where.site, layer, (qkv_site)site, il))
-                return 1;
-        }
-    }
-    return 0;
-}
-
-int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer) {
-    const qkv_variant *v = &plan->variants[variant];
-    int32_t n_layer = plan->model->hp.n_layer;
-    int32_t seen = qkv_plan_layer(plan, site, layer);
-    for (size_t i = 0; i < v->n_edits; i++) {
-        const qkv_selector *where = &v->edits[i].where;
-        if (!where->layers && qkv_site_reaches(&plan->model->hp, where->site, n_layer, site, seen))
-            return 1;
-        for (int32_t il = 0; where->layers && il <= seen && il < n_layer; il++) {
-            if (where->layers[il] &&
-                qkv_site_reaches(&plan->model->hp, where->site, il, site, seen))
-                return 1;
-        }
-    }
-    return 0;
-}
 
 /* A capture by key/value heads cannot show a group whose query heads see different keys. */
 static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *err) {

@@ -1,5 +1,6 @@
 #include "run/reduce.h"
 
+#include <math.h>
 #include <string.h>
 
 #define REDUCTION_NAME(id, name, what) name,
@@ -35,7 +36,7 @@ static void pool_row(qkv_reduction kind, int64_t side, int64_t n_tokens, const f
         double *cell = &out[cell_of(j, side, n_tokens)];
         if (kind == QKV_REDUCTION_MEAN)
             *cell += row[j];
-        else if (row[j] > *cell)
+        else if (!(row[j] <= *cell) && !isnan(*cell)) /* NaN stays, for those who look for it */
             *cell = row[j];
     }
 }

@@ -182,3 +182,10 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml could not compute the graph");
     return QKV_OK;
 }
+
+size_t qkv_session_buffer_size(const qkv_session *session) {
+    size_t size = 0;
+    for (int i = 0; session->scheduler && i < session->n_backends; i++)
+        size += ggml_backend_sched_get_buffer_size(session->scheduler, session->backends[i]);
+    return size;
+}

@@ -34,4 +34,7 @@ typedef struct qkv_inputs {
 int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
                         qkv_error *err);
 
+/* Bytes that the tensors of graphs have taken so far, at most. */
+size_t qkv_session_buffer_size(const qkv_session *session);
+
 #endif

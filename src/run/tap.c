@@ -26,6 +26,7 @@ struct qkv_tap_op {
     const qkv_graph *graph;
     qkv_view view;  /* of one variant; src and dst are filled in when it runs */
     float *scratch; /* n_threads × width, where an edit takes a mean over tokens */
+    qkv_check *check;
 };
 
 int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il) {
@@ -66,8 +67,8 @@ static void copy_rows(const qkv_view *view, int64_t first, int64_t end) {
     }
 }
 
-static void run_member(const qkv_tap_op *op, const qkv_member *member, const qkv_view *view,
-                       int ith, int nth) {
+static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, int ith, int nth) {
+    const qkv_member *member = &op->graph->members[b];
     int64_t first = view->n_rows * ith / nth, end = view->n_rows * (ith + 1) / nth;
     copy_rows(view, first, end);
     for (size_t i = 0; i < member->variant->n_edits; i++) {
@@ -78,8 +79,11 @@ static void run_member(const qkv_tap_op *op, const qkv_member *member, const qkv
             patch = qkv_patches_get(op->graph->patches, op->graph->model, edit->source, view->site,
                                     view->layer);
         float *scratch = op->scratch ? op->scratch + (int64_t)ith * view->width : NULL;
+        int64_t overflow = -1;
         atomic_fetch_add(&member->changed[i],
-                         qkv_edit_apply(edit, view, first, end, patch, scratch));
+                         qkv_edit_apply(edit, view, first, end, patch, scratch, &overflow));
+        if (overflow >= 0)
+            qkv_check_note(op->check, b * op->check->n_rows + view->first_row + overflow);
     }
 }
 
@@ -90,7 +94,7 @@ static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int 
         qkv_view view = op->view;
         view.src = (const float *)src->data + b * qkv_view_size(&view);
         view.dst = (float *)dst->data + b * qkv_view_size(&view);
-        run_member(op, &op->graph->members[b], &view, ith, nth);
+        run_member(op, b, &view, ith, nth);
     }
 }
 
@@ -129,7 +133,11 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
     op->view.first_head = part.first_head;
     op->view.first_row = part.first_row;
     op->scratch = qkv_calloc((size_t)(g->n_threads * op->view.width), sizeof(float));
-    if (!op->scratch) g->out_of_memory = 1;
+    op->check = qkv_check_new(g, qkv_site_name(site), il);
+    if (!op->scratch || !op->check)
+        g->out_of_memory = 1;
+    else
+        op->check->is_edit = 1;
     return ggml_map_custom1(g->ctx, ggml_cont(g->ctx, x), run_tap, GGML_N_TASKS_MAX, op);
 }
 
@@ -146,7 +154,7 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
 /* Heads are dealt out to the threads, so that each sum has one owner and one order. */
 static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const map_reader *op = data;
-    const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
+    const struct ggml_tensor *map = dst->src[1]; // [keys, rows, heads, B]
     int64_t T = op->graph->n_tokens, H = op->graph->model->hp.n_head, heads = map->ne[2];
     int64_t size = qkv_reduction_size(op->to->kind, op->to->side, T);
     for (int64_t i = ith; i < heads * map->ne[3]; i += nth) {
@@ -162,7 +170,7 @@ static void run_reduction(struct ggml_tensor *dst, int ith, int nth, void *data)
 static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const map_reader *op = data;
     qkv_graph *g = op->graph;
-    const struct ggml_tensor *map = dst->src[0]; // [keys, rows, heads, B]
+    const struct ggml_tensor *map = dst->src[1]; // [keys, rows, heads, B]
     int64_t heads = map->ne[2], size = map->ne[0] * map->ne[1];
     const float *all = map->data;
     for (int64_t i = ith; i < heads * (int64_t)g->watch.n_variants; i += nth) {
@@ -179,7 +187,8 @@ static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
     }
 }
 
-/* One more operation that reads a map and gives nothing but its effect. */
+/* One more operation that reads a map, evaluated for its side effect. All of them stand for the same
+ * tensor of one element: a result of its own would never be freed, and lie between the blocks. */
 static void append_reader(qkv_graph *g, struct ggml_tensor *map, ggml_custom_op_t run,
                           map_reader what) {
     qkv_tap_op *op = qkv_calloc(1, sizeof *op);
@@ -189,10 +198,12 @@ static void append_reader(qkv_graph *g, struct ggml_tensor *map, ggml_custom_op_
         return;
     }
     op->reduce = what;
-    struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, 1, 1, 1, 1, &map, 1, run,
-                                              GGML_N_TASKS_MAX, &op->reduce);
-    ggml_set_output(node);
-    ggml_build_forward_expand(g->cgraph, node);
+    if (!g->in_nothing) {
+        g->in_nothing = ggml_new_tensor_1d(g->ctx, GGML_TYPE_F32, 1);
+        ggml_set_input(g->in_nothing);
+    }
+    ggml_build_forward_expand(g->cgraph, ggml_custom_inplace(g->ctx, g->in_nothing, &map, 1, run,
+                                                             GGML_N_TASKS_MAX, &op->reduce));
 }
 
 static void append_readers(qkv_graph *g, int32_t il, struct ggml_tensor *map, qkv_part part) {
@@ -234,14 +245,17 @@ void qkv_graph_release(qkv_graph *g) {
         free(g->taps[i]->scratch);
         free(g->taps[i]);
     }
+    for (size_t i = 0; i < g->n_checks; i++) free(g->checks[i]);
     for (size_t i = 0; i < g->n_accumulators; i++) free(g->accumulators[i].data);
     free(g->accumulators);
     qkv_watch_release(&g->watch);
     free(g->taps);
     free(g->kept);
+    free(g->checks);
     if (g->ctx) ggml_free(g->ctx);
     g->accumulators = NULL;
     g->taps = NULL;
     g->kept = NULL;
+    g->checks = NULL;
     g->ctx = NULL;
 }

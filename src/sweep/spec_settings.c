@@ -94,6 +94,8 @@ static int read_epsilons(const qkv_spec *spec, numbers *list, qkv_error *err) {
                               "epsilon is a list of numbers, or logspace:FROM,TO,NUMBER; '%s' is "
                               "no number",
                               word ? word : "this");
+        else if (word && value == 0 && !qkv_text_is_zero(word, strlen(word)))
+            status = qkv_fail(err, QKV_ERR_PLAN, "epsilon %s is too small; write 0", word);
         else
             status = add_number(list, value, err);
     }
@@ -157,7 +159,9 @@ static int add_op(qkv_spec *spec, const char *op, const numbers *epsilons, int *
     size_t name = strcspn(op, ":");
     double own = NAN;
     if (!takes_epsilon(op, name)) return add_setting(spec, op, strlen(op), NAN, err);
-    if (op[name] == ':' && qkv_parse_double(op + name + 1, strlen(op + name + 1), &own))
+    const char *number = op[name] == ':' ? op + name + 1 : "";
+    if (qkv_parse_double(number, strlen(number), &own) &&
+        (own != 0 || qkv_text_is_zero(number, strlen(number))))
         return add_setting(spec, op, name, own, err);
     if (op[name] == ':') return add_setting(spec, op, strlen(op), NAN, err);
     if (epsilons->n == 0)

@@ -99,8 +99,7 @@ static void dot_scores(const ref_pass *p, double *scores, const double *q, const
             }
 }
 
-/* Keys begin <= j < end that query i may see. */
-static ref_range visible(const ref_pass *p, int il, int i) {
+ref_range ref_visible(const ref_pass *p, int il, int i) {
     const int window = p->m->layers[il].window;
     const int begin = window && i >= window ? i - window + 1 : 0;
     return (ref_range){begin, p->m->family->encoder ? p->T : i + 1};
@@ -124,7 +123,7 @@ static void softmax(const ref_pass *p, int il, double *pattern, const double *sc
     const ref_view a = ref_view_of(m, QKV_SITE_PATTERN, p->T, pattern);
     for (int h = 0; h < m->H; h++)
         for (int i = 0; i < p->T; i++)
-            softmax_row(ref_at(&a, h, i, 0), ref_at(&s, h, i, 0), p->T, visible(p, il, i),
+            softmax_row(ref_at(&a, h, i, 0), ref_at(&s, h, i, 0), p->T, ref_visible(p, il, i),
                         sinks ? &sinks[h] : NULL);
 }
 

@@ -22,6 +22,9 @@ double *ref_new_doubles(size_t n);
 /* Data of a site as heads x rows x columns. */
 ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data);
 
+/* Keys begin <= j < end that query i may see. Edits leave the scores of the others alone. */
+ref_range ref_visible(const ref_pass *p, int layer, int i);
+
 /* Applies the edits of a site to its data, and keeps what results. */
 void ref_tap(const ref_pass *p, qkv_site site, int layer, double *data);
 /* The same where a site is held per group ([T][G][d]) and seen per query head ([T][H][d]). */

@@ -197,6 +197,9 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     }
     e.rows = random_range(d);
     if (ref_is_map(site)) e.cols = random_range(d);
+    /* Selected cells that are all masked are refused; those of the diagonal are not masked. */
+    const int apart = e.cols.end <= e.rows.begin || e.rows.end <= e.cols.begin;
+    if (e.cols.end && e.rows.end && apart) e.cols = e.rows;
     ref_choose_arguments(&e);
     return e;
 }

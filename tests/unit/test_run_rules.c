@@ -281,9 +281,8 @@ static void not_finite_is_reported(void **state) {
     expect_ok(qkv_plan_add_variant(plan, "q@1.h2=scale:3e38", NULL, &err), &err, "variant");
     assert_int_equal(qkv_session_run(e.session, &result, plan, &err), QKV_ERR_NUMERIC);
     assert_null(result);
-    assert_non_null(strstr(err.message, "pattern"));
+    assert_non_null(strstr(err.message, "variant 2 (q@1.h2=scale:3e38)"));
     assert_non_null(strstr(err.message, "layer 1"));
-    assert_non_null(strstr(err.message, "2"));
     qkv_plan_free(plan);
     /* the session is still good */
     qkv_result_free(run(&e, LIST("q@1=zero"), LIST("pattern@1")));

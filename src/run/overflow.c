@@ -1,0 +1,73 @@
+#include "run/overflow.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "run/graph.h"
+
+qkv_check *qkv_check_new(qkv_graph *g, const char *what, int32_t layer) {
+    qkv_check *check = qkv_calloc(1, sizeof *check);
+    if (!check || !QKV_PUSH(g->checks, g->checks_capacity, g->n_checks, check)) {
+        free(check);
+        g->out_of_memory = 1;
+        return NULL;
+    }
+    check->graph = g;
+    check->what = what;
+    check->layer = layer;
+    check->n_rows = g->n_tokens;
+    check->first = INT64_MAX;
+    return check;
+}
+
+/* The least row is kept, so that it does not matter which thread comes first. */
+void qkv_check_note(qkv_check *check, int64_t row) {
+    int64_t known = atomic_load(&check->first);
+    while (row < known && !atomic_compare_exchange_weak(&check->first, &known, row)) {}
+}
+
+/* NaN is left to those who look for it. */
+static int exceeds(const float *x, int64_t n, float limit) {
+    int found = 0;
+    for (int64_t i = 0; i < n; i++) found |= fabsf(x[i]) >= limit;
+    return found;
+}
+
+static void run_check(struct ggml_tensor *dst, const struct ggml_tensor *x, int ith, int nth,
+                      void *data) {
+    (void)dst; /* x itself */
+    /* The sum of n squares, also of differences from a mean, stays below FLT_MAX. */
+    float limit = sqrtf(FLT_MAX / (float)x->ne[0]) / 2;
+    int64_t rows = ggml_nrows(x);
+    for (int64_t r = rows * ith / nth; r < rows * (ith + 1) / nth; r++) {
+        int64_t i1 = r % x->ne[1], i2 = r / x->ne[1] % x->ne[2], i3 = r / x->ne[1] / x->ne[2];
+        const char *row = (const char *)x->data + (size_t)i1 * x->nb[1] + (size_t)i2 * x->nb[2] +
+                          (size_t)i3 * x->nb[3];
+        if (exceeds((const float *)(const void *)row, x->ne[0], limit)) {
+            qkv_check_note(data, r);
+            return;
+        }
+    }
+}
+
+struct ggml_tensor *qkv_check_norm(qkv_graph *g, const struct ggml_tensor *weight,
+                                   struct ggml_tensor *x) {
+    qkv_check *check = qkv_check_new(g, weight->name, g->at_layer);
+    if (!check) return x;
+    check->n_rows = ggml_nrows(x) / g->n_batch;
+    return ggml_map_custom1_inplace(g->ctx, x, run_check, GGML_N_TASKS_MAX, check);
+}
+
+const qkv_check *qkv_check_find(const qkv_graph *g, int64_t *member, int64_t *row) {
+    for (size_t i = 0; i < g->n_checks; i++) {
+        const qkv_check *check = g->checks[i];
+        int64_t first = check->first;
+        if (first == INT64_MAX) continue;
+        *member = first / check->n_rows;
+        *row = first % check->n_rows;
+        return check;
+    }
+    return NULL;
+}

@@ -1,0 +1,107 @@
+/*
+ * How far an edit can be seen: through sites and layers (site.c), and inside its own layer head by
+ * head. Where only some tokens' logits are captured, token by token too.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "qkv/observe.h"
+#include "run/plan.h"
+
+/* ---- heads: they stay apart until the output projection ---- */
+
+static int has_heads(qkv_site site, const qkv_hparams *hp) {
+    return qkv_site_n_heads(site, hp) > 0;
+}
+
+static int wants_head(const qkv_wanted *wanted, const qkv_hparams *hp, int32_t h) {
+    int32_t counted = wanted->letter == 'g' ? h / (hp->n_head / hp->n_kv_head) : h;
+    if (wanted->wanted && wanted->heads[counted]) return 1;
+    if (wanted->observed && wanted->observed[h]) return 1;
+    for (size_t r = 0; r < wanted->n_reductions; r++) {
+        if (wanted->reductions[r].heads[h]) return 1;
+    }
+    return 0;
+}
+
+static int shows_in_heads(const qkv_plan *plan, const qkv_selector *where, qkv_site seen,
+                          const qkv_wanted *wanted) {
+    const qkv_hparams *hp = &plan->model->hp;
+    if (!has_heads(where->site, hp) || !has_heads(seen, hp)) return 1;
+    for (int32_t h = 0; h < hp->n_head; h++) {
+        if (qkv_selector_has_query_head(where, hp, h) && wants_head(wanted, hp, h)) return 1;
+    }
+    return 0;
+}
+
+/* ---- tokens ---- */
+
+/* Turns the tokens that differ at the keys of a layer into the queries that see one of them.
+ * `before` has room for n_tokens + 1. */
+static void spread(const qkv_plan *plan, int32_t layer, uint8_t *tokens, int64_t *before) {
+    int64_t T = plan->n_tokens;
+    before[0] = 0;
+    for (int64_t t = 0; t < T; t++) before[t + 1] = before[t] + tokens[t];
+    for (int64_t t = 0; t < T; t++) {
+        int64_t first, end;
+        qkv_visible_keys(plan->model, layer, T, t, &first, &end);
+        tokens[t] = before[end] > before[first];
+    }
+}
+
+static int shows_in_logits(const qkv_plan *plan, const qkv_selector *where, int32_t layer,
+                           const uint8_t *rows) {
+    int64_t T = plan->n_tokens;
+    if (!rows || !where->rows) return 1;
+    uint8_t *tokens = qkv_calloc((size_t)T, 1);
+    int64_t *before = qkv_calloc((size_t)T + 1, sizeof *before);
+    int shows = !tokens || !before; /* out of memory: computing too much is no fault */
+    if (!shows) {
+        int at_keys = where->site == QKV_SITE_RESID_PRE ||
+                      qkv_site_get_axes(where->site) == QKV_AXES_KEYVALUE;
+        for (int64_t t = 0; t < T; t++) tokens[t] = where->rows[t];
+        for (int32_t il = at_keys ? layer : layer + 1; il < plan->model->hp.n_layer; il++)
+            spread(plan, il, tokens, before);
+        for (int64_t t = 0; t < T; t++) shows |= tokens[t] && rows[t];
+    }
+    free(tokens);
+    free(before);
+    return shows;
+}
+
+/* ---- the whole ---- */
+
+int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t layer) {
+    const qkv_selector *where = &edit->where;
+    int32_t n_layer = plan->model->hp.n_layer;
+    for (int32_t il = layer; il <= n_layer; il++) {
+        for (int i = 0; i < QKV_SITE_COUNT; i++) {
+            qkv_site site = (qkv_site)i;
+            const qkv_wanted *wanted = &plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)i];
+            if (!qkv_wanted_any(wanted) ||
+                !qkv_site_reaches(&plan->model->hp, where->site, layer, site, il) ||
+                (il == layer && !shows_in_heads(plan, where, site, wanted)) ||
+                (site == QKV_SITE_LOGITS && !shows_in_logits(plan, where, layer, wanted->rows)))
+                continue;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer) {
+    const qkv_variant *v = &plan->variants[variant];
+    int32_t n_layer = plan->model->hp.n_layer;
+    int32_t seen = qkv_plan_layer(plan, site, layer);
+    for (size_t i = 0; i < v->n_edits; i++) {
+        const qkv_selector *where = &v->edits[i].where;
+        if (!where->layers && qkv_site_reaches(&plan->model->hp, where->site, n_layer, site, seen))
+            return 1;
+        for (int32_t il = 0; where->layers && il <= seen && il < n_layer; il++) {
+            if (where->layers[il] &&
+                qkv_site_reaches(&plan->model->hp, where->site, il, site, seen))
+                return 1;
+        }
+    }
+    return 0;
+}

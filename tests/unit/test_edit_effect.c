@@ -1,0 +1,250 @@
+/*
+ * No edit may silently do nothing, or something else than it says: cells that the mask hides, heads
+ * and tokens that no capture shows, numbers that become 0 or too large on the way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/compare.h"
+#include "support/engine.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+enum { T = 8 };
+
+/* Three layers, four heads in two groups. */
+static const tiny_options grouped = {"llama", .n_kv_head = 2};
+static const tiny_options windowed = {"llama", .window = 3};
+static const tiny_options layer_norms = {.family = "gpt2"};
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const int32_t tokens[T] = {1, 20, 30, 40, 50, 60, 70, 80};
+
+static qkv_result *run(engine *e, const char *edit, const char *capture) {
+    return engine_execute(e, &(engine_run){tokens, T, LIST(edit), LIST(capture), NULL});
+}
+
+/* ---- masked cells ---- */
+
+static void expect_refused(const engine *e, const char *edit, const char *word) {
+    qkv_error err = {0};
+    qkv_plan *plan = engine_plan(e, &(engine_run){tokens, T, NULL, NULL, NULL});
+    if (qkv_plan_add_variant(plan, edit, NULL, &err) != QKV_ERR_PLAN)
+        fail_msg("'%s' is accepted", edit);
+    if (!strstr(err.message, word)) fail_msg("'%s': '%s' is not in: %s", edit, word, err.message);
+    qkv_plan_free(plan);
+}
+
+static void expect_changed(engine *e, const char *edit, const char *capture, uint64_t changed) {
+    qkv_result *result = run(e, edit, capture);
+    if (!qkv_result_edit_ran(result, 1, 0)) fail_msg("'%s' did not run", edit);
+    const uint64_t n = qkv_result_edit_changed(result, 1, 0);
+    if (n != changed) fail_msg("'%s' changed %llu", edit, (unsigned long long)n);
+    qkv_result_free(result);
+}
+
+static void masked_cells(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    expect_refused(&e, "scores@1.h0[0:1,5:6]=add:5", "no effect");
+    expect_refused(&e, "scores@*[:3,3:]=set:1", "no effect");
+    expect_refused(&e, "pattern@1.h0[0,5]=scale:5", "no effect");
+    expect_refused(&e, "pattern@1.h0[0,5]=zero", "no effect");
+    expect_refused(&e, "pattern@1.h0[0,5]=clamp:-1,1", "no effect");
+    expect_changed(&e, "scores@1.h0[0:2,0:6]=add:5", "pattern@1", 3);
+    expect_changed(&e, "scores@1.h0=add:5", "pattern@1", T * (T + 1) / 2);
+    /* A weight where the mask has left none has an effect. */
+    expect_changed(&e, "pattern@1.h0[0,5]=set:0.5", "pattern@1", 1);
+    expect_changed(&e, "pattern@1.h0[0,5]=add:0.5", "pattern@1", 1);
+    engine_close(&e);
+}
+
+static void cells_behind_a_window(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&windowed, "effect.gguf"), 1);
+    expect_refused(&e, "scores@1.h0[5:,:3]=add:5", "no effect");
+    expect_changed(&e, "scores@1.h0[4:,:3]=add:5", "pattern@1", 1);
+    expect_changed(&e, "scores@1.h0=add:5", "pattern@1", 1 + 2 + 3 * (T - 2));
+    engine_close(&e);
+}
+
+/* Captured scores of masked cells are those of the baseline: nothing depends on them. */
+static void masked_scores_stay(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    qkv_result *result = run(&e, "scores@1=add:5", "scores@1");
+    const qkv_tensor a = engine_tensor(result, 0, QKV_SITE_SCORES, 1);
+    const qkv_tensor b = engine_tensor(result, 1, QKV_SITE_SCORES, 1);
+    for (size_t i = 0; i < tensor_count(&a); i++) {
+        const int visible = i % T <= i / T % T;
+        assert_true((a.data[i] != b.data[i]) == visible);
+    }
+    qkv_result_free(result);
+    engine_close(&e);
+}
+
+/* ---- what captures can show ---- */
+
+static const struct {
+    const char *edit, *capture;
+    int shows;
+} reach[] = {
+    {"q@1.h1=zero", "pattern@1.h0", 0},
+    {"q@1.h1=zero", "pattern@1.h0:first", 0},
+    {"q@1.h1=zero", "pattern@1.h1", 1},
+    {"q@1.h1=zero", "pattern@2.h0", 1},
+    {"q@0-1.h1=zero", "pattern@1.h0", 1},
+    {"q@1.h1=zero", "z@1.h0", 0},
+    {"q@1.h1=zero", "attn_out@1", 1},
+    {"q@1.h1=zero", "k@1.g0", 0},
+    {"k@1.g0=zero", "pattern@1.h2", 0},
+    {"k@1.g0=zero", "pattern@1.h1", 1},
+    {"k@1.h0=zero", "pattern@1.h1", 0},
+    {"k@1.g0=zero", "k_rot@1.g1", 0},
+    {"v@1.g1=zero", "z@1.h1", 0},
+    {"v@1.g1=zero", "z@1.h2", 1},
+    {"scores@1.h2=zero", "pattern@1.h3", 0},
+    {"pattern@1.h2=zero", "z@1.h3", 0},
+    {"resid_pre@1=zero", "pattern@1.h3", 1},
+    {"resid_post@2=zero", "pattern@1", 0},
+    {"logits=zero", "pattern@1", 0},
+    {"logits[5]=add:1", "logits[4]", 0},
+    {"logits[5]=add:1", "logits[5]", 1},
+    {"resid_post@2[5]=add:1", "logits[6]", 0},
+    {"resid_post@1[5]=add:1", "logits[6]", 1},
+    {"resid_post@0[5]=add:1", "logits[4]", 0},
+    {"k@2[5]=add:1", "logits[4]", 0},
+    {"k@2[5]=add:1", "logits[6]", 1},
+    {"q@2[5]=add:1", "logits[6]", 0},
+    {"scores@2[5]=scale:2", "logits[6]", 0},
+};
+
+static void edits_that_do_not_show(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    for (size_t i = 0; i < sizeof reach / sizeof *reach; i++) {
+        qkv_result *result = run(&e, reach[i].edit, reach[i].capture);
+        if (qkv_result_edit_ran(result, 1, 0) != reach[i].shows)
+            fail_msg("'%s' seen at %s: %d expected", reach[i].edit, reach[i].capture,
+                     reach[i].shows);
+        size_t variant = 0;
+        qkv_site site = QKV_SITE_Q;
+        int32_t layer = 0;
+        qkv_tensor a, b;
+        assert_true(qkv_result_item(result, 0, &variant, &site, &layer, &a));
+        assert_true(qkv_result_item(result, 1, &variant, &site, &layer, &b));
+        if (same_bits(a.data, b.data, tensor_count(&a)) == reach[i].shows)
+            fail_msg("'%s' seen at %s: the captures say otherwise", reach[i].edit,
+                     reach[i].capture);
+        qkv_result_free(result);
+    }
+    engine_close(&e);
+}
+
+/* Keys that a layer's window hides from the tokens whose logits are wanted. */
+static void tokens_beyond_a_window(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&windowed, "effect.gguf"), 1);
+    static const struct {
+        const char *edit;
+        int shows;
+    } cases[] = {{"k@2[4]=add:1", 0}, {"k@2[5]=add:1", 1}, {"k@1[2]=add:1", 0},
+                 {"k@1[3]=add:1", 1}, {"k@0[0]=add:1", 0}, {"k@0[1]=add:1", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkv_result *result = run(&e, cases[i].edit, "logits[7]");
+        if (qkv_result_edit_ran(result, 1, 0) != cases[i].shows) fail_msg("%s", cases[i].edit);
+        qkv_result_free(result);
+    }
+    engine_close(&e);
+}
+
+/* ---- numbers ---- */
+
+static void numbers_too_small(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    static const char *const edits[] = {
+        "q@1=scale:1e-50", "q@1=scale:-1e-46", "q@1=set:1e-400",       "q@1=add:0.00001e-50",
+        "q@1=noise:1e-50", "q@1=scale:1e-40",  "q@1=clamp:-1e-50,0.5", "q@1=clamp:0,1e-50"};
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++)
+        expect_refused(&e, edits[i], "too small");
+    static const char *const fine[] = {"q@1=scale:0", "q@1=scale:0.0e-50", "q@1=scale:-0",
+                                       "q@1=scale:1e-37"};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
+        qkv_result_free(run(&e, fine[i], "pattern@1"));
+    engine_close(&e);
+}
+
+static void expect_numeric(engine *e, const char *edit, const char *capture, const char *word) {
+    qkv_error err = {0};
+    qkv_result *result = NULL;
+    /* Beside a harmless one: the message names the right variant. */
+    qkv_plan *plan =
+        engine_plan(e, &(engine_run){tokens, T, LIST("v@1=scale:0.5", edit), LIST(capture), NULL});
+    const int status = qkv_session_run(e->session, &result, plan, &err);
+    if (status != QKV_ERR_NUMERIC) fail_msg("'%s' seen at %s: status %d", edit, capture, status);
+    if (!strstr(err.message, "variant 2") || !strstr(err.message, edit) ||
+        !strstr(err.message, word))
+        fail_msg("'%s': '%s' is not in: %s", edit, word, err.message);
+    assert_null(result);
+    qkv_plan_free(plan);
+}
+
+/* A norm whose squares overflow gives 0, and everything behind it is finite. */
+static void overflow_in_norms(void **state) {
+    (void)state;
+    static const tiny_options *const models[] = {&grouped, &layer_norms};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        engine e;
+        engine_open(&e, tiny_model(models[i], "effect.gguf"), 2);
+        expect_numeric(&e, "v@1=set:1e30", "pattern@2", "layer 1");
+        expect_numeric(&e, "v@1=set:1e30", "pattern@2:first", "layer 1");
+        expect_numeric(&e, "resid_pre@1[3]=scale:1e25", "pattern@1", "token 3");
+        expect_numeric(&e, "resid_post@1=add:1e25", "pattern@2", "layer 2");
+        expect_numeric(&e, "resid_post@2=noise:1e25", "logits", "output_norm");
+        qkv_result_free(run(&e, "resid_pre@1=scale:1e12", "logits")); /* large, but no trouble */
+        engine_close(&e);
+    }
+}
+
+static void overflow_in_edits(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    expect_numeric(&e, "resid_pre@1[2]=scale:3e38 + k@1=scale:3e38", "pattern@1", "layer 1");
+    expect_numeric(&e, "v@1[2]=noise:3e38,seed=1", "z@1", "the edit of v in layer 1");
+    expect_numeric(&e, "v@1[2]=noise:3e38,seed=1", "z@1", "token 2");
+    engine_close(&e);
+}
+
+/* The largest of a row that is not a number is not 0. */
+static void pooling_keeps_nan(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    expect_numeric(&e, "q@1=set:1e20 + k@1=set:1e20", "pattern@1:max=4", "NaN");
+    expect_numeric(&e, "q@1=set:1e20 + k@1=set:1e20", "pattern@1:mean=4", "NaN");
+    engine_close(&e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masked_cells),           cmocka_unit_test(cells_behind_a_window),
+        cmocka_unit_test(masked_scores_stay),     cmocka_unit_test(edits_that_do_not_show),
+        cmocka_unit_test(tokens_beyond_a_window), cmocka_unit_test(numbers_too_small),
+        cmocka_unit_test(overflow_in_norms),      cmocka_unit_test(overflow_in_edits),
+        cmocka_unit_test(pooling_keeps_nan),
+    };
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
+}
