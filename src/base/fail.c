@@ -22,7 +22,11 @@ static void make_visible(char *out, size_t size, const char *text, int is_whole)
         n += added;
         at += used;
     }
-    strcpy(out + n, at < length || !is_whole ? QKV_ELLIPSIS : "");
+    if (at < length || !is_whole) {
+        memcpy(out + n, QKV_ELLIPSIS, sizeof QKV_ELLIPSIS - 1);
+        n += sizeof QKV_ELLIPSIS - 1;
+    }
+    out[n] = '\0';
 }
 
 void qkv_fail_with(qkv_error *err, int status, const char *format, ...) {

@@ -13,9 +13,9 @@ static int fail_architecture(const qkv_model *model, const char *name, qkv_error
     qkv_text known = {0};
     for (int i = 0; qkv_family_get(i); i++)
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_family_get(i)->name);
-    int status =
-        qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: architecture '%.60s' is not supported; these are: %s",
-                 model->file->path, name, known.data ? known.data : "");
+    int status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                          "%s: architecture '%.60s' is not supported; these are: %s",
+                          model->file->path, name, known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
 }
