@@ -2,12 +2,15 @@
 #include "run/session.h"
 
 #include <math.h>
+#include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "ggml-cpu.h"
+#include "run/blas_turn.h"
 
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)
@@ -164,6 +167,34 @@ static int prepare_scheduler(qkv_session *session, const qkv_graph *g, qkv_error
     return session->scheduler ? QKV_OK : qkv_fail_memory(err);
 }
 
+typedef struct computation {
+    qkv_session *session;
+    struct ggml_cgraph *graph;
+    enum ggml_status status;
+} computation;
+
+static void *compute(void *data) {
+    computation *c = data;
+    qkv_blas_turn turn = qkv_blas_enter(c->session->n_threads);
+    c->status = ggml_backend_sched_graph_compute(c->session->scheduler, c->graph);
+    qkv_blas_leave(turn);
+    return NULL;
+}
+
+/* A team of OpenMP's inside a team of the program's gets one thread, and so does BLAS, which rounds
+ * otherwise then. A new thread is in no team. */
+static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_graph *g) {
+    computation c = {session, g->cgraph, GGML_STATUS_FAILED};
+    if (session->n_threads == 1 || !omp_in_parallel()) {
+        compute(&c);
+        return c.status;
+    }
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, compute, &c) != 0) return GGML_STATUS_FAILED;
+    pthread_join(thread, NULL);
+    return c.status;
+}
+
 int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
                         qkv_error *err) {
     int status = prepare_scheduler(session, g, err);
@@ -178,7 +209,7 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
     status = set_made_inputs(g, err);
     if (status != QKV_OK) return status;
     set_given_inputs(g, inputs);
-    if (ggml_backend_sched_graph_compute(session->scheduler, g->cgraph) != GGML_STATUS_SUCCESS)
+    if (compute_outside_teams(session, g) != GGML_STATUS_SUCCESS)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml could not compute the graph");
     return QKV_OK;
 }
