@@ -37,7 +37,9 @@ typedef struct qkv_result qkv_result;
 typedef struct qkv_session_options {
     int32_t n_threads;     /* 0 = all cores; the last bits of results depend on it */
     size_t weights_budget; /* bytes for F32 copies of weights in other types; 0 = 1 GiB, 1 = none */
-    size_t memory_budget;  /* bytes for attention maps, batches and the kept trunk; 0 = 256 MiB */
+    /* Bytes for attention maps, batches and the kept trunk; 0 = 256 MiB. Results do not depend on
+     * it. One variant's pass is the least there is, even where it takes more. */
+    size_t memory_budget;
 } qkv_session_options;
 
 /* options may be NULL for the defaults. The model must outlive the session. */

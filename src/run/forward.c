@@ -15,7 +15,7 @@
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
 #define MAX_NODES_PER_LAYER 160
-#define MAX_NODES_PER_BLOCK 25
+#define MAX_NODES_PER_BLOCK 40
 
 /* ---- the block ---- */
 
