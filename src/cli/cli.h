@@ -89,6 +89,9 @@ typedef struct cli_command {
  * other: patience.c. */
 void cli_wait_briefly(char **argv);
 
+/* From now on a fault that no function can return ends the program with one line: faults.c. */
+void cli_catch_faults(void);
+
 /* ---- parsing: options.c ---- */
 
 typedef struct cli_parsed {

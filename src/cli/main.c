@@ -124,6 +124,7 @@ static int close_stdout(qkv_error *err) {
 
 int main(int argc, char **argv) {
     cli_wait_briefly(argv);
+    cli_catch_faults();
     qkv_error err = {0};
     const char *who = NULL;
     size_t used = 0;

@@ -16,8 +16,9 @@ typedef struct qkv_blas_turn {
     int openmp_threads; /* of the calling thread, before */
 } qkv_blas_turn;
 
-/* Must not be called by a thread that has a turn. */
-qkv_blas_turn qkv_blas_enter(int n_threads);
+/* 1, or 0 when there is no memory for the buffers that OpenBLAS would allocate: it tries for ever.
+ * Must not be called by a thread that has a turn. */
+int qkv_blas_enter(qkv_blas_turn *turn, int n_threads);
 void qkv_blas_leave(qkv_blas_turn turn);
 
 #endif

@@ -19,7 +19,7 @@ static void drop(qkv_dense_weight *entry) {
 
 static int allocate(qkv_dense_weight *entry, size_t size) {
     struct ggml_init_params params = {.mem_size = 2 * ggml_tensor_overhead(), .no_alloc = true};
-    entry->ctx = ggml_init(params);
+    if (qkv_memory_allows(params.mem_size)) entry->ctx = ggml_init(params);
     if (!entry->ctx) return 0;
     entry->copy = ggml_new_tensor(entry->ctx, GGML_TYPE_F32, GGML_MAX_DIMS, entry->weight->ne);
     entry->buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
