@@ -16,7 +16,8 @@
  *
  * Threads: `rows` is called from several threads at once, for one variant, layer and head by one at
  * a time; the blocks of a head happen one after the other. `tensor` is called from the thread
- * that runs the plan, while no `rows` call is under way.
+ * that runs the plan, while no `rows` call is under way. `rows` must not run a session: the pass that
+ * calls it would wait for itself.
  */
 #ifndef QKV_OBSERVE_H
 #define QKV_OBSERVE_H

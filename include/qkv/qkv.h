@@ -29,6 +29,7 @@
 #include "qkv/convert.h"
 #include "qkv/error.h"
 #include "qkv/grid.h"
+#include "qkv/host.h"
 #include "qkv/measure.h"
 #include "qkv/model.h"
 #include "qkv/observe.h"

@@ -11,6 +11,12 @@
  *
  * A session is mutable and belongs to one thread at a time; several sessions may share a model. A
  * result is independent of the session and the plan it came from.
+ *
+ * Sessions may run at the same time, in threads of their own, and each gives the bits that it gives
+ * alone. Those of equal n_threads compute together; one with another n_threads waits for each pass
+ * until they are done with theirs, in the order of asking, because the number of threads of OpenBLAS
+ * is the process's. That number and OpenMP's are as before when nothing runs. A program that calls
+ * OpenBLAS itself must not set its number of threads while a session runs.
  */
 #ifndef QKV_SESSION_H
 #define QKV_SESSION_H
@@ -29,9 +35,11 @@ typedef struct qkv_session qkv_session;
 typedef struct qkv_result qkv_result;
 
 typedef struct qkv_session_options {
-    int32_t n_threads;     /* 0 = all cores */
+    int32_t n_threads;     /* 0 = all cores; the last bits of results depend on it */
     size_t weights_budget; /* bytes for F32 copies of weights in other types; 0 = 1 GiB, 1 = none */
-    size_t memory_budget;  /* bytes for attention maps, batches and the kept trunk; 0 = 256 MiB */
+    /* Bytes for attention maps, batches and the kept trunk; 0 = 256 MiB. Results do not depend on
+     * it. One variant's pass is the least there is, even where it takes more. */
+    size_t memory_budget;
 } qkv_session_options;
 
 /* options may be NULL for the defaults. The model must outlive the session. */

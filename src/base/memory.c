@@ -9,6 +9,14 @@ void *qkv_calloc(size_t n, size_t size) {
     return calloc(n, size);
 }
 
+int qkv_memory_allows(size_t size) {
+    const size_t more = (size_t)64 << 10;       /* for alignment, and small things beside it */
+    void *volatile probe = malloc(size + more); /* volatile: or the compiler leaves it out */
+    int allowed = probe != NULL;
+    free(probe);
+    return allowed;
+}
+
 char *qkv_strdup(const char *text) {
     return text ? qkv_strndup(text, strlen(text)) : NULL;
 }

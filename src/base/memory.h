@@ -11,6 +11,10 @@
 /* Zeroed memory for n elements; n = 0 gives a valid pointer too. */
 void *qkv_calloc(size_t n, size_t size);
 
+/* Could this much be allocated now? To be asked before calling a library that ends the process when
+ * it cannot: 1 or 0. */
+int qkv_memory_allows(size_t size);
+
 /* NULL for NULL. */
 char *qkv_strdup(const char *text);
 char *qkv_strndup(const char *text, size_t length);

@@ -98,6 +98,8 @@ void cli_wait_briefly(char **argv);
  * handler itself. */
 void cli_catch_signals(void);
 void cli_end_by_signal(int number);
+/* From now on a fault that no function can return ends the program with one line: faults.c. */
+void cli_catch_faults(void);
 
 /* ---- parsing: options.c ---- */
 

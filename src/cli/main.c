@@ -146,6 +146,7 @@ int main(int argc, char **argv) {
     if (!hold_closed_descriptors()) return EXIT_FAILURE;
     cli_wait_briefly(argv);
     cli_catch_signals();
+    cli_catch_faults();
     qkv_error err = {0};
     const char *who = NULL;
     size_t used = 0;

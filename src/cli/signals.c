@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 
 /* Not SIGSEGV and its like: after those nothing can be relied upon. SIGXFSZ is a full quota. */
-static const int ENDING[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGABRT, SIGXCPU, SIGXFSZ};
+static const int ENDING[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
 
 /* The signal comes a second time, so that the exit status tells of it. */
 void cli_end_by_signal(int number) {

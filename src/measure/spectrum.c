@@ -1,6 +1,7 @@
 #include "measure/spectrum.h"
 
 #include <math.h>
+#include <omp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,21 @@ void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *
              int *iwork, int *info, size_t job_length);
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+/* With one thread, whoever asks: OpenBLAS rounds otherwise with more, and how many there are depends
+ * on whether the caller is one of a team. One thread also leaves OpenBLAS's own number, which is the
+ * process's, alone. Returns the number to put back. */
+static int begin(void) {
+    int n_threads = omp_get_max_threads();
+    omp_set_num_threads(1);
+    pthread_mutex_lock(&turn);
+    return n_threads;
+}
+
+static void end(int n_threads) {
+    pthread_mutex_unlock(&turn);
+    omp_set_num_threads(n_threads);
+}
 
 typedef struct problem {
     double *a, *s, *u, *vt; /* u and vt are NULL when only values are wanted */
@@ -31,11 +47,11 @@ static int decompose(const problem *p, qkv_error *err) {
     int least = p->rows < p->cols ? p->rows : p->cols, info = 0;
     double best = 0, *work = NULL;
     int *iwork = qkv_calloc(8 * (size_t)least, sizeof *iwork);
-    pthread_mutex_lock(&turn);
+    int n_threads = begin();
     if (iwork) info = call(p, &best, -1, iwork); /* asks how much it needs */
     if (iwork && info == 0) work = qkv_calloc((size_t)best, sizeof *work);
     if (work) info = call(p, work, (int)best, iwork);
-    pthread_mutex_unlock(&turn);
+    end(n_threads);
     int status = !work && info == 0 ? qkv_fail_memory(err) : QKV_OK;
     if (info != 0)
         status =

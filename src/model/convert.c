@@ -183,7 +183,7 @@ static int make_header(converter *c, qkv_error *err) {
     const qkv_gguf *file = c->model->file;
     const struct ggml_init_params params = {
         .mem_size = (file->n_tensors + 1) * ggml_tensor_overhead(), .no_alloc = true};
-    c->tensors = ggml_init(params);
+    if (qkv_memory_allows(params.mem_size)) c->tensors = ggml_init(params);
     c->header = gguf_init_empty();
     if (!c->tensors || !c->header) return qkv_fail_memory(err);
     set_keys(c);

@@ -238,7 +238,7 @@ static int make_header(writer *w, qkv_error *err) {
         QKV_MODEL_WEIGHT_COUNT + (size_t)w->hp.n_layer * (size_t)QKV_LAYER_WEIGHT_COUNT;
     const struct ggml_init_params params = {.mem_size = slots * ggml_tensor_overhead(),
                                             .no_alloc = true};
-    w->tensors = ggml_init(params);
+    if (qkv_memory_allows(params.mem_size)) w->tensors = ggml_init(params);
     w->header = gguf_init_empty();
     if (!w->tensors || !w->header) return qkv_fail_memory(err);
     set_metadata(w);

@@ -239,7 +239,7 @@ int qkv_weights_bind(qkv_model *model, qkv_error *err) {
                         model->file->path, model->hp.n_layer, qkv_gguf_n_tensors(model->file));
     size_t slots = QKV_MODEL_WEIGHT_COUNT + (size_t)model->hp.n_layer * QKV_LAYER_WEIGHT_COUNT;
     struct ggml_init_params params = {.mem_size = slots * ggml_tensor_overhead(), .no_alloc = true};
-    model->tensors = ggml_init(params);
+    if (qkv_memory_allows(params.mem_size)) model->tensors = ggml_init(params);
     model->layers = qkv_calloc((size_t)model->hp.n_layer, sizeof *model->layers);
     if (!model->tensors || !model->layers) return qkv_fail_memory(err);
     int status = map_parts(model, err);

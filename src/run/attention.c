@@ -100,12 +100,21 @@ static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int6
     return ggml_cont(g->ctx, ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], offset));
 }
 
-/* Rows [first, first + rows) of x along its second axis. */
+/* Rows [first, first + rows) of x along its second axis. Contiguous for BLAS: copying is cheap
+ * beside a product that goes elsewhere. */
 static struct ggml_tensor *rows_of(qkv_graph *g, struct ggml_tensor *x, int64_t first,
                                    int64_t rows) {
     if (rows == x->ne[1]) return x;
-    return ggml_view_4d(g->ctx, x, x->ne[0], rows, x->ne[2], x->ne[3], x->nb[1], x->nb[2], x->nb[3],
-                        (size_t)first * x->nb[1]);
+    return ggml_cont(g->ctx, ggml_view_4d(g->ctx, x, x->ne[0], rows, x->ne[2], x->ne[3], x->nb[1],
+                                          x->nb[2], x->nb[3], (size_t)first * x->nb[1]));
+}
+
+/* The same along its first axis. */
+static struct ggml_tensor *columns_of(qkv_graph *g, struct ggml_tensor *x, int64_t first,
+                                      int64_t columns) {
+    if (columns == x->ne[0]) return x;
+    return ggml_cont(g->ctx, ggml_view_4d(g->ctx, x, columns, x->ne[1], x->ne[2], x->ne[3],
+                                          x->nb[1], x->nb[2], x->nb[3], (size_t)first * x->nb[0]));
 }
 
 /* A learned sink per head takes part in the softmax and gets no column. */
@@ -118,24 +127,50 @@ static void add_sinks(qkv_graph *g, int32_t il, struct ggml_tensor *pattern, qkv
     ggml_soft_max_add_sinks(pattern, sinks);
 }
 
+/* Which keys a block of queries looks at. Those that the whole block cannot see are left out, unless
+ * an edit of the map may read or write them: then they have products of their own, so that the rest
+ * is rounded as without that edit, which may be another variant's of the batch. */
+typedef struct qkv_span {
+    int64_t seen, beyond; /* keys from 0 on, and those behind them */
+} qkv_span;
+
+static int map_is_edited(const qkv_graph *g, int32_t il) {
+    return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il);
+}
+
+/* k · q: [seen + beyond, rows, H, B] */
+static struct ggml_tensor *key_products(qkv_graph *g, struct ggml_tensor *q, struct ggml_tensor *k,
+                                        qkv_span span) {
+    struct ggml_tensor *seen = ggml_mul_mat(g->ctx, rows_of(g, k, 0, span.seen), q);
+    if (!span.beyond) return seen;
+    struct ggml_tensor *rest = rows_of(g, k, span.seen, span.beyond);
+    return ggml_concat(g->ctx, seen, ggml_mul_mat(g->ctx, rest, q), 0);
+}
+
+/* pattern · v: [d, rows, H, B] */
+static struct ggml_tensor *value_products(qkv_graph *g, struct ggml_tensor *pattern,
+                                          struct ggml_tensor *v, qkv_span span) {
+    struct ggml_tensor *seen =
+        ggml_mul_mat(g->ctx, columns_of(g, v, 0, span.seen), columns_of(g, pattern, 0, span.seen));
+    if (!span.beyond) return seen;
+    struct ggml_tensor *rest = ggml_mul_mat(g->ctx, columns_of(g, v, span.seen, span.beyond),
+                                            columns_of(g, pattern, span.seen, span.beyond));
+    return ggml_add(g->ctx, seen, rest);
+}
+
 /* scores = scale · k·q, soft-capped, and pattern = softmax(scores + mask) for one block of
  * queries. */
 static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                      struct ggml_tensor *k, qkv_part part) {
-    struct ggml_tensor *scores = ggml_mul_mat(g->ctx, k, q); // [keys, rows, H, B]
+                                      struct ggml_tensor *k, qkv_span span, qkv_part part) {
+    struct ggml_tensor *scores = key_products(g, q, k, span); // [keys, rows, H, B]
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
     scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
     scores = qkv_tap_part(g, QKV_SITE_SCORES, il, scores, part);
-    struct ggml_tensor *mask = mask_of(g, il, part.first_row, q->ne[1], k->ne[1]);
+    struct ggml_tensor *mask = mask_of(g, il, part.first_row, q->ne[1], scores->ne[0]);
     struct ggml_tensor *pattern =
         ggml_soft_max_ext(g->ctx, scores, mask, 1, 0); // [keys, rows, H, B]
     add_sinks(g, il, pattern, part);
     return qkv_tap_part(g, QKV_SITE_PATTERN, il, pattern, part);
-}
-
-static int map_is_observed(const qkv_graph *g, int32_t il) {
-    return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il) ||
-           qkv_graph_keeps(g, QKV_SITE_SCORES, il) || qkv_graph_keeps(g, QKV_SITE_PATTERN, il);
 }
 
 /* Does anything that is kept depend on z? */
@@ -152,42 +187,31 @@ static int z_is_needed(const qkv_graph *g, int32_t il) {
 }
 
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
- * Where nobody looks at the map, keys that the whole block cannot see are left out. Without v, only
- * the map is wanted.
+ * Without v, only the map is wanted.
  *
  * A block's share of z enters the graph with the block. Left to what needs z later, it would come
  * behind the readers of all blocks, and every block would have to stay in memory until then. */
 static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggml_tensor *q,
                                             struct ggml_tensor *k, struct ggml_tensor *v,
                                             qkv_part part) {
-    struct ggml_context *ctx = g->ctx;
     int64_t T = g->n_tokens;
-    int whole_rows = !g->model->hp.causal || map_is_observed(g, il);
     int needed = v && z_is_needed(g, il);
     struct ggml_tensor *z = NULL; // [d, T, H, B]
-    if (v && g->block_rows < T) z = ggml_dup(ctx, q);
+    if (v && g->block_rows < T) z = ggml_dup(g->ctx, q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
      * has used fits the others. */
     int64_t last = (T - 1) / g->block_rows * g->block_rows;
     for (int64_t first = last; first >= 0; first -= g->block_rows) {
         int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
-        int64_t keys = whole_rows || rows == T ? T : first + rows;
+        qkv_span span = {.seen = g->model->hp.causal ? first + rows : T};
+        if (map_is_edited(g, il)) span.beyond = T - span.seen;
         part.first_row = first;
-        struct ggml_tensor *kb = rows_of(g, k, 0, keys), *qb = rows_of(g, q, first, rows);
-        /* Contiguous for BLAS: copying is cheap beside a product that goes elsewhere. */
-        if (kb != k) kb = ggml_cont(ctx, kb);
-        if (qb != q) qb = ggml_cont(ctx, qb);
-        struct ggml_tensor *pattern = pattern_of(g, il, qb, kb, part);
+        struct ggml_tensor *pattern = pattern_of(g, il, rows_of(g, q, first, rows), k, span, part);
         if (!v) continue;
-        struct ggml_tensor *vb = keys == T
-                                     ? v
-                                     : ggml_view_4d(ctx, v, keys, v->ne[1], v->ne[2], v->ne[3],
-                                                    v->nb[1], v->nb[2], v->nb[3], 0);
-        if (vb != v) vb = ggml_cont(ctx, vb);
-        struct ggml_tensor *zb = ggml_mul_mat(ctx, vb, pattern); // [d, rows, H, B]
+        struct ggml_tensor *zb = value_products(g, pattern, v, span);
         if (rows == T) return zb;
         assert(z);
-        z = ggml_set_inplace(ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[1]);
+        z = ggml_set_inplace(g->ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[1]);
         if (needed) ggml_build_forward_expand(g->cgraph, z);
     }
     return z;

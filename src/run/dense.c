@@ -19,7 +19,7 @@ static void drop(qkv_dense_weight *entry) {
 
 static int allocate(qkv_dense_weight *entry, size_t size) {
     struct ggml_init_params params = {.mem_size = 2 * ggml_tensor_overhead(), .no_alloc = true};
-    entry->ctx = ggml_init(params);
+    if (qkv_memory_allows(params.mem_size)) entry->ctx = ggml_init(params);
     if (!entry->ctx) return 0;
     entry->copy = ggml_new_tensor(entry->ctx, GGML_TYPE_F32, GGML_MAX_DIMS, entry->weight->ne);
     entry->buffer = ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), size);
@@ -30,17 +30,17 @@ static int allocate(qkv_dense_weight *entry, size_t size) {
     return 1;
 }
 
-static void convert(const qkv_dense_weight *entry) {
+static void convert(const qkv_dense_weight *entry, int n_threads) {
     const struct ggml_tensor *w = entry->weight;
     ggml_to_float_t to_float = ggml_get_type_traits(w->type)->to_float;
     int64_t rows = ggml_nrows(w), width = w->ne[0];
-#pragma omp parallel for
+#pragma omp parallel for num_threads(n_threads)
     for (int64_t r = 0; r < rows; r++)
         to_float((const char *)w->data + (size_t)r * w->nb[1],
                  (float *)entry->copy->data + r * width, width);
 }
 
-int qkv_dense_add(qkv_dense *dense, const struct ggml_tensor *weight) {
+int qkv_dense_add(qkv_dense *dense, const struct ggml_tensor *weight, int n_threads) {
     size_t size = (size_t)ggml_nelements(weight) * sizeof(float);
     if (size > dense->budget - dense->size || qkv_dense_find(dense, weight)) return 0;
     qkv_dense_weight entry = {.weight = weight};
@@ -50,7 +50,7 @@ int qkv_dense_add(qkv_dense *dense, const struct ggml_tensor *weight) {
         return 0;
     }
     dense->size += size;
-    convert(&entry);
+    convert(&entry, n_threads);
     return 1;
 }
 

@@ -29,8 +29,8 @@ typedef struct qkv_dense {
 
 /* The F32 copy, or NULL when there is none. */
 struct ggml_tensor *qkv_dense_find(const qkv_dense *dense, const struct ggml_tensor *weight);
-/* Makes a copy when the budget allows; returns 1 when it did. */
-int qkv_dense_add(qkv_dense *dense, const struct ggml_tensor *weight);
+/* Makes a copy, with so many threads, when the budget allows; returns 1 when it did. */
+int qkv_dense_add(qkv_dense *dense, const struct ggml_tensor *weight, int n_threads);
 void qkv_dense_release(qkv_dense *dense);
 
 #endif

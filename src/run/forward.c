@@ -11,11 +11,12 @@
  */
 #include <math.h>
 
+#include "base/memory.h"
 #include "run/build.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
 #define MAX_NODES_PER_LAYER 160
-#define MAX_NODES_PER_BLOCK 25
+#define MAX_NODES_PER_BLOCK 40
 
 /* ---- the block ---- */
 
@@ -131,7 +132,7 @@ static int allocate_context(qkv_graph *g, qkv_error *err) {
         .mem_size = nodes * ggml_tensor_overhead() + ggml_graph_overhead_custom(nodes, false),
         .no_alloc = true,
     };
-    g->ctx = ggml_init(params);
+    if (qkv_memory_allows(params.mem_size)) g->ctx = ggml_init(params);
     if (!g->ctx) return qkv_fail_memory(err);
     g->cgraph = ggml_new_graph_custom(g->ctx, nodes, false);
     return QKV_OK;

@@ -11,9 +11,12 @@
 
 /* Longer prompts are taken in blocks of this many queries, so that memory grows with T and not T²;
  * and a block leaves out the keys that all its queries are too early to see, which made a pass of
- * 512 tokens a tenth faster. */
+ * 512 tokens a tenth faster. Very long prompts have smaller blocks, as far as two maps of a block
+ * would take more than BLOCK_BYTES. That does not depend on the memory budget, nor on how many
+ * variants are in a batch, because products of other shapes are rounded otherwise. */
 #define LONG_PROMPT 256
 #define BLOCK_ROWS 128
+#define BLOCK_BYTES ((int64_t)256 << 20)
 
 /* ---- memory ---- */
 
@@ -45,12 +48,12 @@ static int needs_whole_map(const qkv_planner *p) {
     return 0;
 }
 
-static int64_t block_rows(const qkv_planner *p, size_t n_variants) {
+int64_t qkv_pass_block_rows(const qkv_planner *p) {
     int64_t T = p->plan->n_tokens, H = p->plan->model->hp.n_head;
     if (T <= LONG_PROMPT || wants_whole_map(p) || needs_whole_map(p)) return T;
-    int64_t row = 2 * H * T * (int64_t)sizeof(float) * (int64_t)n_variants;
+    int64_t row = 2 * H * T * (int64_t)sizeof(float);
     assert(row > 0);
-    int64_t rows = (int64_t)p->session->memory_budget / row / 16 * 16;
+    int64_t rows = BLOCK_BYTES / row / 16 * 16;
     return rows < 16 ? 16 : rows > BLOCK_ROWS ? BLOCK_ROWS : rows;
 }
 
@@ -65,7 +68,7 @@ static int carries_baseline(const qkv_planner *p) {
 
 size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     const qkv_hparams *hp = &p->plan->model->hp;
-    size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)block_rows(p, 1);
+    size_t T = (size_t)p->plan->n_tokens, map_rows = (size_t)qkv_pass_block_rows(p);
     size_t heads = (size_t)(hp->n_head + 2 * hp->n_kv_head) * (size_t)hp->head_dim;
     size_t chosen = (size_t)hp->n_expert_used * (size_t)(hp->n_ff_expert + hp->n_embd);
     size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * ((size_t)hp->n_ff + chosen);
@@ -283,7 +286,7 @@ static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
         if (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) continue;
         if (node->src[0]->op != GGML_OP_CPY) continue;
-        added += qkv_dense_add(&p->session->dense, node->src[0]->src[0]);
+        added += qkv_dense_add(&p->session->dense, node->src[0]->src[0], p->session->n_threads);
     }
     return added;
 }
@@ -351,7 +354,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .start = pass->start,
                      .from = pass->from,
                      .keep = p->keep,
-                     .block_rows = block_rows(p, n_batch),
+                     .block_rows = qkv_pass_block_rows(p),
                      .n_threads = p->session->n_threads};
     /* An edit of the logits may read or name any token: then all are computed. */
     if (!edits_logits(p, pass) && !pass->tokens)

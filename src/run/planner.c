@@ -343,9 +343,6 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     const qkv_plan *plan = p->plan;
     size_t layers = (size_t)plan->model->hp.n_layer + 1;
     int status = qkv_result_new(&p->result, plan, err);
-    qkv_trunk *trunk = &p->session->trunk;
-    if (status == QKV_OK && !p->explanation)
-        status = qkv_trunk_select(trunk, plan->model, plan->tokens, plan->n_tokens, err);
     if (status != QKV_OK) return status;
     p->patches.n_tensors = plan->n_sources * qkv_n_places(plan);
     p->patches.tensors = qkv_calloc(p->patches.n_tensors, sizeof *p->patches.tensors);
@@ -355,7 +352,13 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     p->needs_trunk = qkv_calloc(layers, 1);
     if (!p->patches.tensors || !p->keep || !p->has_resid || !p->has_heads || !p->needs_trunk)
         return qkv_fail_memory(err);
-    int warm = qkv_trunk_holds(trunk, plan->tokens, plan->n_tokens);
+    qkv_trunk *trunk = &p->session->trunk;
+    int64_t block_rows = qkv_pass_block_rows(p);
+    if (!p->explanation)
+        status =
+            qkv_trunk_select(trunk, plan->model, plan->tokens, plan->n_tokens, block_rows, err);
+    if (status != QKV_OK) return status;
+    int warm = qkv_trunk_holds(trunk, plan->tokens, plan->n_tokens, block_rows);
     for (size_t il = 0; il < layers && warm; il++) {
         p->has_resid[il] = trunk->layers[il].resid != NULL;
         p->has_heads[il] = trunk->layers[il].v != NULL;

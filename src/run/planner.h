@@ -41,6 +41,9 @@ size_t qkv_n_places(const qkv_plan *plan);
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
                  qkv_error *err);
 
+/* How many queries attention takes at a time; T where whole maps are needed. */
+int64_t qkv_pass_block_rows(const qkv_planner *p);
+
 /* How many variants of a pass fit into the memory budget together. */
 size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start);
 

@@ -2,12 +2,15 @@
 #include "run/session.h"
 
 #include <math.h>
+#include <omp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "ggml-cpu.h"
+#include "run/blas_turn.h"
 
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)
@@ -151,6 +154,10 @@ static void choose_threads(qkv_session *session, const qkv_graph *g) {
     set_threads(session->backends[session->n_backends - 1], n);
 }
 
+/* What ggml's scheduler takes per node at most: it makes room for a split at every node, with many
+ * inputs each, and does not look whether it got it. */
+#define SCHEDULER_BYTES_PER_NODE (64 * ggml_tensor_overhead() + 2048)
+
 static int prepare_scheduler(qkv_session *session, const qkv_graph *g, qkv_error *err) {
     size_t nodes = qkv_graph_max_nodes(g);
     if (session->scheduler && nodes <= session->scheduler_nodes) {
@@ -158,10 +165,59 @@ static int prepare_scheduler(qkv_session *session, const qkv_graph *g, qkv_error
         return QKV_OK;
     }
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
+    session->scheduler = NULL;
+    if (!qkv_memory_allows(nodes * SCHEDULER_BYTES_PER_NODE)) return qkv_fail_memory(err);
     session->scheduler =
         ggml_backend_sched_new(session->backends, NULL, session->n_backends, nodes, false, false);
     session->scheduler_nodes = session->scheduler ? nodes : 0;
     return session->scheduler ? QKV_OK : qkv_fail_memory(err);
+}
+
+typedef struct computation {
+    qkv_session *session;
+    struct ggml_cgraph *graph;
+    enum ggml_status status;
+} computation;
+
+/* The CPU backend throws where it cannot have its working memory. */
+static int allows_working_memory(const computation *c) {
+    return qkv_memory_allows(ggml_graph_plan(c->graph, c->session->n_threads, NULL).work_size);
+}
+
+/* Short prompts have no products that are worth it. */
+static int uses_blas(const computation *c) {
+    ggml_backend_t cpu = c->session->backends[c->session->n_backends - 1];
+    for (int i = 0; i < ggml_graph_n_nodes(c->graph); i++) {
+        struct ggml_tensor *node = ggml_graph_node(c->graph, i);
+        if (ggml_backend_sched_get_tensor_backend(c->session->scheduler, node) != cpu) return 1;
+    }
+    return 0;
+}
+
+static void *compute(void *data) {
+    computation *c = data;
+    qkv_blas_turn turn;
+    int takes_turn = uses_blas(c);
+    c->status = GGML_STATUS_ALLOC_FAILED;
+    if (!allows_working_memory(c)) return NULL;
+    if (takes_turn && !qkv_blas_enter(&turn, c->session->n_threads)) return NULL;
+    c->status = ggml_backend_sched_graph_compute(c->session->scheduler, c->graph);
+    if (takes_turn) qkv_blas_leave(turn);
+    return NULL;
+}
+
+/* A team of OpenMP's inside a team of the program's gets one thread, and so does BLAS, which rounds
+ * otherwise then. A new thread is in no team. */
+static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_graph *g) {
+    computation c = {session, g->cgraph, GGML_STATUS_FAILED};
+    if (session->n_threads == 1 || !omp_in_parallel()) {
+        compute(&c);
+        return c.status;
+    }
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, compute, &c) != 0) return GGML_STATUS_FAILED;
+    pthread_join(thread, NULL);
+    return c.status;
 }
 
 int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
@@ -178,7 +234,9 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
     status = set_made_inputs(g, err);
     if (status != QKV_OK) return status;
     set_given_inputs(g, inputs);
-    if (ggml_backend_sched_graph_compute(session->scheduler, g->cgraph) != GGML_STATUS_SUCCESS)
+    enum ggml_status computed = compute_outside_teams(session, g);
+    if (computed == GGML_STATUS_ALLOC_FAILED) return qkv_fail_memory(err);
+    if (computed != GGML_STATUS_SUCCESS)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml could not compute the graph");
     return QKV_OK;
 }

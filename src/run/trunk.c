@@ -25,19 +25,21 @@ void qkv_trunk_release(qkv_trunk *trunk) {
     *trunk = (qkv_trunk){.clock = trunk->clock};
 }
 
-int qkv_trunk_holds(const qkv_trunk *trunk, const int32_t *tokens, int64_t n_tokens) {
-    return trunk->tokens && trunk->n_tokens == n_tokens &&
+int qkv_trunk_holds(const qkv_trunk *trunk, const int32_t *tokens, int64_t n_tokens,
+                    int64_t block_rows) {
+    return trunk->tokens && trunk->n_tokens == n_tokens && trunk->block_rows == block_rows &&
            memcmp(trunk->tokens, tokens, (size_t)n_tokens * sizeof *tokens) == 0;
 }
 
 int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *tokens,
-                     int64_t n_tokens, qkv_error *err) {
+                     int64_t n_tokens, int64_t block_rows, qkv_error *err) {
     size_t size = (size_t)n_tokens * sizeof *tokens;
     trunk->clock++;
-    if (qkv_trunk_holds(trunk, tokens, n_tokens)) return QKV_OK;
+    if (qkv_trunk_holds(trunk, tokens, n_tokens, block_rows)) return QKV_OK;
     qkv_trunk_release(trunk);
     trunk->n_layer = model->hp.n_layer;
     trunk->n_tokens = n_tokens;
+    trunk->block_rows = block_rows;
     trunk->tokens = malloc(size);
     trunk->layers = qkv_calloc((size_t)trunk->n_layer + 1, sizeof *trunk->layers);
     if (!trunk->tokens || !trunk->layers) {

@@ -2,7 +2,8 @@
  * The trunk: what the baseline of one prompt looks like at the layers where variants fork.
  *
  * A session keeps it from one plan to the next, so that a new edit of the same prompt starts from
- * it instead of from the tokens. It holds for one sequence of tokens and is dropped with it.
+ * it instead of from the tokens. It holds for one sequence of tokens, and for one size of the blocks
+ * of queries, which products are rounded by; it is dropped with them.
  */
 #ifndef QKV_RUN_TRUNK_H
 #define QKV_RUN_TRUNK_H
@@ -23,17 +24,18 @@ typedef struct qkv_trunk_layer {
 
 typedef struct qkv_trunk {
     int32_t *tokens;
-    int64_t n_tokens;
+    int64_t n_tokens, block_rows;
     qkv_trunk_layer *layers; /* n_layer + 1 */
     int32_t n_layer;
     uint64_t clock;
 } qkv_trunk;
 
-/* Is it the trunk of these tokens? */
-int qkv_trunk_holds(const qkv_trunk *trunk, const int32_t *tokens, int64_t n_tokens);
+/* Is it the trunk of these tokens, in blocks of so many queries? */
+int qkv_trunk_holds(const qkv_trunk *trunk, const int32_t *tokens, int64_t n_tokens,
+                    int64_t block_rows);
 /* Makes the trunk that of these tokens: keeps it when it already is, empties it otherwise. */
 int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *tokens,
-                     int64_t n_tokens, qkv_error *err);
+                     int64_t n_tokens, int64_t block_rows, qkv_error *err);
 void qkv_trunk_release(qkv_trunk *trunk);
 
 /* Drops the layers used longest ago until the rest fits into `budget` bytes; those of the current

@@ -200,7 +200,7 @@ static void queries_that_look_ahead(void **state) {
     engine_close(&e);
 }
 
-/* Blocks of 16 rows, one variant at a time; then blocks of 128, several. */
+/* One variant at a time; then several. */
 static void blocks_add_up(void **state) {
     (void)state;
     static const char *const cheap =

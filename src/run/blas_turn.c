@@ -1,0 +1,79 @@
+#include "run/blas_turn.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* OpenBLAS's own, on x86-64. */
+#define BUFFER_BYTES ((size_t)128 << 20)
+
+/* Not from cblas.h, which other implementations of BLAS have too. */
+void openblas_set_num_threads(int n_threads);
+int openblas_get_num_threads(void);
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    uint64_t next_ticket, serving; /* whose ticket is served may enter next */
+    int n_inside;
+    int n_threads;      /* that those inside have asked for */
+    int n_threads_host; /* what was set before the first of them came */
+    int n_buffers;      /* that OpenBLAS can be sure of: it never gives memory back */
+} room = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* In pieces, as OpenBLAS asks for them: the system may refuse in one what it gives in many. */
+static int allows_more(int n_buffers) {
+    void **chain = NULL;
+    int n = 0;
+    for (; n < n_buffers; n++) {
+        void **piece = malloc(BUFFER_BYTES);
+        if (!piece) break;
+        *piece = chain;
+        chain = piece;
+    }
+    while (chain) {
+        void **next = *chain;
+        free(chain);
+        chain = next;
+    }
+    return n == n_buffers;
+}
+
+/* One for each thread, allocated when the library is loaded or told their number, and one
+ * for each product under way. */
+static int allows_buffers(int n_threads) {
+    int n = n_threads + room.n_inside + 1;
+    if (room.n_buffers == 0) room.n_buffers = openblas_get_num_threads();
+    if (n > room.n_buffers && !allows_more(n - room.n_buffers)) return 0;
+    if (n > room.n_buffers) room.n_buffers = n;
+    return 1;
+}
+
+static void set_threads(int n_threads) {
+    room.n_threads = n_threads;
+    room.n_threads_host = openblas_get_num_threads();
+    openblas_set_num_threads(n_threads);
+}
+
+int qkv_blas_enter(qkv_blas_turn *turn, int n_threads) {
+    turn->openmp_threads = omp_get_max_threads();
+    pthread_mutex_lock(&room.lock);
+    uint64_t ticket = room.next_ticket++;
+    while (ticket != room.serving || (room.n_inside && room.n_threads != n_threads))
+        pthread_cond_wait(&room.changed, &room.lock);
+    int allowed = allows_buffers(n_threads);
+    if (allowed && room.n_inside++ == 0) set_threads(n_threads);
+    room.serving++;
+    pthread_cond_broadcast(&room.changed);
+    pthread_mutex_unlock(&room.lock);
+    return allowed;
+}
+
+void qkv_blas_leave(qkv_blas_turn turn) {
+    pthread_mutex_lock(&room.lock);
+    if (--room.n_inside == 0) openblas_set_num_threads(room.n_threads_host);
+    pthread_cond_broadcast(&room.changed);
+    pthread_mutex_unlock(&room.lock);
+    omp_set_num_threads(turn.openmp_threads);
+}

@@ -1,0 +1,24 @@
+/*
+ * Turns at BLAS.
+ *
+ * OpenBLAS has one number of threads for the whole process. It decides how a product is cut, and so
+ * how it is rounded; and setting it frees buffers that another thread's product may be using. So
+ * sessions whose numbers are equal compute together, and one with another number waits until they
+ * are done. Turns are taken in the order of asking: nobody waits for ever.
+ *
+ * What the number was before is put back when the last one leaves, and so is the calling thread's
+ * number of OpenMP threads, which OpenBLAS sets along with its own.
+ */
+#ifndef QKV_RUN_BLAS_TURN_H
+#define QKV_RUN_BLAS_TURN_H
+
+typedef struct qkv_blas_turn {
+    int openmp_threads; /* of the calling thread, before */
+} qkv_blas_turn;
+
+/* 1, or 0 when there is no memory for the buffers that OpenBLAS would allocate: it tries for ever.
+ * Must not be called by a thread that has a turn. */
+int qkv_blas_enter(qkv_blas_turn *turn, int n_threads);
+void qkv_blas_leave(qkv_blas_turn turn);
+
+#endif
