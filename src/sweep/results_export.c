@@ -130,7 +130,8 @@ static json_t *text_column(sqlite3_stmt *query, int column) {
 static int read_meta(qkv_database *db, json_t *meta, qkv_error *err) {
     sqlite3_stmt *query = NULL;
     int row = 1;
-    int status = qkv_database_prepare(db, &query, "SELECT key, value FROM meta ORDER BY key", err);
+    int status = qkv_database_prepare(db, &query,
+                                      "SELECT key, value FROM meta NOT INDEXED ORDER BY key", err);
     while (status == QKV_OK && row) {
         status = qkv_database_step(db, query, &row, err);
         if (status != QKV_OK || !row) break;

@@ -41,7 +41,7 @@ static int check_same(qkv_database *db, const char *path, const char *first, qkv
     int status = count_different(
         db,
         "SELECT count(*) FROM (SELECT key, value FROM main.meta EXCEPT SELECT key, value FROM"
-        " part.meta) WHERE key IN ('spec_hash', 'model_hash')",
+        " part.meta NOT INDEXED) WHERE key IN ('spec_hash', 'model_hash')",
         &different, err);
     if (status == QKV_OK)
         status = count_different(
@@ -71,11 +71,12 @@ static int add_part(qkv_database *db, const char *const *paths, size_t i, qkv_er
     int status = attach(db, paths[i], err);
     if (status != QKV_OK) return status;
     if (i == 0)
-        status = qkv_database_run(db,
-                                  "INSERT INTO main.meta SELECT * FROM part.meta WHERE key <> "
-                                  "'shard'; INSERT INTO main.prompts SELECT * FROM part.prompts;"
-                                  "INSERT INTO main.cells SELECT * FROM part.cells",
-                                  err);
+        status = qkv_database_run(
+            db,
+            "INSERT INTO main.meta SELECT * FROM part.meta NOT INDEXED WHERE key <> "
+            "'shard'; INSERT INTO main.prompts SELECT * FROM part.prompts;"
+            "INSERT INTO main.cells SELECT * FROM part.cells",
+            err);
     else
         status = check_same(db, paths[i], paths[0], err);
     if (status == QKV_OK)
