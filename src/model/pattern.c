@@ -26,7 +26,7 @@
 #define GROWTH 8u
 
 /* Memory for places to come back to, in KiB: where just-in-time code runs out of its stack. */
-#define HEAP_KIB (32u << 10)
+#define HEAP_KIB (16u << 10)
 
 #define MAX_PATTERN (64u << 10) /* bytes; a published one has a few hundred */
 
