@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 /* Steps that a text may take, for each of its bytes and besides. Published patterns take eight for
- * each byte of the worst text, and none of ordinary ones. What one step scans is not counted by PCRE2,
+ * each byte of the worst text tried, and at most one of prose. What one step scans is not counted by PCRE2,
  * so there is not much to spare. */
 #define STEPS_PER_BYTE 32u
 #define STEPS_AT_LEAST 20000u
@@ -25,7 +25,7 @@
 #define GROWTH 8u
 
 /* Memory for places to come back to, in KiB: where just-in-time code runs out of its stack. */
-#define HEAP_KIB (32u << 10)
+#define HEAP_KIB (16u << 10)
 
 #define MAX_PATTERN (64u << 10) /* bytes; a published one has a few hundred */
 
