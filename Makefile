@@ -4,37 +4,58 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 NATIVE ?= ON
 FUZZ_SECONDS ?= 60
+TESTS := OFF
 
 .DEFAULT_GOAL := all
-.PHONY: all setup demo test test-asan fuzz coverage bench install fmt lint clean help
+.NOTPARALLEL:
+.PHONY: all program setup setup-tests configure demo test test-asan test-clang test-tsan fuzz coverage bench install fmt lint clean help
 
-all: setup ## build the library and the program (build/qkv)
-	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build/configure.log 2>&1 \
+# Tests and examples are built by `make test` alone.
+all: configure ## build the library and the program (build/qkv)
+	@cmake --build build -j $(JOBS) --target qkv qkv_shared man
+
+program: configure
+	@cmake --build build -j $(JOBS) --target qkv
+
+configure: setup
+	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DQKV_BUILD_TESTS=$(TESTS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build/configure.log 2>&1 \
 	    || { cat build/configure.log; exit 1; }
-	@cmake --build build -j $(JOBS)
 
 setup: ## install missing packages, fetch and build ggml (once)
 	@QKV_NATIVE=$(NATIVE) scripts/setup.sh
 	@mkdir -p build
 
-demo: all ## draw both figures with the default model
+demo: program ## draw both figures with the default model
 	@scripts/demo.sh
 
-test: all ## build everything and run all tests
-	@scripts/setup.sh tests
+test: TESTS := ON
+test: setup-tests configure ## build everything and run all tests
+	@cmake --build build -j $(JOBS)
 	@scripts/test.sh build
 
-test-asan: setup ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
+setup-tests:
 	@scripts/setup.sh tests
+
+test-asan: setup setup-tests ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-debug -j $(JOBS)
 	@scripts/test.sh build-debug
 
+test-clang: setup setup-tests ## the same tests with everything compiled by clang, warnings being errors
+	@scripts/setup.sh fuzz
+	@cmake --preset clang -DQKV_NATIVE=$(NATIVE) >/dev/null
+	@cmake --build build-clang -j $(JOBS)
+	@scripts/test.sh build-clang
+
+test-tsan: setup setup-tests ## four threads with sessions on one model, under ThreadSanitizer
+	@cmake --preset tsan -DQKV_NATIVE=$(NATIVE) >/dev/null
+	@cmake --build build-tsan -j $(JOBS) --target test_threads
+	@build-tsan/tests/test_threads
+
 fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
 	@QKV_NATIVE=$(NATIVE) scripts/fuzz.sh $(FUZZ_SECONDS)
 
-coverage: setup ## line coverage of the tests (needs gcovr)
-	@scripts/setup.sh tests
+coverage: setup setup-tests ## line coverage of the tests (needs gcovr)
 	@cmake --preset coverage -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-coverage -j $(JOBS)
 	@scripts/test.sh build-coverage
@@ -56,7 +77,7 @@ lint: setup ## clang-format, clang-tidy, cppcheck and shellcheck, no changes mad
 	@scripts/lint.sh build-debug
 
 clean: ## remove what was built, except ggml
-	@rm -rf build build-debug build-coverage build-fuzz demo
+	@rm -rf build build-debug build-clang build-tsan build-coverage build-fuzz demo
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14

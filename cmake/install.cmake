@@ -1,6 +1,7 @@
 # What `make install` puts where. The shared library holds ggml; the static one needs ggml's archives, which are installed
 # beside it in lib/qkv so that `pkg-config --static --libs qkv` is complete.
-install(TARGETS qkv_shared qkv_static
+install(TARGETS qkv_shared EXPORT qkv LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS qkv_static
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${QKV_PUBLIC_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/qkv)
 install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/qkv FILES_MATCHING PATTERN "*.gguf")
@@ -18,5 +19,17 @@ if(ggml_archives)
     set(QKV_PC_GGML "-L\${libdir}/qkv ")
 endif()
 string(APPEND QKV_PC_GGML "-lggml -lggml-blas -lggml-cpu -lggml-base -lopenblas -lgomp -lstdc++ -lm -lpthread -ldl")
+# Relative to where it lies, so that an installed tree can be moved or staged with DESTDIR.
+set(pc_directory ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH QKV_PC_PREFIX ${pc_directory} ${CMAKE_INSTALL_PREFIX})
 configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# find_package(qkv): the target qkv::qkv is the shared library, which needs nothing else at link time.
+include(CMakePackageConfigHelpers)
+set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/qkv)
+install(EXPORT qkv NAMESPACE qkv:: FILE qkvConfig.cmake DESTINATION ${package_directory})
+set_target_properties(qkv_shared PROPERTIES EXPORT_NAME qkv)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake DESTINATION ${package_directory})

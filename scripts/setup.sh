@@ -2,8 +2,8 @@
 # Installs what building and testing qkv needs, and builds the pinned ggml once.
 #
 #   scripts/setup.sh            install missing packages, fetch and build ggml; a quick no-op the second time
-#   scripts/setup.sh tests      fetch what the tests of the tokenizers read: vocabularies, which come with ggml's source
-#   scripts/setup.sh fuzz       the same, and clang with its runtime, for the fuzzers
+#   scripts/setup.sh tests      also what the tests need: cmocka, Open MPI, and the vocabularies that come with ggml's source
+#   scripts/setup.sh fuzz       the same, and clang with its runtime, for the fuzzers and `make test-clang`
 #   QKV_NATIVE=OFF scripts/setup.sh   ggml for any x86-64 processor instead of this one
 #   QKV_DEPS=DIR                where the fetched source and the built ggml go (default: .deps in the project)
 #
@@ -30,7 +30,7 @@ install_packages() {
     missing=
     for p in $extra gcc g++ make cmake ninja-build pkg-config git ca-certificates \
              libopenblas-openmp-dev libcairo2-dev libpango1.0-dev libjansson-dev libpcre2-dev \
-             libutf8proc-dev libxxhash-dev libsqlite3-dev libopenmpi-dev openmpi-bin libcmocka-dev fonts-dejavu-core locales; do
+             libutf8proc-dev libxxhash-dev libsqlite3-dev fonts-dejavu-core; do
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q '^install ok installed' || missing="$missing $p"
     done
     command -v npm >/dev/null 2>&1 || missing="$missing npm"
@@ -100,8 +100,12 @@ build_ggml() {
 }
 
 mkdir -p "$deps"
-extra=
-[ "${1:-}" != fuzz ] || extra="clang libclang-rt-dev libomp-dev"
+tests="libcmocka-dev libopenmpi-dev openmpi-bin locales"
+case ${1:-} in
+tests) extra=$tests ;;
+fuzz) extra="$tests clang libclang-rt-dev libomp-dev" ;;
+*) extra= ;;
+esac
 install_packages
 [ "${1:-}" != fuzz ] || fetch_source # ggml's reader is compiled again, with sanitizers
 if [ "${1:-}" = tests ]; then
