@@ -1,0 +1,39 @@
+#include "base/sized.h"
+
+#include <string.h>
+
+static size_t size_of(const void *object) {
+    size_t size;
+    memcpy(&size, object, sizeof size);
+    return size;
+}
+
+static int check_size(size_t size, const char *name, qkv_error *err) {
+    if (size >= sizeof(size_t)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no size: initialise it with its _INIT", name);
+}
+
+int qkv_sized_read(void *to, size_t size, const void *from, const char *name, qkv_error *err) {
+    if (!from) return QKV_OK;
+    const size_t given = size_of(from);
+    const int status = check_size(given, name, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = size; i < given; i++) {
+        if (((const unsigned char *)from)[i] == 0) continue;
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s sets a field that this version of the library does not know", name);
+    }
+    memcpy(to, from, given < size ? given : size);
+    memcpy(to, &size, sizeof size);
+    return QKV_OK;
+}
+
+int qkv_sized_write(void *to, const void *from, size_t size, const char *name, qkv_error *err) {
+    const size_t room = size_of(to);
+    const int status = check_size(room, name, err);
+    if (status != QKV_OK) return status;
+    memset((char *)to + sizeof room, 0, room - sizeof room);
+    const size_t n = room < size ? room : size;
+    memcpy((char *)to + sizeof room, (const char *)from + sizeof room, n - sizeof room);
+    return QKV_OK;
+}

@@ -1,0 +1,84 @@
+/* Structs of callers that are older or newer than the library. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/sized.h"
+
+typedef struct known {
+    size_t size;
+    int32_t a, b;
+} known;
+
+typedef struct newer {
+    known old;
+    int32_t c, d;
+} newer;
+
+static void defaults_hold_without_a_struct(void **state) {
+    (void)state;
+    known to = {sizeof to, 7, 8};
+    assert_int_equal(qkv_sized_read(&to, sizeof to, NULL, "known", NULL), QKV_OK);
+    assert_int_equal(to.a, 7);
+    assert_int_equal(to.b, 8);
+}
+
+static void an_older_caller_sets_what_it_knows(void **state) {
+    (void)state;
+    known to = {sizeof to, 7, 8};
+    const known from = {offsetof(known, b), 1, 2};
+    assert_int_equal(qkv_sized_read(&to, sizeof to, &from, "known", NULL), QKV_OK);
+    assert_int_equal(to.a, 1);
+    assert_int_equal(to.b, 8);
+    assert_int_equal(to.size, sizeof to);
+}
+
+static void a_newer_caller_must_not_ask_for_what_is_unknown(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    known to = {sizeof to, 7, 8};
+    newer from = {{sizeof from, 1, 2}, 0, 0};
+    assert_int_equal(qkv_sized_read(&to, sizeof to, &from, "known", &err), QKV_OK);
+    assert_int_equal(to.b, 2);
+    from.d = 1;
+    assert_int_equal(qkv_sized_read(&to, sizeof to, &from, "known", &err), QKV_ERR_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "known sets a field"));
+}
+
+static void a_struct_without_its_initialiser_is_an_error(void **state) {
+    (void)state;
+    known to = {sizeof to, 7, 8}, from = {0, 1, 2};
+    assert_int_equal(qkv_sized_read(&to, sizeof to, &from, "known", NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(to.a, 7);
+    assert_int_equal(qkv_sized_write(&from, &to, sizeof to, "known", NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(from.a, 1);
+}
+
+static void only_the_callers_bytes_are_written(void **state) {
+    (void)state;
+    const known from = {sizeof from, 7, 8};
+    known old = {offsetof(known, b), 0, 5};
+    assert_int_equal(qkv_sized_write(&old, &from, sizeof from, "known", NULL), QKV_OK);
+    assert_int_equal(old.a, 7);
+    assert_int_equal(old.b, 5);
+    newer wide = {{sizeof wide, 1, 2}, 3, 4};
+    assert_int_equal(qkv_sized_write(&wide, &from, sizeof from, "known", NULL), QKV_OK);
+    assert_int_equal(wide.old.b, 8);
+    assert_int_equal(wide.c, 0);
+    assert_int_equal(wide.old.size, sizeof wide);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_hold_without_a_struct),
+        cmocka_unit_test(an_older_caller_sets_what_it_knows),
+        cmocka_unit_test(a_newer_caller_must_not_ask_for_what_is_unknown),
+        cmocka_unit_test(a_struct_without_its_initialiser_is_an_error),
+        cmocka_unit_test(only_the_callers_bytes_are_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
