@@ -105,6 +105,19 @@ void qkv_output_abandon(qkv_output *out) {
     release(out);
 }
 
+int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_error *err) {
+    qkv_output out;
+    const int status = qkv_output_open(&out, path, err);
+    if (status != QKV_OK) return status;
+    errno = 0;
+    if (fwrite(bytes, 1, n_bytes, out.stream) != n_bytes) {
+        const int code = errno ? errno : EIO;
+        qkv_output_abandon(&out);
+        return fail_output(err, path, code);
+    }
+    return qkv_output_finish(&out, err);
+}
+
 int qkv_output_check(const char *path, qkv_error *err) {
     if (exists_irregular(path)) {
         struct stat st;
@@ -184,6 +197,11 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
     int status = read_stream(stream, data, size, path, limit, err);
     if (!standard_input) fclose(stream);
     return status;
+}
+
+const char *qkv_path_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 const char *qkv_path_suffix(const char *path) {

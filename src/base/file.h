@@ -34,6 +34,9 @@ int qkv_output_open(qkv_output *out, const char *path, qkv_error *err);
 int qkv_output_finish(qkv_output *out, qkv_error *err);
 void qkv_output_abandon(qkv_output *out);
 
+/* All of it at once. */
+int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_error *err);
+
 /* Fails early, before long work, where a later qkv_output_open could not succeed. */
 int qkv_output_check(const char *path, qkv_error *err);
 
@@ -50,6 +53,8 @@ void qkv_mapping_close(qkv_mapping *map);
  * free. */
 int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);
 
+/* The part of a path behind its last slash. */
+const char *qkv_path_name(const char *path);
 /* The part of a path behind its last dot, without the dot, "" when there is none. */
 const char *qkv_path_suffix(const char *path);
 

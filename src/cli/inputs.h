@@ -4,8 +4,7 @@
 #ifndef QKV_CLI_INPUTS_H
 #define QKV_CLI_INPUTS_H
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/cli.h"
 #include "qkv/session.h"
 
@@ -141,15 +140,11 @@ int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_e
 /* Every path can be written: before the long work, not after it. */
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
-/* The part of a path behind its last slash. */
-const char *cli_base_name(const char *path);
 /* "Name (file.gguf)" or "file.gguf", for small print. */
 void cli_name_model(qkv_text *text, const char *name, const char *path);
 
 /* The command line as a JSON list, for recipes. */
 json_t *cli_json_command(const cli_call *call);
-/* A JSON string of bytes that need not be UTF-8. */
-json_t *cli_json_string(const char *bytes, size_t length);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */
 int cli_print_json(json_t *json, qkv_error *err);
 

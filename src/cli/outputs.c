@@ -39,13 +39,8 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
     return status;
 }
 
-const char *cli_base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 void cli_name_model(qkv_text *text, const char *name, const char *path) {
-    const char *file = cli_base_name(path);
+    const char *file = qkv_path_name(path);
     if (name[0]) {
         qkv_text_append_visible(text, name, strlen(name));
         qkv_text_puts(text, " (");
@@ -57,18 +52,10 @@ void cli_name_model(qkv_text *text, const char *name, const char *path) {
 json_t *cli_json_command(const cli_call *call) {
     json_t *list = json_array();
     for (int i = 0; i < call->argc; i++) {
-        const char *word = i ? call->argv[i] : cli_base_name(call->argv[0]);
-        json_array_append_new(list, cli_json_string(word, strlen(word)));
+        const char *word = i ? call->argv[i] : qkv_path_name(call->argv[0]);
+        json_array_append_new(list, qkv_json_text(word));
     }
     return list;
-}
-
-json_t *cli_json_string(const char *bytes, size_t length) {
-    qkv_text utf8 = {0};
-    qkv_text_append_utf8(&utf8, bytes, length);
-    json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
-    qkv_text_release(&utf8);
-    return string;
 }
 
 int cli_print_json(json_t *json, qkv_error *err) {

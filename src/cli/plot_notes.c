@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/figure.h"
+#include "base/file.h"
 #include "cli/plot.h"
+#include "qkv/figure.h"
 
 #define DOT " \xc2\xb7 "
 #define EPSILON "\xce\xb5"
@@ -14,9 +15,8 @@
 
 const char *plot_target_name(const plot *p, size_t target) {
     const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[target]);
-    for (int i = 0; i < FIGURE_PARTS; i++) {
-        if (strcmp(name, figure_parts[i].site) == 0) return figure_parts[i].name;
-    }
+    const char *part = qkv_figure_part_name(name);
+    if (part) return part;
     return strcmp(name, "none") == 0 ? "unedited" : name;
 }
 
@@ -138,7 +138,7 @@ static void add_gaps(const plot *p, qkv_text *text) {
 }
 
 void plot_small_print(const plot *p, qkv_text *text) {
-    const char *file = cli_base_name(p->info->path);
+    const char *file = qkv_path_name(p->info->path);
     if (p->info->model_name[0] || p->info->model_path[0]) {
         cli_name_model(text, p->info->model_name, p->info->model_path);
         qkv_text_puts(text, DOT);
@@ -157,7 +157,7 @@ static json_t *target_list(const plot *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->targets.n; i++) {
         const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[i]);
-        json_array_append_new(list, cli_json_string(name, strlen(name)));
+        json_array_append_new(list, qkv_json_text(name));
     }
     return list;
 }
@@ -179,7 +179,7 @@ static json_t *index_list(const plot_indices *indices) {
 }
 
 static json_t *text_of(const char *text) {
-    return cli_json_string(text, strlen(text));
+    return qkv_json_text(text);
 }
 
 char *plot_recipe(const plot *p) {

@@ -8,7 +8,5 @@ void cli_print_result(const qkv_result *result);
 
 /* One line on standard error for every edit that changed nothing. */
 void cli_warn_unchanged(const qkv_result *result);
-/* The line for one of them; `where` says which variant. */
-void cli_warn_edit(const qkv_result *result, size_t variant, size_t edit, const char *where);
 
 #endif

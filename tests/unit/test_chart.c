@@ -142,7 +142,8 @@ static void test_page(void **state) {
                 "small print", NULL, 150};
             qkv_sheet sheet;
             qkv_error err;
-            assert_int_equal(qkv_sheet_open(&sheet, &style, "page.svg", &err), QKV_OK);
+            const qkv_page_target to = {.path = scratch_path("page.svg")};
+            assert_int_equal(qkv_sheet_open(&sheet, &style, &to, &err), QKV_OK);
             sheet.below = ruler_of(QKV_SCALE_LOG, ranges[r][0], ranges[r][1], QKV_RULER_TIGHT);
             sheet.left = ruler_of(QKV_SCALE_LINEAR, values[r][0], values[r][1], QKV_RULER_ROOTED);
             sheet.below.label = "ε";
@@ -155,7 +156,7 @@ static void test_page(void **state) {
             qkv_sample *samples = qkv_calloc(n, sizeof *samples);
             for (size_t i = 0; i < n; i++) samples[i].label = "layer 12, head 31, and far more";
             assert_int_equal(qkv_sheet_legend(&sheet, samples, n, "legend", &err), QKV_OK);
-            assert_int_equal(qkv_sheet_write(&sheet, scratch_path("page.svg"), &err), QKV_OK);
+            assert_int_equal(qkv_sheet_draw(&sheet, &to, &err), QKV_OK);
             check_page(&sheet);
             qkv_sheet_close(&sheet);
         }
