@@ -204,6 +204,16 @@ const char *qkv_path_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+void qkv_text_append_model(qkv_text *text, const char *name, const char *path) {
+    const char *file = qkv_path_name(path);
+    if (name[0]) {
+        qkv_text_append_visible(text, name, strlen(name));
+        qkv_text_puts(text, " (");
+    }
+    qkv_text_append_visible(text, file, strlen(file));
+    if (name[0]) qkv_text_puts(text, ")");
+}
+
 const char *qkv_path_suffix(const char *path) {
     const char *dot = strrchr(path, '.');
     return dot && !strchr(dot, '/') ? dot + 1 : "";

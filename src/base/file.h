@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 
 typedef struct qkv_output {
     FILE *stream;
@@ -55,6 +56,10 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
 
 /* The part of a path behind its last slash. */
 const char *qkv_path_name(const char *path);
+
+/* A model as small print names it: "Name (file.gguf)", or "file.gguf" where the name is "". */
+void qkv_text_append_model(qkv_text *text, const char *name, const char *path);
+
 /* The part of a path behind its last dot, without the dot, "" when there is none. */
 const char *qkv_path_suffix(const char *path);
 

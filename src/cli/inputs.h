@@ -140,9 +140,6 @@ int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_e
 /* Every path can be written: before the long work, not after it. */
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
-/* "Name (file.gguf)" or "file.gguf", for small print. */
-void cli_name_model(qkv_text *text, const char *name, const char *path);
-
 /* The command line as a JSON list, for recipes. */
 json_t *cli_json_command(const cli_call *call);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */

@@ -39,16 +39,6 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
     return status;
 }
 
-void cli_name_model(qkv_text *text, const char *name, const char *path) {
-    const char *file = qkv_path_name(path);
-    if (name[0]) {
-        qkv_text_append_visible(text, name, strlen(name));
-        qkv_text_puts(text, " (");
-    }
-    qkv_text_append_visible(text, file, strlen(file));
-    if (name[0]) qkv_text_puts(text, ")");
-}
-
 json_t *cli_json_command(const cli_call *call) {
     json_t *list = json_array();
     for (int i = 0; i < call->argc; i++) {

@@ -140,7 +140,7 @@ static void add_gaps(const plot *p, qkv_text *text) {
 void plot_small_print(const plot *p, qkv_text *text) {
     const char *file = qkv_path_name(p->info->path);
     if (p->info->model_name[0] || p->info->model_path[0]) {
-        cli_name_model(text, p->info->model_name, p->info->model_path);
+        qkv_text_append_model(text, p->info->model_name, p->info->model_path);
         qkv_text_puts(text, DOT);
     }
     qkv_text_append_visible(text, file, strlen(file));

@@ -27,17 +27,6 @@ static void print_tokens(const qkv_figure *fig, qkv_text *text) {
                                                                                    : " tokens");
 }
 
-/* "Name (file.gguf)" or "file.gguf". */
-static void print_model(qkv_text *text, const qkv_model_info *info) {
-    const char *file = qkv_path_name(info->path);
-    if (info->name[0]) {
-        qkv_text_append_visible(text, info->name, strlen(info->name));
-        qkv_text_puts(text, " (");
-    }
-    qkv_text_append_visible(text, file, strlen(file));
-    if (info->name[0]) qkv_text_puts(text, ")");
-}
-
 static void print_keys(const qkv_figure_options *o, qkv_text *text) {
     if (o->skip_keys == 1) {
         qkv_text_puts(text, ", first key left out");
@@ -50,7 +39,7 @@ static void print_keys(const qkv_figure_options *o, qkv_text *text) {
 static int make_small_print(qkv_figure *fig, const qkv_model_info *info, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     qkv_text text = {0};
-    print_model(&text, info);
+    qkv_text_append_model(&text, info->name, info->path);
     qkv_text_printf(&text, " \xc2\xb7 layer %d, head %d", (int)fig->layer, (int)fig->head);
     if (fig->sink >= 0) {
         qkv_text_printf(&text, " (strongest first-token sink, %.3f)", fig->sink);
