@@ -1,4 +1,8 @@
-/* Draws the two figures, modify.png and mean.png, and reports the first as modify.md: two_figures MODEL.gguf */
+/*
+ * Draws the two figures, modify.png and mean.png, and says the first in numbers, modify.md.
+ *
+ *     two_figures MODEL.gguf
+ */
 #include <qkv/qkv.h>
 #include <stdio.h>
 

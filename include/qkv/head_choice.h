@@ -2,7 +2,8 @@
  * Which head to look at: the one whose queries give the first token most of their attention.
  *
  *     qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
- *     if (qkv_choose_head(session, tokens, n_tokens, QKV_AUTO, QKV_AUTO, &choice, &err) == QKV_OK) {
+ *     if (qkv_choose_head(session, tokens, n_tokens, QKV_AUTO, QKV_AUTO, &choice, &err) ==
+ *         QKV_OK) {
  *         printf("layer %d, head %d: %.3f\n", (int)choice.layer, (int)choice.head, choice.sink);
  *     }
  *

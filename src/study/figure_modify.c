@@ -1,4 +1,4 @@
-/* The figure modify: query, key and value scaled by a list of factors, kept as they were written. */
+/* The figure modify: query, key and value scaled by factors, kept as they were written. */
 #include <stdlib.h>
 
 #include "study/figure.h"

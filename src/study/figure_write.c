@@ -1,5 +1,6 @@
 /*
- * A figure as bytes: one list of formats, each made in memory. A file is those bytes, written whole.
+ * A figure as bytes: one list of formats, each made in memory. A file is those bytes, written
+ * whole.
  */
 #include <stdio.h>
 #include <stdlib.h>

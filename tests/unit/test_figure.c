@@ -1,4 +1,4 @@
-/* Figures as functions: their numbers are the session's, their bytes the file's, mistakes errors. */
+/* Figures: their numbers are the session's, their bytes the file's, mistakes errors. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
