@@ -100,8 +100,8 @@ static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tenso
     for (size_t i = 0; i < fig->rows * fig->cols; i++) {
         const figure_cell *cell = &fig->cells[i];
         const int64_t n_tokens = (int64_t)fig->prompts.items[cell->prompt].n_tokens;
-        snprintf(names[i].tensor, sizeof names[i].tensor, "r%zu.c%zu", i / fig->cols,
-                 i % fig->cols);
+        const size_t row = i / fig->cols, col = i % fig->cols;
+        snprintf(names[i].tensor, sizeof names[i].tensor, "r%zu.c%zu", row, col);
         snprintf(names[i].title, sizeof names[i].title, "%s.title", names[i].tensor);
         snprintf(names[i].edits, sizeof names[i].edits, "%s.edits", names[i].tensor);
         tensors[i] = (qkv_store_tensor){names[i].tensor,
