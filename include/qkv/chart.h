@@ -11,6 +11,8 @@
  *     style.title = "What Scaling the Query Leaves";
  *     qkv_lines_write(&lines, &style, "lines.svg", &err);      // .png, .svg or .pdf
  *
+ * Each is drawn to a file or, with qkv_..._render, into memory (see qkv/grid.h).
+ *
  * Charts are plain data and read once; nothing is kept. Titles and labels of axes are read as in a
  * grid: text between asterisks is set in italics. Files are written to a temporary name and
  * renamed; the same chart gives the same bytes. NaN stands for "no value" where it is said so;
@@ -64,6 +66,8 @@ typedef struct qkv_heatmap {
 
 QKV_API int qkv_heatmap_write(const qkv_heatmap *map, const qkv_chart_style *style,
                               const char *path, qkv_error *err);
+QKV_API int qkv_heatmap_render(const qkv_heatmap *map, const qkv_chart_style *style,
+                               const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
 
 /* ---- lines ---- */
 
@@ -87,6 +91,8 @@ typedef struct qkv_lines {
 
 QKV_API int qkv_lines_write(const qkv_lines *lines, const qkv_chart_style *style, const char *path,
                             qkv_error *err);
+QKV_API int qkv_lines_render(const qkv_lines *lines, const qkv_chart_style *style,
+                             const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
 
 /* ---- bars ---- */
 
@@ -108,6 +114,8 @@ typedef struct qkv_bars {
 
 QKV_API int qkv_bars_write(const qkv_bars *bars, const qkv_chart_style *style, const char *path,
                            qkv_error *err);
+QKV_API int qkv_bars_render(const qkv_bars *bars, const qkv_chart_style *style, const char *format,
+                            char **bytes, size_t *n_bytes, qkv_error *err);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/bytes.h"
 #include "qkv/error.h"
 
 #ifdef __cplusplus
@@ -83,6 +84,11 @@ QKV_API int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const q
 /* Draws to a file; its suffix says how: .png, .svg, .pdf. */
 QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
                            qkv_error *err);
+
+/* The same bytes in memory: format is "png", "svg" or "pdf". *bytes is the caller's to free with
+ * qkv_bytes_free; a NUL stands behind its end. */
+QKV_API int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const char *format,
+                            char **bytes, size_t *n_bytes, qkv_error *err);
 
 /* What the style asks for and cells are too small for, in numbers of panels. */
 typedef struct qkv_grid_report {

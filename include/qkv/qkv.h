@@ -25,15 +25,19 @@
 #ifndef QKV_QKV_H
 #define QKV_QKV_H
 
+#include "qkv/bytes.h"
 #include "qkv/chart.h"
 #include "qkv/convert.h"
 #include "qkv/error.h"
+#include "qkv/figure.h"
 #include "qkv/grid.h"
+#include "qkv/head_choice.h"
 #include "qkv/host.h"
 #include "qkv/measure.h"
 #include "qkv/model.h"
 #include "qkv/observe.h"
 #include "qkv/plan.h"
+#include "qkv/prompt.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
 #include "qkv/sweep.h"

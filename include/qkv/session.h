@@ -112,6 +112,8 @@ QKV_API uint64_t qkv_result_edit_changed(const qkv_result *result, size_t varian
  * looked at; another head of the layer; a later token). By itself it was then not computed, and all
  * captures are the baseline's own. */
 QKV_API int qkv_result_edit_ran(const qkv_result *result, size_t variant, size_t edit);
+/* 1 when the edit shows nowhere: it changed no value, or was not computed. */
+QKV_API int qkv_result_edit_is_idle(const qkv_result *result, size_t variant, size_t edit);
 /* How many elements the edit's selector covers. */
 QKV_API uint64_t qkv_result_edit_selected(const qkv_result *result, size_t variant, size_t edit);
 

@@ -24,6 +24,7 @@
 #ifndef QKV_STORE_H
 #define QKV_STORE_H
 
+#include "qkv/bytes.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -55,6 +56,10 @@ typedef struct qkv_store_tensor {
 QKV_API int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                                     const char *const *metadata, size_t n_metadata,
                                     const char *path, qkv_error *err);
+/* The same bytes in memory, freed with qkv_bytes_free. */
+QKV_API int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
+                                     const char *const *metadata, size_t n_metadata, char **bytes,
+                                     size_t *n_bytes, qkv_error *err);
 
 #ifdef __cplusplus
 }

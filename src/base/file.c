@@ -176,6 +176,19 @@ void qkv_output_abandon(qkv_output *out) {
     release(out);
 }
 
+int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_error *err) {
+    qkv_output out;
+    const int status = qkv_output_open(&out, path, err);
+    if (status != QKV_OK) return status;
+    errno = 0;
+    if (fwrite(bytes, 1, n_bytes, out.stream) != n_bytes) {
+        const int code = errno ? errno : EIO;
+        qkv_output_abandon(&out);
+        return fail_output(err, path, code);
+    }
+    return qkv_output_finish(&out, err);
+}
+
 int qkv_output_check(const char *path, qkv_error *err) {
     if (exists_irregular(path)) {
         struct stat st;
@@ -262,6 +275,17 @@ const char *qkv_path_base(const char *path) {
     while (end > path && end[-1] == '/') end--;
     while (end > path && end[-1] != '/') end--;
     return end;
+}
+
+void qkv_text_append_model(qkv_text *text, const char *name, const char *path) {
+    enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
+    const char *file = qkv_path_base(path);
+    if (name[0]) {
+        qkv_text_append_short(text, name, strlen(name), MOST);
+        qkv_text_puts(text, " (");
+    }
+    qkv_text_append_short(text, file, strlen(file), MOST);
+    if (name[0]) qkv_text_puts(text, ")");
 }
 
 const char *qkv_path_suffix(const char *path) {

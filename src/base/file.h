@@ -27,6 +27,7 @@
 
 #include "base/fail.h"
 #include "base/temporary.h"
+#include "base/text.h"
 
 typedef struct qkv_output {
     FILE *stream;
@@ -38,6 +39,9 @@ typedef struct qkv_output {
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err);
 int qkv_output_finish(qkv_output *out, qkv_error *err);
 void qkv_output_abandon(qkv_output *out);
+
+/* All of it at once. */
+int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_error *err);
 
 /* Fails early, before long work, where a later qkv_output_open could not succeed. */
 int qkv_output_check(const char *path, qkv_error *err);
@@ -57,6 +61,9 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
 
 /* The last part of a path, where it begins: a slash behind it stays. */
 const char *qkv_path_base(const char *path);
+
+/* A model as small print names it: "Name (file.gguf)", or "file.gguf" where the name is "". */
+void qkv_text_append_model(qkv_text *text, const char *name, const char *path);
 
 /* The part of a path behind its last dot, without the dot, "" when there is none. */
 const char *qkv_path_suffix(const char *path);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "qkv/bytes.h"
+
 void *qkv_calloc(size_t n, size_t size) {
     if (n == 0) n = 1;
     return calloc(n, size);
@@ -27,6 +29,10 @@ char *qkv_strndup(const char *text, size_t length) {
     memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
+}
+
+void qkv_bytes_free(char *bytes) {
+    free(bytes);
 }
 
 int qkv_grow(void **items, size_t *capacity, size_t count, size_t size) {

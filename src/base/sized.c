@@ -28,6 +28,18 @@ int qkv_sized_read(void *to, size_t size, const void *from, const char *name, qk
     return QKV_OK;
 }
 
+int qkv_sized_read_item(void *to, size_t size, const void *items, size_t index, const char *name,
+                        qkv_error *err) {
+    const size_t stride = size_of(items);
+    const int status = check_size(stride, name, err);
+    if (status != QKV_OK) return status;
+    const void *item = (const char *)items + index * stride;
+    if (size_of(item) == stride) return qkv_sized_read(to, size, item, name, err);
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "%s %zu of a list has another size than the first: initialise all with _INIT",
+                    name, index);
+}
+
 int qkv_sized_write(void *to, const void *from, size_t size, const char *name, qkv_error *err) {
     const size_t room = size_of(to);
     const int status = check_size(room, name, err);

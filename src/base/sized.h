@@ -17,6 +17,10 @@
  * the defaults stay. `name` is for messages. */
 int qkv_sized_read(void *to, size_t size, const void *from, const char *name, qkv_error *err);
 
+/* The same for one of a caller's array, whose first struct says how far apart they are. */
+int qkv_sized_read_item(void *to, size_t size, const void *items, size_t index, const char *name,
+                        qkv_error *err);
+
 /* Fills a caller's struct from one of ours, as far as the caller's reaches. A size that no
  * initialiser set is an error. */
 int qkv_sized_write(void *to, const void *from, size_t size, const char *name, qkv_error *err);

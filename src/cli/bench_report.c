@@ -167,12 +167,12 @@ static json_t *case_json(const bench_case *c) {
         if (one) json_object_set_new(measured, bench_names[i], one);
     }
     return json_pack("{s:o, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:i, s:o, s:o}", "name",
-                     cli_json_string(c->name, strlen(c->name)), "architecture", info->architecture,
-                     "types", info->tensor_types, "layers", (int)info->n_layer, "heads",
-                     (int)info->n_head, "kv_heads", (int)info->n_kv_head, "width",
-                     (int)info->n_embd, "ff", (int)info->n_ff, "vocab", (int)info->n_vocab,
-                     "file_size", (json_int_t)info->file_size, "layer", (int)c->layer,
-                     "measurements", measured, "targets", targets_json(c));
+                     qkv_json_text(c->name), "architecture", info->architecture, "types",
+                     info->tensor_types, "layers", (int)info->n_layer, "heads", (int)info->n_head,
+                     "kv_heads", (int)info->n_kv_head, "width", (int)info->n_embd, "ff",
+                     (int)info->n_ff, "vocab", (int)info->n_vocab, "file_size",
+                     (json_int_t)info->file_size, "layer", (int)c->layer, "measurements", measured,
+                     "targets", targets_json(c));
 }
 
 /* The processor as Linux calls it, "" elsewhere. */
@@ -194,8 +194,8 @@ static json_t *machine_json(void) {
     double load = 0;
     read_processor(processor, sizeof processor);
     if (getloadavg(&load, 1) != 1) load = -1;
-    return json_pack("{s:o, s:I, s:f}", "processor", cli_json_string(processor, strlen(processor)),
-                     "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "load_average", load);
+    return json_pack("{s:o, s:I, s:f}", "processor", qkv_json_text(processor), "cores",
+                     (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "load_average", load);
 }
 
 int bench_print_json(const bench_case *cases, size_t n, qkv_error *err) {

@@ -115,7 +115,7 @@ static json_t *count_types(const char *types) {
 
 static json_t *make_json(const qkv_model_info *info, const char *hash) {
     json_t *json = json_object();
-#define JSON_TEXT(field) cli_json_string(info->field, strlen(info->field))
+#define JSON_TEXT(field) qkv_json_text(info->field)
 #define JSON_COUNTS(field) count_types(info->field)
 #define JSON_NUMBER(field) json_integer((json_int_t)info->field)
 #define JSON_LENGTH(field) (info->field ? JSON_NUMBER(field) : json_null())

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/figure.h"
 #include "cli/measure.h"
 #include "cli/run_table.h"
+#include "qkv/prompt.h"
 
 typedef struct measure_args {
     const char *model;
@@ -125,8 +125,8 @@ static int load_prompts(measure_state *state, qkv_error *err) {
     const cli_list *given = &state->args->prompts;
     const cli_list *const edits[] = {&state->args->variants};
     int status = QKV_OK;
-    for (size_t i = 0; i < 3 && given->n == 0 && status == QKV_OK; i++) {
-        const cli_item own = {figure_prompts[i], CLI_PROMPT_TEXT};
+    for (size_t i = 0; qkv_default_prompt(i) && given->n == 0 && status == QKV_OK; i++) {
+        const cli_item own = {qkv_default_prompt(i), CLI_PROMPT_TEXT};
         status = add_prompt(state, &own, err);
     }
     for (size_t i = 0; i < given->n && status == QKV_OK; i++) {

@@ -72,7 +72,7 @@ static int add_json(json_t *list, const qkv_model *model, int32_t id, qkv_error 
     qkv_text_puts(&hex, "");
     for (size_t i = 0; i < length; i++) qkv_text_printf(&hex, "%02x", (unsigned char)bytes[i]);
     json_t *token = json_pack("{s:i, s:o, s:s}", "id", (int)id, "text",
-                              cli_json_string(bytes, length), "bytes", hex.failed ? "" : hex.data);
+                              qkv_json_string(bytes, length), "bytes", hex.failed ? "" : hex.data);
     qkv_text_release(&hex);
     qkv_text_free(bytes);
     return json_array_append_new(list, token) == 0 ? QKV_OK : qkv_fail_memory(err);

@@ -4,8 +4,7 @@
 #ifndef QKV_CLI_INPUTS_H
 #define QKV_CLI_INPUTS_H
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "cli/cli.h"
 #include "qkv/session.h"
 
@@ -141,16 +140,12 @@ int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_e
 /* Every path can be written: before the long work, not after it. */
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
-/* "Name (file.gguf)" or "file.gguf", for small print. */
-void cli_name_model(qkv_text *text, const char *name, const char *path);
-
-/* The command line as a JSON list, for recipes; of names of files the last part alone: files that
- * are handed on must not tell where on somebody's machine things lie. */
+/* A word of the command line as recipes show it; of names of files the last part alone: files that
+ * are handed on must not tell where on somebody's machine things lie. Freed with free; NULL when
+ * memory is short. */
+char *cli_command_word(const cli_call *call, int i);
+/* All of them as a JSON list. */
 json_t *cli_json_command(const cli_call *call);
-/* The last part of a path, likewise. */
-json_t *cli_json_path(const char *path);
-/* A JSON string of bytes that need not be UTF-8. */
-json_t *cli_json_string(const char *bytes, size_t length);
 /* Prints a text that came with a file as one line, control characters as their escapes. */
 void cli_print_line(const char *text);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */

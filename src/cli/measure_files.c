@@ -73,7 +73,7 @@ static json_t *describe_prompts(const measure_names *names) {
         for (size_t t = 0; t < prompt->n_tokens; t++) {
             json_array_append_new(tokens, json_integer(prompt->tokens[t]));
         }
-        json_t *text = prompt->text ? cli_json_string(prompt->text, prompt->length) : json_null();
+        json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
         json_array_append_new(list, json_pack("{s:o, s:o}", "text", text, "tokens", tokens));
     }
     return list;
@@ -98,12 +98,12 @@ static int write_json_head(FILE *file, const measure_names *names, qkv_error *er
     json_t *variants = json_array();
     for (size_t v = 0; v <= names->variants->n; v++) {
         const char *name = measure_variant_name(names, v);
-        json_array_append_new(variants, cli_json_string(name, strlen(name)));
+        json_array_append_new(variants, qkv_json_text(name));
     }
-    json_t *json =
-        json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(), "model",
-                  cli_json_path(path), "model_hash", hash, "prompts", describe_prompts(names),
-                  "variants", variants, "metrics", describe_metrics(names));
+    json_t *json = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(),
+                             "model", qkv_json_text(qkv_path_base(path)), "model_hash", hash,
+                             "prompts", describe_prompts(names), "variants", variants, "metrics",
+                             describe_metrics(names));
     char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (!text) return qkv_fail_memory(err);

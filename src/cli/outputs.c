@@ -1,8 +1,10 @@
 /* Output files are checked before anything is computed; what they say about themselves; JSON. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/inputs.h"
 
 static int is_one_of(const char *word, const char *list) {
@@ -39,17 +41,6 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
     return status;
 }
 
-void cli_name_model(qkv_text *text, const char *name, const char *path) {
-    enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
-    const char *file = qkv_path_base(path);
-    if (name[0]) {
-        qkv_text_append_short(text, name, strlen(name), MOST);
-        qkv_text_puts(text, " (");
-    }
-    qkv_text_append_short(text, file, strlen(file), MOST);
-    if (name[0]) qkv_text_puts(text, ")");
-}
-
 /* Where in a word of the command line the name of a file begins, or its end. */
 static const char *path_in_word(const cli_call *call, const char *word) {
     const char *end = word + strlen(word);
@@ -59,30 +50,24 @@ static const char *path_in_word(const cli_call *call, const char *word) {
     return end;
 }
 
-json_t *cli_json_path(const char *path) {
-    const char *base = qkv_path_base(path);
-    return cli_json_string(base, strlen(base));
+char *cli_command_word(const cli_call *call, int i) {
+    const char *word = call->argv[i], *path = i ? path_in_word(call, word) : word;
+    qkv_text shown = {0};
+    qkv_text_append(&shown, word, (size_t)(path - word));
+    qkv_text_puts(&shown, qkv_path_base(path));
+    if (!shown.failed) return shown.data;
+    qkv_text_release(&shown);
+    return NULL;
 }
 
 json_t *cli_json_command(const cli_call *call) {
     json_t *list = json_array();
     for (int i = 0; i < call->argc; i++) {
-        const char *word = call->argv[i], *path = i ? path_in_word(call, word) : word;
-        qkv_text shown = {0};
-        qkv_text_append(&shown, word, (size_t)(path - word));
-        qkv_text_puts(&shown, qkv_path_base(path));
-        if (!shown.failed) json_array_append_new(list, cli_json_string(shown.data, shown.length));
-        qkv_text_release(&shown);
+        char *word = cli_command_word(call, i);
+        if (word) json_array_append_new(list, qkv_json_text(word));
+        free(word);
     }
     return list;
-}
-
-json_t *cli_json_string(const char *bytes, size_t length) {
-    qkv_text utf8 = {0};
-    qkv_text_append_utf8(&utf8, bytes, length);
-    json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
-    qkv_text_release(&utf8);
-    return string;
 }
 
 void cli_print_line(const char *text) {

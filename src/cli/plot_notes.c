@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/figure.h"
 #include "cli/plot.h"
+#include "qkv/figure.h"
 
 #define DOT " \xc2\xb7 "
 #define EPSILON "\xce\xb5"
@@ -15,9 +15,8 @@
 
 const char *plot_target_name(const plot *p, size_t target) {
     const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[target]);
-    for (int i = 0; i < FIGURE_PARTS; i++) {
-        if (strcmp(name, figure_parts[i].site) == 0) return figure_parts[i].name;
-    }
+    const char *part = qkv_figure_part_name(name);
+    if (part) return part;
     return strcmp(name, "none") == 0 ? "unedited" : name;
 }
 
@@ -141,7 +140,7 @@ static void add_gaps(const plot *p, qkv_text *text) {
 void plot_small_print(const plot *p, qkv_text *text) {
     const char *file = qkv_path_base(p->info->path);
     if (p->info->model_name[0] || p->info->model_path[0]) {
-        cli_name_model(text, p->info->model_name, p->info->model_path);
+        qkv_text_append_model(text, p->info->model_name, p->info->model_path);
         qkv_text_puts(text, DOT);
     }
     qkv_text_append_short(text, file, strlen(file), 80);
@@ -158,7 +157,7 @@ static json_t *target_list(const plot *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->targets.n; i++) {
         const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[i]);
-        json_array_append_new(list, cli_json_string(name, strlen(name)));
+        json_array_append_new(list, qkv_json_text(name));
     }
     return list;
 }
@@ -179,21 +178,18 @@ static json_t *index_list(const plot_indices *indices) {
     return list;
 }
 
-static json_t *text_of(const char *text) {
-    return cli_json_string(text, strlen(text));
-}
-
 char *plot_recipe(const plot *p) {
     static const char *const kinds[] = {"heatmap", "lines", "ranking"};
-    json_t *json =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
-                  "qkv_version", qkv_version(), "command", cli_json_command(p->call), "results",
-                  cli_json_path(p->info->path), "spec_hash", text_of(p->info->spec_hash), "model",
-                  cli_json_path(p->info->model_path), "model_hash", text_of(p->info->model_hash),
-                  "kind", kinds[p->kind], "metric", text_of(p->metric), "targets", target_list(p),
-                  "op", text_of(qkv_sweep_file_op(p->file, (size_t)p->op)), "epsilon",
-                  epsilon_list(p), "layers", index_list(&p->layers), "heads", index_list(&p->heads),
-                  "cells", (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
+    json_t *json = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
+        "qkv_version", qkv_version(), "command", cli_json_command(p->call), "results",
+        qkv_json_text(qkv_path_base(p->info->path)), "spec_hash", qkv_json_text(p->info->spec_hash),
+        "model", qkv_json_text(qkv_path_base(p->info->model_path)), "model_hash",
+        qkv_json_text(p->info->model_hash), "kind", kinds[p->kind], "metric",
+        qkv_json_text(p->metric), "targets", target_list(p), "op",
+        qkv_json_text(qkv_sweep_file_op(p->file, (size_t)p->op)), "epsilon", epsilon_list(p),
+        "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
+        (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
     char *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(json);
     return recipe;

@@ -84,14 +84,9 @@ void cli_print_result(const qkv_result *result) {
     }
 }
 
-int cli_edit_is_idle(const qkv_result *result, size_t variant, size_t edit) {
-    return !qkv_result_edit_ran(result, variant, edit) ||
-           qkv_result_edit_changed(result, variant, edit) == 0;
-}
-
-void cli_warn_edit(const qkv_result *result, size_t variant, size_t edit, const char *where) {
-    fprintf(stderr, "qkv: warning: %s (%s) %s\n", qkv_result_edit_text(result, variant, edit),
-            where,
+static void warn_edit(const qkv_result *result, size_t variant, size_t edit) {
+    fprintf(stderr, "qkv: warning: %s (v%zu) %s\n", qkv_result_edit_text(result, variant, edit),
+            variant,
             qkv_result_edit_ran(result, variant, edit)
                 ? "changed no value"
                 : "was not computed: nothing that is captured depends on it");
@@ -99,10 +94,8 @@ void cli_warn_edit(const qkv_result *result, size_t variant, size_t edit, const 
 
 void cli_warn_unchanged(const qkv_result *result) {
     for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
-        char where[32];
-        snprintf(where, sizeof where, "v%zu", v);
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
-            if (cli_edit_is_idle(result, v, e)) cli_warn_edit(result, v, e, where);
+            if (qkv_result_edit_is_idle(result, v, e)) warn_edit(result, v, e);
         }
     }
 }

@@ -8,9 +8,5 @@ void cli_print_result(const qkv_result *result);
 
 /* One line on standard error for every edit that changed nothing. */
 void cli_warn_unchanged(const qkv_result *result);
-/* The line for one of them; `where` says which variant. */
-/* Changed no value, or nothing that is captured depends on it. */
-int cli_edit_is_idle(const qkv_result *result, size_t variant, size_t edit);
-void cli_warn_edit(const qkv_result *result, size_t variant, size_t edit, const char *where);
 
 #endif

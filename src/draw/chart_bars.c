@@ -192,16 +192,26 @@ static int lay_out(qkv_sheet *sheet, const qkv_bars *bars, qkv_error *err) {
     return status == QKV_OK ? make_legend(sheet, bars, err) : status;
 }
 
-int qkv_bars_write(const qkv_bars *bars, const qkv_chart_style *style, const char *path,
-                   qkv_error *err) {
+static int draw_bars(const qkv_bars *bars, const qkv_chart_style *style, const qkv_page_target *to,
+                     qkv_error *err) {
     qkv_sheet sheet;
-    int status = qkv_sheet_open(&sheet, style, path, err);
+    int status = qkv_sheet_open(&sheet, style, to, err);
     if (status == QKV_OK) status = check_bars(bars, err);
     if (status == QKV_OK) status = make_ruler(&sheet, bars, err);
     sheet.chart = bars;
     sheet.paint = paint_bars;
     if (status == QKV_OK) status = lay_out(&sheet, bars, err);
-    if (status == QKV_OK) status = qkv_sheet_write(&sheet, path, err);
+    if (status == QKV_OK) status = qkv_sheet_draw(&sheet, to, err);
     qkv_sheet_close(&sheet);
     return status;
+}
+
+int qkv_bars_write(const qkv_bars *bars, const qkv_chart_style *style, const char *path,
+                   qkv_error *err) {
+    return draw_bars(bars, style, &(qkv_page_target){.path = path}, err);
+}
+
+int qkv_bars_render(const qkv_bars *bars, const qkv_chart_style *style, const char *format,
+                    char **bytes, size_t *n_bytes, qkv_error *err) {
+    return draw_bars(bars, style, &(qkv_page_target){NULL, format, bytes, n_bytes}, err);
 }

@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "draw/grid_data.h"
+#include "draw/page.h"
 #include "draw/ruler.h"
 
 enum { MOST_PANELS = 64, WIDEST_ROW = 4 };
@@ -18,11 +19,8 @@ void qkv_chart_style_default(qkv_chart_style *style) {
     *style = (qkv_chart_style){.dpi = 150};
 }
 
-static int check_map(const qkv_heatmap *map, const qkv_chart_style *style, const char *path,
-                     qkv_error *err) {
-    if (!style || !path) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style and a path");
-    }
+static int check_map(const qkv_heatmap *map, const qkv_chart_style *style, qkv_error *err) {
+    if (!style) return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style");
     if (!map || !map->panels || map->n_panels < 1 || map->n_panels > MOST_PANELS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a heatmap has 1 to %d panels, not %zu", MOST_PANELS,
                         map ? map->n_panels : 0);
@@ -136,11 +134,12 @@ static double panel_side(const qkv_heatmap *map, int32_t cols) {
     return fmin(fmin(fmax(PITCH * longest, LEAST_SIDE), MOST_SIDE), PAGE / cols);
 }
 
-int qkv_heatmap_write(const qkv_heatmap *map, const qkv_chart_style *style, const char *path,
-                      qkv_error *err) {
+static int draw_heatmap(const qkv_heatmap *map, const qkv_chart_style *style,
+                        const qkv_page_target *to, qkv_error *err) {
     qkv_grid *grid = NULL;
     qkv_grid_style drawn;
-    int status = check_map(map, style, path, err);
+    int status = qkv_page_check_target(to, err);
+    if (status == QKV_OK) status = check_map(map, style, err);
     if (status != QKV_OK) return status;
     qkv_grid_style_default(&drawn);
     drawn.title = style->title;
@@ -154,8 +153,19 @@ int qkv_heatmap_write(const qkv_heatmap *map, const qkv_chart_style *style, cons
     if (status == QKV_OK) status = make_grid(&grid, map, err);
     if (status == QKV_OK) {
         drawn.panel_size = panel_side(map, grid->cols);
-        status = qkv_grid_write(grid, &drawn, path, err);
+        status = to->path ? qkv_grid_write(grid, &drawn, to->path, err)
+                          : qkv_grid_render(grid, &drawn, to->format, to->bytes, to->n_bytes, err);
     }
     qkv_grid_free(grid);
     return status;
+}
+
+int qkv_heatmap_write(const qkv_heatmap *map, const qkv_chart_style *style, const char *path,
+                      qkv_error *err) {
+    return draw_heatmap(map, style, &(qkv_page_target){.path = path}, err);
+}
+
+int qkv_heatmap_render(const qkv_heatmap *map, const qkv_chart_style *style, const char *format,
+                       char **bytes, size_t *n_bytes, qkv_error *err) {
+    return draw_heatmap(map, style, &(qkv_page_target){NULL, format, bytes, n_bytes}, err);
 }

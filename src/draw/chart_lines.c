@@ -250,10 +250,10 @@ static int make_legend(qkv_sheet *sheet, const qkv_lines *lines, qkv_error *err)
     return qkv_sheet_legend(sheet, samples, n, lines->legend, err);
 }
 
-int qkv_lines_write(const qkv_lines *lines, const qkv_chart_style *style, const char *path,
-                    qkv_error *err) {
+static int draw_lines(const qkv_lines *lines, const qkv_chart_style *style,
+                      const qkv_page_target *to, qkv_error *err) {
     qkv_sheet sheet;
-    int status = qkv_sheet_open(&sheet, style, path, err);
+    int status = qkv_sheet_open(&sheet, style, to, err);
     if (status == QKV_OK) status = check_lines(lines, err);
     if (status == QKV_OK) status = make_rulers(&sheet, lines, err);
     if (status == QKV_OK) {
@@ -263,7 +263,17 @@ int qkv_lines_write(const qkv_lines *lines, const qkv_chart_style *style, const 
         status = qkv_sheet_frame(&sheet, WIDTH, fmax(HEIGHT, legend), 0, err);
     }
     if (status == QKV_OK) status = make_legend(&sheet, lines, err);
-    if (status == QKV_OK) status = qkv_sheet_write(&sheet, path, err);
+    if (status == QKV_OK) status = qkv_sheet_draw(&sheet, to, err);
     qkv_sheet_close(&sheet);
     return status;
+}
+
+int qkv_lines_write(const qkv_lines *lines, const qkv_chart_style *style, const char *path,
+                    qkv_error *err) {
+    return draw_lines(lines, style, &(qkv_page_target){.path = path}, err);
+}
+
+int qkv_lines_render(const qkv_lines *lines, const qkv_chart_style *style, const char *format,
+                     char **bytes, size_t *n_bytes, qkv_error *err) {
+    return draw_lines(lines, style, &(qkv_page_target){NULL, format, bytes, n_bytes}, err);
 }

@@ -1,7 +1,6 @@
-/* Pages drawn into memory as PNG, SVG or PDF and then written whole. See page.h. */
+/* Pages drawn as PNG, SVG or PDF into memory, and from there to their target. See page.h. */
 #include "draw/page.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,7 @@
 enum { MOST_PIXELS = 32767 };
 static const double LEAST_DPI = 10;
 
-/* A page and the file that becomes of it. */
+/* A page and the bytes that become of it. */
 typedef struct drawing {
     const qkv_page *page;
     char *recipe; /* cleaned; NULL: none */
@@ -44,8 +43,8 @@ typedef struct format {
 static const format FORMATS[] = {FORMAT_LIST(FORMAT_ENTRY)};
 #undef FORMAT_ENTRY
 
-static const format *find_format(const char *path) {
-    const char *suffix = qkv_path_suffix(path);
+static const format *find_format(const qkv_page_target *to) {
+    const char *suffix = to->path ? qkv_path_suffix(to->path) : to->format;
     for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++) {
         if (qkv_equal_ignoring_case(suffix, FORMATS[i].suffix)) return &FORMATS[i];
     }
@@ -54,11 +53,22 @@ static const format *find_format(const char *path) {
 
 /* ---- checks ---- */
 
-int qkv_page_check_path(const char *path, qkv_error *err) {
-    if (find_format(path)) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "cannot tell from its name how to draw %s: it must end in .png, .svg or .pdf",
-                    path);
+int qkv_page_check_target(const qkv_page_target *to, qkv_error *err) {
+    if (!to->path && (!to->format || !to->bytes || !to->n_bytes)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "drawing needs a path, or a format and a place for the bytes");
+    }
+    if (to->bytes) *to->bytes = NULL;
+    if (to->n_bytes) *to->n_bytes = 0;
+    if (find_format(to)) return QKV_OK;
+    if (to->path) {
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "cannot tell from its name how to draw %s: it must end in .png, .svg or .pdf",
+            to->path);
+    }
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "cannot draw as '%s': the format is png, svg or pdf",
+                    to->format);
 }
 
 int qkv_page_check_dpi(double dpi, qkv_error *err) {
@@ -77,9 +87,9 @@ static int check_pixels(const qkv_page *page, qkv_error *err) {
                     floor(MOST_PIXELS * 72.0 / longest));
 }
 
-int qkv_page_check(const qkv_page *page, const char *path, qkv_error *err) {
-    const format *form = find_format(path);
-    if (!form) return qkv_page_check_path(path, err);
+int qkv_page_check(const qkv_page *page, const qkv_page_target *to, qkv_error *err) {
+    const format *form = find_format(to);
+    if (!form) return qkv_page_check_target(to, err);
     return form->draw == draw_png ? check_pixels(page, err) : QKV_OK;
 }
 
@@ -168,28 +178,23 @@ static int draw_pdf(drawing *made, qkv_error *err) {
     return status;
 }
 
-/* ---- the file ---- */
+/* ---- the target ---- */
 
-static int write_file(const qkv_text *file, const char *path, qkv_error *err) {
-    qkv_output out;
-    int status = qkv_output_open(&out, path, err);
-    if (status != QKV_OK) return status;
-    errno = 0;
-    if (fwrite(file->data, 1, file->length, out.stream) != file->length) {
-        const int code = errno ? errno : EIO;
-        qkv_output_abandon(&out);
-        return qkv_fail(err, QKV_ERR_IO, "cannot write %s: %s", path, strerror(code));
-    }
-    return qkv_output_finish(&out, err);
+static void hand_over(qkv_text *file, const qkv_page_target *to) {
+    *to->bytes = file->data;
+    *to->n_bytes = file->length;
+    *file = (qkv_text){0};
 }
 
-int qkv_page_write(const qkv_page *page, const char *path, qkv_error *err) {
+int qkv_page_draw(const qkv_page *page, const qkv_page_target *to, qkv_error *err) {
     drawing made = {.page = page};
-    const format *form = find_format(path);
-    if (!form) return qkv_page_check_path(path, err);
+    const format *form = find_format(to);
+    if (!form) return qkv_page_check_target(to, err);
     if (page->recipe && !(made.recipe = qkv_text_clean(page->recipe))) return qkv_fail_memory(err);
     int status = form->draw(&made, err);
-    if (status == QKV_OK) status = write_file(&made.file, path, err);
+    if (status == QKV_OK && to->path)
+        status = qkv_output_write(to->path, made.file.data, made.file.length, err);
+    if (status == QKV_OK && !to->path) hand_over(&made.file, to);
     qkv_text_release(&made.file);
     free(made.recipe);
     return status;

@@ -1,14 +1,15 @@
 /*
- * A page that is laid out, on its way into a file: what all figures and charts share once they
- * know their size and can be painted. The suffix of the path says how: .png, .svg, .pdf.
+ * A page that is laid out, on its way into a file or into memory: what all figures and charts share
+ * once they know their size and can be painted. A format says how: png, svg, pdf.
  *
- * The drawing is made in memory and written whole. Nothing half-written stays behind, and the same
- * page gives the same bytes: no dates, no counters.
+ * There is one way: the drawing is made in memory, and handed over or written whole. Nothing
+ * half-written stays behind, and the same page gives the same bytes: no dates, no counters.
  */
 #ifndef QKV_DRAW_PAGE_H
 #define QKV_DRAW_PAGE_H
 
 #include <cairo.h>
+#include <stddef.h>
 
 #include "base/fail.h"
 
@@ -25,12 +26,20 @@ typedef struct qkv_page {
     const void *content;
 } qkv_page;
 
-/* The suffix is one of those above. */
-int qkv_page_check_path(const char *path, qkv_error *err);
-int qkv_page_check_dpi(double dpi, qkv_error *err);
-/* What qkv_page_write would refuse whatever the disk is like: more pixels than a PNG can have. */
-int qkv_page_check(const qkv_page *page, const char *path, qkv_error *err);
+/* Where a drawing goes. */
+typedef struct qkv_page_target {
+    const char *path;   /* a file whose suffix names the format; NULL: memory */
+    const char *format; /* in memory */
+    char **bytes;       /* receives the drawing, NUL-terminated, the caller's to free */
+    size_t *n_bytes;
+} qkv_page_target;
 
-int qkv_page_write(const qkv_page *page, const char *path, qkv_error *err);
+/* The target is complete and its format one of those above; what it receives is emptied. */
+int qkv_page_check_target(const qkv_page_target *to, qkv_error *err);
+int qkv_page_check_dpi(double dpi, qkv_error *err);
+/* What qkv_page_draw would refuse whatever the disk is like: more pixels than a PNG can have. */
+int qkv_page_check(const qkv_page *page, const qkv_page_target *to, qkv_error *err);
+
+int qkv_page_draw(const qkv_page *page, const qkv_page_target *to, qkv_error *err);
 
 #endif

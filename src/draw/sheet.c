@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "draw/page.h"
 
 /* Distances and sizes in points. */
 static const double TICK = 3, MINOR_TICK = 1.6, TICK_GAP = 2.5, TICK_SIZE = 7.5;
@@ -32,13 +31,11 @@ double qkv_sheet_y(const qkv_sheet *sheet, double value) {
     return sheet->area.y + (1 - qkv_ruler_at(&sheet->left, value)) * sheet->area.height;
 }
 
-int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const char *path,
+int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const qkv_page_target *to,
                    qkv_error *err) {
     *sheet = (qkv_sheet){.style = style};
-    if (!style || !path) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style and a path");
-    }
-    int status = qkv_page_check_path(path, err);
+    if (!style) return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style");
+    int status = qkv_page_check_target(to, err);
     if (status == QKV_OK) status = qkv_page_check_dpi(style->dpi, err);
     return status == QKV_OK ? qkv_lettering_open(&sheet->lettering, err) : status;
 }
@@ -234,7 +231,7 @@ static int paint_sheet(const void *content, cairo_t *cr, double pixels, qkv_erro
     return QKV_OK;
 }
 
-int qkv_sheet_write(qkv_sheet *sheet, const char *path, qkv_error *err) {
+int qkv_sheet_draw(qkv_sheet *sheet, const qkv_page_target *to, qkv_error *err) {
     const qkv_chart_style *style = sheet->style;
     sheet->layout.width = ceil(sheet->right + QKV_MARGIN);
     const double bottom = qkv_layout_texts(&sheet->layout, &sheet->area, sheet->bottom,
@@ -249,5 +246,5 @@ int qkv_sheet_write(qkv_sheet *sheet, const char *path, qkv_error *err) {
                            .recipe = style->recipe,
                            .paint = paint_sheet,
                            .content = sheet};
-    return qkv_page_write(&page, path, err);
+    return qkv_page_draw(&page, to, err);
 }

@@ -2,13 +2,14 @@
  * The page of a chart with axes: the area of the data, rulers beside it, a legend outside it on the
  * right (so that it never covers data), title and small print below.
  *
- *     qkv_sheet_open, rulers, qkv_sheet_frame, own captions, qkv_sheet_legend, qkv_sheet_write
+ *     qkv_sheet_open, rulers, qkv_sheet_frame, own captions, qkv_sheet_legend, qkv_sheet_draw
  *
  * A chart fills in `paint`, which draws the data into the area.
  */
 #ifndef QKV_DRAW_SHEET_H
 #define QKV_DRAW_SHEET_H
 
+#include "draw/page.h"
 #include "draw/paint.h"
 #include "draw/ruler.h"
 
@@ -34,8 +35,8 @@ typedef struct qkv_sheet {
     const void *chart;
 } qkv_sheet;
 
-/* Checks style and path. Close the sheet also after a failure. */
-int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const char *path,
+/* Checks style and target. Close the sheet also after a failure. */
+int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const qkv_page_target *to,
                    qkv_error *err);
 void qkv_sheet_close(qkv_sheet *sheet);
 
@@ -49,8 +50,8 @@ int qkv_sheet_legend(qkv_sheet *sheet, qkv_sample *samples, size_t n, const char
 /* How high the area must be for so many lines beside it. */
 double qkv_sheet_legend_height(size_t n, const char *title);
 
-/* Places title and small print and writes the file. */
-int qkv_sheet_write(qkv_sheet *sheet, const char *path, qkv_error *err);
+/* Places title and small print and draws. */
+int qkv_sheet_draw(qkv_sheet *sheet, const qkv_page_target *to, qkv_error *err);
 
 /* ---- for painting ---- */
 

@@ -1,4 +1,4 @@
-/* A grid of matrices into a file: its style checked, its page laid out and painted. */
+/* A grid of matrices into a file or memory: style checked, page laid out and painted. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -82,12 +82,12 @@ static qkv_page page_of(const figure *fig) {
 
 /* Checks everything and lays the figure out; close it also after a failure. */
 static int open_figure(figure *fig, const qkv_grid *grid, const qkv_grid_style *style,
-                       const char *path, qkv_error *err) {
+                       const qkv_page_target *to, qkv_error *err) {
     *fig = (figure){.grid = grid, .style = style};
-    if (!grid || !style || !path) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a grid, a style and a path");
+    int status = qkv_page_check_target(to, err);
+    if (status == QKV_OK && (!grid || !style)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a grid and a style");
     }
-    int status = qkv_page_check_path(path, err);
     if (status == QKV_OK) status = check_style(style, err);
     if (status == QKV_OK) status = qkv_lettering_open(&fig->lettering, err);
     if (status == QKV_OK) status = qkv_layout_make(&fig->layout, grid, style, &fig->lettering, err);
@@ -100,16 +100,26 @@ static void close_figure(figure *fig) {
     qkv_lettering_close(&fig->lettering);
 }
 
-int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
-                   qkv_error *err) {
+static int draw_grid(const qkv_grid *grid, const qkv_grid_style *style, const qkv_page_target *to,
+                     qkv_error *err) {
     figure fig;
-    int status = open_figure(&fig, grid, style, path, err);
+    int status = open_figure(&fig, grid, style, to, err);
     if (status == QKV_OK) {
         const qkv_page page = page_of(&fig);
-        status = qkv_page_write(&page, path, err);
+        status = qkv_page_draw(&page, to, err);
     }
     close_figure(&fig);
     return status;
+}
+
+int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
+                   qkv_error *err) {
+    return draw_grid(grid, style, &(qkv_page_target){.path = path}, err);
+}
+
+int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const char *format,
+                    char **bytes, size_t *n_bytes, qkv_error *err) {
+    return draw_grid(grid, style, &(qkv_page_target){NULL, format, bytes, n_bytes}, err);
 }
 
 /* ---- what a drawing would lack ---- */
@@ -143,11 +153,14 @@ static int report_panels(const figure *fig, qkv_grid_report *report, qkv_error *
 int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
                    qkv_grid_report *report, qkv_error *err) {
     figure fig;
+    const qkv_page_target to = {.path = path};
+    if (!report)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "checking a drawing needs a report to fill");
     *report = (qkv_grid_report){0};
-    int status = open_figure(&fig, grid, style, path, err);
+    int status = open_figure(&fig, grid, style, &to, err);
     if (status == QKV_OK) {
         const qkv_page page = page_of(&fig);
-        status = qkv_page_check(&page, path, err);
+        status = qkv_page_check(&page, &to, err);
     }
     if (status == QKV_OK) status = report_panels(&fig, report, err);
     close_figure(&fig);

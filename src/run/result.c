@@ -360,3 +360,8 @@ int qkv_result_edit_ran(const qkv_result *result, size_t variant, size_t edit) {
     const qkv_edit_report *report = find_report(result, variant, edit);
     return report ? report->ran : 0;
 }
+
+int qkv_result_edit_is_idle(const qkv_result *result, size_t variant, size_t edit) {
+    return !qkv_result_edit_ran(result, variant, edit) ||
+           qkv_result_edit_changed(result, variant, edit) == 0;
+}

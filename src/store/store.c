@@ -2,13 +2,16 @@
  * Results and figures to files: gathers tensors and metadata, picks the format by the suffix, and
  * writes to a temporary name that is renamed when complete.
  */
+#define _POSIX_C_SOURCE 200809L
 #include "qkv/store.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "store/store_formats.h"
@@ -23,14 +26,6 @@ int64_t store_tensor_size(const qkv_store_tensor *tensor) {
         size *= n;
     }
     return size;
-}
-
-json_t *store_json_string(const char *bytes) {
-    qkv_text utf8 = {0};
-    qkv_text_append_utf8(&utf8, bytes, strlen(bytes));
-    json_t *string = utf8.failed ? NULL : json_stringn(utf8.length ? utf8.data : "", utf8.length);
-    qkv_text_release(&utf8);
-    return string;
 }
 
 void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site, int32_t layer,
@@ -83,6 +78,23 @@ static int write_content(const store_content *content, const store_format *forma
     return status;
 }
 
+/* The same bytes through a stream that ends in memory. */
+static int render_content(const store_content *content, const store_format *format, char **bytes,
+                          size_t *n_bytes, qkv_error *err) {
+    int status = check_content(content, format, err);
+    if (status != QKV_OK) return status;
+    FILE *stream = open_memstream(bytes, n_bytes);
+    if (!stream) return qkv_fail_memory(err);
+    status = format->write(content, stream, err);
+    const int failed = ferror(stream);
+    if ((fclose(stream) != 0 || failed) && status == QKV_OK) status = qkv_fail_memory(err);
+    if (status == QKV_OK) return QKV_OK;
+    free(*bytes);
+    *bytes = NULL;
+    *n_bytes = 0;
+    return status;
+}
+
 /* ---- metadata ---- */
 
 /* An object being filled; one check at the end tells whether memory ran short on the way. */
@@ -92,7 +104,7 @@ typedef struct metadata_draft {
 } metadata_draft;
 
 static void put_text(metadata_draft *draft, const char *key, const char *text) {
-    if (json_object_set_new(draft->object, key, store_json_string(text)) != 0) draft->failed = 1;
+    if (json_object_set_new(draft->object, key, qkv_json_text(text)) != 0) draft->failed = 1;
 }
 
 /* Values of __metadata__ are strings: a list goes in as the JSON text of its array. */
@@ -201,7 +213,7 @@ static void put_plan(metadata_draft *draft, const qkv_plan *plan) {
     json_t *captures = json_array();
     const char *text;
     for (size_t i = 0; (text = qkv_plan_capture_text(plan, i)); i++) {
-        json_array_append_new(captures, store_json_string(text));
+        json_array_append_new(captures, qkv_json_text(text));
     }
     put_list(draft, "captures", captures);
     for (size_t i = 0; (text = qkv_plan_source(plan, i, &tokens)); i++) {
@@ -312,16 +324,47 @@ int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_mo
     return status;
 }
 
-int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
-                            const char *const *metadata, size_t n_metadata, const char *path,
-                            qkv_error *err) {
+/* ---- tensors of a caller ---- */
+
+static int make_content(store_content *content, const qkv_store_tensor *tensors, size_t n_tensors,
+                        const char *const *metadata, size_t n_metadata, qkv_error *err) {
+    *content = (store_content){0};
+    if ((n_tensors && !tensors) || (n_metadata && !metadata)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no tensors or no metadata to store");
+    }
     metadata_draft draft = {json_object(), 0};
     for (size_t i = 0; i < n_metadata; i++) {
         put_text(&draft, metadata[2 * i], metadata[2 * i + 1]);
     }
-    const store_content content = {tensors, n_tensors, draft.object, path};
-    const int status =
-        draft.failed ? qkv_fail_memory(err) : write_content(&content, &store_safetensors, err);
-    json_decref(draft.object);
+    *content = (store_content){tensors, n_tensors, draft.object, NULL};
+    return draft.failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
+                            const char *const *metadata, size_t n_metadata, const char *path,
+                            qkv_error *err) {
+    store_content content;
+    int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
+    content.path = path;
+    if (status == QKV_OK && !path) status = qkv_fail(err, QKV_ERR_ARGUMENT, "there is no path");
+    if (status == QKV_OK) status = write_content(&content, &store_safetensors, err);
+    json_decref(content.metadata);
+    return status;
+}
+
+int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
+                             const char *const *metadata, size_t n_metadata, char **bytes,
+                             size_t *n_bytes, qkv_error *err) {
+    if (!bytes || !n_bytes) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the bytes");
+    }
+    *bytes = NULL;
+    *n_bytes = 0;
+    store_content content;
+    int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
+    if (status == QKV_OK) {
+        status = render_content(&content, &store_safetensors, bytes, n_bytes, err);
+    }
+    json_decref(content.metadata);
     return status;
 }

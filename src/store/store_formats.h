@@ -15,7 +15,7 @@ typedef struct store_content {
     const qkv_store_tensor *tensors;
     size_t n_tensors;
     json_t *metadata;
-    const char *path; /* for messages */
+    const char *path; /* for messages; NULL: written into memory */
 } store_content;
 
 /* A format may refuse a content before anything is opened: `check` may be NULL. */
@@ -31,9 +31,6 @@ extern const store_format store_json;
 
 /* Number of values of a tensor; -1 where it cannot be counted. */
 int64_t store_tensor_size(const qkv_store_tensor *tensor);
-
-/* A JSON string of bytes that need not be UTF-8; malformed ones become escapes. */
-json_t *store_json_string(const char *bytes);
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "every format here is little-endian, and values are written as they lie in memory"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "store/store_formats.h"
 
@@ -76,7 +77,7 @@ static int write_values(const qkv_store_tensor *tensor, FILE *stream) {
 }
 
 static int write_tensor(const qkv_store_tensor *tensor, FILE *stream) {
-    json_t *name = store_json_string(tensor->name);
+    json_t *name = qkv_json_text(tensor->name);
     if (!name) return 0;
     json_dumpf(name, stream, JSON_ENCODE_ANY);
     json_decref(name);

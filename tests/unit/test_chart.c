@@ -142,7 +142,8 @@ static void test_page(void **state) {
                 "small print", NULL, 150};
             qkv_sheet sheet;
             qkv_error err;
-            assert_int_equal(qkv_sheet_open(&sheet, &style, "page.svg", &err), QKV_OK);
+            const qkv_page_target to = {.path = scratch_path("page.svg")};
+            assert_int_equal(qkv_sheet_open(&sheet, &style, &to, &err), QKV_OK);
             sheet.below = ruler_of(QKV_SCALE_LOG, ranges[r][0], ranges[r][1], QKV_RULER_TIGHT);
             sheet.left = ruler_of(QKV_SCALE_LINEAR, values[r][0], values[r][1], QKV_RULER_ROOTED);
             sheet.below.label = "ε";
@@ -155,7 +156,7 @@ static void test_page(void **state) {
             qkv_sample *samples = qkv_calloc(n, sizeof *samples);
             for (size_t i = 0; i < n; i++) samples[i].label = "layer 12, head 31, and far more";
             assert_int_equal(qkv_sheet_legend(&sheet, samples, n, "legend", &err), QKV_OK);
-            assert_int_equal(qkv_sheet_write(&sheet, scratch_path("page.svg"), &err), QKV_OK);
+            assert_int_equal(qkv_sheet_draw(&sheet, &to, &err), QKV_OK);
             check_page(&sheet);
             qkv_sheet_close(&sheet);
         }
@@ -224,8 +225,22 @@ static void test_golden(void **state) {
     check_golden_svg(path, "chart_heatmap.svg");
 }
 
+/* What was written is what comes out in memory. */
+static void check_memory(const char *path, int status, char *bytes, size_t n_bytes) {
+    size_t size;
+    char *file = slurp(path, &size);
+    assert_int_equal(status, QKV_OK);
+    assert_int_equal(n_bytes, size);
+    assert_memory_equal(bytes, file, size);
+    free(file);
+    qkv_bytes_free(bytes);
+}
+
 static void test_every_format(void **state) {
     (void)state;
+    char *bytes;
+    size_t n;
+    static const char *const formats[] = {"png", "svg", "pdf"};
     static const char *const names[] = {"every.png", "every.svg", "every.pdf"};
     qkv_error err;
     qkv_series series[2];
@@ -236,8 +251,14 @@ static void test_every_format(void **state) {
     for (int i = 0; i < 3; i++) {
         const char *path = scratch_path(names[i]);
         write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
+        int status = qkv_lines_render(&lines, &PLAIN, formats[i], &bytes, &n, &err);
+        check_memory(path, status, bytes, n);
         write_chart(qkv_bars_write(&bars, &PLAIN, path, &err), path, &err);
+        status = qkv_bars_render(&bars, &PLAIN, formats[i], &bytes, &n, &err);
+        check_memory(path, status, bytes, n);
         write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
+        status = qkv_heatmap_render(&map, &PLAIN, formats[i], &bytes, &n, &err);
+        check_memory(path, status, bytes, n);
     }
 }
 

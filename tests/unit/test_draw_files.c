@@ -24,6 +24,39 @@
 
 /* ---- files ---- */
 
+static void test_memory(void **state) {
+    (void)state;
+    static const char *const formats[] = {"png", "svg", "pdf"};
+    qkv_grid *grid = token_grid(2, 2, 9, 0, 1);
+    qkv_grid_style style = plain_style();
+    style.recipe = "a recipe";
+    for (int i = 0; i < 3; i++) {
+        char name[64], *bytes = NULL;
+        size_t size, n_bytes = 0;
+        snprintf(name, sizeof name, "memory.%s", formats[i]);
+        write_ok(grid, &style, scratch_path(name));
+        char *file = slurp(scratch_path(name), &size);
+        assert_int_equal(qkv_grid_render(grid, &style, formats[i], &bytes, &n_bytes, NULL), QKV_OK);
+        assert_int_equal(n_bytes, size);
+        assert_memory_equal(bytes, file, size);
+        free(file);
+        qkv_bytes_free(bytes);
+    }
+    char *bytes = (char *)grid;
+    size_t n_bytes = 7;
+    qkv_error err;
+    assert_int_equal(qkv_grid_render(grid, &style, "bmp", &bytes, &n_bytes, &err),
+                     QKV_ERR_ARGUMENT);
+    assert_string_equal(err.message, "cannot draw as 'bmp': the format is png, svg or pdf");
+    assert_null(bytes);
+    assert_int_equal(n_bytes, 0);
+    assert_int_equal(qkv_grid_render(grid, &style, NULL, &bytes, &n_bytes, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_grid_render(grid, &style, "png", NULL, &n_bytes, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_grid_render(NULL, &style, "png", &bytes, &n_bytes, &err),
+                     QKV_ERR_ARGUMENT);
+    qkv_grid_free(grid);
+}
+
 static void test_same_bytes(void **state) {
     (void)state;
     static const char *const suffixes[] = {"png", "svg", "pdf"};
@@ -229,9 +262,10 @@ static void test_golden(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),   cmocka_unit_test(test_recipe),
-        cmocka_unit_test(test_write_errors), cmocka_unit_test(test_style_errors),
-        cmocka_unit_test(test_grid_errors),  cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_recipe),       cmocka_unit_test(test_write_errors),
+        cmocka_unit_test(test_style_errors), cmocka_unit_test(test_grid_errors),
+        cmocka_unit_test(test_golden),
     };
     return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }

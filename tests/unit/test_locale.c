@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "qkv/chart.h"
+#include "qkv/figure.h"
 #include "qkv/store.h"
 #include "qkv/sweep.h"
 #include "support/engine.h"
@@ -148,11 +149,35 @@ static void add_run(qkv_text *all, engine *e) {
     qkv_plan_free(plan);
 }
 
+static void add_figure(qkv_text *all, qkv_session *session) {
+    static const int32_t tokens[] = {3, 4, 5};
+    qkv_error err = {0};
+    qkv_figure *figure = NULL;
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
+    prompt.tokens = tokens;
+    prompt.n_tokens = COUNT(tokens);
+    options.prompts = &prompt;
+    options.n_prompts = 1;
+    options.report = 1;
+    expect_ok(qkv_figure_modify(&figure, session, &options, &err), &err, "figure");
+    const char *format;
+    for (size_t i = 0; (format = qkv_figure_format(i)); i++) {
+        char *bytes = NULL;
+        size_t n_bytes = 0;
+        expect_ok(qkv_figure_render(figure, format, &bytes, &n_bytes, &err), &err, format);
+        qkv_text_append(all, bytes, n_bytes);
+        qkv_bytes_free(bytes);
+    }
+    qkv_figure_free(figure);
+}
+
 static qkv_text everything(void) {
     qkv_text all = {0};
     engine e;
     engine_open(&e, QKV_TEST_SOURCE_DIR "/vectors/llama/hf", 1);
     add_run(&all, &e);
+    add_figure(&all, e.session);
     add_sweep(&all, e.model);
     engine_close(&e);
     add_exports(&all);
@@ -259,8 +284,8 @@ static void check_source(const char *path, const char *name) {
 /* printf and its kind only where a locale cannot reach them. */
 static void only_one_place_prints_fractions(void **state) {
     (void)state;
-    static const char *const modules[] = {"base", "model", "run",   "measure",
-                                          "draw", "store", "sweep", "cli"};
+    static const char *const modules[] = {"base",  "model", "run",   "measure", "draw",
+                                          "store", "sweep", "study", "cli"};
     int n_files = 0;
     for (size_t i = 0; i < COUNT(modules); i++) {
         char path[1024];

@@ -49,6 +49,22 @@ static void a_newer_caller_must_not_ask_for_what_is_unknown(void **state) {
     assert_non_null(strstr(err.message, "known sets a field"));
 }
 
+/* A caller's array has the caller's stride. */
+static void items_of_a_list_are_as_far_apart_as_the_caller_says(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    known to = {sizeof to, 7, 8};
+    newer list[] = {{{sizeof(newer), 1, 2}, 0, 0}, {{sizeof(newer), 3, 4}, 0, 0}};
+    assert_int_equal(qkv_sized_read_item(&to, sizeof to, list, 1, "known", &err), QKV_OK);
+    assert_int_equal(to.a, 3);
+    assert_int_equal(to.b, 4);
+    list[1].old.size = sizeof(known);
+    assert_int_equal(qkv_sized_read_item(&to, sizeof to, list, 1, "known", &err), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "known 1 of a list"));
+    list[0].old.size = 0;
+    assert_int_equal(qkv_sized_read_item(&to, sizeof to, list, 1, "known", &err), QKV_ERR_ARGUMENT);
+}
+
 static void a_struct_without_its_initialiser_is_an_error(void **state) {
     (void)state;
     known to = {sizeof to, 7, 8}, from = {0, 1, 2};
@@ -77,6 +93,7 @@ int main(void) {
         cmocka_unit_test(defaults_hold_without_a_struct),
         cmocka_unit_test(an_older_caller_sets_what_it_knows),
         cmocka_unit_test(a_newer_caller_must_not_ask_for_what_is_unknown),
+        cmocka_unit_test(items_of_a_list_are_as_far_apart_as_the_caller_says),
         cmocka_unit_test(a_struct_without_its_initialiser_is_an_error),
         cmocka_unit_test(only_the_callers_bytes_are_written),
     };

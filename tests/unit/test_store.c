@@ -299,6 +299,12 @@ static void tensors_of_a_figure(void **state) {
     assert_string_equal(meta(header, "title"), "One \xce\xb5");
     assert_string_equal(meta(header, "bad"), "\\xFF");
     json_decref(header);
+    char *memory = NULL;
+    size_t n = 0;
+    expect_ok(qkv_store_render_tensors(tensors, 2, metadata, 2, &memory, &n, &err), &err, "memory");
+    assert_int_equal(n, file.size);
+    assert_memory_equal(memory, file.data, n);
+    qkv_bytes_free(memory);
     free(file.data);
 
     const qkv_store_tensor shapeless = {"c", a, 0, {0}};

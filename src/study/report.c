@@ -1,13 +1,13 @@
-/* Gathers what a report says about the panels of a figure, and writes it. */
+/* Gathers what a report says about the panels of a figure. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/memory.h"
-#include "cli/report.h"
+#include "qkv/measure.h"
 #include "qkv/observe.h"
+#include "study/report.h"
 
 #define COLUMN_METRIC(metric, heading) #metric,
 const char *const report_metrics[REPORT_COLUMNS] = {REPORT_COLUMN_LIST(COLUMN_METRIC)};
@@ -32,7 +32,7 @@ static const char *classify(const double *values) {
 double report_difference(const report *r, size_t a, size_t b) {
     const figure_cell *x = r->panels[a].cell, *y = r->panels[b].cell;
     if (x->prompt != y->prompt) return INFINITY;
-    const size_t n_tokens = r->fig->prompts[x->prompt].n_tokens;
+    const size_t n_tokens = r->fig->prompts.items[x->prompt].n_tokens;
     double largest = 0;
     for (size_t i = 0; i < n_tokens * n_tokens; i++) {
         largest = fmax(largest, fabs((double)x->pattern[i] - (double)y->pattern[i]));
@@ -42,7 +42,7 @@ double report_difference(const report *r, size_t a, size_t b) {
 
 static int same_bits(const report *r, size_t a, size_t b) {
     const figure_cell *x = r->panels[a].cell, *y = r->panels[b].cell;
-    const size_t n_tokens = r->fig->prompts[x->prompt].n_tokens;
+    const size_t n_tokens = r->fig->prompts.items[x->prompt].n_tokens;
     return x->prompt == y->prompt &&
            memcmp(x->pattern, y->pattern, n_tokens * n_tokens * sizeof(float)) == 0;
 }
@@ -71,45 +71,54 @@ static int new_measure(qkv_measure **out, qkv_error *err) {
     return qkv_measure_new(out, names, NULL, err);
 }
 
-void report_visible(const report *r, const report_panel *panel, size_t query, size_t *first,
-                    size_t *end) {
-    int64_t from, to;
-    const int64_t n = (int64_t)r->fig->prompts[panel->cell->prompt].n_tokens;
-    qkv_visible_keys(r->fig->model, r->fig->layer, n, (int64_t)query, &from, &to);
-    *first = (size_t)from;
-    *end = (size_t)to;
+report_keys report_visible(const report *r, const report_panel *panel, size_t query) {
+    return r->visible[panel->cell->prompt][query];
 }
 
-static int measure_map(const figure *fig, const qkv_measure *measure, size_t prompt,
-                       const float *map, report_panel *panel, qkv_error *err) {
-    int64_t first, end, unused;
-    const int64_t n = (int64_t)fig->prompts[prompt].n_tokens;
-    qkv_visible_keys(fig->model, fig->layer, n, 0, &unused, &end);
-    qkv_visible_keys(fig->model, fig->layer, n, n - 1, &first, &unused);
+static int find_visible(report *r, const qkv_model *model, qkv_error *err) {
+    const qkv_figure *fig = r->fig;
+    for (size_t p = 0; p < fig->prompts.n; p++) {
+        const size_t n = fig->prompts.items[p].n_tokens;
+        r->visible[p] = qkv_calloc(n, sizeof *r->visible[p]);
+        if (!r->visible[p]) return qkv_fail_memory(err);
+        for (size_t i = 0; i < n; i++) {
+            int64_t first, end;
+            qkv_visible_keys(model, fig->layer, (int64_t)n, (int64_t)i, &first, &end);
+            r->visible[p][i] = (report_keys){(size_t)first, (size_t)end};
+        }
+    }
+    return QKV_OK;
+}
+
+static int measure_map(const report *r, const qkv_measure *measure, size_t prompt, const float *map,
+                       report_panel *panel, qkv_error *err) {
+    const study_prompt *input = &r->fig->prompts.items[prompt];
+    const int64_t n = (int64_t)input->n_tokens;
+    const size_t first = r->visible[prompt][n - 1].first;
     const qkv_pattern pattern = {.weights = map,
-                                 .baseline = fig->plain[prompt],
-                                 .tokens = fig->prompts[prompt].tokens,
+                                 .baseline = r->fig->plain[prompt],
+                                 .tokens = input->tokens,
                                  .n_tokens = n,
-                                 .window = first ? n - first : 0,
-                                 .bidirectional = end > 1};
+                                 .window = first ? n - (int64_t)first : 0,
+                                 .bidirectional = r->visible[prompt][0].end > 1};
     const int status = qkv_measure_pattern(measure, &pattern, panel->values, err);
     panel->kind = status == QKV_OK ? classify(panel->values) : "";
     return status;
 }
 
 static int measure_panels(report *r, qkv_error *err) {
-    const figure *fig = r->fig;
+    const qkv_figure *fig = r->fig;
     qkv_measure *measure = NULL;
     int status = new_measure(&measure, err);
-    for (size_t p = 0; p < fig->n_prompts && status == QKV_OK; p++) {
-        status = measure_map(fig, measure, p, fig->plain[p], &r->plain[p], err);
+    for (size_t p = 0; p < fig->prompts.n && status == QKV_OK; p++) {
+        status = measure_map(r, measure, p, fig->plain[p], &r->plain[p], err);
     }
     for (size_t i = 0; i < r->n_panels && status == QKV_OK; i++) {
         report_panel *panel = &r->panels[i];
         panel->cell = &fig->cells[i];
         panel->row = i / fig->cols;
         panel->col = i % fig->cols;
-        status = measure_map(fig, measure, panel->cell->prompt, panel->cell->pattern, panel, err);
+        status = measure_map(r, measure, panel->cell->prompt, panel->cell->pattern, panel, err);
         panel->same_as = i;
         for (size_t k = 0; k < i && panel->same_as == i; k++) {
             if (same_bits(r, k, i)) panel->same_as = k;
@@ -128,14 +137,16 @@ static int take_outputs(report *r, size_t prompt, const qkv_table *table) {
     return QKV_OK;
 }
 
-static int measure_outputs(report *r, size_t prompt, qkv_measure *measure, qkv_error *err) {
-    const figure *fig = r->fig;
-    const cli_prompt *input = &fig->prompts[prompt];
+static int measure_outputs(report *r, qkv_session *session, size_t prompt, qkv_measure *measure,
+                           qkv_error *err) {
+    const qkv_figure *fig = r->fig;
+    const study_prompt *input = &fig->prompts.items[prompt];
     qkv_plan *plan = NULL;
     qkv_table *table = NULL;
     size_t n_variants = 1;
-    int status = qkv_plan_new(&plan, fig->model, input->tokens, input->n_tokens, err);
-    if (status == QKV_OK) status = cli_sources_add(&fig->sources, plan, err);
+    int status =
+        qkv_plan_new(&plan, qkv_session_model(session), input->tokens, input->n_tokens, err);
+    if (status == QKV_OK) status = figure_add_sources(fig, plan, err);
     /* Variants were numbered in the order of the cells. */
     for (size_t i = 0; i < r->n_panels && status == QKV_OK; i++) {
         const figure_cell *cell = r->panels[i].cell;
@@ -143,70 +154,66 @@ static int measure_outputs(report *r, size_t prompt, qkv_measure *measure, qkv_e
         status = qkv_plan_add_variant(plan, cell->edits, NULL, err);
         n_variants++;
     }
-    if (status == QKV_OK) status = qkv_measure_run(measure, &table, fig->session, plan, err);
+    if (status == QKV_OK) status = qkv_measure_run(measure, &table, session, plan, err);
     if (status == QKV_OK) status = take_outputs(r, prompt, table);
     qkv_table_free(table);
     qkv_plan_free(plan);
     return status;
 }
 
-static int gather(report *r, qkv_error *err) {
+static int gather(report *r, qkv_session *session, qkv_error *err) {
     qkv_measure *measure = NULL;
-    int status = measure_panels(r, err);
+    int status = find_visible(r, qkv_session_model(session), err);
+    if (status == QKV_OK) status = measure_panels(r, err);
     for (size_t i = 0; i < r->n_panels; i++) r->panels[i].output_kl = NAN;
-    if (status == QKV_OK && !r->fig->info->has_logits) return report_judge(r, err);
+    if (status == QKV_OK && !r->fig->has_logits) return report_judge(r, err);
     if (status == QKV_OK) status = qkv_measure_new(&measure, "output_kl", NULL, err);
-    for (size_t p = 0; p < r->fig->n_prompts && status == QKV_OK; p++) {
-        status = measure_outputs(r, p, measure, err);
+    for (size_t p = 0; p < r->fig->prompts.n && status == QKV_OK; p++) {
+        status = measure_outputs(r, session, p, measure, err);
     }
     qkv_measure_free(measure);
     return status == QKV_OK ? report_judge(r, err) : status;
 }
 
-/* ---- writing ---- */
+/* ---- the whole ---- */
 
-static int format_report(const report *r, const char *suffix, qkv_text *text, qkv_error *err) {
+int report_new(report **out, const qkv_figure *fig, qkv_session *session, qkv_error *err) {
+    report *r = *out = qkv_calloc(1, sizeof *r);
+    if (!r) return qkv_fail_memory(err);
+    r->fig = fig;
+    r->n_panels = fig->rows * fig->cols;
+    r->panels = qkv_calloc(r->n_panels, sizeof *r->panels);
+    r->plain = qkv_calloc(fig->prompts.n, sizeof *r->plain);
+    r->visible = qkv_calloc(fig->prompts.n, sizeof *r->visible);
+    const int status =
+        r->panels && r->plain && r->visible ? gather(r, session, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) return QKV_OK;
+    report_free(r);
+    *out = NULL;
+    return status;
+}
+
+void report_free(report *r) {
+    if (!r) return;
+    for (size_t i = 0; i < r->n_facts; i++) free(r->facts[i].text);
+    for (size_t p = 0; r->visible && p < r->fig->prompts.n; p++) free(r->visible[p]);
+    free(r->facts);
+    free(r->visible);
+    free(r->plain);
+    free(r->panels);
+    free(r);
+}
+
+int report_format(const report *r, const char *format, qkv_text *text, qkv_error *err) {
     int status = QKV_OK;
-    if (strcmp(suffix, "md") == 0) {
+    if (strcmp(format, "md") == 0) {
         report_markdown(r, text);
-    } else if (strcmp(suffix, "html") == 0) {
+    } else if (strcmp(format, "html") == 0) {
         report_html(r, text);
     } else {
         status = report_json(r, text, err);
     }
     return status == QKV_OK && text->failed ? qkv_fail_memory(err) : status;
-}
-
-static int write_report(const report *r, const char *path, qkv_error *err) {
-    qkv_text text = {0};
-    qkv_output out;
-    int status = format_report(r, qkv_path_suffix(path), &text, err);
-    if (status == QKV_OK) status = qkv_output_open(&out, path, err);
-    if (status == QKV_OK) {
-        fwrite(text.data, 1, text.length, out.stream);
-        status = qkv_output_finish(&out, err);
-    }
-    qkv_text_release(&text);
-    return status;
-}
-
-int figure_write_reports(const figure *fig, const char *small_print, const char *recipe,
-                         qkv_error *err) {
-    const cli_list *files = &fig->args->reports;
-    if (files->n == 0) return QKV_OK;
-    report r = {.fig = fig, .small_print = small_print, .recipe = recipe};
-    r.n_panels = fig->rows * fig->cols;
-    r.panels = qkv_calloc(r.n_panels, sizeof *r.panels);
-    r.plain = qkv_calloc(fig->n_prompts, sizeof *r.plain);
-    int status = r.panels && r.plain ? gather(&r, err) : qkv_fail_memory(err);
-    for (size_t i = 0; i < files->n && status == QKV_OK; i++) {
-        status = write_report(&r, files->items[i].value, err);
-    }
-    for (size_t i = 0; i < r.n_facts; i++) free(r.facts[i].text);
-    free(r.facts);
-    free(r.plain);
-    free(r.panels);
-    return status;
 }
 
 void report_put_number(qkv_text *text, double value) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/report.h"
+#include "study/report.h"
 
 /* Larger maps are pooled by their mean to this many cells on a side. */
 enum { MAP_CELLS = 40 };
@@ -147,7 +147,7 @@ static void put_card(const report *r, qkv_text *text, const char *title, const r
                     panel->kind);
     put_title(text, title);
     qkv_text_puts(text, "</h3>\n");
-    put_map(text, map, r->fig->prompts[prompt].n_tokens);
+    put_map(text, map, r->fig->prompts.items[prompt].n_tokens);
     qkv_text_puts(text, "<dl>");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         put_pair(text, report_headings[shown[i]], panel->values[shown[i]]);
@@ -158,8 +158,9 @@ static void put_card(const report *r, qkv_text *text, const char *title, const r
 /* A sink's column looks paler than it is where it shares its cells with others. */
 static void put_pooling(const report *r, qkv_text *text) {
     size_t longest = 0;
-    for (size_t p = 0; p < r->fig->n_prompts; p++) {
-        if (r->fig->prompts[p].n_tokens > longest) longest = r->fig->prompts[p].n_tokens;
+    for (size_t p = 0; p < r->fig->prompts.n; p++) {
+        if (r->fig->prompts.items[p].n_tokens > longest)
+            longest = r->fig->prompts.items[p].n_tokens;
     }
     if (longest <= MAP_CELLS) return;
     qkv_text_printf(text,
@@ -209,9 +210,9 @@ static void put_table(const report *r, qkv_text *text) {
         qkv_text_printf(text, "<th>%s</th>", report_headings[i]);
     }
     qkv_text_puts(text, "<th>output KL</th></tr></thead><tbody>\n");
-    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+    for (size_t p = 0; p < r->fig->prompts.n; p++) {
         char title[48] = "unmodified";
-        if (r->fig->n_prompts > 1) snprintf(title, sizeof title, "unmodified (Input %zu)", p + 1);
+        if (r->fig->prompts.n > 1) snprintf(title, sizeof title, "unmodified (Input %zu)", p + 1);
         put_table_row(text, title, &r->plain[p], 0);
     }
     for (size_t i = 0; i < r->n_panels; i++) {
@@ -264,7 +265,7 @@ static void put_identical(const report *r, qkv_text *text) {
 }
 
 void report_html(const report *r, qkv_text *text) {
-    const figure *fig = r->fig;
+    const qkv_figure *fig = r->fig;
     const char *title = fig->title ? fig->title : "Attention weights";
     qkv_text_puts(text, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
@@ -273,13 +274,13 @@ void report_html(const report *r, qkv_text *text) {
     qkv_text_printf(text, "</title>\n<style>\n%s</style></head>\n<body><main>\n<h1>", style_text);
     put_text(text, title);
     qkv_text_puts(text, "</h1>\n<p class=\"soft\">");
-    put_text(text, r->small_print);
+    put_text(text, r->fig->small_print);
     qkv_text_puts(text, "</p>\n");
-    for (size_t p = 0; p < fig->n_prompts; p++) {
+    for (size_t p = 0; p < fig->prompts.n; p++) {
         qkv_text_printf(text, "<p class=\"soft\">Input %zu, %zu tokens: ", p + 1,
-                        fig->prompts[p].n_tokens);
-        if (fig->prompts[p].text) {
-            put_escaped(text, fig->prompts[p].text, fig->prompts[p].length);
+                        fig->prompts.items[p].n_tokens);
+        if (fig->prompts.items[p].text) {
+            put_escaped(text, fig->prompts.items[p].text, fig->prompts.items[p].length);
         } else {
             qkv_text_puts(text, "given as token ids");
         }

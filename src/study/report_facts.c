@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/report.h"
+#include "study/report.h"
 
 /* Tolerances: rounding of weights in single precision, and of an almost vanished score. */
 #define ROUNDING 1e-5
@@ -32,7 +32,7 @@ static const report_panel *panel_at(const report *r, size_t i) {
 }
 
 static int is_part(const report_panel *panel, int part) {
-    return panel->cell->kind != FIGURE_OWN && panel->cell->edits[0] && panel->cell->part == part;
+    return panel->cell->change != FIGURE_OWN && panel->cell->edits[0] && panel->cell->part == part;
 }
 
 static int is_query_or_key(const report_panel *panel) {
@@ -41,34 +41,35 @@ static int is_query_or_key(const report_panel *panel) {
 
 static int is_scaled(const report_panel *panel, double from, double to) {
     const double size = fabs(panel->cell->eps);
-    return panel->cell->kind == FIGURE_SCALED && panel->cell->edits[0] && size > from && size <= to;
+    return panel->cell->change == FIGURE_SCALED && panel->cell->edits[0] && size > from &&
+           size <= to;
 }
 
 /* What a model's learned sink leaves to the keys of a row; 1 where there is none. */
 static double share_of_keys(const report *r, const float *row, size_t n) {
     double sum = 0;
-    if (!r->fig->info->has_sink) return 1;
+    if (!r->fig->has_sink) return 1;
     for (size_t j = 0; j < n; j++) sum += (double)row[j];
     return sum;
 }
 
 static const char *sink_note(const report *r) {
-    return r->fig->info->has_sink ? ", of what the learned sink leaves" : "";
+    return r->fig->has_sink ? ", of what the learned sink leaves" : "";
 }
 
 /* ---- saturation ---- */
 
 /* Largest |A[i][j] - 1/n| over the n keys that a query sees. */
 static double from_uniform(const report *r, const report_panel *panel) {
-    const size_t n = r->fig->prompts[panel->cell->prompt].n_tokens;
+    const size_t n = r->fig->prompts.items[panel->cell->prompt].n_tokens;
     double largest = 0;
     for (size_t i = 0; i < n; i++) {
-        size_t first, end;
-        report_visible(r, panel, i, &first, &end);
+        const report_keys seen = report_visible(r, panel, i);
         const float *row = panel->cell->pattern + i * n;
         const double share = share_of_keys(r, row, n);
         for (size_t j = 0; j < n; j++) {
-            const double u = j >= first && j < end ? 1 / (double)(end - first) : 0;
+            const int sees = j >= seen.first && j < seen.end;
+            const double u = sees ? 1 / (double)(seen.end - seen.first) : 0;
             largest = fmax(largest, fabs((double)row[j] / share - u));
         }
     }
@@ -98,7 +99,7 @@ static int two_smallest(const report *r, int part, size_t found[2]) {
     int n = 0;
     for (size_t i = 0; i < r->n_panels; i++) {
         const report_panel *panel = panel_at(r, i);
-        if (!is_part(panel, part) || panel->cell->kind != FIGURE_SCALED) continue;
+        if (!is_part(panel, part) || panel->cell->change != FIGURE_SCALED) continue;
         const double eps = fabs(panel->cell->eps);
         if (n == 0 || eps < fabs(r->panels[found[0]].cell->eps)) {
             found[1] = found[0];
@@ -137,7 +138,7 @@ static int judge_exchange(report *r, qkv_error *err) {
         for (size_t k = 0; k < r->n_panels; k++) {
             const report_panel *q = panel_at(r, i), *key = panel_at(r, k);
             if (!is_part(q, QUERY) || !is_part(key, KEY) || !is_scaled(q, 0, INFINITY) ||
-                key->cell->kind != FIGURE_SCALED || q->cell->eps != key->cell->eps)
+                key->cell->change != FIGURE_SCALED || q->cell->eps != key->cell->eps)
                 continue;
             largest = fmax(largest, report_difference(r, i, k));
             n++;
@@ -159,7 +160,7 @@ static int judge_value(report *r, qkv_error *err) {
     for (size_t i = 0; i < r->n_panels; i++) {
         const report_panel *panel = panel_at(r, i);
         if (!is_part(panel, VALUE)) continue;
-        const size_t n_tokens = r->fig->prompts[panel->cell->prompt].n_tokens;
+        const size_t n_tokens = r->fig->prompts.items[panel->cell->prompt].n_tokens;
         const float *plain = r->fig->plain[panel->cell->prompt];
         if (memcmp(plain, panel->cell->pattern, n_tokens * n_tokens * sizeof *plain) != 0) {
             largest = fmax(largest, fmax(panel->values[REPORT_max_change], 1e-45));
@@ -196,7 +197,7 @@ static int judge_sink(report *r, qkv_error *err) {
             value = fmin(value, first);
             n_value++;
         } else if (is_query_or_key(panel) &&
-                   (panel->cell->kind == FIGURE_MEAN || is_scaled(panel, -1, SMALL))) {
+                   (panel->cell->change == FIGURE_MEANED || is_scaled(panel, -1, SMALL))) {
             moved = fmax(moved, first);
             n_moved++;
         }
@@ -215,7 +216,7 @@ static int judge_sink(report *r, qkv_error *err) {
                     figure_printf("first column: unmodified at least %.3f, Value at least %.3f, "
                                   "Query and Key%s at most %.3f (a sink has at least %g)",
                                   plain, value,
-                                  r->panels[r->n_panels - 1].cell->kind == FIGURE_SCALED
+                                  r->panels[r->n_panels - 1].cell->change == FIGURE_SCALED
                                       ? " with \xce\xb5 up to 1e-3"
                                       : "",
                                   moved, REPORT_SINK),
@@ -227,7 +228,7 @@ static int judge_sink(report *r, qkv_error *err) {
 /* Largest difference from the row of the unmodified pattern to the power eps, normalised: scores
  * times eps are a temperature of 1/eps. */
 static double from_temperature(const report *r, const report_panel *panel) {
-    const size_t n = r->fig->prompts[panel->cell->prompt].n_tokens;
+    const size_t n = r->fig->prompts.items[panel->cell->prompt].n_tokens;
     const float *plain = r->fig->plain[panel->cell->prompt];
     double largest = 0;
     for (size_t i = 0; i < n; i++) {
@@ -248,12 +249,11 @@ static double from_temperature(const report *r, const report_panel *panel) {
 
 /* Mean entropy of uniform rows, as the metric takes it. */
 static double largest_entropy(const report *r, const report_panel *panel) {
-    const size_t n = r->fig->prompts[panel->cell->prompt].n_tokens;
+    const size_t n = r->fig->prompts.items[panel->cell->prompt].n_tokens;
     double sum = 0;
     for (size_t i = 1; i < n; i++) {
-        size_t first, end;
-        report_visible(r, panel, i, &first, &end);
-        sum += log((double)(end - first));
+        const report_keys seen = report_visible(r, panel, i);
+        sum += log((double)(seen.end - seen.first));
     }
     return sum / (double)(n - 1);
 }
@@ -263,7 +263,7 @@ static int judge_temperature(report *r, qkv_error *err) {
     int n = 0;
     for (size_t i = 0; i < r->n_panels; i++) {
         const report_panel *panel = panel_at(r, i);
-        if (!is_query_or_key(panel) || panel->cell->kind != FIGURE_SCALED ||
+        if (!is_query_or_key(panel) || panel->cell->change != FIGURE_SCALED ||
             panel->cell->eps != 0.5)
             continue;
         largest = fmax(largest, from_temperature(r, panel));
@@ -290,9 +290,9 @@ static int judge_temperature(report *r, qkv_error *err) {
 static int judge_triangle(report *r, qkv_error *err) {
     double largest = 0;
     for (size_t i = 0; i < r->n_panels; i++) {
-        size_t first, end;
-        report_visible(r, panel_at(r, i), 0, &first, &end);
-        if (end > 1 || strstr(panel_at(r, i)->cell->edits, "pattern")) return QKV_OK;
+        if (report_visible(r, panel_at(r, i), 0).end > 1 ||
+            strstr(panel_at(r, i)->cell->edits, "pattern"))
+            return QKV_OK;
         largest = fmax(largest, panel_at(r, i)->values[REPORT_upper]);
     }
     return add_fact(r, "Nothing above the diagonal", largest == 0, largest,

@@ -1,7 +1,7 @@
 /* A report as Markdown: tables that read well as they are. */
 #include <string.h>
 
-#include "cli/report.h"
+#include "study/report.h"
 
 /* Text that must not become markup. */
 static void put_plain(qkv_text *text, const char *bytes, size_t length) {
@@ -39,10 +39,10 @@ static void put_panels(const report *r, qkv_text *text) {
     qkv_text_puts(text, " output KL |\n|---|---|");
     for (int i = 0; i <= REPORT_COLUMNS; i++) qkv_text_puts(text, "--:|");
     qkv_text_puts(text, "\n");
-    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+    for (size_t p = 0; p < r->fig->prompts.n; p++) {
         qkv_text name = {0};
         qkv_text_puts(&name, "unmodified");
-        if (r->fig->n_prompts > 1) qkv_text_printf(&name, " (Input %zu)", p + 1);
+        if (r->fig->prompts.n > 1) qkv_text_printf(&name, " (Input %zu)", p + 1);
         if (!name.failed) put_row(text, name.data, &r->plain[p], 0);
         qkv_text_release(&name);
     }
@@ -85,14 +85,14 @@ static void put_identical(const report *r, qkv_text *text) {
 }
 
 void report_markdown(const report *r, qkv_text *text) {
-    const figure *fig = r->fig;
+    const qkv_figure *fig = r->fig;
     qkv_text_printf(text, "# %s\n\n", fig->title ? fig->title : "Attention weights");
-    put_plain(text, r->small_print, strlen(r->small_print));
+    put_plain(text, r->fig->small_print, strlen(r->fig->small_print));
     qkv_text_puts(text, "\n\n");
-    for (size_t p = 0; p < fig->n_prompts; p++) {
-        qkv_text_printf(text, "- Input %zu, %zu tokens: ", p + 1, fig->prompts[p].n_tokens);
-        if (fig->prompts[p].text) {
-            put_plain(text, fig->prompts[p].text, fig->prompts[p].length);
+    for (size_t p = 0; p < fig->prompts.n; p++) {
+        qkv_text_printf(text, "- Input %zu, %zu tokens: ", p + 1, fig->prompts.items[p].n_tokens);
+        if (fig->prompts.items[p].text) {
+            put_plain(text, fig->prompts.items[p].text, fig->prompts.items[p].length);
         } else {
             qkv_text_puts(text, "given as token ids");
         }

@@ -1,16 +1,13 @@
 /* A report as JSON: all numbers, and every pair of panels. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cli/report.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "study/report.h"
 
 static json_t *number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *text_of(const char *text) {
-    return cli_json_string(text, strlen(text));
 }
 
 static json_t *values_of(const report_panel *panel) {
@@ -29,8 +26,8 @@ static json_t *describe_panel(const report *r, size_t i) {
     }
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o, s:i, s:o}", "row", (int)panel->row,
                      "col", (int)panel->col, "input", (int)panel->cell->prompt, "title",
-                     text_of(panel->cell->title), "edits", text_of(panel->cell->edits), "class",
-                     panel->kind, "metrics", values_of(panel), "output_kl",
+                     qkv_json_text(panel->cell->title), "edits", qkv_json_text(panel->cell->edits),
+                     "class", panel->kind, "metrics", values_of(panel), "output_kl",
                      number(panel->output_kl), "identical_to", (int)panel->same_as,
                      "max_differences", differences);
 }
@@ -46,21 +43,28 @@ static json_t *describe_facts(const report *r) {
     return list;
 }
 
-int report_json(const report *r, qkv_text *text, qkv_error *err) {
+static char *dump_report(const report *r) {
     json_t *panels = json_array(), *plain = json_array();
     for (size_t i = 0; i < r->n_panels; i++) json_array_append_new(panels, describe_panel(r, i));
-    for (size_t p = 0; p < r->fig->n_prompts; p++) {
+    for (size_t p = 0; p < r->fig->prompts.n; p++) {
         json_array_append_new(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
                                                values_of(&r->plain[p])));
     }
-    json_t *json =
-        json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
-                  text_of(r->small_print), "facts", describe_facts(r), "classes", report_thresholds,
-                  "thresholds", "uniform", REPORT_UNIFORM, "sink", REPORT_SINK, "diagonal",
-                  REPORT_DIAGONAL, "saturated", REPORT_SATURATED, "nearly_identical", REPORT_NEAR,
-                  "unmodified", plain, "panels", panels, "recipe", json_loads(r->recipe, 0, NULL));
+    json_t *json = json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
+                             qkv_json_text(r->fig->small_print), "facts", describe_facts(r),
+                             "classes", report_thresholds, "thresholds", "uniform", REPORT_UNIFORM,
+                             "sink", REPORT_SINK, "diagonal", REPORT_DIAGONAL, "saturated",
+                             REPORT_SATURATED, "nearly_identical", REPORT_NEAR, "unmodified", plain,
+                             "panels", panels, "recipe", json_loads(r->fig->recipe, 0, NULL));
     char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(json);
+    return dump;
+}
+
+int report_json(const report *r, qkv_text *text, qkv_error *err) {
+    const qkv_locale host = qkv_locale_enter();
+    char *dump = dump_report(r);
+    qkv_locale_leave(host);
     if (!dump) return qkv_fail_memory(err);
     qkv_text_puts(text, dump);
     qkv_text_puts(text, "\n");

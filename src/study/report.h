@@ -1,13 +1,12 @@
 /*
  * The report of a figure: what one would say about it by eye, in numbers.
  *
- * figure_report.c gathers, report_facts.c judges, and one file per format writes.
+ * report.c gathers, report_facts.c judges, and one file per format writes.
  */
-#ifndef QKV_CLI_REPORT_H
-#define QKV_CLI_REPORT_H
+#ifndef QKV_STUDY_REPORT_H
+#define QKV_STUDY_REPORT_H
 
-#include "cli/figure.h"
-#include "qkv/measure.h"
+#include "study/figure.h"
 
 /* X(metric, heading) */
 #define REPORT_COLUMN_LIST(X)                                                                      \
@@ -59,21 +58,25 @@ typedef struct report_fact {
     int verdict;
 } report_fact;
 
+/* Keys from `first` on, before `end`. */
+typedef struct report_keys {
+    size_t first, end;
+} report_keys;
+
 typedef struct report {
-    const figure *fig;
-    const char *small_print, *recipe;
+    const qkv_figure *fig;
     report_panel *panels;
     size_t n_panels;
     report_panel *plain; /* the unmodified pattern of every prompt */
     report_fact *facts;
     size_t n_facts, capacity;
+    report_keys **visible; /* per prompt: what each of its queries sees */
 } report;
 
 extern const char *const report_verdicts[3];
 
 /* The keys that a query of a panel sees. */
-void report_visible(const report *r, const report_panel *panel, size_t query, size_t *first,
-                    size_t *end);
+report_keys report_visible(const report *r, const report_panel *panel, size_t query);
 
 /* Largest difference of a cell between two panels; infinite when their prompts differ. */
 double report_difference(const report *r, size_t a, size_t b);
@@ -92,9 +95,9 @@ int report_next_pair(const report *r, size_t *at, report_pair *pair);
 /* report_facts.c */
 int report_judge(report *r, qkv_error *err);
 
-/* The formats: appended to text. */
 /* A number of a table: "–" where there is none. */
 void report_put_number(qkv_text *text, double value);
+/* The formats: appended to text. */
 void report_markdown(const report *r, qkv_text *text);
 void report_html(const report *r, qkv_text *text);
 int report_json(const report *r, qkv_text *text, qkv_error *err);

@@ -1,0 +1,199 @@
+/*
+ * Figures: what one head attends to when its query, key or value is changed, as an object that can
+ * be drawn, reported and asked for its numbers.
+ *
+ *     qkv_figure *figure = NULL;
+ *     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
+ *     qkv_prompt prompt = QKV_PROMPT_INIT;
+ *     prompt.text = "The river runs past the old mill.";
+ *     options.prompts = &prompt;
+ *     options.n_prompts = 1;
+ *     options.report = 1;
+ *     if (qkv_figure_modify(&figure, session, &options, &err) == QKV_OK) {
+ *         qkv_figure_write(figure, "modify.png", &err);
+ *         qkv_figure_write(figure, "modify.html", &err);
+ *     }
+ *     qkv_figure_free(figure);
+ *
+ * A figure holds all it needs: it outlives its session and model, and freeing in any order is safe.
+ * It belongs to one thread at a time; making one uses the session. Options are plain data, copied.
+ * Fields that are 0 or NULL mean the default. Messages name fields between backquotes.
+ */
+#ifndef QKV_FIGURE_H
+#define QKV_FIGURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/bytes.h"
+#include "qkv/grid.h"
+#include "qkv/head_choice.h"
+#include "qkv/prompt.h"
+#include "qkv/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_figure qkv_figure;
+
+typedef enum qkv_figure_kind {
+    QKV_FIGURE_MODIFY, /* rows Query, Key, Value; columns the factors they are multiplied with */
+    QKV_FIGURE_MEAN,   /* a row per prompt; columns Query, Key, Value replaced by their mean */
+    QKV_FIGURE_GRID,   /* rows and columns of the caller's own edits */
+    QKV_FIGURE_KINDS
+} qkv_figure_kind;
+
+typedef enum qkv_figure_show {
+    QKV_SHOW_PATTERN, /* attention weights */
+    QKV_SHOW_SCORES   /* before mask and softmax */
+} qkv_figure_show;
+
+typedef enum qkv_figure_labels {
+    QKV_LABELS_AUTO,   /* tokens, where they fit */
+    QKV_LABELS_TOKENS, /* the same, with a warning where they do not */
+    QKV_LABELS_INDEX,  /* positions */
+    QKV_LABELS_NONE
+} qkv_figure_labels;
+
+typedef enum qkv_figure_values {
+    QKV_VALUES_AUTO,   /* numbers in the cells, where there is room */
+    QKV_VALUES_ALWAYS, /* the same, with a warning where there is none */
+    QKV_VALUES_NEVER
+} qkv_figure_values;
+
+/* A row or column of QKV_FIGURE_GRID. A panel has the edits of both its sides. */
+typedef struct qkv_figure_side {
+    size_t size;
+    const char *label;
+    const char *edits; /* as in qkv/plan.h; {layer} and {head} are those shown; NULL or "": none */
+} qkv_figure_side;
+
+#define QKV_FIGURE_SIDE_INIT                                                                       \
+    { .size = sizeof(qkv_figure_side) }
+
+typedef struct qkv_figure_options {
+    size_t size;
+
+    /* What is computed. */
+    const qkv_prompt *prompts; /* modify, grid: one; mean: one per row */
+    size_t n_prompts;          /* 0: neutral texts of the library's own */
+    int32_t layer, head;       /* QKV_AUTO: qkv_choose_head on the first prompt */
+    int32_t all_heads;         /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
+    const char *eps;           /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10" */
+    const qkv_figure_side *rows, *cols; /* grid; one side may be left out */
+    size_t n_rows, n_cols;
+    const qkv_prompt *sources; /* grid: prompts with names, for patch:NAME */
+    size_t n_sources;
+    qkv_figure_show show; /* grid */
+    int32_t baseline;     /* 1: a first column with the unmodified pattern */
+    int32_t diff;         /* 1: differences from the unmodified pattern */
+    int64_t skip_keys;    /* leave out so many first keys */
+    int32_t sink_column;  /* 1: a first column, what a model's learned sinks take */
+    int32_t report;       /* 1: measure what reports say; keeps whole maps */
+
+    /* How it is drawn. */
+    qkv_figure_labels labels;
+    qkv_figure_values values;
+    int32_t hide_axes; /* 1: without Query and Key at the axes */
+    qkv_scale scale;
+    double gamma;      /* exponent of the power scale; 0: 0.5 */
+    double range[2];   /* of the colour scale; both 0: 0 to 1, or what the values need */
+    const char *title; /* below; *text* is italic; NULL: the figure's own, "": none */
+    double dpi;        /* of a PNG; 0: 150 */
+    double panel_size; /* side of a panel in points; 0: 170 */
+
+    /* What its recipe says about where it comes from: the command line of a program. */
+    const char *const *command;
+    size_t n_command;
+} qkv_figure_options;
+
+#define QKV_FIGURE_OPTIONS_INIT                                                                    \
+    { .size = sizeof(qkv_figure_options), .layer = QKV_AUTO, .head = QKV_AUTO }
+
+/* What can be said without a model: fields that exclude each other, that the kind does not have,
+ * or that are out of range. options may be NULL, here and below: the defaults. */
+QKV_API int qkv_figure_options_check(qkv_figure_kind kind, const qkv_figure_options *options,
+                                     qkv_error *err);
+
+/* ---- making ---- */
+
+QKV_API int qkv_figure_modify(qkv_figure **out, qkv_session *session,
+                              const qkv_figure_options *options, qkv_error *err);
+QKV_API int qkv_figure_mean(qkv_figure **out, qkv_session *session,
+                            const qkv_figure_options *options, qkv_error *err);
+/* Needs options: rows or cols. */
+QKV_API int qkv_figure_grid(qkv_figure **out, qkv_session *session,
+                            const qkv_figure_options *options, qkv_error *err);
+QKV_API void qkv_figure_free(qkv_figure *figure);
+
+/* ---- looking ---- */
+
+/* Strings belong to the figure. */
+typedef struct qkv_figure_info {
+    size_t size;
+    qkv_figure_kind kind;
+    size_t rows, cols; /* with the baseline's column */
+    size_t n_prompts;
+    int32_t layer, head;
+    double sink;             /* of the head that was chosen; -1: layer and head were given */
+    double low, high;        /* range of the colour scale */
+    const char *title;       /* the figure's own; NULL: none */
+    const char *edits;       /* what is done, e.g. "q@5.h0=scale:ε, k@5.h0=scale:ε, ..." */
+    const char *small_print; /* the line below the figure */
+    const char *recipe;      /* JSON: how to make it again; embedded in every file */
+} qkv_figure_info;
+
+#define QKV_FIGURE_INFO_INIT                                                                       \
+    { .size = sizeof(qkv_figure_info) }
+
+QKV_API int qkv_figure_get_info(const qkv_figure *figure, qkv_figure_info *info, qkv_error *err);
+
+/* One panel. Everything belongs to the figure. */
+typedef struct qkv_figure_panel {
+    size_t size;
+    const char *title;
+    const char *edits; /* "": unmodified */
+    size_t prompt;
+    int64_t n_rows, n_cols;
+    const float *values;     /* n_rows x n_cols, as drawn: keys left out, differences taken */
+    const float *map;        /* n_rows x n_rows, the whole map; NULL unless `report` was set */
+    const float *unmodified; /* the same of the prompt without edits */
+} qkv_figure_panel;
+
+#define QKV_FIGURE_PANEL_INIT                                                                      \
+    { .size = sizeof(qkv_figure_panel) }
+
+QKV_API int qkv_figure_get_panel(const qkv_figure *figure, size_t row, size_t col,
+                                 qkv_figure_panel *panel, qkv_error *err);
+
+/* A prompt with its tokens, also where it was given as text. They belong to the figure. */
+QKV_API int qkv_figure_get_prompt(const qkv_figure *figure, size_t index, qkv_prompt *prompt,
+                                  qkv_error *err);
+
+/* One line each, NULL past the end: edits that changed nothing (grid); and, once it was drawn or
+ * checked, what was asked for and cells are too small for. */
+QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
+
+/* ---- writing ---- */
+
+/* png svg pdf: the drawing. md html json: the report, which `report` must have asked for.
+ * safetensors: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
+QKV_API const char *qkv_figure_format(size_t index);
+
+/* To a file, whose suffix is one of the formats. The same figure gives the same bytes. */
+QKV_API int qkv_figure_write(qkv_figure *figure, const char *path, qkv_error *err);
+/* The same bytes in memory. *bytes is the caller's to free with qkv_bytes_free. */
+QKV_API int qkv_figure_render(qkv_figure *figure, const char *format, char **bytes, size_t *n_bytes,
+                              qkv_error *err);
+/* Fails where both would fail whatever the disk is like. Writes nothing. */
+QKV_API int qkv_figure_check(qkv_figure *figure, const char *path, qkv_error *err);
+
+/* "Query", "Key", "Value" for "q", "k", "v"; NULL for other sites. */
+QKV_API const char *qkv_figure_part_name(const char *site);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

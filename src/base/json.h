@@ -1,0 +1,14 @@
+/* JSON beyond what jansson offers. */
+#ifndef QKV_BASE_JSON_H
+#define QKV_BASE_JSON_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* A string of bytes that need not be UTF-8: malformed ones become escapes. NULL when memory is
+ * short. */
+json_t *qkv_json_string(const char *bytes, size_t length);
+/* The same of a whole C string. */
+json_t *qkv_json_text(const char *text);
+
+#endif

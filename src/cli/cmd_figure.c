@@ -1,0 +1,311 @@
+/* The commands about figures: options to the library's structs, its figures to files. */
+#include "cli/cmd_figure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/number.h"
+
+/* What the lists of the options point to. */
+typedef struct inputs {
+    cli_prompt *loaded; /* of the prompts */
+    qkv_prompt *prompts;
+    cli_sources from;
+    qkv_prompt *sources;
+    qkv_figure_side *rows, *cols;
+    char **command;
+    size_t n_command;
+} inputs;
+
+/* ---- names ---- */
+
+/* The library names fields of its options between backquotes: `skip_keys` is --skip-keys here. */
+static void name_options(qkv_text *out, const char *message) {
+    while (*message) {
+        const size_t before = strcspn(message, "`");
+        qkv_text_append(out, message, before);
+        message += before;
+        if (!*message) return;
+        const size_t name = strspn(message + 1, "abcdefghijklmnopqrstuvwxyz_");
+        if (name == 0 || message[1 + name] != '`') {
+            qkv_text_append(out, message++, 1);
+            continue;
+        }
+        qkv_text_puts(out, "--");
+        for (size_t i = 1; i <= name; i++) {
+            qkv_text_append(out, message[i] == '_' ? "-" : &message[i], 1);
+        }
+        message += name + 2;
+    }
+}
+
+static int rename_fields(int status, qkv_error *err) {
+    qkv_text named = {0};
+    if (status == QKV_OK) return status;
+    name_options(&named, err->message);
+    if (!named.failed && named.length) qkv_fail_with(err, status, "%s", named.data);
+    qkv_text_release(&named);
+    return status;
+}
+
+/* ---- options ---- */
+
+static int read_range(const figure_args *args, qkv_figure_options *options, qkv_error *err) {
+    if (!args->range) return QKV_OK;
+    return cli_parse_range(args->range, &options->range[0], &options->range[1], err);
+}
+
+/* All but the lists. */
+static int read_options(const figure_args *args, qkv_figure_options *options, qkv_error *err) {
+    static const qkv_figure_labels labels[] = {QKV_LABELS_TOKENS, QKV_LABELS_INDEX,
+                                               QKV_LABELS_NONE};
+    options->layer = (int32_t)args->layer;
+    options->head = (int32_t)args->head;
+    options->all_heads = args->edit_heads;
+    options->eps = args->eps;
+    options->show = (qkv_figure_show)args->show;
+    options->baseline = args->baseline;
+    options->diff = args->diff;
+    options->skip_keys = args->skip_keys;
+    options->sink_column = args->sink_column;
+    options->report = args->reports.n > 0;
+    options->labels = args->labels == CLI_AUTO ? QKV_LABELS_AUTO : labels[args->labels];
+    options->values = (qkv_figure_values)args->values;
+    options->hide_axes = !args->axis_labels;
+    options->scale = (qkv_scale)args->scale;
+    options->gamma = args->gamma;
+    options->title = args->title;
+    options->dpi = args->dpi;
+    options->panel_size = args->panel_size;
+    return read_range(args, options, err);
+}
+
+static int take_sides(const cli_list *given, qkv_figure_side **sides, qkv_error *err) {
+    *sides = qkv_calloc(given->n, sizeof **sides);
+    if (!*sides) return qkv_fail_memory(err);
+    for (size_t i = 0; i < given->n; i++) {
+        const char *text = given->items[i].value;
+        const size_t label = strcspn(text, "=");
+        (*sides)[i] = (qkv_figure_side)QKV_FIGURE_SIDE_INIT;
+        (*sides)[i].label = qkv_strndup(text, label);
+        (*sides)[i].edits = text + label + 1;
+        if (!(*sides)[i].label) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
+static int take_command(const cli_call *call, inputs *in, qkv_error *err) {
+    in->command = qkv_calloc((size_t)call->argc, sizeof *in->command);
+    if (!in->command) return qkv_fail_memory(err);
+    for (int i = 0; i < call->argc; i++) {
+        in->command[i] = cli_command_word(call, i);
+        if (!in->command[i]) return qkv_fail_memory(err);
+        in->n_command++;
+    }
+    return QKV_OK;
+}
+
+static int take_lists(const cli_call *call, inputs *in, qkv_figure_options *options,
+                      qkv_error *err) {
+    const figure_args *args = call->args;
+    int status = take_command(call, in, err);
+    if (status == QKV_OK) status = take_sides(&args->rows, &in->rows, err);
+    if (status == QKV_OK) status = take_sides(&args->cols, &in->cols, err);
+    options->command = (const char *const *)in->command;
+    options->n_command = in->n_command;
+    options->rows = in->rows;
+    options->n_rows = args->rows.n;
+    options->cols = in->cols;
+    options->n_cols = args->cols.n;
+    return status;
+}
+
+/* ---- prompts ---- */
+
+static qkv_prompt plain_prompt(const cli_prompt *from, const char *name, int parse_special) {
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    prompt.text = from->text;
+    prompt.length = from->length;
+    prompt.tokens = from->tokens;
+    prompt.n_tokens = from->n_tokens;
+    prompt.name = name;
+    if (parse_special) prompt.flags |= QKV_TOKENIZE_PARSE_SPECIAL;
+    return prompt;
+}
+
+static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
+    const cli_list *const edits[] = {&args->rows, &args->cols};
+    int status = cli_sources_load(&in->from, &args->sources, err);
+    if (status == QKV_OK) status = cli_sources_check_used(&in->from, edits, 2, err);
+    if (status != QKV_OK) return status;
+    in->sources = qkv_calloc(in->from.n, sizeof *in->sources);
+    if (!in->sources) return qkv_fail_memory(err);
+    for (size_t i = 0; i < in->from.n; i++) {
+        const cli_source *source = &in->from.items[i];
+        in->sources[i] = plain_prompt(&source->prompt, source->name, args->parse_special);
+    }
+    return QKV_OK;
+}
+
+static int load_prompts(const figure_args *args, inputs *in, qkv_figure_options *options,
+                        qkv_error *err) {
+    const size_t n = args->prompts.n;
+    in->loaded = qkv_calloc(n, sizeof *in->loaded);
+    in->prompts = qkv_calloc(n, sizeof *in->prompts);
+    int status = in->loaded && in->prompts ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        status = cli_prompt_load(&in->loaded[i], &args->prompts.items[i], err);
+        in->prompts[i] = plain_prompt(&in->loaded[i], NULL, args->parse_special);
+    }
+    if (status == QKV_OK) status = load_sources(args, in, err);
+    options->prompts = in->prompts;
+    options->n_prompts = n;
+    options->sources = in->sources;
+    options->n_sources = in->from.n;
+    return status;
+}
+
+static void release_sides(qkv_figure_side *sides, size_t n) {
+    for (size_t i = 0; sides && i < n; i++) free((char *)sides[i].label);
+    free(sides);
+}
+
+static void release(inputs *in, const figure_args *args) {
+    for (size_t i = 0; in->loaded && i < args->prompts.n; i++) cli_prompt_release(&in->loaded[i]);
+    free(in->loaded);
+    free(in->prompts);
+    cli_sources_release(&in->from);
+    free(in->sources);
+    release_sides(in->rows, args->rows.n);
+    release_sides(in->cols, args->cols.n);
+    for (size_t i = 0; i < in->n_command; i++) free(in->command[i]);
+    free(in->command);
+}
+
+/* ---- outputs ---- */
+
+static int has_png(const cli_list *outputs) {
+    for (size_t i = 0; i < outputs->n; i++) {
+        if (strcmp(qkv_path_suffix(outputs->items[i].value), "png") == 0) return 1;
+    }
+    return 0;
+}
+
+static int check_outputs(const figure_args *args, qkv_error *err) {
+    if (args->outputs.n == 0 && !args->data && args->reports.n == 0) {
+        return cli_usage(err, "no output: add for example -o figure.png");
+    }
+    if (args->data && strcmp(qkv_path_suffix(args->data), "safetensors") != 0) {
+        return cli_usage(err, "--data wants a file named .safetensors, not '%s'", args->data);
+    }
+    int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    if (status == QKV_OK) status = cli_outputs_check_names(&args->reports, "md|html|json", err);
+    if (status == QKV_OK && args->dpi > 0 && !has_png(&args->outputs)) {
+        return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
+    }
+    return status;
+}
+
+static int check_writable(const figure_args *args, qkv_error *err) {
+    int status = cli_outputs_check_writable(&args->outputs, err);
+    if (status == QKV_OK) status = cli_outputs_check_writable(&args->reports, err);
+    return status == QKV_OK && args->data ? qkv_output_check(args->data, err) : status;
+}
+
+static void print_choice(const qkv_figure *figure) {
+    qkv_figure_info info = QKV_FIGURE_INFO_INIT;
+    if (qkv_figure_get_info(figure, &info, NULL) != QKV_OK || info.sink < 0) return;
+    qkv_print(stderr,
+              "qkv: layer %d, head %d: the strongest first-token sink "
+              "(mean weight %.3f on the first token)\n",
+              (int)info.layer, (int)info.head, info.sink);
+}
+
+static void print_warnings(const qkv_figure *figure) {
+    const char *warning;
+    for (size_t i = 0; (warning = qkv_figure_warning(figure, i)); i++) {
+        qkv_text named = {0};
+        name_options(&named, warning);
+        if (!named.failed) fprintf(stderr, "qkv: warning: %s\n", named.data);
+        qkv_text_release(&named);
+    }
+}
+
+static int write_list(qkv_figure *figure, const cli_list *files, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < files->n && status == QKV_OK; i++) {
+        status = qkv_figure_write(figure, files->items[i].value, err);
+    }
+    return status;
+}
+
+/* What cannot be drawn is told before anything is written. */
+static int write_outputs(const figure_args *args, qkv_figure *figure, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
+        status = qkv_figure_check(figure, args->outputs.items[i].value, err);
+    }
+    print_warnings(figure);
+    if (status == QKV_OK) status = write_list(figure, &args->outputs, err);
+    if (status == QKV_OK && args->data) status = qkv_figure_write(figure, args->data, err);
+    return status == QKV_OK ? write_list(figure, &args->reports, err) : status;
+}
+
+/* ---- the command ---- */
+
+static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind kind,
+                const qkv_figure_options *options, qkv_error *err) {
+    static int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
+                                 qkv_error *) = {
+        [QKV_FIGURE_MODIFY] = qkv_figure_modify,
+        [QKV_FIGURE_MEAN] = qkv_figure_mean,
+        [QKV_FIGURE_GRID] = qkv_figure_grid,
+    };
+    const qkv_session_options how = cli_session_options(args->threads, args->memory);
+    qkv_model *model = NULL;
+    qkv_session *session = NULL;
+    int status = cli_model_open(&model, args->model, err);
+    if (status == QKV_OK) status = check_writable(args, err);
+    if (status == QKV_OK) status = qkv_session_new(&session, model, &how, err);
+    if (status == QKV_OK) status = makers[kind](figure, session, options, err);
+    qkv_session_free(session);
+    qkv_model_free(model);
+    return status;
+}
+
+/* Mistakes in the options show before prompts are read and a model is opened. */
+static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
+                   qkv_figure_options *options, qkv_error *err) {
+    const figure_args *args = call->args;
+    int status = read_options(args, options, err);
+    if (status == QKV_OK) status = take_lists(call, in, options, err);
+    if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
+        status = rename_fields(CLI_USAGE, err);
+    }
+    if (status == QKV_OK) status = check_outputs(args, err);
+    return status == QKV_OK ? load_prompts(args, in, options, err) : status;
+}
+
+int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {
+    const figure_args *args = call->args;
+    if (kind != QKV_FIGURE_MEAN && args->prompts.n > 1) {
+        return cli_usage(err, "this figure shows one prompt");
+    }
+    inputs in = {0};
+    qkv_figure *figure = NULL;
+    qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
+    int status = prepare(call, kind, &in, &options, err);
+    if (status == QKV_OK) {
+        status = rename_fields(make(&figure, args, kind, &options, err), err);
+    }
+    if (status == QKV_OK) {
+        print_choice(figure);
+        status = rename_fields(write_outputs(args, figure, err), err);
+    }
+    qkv_figure_free(figure);
+    release(&in, args);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* qkv figure modify: query, key and value scaled by a list of factors. */
+#include "cli/cmd_figure.h"
+
+static const figure_args defaults = {FIGURE_DEFAULTS};
+
+static const cli_option options[] = {
+    FIGURE_INPUT_OPTIONS,
+    FIGURE_OPTION("eps", "LIST", CLI_TEXT, eps,
+                  "factors, one column each (default 5e-1,1e-3,1e-10)"),
+    FIGURE_EDIT_HEADS_OPTION,
+    FIGURE_DRAWING_OPTIONS,
+};
+
+static int run_modify(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_figure_modify = {
+    .name = "figure modify",
+    .summary = "draw a head's attention with query, key or value scaled",
+    .synopsis = "[-m MODEL] [-p TEXT] [--layer L] [--head H] [--eps LIST] -o OUT...",
+    .description =
+        "Draws the attention weights of one head: rows Query, Key and Value, columns the factors "
+        "that they are multiplied with, before RoPE, at all tokens.\n"
+        "\n"
+        "  qkv figure modify -p 'The river runs to the sea.' -o modify.png\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .run = run_modify,
+};
+
+static int run_modify(const cli_call *call, qkv_error *err) {
+    return cli_figure(call, QKV_FIGURE_MODIFY, err);
+}

@@ -1,0 +1,280 @@
+/* Figures: made step by step from their options, asked for what they hold, freed. */
+#include "study/figure.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/sized.h"
+
+const figure_part figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
+
+const char *qkv_figure_part_name(const char *site) {
+    for (int i = 0; site && i < FIGURE_PARTS; i++) {
+        if (strcmp(site, figure_parts[i].site) == 0) return figure_parts[i].name;
+    }
+    return NULL;
+}
+
+/* ---- inputs ---- */
+
+static int take_prompts(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+    const qkv_figure_options *o = &fig->options;
+    const size_t own = fig->kind == QKV_FIGURE_MEAN ? 3 : 1;
+    int status = prompts_take(&fig->prompts, o->n_prompts ? o->prompts : NULL,
+                              o->n_prompts ? o->n_prompts : own, model, err);
+    for (size_t i = 0; i < fig->prompts.n && status == QKV_OK; i++) {
+        const size_t n_tokens = fig->prompts.items[i].n_tokens;
+        if ((uint64_t)o->skip_keys < n_tokens) continue;
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "`skip_keys` %lld leaves nothing of a prompt of %zu tokens",
+                          (long long)o->skip_keys, n_tokens);
+    }
+    if (status != QKV_OK) return status;
+    return prompts_take(&fig->sources, o->sources, o->n_sources, model, err);
+}
+
+static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    const qkv_figure_options *o = &fig->options;
+    fig->site = o->show == QKV_SHOW_SCORES ? QKV_SITE_SCORES : QKV_SITE_PATTERN;
+    fig->has_sink = info->has_sink;
+    fig->has_logits = info->has_logits;
+    if (o->sink_column && !fig->has_sink) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`sink_column`: %s has no learned sinks; its rows sum to 1", info->path);
+    }
+    fig->own_title = qkv_strdup(o->title);
+    if (o->title && !fig->own_title) return qkv_fail_memory(err);
+    return take_prompts(fig, model, err);
+}
+
+static int choose_head(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+    const study_prompt *prompt = &fig->prompts.items[0];
+    qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
+    const int status = qkv_choose_head(session, prompt->tokens, prompt->n_tokens,
+                                       fig->options.layer, fig->options.head, &choice, err);
+    fig->layer = choice.layer;
+    fig->head = choice.head;
+    fig->sink = choice.sink;
+    return status;
+}
+
+/* ---- making ---- */
+
+static int set_cells(qkv_figure *fig, qkv_error *err) {
+    static int (*const cells[QKV_FIGURE_KINDS])(qkv_figure *, qkv_error *) = {
+        [QKV_FIGURE_MODIFY] = figure_modify_cells,
+        [QKV_FIGURE_MEAN] = figure_mean_cells,
+        [QKV_FIGURE_GRID] = figure_grid_cells,
+    };
+    return cells[fig->kind](fig, err);
+}
+
+/* What belongs to the caller is not looked at again. */
+static void forget_lists(qkv_figure_options *o, const char *title) {
+    o->prompts = o->sources = NULL;
+    o->rows = o->cols = NULL;
+    o->eps = NULL;
+    o->command = NULL;
+    o->title = title;
+}
+
+static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+    const qkv_model *model = qkv_session_model(session);
+    int status = take_inputs(fig, model, err);
+    if (status == QKV_OK) status = choose_head(fig, session, err);
+    if (status == QKV_OK) status = set_cells(fig, err);
+    if (status == QKV_OK) status = figure_compute(fig, session, err);
+    if (status == QKV_OK) status = figure_choose_range(fig, err);
+    if (status == QKV_OK) status = figure_make_labels(fig, model, err);
+    if (status == QKV_OK) status = figure_make_notes(fig, model, err);
+    forget_lists(&fig->options, fig->own_title);
+    if (status == QKV_OK && fig->options.report) {
+        status = report_new(&fig->report, fig, session, err);
+    }
+    return status;
+}
+
+static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                const qkv_figure_options *options, qkv_error *err) {
+    if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the figure");
+    *out = NULL;
+    if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure needs a session");
+    qkv_figure_options read;
+    int status = figure_read_options(&read, kind, options, err);
+    if (status != QKV_OK) return status;
+    qkv_figure *fig = qkv_calloc(1, sizeof *fig);
+    if (!fig) return qkv_fail_memory(err);
+    fig->kind = kind;
+    fig->options = read;
+    status = fill(fig, session, err);
+    if (status != QKV_OK) {
+        qkv_figure_free(fig);
+        return status;
+    }
+    *out = fig;
+    return QKV_OK;
+}
+
+int qkv_figure_modify(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
+                      qkv_error *err) {
+    return make(out, session, QKV_FIGURE_MODIFY, options, err);
+}
+
+int qkv_figure_mean(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
+                    qkv_error *err) {
+    return make(out, session, QKV_FIGURE_MEAN, options, err);
+}
+
+int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
+                    qkv_error *err) {
+    return make(out, session, QKV_FIGURE_GRID, options, err);
+}
+
+static void release_cell(figure_cell *cell) {
+    free(cell->edits);
+    free(cell->title);
+    free(cell->values);
+    free(cell->pattern);
+}
+
+void qkv_figure_free(qkv_figure *fig) {
+    if (!fig) return;
+    report_free(fig->report);
+    qkv_grid_free(fig->grid);
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) release_cell(&fig->cells[i]);
+    free(fig->cells);
+    for (size_t i = 0; fig->plain && i < fig->prompts.n; i++) free(fig->plain[i]);
+    free(fig->plain);
+    for (size_t i = 0; i < fig->warnings.n; i++) free(fig->warnings.items[i]);
+    free(fig->warnings.items);
+    prompts_release(&fig->prompts);
+    prompts_release(&fig->sources);
+    qkv_text_release(&fig->operations);
+    free(fig->small_print);
+    free(fig->recipe);
+    free(fig->own_title);
+    free(fig);
+}
+
+/* ---- cells ---- */
+
+int figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err) {
+    cols += fig->options.baseline != 0;
+    fig->cells = qkv_calloc(rows * cols, sizeof *fig->cells);
+    if (!fig->cells) return qkv_fail_memory(err);
+    fig->rows = rows;
+    fig->cols = cols;
+    return QKV_OK;
+}
+
+int figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err) {
+    col += fig->options.baseline != 0;
+    fig->cells[row * fig->cols + col] = cell;
+    return cell.edits && cell.title ? QKV_OK : qkv_fail_memory(err);
+}
+
+int figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title, qkv_error *err) {
+    if (!fig->options.baseline) {
+        free(title);
+        return QKV_OK;
+    }
+    figure_cell *cell = &fig->cells[row * fig->cols];
+    *cell = (figure_cell){.prompt = prompt, .edits = qkv_strdup(""), .title = title};
+    return cell->edits && title ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* ---- texts ---- */
+
+char *figure_printf(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int length = qkv_vformat(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (!text) return NULL;
+    va_start(args, format);
+    qkv_vformat(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+char *figure_edit(const qkv_figure *fig, const char *site, const char *operation) {
+    if (!operation) return NULL;
+    if (fig->options.all_heads) {
+        return figure_printf("%s@%d=%s", site, (int)fig->layer, operation);
+    }
+    return figure_printf("%s@%d.h%d=%s", site, (int)fig->layer, (int)fig->head, operation);
+}
+
+int figure_warn(qkv_figure *fig, char *text, qkv_error *err) {
+    figure_warnings *all = &fig->warnings;
+    if (text && QKV_PUSH(all->items, all->capacity, all->n, text)) return QKV_OK;
+    free(text);
+    return qkv_fail_memory(err);
+}
+
+/* ---- looking ---- */
+
+int qkv_figure_get_info(const qkv_figure *fig, qkv_figure_info *info, qkv_error *err) {
+    if (!fig || !info) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no info");
+    const qkv_figure_info own = {
+        .kind = fig->kind,
+        .rows = fig->rows,
+        .cols = fig->cols,
+        .n_prompts = fig->prompts.n,
+        .layer = fig->layer,
+        .head = fig->head,
+        .sink = fig->sink,
+        .low = fig->low,
+        .high = fig->high,
+        .title = fig->title,
+        .edits = fig->operations.length ? fig->operations.data : "",
+        .small_print = fig->small_print,
+        .recipe = fig->recipe,
+    };
+    return qkv_sized_write(info, &own, sizeof own, "qkv_figure_info", err);
+}
+
+int qkv_figure_get_panel(const qkv_figure *fig, size_t row, size_t col, qkv_figure_panel *panel,
+                         qkv_error *err) {
+    if (!fig || !panel) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no panel");
+    if (row >= fig->rows || col >= fig->cols) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "panel %zu, %zu is out of range: there are %zu x %zu", row, col, fig->rows,
+                        fig->cols);
+    }
+    const figure_cell *cell = &fig->cells[row * fig->cols + col];
+    const qkv_figure_panel own = {
+        .title = cell->title,
+        .edits = cell->edits,
+        .prompt = cell->prompt,
+        .n_rows = (int64_t)fig->prompts.items[cell->prompt].n_tokens,
+        .n_cols = (int64_t)figure_n_cols(fig, cell->prompt),
+        .values = cell->values,
+        .map = cell->pattern,
+        .unmodified = fig->plain ? fig->plain[cell->prompt] : NULL,
+    };
+    return qkv_sized_write(panel, &own, sizeof own, "qkv_figure_panel", err);
+}
+
+int qkv_figure_get_prompt(const qkv_figure *fig, size_t index, qkv_prompt *prompt, qkv_error *err) {
+    if (!fig || !prompt) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no prompt");
+    if (index >= fig->prompts.n) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "prompt %zu is out of range: there are %zu", index,
+                        fig->prompts.n);
+    }
+    const study_prompt *from = &fig->prompts.items[index];
+    const qkv_prompt own = {.text = from->text,
+                            .length = from->length,
+                            .tokens = from->tokens,
+                            .n_tokens = from->n_tokens};
+    return qkv_sized_write(prompt, &own, sizeof own, "qkv_prompt", err);
+}
+
+const char *qkv_figure_warning(const qkv_figure *fig, size_t index) {
+    return fig && index < fig->warnings.n ? fig->warnings.items[index] : NULL;
+}

@@ -1,0 +1,139 @@
+/*
+ * Figures from the inside: one way from plain options to a file.
+ *
+ *     figure_options.c  checks      what can be said without a model
+ *     figure.c          inputs      prompts to tokens, layer and head
+ *     figure_modify.c, figure_mean.c, figure_grid.c
+ *                       cells       what stands in which panel: prompt, edits, title
+ *     figure_run.c      plan, run   one matrix per panel
+ *     figure_notes.c    notes       small print, recipe
+ *     report.c          report      where it is asked for
+ *     figure_page.c     grid        labels, colours, style; draw/ makes the page
+ *     figure_write.c    bytes       every format, to a file or to memory
+ *
+ * Up to the report everything happens when a figure is made; afterwards neither the session nor the
+ * model is needed.
+ */
+#ifndef QKV_STUDY_FIGURE_H
+#define QKV_STUDY_FIGURE_H
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "qkv/figure.h"
+#include "study/prompt.h"
+
+/* What the two published figures change. */
+typedef struct figure_part {
+    const char *site, *name;
+} figure_part;
+
+enum { FIGURE_PARTS = 3 };
+extern const figure_part figure_parts[FIGURE_PARTS];
+
+/* What is done to a part. */
+typedef enum figure_change { FIGURE_OWN, FIGURE_SCALED, FIGURE_MEANED } figure_change;
+
+/* One panel. values is what is drawn: differences taken, keys left out. */
+typedef struct figure_cell {
+    size_t prompt;
+    char *edits; /* "" = unmodified */
+    char *title;
+    figure_change change;
+    int part;       /* of figure_parts, unless change is FIGURE_OWN */
+    double eps;     /* of FIGURE_SCALED */
+    size_t variant; /* in the plan of its prompt */
+    float *values;  /* [T, figure_n_cols] */
+    float *pattern; /* [T, T], for a report */
+} figure_cell;
+
+typedef struct figure_warnings {
+    char **items;
+    size_t n, capacity;
+} figure_warnings;
+
+struct report;
+
+struct qkv_figure {
+    qkv_figure_kind kind;
+    qkv_figure_options options; /* lists are gone once the figure is made; title is own_title */
+    char *own_title;            /* copy of the options'; NULL: none was given */
+    study_prompts prompts;
+    study_prompts sources; /* to patch from */
+    qkv_site site;
+    int32_t layer, head;
+    double sink;
+    double low, high;
+    int has_sink, has_logits; /* of the model */
+    figure_cell *cells;       /* rows x cols */
+    size_t rows, cols;
+    float **plain;       /* per prompt: the unmodified pattern, [T, T], for a report */
+    const char *title;   /* below the grid, unless the options have one */
+    qkv_text operations; /* for the small print */
+    char *small_print;
+    char *recipe;
+    figure_warnings warnings;
+    struct report *report; /* NULL unless asked for */
+    qkv_grid *grid;        /* made when it is first drawn */
+    int warned;            /* what the drawing lacks was said */
+};
+
+/* ---- figure_options.c ---- */
+
+/* Reads and checks. */
+int figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
+                        const qkv_figure_options *given, qkv_error *err);
+/* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
+const char *figure_eps(const char *list, size_t index, size_t *length, double *value);
+/* Exponent of the power scale. */
+double figure_gamma(const qkv_figure_options *options);
+
+/* ---- the cells: figure.c ---- */
+
+int figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err);
+/* A cell whose prompt, change, part and eps are filled in; takes over its texts, also on failure.
+ * A text that is NULL means that memory was short. Columns count from the first one behind the
+ * baseline's. */
+int figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err);
+/* Fills the baseline's column of a row where there is one; takes over the title. */
+int figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title, qkv_error *err);
+
+/* The one place where an edit becomes text: SITE@LAYER[.hHEAD]=OPERATION, as all_heads says. Freed
+ * with free, NULL when memory is short. */
+char *figure_edit(const qkv_figure *fig, const char *site, const char *operation);
+char *figure_printf(const char *format, ...) QKV_PRINTF(1, 2);
+/* Takes over the text. */
+int figure_warn(qkv_figure *fig, char *text, qkv_error *err);
+
+int figure_modify_cells(qkv_figure *fig, qkv_error *err);
+int figure_mean_cells(qkv_figure *fig, qkv_error *err);
+int figure_grid_cells(qkv_figure *fig, qkv_error *err);
+
+/* ---- figure_run.c ---- */
+
+int figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
+int figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err);
+/* Columns of the panels of a prompt. */
+size_t figure_n_cols(const qkv_figure *fig, size_t prompt);
+
+/* ---- figure_notes.c ---- */
+
+int figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+
+/* ---- figure_page.c ---- */
+
+int figure_choose_range(qkv_figure *fig, qkv_error *err);
+/* Where the log scale begins. */
+double figure_log_floor(const qkv_figure *fig);
+/* Texts of the tokens, where they are drawn. */
+int figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+/* What is drawn and how; the grid is the figure's. */
+int figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err);
+
+/* ---- report.c ---- */
+
+int report_new(struct report **out, const qkv_figure *fig, qkv_session *session, qkv_error *err);
+void report_free(struct report *r);
+/* format: md, html, json. Appended to text. */
+int report_format(const struct report *r, const char *format, qkv_text *text, qkv_error *err);
+
+#endif

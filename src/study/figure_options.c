@@ -1,0 +1,200 @@
+/*
+ * The options of a figure: read from a caller's struct and checked, as far as no model is needed.
+ * Messages name fields between backquotes, so that a program can put its own names there.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "base/sized.h"
+#include "study/figure.h"
+
+static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
+
+double figure_gamma(const qkv_figure_options *options) {
+    return options->gamma > 0 ? options->gamma : 0.5;
+}
+
+/* ---- lists ---- */
+
+const char *figure_eps(const char *list, size_t index, size_t *length, double *value) {
+    for (const char *at = list;; at += *length + 1) {
+        *length = strcspn(at, ",");
+        if (index-- == 0) {
+            if (!qkv_parse_double(at, *length, value)) *value = NAN;
+            return at;
+        }
+        if (at[*length] == '\0') return NULL;
+    }
+}
+
+static int check_eps(const char *list, qkv_error *err) {
+    size_t length;
+    double value;
+    const char *at;
+    for (size_t i = 0; (at = figure_eps(list, i, &length, &value)); i++) {
+        if (isfinite(value)) continue;
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`eps` wants numbers such as 5e-1,1e-3; '%.*s' is none", (int)length, at);
+    }
+    return QKV_OK;
+}
+
+static int check_sides(const qkv_figure_side *sides, size_t n, const char *name, qkv_error *err) {
+    int status = QKV_OK;
+    if (n && !sides) return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is NULL", name);
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        qkv_figure_side side = QKV_FIGURE_SIDE_INIT;
+        status = qkv_sized_read_item(&side, sizeof side, sides, i, "qkv_figure_side", err);
+    }
+    return status;
+}
+
+static int check_sources(const qkv_figure_options *o, qkv_error *err) {
+    int status = prompts_check(o->sources, o->n_sources, "sources", err);
+    for (size_t i = 0; i < o->n_sources && status == QKV_OK; i++) {
+        qkv_prompt source = QKV_PROMPT_INIT;
+        status = qkv_sized_read_item(&source, sizeof source, o->sources, i, "qkv_prompt", err);
+        if (status == QKV_OK && !source.name) {
+            status = qkv_fail(err, QKV_ERR_ARGUMENT, "a source needs a name, for patch:NAME");
+        }
+    }
+    return status;
+}
+
+static int check_lists(const qkv_figure_options *o, qkv_error *err) {
+    int status = prompts_check(o->prompts, o->n_prompts, "prompts", err);
+    if (status == QKV_OK) status = check_sources(o, err);
+    if (status == QKV_OK) status = check_sides(o->rows, o->n_rows, "rows", err);
+    if (status == QKV_OK) status = check_sides(o->cols, o->n_cols, "cols", err);
+    for (size_t i = 0; i < o->n_command && status == QKV_OK; i++) {
+        if (o->command && o->command[i]) continue;
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`command` has a word that is NULL");
+    }
+    return status;
+}
+
+/* ---- what a kind has ---- */
+
+static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_error *err) {
+    const int is_grid = kind == QKV_FIGURE_GRID;
+    if (kind != QKV_FIGURE_MEAN && o->n_prompts > 1) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "this figure shows one prompt");
+    }
+    if (kind != QKV_FIGURE_MODIFY && o->eps) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`eps` belongs to the figure modify");
+    }
+    if (is_grid && o->n_rows + o->n_cols == 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "nothing to draw: give `rows` or `cols`");
+    }
+    if (is_grid && o->all_heads) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`all_heads` is not for a grid: edits name heads");
+    }
+    if (!is_grid && (o->n_rows || o->n_cols || o->n_sources || o->show)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`rows`, `cols`, `sources` and `show` belong to the figure grid");
+    }
+    return o->eps ? check_eps(o->eps, err) : QKV_OK;
+}
+
+/* ---- ranges ---- */
+
+static int is_range_given(const qkv_figure_options *o) {
+    return o->range[0] != 0 || o->range[1] != 0;
+}
+
+static int check_range(const qkv_figure_options *o, qkv_error *err) {
+    const double low = o->range[0], high = o->range[1];
+    if (!is_range_given(o)) return QKV_OK;
+    if (!isfinite(low) || !isfinite(high) || low >= high) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` %g to %g is empty: low must be below high",
+                        low, high);
+    }
+    if (o->diff && low != -high) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`range` of differences must be the same to both sides, e.g. -1,1");
+    }
+    if (o->scale == QKV_SCALE_LOG && low < 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
+    }
+    return QKV_OK;
+}
+
+static int check_numbers(const qkv_figure_options *o, qkv_error *err) {
+    if (o->layer < QKV_AUTO || o->head < QKV_AUTO) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s %d is out of range",
+                        o->layer < QKV_AUTO ? "layer" : "head",
+                        (int)(o->layer < QKV_AUTO ? o->layer : o->head));
+    }
+    if (o->skip_keys < 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`skip_keys` cannot be negative");
+    }
+    if (o->gamma != 0 && !(o->gamma >= 0.01 && o->gamma <= 100)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`gamma` must be 0.01 to 100, not %g", o->gamma);
+    }
+    if (o->dpi != 0 && !(o->dpi >= LEAST_DPI && isfinite(o->dpi))) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` must be at least %g, not %g", LEAST_DPI,
+                        o->dpi);
+    }
+    if (o->panel_size != 0 && !(o->panel_size >= LEAST_PANEL && o->panel_size <= MOST_PANEL)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`panel_size` must be %g to %g points, not %g",
+                        LEAST_PANEL, MOST_PANEL, o->panel_size);
+    }
+    return check_range(o, err);
+}
+
+static int check_choices(const qkv_figure_options *o, qkv_error *err) {
+    if ((unsigned)o->show > QKV_SHOW_SCORES || (unsigned)o->labels > QKV_LABELS_NONE ||
+        (unsigned)o->values > QKV_VALUES_NEVER || (unsigned)o->scale > QKV_SCALE_POWER) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`show`, `labels`, `values` or `scale` is none of its constants");
+    }
+    return QKV_OK;
+}
+
+/* ---- what excludes each other ---- */
+
+static int check_pairs(const qkv_figure_options *o, qkv_error *err) {
+    if (o->diff && o->baseline) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`diff` and `baseline` exclude each other: differences are taken from the "
+                        "baseline");
+    }
+    if (o->diff && o->scale == QKV_SCALE_LOG) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`scale` log cannot show differences, they may be negative");
+    }
+    if (o->sink_column && o->show == QKV_SHOW_SCORES) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`sink_column` belongs to the pattern; scores have no sink");
+    }
+    if (o->gamma > 0 && o->scale != QKV_SCALE_POWER) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`gamma` is the exponent of `scale` power, which is not given");
+    }
+    if (o->report && o->show == QKV_SHOW_SCORES) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`report` is about attention weights: leave out `show` scores");
+    }
+    return QKV_OK;
+}
+
+int figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
+                        const qkv_figure_options *given, qkv_error *err) {
+    *to = (qkv_figure_options)QKV_FIGURE_OPTIONS_INIT;
+    if ((unsigned)kind >= QKV_FIGURE_KINDS) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no such kind of figure");
+    }
+    int status = qkv_sized_read(to, sizeof *to, given, "qkv_figure_options", err);
+    if (status == QKV_OK) status = check_kind(to, kind, err);
+    if (status == QKV_OK) status = check_choices(to, err);
+    if (status == QKV_OK) status = check_pairs(to, err);
+    if (status == QKV_OK) status = check_numbers(to, err);
+    return status == QKV_OK ? check_lists(to, err) : status;
+}
+
+int qkv_figure_options_check(qkv_figure_kind kind, const qkv_figure_options *options,
+                             qkv_error *err) {
+    qkv_figure_options read;
+    return figure_read_options(&read, kind, options, err);
+}

@@ -1,0 +1,214 @@
+/* A figure as a grid of matrices: colour range, labels, style. draw/ makes the page of it. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "study/figure.h"
+
+/* ---- the colour range ---- */
+
+static void find_extremes(const qkv_figure *fig, double *least, double *most) {
+    *least = INFINITY;
+    *most = -INFINITY;
+    for (size_t c = 0; c < fig->rows * fig->cols; c++) {
+        const size_t n_tokens = fig->prompts.items[fig->cells[c].prompt].n_tokens;
+        const size_t n = n_tokens * figure_n_cols(fig, fig->cells[c].prompt);
+        for (size_t i = 0; i < n; i++) {
+            *least = fmin(*least, fig->cells[c].values[i]);
+            *most = fmax(*most, fig->cells[c].values[i]);
+        }
+    }
+}
+
+/* Weights go from 0 to 1 whatever is drawn, so that figures compare. What has no such range, or
+ * would be drowned in it (differences, the keys left when a sink is skipped), gets its own. */
+int figure_choose_range(qkv_figure *fig, qkv_error *err) {
+    const qkv_figure_options *o = &fig->options;
+    fig->low = 0;
+    fig->high = 1;
+    if (o->range[0] != 0 || o->range[1] != 0) {
+        fig->low = o->range[0];
+        fig->high = o->range[1];
+        return QKV_OK;
+    }
+    double least, most;
+    find_extremes(fig, &least, &most);
+    if (o->diff) {
+        fig->high = fmax(fabs(least), fabs(most));
+        if (!(fig->high > 0)) fig->high = 1;
+        fig->low = -fig->high;
+    } else if (fig->site != QKV_SITE_PATTERN) {
+        fig->low = least;
+        fig->high = most > least ? most : least + 1;
+    } else if (o->skip_keys > 0 && most > 0) {
+        fig->high = fmin(most, 1);
+    }
+    if (o->scale == QKV_SCALE_LOG && fig->low < 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
+    }
+    return QKV_OK;
+}
+
+/* Four decades, also where the range ends far below 1. */
+double figure_log_floor(const qkv_figure *fig) {
+    return 1e-4 * fmin(fig->high, 1);
+}
+
+/* ---- labels ---- */
+
+static int shows_tokens(const qkv_figure *fig) {
+    return fig->options.labels == QKV_LABELS_AUTO || fig->options.labels == QKV_LABELS_TOKENS;
+}
+
+enum { MOST_OF_A_LABEL = 200 }; /* characters */
+
+/* The text of a token as a label: the blank that begins most words would only shift it. */
+static char *visible_label(const char *bytes, size_t length) {
+    const size_t blank = length > 1 && bytes[0] == ' ';
+    const int only_blanks = length > 0 && strspn(bytes, " ") == length;
+    qkv_text label = {0};
+    qkv_text_puts(&label, "");
+    for (size_t i = 0; only_blanks && i < length && i < MOST_OF_A_LABEL; i++) {
+        qkv_text_puts(&label, "\xe2\x90\xa3"); /* U+2423 */
+    }
+    if (!only_blanks) qkv_text_append_short(&label, bytes + blank, length - blank, MOST_OF_A_LABEL);
+    if (!label.failed) return label.data;
+    qkv_text_release(&label);
+    return NULL;
+}
+
+/* A token's number, where the model has no tokenizer. */
+static int make_label(char **out, const qkv_model *model, int32_t token, qkv_error *err) {
+    char *bytes = NULL;
+    size_t length = 0;
+    if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0) {
+        *out = figure_printf("%d", (int)token);
+    } else {
+        const int status = qkv_token_text(model, &bytes, &length, token, err);
+        if (status != QKV_OK) return status;
+        *out = visible_label(bytes, length);
+        qkv_text_free(bytes);
+    }
+    return *out ? QKV_OK : qkv_fail_memory(err);
+}
+
+int figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t p = 0; p < fig->prompts.n && shows_tokens(fig); p++) {
+        study_prompt *prompt = &fig->prompts.items[p];
+        prompt->labels = qkv_calloc(prompt->n_tokens, sizeof *prompt->labels);
+        if (!prompt->labels) return qkv_fail_memory(err);
+        for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
+            status = make_label(&prompt->labels[i], model, prompt->tokens[i], err);
+        }
+    }
+    return status;
+}
+
+/* ---- panels ---- */
+
+/* "sink", and the keys' labels or indices; the array is the caller's to free, the strings are not.
+ */
+static int label_columns(const qkv_figure *fig, size_t prompt, const char ***out, qkv_text *indices,
+                         qkv_error *err) {
+    char *const *labels = fig->prompts.items[prompt].labels;
+    const size_t skip = (size_t)fig->options.skip_keys, n = figure_n_cols(fig, prompt);
+    const char **columns = *out = qkv_calloc(n, sizeof *columns);
+    for (size_t i = 1; i < n && !labels; i++) {
+        qkv_text_printf(indices, "%zu", skip + i - 1);
+        qkv_text_append(indices, "", 1);
+    }
+    if (!columns || indices->failed) return qkv_fail_memory(err);
+    const char *next = indices->data;
+    columns[0] = "sink";
+    for (size_t i = 1; i < n; i++) {
+        columns[i] = labels ? labels[skip + i - 1] : next;
+        if (!labels) next += strlen(next) + 1;
+    }
+    return QKV_OK;
+}
+
+static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_error *err) {
+    const size_t skip = (size_t)fig->options.skip_keys;
+    const char *const *labels = (const char *const *)fig->prompts.items[prompt].labels;
+    const char **with_sink = NULL;
+    qkv_text indices = {0};
+    int status = QKV_OK;
+    if (fig->options.sink_column) status = label_columns(fig, prompt, &with_sink, &indices, err);
+    for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
+        const figure_cell *cell = &fig->cells[i];
+        if (cell->prompt != prompt) continue;
+        const qkv_panel panel = {
+            .values = cell->values,
+            .n_rows = (int32_t)fig->prompts.items[prompt].n_tokens,
+            .n_cols = (int32_t)figure_n_cols(fig, prompt),
+            .title = cell->title,
+            .row_labels = labels,
+            .col_labels = with_sink ? with_sink
+                          : labels  ? labels + skip
+                                    : NULL,
+            .first_col = (int32_t)skip,
+        };
+        status = qkv_grid_set_panel(grid, (int32_t)(i / fig->cols), (int32_t)(i % fig->cols),
+                                    &panel, err);
+    }
+    free(with_sink);
+    qkv_text_release(&indices);
+    return status;
+}
+
+static int make_grid(qkv_figure *fig, qkv_error *err) {
+    qkv_grid *grid = NULL;
+    int status = qkv_grid_new(&grid, (int32_t)fig->rows, (int32_t)fig->cols, err);
+    for (size_t p = 0; p < fig->prompts.n && status == QKV_OK; p++) {
+        status = set_panels(fig, grid, p, err);
+    }
+    if (status == QKV_OK) {
+        fig->grid = grid;
+    } else {
+        qkv_grid_free(grid);
+    }
+    return status;
+}
+
+/* ---- style ---- */
+
+static const char *bar_label(const qkv_figure *fig) {
+    if (fig->site == QKV_SITE_SCORES) {
+        return fig->options.diff ? "Change of Attention Score" : "Attention Score";
+    }
+    return fig->options.diff ? "Change of Attention Weight" : "Attention Weight";
+}
+
+static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
+    static const int cell_values[] = {
+        [QKV_VALUES_AUTO] = -1, [QKV_VALUES_ALWAYS] = 1, [QKV_VALUES_NEVER] = 0};
+    const qkv_figure_options *o = &fig->options;
+    const char *title = o->title ? o->title : fig->title;
+    qkv_grid_style_default(style);
+    style->title = title && title[0] ? title : NULL;
+    style->small_print = fig->small_print;
+    style->bar_label = bar_label(fig);
+    style->row_axis = o->hide_axes ? NULL : "Query";
+    style->col_axis = o->hide_axes ? NULL : "Key";
+    style->low = fig->low;
+    style->high = fig->high;
+    style->scale = o->scale;
+    style->gamma = figure_gamma(o);
+    style->log_floor = figure_log_floor(fig);
+    style->diverging = o->diff != 0;
+    style->labels = o->labels != QKV_LABELS_NONE;
+    style->cell_values = cell_values[o->values];
+    if (o->dpi > 0) style->dpi = o->dpi;
+    if (o->panel_size > 0) style->panel_size = o->panel_size;
+    style->recipe = fig->recipe;
+}
+
+int figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err) {
+    const int status = fig->grid ? QKV_OK : make_grid(fig, err);
+    make_style(fig, style);
+    *grid = fig->grid;
+    return status;
+}

@@ -1,0 +1,171 @@
+/* Computes what a figure shows: one plan and run per prompt, one matrix per cell. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "study/figure.h"
+
+/* ---- plan ---- */
+
+/* Cells with the same edits on the same prompt share one variant. */
+static int add_variant(const qkv_figure *fig, qkv_plan *plan, size_t index, qkv_error *err) {
+    figure_cell *cell = &fig->cells[index];
+    if (cell->edits[0] == '\0') {
+        cell->variant = 0;
+        return QKV_OK;
+    }
+    for (size_t i = 0; i < index; i++) {
+        const figure_cell *other = &fig->cells[i];
+        if (other->prompt == cell->prompt && strcmp(other->edits, cell->edits) == 0) {
+            cell->variant = other->variant;
+            return QKV_OK;
+        }
+    }
+    return qkv_plan_add_variant(plan, cell->edits, &cell->variant, err);
+}
+
+int figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < fig->sources.n && status == QKV_OK; i++) {
+        const study_prompt *source = &fig->sources.items[i];
+        status = qkv_plan_add_source(plan, source->name, source->tokens, source->n_tokens, err);
+    }
+    return status;
+}
+
+static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t prompt, qkv_plan **plan,
+                     qkv_error *err) {
+    char capture[96];
+    snprintf(capture, sizeof capture, "%s@%d.h%d", qkv_site_name(fig->site), (int)fig->layer,
+             (int)fig->head);
+    const study_prompt *input = &fig->prompts.items[prompt];
+    int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
+    if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
+    if (status == QKV_OK) status = figure_add_sources(fig, *plan, err);
+    for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
+        if (fig->cells[i].prompt == prompt) status = add_variant(fig, *plan, i, err);
+    }
+    return status;
+}
+
+/* ---- cells ---- */
+
+size_t figure_n_cols(const qkv_figure *fig, size_t prompt) {
+    return fig->prompts.items[prompt].n_tokens - (size_t)fig->options.skip_keys +
+           (fig->options.sink_column != 0);
+}
+
+/* What is left of a row for the model's learned sink. */
+static float sink_share(const float *row, size_t n) {
+    double rest = 1;
+    for (size_t i = 0; i < n; i++) rest -= (double)row[i];
+    return (float)rest;
+}
+
+/* The maps that a report is about, as they are. */
+static int keep_maps(const qkv_figure *fig, figure_cell *cell, const qkv_tensor *shown,
+                     const qkv_tensor *plain, qkv_error *err) {
+    const size_t n_tokens = fig->prompts.items[cell->prompt].n_tokens;
+    const size_t n = n_tokens * n_tokens;
+    float **base = &fig->plain[cell->prompt];
+    cell->pattern = qkv_calloc(n, sizeof **base);
+    if (!*base) *base = qkv_calloc(n, sizeof **base);
+    if (!cell->pattern || !*base) return qkv_fail_memory(err);
+    memcpy(cell->pattern, shown->data, n * sizeof **base);
+    memcpy(*base, plain->data, n * sizeof **base);
+    return QKV_OK;
+}
+
+/* Copies what is drawn: the sink's share first where that is asked for, without the first keys, and
+ * as a difference. */
+static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result *result,
+                     qkv_error *err) {
+    qkv_tensor shown, plain;
+    if (!qkv_result_get(result, cell->variant, fig->site, fig->layer, &shown) ||
+        !qkv_result_get(result, 0, fig->site, fig->layer, &plain)) {
+        return qkv_fail(err, QKV_ERR_BACKEND, "the run did not return %s of layer %d",
+                        qkv_site_name(fig->site), (int)fig->layer);
+    }
+    const size_t n_tokens = fig->prompts.items[cell->prompt].n_tokens;
+    const size_t skip = (size_t)fig->options.skip_keys;
+    cell->values = qkv_calloc(n_tokens * figure_n_cols(fig, cell->prompt), sizeof *cell->values);
+    if (!cell->values) return qkv_fail_memory(err);
+    float *value = cell->values;
+    for (size_t i = 0; i < n_tokens; i++) {
+        const float *row = shown.data + i * n_tokens, *base = plain.data + i * n_tokens;
+        if (fig->options.sink_column)
+            *value++ =
+                sink_share(row, n_tokens) - (fig->options.diff ? sink_share(base, n_tokens) : 0.0f);
+        for (size_t k = skip; k < n_tokens; k++)
+            *value++ = row[k] - (fig->options.diff ? base[k] : 0.0f);
+    }
+    return fig->plain ? keep_maps(fig, cell, &shown, &plain, err) : QKV_OK;
+}
+
+/* Has an earlier variant been warned about for the same edit and reason? */
+static int is_known(const qkv_result *result, size_t variant, size_t edit) {
+    for (size_t v = 1; v < variant; v++) {
+        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
+            if (qkv_result_edit_is_idle(result, v, e) &&
+                qkv_result_edit_ran(result, v, e) == qkv_result_edit_ran(result, variant, edit) &&
+                strcmp(qkv_result_edit_text(result, v, e),
+                       qkv_result_edit_text(result, variant, edit)) == 0) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* An edit of a row stands in all its panels: one line for each edit, naming the first of them. */
+static int warn_unchanged(qkv_figure *fig, const qkv_result *result, qkv_error *err) {
+    size_t known = 0;
+    int status = QKV_OK;
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        const size_t v = fig->cells[i].variant;
+        if (v <= known) continue;
+        known = v;
+        for (size_t e = 0; e < qkv_result_n_edits(result, v) && status == QKV_OK; e++) {
+            if (!qkv_result_edit_is_idle(result, v, e) || is_known(result, v, e)) continue;
+            status = figure_warn(
+                fig,
+                figure_printf("%s (row %zu, column %zu) %s", qkv_result_edit_text(result, v, e),
+                              i / fig->cols + 1, i % fig->cols + 1,
+                              qkv_result_edit_ran(result, v, e)
+                                  ? "changed no value"
+                                  : "was not computed: nothing that is captured depends on it"),
+                err);
+        }
+    }
+    return status;
+}
+
+/* The published figures have edits that change nothing on purpose; a grid's are the caller's. */
+static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err) {
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    int status = make_plan(fig, qkv_session_model(session), prompt, &plan, err);
+    if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
+    if (status == QKV_OK && fig->kind == QKV_FIGURE_GRID) {
+        status = warn_unchanged(fig, result, err);
+    }
+    for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
+        if (fig->cells[i].prompt == prompt) status = fill_cell(fig, &fig->cells[i], result, err);
+    }
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    return status;
+}
+
+int figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+    int status = QKV_OK;
+    if (fig->options.report) {
+        fig->plain = qkv_calloc(fig->prompts.n, sizeof *fig->plain);
+        if (!fig->plain) return qkv_fail_memory(err);
+    }
+    for (size_t prompt = 0; prompt < fig->prompts.n && status == QKV_OK; prompt++) {
+        status = compute_prompt(fig, session, prompt, err);
+    }
+    return status;
+}

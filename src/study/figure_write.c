@@ -1,0 +1,197 @@
+/*
+ * A figure as bytes: one list of formats, each made in memory. A file is those bytes, written
+ * whole.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "qkv/store.h"
+#include "study/figure.h"
+
+/* What a format is called, and where its bytes go. */
+typedef struct target {
+    const char *format;
+    char **bytes;
+    size_t *n_bytes;
+} target;
+
+/* ---- drawings ---- */
+
+static int warn_panels(qkv_figure *fig, int32_t n, const qkv_grid_report *report, const char *what,
+                       qkv_error *err) {
+    if (n == 0) return QKV_OK;
+    return figure_warn(fig,
+                       figure_printf("%s %d of %d panels, their cells are too small; try a larger "
+                                     "`panel_size`",
+                                     what, (int)n, (int)report->panels),
+                       err);
+}
+
+/* What was asked for by name and cannot be drawn; said once. */
+static int warn_undrawn(qkv_figure *fig, const qkv_grid_report *report, qkv_error *err) {
+    int status = QKV_OK;
+    if (fig->warned) return status;
+    fig->warned = 1;
+    if (fig->options.values == QKV_VALUES_ALWAYS) {
+        status =
+            warn_panels(fig, report->without_values, report, "`values` always: no numbers in", err);
+    }
+    if (fig->options.labels != QKV_LABELS_TOKENS || status != QKV_OK) return status;
+    status = warn_panels(fig, report->with_indices, report,
+                         "`labels` tokens: positions in place of tokens at", err);
+    if (status != QKV_OK) return status;
+    return warn_panels(fig, report->thinned, report,
+                       "`labels` tokens: only every second or third token at", err);
+}
+
+static int check_drawing(qkv_figure *fig, const char *format, qkv_error *err) {
+    char path[32];
+    const qkv_grid *grid = NULL;
+    qkv_grid_style style;
+    qkv_grid_report report;
+    snprintf(path, sizeof path, "figure.%s", format);
+    int status = figure_page(fig, &grid, &style, err);
+    if (status == QKV_OK) status = qkv_grid_check(grid, &style, path, &report, err);
+    return status == QKV_OK ? warn_undrawn(fig, &report, err) : status;
+}
+
+static int render_drawing(qkv_figure *fig, const target *to, qkv_error *err) {
+    const qkv_grid *grid = NULL;
+    qkv_grid_style style;
+    int status = fig->warned ? QKV_OK : check_drawing(fig, to->format, err);
+    if (status == QKV_OK) status = figure_page(fig, &grid, &style, err);
+    if (status != QKV_OK) return status;
+    return qkv_grid_render(grid, &style, to->format, to->bytes, to->n_bytes, err);
+}
+
+/* ---- reports ---- */
+
+static int check_report(qkv_figure *fig, const char *format, qkv_error *err) {
+    if (fig->report) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "a figure made without `report` cannot be reported as %s", format);
+}
+
+static int render_report(qkv_figure *fig, const target *to, qkv_error *err) {
+    qkv_text text = {0};
+    int status = check_report(fig, to->format, err);
+    if (status == QKV_OK) status = report_format(fig->report, to->format, &text, err);
+    if (status != QKV_OK) {
+        qkv_text_release(&text);
+        return status;
+    }
+    *to->bytes = text.data;
+    *to->n_bytes = text.length;
+    return QKV_OK;
+}
+
+/* ---- numbers ---- */
+
+/* Per cell: its name, and the keys NAME.title and NAME.edits. */
+typedef struct data_names {
+    char tensor[48], title[64], edits[64];
+} data_names;
+
+static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tensor *tensors,
+                       const char **metadata) {
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        const figure_cell *cell = &fig->cells[i];
+        const int64_t n_tokens = (int64_t)fig->prompts.items[cell->prompt].n_tokens;
+        const size_t row = i / fig->cols, col = i % fig->cols;
+        snprintf(names[i].tensor, sizeof names[i].tensor, "r%zu.c%zu", row, col);
+        snprintf(names[i].title, sizeof names[i].title, "%s.title", names[i].tensor);
+        snprintf(names[i].edits, sizeof names[i].edits, "%s.edits", names[i].tensor);
+        tensors[i] = (qkv_store_tensor){names[i].tensor,
+                                        cell->values,
+                                        2,
+                                        {n_tokens, (int64_t)figure_n_cols(fig, cell->prompt), 0}};
+        const char *const pairs[] = {names[i].title, cell->title, names[i].edits, cell->edits};
+        memcpy(metadata + 4 * i, pairs, sizeof pairs);
+    }
+}
+
+static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
+    const size_t n = fig->rows * fig->cols;
+    data_names *names = qkv_calloc(n, sizeof *names);
+    qkv_store_tensor *tensors = qkv_calloc(n, sizeof *tensors);
+    const char **metadata = qkv_calloc(4 * n + 2, sizeof *metadata);
+    int status = QKV_OK;
+    if (names && tensors && metadata) {
+        name_cells(fig, names, tensors, metadata);
+        metadata[4 * n] = "recipe";
+        metadata[4 * n + 1] = fig->recipe;
+        status =
+            qkv_store_render_tensors(tensors, n, metadata, 2 * n + 1, to->bytes, to->n_bytes, err);
+    } else {
+        status = qkv_fail_memory(err);
+    }
+    free(names);
+    free(tensors);
+    free(metadata);
+    return status;
+}
+
+/* ---- the list ---- */
+
+typedef struct figure_format {
+    const char *name;
+    int (*render)(qkv_figure *fig, const target *to, qkv_error *err);
+    int (*check)(qkv_figure *fig, const char *format, qkv_error *err); /* NULL: cannot fail */
+} figure_format;
+
+static const figure_format formats[] = {
+    {"png", render_drawing, check_drawing}, {"svg", render_drawing, check_drawing},
+    {"pdf", render_drawing, check_drawing}, {"md", render_report, check_report},
+    {"html", render_report, check_report},  {"json", render_report, check_report},
+    {"safetensors", render_values, NULL},
+};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+const char *qkv_figure_format(size_t index) {
+    return index < N_FORMATS ? formats[index].name : NULL;
+}
+
+static int find_format(const figure_format **out, const char *name, qkv_error *err) {
+    for (size_t i = 0; i < N_FORMATS; i++) {
+        *out = &formats[i];
+        if (qkv_equal_ignoring_case(name, formats[i].name)) return QKV_OK;
+    }
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "a figure cannot be written as '%s': the formats are png, svg and pdf, md, "
+                    "html and json, and safetensors",
+                    name);
+}
+
+int qkv_figure_render(qkv_figure *fig, const char *format, char **bytes, size_t *n_bytes,
+                      qkv_error *err) {
+    const figure_format *found;
+    if (!bytes || !n_bytes) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the bytes");
+    }
+    *bytes = NULL;
+    *n_bytes = 0;
+    if (!fig || !format) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no format");
+    const int status = find_format(&found, format, err);
+    if (status != QKV_OK) return status;
+    return found->render(fig, &(target){found->name, bytes, n_bytes}, err);
+}
+
+int qkv_figure_check(qkv_figure *fig, const char *path, qkv_error *err) {
+    const figure_format *found;
+    if (!fig || !path) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no path");
+    const int status = find_format(&found, qkv_path_suffix(path), err);
+    return status == QKV_OK && found->check ? found->check(fig, found->name, err) : status;
+}
+
+int qkv_figure_write(qkv_figure *fig, const char *path, qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    if (!fig || !path) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no figure or no path");
+    int status = qkv_figure_render(fig, qkv_path_suffix(path), &bytes, &n_bytes, err);
+    if (status == QKV_OK) status = qkv_output_write(path, bytes, n_bytes, err);
+    qkv_bytes_free(bytes);
+    return status;
+}

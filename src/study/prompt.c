@@ -1,0 +1,122 @@
+/* Prompts of callers: checked, and turned into tokens. */
+#include "study/prompt.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sized.h"
+
+static const char *const default_prompts[] = {
+    "The river runs past the old mill and down to the sea.",
+    "A good teacher explains the same idea in many ways.",
+    "In the morning the children walk to the village school.",
+};
+
+const char *qkv_default_prompt(size_t index) {
+    return index < sizeof default_prompts / sizeof *default_prompts ? default_prompts[index] : NULL;
+}
+
+/* ---- one ---- */
+
+static size_t text_length(const qkv_prompt *prompt) {
+    return prompt->length ? prompt->length : strlen(prompt->text);
+}
+
+static int check(const qkv_prompt *prompt, qkv_error *err) {
+    if (prompt->text && prompt->tokens) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a prompt is a text or token ids, not both");
+    }
+    if (!prompt->text && !prompt->tokens) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a prompt has neither text nor token ids");
+    }
+    if (prompt->flags & ~(uint32_t)(QKV_TOKENIZE_ADD_SPECIAL | QKV_TOKENIZE_PARSE_SPECIAL)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a prompt has unknown flags");
+    }
+    if (prompt->text ? text_length(prompt) == 0 : prompt->n_tokens == 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the prompt is empty");
+    }
+    return QKV_OK;
+}
+
+static int copy_tokens(const qkv_prompt *prompt, int32_t **tokens, size_t *n_tokens,
+                       qkv_error *err) {
+    *tokens = qkv_calloc(prompt->n_tokens, sizeof **tokens);
+    if (!*tokens) return qkv_fail_memory(err);
+    memcpy(*tokens, prompt->tokens, prompt->n_tokens * sizeof **tokens);
+    *n_tokens = prompt->n_tokens;
+    return QKV_OK;
+}
+
+int qkv_prompt_tokenize(const qkv_prompt *prompt, const qkv_model *model, int32_t **tokens,
+                        size_t *n_tokens, qkv_error *err) {
+    qkv_prompt own = QKV_PROMPT_INIT;
+    if (!tokens || !n_tokens) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the tokens");
+    }
+    *tokens = NULL;
+    *n_tokens = 0;
+    if (!prompt || !model) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "tokenizing needs a prompt and a model");
+    }
+    int status = qkv_sized_read(&own, sizeof own, prompt, "qkv_prompt", err);
+    if (status == QKV_OK) status = check(&own, err);
+    if (status != QKV_OK) return status;
+    if (own.tokens) return copy_tokens(&own, tokens, n_tokens, err);
+    return qkv_tokenize(model, tokens, n_tokens, own.text, text_length(&own), own.flags, err);
+}
+
+/* ---- lists ---- */
+
+int prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_error *err) {
+    int status = QKV_OK;
+    if (n && !given) return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is NULL", name);
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        qkv_prompt prompt = QKV_PROMPT_INIT;
+        status = qkv_sized_read_item(&prompt, sizeof prompt, given, i, "qkv_prompt", err);
+        if (status == QKV_OK) status = check(&prompt, err);
+    }
+    return status;
+}
+
+static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model, qkv_error *err) {
+    if (from->text) {
+        to->length = text_length(from);
+        to->text = qkv_strndup(from->text, to->length);
+        if (!to->text) return qkv_fail_memory(err);
+    }
+    to->name = qkv_strdup(from->name);
+    if (from->name && !to->name) return qkv_fail_memory(err);
+    return qkv_prompt_tokenize(from, model, &to->tokens, &to->n_tokens, err);
+}
+
+int prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
+                 qkv_error *err) {
+    list->items = qkv_calloc(n, sizeof *list->items);
+    if (!list->items) return qkv_fail_memory(err);
+    list->n = n;
+    int status = QKV_OK;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        qkv_prompt prompt = QKV_PROMPT_INIT;
+        if (given) {
+            status = qkv_sized_read_item(&prompt, sizeof prompt, given, i, "qkv_prompt", err);
+        } else {
+            prompt.text = qkv_default_prompt(i);
+        }
+        if (status == QKV_OK) status = take(&list->items[i], &prompt, model, err);
+    }
+    return status;
+}
+
+void prompts_release(study_prompts *list) {
+    for (size_t i = 0; i < list->n; i++) {
+        study_prompt *prompt = &list->items[i];
+        for (size_t k = 0; prompt->labels && k < prompt->n_tokens; k++) free(prompt->labels[k]);
+        free(prompt->labels);
+        free(prompt->text);
+        free(prompt->name);
+        qkv_tokens_free(prompt->tokens);
+    }
+    free(list->items);
+    *list = (study_prompts){0};
+}

@@ -1,0 +1,29 @@
+/* Prompts as a study keeps them: copies, with their tokens and labels. */
+#ifndef QKV_STUDY_PROMPT_H
+#define QKV_STUDY_PROMPT_H
+
+#include "base/fail.h"
+#include "qkv/prompt.h"
+
+typedef struct study_prompt {
+    char *text; /* NULL: given as token ids */
+    size_t length;
+    int32_t *tokens;
+    size_t n_tokens;
+    char *name;    /* of a source; else NULL */
+    char **labels; /* n_tokens texts for axes; NULL: none */
+} study_prompt;
+
+typedef struct study_prompts {
+    study_prompt *items;
+    size_t n;
+} study_prompts;
+
+/* What is wrong with a list without looking at a model; `name` is the field's. */
+int prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_error *err);
+/* Copies and tokenizes; NULL: the first n of the default prompts. Release also after a failure. */
+int prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
+                 qkv_error *err);
+void prompts_release(study_prompts *list);
+
+#endif
