@@ -9,7 +9,7 @@ page=$root/docs/models.md
 
 if [ "${1-}" = --check ]; then
     status=0
-    for file in "$root"/src/model/family_*.c; do
+    for file in "$root"/src/model/family/*.c; do
         name=$(sed -n 's/^    \.name = "\(.*\)",$/\1/p' "$file")
         grep -q "| \`$name\` |" "$page" || { echo "models.sh: docs/models.md lacks $name" >&2; status=1; }
     done
@@ -29,7 +29,7 @@ differences() { printf '%s\n' "$lines" | awk -v f="$1" -v m="$2" '$1 == f && $2 
 
 Largest differences from Hugging Face transformers (5.12.1, F32, eager attention), on tiny random models of every family in `tests/vectors`: two prompts, the
 baseline and sixteen edits, attention of every layer (absolute) and logits (relative to the largest). The tests fail beyond 5e-5 and 1e-4.
-This page is written by `scripts/models.sh`; what is special about a family stands in the opening comment of its file, `src/model/family_*.c`.
+This page is written by `scripts/models.sh`; what is special about a family stands in the opening comment of its file, `src/model/family/*.c`.
 
 | GGUF's name | `config.json` | reference model | GGUF: attention, logits | directory: attention, logits |
 |---|---|---|---|---|

@@ -41,7 +41,7 @@
 #include "qkv/session.h"
 #include "qkv/store.h"
 #include "qkv/sweep.h"
-#include "qkv/sweep_file.h"
+#include "qkv/sweep_reader.h"
 #include "qkv/synthetic.h"
 
 #endif

@@ -2,14 +2,14 @@
  * Sweeps: every combination of prompts, layers, heads, targets and operations, measured, with the
  * results in one SQLite file that a run can go on with after it was stopped.
  *
- *     qkv_sweep *sweep;  qkv_results *results;
+ *     qkv_sweep *sweep;  qkv_sweep_writer *results;
  *     qkv_sweep_new(&sweep, model,
  *                   "{\"prompts\": [\"The river runs past the old mill.\"], \"targets\": \"q,k\","
  *                   " \"ops\": \"scale\", \"epsilon\": \"logspace:1e-4,1,5\","
  *                   " \"metrics\": \"sink,tv\"}", &err);
- *     qkv_results_open(&results, sweep, "results.sqlite", NULL, &err);
+ *     qkv_sweep_writer_open(&results, sweep, "results.sqlite", NULL, &err);
  *     qkv_sweep_run(sweep, session, results, NULL, &err);
- *     qkv_results_close(results, &err);
+ *     qkv_sweep_writer_close(results, &err);
  *     qkv_sweep_free(sweep);
  *
  * A specification is a JSON object; docs/sweeps.md describes its keys. Everything in it is checked
@@ -95,24 +95,25 @@ QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int6
 
 /* ---- results ---- */
 
-typedef struct qkv_results qkv_results;
+typedef struct qkv_sweep_writer qkv_sweep_writer;
 
 /* Makes the file, or resumes one that was made for the same specification and model. shard is NULL,
  * or the part of the sweep that the file is for, e.g. "2/3". The path is the name of a file whatever
  * it looks like (":memory:"), and must not be empty. A file that other results of this or another
  * process are open on is refused: QKV_ERR_IO. */
-QKV_API int qkv_results_open(qkv_results **out, const qkv_sweep *sweep, const char *path,
-                             const char *shard, qkv_error *err);
+QKV_API int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const char *path,
+                                  const char *shard, qkv_error *err);
 /* Leaves one file, without a log beside it. Accepts NULL; err tells what could not be written. */
-QKV_API int qkv_results_close(qkv_results *results, qkv_error *err);
+QKV_API int qkv_sweep_writer_close(qkv_sweep_writer *results, qkv_error *err);
 
 /* Cells whose values are there. */
-QKV_API int qkv_results_n_done(qkv_results *results, int64_t *n, qkv_error *err);
+QKV_API int qkv_sweep_writer_n_done(qkv_sweep_writer *results, int64_t *n, qkv_error *err);
 /* How many cells of a block have no values yet. */
-QKV_API int qkv_results_n_missing(qkv_results *results, int64_t block, int64_t *n, qkv_error *err);
+QKV_API int qkv_sweep_writer_n_missing(qkv_sweep_writer *results, int64_t block, int64_t *n,
+                                       qkv_error *err);
 /* Stores the values of a block in one transaction. */
-QKV_API int qkv_results_put(qkv_results *results, int64_t block, const double *values,
-                            qkv_error *err);
+QKV_API int qkv_sweep_writer_put(qkv_sweep_writer *results, int64_t block, const double *values,
+                                 qkv_error *err);
 
 /* ---- running ---- */
 
@@ -129,26 +130,26 @@ typedef struct qkv_sweep_options {
  * Products of matrices come out a little different, in the last bits, when several threads share
  * one. Give a session of one thread and every run of the sweep, in whatever pieces, has the same
  * values bit for bit; to use more cores, run shards. */
-QKV_API int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
+QKV_API int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
                           const qkv_sweep_options *options, int *stopped, qkv_error *err);
 
 /* ---- files of results ---- */
 
-typedef struct qkv_results_summary {
+typedef struct qkv_sweep_summary {
     int64_t n_cells;
     int64_t n_missing;
     int64_t n_rows;
-} qkv_results_summary;
+} qkv_sweep_summary;
 
 /* All rows in canonical order (cell, then metric by name) as .csv or .json. What no sweep makes is
  * refused, here and below. */
-QKV_API int qkv_results_export(const char *path, const char *out, qkv_results_summary *summary,
-                               qkv_error *err);
+QKV_API int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
+                             qkv_error *err);
 /* Files of the same specification and model, e.g. shards, as one. Missing cells are an error
  * unless partial is not 0. Replaces a results file; any other file, one of the parts and one that
  * is open elsewhere are refused. */
-QKV_API int qkv_results_merge(const char *out, const char *const *paths, size_t n, int partial,
-                              qkv_results_summary *summary, qkv_error *err);
+QKV_API int qkv_sweep_merge(const char *out, const char *const *paths, size_t n, int partial,
+                            qkv_sweep_summary *summary, qkv_error *err);
 
 #ifdef __cplusplus
 }

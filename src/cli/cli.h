@@ -91,8 +91,8 @@ typedef struct cli_command {
 #define CLI_ARGS(values) .defaults = &(values), .args_size = sizeof(values)
 
 /* Starts the program anew, unless the environment says already how long threads wait for each
- * other: patience.c. */
-void cli_wait_briefly(char **argv);
+ * other: wait_policy.c. */
+void cli_set_wait_policy(char **argv);
 
 /* Signals that end the program remove its temporary files first: signals.c. The second is the
  * handler itself. */

@@ -133,7 +133,7 @@ static int check_kind(const plot *p, qkv_error *err) {
 /* ---- the command ---- */
 
 static void release(plot *p) {
-    qkv_sweep_file_close(p->file);
+    qkv_sweep_reader_close(p->file);
     qkv_sweep_rows_free(p->rows);
     free(p->targets.at);
     free(p->layers.at);
@@ -147,9 +147,9 @@ static int run_plot(const cli_call *call, qkv_error *err) {
     plot p = {.call = call, .args = call->args};
     int status = check_args(p.args, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&p.args->outputs, err);
-    if (status == QKV_OK) status = qkv_sweep_file_open(&p.file, call->operands[0], err);
+    if (status == QKV_OK) status = qkv_sweep_reader_open(&p.file, call->operands[0], err);
     if (status == QKV_OK) {
-        p.info = qkv_sweep_file_get_info(p.file);
+        p.info = qkv_sweep_reader_get_info(p.file);
         status = plot_select(&p, err);
     }
     if (status == QKV_OK) status = check_kind(&p, err);

@@ -18,12 +18,12 @@ static const cli_option options[] = {
 
 static int run_export(const cli_call *call, qkv_error *err) {
     const export_args *args = call->args;
-    qkv_results_summary summary = {0};
+    qkv_sweep_summary summary = {0};
     if (args->outputs.n == 0) return cli_usage(err, "give a file to write with -o");
     int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
     for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
-        status = qkv_results_export(call->operands[0], args->outputs.items[i].value, &summary, err);
+        status = qkv_sweep_export(call->operands[0], args->outputs.items[i].value, &summary, err);
     }
     if (status == QKV_OK && summary.n_missing) {
         fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",

@@ -20,12 +20,12 @@ static const cli_option options[] = {
 
 static int run_merge(const cli_call *call, qkv_error *err) {
     const merge_args *args = call->args;
-    qkv_results_summary summary = {0};
+    qkv_sweep_summary summary = {0};
     if (!args->output) return cli_usage(err, "give a file to write with -o");
     int status = sweep_output_check(args->output, err);
     if (status != QKV_OK) return status;
-    status = qkv_results_merge(args->output, call->operands, call->n_operands, args->partial,
-                               &summary, err);
+    status = qkv_sweep_merge(args->output, call->operands, call->n_operands, args->partial,
+                             &summary, err);
     if (status == QKV_OK && summary.n_missing) {
         fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",
                 summary.n_missing, summary.n_cells, args->output);

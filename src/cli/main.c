@@ -144,7 +144,7 @@ static int close_stdout(qkv_error *err) {
 
 int main(int argc, char **argv) {
     if (!hold_closed_descriptors()) return EXIT_FAILURE;
-    cli_wait_briefly(argv);
+    cli_set_wait_policy(argv);
     cli_catch_signals();
     cli_catch_faults();
     qkv_error err = {0};

@@ -14,7 +14,7 @@
 
 #include "cli/inputs.h"
 #include "qkv/chart.h"
-#include "qkv/sweep_file.h"
+#include "qkv/sweep_reader.h"
 
 enum { PLOT_AUTO = -1, PLOT_HEATMAP, PLOT_LINES, PLOT_RANKING };
 enum { PLOT_BY_TARGET, PLOT_BY_LAYER, PLOT_BY_HEAD };
@@ -59,8 +59,8 @@ typedef struct plot_indices {
 typedef struct plot {
     const cli_call *call;
     const plot_args *args;
-    qkv_sweep_file *file;
-    const qkv_sweep_file_info *info;
+    qkv_sweep_reader *file;
+    const qkv_sweep_reader_info *info;
     qkv_sweep_row *rows;
     size_t n_rows;
 

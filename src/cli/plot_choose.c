@@ -8,7 +8,7 @@
 #include "cli/plot.h"
 
 int plot_is_baseline(const plot *p, const qkv_sweep_row *row) {
-    return strcmp(qkv_sweep_file_target(p->file, (size_t)row->target), "none") == 0;
+    return strcmp(qkv_sweep_reader_target(p->file, (size_t)row->target), "none") == 0;
 }
 
 int32_t plot_find(const plot_indices *list, int32_t value) {
@@ -75,7 +75,7 @@ static int choose_metric(plot *p, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s holds no results yet", p->info->path);
     }
     for (size_t i = 0; i < p->info->n_metrics; i++) {
-        const char *name = qkv_sweep_file_metric(p->file, i);
+        const char *name = qkv_sweep_reader_metric(p->file, i);
         if (wanted ? strcmp(name, wanted) == 0 : p->info->n_metrics == 1) {
             p->metric = name;
             qkv_text_release(&choices);
@@ -92,7 +92,7 @@ static int choose_metric(plot *p, qkv_error *err) {
 static int add_target(plot *p, const char *name, size_t length, qkv_error *err) {
     qkv_text choices = {0};
     for (size_t i = 0; i < p->info->n_targets; i++) {
-        const char *known = qkv_sweep_file_target(p->file, i);
+        const char *known = qkv_sweep_reader_target(p->file, i);
         if (strlen(known) == length && memcmp(known, name, length) == 0) {
             qkv_text_release(&choices);
             return insert(&p->targets, (int32_t)i, err);
@@ -112,7 +112,7 @@ static int choose_targets(plot *p, qkv_error *err) {
     }
     if (p->args->targets) return status;
     for (size_t i = 0; i < p->info->n_targets && status == QKV_OK; i++) {
-        if (strcmp(qkv_sweep_file_target(p->file, i), "none") == 0 && p->info->n_targets > 1) {
+        if (strcmp(qkv_sweep_reader_target(p->file, i), "none") == 0 && p->info->n_targets > 1) {
             continue;
         }
         status = insert(&p->targets, (int32_t)i, err);
@@ -146,7 +146,7 @@ static int pick_op(plot *p, const plot_indices *ops, qkv_error *err) {
                               "try --kind heatmap");
     }
     for (size_t i = 0; i < ops->n; i++) {
-        const char *name = qkv_sweep_file_op(p->file, (size_t)ops->at[i]);
+        const char *name = qkv_sweep_reader_op(p->file, (size_t)ops->at[i]);
         if (wanted ? strcmp(name, wanted) == 0 : ops->n == 1) {
             p->op = ops->at[i];
             qkv_text_release(&choices);
@@ -255,7 +255,7 @@ static int choose_epsilons(plot *p, qkv_error *err) {
     if (p->n_epsilons == 0) {
         if (p->args->epsilon) {
             return cli_usage(err, "--epsilon is given, and the operation '%s' has none",
-                             qkv_sweep_file_op(p->file, (size_t)p->op));
+                             qkv_sweep_reader_op(p->file, (size_t)p->op));
         }
         return add_epsilon(p, (double)NAN, err);
     }
@@ -275,7 +275,7 @@ static int choose_kind(plot *p, qkv_error *err) {
         return cli_usage(err,
                          "lines go along \xce\xb5, and the operation '%s' has none; try --kind "
                          "heatmap",
-                         qkv_sweep_file_op(p->file, (size_t)p->op));
+                         qkv_sweep_reader_op(p->file, (size_t)p->op));
     }
     if (p->kind == PLOT_LINES && p->args->axis != PLOT_AXIS_LINEAR && p->epsilons[0] <= 0) {
         return cli_usage(err,
@@ -286,7 +286,7 @@ static int choose_kind(plot *p, qkv_error *err) {
     if (p->kind == PLOT_LINES && p->by != PLOT_BY_TARGET && p->targets.n > 1) {
         qkv_text choices = {0};
         for (size_t i = 0; i < p->targets.n; i++) {
-            add_choice(&choices, qkv_sweep_file_target(p->file, (size_t)p->targets.at[i]));
+            add_choice(&choices, qkv_sweep_reader_target(p->file, (size_t)p->targets.at[i]));
         }
         return fail_choice(
             &choices, "lines by layer or head are of one target; name one of these with --target",
@@ -360,7 +360,7 @@ int plot_choose(plot *p, qkv_error *err) {
     int status = choose_metric(p, err);
     if (status == QKV_OK) status = choose_targets(p, err);
     if (status == QKV_OK) {
-        status = qkv_sweep_file_rows(p->file, p->metric, &p->rows, &p->n_rows, err);
+        status = qkv_sweep_reader_rows(p->file, p->metric, &p->rows, &p->n_rows, err);
     }
     if (status == QKV_OK) status = choose_op(p, err);
     if (status == QKV_OK) status = choose_epsilons(p, err);

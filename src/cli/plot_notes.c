@@ -14,20 +14,20 @@
 /* ---- names ---- */
 
 const char *plot_target_name(const plot *p, size_t target) {
-    const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[target]);
+    const char *name = qkv_sweep_reader_target(p->file, (size_t)p->targets.at[target]);
     const char *part = qkv_figure_part_name(name);
     if (part) return part;
     return strcmp(name, "none") == 0 ? "unedited" : name;
 }
 
 static int is_edited(const plot *p) {
-    return qkv_sweep_file_op(p->file, (size_t)p->op)[0] != '\0';
+    return qkv_sweep_reader_op(p->file, (size_t)p->op)[0] != '\0';
 }
 
 /* "scale, ε = 0.001", behind `before` when there is anything. */
 static void add_operation(const plot *p, qkv_text *text, const char *before) {
     if (!is_edited(p)) return;
-    qkv_text_printf(text, "%s%s", before, qkv_sweep_file_op(p->file, (size_t)p->op));
+    qkv_text_printf(text, "%s%s", before, qkv_sweep_reader_op(p->file, (size_t)p->op));
     if (p->n_epsilons == 1 && !isnan(p->epsilons[0])) {
         qkv_text_printf(text, ", " EPSILON NBSP "=" NBSP "%g", p->epsilons[0]);
     }
@@ -156,7 +156,7 @@ void plot_small_print(const plot *p, qkv_text *text) {
 static json_t *target_list(const plot *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->targets.n; i++) {
-        const char *name = qkv_sweep_file_target(p->file, (size_t)p->targets.at[i]);
+        const char *name = qkv_sweep_reader_target(p->file, (size_t)p->targets.at[i]);
         json_array_append_new(list, qkv_json_text(name));
     }
     return list;
@@ -187,7 +187,7 @@ char *plot_recipe(const plot *p) {
         "model", qkv_json_text(qkv_path_base(p->info->model_path)), "model_hash",
         qkv_json_text(p->info->model_hash), "kind", kinds[p->kind], "metric",
         qkv_json_text(p->metric), "targets", target_list(p), "op",
-        qkv_json_text(qkv_sweep_file_op(p->file, (size_t)p->op)), "epsilon", epsilon_list(p),
+        qkv_json_text(qkv_sweep_reader_op(p->file, (size_t)p->op)), "epsilon", epsilon_list(p),
         "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
         (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
     char *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

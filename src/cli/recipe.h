@@ -7,7 +7,7 @@
 
 #include "cli/inputs.h"
 #include "qkv/sweep.h"
-#include "qkv/sweep_file.h"
+#include "qkv/sweep_reader.h"
 
 /* ---- recipe_table.c ---- */
 

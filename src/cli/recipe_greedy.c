@@ -65,16 +65,16 @@ static int by_value(const void *a, const void *b) {
 }
 
 static int read_candidates(greedy *g, const char *results, size_t most, qkv_error *err) {
-    qkv_sweep_file *file = NULL;
+    qkv_sweep_reader *file = NULL;
     qkv_sweep_row *rows = NULL;
     size_t n = 0;
-    int status = qkv_sweep_file_open(&file, results, err);
-    if (status == QKV_OK) status = qkv_sweep_file_rows(file, g->metric, &rows, &n, err);
+    int status = qkv_sweep_reader_open(&file, results, err);
+    if (status == QKV_OK) status = qkv_sweep_reader_rows(file, g->metric, &rows, &n, err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         if (rows[i].head >= 0 && !add_value(g, &rows[i])) status = qkv_fail_memory(err);
     }
     qkv_sweep_rows_free(rows);
-    qkv_sweep_file_close(file);
+    qkv_sweep_reader_close(file);
     if (status == QKV_OK && g->n) qsort(g->items, g->n, sizeof *g->items, by_value);
     if (g->n > most) g->n = most;
     return status;

@@ -66,7 +66,7 @@ typedef struct means {
     size_t *counts;
 } means;
 
-static void key_of(char out[KEY_SIZE], const qkv_sweep_file *file, const qkv_sweep_row *row,
+static void key_of(char out[KEY_SIZE], const qkv_sweep_reader *file, const qkv_sweep_row *row,
                    dimension by) {
     switch (by) {
     case DIMENSION_PROMPT:
@@ -79,13 +79,13 @@ static void key_of(char out[KEY_SIZE], const qkv_sweep_file *file, const qkv_swe
         snprintf(out, KEY_SIZE, row->head < 0 ? "all heads" : "head %d", (int)row->head);
         break;
     case DIMENSION_TARGET:
-        snprintf(out, KEY_SIZE, "%s", qkv_sweep_file_target(file, (size_t)row->target));
+        snprintf(out, KEY_SIZE, "%s", qkv_sweep_reader_target(file, (size_t)row->target));
         break;
     case DIMENSION_SETTING:
         if (isnan(row->epsilon)) {
-            snprintf(out, KEY_SIZE, "%s", qkv_sweep_file_op(file, (size_t)row->op));
+            snprintf(out, KEY_SIZE, "%s", qkv_sweep_reader_op(file, (size_t)row->op));
         } else {
-            qkv_format(out, KEY_SIZE, "%s:%g", qkv_sweep_file_op(file, (size_t)row->op),
+            qkv_format(out, KEY_SIZE, "%s:%g", qkv_sweep_reader_op(file, (size_t)row->op),
                        row->epsilon);
         }
         break;
@@ -104,7 +104,7 @@ static int find_key(keys *k, const char *text, size_t *index) {
 }
 
 /* Once to learn the keys, once to add. */
-static int add_rows(means *m, const qkv_sweep_file *file, const qkv_sweep_row *rows, size_t n,
+static int add_rows(means *m, const qkv_sweep_reader *file, const qkv_sweep_row *rows, size_t n,
                     dimension by_row, dimension by_column) {
     for (size_t i = 0; i < n; i++) {
         char row[KEY_SIZE], column[KEY_SIZE];
@@ -141,15 +141,15 @@ static void print_means(const means *m) {
     }
 }
 
-static int print_table(const json_t *table, qkv_sweep_file *file, qkv_error *err) {
+static int print_table(const json_t *table, qkv_sweep_reader *file, qkv_error *err) {
     const dimension by_row = find_dimension(json_string_value(json_object_get(table, "rows")));
     const dimension by_column =
         find_dimension(json_string_value(json_object_get(table, "columns")));
     qkv_sweep_row *rows = NULL;
     size_t n = 0;
     means m = {0};
-    int status = qkv_sweep_file_rows(file, json_string_value(json_object_get(table, "metric")),
-                                     &rows, &n, err);
+    int status = qkv_sweep_reader_rows(file, json_string_value(json_object_get(table, "metric")),
+                                       &rows, &n, err);
     if (status == QKV_OK && !add_rows(&m, file, rows, n, by_row, by_column)) {
         status = qkv_fail_memory(err);
     }
@@ -173,9 +173,9 @@ static int print_table(const json_t *table, qkv_sweep_file *file, qkv_error *err
     return status;
 }
 
-static int check_measured(const json_t *table, const qkv_sweep_file *file, qkv_error *err) {
+static int check_measured(const json_t *table, const qkv_sweep_reader *file, qkv_error *err) {
     const char *metric = json_string_value(json_object_get(table, "metric")), *name;
-    for (size_t i = 0; (name = qkv_sweep_file_metric(file, i)); i++) {
+    for (size_t i = 0; (name = qkv_sweep_reader_metric(file, i)); i++) {
         if (strcmp(name, metric) == 0) return QKV_OK;
     }
     return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -184,14 +184,14 @@ static int check_measured(const json_t *table, const qkv_sweep_file *file, qkv_e
 }
 
 int recipe_tables_print(const json_t *tables, const char *results, qkv_error *err) {
-    qkv_sweep_file *file = NULL;
-    int status = qkv_sweep_file_open(&file, results, err);
+    qkv_sweep_reader *file = NULL;
+    int status = qkv_sweep_reader_open(&file, results, err);
     for (size_t i = 0; i < json_array_size(tables) && status == QKV_OK; i++) {
         status = check_measured(json_array_get(tables, i), file, err);
     }
     for (size_t i = 0; i < json_array_size(tables) && status == QKV_OK; i++) {
         status = print_table(json_array_get(tables, i), file, err);
     }
-    qkv_sweep_file_close(file);
+    qkv_sweep_reader_close(file);
     return status;
 }

@@ -9,16 +9,16 @@
 
 #include "base/file.h"
 #include "base/number.h"
-#include "cli/crew.h"
 #include "cli/sweep.h"
+#include "sweep/workers.h"
 
 typedef struct work {
     const sweep_job *job;
     qkv_model *model;
     qkv_session *session;
     qkv_sweep *sweep;
-    qkv_results *results;
-    cli_crew crew;
+    qkv_sweep_writer *results;
+    qkv_workers workers;
     int under_mpi;
     sweep_progress progress;
 } work;
@@ -44,7 +44,7 @@ static int make_sweep(work *w, json_t *spec, qkv_error *err) {
     return status;
 }
 
-/* One thread each: see crew.h. */
+/* One thread each: see workers.h. */
 static int make_session(work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
     return qkv_session_new(&w->session, w->model, &options, err);
@@ -75,9 +75,9 @@ static int open_results(work *w, qkv_error *err) {
     char shard[64];
     snprintf(shard, sizeof shard, "%" PRId64 "/%" PRId64, w->job->shard, w->job->n_shards);
     int64_t done = 0;
-    int status = qkv_results_open(&w->results, w->sweep, w->job->output,
-                                  w->job->n_shards ? shard : NULL, err);
-    if (status == QKV_OK) status = qkv_results_n_done(w->results, &done, err);
+    int status = qkv_sweep_writer_open(&w->results, w->sweep, w->job->output,
+                                       w->job->n_shards ? shard : NULL, err);
+    if (status == QKV_OK) status = qkv_sweep_writer_n_done(w->results, &done, err);
     if (status == QKV_OK && done && !w->job->quiet) {
         fprintf(stderr, "qkv sweep: %s has %" PRId64 " cells already\n", w->job->output, done);
     }
@@ -92,7 +92,8 @@ static int compute(work *w, qkv_error *err) {
                                        .n_shards = w->job->n_shards,
                                        .progress = sweep_progress_step,
                                        .user = &w->progress};
-    int status = crew_lead(&w->crew, w->sweep, w->session, w->results, &options, &stopped, err);
+    int status =
+        qkv_workers_lead(&w->workers, w->sweep, w->session, w->results, &options, &stopped, err);
     if (!w->under_mpi) sweep_release_signals();
     sweep_progress_end(&w->progress);
     if (status == QKV_OK && stopped) {
@@ -123,7 +124,7 @@ static int lead(work *w, qkv_error *err) {
     if (!w->under_mpi) sweep_catch_signals();
     status = open_results(w, err);
     if (status == QKV_OK) status = compute(w, err);
-    const int closed = qkv_results_close(w->results, status == QKV_OK ? err : NULL);
+    const int closed = qkv_sweep_writer_close(w->results, status == QKV_OK ? err : NULL);
     if (status == QKV_OK) status = closed;
     if (status == QKV_OK) print_end(w);
     return status;
@@ -131,18 +132,18 @@ static int lead(work *w, qkv_error *err) {
 
 static int start_crew(work *w, qkv_error *err) {
     if (w->under_mpi) return QKV_OK;
-    return crew_local_start(&w->crew, n_processes(w) - 1, err);
+    return qkv_workers_local_start(&w->workers, n_processes(w) - 1, err);
 }
 
 /* What goes wrong in a process of mpirun it says itself; a copy of this one has nobody to say it to
  * but the leader. */
 static void end_crew(work *w, int status, const qkv_error *problem) {
     if (w->under_mpi) {
-        crew_mpi_end(&w->crew, status);
+        qkv_workers_mpi_end(&w->workers, status);
         return;
     }
-    if (w->crew.rank != 0 && status != QKV_OK) crew_give_up(&w->crew, status, problem);
-    crew_local_end(&w->crew);
+    if (w->workers.rank != 0 && status != QKV_OK) qkv_workers_give_up(&w->workers, status, problem);
+    qkv_workers_local_end(&w->workers);
 }
 
 int sweep_output_check(const char *path, qkv_error *err) {
@@ -156,12 +157,12 @@ int sweep_output_check(const char *path, qkv_error *err) {
 static int begin(work *w, qkv_error *err) {
     const int status = w->job->output ? sweep_output_check(w->job->output, err) : QKV_OK;
     if (status != QKV_OK) return status;
-    w->under_mpi = crew_mpi_is_wanted();
+    w->under_mpi = qkv_workers_mpi_is_wanted();
     if (!w->under_mpi) return QKV_OK;
     if (w->job->n_shards || w->job->threads) {
         return cli_usage(err, "under mpirun the processes are its own: leave out --shard and -t");
     }
-    return crew_mpi_start(&w->crew, err);
+    return qkv_workers_mpi_start(&w->workers, err);
 }
 
 int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err) {
@@ -170,12 +171,12 @@ int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err) {
     if (status == QKV_OK) status = make_sweep(&w, spec, err);
     if (status == QKV_OK) status = start_crew(&w, err);
     if (status == QKV_OK) status = make_session(&w, err);
-    if (status == QKV_OK && w.crew.rank == 0) {
+    if (status == QKV_OK && w.workers.rank == 0) {
         status = lead(&w, err);
     } else if (status == QKV_OK && !job->explain) {
-        status = crew_follow(&w.crew, w.sweep, w.session, err);
+        status = qkv_workers_follow(&w.workers, w.sweep, w.session, err);
     }
-    if (leads) *leads = w.crew.rank == 0;
+    if (leads) *leads = w.workers.rank == 0;
     end_crew(&w, status, err);
     json_decref(spec);
     qkv_sweep_free(w.sweep);

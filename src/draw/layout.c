@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "draw/slots.h"
+#include "draw/panel_slots.h"
 
 /* Distances in points. */
 static const double COLUMN_GAP = 15, ROW_GAP = 13;
@@ -67,7 +67,7 @@ int qkv_layout_row_axis(qkv_layout *layout, const qkv_axis *axis, const qkv_box 
     return 1;
 }
 
-static int place_col_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
+static int place_col_axis(qkv_layout *layout, const qkv_panel_slot *slot, const qkv_box *panel) {
     const qkv_axis *axis = &slot->col_axis;
     const double bottom = panel->y + panel->height;
     const double top = bottom + LABEL_GAP + (axis->marked ? MARK : 0);
@@ -91,8 +91,8 @@ static int place_col_axis(qkv_layout *layout, const qkv_slot *slot, const qkv_bo
 
 /* "Query" left of the leftmost panel, at a distance that all panels of its column share; "Key"
  * below the lowest. */
-static int place_names(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel, double left,
-                       const qkv_grid_style *style, const qkv_lettering *lettering) {
+static int place_names(qkv_layout *layout, const qkv_panel_slot *slot, const qkv_box *panel,
+                       double left, const qkv_grid_style *style, const qkv_lettering *lettering) {
     if (slot->leftmost && style->row_axis) {
         PangoLayout *words =
             qkv_words_new(lettering, style->row_axis, QKV_WORDS_TITLE, NAME_SIZE, panel->height);
@@ -112,7 +112,7 @@ static int place_names(qkv_layout *layout, const qkv_slot *slot, const qkv_box *
     return 1;
 }
 
-static int place_title(qkv_layout *layout, const qkv_slot *slot, const qkv_box *panel) {
+static int place_title(qkv_layout *layout, const qkv_panel_slot *slot, const qkv_box *panel) {
     if (!slot->title) return 1;
     return qkv_layout_caption(layout, g_object_ref(slot->title),
                               panel->x + (panel->width - qkv_words_frame(slot->title)) / 2,
@@ -130,39 +130,39 @@ static double text_height(const char *text, const qkv_lettering *lettering, doub
 }
 
 /* The room that the labels of each column's panels take to their left, without the axis name. */
-static double labels_left(const qkv_slots *slots, int32_t col) {
+static double labels_left(const qkv_panel_slots *slots, int32_t col) {
     double reach = 0;
     for (int32_t r = 0; r < slots->rows; r++) {
-        reach = fmax(reach, qkv_axis_reach(&qkv_slot_at(slots, r, col)->row_axis));
+        reach = fmax(reach, qkv_axis_reach(&qkv_panel_slot_at(slots, r, col)->row_axis));
     }
     return reach;
 }
 
-static double name_left(const qkv_slots *slots, int32_t col, const qkv_grid_style *style,
+static double name_left(const qkv_panel_slots *slots, int32_t col, const qkv_grid_style *style,
                         const qkv_lettering *lettering) {
     double room = 0;
     for (int32_t r = 0; r < slots->rows; r++) {
-        const qkv_slot *slot = qkv_slot_at(slots, r, col);
+        const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, col);
         if (!slot->panel || !slot->leftmost) continue;
         room = fmax(room, text_height(style->row_axis, lettering, slot->height));
     }
     return room;
 }
 
-static double row_above(const qkv_slots *slots, int32_t row) {
+static double row_above(const qkv_panel_slots *slots, int32_t row) {
     double height = 0;
     for (int32_t c = 0; c < slots->cols; c++) {
-        const qkv_slot *slot = qkv_slot_at(slots, row, c);
+        const qkv_panel_slot *slot = qkv_panel_slot_at(slots, row, c);
         if (slot->title) height = fmax(height, qkv_words_height(slot->title) + TITLE_GAP);
     }
     return height;
 }
 
-static double row_below(const qkv_slots *slots, int32_t row, const qkv_grid_style *style,
+static double row_below(const qkv_panel_slots *slots, int32_t row, const qkv_grid_style *style,
                         const qkv_lettering *lettering) {
     double reach = 0;
     for (int32_t c = 0; c < slots->cols; c++) {
-        const qkv_slot *slot = qkv_slot_at(slots, row, c);
+        const qkv_panel_slot *slot = qkv_panel_slot_at(slots, row, c);
         if (!slot->panel) continue;
         double here = qkv_axis_reach(&slot->col_axis);
         if (slot->lowest) {
@@ -176,14 +176,15 @@ static double row_below(const qkv_slots *slots, int32_t row, const qkv_grid_styl
 
 /* The panels' boxes. *right and *bottom receive where the matrices end, *below what hangs under the
  * last row. */
-static void place_panels(qkv_layout *layout, const qkv_slots *slots, const qkv_grid_style *style,
-                         const qkv_lettering *lettering, qkv_box *area, double *below) {
+static void place_panels(qkv_layout *layout, const qkv_panel_slots *slots,
+                         const qkv_grid_style *style, const qkv_lettering *lettering, qkv_box *area,
+                         double *below) {
     double x = QKV_MARGIN, y = QKV_MARGIN;
     for (int32_t c = 0; c < slots->cols; c++) {
         x += labels_left(slots, c) + name_left(slots, c, style, lettering);
         if (c == 0) area->x = x;
         for (int32_t r = 0; r < slots->rows; r++) {
-            const qkv_slot *slot = qkv_slot_at(slots, r, c);
+            const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, c);
             qkv_box *panel = &layout->panels[r * slots->cols + c];
             panel->x = x + (slots->col_width[c] - slot->width) / 2;
             panel->width = slot->width;
@@ -198,7 +199,7 @@ static void place_panels(qkv_layout *layout, const qkv_slots *slots, const qkv_g
         for (int32_t c = 0; c < slots->cols; c++) {
             qkv_box *panel = &layout->panels[r * slots->cols + c];
             panel->y = y;
-            panel->height = qkv_slot_at(slots, r, c)->height;
+            panel->height = qkv_panel_slot_at(slots, r, c)->height;
         }
         y += slots->row_height[r];
         area->height = y - area->y;
@@ -207,12 +208,12 @@ static void place_panels(qkv_layout *layout, const qkv_slots *slots, const qkv_g
     }
 }
 
-static int place_around_panels(qkv_layout *layout, const qkv_slots *slots,
+static int place_around_panels(qkv_layout *layout, const qkv_panel_slots *slots,
                                const qkv_grid_style *style, const qkv_lettering *lettering) {
     for (int32_t c = 0; c < slots->cols; c++) {
         const double left = labels_left(slots, c);
         for (int32_t r = 0; r < slots->rows; r++) {
-            const qkv_slot *slot = qkv_slot_at(slots, r, c);
+            const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, c);
             const qkv_box *panel = &layout->panels[r * slots->cols + c];
             if (!slot->panel) continue;
             if (!place_title(layout, slot, panel) ||
@@ -256,7 +257,7 @@ double qkv_layout_texts(qkv_layout *layout, const qkv_box *area, double y, const
     return y;
 }
 
-static int compose(qkv_layout *layout, const qkv_slots *slots, const qkv_grid *grid,
+static int compose(qkv_layout *layout, const qkv_panel_slots *slots, const qkv_grid *grid,
                    const qkv_grid_style *style, const qkv_lettering *lettering, qkv_error *err) {
     qkv_box area = {0};
     double below = 0;
@@ -276,13 +277,13 @@ static int compose(qkv_layout *layout, const qkv_slots *slots, const qkv_grid *g
 int qkv_layout_make(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
                     const qkv_lettering *lettering, qkv_error *err) {
     *layout = (qkv_layout){.rows = grid->rows, .cols = grid->cols};
-    qkv_slots slots = {0};
-    int status = qkv_slots_make(&slots, grid, style, lettering, err);
+    qkv_panel_slots slots = {0};
+    int status = qkv_panel_slots_make(&slots, grid, style, lettering, err);
     if (status != QKV_OK) return status;
     layout->panels = qkv_calloc((size_t)grid->rows * (size_t)grid->cols, sizeof *layout->panels);
     status = layout->panels ? compose(layout, &slots, grid, style, lettering, err)
                             : qkv_fail_memory(err);
-    qkv_slots_release(&slots);
+    qkv_panel_slots_release(&slots);
     if (status != QKV_OK) qkv_layout_release(layout);
     return status;
 }

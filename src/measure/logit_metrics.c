@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "measure/tally.h"
+#include "measure/metric_sums.h"
 
 /* Logits of one position, the baseline's and the variant's, and log Σ exp of each. */
 typedef struct position {
@@ -57,22 +57,22 @@ static double delta_loss_at(const position *p, int32_t token) {
 /* ---- over positions ---- */
 
 typedef struct logit_run {
-    const qkv_tally *tally;
+    const qkv_metric_sums *totals;
     const float *edited;
     const double *edited_sums;
     int64_t n_rows, n_vocab;
 } logit_run;
 
 static position position_of(const logit_run *run, int64_t row) {
-    return (position){.base = run->tally->logits + row * run->n_vocab,
+    return (position){.base = run->totals->logits + row * run->n_vocab,
                       .edited = run->edited + row * run->n_vocab,
-                      .base_sum = run->tally->logit_sums[row],
+                      .base_sum = run->totals->logit_sums[row],
                       .edited_sum = run->edited_sums[row],
                       .n_vocab = run->n_vocab};
 }
 
 static double at_position(const logit_run *run, double wanted, double (*value)(const position *)) {
-    int64_t T = run->tally->n_tokens, row = (int64_t)wanted;
+    int64_t T = run->totals->n_tokens, row = (int64_t)wanted;
     if (row < 0) row += T;
     if (row < 0 || row >= T) return NAN;
     position p = position_of(run, run->n_rows == T ? row : 0);
@@ -94,7 +94,7 @@ static double mean_of_next(const logit_run *run, double (*value)(const position 
     int64_t n = run->n_rows - 1;
     for (int64_t row = 0; row < n; row++) {
         position p = position_of(run, row);
-        sum += value(&p, run->tally->tokens[row + 1]);
+        sum += value(&p, run->totals->tokens[row + 1]);
     }
     return n > 0 ? sum / (double)n : (double)NAN;
 }
@@ -116,9 +116,10 @@ static double value_of(const qkv_chosen_metric *metric, const logit_run *run) {
     }
 }
 
-int qkv_tally_logits(qkv_tally *tally, size_t variant, const qkv_tensor *tensor, qkv_error *err) {
-    const qkv_measure *m = tally->measure;
-    logit_run run = {.tally = tally,
+int qkv_metric_sums_logits(qkv_metric_sums *totals, size_t variant, const qkv_tensor *tensor,
+                           qkv_error *err) {
+    const qkv_measure *m = totals->measure;
+    logit_run run = {.totals = totals,
                      .edited = tensor->data,
                      .n_rows = tensor->shape[0],
                      .n_vocab = tensor->shape[1]};
@@ -127,14 +128,14 @@ int qkv_tally_logits(qkv_tally *tally, size_t variant, const qkv_tensor *tensor,
     for (int64_t row = 0; row < run.n_rows; row++)
         sums[row] = log_sum_exp(tensor->data + row * run.n_vocab, run.n_vocab);
     if (variant == 0) {
-        tally->logits = tensor->data;
-        tally->logit_sums = sums;
+        totals->logits = tensor->data;
+        totals->logit_sums = sums;
     }
     run.edited_sums = sums;
     for (size_t i = 0; i < m->n_metrics; i++) {
         if (qkv_metric_needs(m->metrics[i].id) & (NEED_LOGITS | NEED_ALL_LOGITS))
-            qkv_tally_set(tally, qkv_tally_slot(tally, variant, -1, -1), i,
-                          value_of(&m->metrics[i], &run));
+            qkv_metric_sums_set(totals, qkv_sum_slot(totals, variant, -1, -1), i,
+                                value_of(&m->metrics[i], &run));
     }
     if (variant) free(sums);
     return QKV_OK;

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "measure/measure_table.h"
-#include "measure/tally.h"
+#include "measure/metric_sums.h"
 
 /* ---- the set ---- */
 
@@ -174,25 +174,25 @@ int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session,
     *out = NULL;
     const qkv_model *model = qkv_session_model(session);
     const qkv_model_info *info = qkv_model_get_info(model);
-    qkv_tally tally = {.measure = measure};
-    qkv_observer observer = {.user = &tally,
-                             .rows = qkv_tally_rows,
-                             .tensor = qkv_tally_tensor,
+    qkv_metric_sums totals = {.measure = measure};
+    qkv_observer observer = {.user = &totals,
+                             .rows = qkv_metric_sums_rows,
+                             .tensor = qkv_metric_sums_tensor,
                              .compare = compares_rows(measure)};
     qkv_result *result = NULL;
-    int status = qkv_tally_prepare(&tally, plan, model, err);
+    int status = qkv_metric_sums_prepare(&totals, plan, model, err);
     if (status == QKV_OK) status = qkv_measure_add_captures(measure, plan, info->n_layer, err);
     if (status == QKV_OK) status = qkv_session_observe(session, &result, plan, &observer, err);
-    if (status == QKV_OK && tally.failure.status != QKV_OK)
-        status = qkv_fail(err, tally.failure.status, "%s", tally.failure.message);
+    if (status == QKV_OK && totals.failure.status != QKV_OK)
+        status = qkv_fail(err, totals.failure.status, "%s", totals.failure.message);
     if (status == QKV_OK) {
-        qkv_tally_finish(&tally);
+        qkv_metric_sums_finish(&totals);
         if (measure->needs & NEED_LAST)
-            status = qkv_subspace_add(measure, &tally, (size_t)info->n_embd, err);
+            status = qkv_subspace_add(measure, &totals, (size_t)info->n_embd, err);
     }
-    if (status == QKV_OK) status = qkv_table_of_tally(out, &tally, &result, err);
+    if (status == QKV_OK) status = qkv_table_of_sums(out, &totals, &result, err);
     qkv_result_free(result);
-    qkv_tally_release(&tally);
+    qkv_metric_sums_release(&totals);
     return status;
 }
 

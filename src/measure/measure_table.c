@@ -28,38 +28,38 @@ int qkv_table_add(qkv_table *table, const qkv_measurement *row, qkv_error *err) 
 }
 
 /* The values of one place that belong there by their scope. */
-static int add_place(qkv_table *table, const qkv_tally *tally, qkv_measurement row,
+static int add_place(qkv_table *table, const qkv_metric_sums *totals, qkv_measurement row,
                      qkv_metric_scope scope, qkv_error *err) {
-    const qkv_measure *m = tally->measure;
-    size_t slot = qkv_tally_slot(tally, row.variant, row.layer, row.head);
+    const qkv_measure *m = totals->measure;
+    size_t slot = qkv_sum_slot(totals, row.variant, row.layer, row.head);
     for (size_t i = 0; i < m->n_metrics; i++) {
         if (qkv_measure_info(m, i)->scope != scope) continue;
         row.metric = i;
-        row.value = tally->values[slot * m->n_metrics + i];
+        row.value = totals->values[slot * m->n_metrics + i];
         int status = qkv_table_add(table, &row, err);
         if (status != QKV_OK) return status;
     }
     return QKV_OK;
 }
 
-static int add_layer(qkv_table *table, const qkv_tally *tally, size_t variant, int32_t layer,
+static int add_layer(qkv_table *table, const qkv_metric_sums *totals, size_t variant, int32_t layer,
                      qkv_error *err) {
     qkv_measurement row = {.variant = variant, .layer = layer, .head = -1};
-    int status = add_place(table, tally, row, QKV_SCOPE_LAYER, err);
-    for (row.head = 0; row.head < tally->all_heads && status == QKV_OK; row.head++) {
-        if (tally->head_set[row.head]) status = add_place(table, tally, row, QKV_SCOPE_HEAD, err);
+    int status = add_place(table, totals, row, QKV_SCOPE_LAYER, err);
+    for (row.head = 0; row.head < totals->all_heads && status == QKV_OK; row.head++) {
+        if (totals->head_set[row.head]) status = add_place(table, totals, row, QKV_SCOPE_HEAD, err);
     }
     return status;
 }
 
-int qkv_table_of_tally(qkv_table **out, const qkv_tally *tally, qkv_result **result,
-                       qkv_error *err) {
+int qkv_table_of_sums(qkv_table **out, const qkv_metric_sums *totals, qkv_result **result,
+                      qkv_error *err) {
     int status = qkv_table_new(out, err);
-    for (size_t v = 0; v < tally->n_variants && status == QKV_OK; v++) {
+    for (size_t v = 0; v < totals->n_variants && status == QKV_OK; v++) {
         qkv_measurement row = {.variant = v, .layer = -1, .head = -1};
-        status = add_place(*out, tally, row, QKV_SCOPE_VARIANT, err);
-        for (int32_t il = 0; il < tally->all_layers && status == QKV_OK; il++) {
-            if (tally->layer_set[il]) status = add_layer(*out, tally, v, il, err);
+        status = add_place(*out, totals, row, QKV_SCOPE_VARIANT, err);
+        for (int32_t il = 0; il < totals->all_layers && status == QKV_OK; il++) {
+            if (totals->layer_set[il]) status = add_layer(*out, totals, v, il, err);
         }
     }
     if (status == QKV_OK) {

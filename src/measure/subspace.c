@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "measure/metric_sums.h"
 #include "measure/spectrum.h"
-#include "measure/tally.h"
 
 #define DEGREES (180 / 3.14159265358979323846)
 
-int qkv_subspace_add(qkv_measure *measure, const qkv_tally *tally, size_t width, qkv_error *err) {
-    size_t n = tally->n_variants;
+int qkv_subspace_add(qkv_measure *measure, const qkv_metric_sums *totals, size_t width,
+                     qkv_error *err) {
+    size_t n = totals->n_variants;
     if (measure->n_hidden && (measure->n_variants != n || measure->width != width))
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "subspace_angle needs the same variants for every prompt: %zu and %zu",
@@ -26,7 +27,7 @@ int qkv_subspace_add(qkv_measure *measure, const qkv_tally *tally, size_t width,
     measure->width = width;
     float *to = moved + measure->n_hidden++ * n * width;
     for (size_t v = 0; v < n; v++)
-        memcpy(to + v * width, tally->hidden + (tally->has_hidden[v] ? v : 0) * width,
+        memcpy(to + v * width, totals->hidden + (totals->has_hidden[v] ? v : 0) * width,
                width * sizeof *to);
     return QKV_OK;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "measure/tally.h"
+#include "measure/metric_sums.h"
 #include "model/output_gram.h"
 
 /* ---- massive channels of q and k ---- */
@@ -25,18 +25,19 @@ static double count_massive_channels(const float *x, int64_t n_tokens, int64_t s
     return (double)n;
 }
 
-static int measure_channels(qkv_tally *tally, size_t variant, int32_t layer, qkv_metric id,
+static int measure_channels(qkv_metric_sums *totals, size_t variant, int32_t layer, qkv_metric id,
                             const qkv_tensor *tensor, qkv_error *err) {
-    const qkv_measure *m = tally->measure;
+    const qkv_measure *m = totals->measure;
     int64_t n_heads = tensor->shape[1], d = tensor->shape[2];
     double *norms = qkv_calloc((size_t)d, sizeof *norms);
     if (!norms) return qkv_fail_memory(err);
     for (size_t i = 0; i < m->n_metrics; i++) {
         if (m->metrics[i].id != id) continue;
         for (int32_t k = 0; k < tensor->n_heads; k++)
-            qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, tensor->heads[k]), i,
-                          count_massive_channels(tensor->data + k * d, tally->n_tokens, n_heads * d,
-                                                 d, m->metrics[i].parameters[0], norms));
+            qkv_metric_sums_set(totals, qkv_sum_slot(totals, variant, layer, tensor->heads[k]), i,
+                                count_massive_channels(tensor->data + k * d, totals->n_tokens,
+                                                       n_heads * d, d, m->metrics[i].parameters[0],
+                                                       norms));
     }
     free(norms);
     return QKV_OK;
@@ -87,9 +88,9 @@ static double massive_value(const qkv_chosen_metric *metric, const float *sizes,
     return (double)count;
 }
 
-static int measure_residual(qkv_tally *tally, size_t variant, int32_t layer,
+static int measure_residual(qkv_metric_sums *totals, size_t variant, int32_t layer,
                             const qkv_tensor *tensor, qkv_error *err) {
-    const qkv_measure *m = tally->measure;
+    const qkv_measure *m = totals->measure;
     size_t n = (size_t)(tensor->shape[0] * tensor->shape[1]);
     float *sizes = qkv_calloc(n, sizeof *sizes);
     if (!sizes) return qkv_fail_memory(err);
@@ -101,18 +102,18 @@ static int measure_residual(qkv_tally *tally, size_t variant, int32_t layer,
     int status = median(&middle, sizes, n, err);
     for (size_t i = 0; status == QKV_OK && i < m->n_metrics; i++) {
         if (qkv_metric_needs(m->metrics[i].id) & NEED_RESID)
-            qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, -1), i,
-                          massive_value(&m->metrics[i], sizes, n, middle, largest));
+            qkv_metric_sums_set(totals, qkv_sum_slot(totals, variant, layer, -1), i,
+                                massive_value(&m->metrics[i], sizes, n, middle, largest));
     }
     free(sizes);
     return status;
 }
 
-static void remember_last(qkv_tally *tally, size_t variant, const qkv_tensor *tensor) {
+static void remember_last(qkv_metric_sums *totals, size_t variant, const qkv_tensor *tensor) {
     size_t width = (size_t)tensor->shape[1];
-    memcpy(tally->hidden + variant * width,
+    memcpy(totals->hidden + variant * width,
            tensor->data + (tensor->shape[0] - 1) * tensor->shape[1], width * sizeof(float));
-    tally->has_hidden[variant] = 1;
+    totals->has_hidden[variant] = 1;
 }
 
 /* ---- outputs of heads ---- */
@@ -123,9 +124,9 @@ static double length(const float *x, int64_t n) {
     return sqrt(sum);
 }
 
-static int measure_outputs(qkv_tally *tally, size_t variant, int32_t layer,
+static int measure_outputs(qkv_metric_sums *totals, size_t variant, int32_t layer,
                            const qkv_tensor *tensor, qkv_error *err) {
-    const qkv_measure *m = tally->measure;
+    const qkv_measure *m = totals->measure;
     int64_t T = tensor->shape[0], H = tensor->shape[1], d = tensor->shape[2];
     double *means = qkv_calloc((size_t)H, sizeof *means), all = 0;
     if (!means) return qkv_fail_memory(err);
@@ -137,12 +138,12 @@ static int measure_outputs(qkv_tally *tally, size_t variant, int32_t layer,
     for (size_t i = 0; i < m->n_metrics; i++) {
         if (!(qkv_metric_needs(m->metrics[i].id) & NEED_Z)) continue;
         for (int32_t h = 0; h < (int32_t)H; h++) {
-            if (!tally->head_set[h]) continue;
+            if (!totals->head_set[h]) continue;
             double ratio = all > 0 ? means[h] / all : (double)NAN;
             double value = m->metrics[i].id == QKV_METRIC_AHON_RATIO ? ratio
                            : isnan(ratio)                            ? (double)NAN
                                           : ratio < m->metrics[i].parameters[0];
-            qkv_tally_set(tally, qkv_tally_slot(tally, variant, layer, h), i, value);
+            qkv_metric_sums_set(totals, qkv_sum_slot(totals, variant, layer, h), i, value);
         }
     }
     free(means);
@@ -163,8 +164,9 @@ static double projected_length(const double *gram, const float *v, int64_t d) {
 }
 
 /* Lengths of every key's value, [measured heads][T]; projected where the layer's gram is given. */
-static double *value_lengths(const qkv_tally *tally, const qkv_tensor *v, const double *gram) {
-    int64_t T = tally->n_tokens, d = v->shape[2];
+static double *value_lengths(const qkv_metric_sums *totals, const qkv_tensor *v,
+                             const double *gram) {
+    int64_t T = totals->n_tokens, d = v->shape[2];
     double *norms = qkv_calloc((size_t)(v->n_heads * T), sizeof *norms);
     for (int32_t k = 0; norms && k < v->n_heads; k++) {
         const double *own = gram ? gram + v->heads[k] * d * d : NULL;
@@ -176,18 +178,18 @@ static double *value_lengths(const qkv_tally *tally, const qkv_tensor *v, const 
     return norms;
 }
 
-static int measure_values(qkv_tally *tally, size_t variant, int32_t layer, const qkv_tensor *v,
-                          qkv_error *err) {
-    int32_t at = tally->layer_at[layer];
-    size_t place = variant * (size_t)tally->n_layers + (size_t)at;
-    tally->norms[0][place] = value_lengths(tally, v, NULL);
-    if (!tally->norms[0][place]) return qkv_fail_memory(err);
-    if (!(tally->measure->needs & NEED_O)) return QKV_OK;
+static int measure_values(qkv_metric_sums *totals, size_t variant, int32_t layer,
+                          const qkv_tensor *v, qkv_error *err) {
+    int32_t at = totals->layer_at[layer];
+    size_t place = variant * (size_t)totals->n_layers + (size_t)at;
+    totals->norms[0][place] = value_lengths(totals, v, NULL);
+    if (!totals->norms[0][place]) return qkv_fail_memory(err);
+    if (!(totals->measure->needs & NEED_O)) return QKV_OK;
     int status = QKV_OK;
-    if (!tally->gram[at]) status = qkv_output_gram(&tally->gram[at], tally->model, layer, err);
+    if (!totals->gram[at]) status = qkv_output_gram(&totals->gram[at], totals->model, layer, err);
     if (status != QKV_OK) return status;
-    tally->norms[1][place] = value_lengths(tally, v, tally->gram[at]);
-    return tally->norms[1][place] ? QKV_OK : qkv_fail_memory(err);
+    totals->norms[1][place] = value_lengths(totals, v, totals->gram[at]);
+    return totals->norms[1][place] ? QKV_OK : qkv_fail_memory(err);
 }
 
 static double weighted(qkv_metric id, const double *columns, const double *norms, int64_t T) {
@@ -198,50 +200,53 @@ static double weighted(qkv_metric id, const double *columns, const double *norms
     return sum > 0 ? columns[0] * norms[0] / sum : (double)NAN;
 }
 
-void qkv_tally_weigh(qkv_tally *tally, size_t variant, int32_t layer_index, int32_t head_index) {
-    const qkv_measure *m = tally->measure;
-    const qkv_head_tally *own = qkv_tally_head(tally, variant, layer_index, head_index);
-    const qkv_head_tally *base = qkv_tally_head(tally, 0, layer_index, head_index);
+void qkv_metric_sums_weigh(qkv_metric_sums *totals, size_t variant, int32_t layer_index,
+                           int32_t head_index) {
+    const qkv_measure *m = totals->measure;
+    const qkv_head_sums *own = qkv_metric_sums_head(totals, variant, layer_index, head_index);
+    const qkv_head_sums *base = qkv_metric_sums_head(totals, 0, layer_index, head_index);
     const double *columns = own->columns ? own->columns : base->columns;
-    size_t place = variant * (size_t)tally->n_layers + (size_t)layer_index;
-    size_t slot = variant * (1 + (size_t)tally->n_layers * ((size_t)tally->n_heads + 1)) + 2 +
-                  (size_t)layer_index * ((size_t)tally->n_heads + 1) + (size_t)head_index;
+    size_t place = variant * (size_t)totals->n_layers + (size_t)layer_index;
+    size_t slot = variant * (1 + (size_t)totals->n_layers * ((size_t)totals->n_heads + 1)) + 2 +
+                  (size_t)layer_index * ((size_t)totals->n_heads + 1) + (size_t)head_index;
     for (size_t i = 0; columns && i < m->n_metrics; i++) {
         unsigned needs = qkv_metric_needs(m->metrics[i].id);
         if (!(needs & NEED_V)) continue;
-        double **all = tally->norms[(needs & NEED_O) != 0];
+        double **all = totals->norms[(needs & NEED_O) != 0];
         const double *norms = all[place] ? all[place] : all[layer_index];
         if (norms)
-            qkv_tally_set(tally, slot, i,
-                          weighted(m->metrics[i].id, columns,
-                                   norms + (int64_t)head_index * tally->n_tokens, tally->n_tokens));
+            qkv_metric_sums_set(totals, slot, i,
+                                weighted(m->metrics[i].id, columns,
+                                         norms + (int64_t)head_index * totals->n_tokens,
+                                         totals->n_tokens));
     }
 }
 
 /* ---- all of them ---- */
 
-int qkv_tally_tensor(void *user, size_t variant, qkv_site site, int32_t layer,
-                     const qkv_tensor *tensor, qkv_error *err) {
-    qkv_tally *tally = user;
+int qkv_metric_sums_tensor(void *user, size_t variant, qkv_site site, int32_t layer,
+                           const qkv_tensor *tensor, qkv_error *err) {
+    qkv_metric_sums *totals = user;
     switch (site) {
     case QKV_SITE_Q:
-        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_Q, tensor, err);
+        return measure_channels(totals, variant, layer, QKV_METRIC_MASSIVE_Q, tensor, err);
     case QKV_SITE_K:
-        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_K, tensor, err);
+        return measure_channels(totals, variant, layer, QKV_METRIC_MASSIVE_K, tensor, err);
     case QKV_SITE_Q_ROT:
-        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_Q_ROT, tensor, err);
+        return measure_channels(totals, variant, layer, QKV_METRIC_MASSIVE_Q_ROT, tensor, err);
     case QKV_SITE_K_ROT:
-        return measure_channels(tally, variant, layer, QKV_METRIC_MASSIVE_K_ROT, tensor, err);
+        return measure_channels(totals, variant, layer, QKV_METRIC_MASSIVE_K_ROT, tensor, err);
     case QKV_SITE_V:
-        return measure_values(tally, variant, layer, tensor, err);
+        return measure_values(totals, variant, layer, tensor, err);
     case QKV_SITE_Z:
-        return measure_outputs(tally, variant, layer, tensor, err);
+        return measure_outputs(totals, variant, layer, tensor, err);
     case QKV_SITE_RESID_POST:
-        if (tally->hidden && layer == tally->all_layers - 1) remember_last(tally, variant, tensor);
-        if (!(tally->measure->needs & NEED_RESID) || !tally->layer_set[layer]) return QKV_OK;
-        return measure_residual(tally, variant, layer, tensor, err);
+        if (totals->hidden && layer == totals->all_layers - 1)
+            remember_last(totals, variant, tensor);
+        if (!(totals->measure->needs & NEED_RESID) || !totals->layer_set[layer]) return QKV_OK;
+        return measure_residual(totals, variant, layer, tensor, err);
     case QKV_SITE_LOGITS:
-        return qkv_tally_logits(tally, variant, tensor, err);
+        return qkv_metric_sums_logits(totals, variant, tensor, err);
     default:
         return QKV_OK; /* a capture of the plan's own */
     }

@@ -4,7 +4,7 @@
  * The source is opened as for running, so that whatever would not run is not written. Its keys are
  * taken over; rows of W_q and W_k are reordered where GGUF files of the family have them so and the
  * source has not. Tensors go through memory a few MiB at a time, except those that have to be made
- * from several (hf_recipe.c), which take their own size.
+ * from several (tensor_maker.c), which take their own size.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "qkv/convert.h"
@@ -16,9 +16,9 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "model/gguf_write.h"
+#include "format/gguf_write.h"
+#include "format/weight_type.h"
 #include "model/model.h"
-#include "model/weight_type.h"
 
 #define TOKENS_KEY "tokenizer.ggml.tokens"
 #define TYPES_KEY "tokenizer.ggml.token_type"

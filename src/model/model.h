@@ -1,20 +1,20 @@
 /*
  * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the
  * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned, except the
- * weights that are made when they are first needed (late.h), under a lock of their own.
+ * weights that are made when they are first needed (lazy_weights.h), under a lock of their own.
  */
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
 
 #include <stdint.h>
 
+#include "format/gguf_file.h"
 #include "ggml-backend.h"
 #include "ggml.h"
-#include "model/family.h"
-#include "model/gguf_file.h"
-#include "model/late.h"
-#include "model/vocab.h"
+#include "model/family/family.h"
+#include "model/lazy_weights.h"
 #include "qkv/model.h"
+#include "tokenizer/vocab.h"
 
 /* How fast pairs of channels turn. */
 typedef struct qkv_rope {
@@ -76,7 +76,7 @@ struct qkv_model {
         *tensors; /* headers of the tensors; their data are in the mapping or in `converted` */
     ggml_backend_buffer_t *buffers;
     size_t n_buffers;
-    qkv_late *late; /* weights that are made when they are needed, or NULL */
+    qkv_lazy_weights *lazy; /* weights that are made when they are needed, or NULL */
     struct ggml_tensor *w[QKV_MODEL_WEIGHT_COUNT];
     struct ggml_tensor *output; /* w[OUTPUT], or w[TOKEN_EMBD] when tied; NULL: no logits */
     qkv_layer *layers;

@@ -19,9 +19,9 @@
 #include "base/number.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "model/gguf_write.h"
+#include "format/gguf_write.h"
+#include "format/weight_type.h"
 #include "model/model.h"
-#include "model/weight_type.h"
 
 /* X(name, family, layers, heads, key/value heads, width, feed-forward, vocabulary, context)
  * SmolLM's context is that of its longer-reading sisters, for measurements of long prompts. */
@@ -184,7 +184,7 @@ static int add_tensors(writer *w, qkv_error *err) {
     int status = QKV_OK;
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT && status == QKV_OK; i++) {
         if (!(w->family->model_required >> i & 1)) continue;
-        const qkv_slot slot = qkv_family_model_slot(i);
+        const qkv_weight_slot slot = qkv_family_model_slot(i);
         status = add_tensor(w, slot.name, slot.shape, err);
     }
     for (int il = 0; il < w->hp.n_layer; il++) {
@@ -192,7 +192,7 @@ static int add_tensors(writer *w, qkv_error *err) {
             const uint64_t all =
                 w->family->layer_required | (w->hp.parallel ? 0 : w->family->sequential_required);
             if (!(all >> i & 1)) continue;
-            const qkv_slot slot = qkv_family_layer_slot(w->family, i);
+            const qkv_weight_slot slot = qkv_family_layer_slot(w->family, i);
             char name[GGML_MAX_NAME];
             snprintf(name, sizeof name, "blk.%d.%s", il, slot.name);
             status = add_tensor(w, name, slot.shape, err);

@@ -1,7 +1,7 @@
 /*
  * Binds the tensors of a file to the slots of a model.
  *
- * Matrices stay where they are, in the mapping, or are made when they are first needed (late.h). Vectors (norms, biases), which ggml's elementwise
+ * Matrices stay where they are, in the mapping, or are made when they are first needed (lazy_weights.h). Vectors (norms, biases), which ggml's elementwise
  * operations want as F32, are converted where they are stored otherwise; they are small. A tensor
  * that the family does not use is refused: to leave it out would silently compute something else
  * than the model.
@@ -128,7 +128,7 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
     ggml_set_name(tensor, t->name);
     *out = tensor;
     if (!t->data && !is_vector && layer >= 0)
-        return qkv_late_add(&model->late, tensor, t, layer, err);
+        return qkv_lazy_weights_add(&model->lazy, tensor, t, layer, err);
     if (!t->data || type != t->type || !is_aligned(t)) return copy_tensor(model, tensor, t, err);
     ggml_backend_tensor_alloc(model->buffers[t->part], tensor, (void *)t->data);
     return QKV_OK;
@@ -191,7 +191,7 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
         if (!((family->model_required | family->model_optional) & bit)) continue;
-        qkv_slot slot = qkv_family_model_slot(i);
+        qkv_weight_slot slot = qkv_family_model_slot(i);
         int status = bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
                                (family->model_required & bit) != 0, err);
         if (status != QKV_OK) return status;
@@ -250,11 +250,11 @@ int qkv_weights_bind(qkv_model *model, qkv_error *err) {
 }
 
 int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err) {
-    return qkv_late_make(model->late, il, err);
+    return qkv_lazy_weights_make(model->lazy, il, err);
 }
 
 void qkv_weights_release(qkv_model *model) {
-    qkv_late_free(model->late);
+    qkv_lazy_weights_free(model->lazy);
     for (size_t i = 0; i < model->n_buffers; i++) ggml_backend_buffer_free(model->buffers[i]);
     free(model->buffers);
     free(model->layers);

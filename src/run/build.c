@@ -10,7 +10,7 @@ struct ggml_tensor *qkv_input(qkv_graph *g, enum ggml_type type, int64_t n0, int
 
 struct ggml_tensor *qkv_weight_f32(qkv_graph *g, struct ggml_tensor *w) {
     if (w->type == GGML_TYPE_F32) return w;
-    struct ggml_tensor *copy = qkv_dense_find(g->dense, w);
+    struct ggml_tensor *copy = qkv_weight_copies_find(g->dense, w);
     return copy ? copy : ggml_cast(g->ctx, w, GGML_TYPE_F32);
 }
 
@@ -35,7 +35,7 @@ struct ggml_tensor *qkv_norm(qkv_graph *g, struct ggml_tensor *w, struct ggml_te
     return bias ? ggml_add(g->ctx, x, bias) : x;
 }
 
-struct ggml_tensor *qkv_scale(qkv_graph *g, struct ggml_tensor *x, float factor) {
+struct ggml_tensor *qkv_scaled(qkv_graph *g, struct ggml_tensor *x, float factor) {
     return factor == 1 ? x : ggml_scale(g->ctx, x, factor);
 }
 

@@ -23,7 +23,7 @@ struct ggml_tensor *qkv_linear(qkv_graph *g, struct ggml_tensor *w, struct ggml_
 struct ggml_tensor *qkv_norm(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
                              struct ggml_tensor *x);
 /* x times a factor; the input itself for 1. */
-struct ggml_tensor *qkv_scale(qkv_graph *g, struct ggml_tensor *x, float factor);
+struct ggml_tensor *qkv_scaled(qkv_graph *g, struct ggml_tensor *x, float factor);
 /* c tanh(x/c); the input itself for c = 0. */
 struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
 /* The inputs of a pass are the same for all its variants. */

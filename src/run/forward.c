@@ -23,7 +23,7 @@
 /* A block's output as it is added to the residual stream. */
 static struct ggml_tensor *added(qkv_graph *g, struct ggml_tensor *post_norm,
                                  struct ggml_tensor *x) {
-    return qkv_scale(g, qkv_norm(g, post_norm, NULL, x), g->model->hp.residual_scale);
+    return qkv_scaled(g, qkv_norm(g, post_norm, NULL, x), g->model->hp.residual_scale);
 }
 
 static struct ggml_tensor *attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
@@ -62,7 +62,7 @@ static struct ggml_tensor *embeddings(qkv_graph *g) {
     struct ggml_context *ctx = g->ctx;
     g->in_tokens = qkv_input(g, GGML_TYPE_I32, g->n_tokens, 1, 1);
     struct ggml_tensor *x = ggml_get_rows(ctx, MODEL(g, TOKEN_EMBD), g->in_tokens); // [D, T]
-    x = qkv_scale(g, x, g->model->hp.embedding_scale);
+    x = qkv_scaled(g, x, g->model->hp.embedding_scale);
     if (MODEL(g, TOKEN_TYPES)) { /* every token is of the first kind */
         g->in_token_type = qkv_input(g, GGML_TYPE_I32, 1, 1, 1);
         x = ggml_add(ctx, x, ggml_get_rows(ctx, MODEL(g, TOKEN_TYPES), g->in_token_type));
@@ -106,7 +106,7 @@ static void output(qkv_graph *g, struct ggml_tensor *x) {
     }
     x = qkv_norm(g, MODEL(g, OUTPUT_NORM), MODEL(g, OUTPUT_NORM_BIAS), x);
     x = qkv_linear(g, g->model->output, MODEL(g, OUTPUT_BIAS), x); // [V, rows, B]
-    x = qkv_softcap(g, qkv_scale(g, x, g->model->hp.logit_scale), g->model->hp.logit_softcap);
+    x = qkv_softcap(g, qkv_scaled(g, x, g->model->hp.logit_scale), g->model->hp.logit_softcap);
     qkv_tap(g, QKV_SITE_LOGITS, n_layer, x);
 }
 

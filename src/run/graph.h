@@ -18,10 +18,10 @@
 
 #include "ggml.h"
 #include "model/model.h"
-#include "run/dense.h"
+#include "run/observer.h"
 #include "run/overflow.h"
 #include "run/plan.h"
-#include "run/watch.h"
+#include "run/weight_copies.h"
 
 typedef struct qkv_tap_op qkv_tap_op;
 
@@ -73,7 +73,7 @@ typedef struct qkv_graph {
     int64_t n_batch;           /* B */
     const qkv_member *members; /* B of them */
     const qkv_patches *patches;
-    const qkv_dense *dense; /* F32 copies of weights */
+    const qkv_weight_copies *dense; /* F32 copies of weights */
     qkv_start start;
     int32_t from;                  /* first layer */
     const uint8_t *keep;           /* (n_layer + 1) × sites: QKV_KEEP_* */

@@ -286,7 +286,8 @@ static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
         if (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) continue;
         if (node->src[0]->op != GGML_OP_CPY) continue;
-        added += qkv_dense_add(&p->session->dense, node->src[0]->src[0], p->session->n_threads);
+        added +=
+            qkv_weight_copies_add(&p->session->dense, node->src[0]->src[0], p->session->n_threads);
     }
     return added;
 }

@@ -74,7 +74,7 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 void qkv_session_free(qkv_session *session) {
     if (!session) return;
     qkv_trunk_release(&session->trunk);
-    qkv_dense_release(&session->dense);
+    qkv_weight_copies_release(&session->dense);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
     free(session);

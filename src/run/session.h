@@ -20,7 +20,7 @@ struct qkv_session {
     ggml_backend_sched_t scheduler;
     size_t scheduler_nodes; /* graphs of so many nodes fit */
     qkv_trunk trunk;
-    qkv_dense dense;
+    qkv_weight_copies dense;
 };
 
 /* What a pass starts with; NULL where its kind of start does not need it. */

@@ -2,8 +2,8 @@
  * The file formats behind qkv_store_write. Each writer takes a stream that is already open and
  * leaves errors of the stream itself to whoever finishes the output.
  */
-#ifndef QKV_STORE_FORMATS_H
-#define QKV_STORE_FORMATS_H
+#ifndef QKV_STORE_STORE_FORMATS_H
+#define QKV_STORE_STORE_FORMATS_H
 
 #include <jansson.h>
 #include <stdio.h>

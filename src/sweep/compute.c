@@ -14,7 +14,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "measure/tally.h"
+#include "measure/metric_sums.h"
 #include "sweep/sweep.h"
 
 /* Variants that are measured in one plan. */

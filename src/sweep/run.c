@@ -19,21 +19,21 @@ int64_t qkv_sweep_shard_cells(const qkv_sweep *sweep, int64_t shard, int64_t n_s
     return wanted;
 }
 
-static int run_block(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
+static int run_block(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
                      int64_t block, double *values, qkv_error *err) {
     int status = qkv_sweep_compute(sweep, session, block, values, err);
-    return status == QKV_OK ? qkv_results_put(results, block, values, err) : status;
+    return status == QKV_OK ? qkv_sweep_writer_put(results, block, values, err) : status;
 }
 
-static int run_blocks(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
+static int run_blocks(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
                       const qkv_sweep_options *options, double *values, int *stopped,
                       qkv_error *err) {
     int64_t done = 0, wanted = qkv_sweep_shard_cells(sweep, options->shard, options->n_shards);
-    int status = qkv_results_n_done(results, &done, err);
+    int status = qkv_sweep_writer_n_done(results, &done, err);
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep) && status == QKV_OK && !*stopped; b++) {
         int64_t missing = 0;
         if (!qkv_sweep_in_shard(sweep, b, options->shard, options->n_shards)) continue;
-        status = qkv_results_n_missing(results, b, &missing, err);
+        status = qkv_sweep_writer_n_missing(results, b, &missing, err);
         if (status != QKV_OK || !missing) continue;
         status = run_block(sweep, session, results, b, values, err);
         done += missing;
@@ -43,7 +43,7 @@ static int run_blocks(const qkv_sweep *sweep, qkv_session *session, qkv_results 
     return status;
 }
 
-int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_results *results,
+int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
                   const qkv_sweep_options *options, int *stopped, qkv_error *err) {
     static const qkv_sweep_options defaults = {0};
     int ended = 0;

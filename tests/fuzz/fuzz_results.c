@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "harness.h"
 #include "qkv/sweep.h"
-#include "qkv/sweep_file.h"
+#include "qkv/sweep_reader.h"
 #include "support/sweep_maker.h"
 
 enum { MOST_STEPS = 20000, LONGEST_VALUE = 20000, LARGEST = 64 << 20 };
@@ -78,31 +78,31 @@ static void change(const uint8_t *data, size_t size) {
 /* ---- what must hold ---- */
 
 static size_t read_all(void) {
-    qkv_sweep_file *file = NULL;
+    qkv_sweep_reader *file = NULL;
     qkv_error err = {0};
     size_t n = 0;
-    const int status = qkv_sweep_file_open(&file, input, &err);
+    const int status = qkv_sweep_reader_open(&file, input, &err);
     fuzz_check_status(status, file, &err);
     if (status != QKV_OK) return 0;
     const char *metric;
-    for (size_t i = 0; i < 4 && (metric = qkv_sweep_file_metric(file, i)); i++) {
+    for (size_t i = 0; i < 4 && (metric = qkv_sweep_reader_metric(file, i)); i++) {
         qkv_sweep_row *rows = NULL;
-        FUZZ_REQUIRE(qkv_sweep_file_rows(file, metric, &rows, &n, NULL) == QKV_OK);
+        FUZZ_REQUIRE(qkv_sweep_reader_rows(file, metric, &rows, &n, NULL) == QKV_OK);
         for (size_t k = 0; k < n; k++) {
-            FUZZ_REQUIRE(qkv_sweep_file_target(file, (size_t)rows[k].target));
-            FUZZ_REQUIRE(qkv_sweep_file_op(file, (size_t)rows[k].op));
+            FUZZ_REQUIRE(qkv_sweep_reader_target(file, (size_t)rows[k].target));
+            FUZZ_REQUIRE(qkv_sweep_reader_op(file, (size_t)rows[k].op));
         }
         qkv_sweep_rows_free(rows);
     }
-    qkv_sweep_file_close(file);
+    qkv_sweep_reader_close(file);
     return 1;
 }
 
-static char *export(const char *name, int accepted, qkv_results_summary *summary) {
+static char *export(const char *name, int accepted, qkv_sweep_summary *summary) {
     qkv_error err = {0};
     char *text = NULL;
     size_t size = 0;
-    const int status = qkv_results_export(input, path_of(output, name), summary, &err);
+    const int status = qkv_sweep_export(input, path_of(output, name), summary, &err);
     FUZZ_REQUIRE((status == QKV_OK) == accepted);
     fuzz_check_status(status, accepted ? summary : NULL, &err);
     if (!accepted) return NULL;
@@ -111,7 +111,7 @@ static char *export(const char *name, int accepted, qkv_results_summary *summary
     return text;
 }
 
-static void check_json(const char *text, const qkv_results_summary *summary) {
+static void check_json(const char *text, const qkv_sweep_summary *summary) {
     json_t *all = json_loads(text, 0, NULL);
     FUZZ_REQUIRE(all);
     FUZZ_REQUIRE(json_array_size(json_object_get(all, "rows")) == (size_t)summary->n_rows);
@@ -119,7 +119,7 @@ static void check_json(const char *text, const qkv_results_summary *summary) {
 }
 
 /* Eight fields on every line; quotes around a whole field or doubled inside one. */
-static void check_csv(const char *text, const qkv_results_summary *summary) {
+static void check_csv(const char *text, const qkv_sweep_summary *summary) {
     int64_t lines = 0;
     int fields = 1;
     for (const char *at = text; *at; at++) {
@@ -138,22 +138,22 @@ static void check_csv(const char *text, const qkv_results_summary *summary) {
 }
 
 static void check_merge(int accepted) {
-    qkv_results_summary summary = {0};
+    qkv_sweep_summary summary = {0};
     qkv_error err = {0};
     const char *const part = input;
     fuzz_put("out.sqlite", NULL, 0);
     path_of(output, "out.sqlite");
-    int status = qkv_results_merge(output, &part, 1, 1, &summary, &err);
+    int status = qkv_sweep_merge(output, &part, 1, 1, &summary, &err);
     FUZZ_REQUIRE((status == QKV_OK) == accepted);
     fuzz_check_status(status, accepted ? &summary : NULL, &err);
     if (!accepted) return;
-    qkv_sweep_file *file = NULL;
-    FUZZ_REQUIRE(qkv_sweep_file_open(&file, output, NULL) == QKV_OK);
-    qkv_sweep_file_close(file);
+    qkv_sweep_reader *file = NULL;
+    FUZZ_REQUIRE(qkv_sweep_reader_open(&file, output, NULL) == QKV_OK);
+    qkv_sweep_reader_close(file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    qkv_results_summary summary = {0};
+    qkv_sweep_summary summary = {0};
     if (!input[0]) { /* their names are known to the harness, which removes them */
         path_of(input, "in.sqlite");
         fuzz_put("out.json", "", 0);

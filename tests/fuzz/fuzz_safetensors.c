@@ -1,7 +1,7 @@
 /* Fuzzer: the bytes are a safetensors file. Every byte of the tensors it lists is read. */
 #include "base/file.h"
+#include "format/safetensors.h"
 #include "harness.h"
-#include "model/safetensors.h"
 #include "mutators.h"
 
 static void read_all(const qkv_st_list *list, const qkv_mapping *map) {

@@ -7,8 +7,8 @@
 #include "gguf.h"
 #include "harness.h"
 #include "model/model.h"
-#include "model/tokenizer_json.h"
 #include "mutators.h"
+#include "tokenizer/tokenizer_json.h"
 
 /* The piece up to the next NUL; *data and *size become what is behind it. */
 static size_t take_piece(const uint8_t **data, size_t *size, const uint8_t **piece) {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "gguf.h"
-#include "model/vocab.h"
+#include "tokenizer/vocab.h"
 
 /* The path of DIR/ggml-vocab-NAME.gguf, with `suffix` behind it; valid until the next call. */
 const char *vocab_path(const char *dir, const char *name, const char *suffix);

@@ -18,12 +18,12 @@
 
 #include "base/file.h"
 #include "gguf.h"
-#include "model/tokenizer_json.h"
-#include "model/tokenizer_ranks.h"
 #include "qkv/model.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tokenizer_file.h"
+#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_ranks.h"
 
 #define HF QKV_TEST_SOURCE_DIR "/vectors/llama/hf/"
 

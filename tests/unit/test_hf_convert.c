@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "model/gguf_file.h"
+#include "format/gguf_file.h"
 #include "qkv/convert.h"
 #include "qkv/synthetic.h"
 #include "support/engine.h"

@@ -104,10 +104,10 @@ static void add_exports(qkv_text *all) {
     const char *results = scratch_path("s.sqlite");
     static const char *const names[] = {"s.csv", "s.json"};
     for (size_t i = 0; i < COUNT(names); i++) {
-        qkv_results_summary summary;
+        qkv_sweep_summary summary;
         qkv_error err = {0};
         const char *out = scratch_path(names[i]);
-        expect_ok(qkv_results_export(results, out, &summary, &err), &err, out);
+        expect_ok(qkv_sweep_export(results, out, &summary, &err), &err, out);
         add_file(all, out);
     }
 }

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "measure/metric_sums.h"
 #include "measure/spectrum.h"
-#include "measure/tally.h"
 #include "support/engine.h"
 
 #define LN2 0.69314718055994530942
@@ -237,42 +237,42 @@ static void ranks(void **state) {
 
 enum { MAX_VALUES = 16 };
 
-/* A tally of one layer that no plan belongs to. */
+/* A totals of one layer that no plan belongs to. */
 typedef struct bare {
-    qkv_tally tally;
+    qkv_metric_sums totals;
     uint8_t layer_set[1], head_set[2], known[MAX_VALUES], has_hidden[2];
     int32_t layer_at[1], head_at[2];
     double values[MAX_VALUES];
     double *norms[2][2], *gram[1];
-    qkv_head_tally heads[4];
+    qkv_head_sums heads[4];
 } bare;
 
 static void bare_open(bare *b, const char *metrics, int heads, int variants, int64_t n_tokens) {
     memset(b, 0, sizeof *b);
     b->layer_set[0] = b->head_set[0] = b->head_set[1] = 1;
     b->head_at[1] = 1;
-    b->tally = (qkv_tally){.measure = measure_of(metrics),
-                           .n_tokens = n_tokens,
-                           .n_variants = (size_t)variants,
-                           .layer_set = b->layer_set,
-                           .head_set = b->head_set,
-                           .layer_at = b->layer_at,
-                           .head_at = b->head_at,
-                           .n_layers = 1,
-                           .n_heads = heads,
-                           .all_layers = 1,
-                           .all_heads = heads,
-                           .heads = b->heads,
-                           .norms = {b->norms[0], b->norms[1]},
-                           .gram = b->gram,
-                           .values = b->values,
-                           .known = b->known};
+    b->totals = (qkv_metric_sums){.measure = measure_of(metrics),
+                                  .n_tokens = n_tokens,
+                                  .n_variants = (size_t)variants,
+                                  .layer_set = b->layer_set,
+                                  .head_set = b->head_set,
+                                  .layer_at = b->layer_at,
+                                  .head_at = b->head_at,
+                                  .n_layers = 1,
+                                  .n_heads = heads,
+                                  .all_layers = 1,
+                                  .all_heads = heads,
+                                  .heads = b->heads,
+                                  .norms = {b->norms[0], b->norms[1]},
+                                  .gram = b->gram,
+                                  .values = b->values,
+                                  .known = b->known};
 }
 
 static double bare_value(const bare *b, size_t variant, int32_t layer, int32_t head,
                          size_t metric) {
-    const size_t slot = qkv_tally_slot(&b->tally, variant, layer, head);
-    const size_t at = slot * b->tally.measure->n_metrics + metric;
+    const size_t slot = qkv_sum_slot(&b->totals, variant, layer, head);
+    const size_t at = slot * b->totals.measure->n_metrics + metric;
     assert_true(b->known[at]);
     return b->values[at];
 }
@@ -286,12 +286,12 @@ static void take(bare *b, size_t variant, qkv_site site, const float *data, int6
                           .shape = {s0, s1, s2},
                           .heads = heads,
                           .n_heads = s2 ? (int32_t)s1 : 0};
-    expect_ok(qkv_tally_tensor(&b->tally, variant, site, 0, &t, &err), &err, "tensor");
+    expect_ok(qkv_metric_sums_tensor(&b->totals, variant, site, 0, &t, &err), &err, "tensor");
 }
 
 static void bare_close(bare *b) {
-    qkv_measure_free(b->tally.measure);
-    free(b->tally.logit_sums);
+    qkv_measure_free(b->totals.measure);
+    free(b->totals.logit_sums);
     for (int k = 0; k < 2; k++) {
         free(b->norms[k][0]);
         free(b->norms[k][1]);
@@ -358,7 +358,7 @@ static void weighted_values(void **state) {
     b.heads[0].columns = columns;
     b.gram[0] = gram;
     take(&b, 0, QKV_SITE_V, v, 2, 1, 2);
-    qkv_tally_weigh(&b.tally, 0, 0, 0);
+    qkv_metric_sums_weigh(&b.totals, 0, 0, 0);
     const double projected = sqrt(52) / 4 + 1.5;
     expect_near("value_weighted", bare_value(&b, 0, 0, 0, 0), 1.25 + 1.5);
     expect_near("value_weighted_first", bare_value(&b, 0, 0, 0, 1), 1.25 / 2.75);
@@ -379,14 +379,14 @@ static void outputs(void **state) {
               "output_kl,output_kl:0,output_kl_mean,top1_changed,top1_changed:0,"
               "top1_changed_share,loss,delta_loss",
               0, 2, 2);
-    b.tally.n_layers = 0;
-    b.tally.tokens = words;
+    b.totals.n_layers = 0;
+    b.totals.tokens = words;
     take(&b, 0, QKV_SITE_LOGITS, base, 2, 2, 0);
     take(&b, 1, QKV_SITE_LOGITS, edited, 2, 2, 0);
     const double kl = 0.5 * log(4.0 / 3);
     const double expected[8] = {0, kl, kl / 2, 0, 1, 0.5, log(4.0 / 3), log(2.0 / 3)};
     for (size_t i = 0; i < 8; i++)
-        expect_near(b.tally.measure->metrics[i].text, bare_value(&b, 1, -1, -1, i), expected[i]);
+        expect_near(b.totals.measure->metrics[i].text, bare_value(&b, 1, -1, -1, i), expected[i]);
     expect_near("loss of the baseline", bare_value(&b, 0, -1, -1, 6), LN2);
     expect_near("change of the baseline", bare_value(&b, 0, -1, -1, 7), 0);
     bare_close(&b);
@@ -401,10 +401,10 @@ static void subspaces(void **state) {
     uint8_t known[3] = {1, 1, 1};
     double degrees;
     qkv_measure *m = measure_of("subspace_angle");
-    qkv_tally tally = {.n_variants = 3, .hidden = first, .has_hidden = known};
-    expect_ok(qkv_subspace_add(m, &tally, 2, &err), &err, "first prompt");
-    tally.hidden = second;
-    expect_ok(qkv_subspace_add(m, &tally, 2, &err), &err, "second prompt");
+    qkv_metric_sums totals = {.n_variants = 3, .hidden = first, .has_hidden = known};
+    expect_ok(qkv_subspace_add(m, &totals, 2, &err), &err, "first prompt");
+    totals.hidden = second;
+    expect_ok(qkv_subspace_add(m, &totals, 2, &err), &err, "second prompt");
     static const struct {
         size_t variant;
         int rank;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "gguf.h"
-#include "model/family.h"
+#include "model/family/family.h"
 #include "qkv/synthetic.h"
 #include "support/engine.h"
 #include "support/figures.h"

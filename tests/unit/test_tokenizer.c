@@ -22,9 +22,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "gguf.h"
-#include "model/vocab.h"
 #include "qkv/model.h"
 #include "support/vocab_pairs.h"
+#include "tokenizer/vocab.h"
 
 /* Every vocabulary, with or without a pair of test files. */
 static const struct {

@@ -19,12 +19,12 @@
 
 #include "base/text.h"
 #include "gguf.h"
-#include "model/tokenizer_json.h"
-#include "model/vocab.h"
 #include "qkv/model.h"
 #include "support/scratch.h"
 #include "support/tokenizer_file.h"
 #include "support/vocab_pairs.h"
+#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/vocab.h"
 
 static qkv_vocab *load_dir(const char *dir) {
     qkv_vocab *vocab = NULL;

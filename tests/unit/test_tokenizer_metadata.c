@@ -15,8 +15,8 @@
 
 #include "base/text.h"
 #include "gguf.h"
-#include "model/vocab.h"
 #include "qkv/model.h"
+#include "tokenizer/vocab.h"
 
 #define KEY(name) "tokenizer.ggml." name
 #define COUNT(array) (sizeof(array) / sizeof *(array))

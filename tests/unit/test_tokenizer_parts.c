@@ -15,11 +15,11 @@
 
 #include "base/text.h"
 #include "gguf.h"
-#include "model/tokenizer_json.h"
-#include "model/vocab.h"
 #include "qkv/model.h"
 #include "support/scratch.h"
 #include "support/tokenizer_file.h"
+#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/vocab.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define ADD QKV_TOKENIZE_ADD_SPECIAL

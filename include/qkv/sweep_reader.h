@@ -1,0 +1,66 @@
+/*
+ * Reading the results file of a sweep (SQLite), finished or not, also while a sweep writes to it.
+ *
+ *     qkv_sweep_reader *file;  qkv_sweep_row *rows;  size_t n;
+ *     qkv_sweep_reader_open(&file, "results.sqlite", &err);
+ *     qkv_sweep_reader_rows(file, "sink", &rows, &n, &err);
+ *     for (size_t i = 0; i < n; i++) ... qkv_sweep_reader_target(file, rows[i].target) ...
+ *     qkv_sweep_rows_free(rows);
+ *     qkv_sweep_reader_close(file);
+ *
+ * A file is opened for reading only and nothing beside it is touched. All of it is checked: what is
+ * not a sweep, or one of another format, or has tables or rows that no sweep makes, is an error. A file belongs to one thread at a time.
+ */
+#ifndef QKV_SWEEP_READER_H
+#define QKV_SWEEP_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_sweep_reader qkv_sweep_reader;
+
+typedef struct qkv_sweep_reader_info {
+    const char *path;
+    const char *model_name; /* these four: "" where the file does not say */
+    const char *model_path; /* its last part */
+    const char *model_hash;
+    const char *spec_hash;
+    size_t n_prompts, n_metrics, n_targets, n_ops;
+} qkv_sweep_reader_info;
+
+/* One cell with the value of one metric. */
+typedef struct qkv_sweep_row {
+    int64_t prompt;
+    int32_t layer, head; /* -1: of none, or of all together */
+    int32_t target, op;  /* numbers for the functions below */
+    double epsilon;      /* NaN where the operation has none */
+    double value;        /* NaN: undefined there, or missing */
+    int32_t missing;     /* 1: not computed yet */
+} qkv_sweep_row;
+
+QKV_API int qkv_sweep_reader_open(qkv_sweep_reader **out, const char *path, qkv_error *err);
+QKV_API void qkv_sweep_reader_close(qkv_sweep_reader *file);
+QKV_API const qkv_sweep_reader_info *qkv_sweep_reader_get_info(const qkv_sweep_reader *file);
+
+/* Names in the order in which the sweep uses them (metrics by name); NULL past the end. The target
+ * of unedited cells is "none". */
+QKV_API const char *qkv_sweep_reader_metric(const qkv_sweep_reader *file, size_t index);
+QKV_API const char *qkv_sweep_reader_target(const qkv_sweep_reader *file, size_t index);
+QKV_API const char *qkv_sweep_reader_op(const qkv_sweep_reader *file, size_t index);
+
+/* Every cell of the sweep, in its order, with what is known of the metric. */
+QKV_API int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
+                                  size_t *n, qkv_error *err);
+QKV_API void qkv_sweep_rows_free(qkv_sweep_row *rows);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

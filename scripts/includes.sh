@@ -1,0 +1,69 @@
+#!/bin/sh
+# Who may include whom. Prints every include that the architecture does not allow, and fails if there is one.
+# docs/architecture.md draws the same picture; this is the one that is checked (test `includes`).
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+# FOLDER: the folders below src/ whose headers it may include besides its own; "qkv" are the public headers.
+rules='
+base:       qkv
+format:     qkv base
+tokenizer:  qkv base format
+model:      qkv base format tokenizer
+run:        qkv base model
+measure:    qkv base model run
+draw:       qkv base
+store:      qkv base
+sweep:      qkv base measure store
+study:      qkv base
+cli:        qkv base
+'
+# HEADER: the folders, or the one file, that may include a dependency's header.
+owners='
+ggml          format model run
+gguf.h        format
+cairo         draw
+pango         draw
+fontconfig    draw
+pcre2.h       tokenizer
+utf8proc.h    tokenizer
+sqlite3.h     store
+mpi.h         sweep/workers_mpi.c
+'
+
+{
+    printf '%s\n' "$rules" | sed -n 's/^\([a-z]*\): */rule \1 /p'
+    printf '%s\n' "$owners" | sed -n 's/^\([a-z]\)/owner \1/p'
+    echo files
+    grep -n '^#include' $(git ls-files 'src/*.[ch]' 'include/qkv/*.h')
+} | awk '
+    $1 == "rule" { for (i = 2; i <= NF; i++) allowed[$2, $i] = 1; next }
+    $1 == "owner" { owner[++n] = $2; for (i = 3; i <= NF; i++) owns[$2, $i] = 1; next }
+    $1 == "files" { next }
+    {
+        split($0, part, ":")
+        file = part[1]
+        header = $0
+        sub(/^[^<"]*[<"]/, "", header)
+        sub(/[>"].*$/, "", header)
+        is_public = file ~ /^include\//
+        folder = is_public ? "qkv" : file
+        sub(/^src\//, "", folder)
+        sub(/\/.*/, "", folder)
+        own = file
+        sub(/^src\//, "", own)
+        for (i = 1; i <= n; i++) {
+            if (index(header, owner[i]) == 1 && !owns[owner[i], folder] && !owns[owner[i], own]) {
+                print file ":" part[2] ": " header " is not for " folder "/"
+                bad = 1
+            }
+        }
+        if (header !~ /\// || $2 ~ /^</) next
+        target = header
+        sub(/\/.*/, "", target)
+        if (target != folder && !allowed[folder, target]) {
+            print file ":" part[2] ": " folder "/ may not include " header
+            bad = 1
+        }
+    }
+    END { exit bad }'

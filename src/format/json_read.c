@@ -1,0 +1,77 @@
+/* Numbers that jansson cannot hold are written otherwise in a copy of the text. */
+#include "format/json_read.h"
+
+#include <string.h>
+
+#include "base/number.h"
+#include "base/text.h"
+
+#define LARGEST "1.7976931348623157e308"
+
+static int fits(const char *number, size_t length, size_t flags) {
+    json_error_t where;
+    json_t *value = json_loadb(number, length, flags | JSON_DECODE_ANY, &where);
+    const int fits = value || json_error_code(&where) != json_error_numeric_overflow;
+    json_decref(value);
+    return fits;
+}
+
+/* The number itself where it can be read, as an integer or else as a real number; else the largest. */
+static void append_number(qkv_text *out, const char *number, size_t length, size_t flags) {
+    if (fits(number, length, flags))
+        qkv_text_append(out, number, length);
+    else if (fits(number, length, flags | JSON_DECODE_INT_AS_REAL)) {
+        qkv_text_append(out, number, length);
+        qkv_text_puts(out, ".0");
+    } else
+        qkv_text_puts(out, *number == '-' ? "-" LARGEST : LARGEST);
+}
+
+static size_t string_length(const char *text, size_t length) {
+    size_t i = 1;
+    while (i < length && text[i] != '"') i += text[i] == '\\' ? 2 : 1;
+    return i < length ? i + 1 : length;
+}
+
+static size_t number_length(const char *text, size_t length) {
+    size_t i = 0;
+    while (i < length && text[i] && strchr("0123456789+-.eE", text[i])) i++;
+    return i;
+}
+
+/* "1e99" fits, "1e999" does not. */
+enum { SHORTEST = 5 };
+
+static void rewrite(qkv_text *out, const char *text, size_t length, size_t flags) {
+    for (size_t i = 0, n; i < length && !out->failed; i += n) {
+        const char *at = text + i;
+        if (*at == '"') {
+            n = string_length(at, length - i);
+            qkv_text_append(out, at, n);
+        } else if (*at == '-' || (*at >= '0' && *at <= '9')) {
+            n = number_length(at, length - i);
+            if (n < SHORTEST)
+                qkv_text_append(out, at, n);
+            else
+                append_number(out, at, n, flags);
+        } else {
+            n = 1;
+            qkv_text_append(out, at, 1);
+        }
+    }
+}
+
+json_t *qkv_json_load(const char *text, size_t length, size_t flags, json_error_t *where) {
+    json_error_t error;
+    const qkv_locale host = qkv_locale_enter();
+    json_t *tree = json_loadb(text, length, flags, &error);
+    if (!tree && json_error_code(&error) == json_error_numeric_overflow) {
+        qkv_text copy = {0};
+        rewrite(&copy, text, length, flags);
+        if (!copy.failed) tree = json_loadb(copy.data, copy.length, flags, &error);
+        qkv_text_release(&copy);
+    }
+    qkv_locale_leave(host);
+    if (where) *where = error;
+    return tree;
+}

@@ -1,0 +1,225 @@
+/*
+ * Architecture families, described by data.
+ *
+ * A family says which tensors a model of it has and how its block is put together; the forward pass
+ * (run/forward.c) reads these fields, or asks whether a weight is there, and never which family it
+ * is. Adding a family is one file with a const qkv_family and one line in QKV_FAMILY_LIST.
+ *
+ * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d,
+ * S = Q + 2K (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
+ * f feed-forward of one expert, V vocabulary, C context, R = rotated pairs, * any.
+ */
+#ifndef QKV_MODEL_FAMILY_FAMILY_H
+#define QKV_MODEL_FAMILY_FAMILY_H
+
+#include <stdint.h>
+
+/* X(slot, name in the file, shape innermost first). Names of layer tensors are prefixed with
+ * blk.N. */
+#define QKV_LAYER_WEIGHT_LIST(X)                                                                   \
+    X(ATTN_NORM, "attn_norm.weight", "D")                                                          \
+    X(ATTN_NORM_BIAS, "attn_norm.bias", "D")                                                       \
+    X(ATTN_NORM_2, "attn_norm_2.weight", "D")                                                      \
+    X(ATTN_NORM_2_BIAS, "attn_norm_2.bias", "D")                                                   \
+    X(QKV, "attn_qkv.weight", "DS")                                                                \
+    X(QKV_BIAS, "attn_qkv.bias", "S")                                                              \
+    X(Q, "attn_q.weight", "DQ")                                                                    \
+    X(Q_BIAS, "attn_q.bias", "Q")                                                                  \
+    X(K, "attn_k.weight", "DK")                                                                    \
+    X(K_BIAS, "attn_k.bias", "K")                                                                  \
+    X(V, "attn_v.weight", "DK")                                                                    \
+    X(V_BIAS, "attn_v.bias", "K")                                                                  \
+    X(Q_NORM, "attn_q_norm.weight", "d")                                                           \
+    X(K_NORM, "attn_k_norm.weight", "d")                                                           \
+    X(SINKS, "attn_sinks.weight", "H")                                                             \
+    X(O, "attn_output.weight", "QD")                                                               \
+    X(O_BIAS, "attn_output.bias", "D")                                                             \
+    X(POST_ATTN_NORM, "post_attention_norm.weight", "D")                                           \
+    X(ATTN_OUT_NORM, "attn_output_norm.weight", "D")                                               \
+    X(ATTN_OUT_NORM_BIAS, "attn_output_norm.bias", "D")                                            \
+    X(FFN_NORM, "ffn_norm.weight", "D")                                                            \
+    X(FFN_NORM_BIAS, "ffn_norm.bias", "D")                                                         \
+    X(GATE, "ffn_gate.weight", "DF")                                                               \
+    X(GATE_BIAS, "ffn_gate.bias", "F")                                                             \
+    X(UP, "ffn_up.weight", "DF")                                                                   \
+    X(UP_BIAS, "ffn_up.bias", "F")                                                                 \
+    X(DOWN, "ffn_down.weight", "FD")                                                               \
+    X(DOWN_BIAS, "ffn_down.bias", "D")                                                             \
+    X(ROUTER, "ffn_gate_inp.weight", "DE")                                                         \
+    X(ROUTER_BIAS, "ffn_gate_inp.bias", "E")                                                       \
+    X(GATE_EXPERTS, "ffn_gate_exps.weight", "DfE")                                                 \
+    X(GATE_EXPERTS_BIAS, "ffn_gate_exps.bias", "fE")                                               \
+    X(UP_EXPERTS, "ffn_up_exps.weight", "DfE")                                                     \
+    X(UP_EXPERTS_BIAS, "ffn_up_exps.bias", "fE")                                                   \
+    X(DOWN_EXPERTS, "ffn_down_exps.weight", "fDE")                                                 \
+    X(DOWN_EXPERTS_BIAS, "ffn_down_exps.bias", "DE")                                               \
+    X(POST_FFN_NORM, "post_ffw_norm.weight", "D")                                                  \
+    X(LAYER_OUT_NORM, "layer_output_norm.weight", "D")                                             \
+    X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")
+
+#define QKV_MODEL_WEIGHT_LIST(X)                                                                   \
+    X(TOKEN_EMBD, "token_embd.weight", "DV")                                                       \
+    X(POSITION_EMBD, "position_embd.weight", "DC")                                                 \
+    X(TOKEN_TYPES, "token_types.weight", "D*")                                                     \
+    X(EMBD_NORM, "token_embd_norm.weight", "D")                                                    \
+    X(EMBD_NORM_BIAS, "token_embd_norm.bias", "D")                                                 \
+    X(OUTPUT_NORM, "output_norm.weight", "D")                                                      \
+    X(OUTPUT_NORM_BIAS, "output_norm.bias", "D")                                                   \
+    X(OUTPUT, "output.weight", "DV")                                                               \
+    X(OUTPUT_BIAS, "output.bias", "V")                                                             \
+    X(ROPE_FREQS, "rope_freqs.weight", "R")                                                        \
+    X(ROPE_LONG, "rope_factors_long.weight", "R")                                                  \
+    X(ROPE_SHORT, "rope_factors_short.weight", "R")
+
+#define QKV_WEIGHT_ENUM(slot, name, shape) QKV_LAYER_##slot,
+enum qkv_layer_weight { QKV_LAYER_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_LAYER_WEIGHT_COUNT };
+#undef QKV_WEIGHT_ENUM
+#define QKV_WEIGHT_ENUM(slot, name, shape) QKV_MODEL_##slot,
+enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_COUNT };
+#undef QKV_WEIGHT_ENUM
+
+#define QKV_HAS(slot) (UINT64_C(1) << QKV_LAYER_##slot)
+#define QKV_HAS_MODEL(slot) (UINT64_C(1) << QKV_MODEL_##slot)
+
+/* Sets that many families share. */
+#define QKV_HAS_NORM_BIASES (QKV_HAS(ATTN_NORM_BIAS) | QKV_HAS(FFN_NORM_BIAS))
+#define QKV_HAS_SPLIT_HEADS (QKV_HAS(Q) | QKV_HAS(K) | QKV_HAS(V))
+#define QKV_HAS_HEAD_BIASES (QKV_HAS(Q_BIAS) | QKV_HAS(K_BIAS) | QKV_HAS(V_BIAS))
+#define QKV_HAS_HEAD_NORMS (QKV_HAS(Q_NORM) | QKV_HAS(K_NORM))
+#define QKV_HAS_GATED_MLP (QKV_HAS(GATE) | QKV_HAS(UP) | QKV_HAS(DOWN))
+#define QKV_HAS_PLAIN_MLP (QKV_HAS(UP) | QKV_HAS(UP_BIAS) | QKV_HAS(DOWN) | QKV_HAS(DOWN_BIAS))
+#define QKV_HAS_EXPERTS                                                                            \
+    (QKV_HAS(ROUTER) | QKV_HAS(GATE_EXPERTS) | QKV_HAS(UP_EXPERTS) | QKV_HAS(DOWN_EXPERTS))
+/* What the layers of the llama kind consist of. */
+#define QKV_HAS_LLAMA_LAYER                                                                        \
+    (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS(O) | QKV_HAS(FFN_NORM) | QKV_HAS_GATED_MLP)
+#define QKV_HAS_MODEL_ENDS (QKV_HAS_MODEL(TOKEN_EMBD) | QKV_HAS_MODEL(OUTPUT_NORM))
+
+/* Keys that change what a model computes. A file that sets one which its family does not list in
+ * `keys` is refused: to ignore it would silently run another model. X(id, key without ARCH.) */
+#define QKV_FAMILY_KEY_LIST(X)                                                                     \
+    X(ATTN_SCALE, "attention.scale")                                                               \
+    X(EMBEDDING_SCALE, "embedding_scale")                                                          \
+    X(RESIDUAL_SCALE, "residual_scale")                                                            \
+    X(LOGIT_SCALE, "logit_scale")                                                                  \
+    X(ATTN_SOFTCAP, "attn_logit_softcapping")                                                      \
+    X(LOGIT_SOFTCAP, "final_logit_softcapping")                                                    \
+    X(PARALLEL, "use_parallel_residual")                                                           \
+    X(EXPERTS, "expert_count")                                                                     \
+    X(CLAMP, "attention.clamp_kqv")                                                                \
+    X(ALIBI, "attention.max_alibi_bias")                                                           \
+    X(MLA, "attention.key_length_mla")                                                             \
+    X(TEMPERATURE, "attention.temperature_scale")                                                  \
+    X(SHARED_EXPERTS, "expert_shared_count")                                                       \
+    X(EXPERT_GROUPS, "expert_group_count")                                                         \
+    X(EXPERT_SCALE, "expert_weights_scale")                                                        \
+    X(EXPERT_GATING, "expert_gating_func")                                                         \
+    X(DENSE_LAYERS, "leading_dense_block_count")                                                   \
+    X(YARN_LOG, "rope.scaling.yarn_log_multiplier")
+
+#define QKV_KEY_ENUM(id, key) QKV_KEY_##id,
+enum qkv_family_key { QKV_FAMILY_KEY_LIST(QKV_KEY_ENUM) QKV_KEY_COUNT };
+#undef QKV_KEY_ENUM
+#define QKV_READS(id) (UINT32_C(1) << QKV_KEY_##id)
+
+typedef enum qkv_norm_kind { QKV_NORM_RMS, QKV_NORM_LAYER } qkv_norm_kind;
+typedef enum qkv_position_kind { QKV_POSITION_ROPE, QKV_POSITION_LEARNED } qkv_position_kind;
+typedef enum qkv_activation {
+    QKV_ACT_SILU,
+    QKV_ACT_GELU_TANH,
+    QKV_ACT_GELU_ERF,
+    QKV_ACT_SWIGLU_CLAMPED /* (up + 1) gate sigmoid(1.702 gate), gate <= 7, -7 <= up <= 7 */
+} qkv_activation;
+
+typedef enum qkv_mlp_kind {
+    QKV_MLP_PLAIN,
+    QKV_MLP_GATED,
+    QKV_MLP_GATED_FUSED /* gate and up are one matrix, gate first */
+} qkv_mlp_kind;
+
+/* Which channels RoPE turns together: (2i, 2i+1), or (i, i + n/2). */
+typedef enum qkv_rope_pairs { QKV_ROPE_ADJACENT, QKV_ROPE_HALVES } qkv_rope_pairs;
+
+/* A slot that a family names or shapes otherwise than the lists above; NULL: as there. */
+typedef struct qkv_slot_override {
+    int slot; /* QKV_LAYER_* */
+    const char *name, *shape;
+} qkv_slot_override;
+
+struct qkv_hf;
+
+typedef struct qkv_family {
+    const char *name; /* general.architecture */
+    qkv_norm_kind norm;
+    qkv_position_kind position;
+    qkv_rope_pairs rope_pairs;
+    qkv_activation activation;
+    qkv_mlp_kind mlp;
+    /* The file reorders the rows of W_q and W_k inside each head: channel 2i is the original i. */
+    int qk_permuted;
+    /* The feed-forward reads the layer's input, beside attention; the key use_parallel_residual
+     * has the last word where the family reads it. */
+    int parallel;
+    int bidirectional; /* no causal mask, unless the key attention.causal says so */
+    int has_no_logits; /* an encoder: its output is the last layer's resid_post */
+    /* Where there is a window: every n-th layer sees everything; 0: no layer does. */
+    int window_period;
+    /* Layers with a window turn by rope.freq_base_swa, unscaled. */
+    int local_rope;
+    int rope_skip_period;    /* every n-th layer does not turn at all; 0: all do */
+    int embedding_sqrt;      /* embeddings are multiplied by sqrt(D) */
+    int logit_scale_divides; /* instead of multiplying */
+    /* Models of this many layers scale scores by 1/sqrt(D/H) instead of 1/sqrt(d). */
+    int width_scaled_layers;
+    uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
+    uint64_t sequential_required;            /* where the block is not parallel */
+    uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
+    uint32_t keys;                           /* set of QKV_READS(id) */
+    const qkv_slot_override *overrides;      /* ended by a slot of -1, or NULL */
+    const struct qkv_hf *hf;                 /* its Hugging Face side (hf.h) */
+} qkv_family;
+
+/* X(identifier): the object is qkv_family_IDENTIFIER, in family_IDENTIFIER.c */
+#define QKV_FAMILY_LIST(X)                                                                         \
+    X(llama)                                                                                       \
+    X(gpt2)                                                                                        \
+    X(qwen2)                                                                                       \
+    X(qwen3)                                                                                       \
+    X(qwen3moe)                                                                                    \
+    X(gemma)                                                                                       \
+    X(gemma2)                                                                                      \
+    X(gemma3)                                                                                      \
+    X(phi2)                                                                                        \
+    X(phi3)                                                                                        \
+    X(gptneox)                                                                                     \
+    X(olmo2)                                                                                       \
+    X(starcoder2)                                                                                  \
+    X(stablelm)                                                                                    \
+    X(falcon)                                                                                      \
+    X(granite)                                                                                     \
+    X(command_r)                                                                                   \
+    X(cohere2)                                                                                     \
+    X(smollm3)                                                                                     \
+    X(gpt_oss)                                                                                     \
+    X(bert)
+
+#define QKV_FAMILY_DECLARE(id) extern const qkv_family qkv_family_##id;
+QKV_FAMILY_LIST(QKV_FAMILY_DECLARE)
+#undef QKV_FAMILY_DECLARE
+
+/* NULL when there is none of that name. */
+const qkv_family *qkv_family_find(const char *name);
+/* The i-th family, NULL past the end. */
+const qkv_family *qkv_family_get(int index);
+
+/* What a slot is called in a file and what shape it has. */
+typedef struct qkv_weight_slot {
+    const char *name, *shape;
+} qkv_weight_slot;
+
+qkv_weight_slot qkv_family_layer_slot(const qkv_family *family, int slot);
+qkv_weight_slot qkv_family_model_slot(int slot);
+/* The key without "ARCH.". */
+const char *qkv_family_key_name(int key);
+
+#endif

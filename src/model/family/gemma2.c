@@ -1,0 +1,58 @@
+/*
+ * gemma2: Gemma 2.
+ *
+ * As gemma, with norms before and after both blocks, soft-capped scores (before the mask) and logits,
+ * and a window in every other layer, the first included. The 27B model (46 layers) scales its scores
+ * by the width per head.
+ */
+#include "model/hf/hf.h"
+
+static const char *const hf_architectures[] = {"Gemma2ForCausalLM", NULL};
+
+/* Norms multiply by 1 + w. */
+static const qkv_hf_name hf_layer_names[] = {
+    {"input_layernorm", "attn_norm", &qkv_maker_plus_one},
+    {"post_attention_layernorm", "post_attention_norm", &qkv_maker_plus_one},
+    {"pre_feedforward_layernorm", "ffn_norm", &qkv_maker_plus_one},
+    {"post_feedforward_layernorm", "post_ffw_norm", &qkv_maker_plus_one},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_name hf_model_names[] = {
+    {"norm", "output_norm", &qkv_maker_plus_one},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_setting hf_settings[] = {
+    {"attn_logit_softcapping", QKV_HF_FLOAT, "attn_logit_softcapping", 0},
+    {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
+    {"sliding_window_size", QKV_HF_SKIP, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .activations = "|gelu_pytorch_tanh|",
+    .layer_names = hf_layer_names,
+    .model_names = hf_model_names,
+    .settings = hf_settings,
+    .window = 1,
+    .configure = qkv_hf_read_query_scale,
+};
+
+const qkv_family qkv_family_gemma2 = {
+    .name = "gemma2",
+    .norm = QKV_NORM_RMS,
+    .position = QKV_POSITION_ROPE,
+    .rope_pairs = QKV_ROPE_HALVES,
+    .activation = QKV_ACT_GELU_TANH,
+    .mlp = QKV_MLP_GATED,
+    .embedding_sqrt = 1,
+    .window_period = 2,
+    .width_scaled_layers = 46,
+    .layer_required = QKV_HAS_LLAMA_LAYER | QKV_HAS(POST_ATTN_NORM) | QKV_HAS(POST_FFN_NORM),
+    .model_required = QKV_HAS_MODEL_ENDS,
+    .model_optional = QKV_HAS_MODEL(OUTPUT),
+    .keys = QKV_READS(ATTN_SCALE) | QKV_READS(ATTN_SOFTCAP) | QKV_READS(LOGIT_SOFTCAP),
+    .hf = &hf,
+};

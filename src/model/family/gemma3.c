@@ -1,0 +1,69 @@
+/*
+ * gemma3: Gemma 3, text only.
+ *
+ * As gemma2 without soft-caps, with queries and keys RMS-normalised per head. Every sixth layer sees
+ * everything and turns by the global base with its scaling; the others have the window and the local
+ * base. The file does not say the six. The 27B model (62 layers) scales its scores by the width per
+ * head.
+ */
+#include "model/hf/hf.h"
+
+static const char *const hf_architectures[] = {"Gemma3ForCausalLM", NULL};
+
+/* Norms multiply by 1 + w. */
+static const qkv_hf_name hf_layer_names[] = {
+    {"input_layernorm", "attn_norm", &qkv_maker_plus_one},
+    {"post_attention_layernorm", "post_attention_norm", &qkv_maker_plus_one},
+    {"pre_feedforward_layernorm", "ffn_norm", &qkv_maker_plus_one},
+    {"post_feedforward_layernorm", "post_ffw_norm", &qkv_maker_plus_one},
+    {"self_attn.q_norm", "attn_q_norm", &qkv_maker_plus_one},
+    {"self_attn.k_norm", "attn_k_norm", &qkv_maker_plus_one},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_name hf_model_names[] = {
+    {"norm", "output_norm", &qkv_maker_plus_one},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_setting hf_settings[] = {
+    {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
+    {"attn_logit_softcapping", QKV_HF_MUST, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+/* Published configs leave out what they have in common. */
+static const char hf_defaults[] =
+    "{\"max_position_embeddings\": 131072, \"num_attention_heads\": 8, \"num_key_value_heads\": 4,"
+    " \"head_dim\": 256, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
+    " \"rope_local_base_freq\": 10000.0, \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096}";
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .activations = "|gelu_pytorch_tanh|",
+    .defaults = hf_defaults,
+    .layer_names = hf_layer_names,
+    .model_names = hf_model_names,
+    .settings = hf_settings,
+    .window = 1,
+    .configure = qkv_hf_read_query_scale,
+};
+
+const qkv_family qkv_family_gemma3 = {
+    .name = "gemma3",
+    .norm = QKV_NORM_RMS,
+    .position = QKV_POSITION_ROPE,
+    .rope_pairs = QKV_ROPE_HALVES,
+    .activation = QKV_ACT_GELU_TANH,
+    .mlp = QKV_MLP_GATED,
+    .embedding_sqrt = 1,
+    .window_period = 6,
+    .local_rope = 1,
+    .width_scaled_layers = 62,
+    .layer_required =
+        QKV_HAS_LLAMA_LAYER | QKV_HAS_HEAD_NORMS | QKV_HAS(POST_ATTN_NORM) | QKV_HAS(POST_FFN_NORM),
+    .model_required = QKV_HAS_MODEL_ENDS,
+    .model_optional = QKV_HAS_MODEL(OUTPUT),
+    .keys = QKV_READS(ATTN_SCALE) | QKV_READS(LOGIT_SOFTCAP),
+    .hf = &hf,
+};

@@ -1,0 +1,29 @@
+/*
+ * qwen3: Qwen 3.
+ *
+ * As qwen2 without biases; queries and keys are RMS-normalised per head before RoPE, and heads are
+ * wider than D/H.
+ */
+#include "model/hf/hf.h"
+
+static const char *const hf_architectures[] = {"Qwen3ForCausalLM", NULL};
+
+static const qkv_hf hf = {
+    .architectures = hf_architectures,
+    .defaults = "{\"use_sliding_window\": false}",
+    .window = 1,
+};
+
+const qkv_family qkv_family_qwen3 = {
+    .name = "qwen3",
+    .norm = QKV_NORM_RMS,
+    .position = QKV_POSITION_ROPE,
+    .rope_pairs = QKV_ROPE_HALVES,
+    .activation = QKV_ACT_SILU,
+    .mlp = QKV_MLP_GATED,
+    .layer_required = QKV_HAS_LLAMA_LAYER | QKV_HAS_HEAD_NORMS,
+    .layer_optional = QKV_HAS_HEAD_BIASES,
+    .model_required = QKV_HAS_MODEL_ENDS,
+    .model_optional = QKV_HAS_MODEL(OUTPUT),
+    .hf = &hf,
+};

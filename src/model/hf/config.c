@@ -1,0 +1,416 @@
+/*
+ * config.json to GGUF keys.
+ *
+ * Settings are taken out of the JSON object as they are read; what is left at the end is either known
+ * to say nothing about the forward pass, or refused.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "model/hf/hf.h"
+
+#define MAX_NUMBER (1 << 30)
+#define MAX_LAYERS 1024
+#define MAX_HEADS 4096
+#define MAX_HEAD_DIM 16384 /* RoPE may take a table of half as many numbers */
+
+/* Settings that change nothing in a forward pass: training, generation, caching, bookkeeping; or
+ * that the tensors tell as well. */
+/* clang-format off */
+static const char *const irrelevant[] = {
+    "architectures", "attention_bias", "attention_dropout", "attention_probs_dropout_prob",
+    "attention_softmax_in_fp32", "attn_implementation", "attn_pdrop", "auto_map", "bad_words_ids",
+    "begin_suppress_tokens", "bos_token_id", "cache_implementation", "classifier_dropout",
+    "cls_token_id", "decoder_start_token_id", "do_sample", "dtype", "early_stopping", "embd_pdrop",
+    "embedding_dropout", "eos_token_id", "finetuning_task", "gradient_checkpointing",
+    "hidden_dropout", "hidden_dropout_prob", "id2label", "initializer_range", "is_llama_config",
+    "label2id", "length_penalty", "mask_token_id", "max_length", "max_window_layers", "min_length",
+    "mlp_bias", "model_max_length", "model_type", "no_repeat_ngram_size", "num_beam_groups",
+    "num_beams", "num_labels", "num_return_sequences", "original_max_position_embeddings",
+    "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
+    "output_scores", "pad_token_id", "predict_special_tokens", "prefix", "pretraining_tp",
+    "problem_type", "reorder_and_upcast_attn", "repetition_penalty", "resid_pdrop",
+    "residual_dropout", "return_dict", "return_dict_in_generate", "router_aux_loss_coef",
+    "router_jitter_noise", "scale_attention_softmax_in_fp32", "sep_token_id", "seq_length",
+    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
+    "summary_use_proj", "suppress_tokens", "task_specific_params", "temperature", "tokenizer_class",
+    "top_k", "top_p", "torch_dtype", "torchscript", "transformers.js_config",
+    "transformers_version", "typical_p", "unk_token_id", "unsloth_fixed", "unsloth_version",
+    "use_bfloat16", "use_bias", "use_cache", "use_qkv_bias", "vocab_size", "xla_device",
+    NULL,
+};
+/* clang-format on */
+
+static const char *const activation_settings[] = {"hidden_act", "hidden_activation",
+                                                  "activation_function", "activation", NULL};
+
+/* ---- taking and writing ---- */
+
+json_t *qkv_hf_take(qkv_hf_config *config, const char *name) {
+    json_t *value = json_incref(json_object_get(config->settings, name));
+    json_object_del(config->settings, name);
+    if (!json_is_null(value)) return value;
+    json_decref(value);
+    return NULL;
+}
+
+static int fail_kind(const qkv_hf_config *config, const char *name, const char *kind,
+                     qkv_error *err) {
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %s", config->path, name, kind);
+}
+
+int qkv_hf_take_int(qkv_hf_config *config, const char *name, int64_t low, int64_t high,
+                    int64_t *value, qkv_error *err) {
+    json_t *json = qkv_hf_take(config, name);
+    if (!json) return 0;
+    const int is_number = json_is_integer(json);
+    const json_int_t number = json_integer_value(json);
+    json_decref(json);
+    if (!is_number) return fail_kind(config, name, "a whole number", err);
+    if (number < low || number > high)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is %lld, outside %lld to %lld", config->path,
+                        name, (long long)number, (long long)low, (long long)high);
+    *value = number;
+    return 1;
+}
+
+int qkv_hf_take_float(qkv_hf_config *config, const char *name, double low, double high,
+                      double *value, qkv_error *err) {
+    json_t *json = qkv_hf_take(config, name);
+    if (!json) return 0;
+    const int is_number = json_is_number(json);
+    const double number = json_number_value(json);
+    json_decref(json);
+    if (!is_number) return fail_kind(config, name, "a number", err);
+    if (!(number >= low && number <= high))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is %g, outside %g to %g", config->path, name,
+                        number, low, high);
+    *value = number;
+    return 1;
+}
+
+int qkv_hf_take_bool(qkv_hf_config *config, const char *name, int *value, qkv_error *err) {
+    json_t *json = qkv_hf_take(config, name);
+    if (!json) return 0;
+    const int is_bool = json_is_boolean(json);
+    *value = json_is_true(json);
+    json_decref(json);
+    return is_bool ? 1 : fail_kind(config, name, "true or false", err);
+}
+
+static const char *full_key(const qkv_hf_config *config, const char *key, char out[128]) {
+    snprintf(out, 128, "%s.%s", config->family->name, key);
+    return out;
+}
+
+void qkv_hf_set_int(qkv_hf_config *config, const char *key, int64_t value) {
+    char full[128];
+    gguf_set_val_u32(config->meta, full_key(config, key, full), (uint32_t)value);
+}
+
+void qkv_hf_set_float(qkv_hf_config *config, const char *key, double value) {
+    char full[128];
+    gguf_set_val_f32(config->meta, full_key(config, key, full), (float)value);
+}
+
+void qkv_hf_set_bool(qkv_hf_config *config, const char *key, int value) {
+    char full[128];
+    gguf_set_val_bool(config->meta, full_key(config, key, full), value != 0);
+}
+
+void qkv_hf_set_text(qkv_hf_config *config, const char *key, const char *value) {
+    char full[128];
+    gguf_set_val_str(config->meta, full_key(config, key, full), value);
+}
+
+/* ---- the family ---- */
+
+static int stands_for(const qkv_hf *hf, const char *architecture) {
+    for (const char *const *name = hf->architectures; *name; name++) {
+        if (strcmp(*name, architecture) == 0) return 1;
+    }
+    return 0;
+}
+
+static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_error *err) {
+    qkv_text known = {0};
+    for (int i = 0; qkv_family_get(i); i++) {
+        const qkv_hf *hf = qkv_family_get(i)->hf;
+        for (const char *const *a = hf ? hf->architectures : NULL; a && *a; a++)
+            qkv_text_printf(&known, "%s%s", known.length ? ", " : "", *a);
+    }
+    int status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                          "%s: architecture '%.100s' is not supported; these are: %s", config->path,
+                          name, known.data ? known.data : "");
+    qkv_text_release(&known);
+    return status;
+}
+
+static int find_family(qkv_hf_config *config, qkv_error *err) {
+    const json_t *list = json_object_get(config->settings, "architectures");
+    const char *name = json_string_value(json_array_get(list, 0));
+    if (!name)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: architectures does not name the kind of model this is", config->path);
+    for (int i = 0; qkv_family_get(i); i++) {
+        const qkv_family *family = qkv_family_get(i);
+        if (!family->hf || !stands_for(family->hf, name)) continue;
+        config->family = family;
+        config->hf = family->hf;
+        for (const char *const *a = config->hf->architectures; *a; a++) {
+            if (strcmp(*a, name) == 0) config->architecture = *a;
+        }
+        return QKV_OK;
+    }
+    return fail_architecture(config, name, err);
+}
+
+static int add_defaults(qkv_hf_config *config, qkv_error *err) {
+    if (!config->hf->defaults) return QKV_OK;
+    json_t *defaults = json_loads(config->hf->defaults, 0, NULL);
+    int failed = !defaults || json_object_update_missing(config->settings, defaults) != 0;
+    json_decref(defaults);
+    return failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+/* ---- the common numbers ---- */
+
+/* One number under whichever of the names it has. */
+static int take_any_int(qkv_hf_config *config, const char *const *names, int64_t *value,
+                        qkv_error *err) {
+    int found = 0;
+    for (; *names; names++) {
+        int64_t number = 0;
+        const int got = qkv_hf_take_int(config, *names, 0, MAX_NUMBER, &number, err);
+        if (got < 0) return got;
+        if (got && !found) *value = number;
+        found |= got;
+    }
+    return found;
+}
+
+/* X(variable, key, required, names...) */
+#define COMMON_INTS(X)                                                                             \
+    X(n_layer, "block_count", 1, "num_hidden_layers", "n_layer", "n_layers", "num_layers")         \
+    X(n_ctx, "context_length", 1, "max_position_embeddings", "n_positions", "n_ctx",               \
+      "max_sequence_length")                                                                       \
+    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd")                                      \
+    X(n_ff, "feed_forward_length", 0, "intermediate_size", "n_inner", "ffn_hidden_size")           \
+    X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head")                          \
+    X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv") \
+    X(n_expert, "expert_count", 0, "num_local_experts", "num_experts")                             \
+    X(n_used, "expert_used_count", 0, "num_experts_per_tok")
+
+static int read_numbers(qkv_hf_config *config, qkv_error *err) {
+    int64_t n_layer = 0, n_ctx = 0, n_embd = 0, n_ff = 0, n_head = 0, n_kv_head = 0, n_expert = 0,
+            n_used = 0, head_dim = 0;
+    int found;
+#define READ_INT(variable, key, required, ...)                                                     \
+    found = take_any_int(config, (const char *const[]){__VA_ARGS__, NULL}, &variable, err);        \
+    if (found < 0) return found;                                                                   \
+    if (required && (!found || variable == 0))                                                     \
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path,                            \
+                        ((const char *const[]){__VA_ARGS__})[0]);                                  \
+    if (found) qkv_hf_set_int(config, key, variable);
+    COMMON_INTS(READ_INT)
+#undef READ_INT
+    config->n_ff = n_ff ? n_ff : 4 * n_embd;
+    qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
+    found = qkv_hf_take_int(config, "head_dim", 1, MAX_NUMBER, &head_dim, err);
+    if (found < 0) return found;
+    if (found) {
+        qkv_hf_set_int(config, "attention.key_length", head_dim);
+        qkv_hf_set_int(config, "attention.value_length", head_dim);
+    }
+    config->n_layer = n_layer;
+    config->n_ctx = n_ctx;
+    config->n_embd = n_embd;
+    config->n_head = n_head;
+    config->n_kv_head = n_kv_head ? n_kv_head : n_head;
+    config->head_dim = found ? head_dim : n_embd / n_head;
+    if (n_layer > MAX_LAYERS || n_head > MAX_HEADS || config->n_kv_head > n_head ||
+        n_head % config->n_kv_head != 0 || config->head_dim > MAX_HEAD_DIM)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: %lld layers of %lld query and %lld key/value heads of width %lld "
+                        "cannot be meant",
+                        config->path, (long long)n_layer, (long long)n_head,
+                        (long long)config->n_kv_head, (long long)config->head_dim);
+    return QKV_OK;
+}
+
+static int read_epsilon(qkv_hf_config *config, qkv_error *err) {
+    static const char *const rms[] = {"rms_norm_eps", NULL};
+    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
+                                        "norm_eps", NULL};
+    const int is_rms = config->family->norm == QKV_NORM_RMS;
+    for (const char *const *name = is_rms ? rms : layer; *name; name++) {
+        double value = 0;
+        const int found = qkv_hf_take_float(config, *name, 0, 1, &value, err);
+        if (found < 0) return found;
+        if (!found) continue;
+        qkv_hf_set_float(
+            config, is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
+            value);
+        return QKV_OK;
+    }
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path, is_rms ? rms[0] : layer[0]);
+}
+
+static int check_activation(qkv_hf_config *config, qkv_error *err) {
+    const char *accepted = config->hf->activations ? config->hf->activations : "|silu|swish|";
+    for (const char *const *name = activation_settings; *name; name++) {
+        json_t *value = qkv_hf_take(config, *name);
+        if (!value) continue;
+        char wanted[64];
+        snprintf(wanted, sizeof wanted, "|%.48s|",
+                 json_is_string(value) ? json_string_value(value) : "?");
+        json_decref(value);
+        if (!strstr(accepted, wanted))
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "%s: %s is %s; models of this kind are known with %s only",
+                            config->path, *name, wanted, accepted);
+    }
+    return QKV_OK;
+}
+
+static int read_ties(qkv_hf_config *config, qkv_error *err) {
+    int tied = 0;
+    const int found = qkv_hf_take_bool(config, "tie_word_embeddings", &tied, err);
+    config->tied = found > 0 ? tied : -1;
+    return found < 0 ? found : QKV_OK;
+}
+
+/* ---- the family's settings ---- */
+
+static int check_must(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
+    json_t *value = qkv_hf_take(config, s->name);
+    if (!value) return QKV_OK;
+    const double number = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
+    const int is_number = json_is_boolean(value) || json_is_number(value);
+    json_decref(value);
+    if (is_number && number == s->number) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is supported only as %g", config->path,
+                    s->name, s->number);
+}
+
+static int check_word(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
+    json_t *value = qkv_hf_take(config, s->name);
+    const char *word = json_string_value(value);
+    const int fits = !value || (word && strcmp(word, s->key) == 0);
+    json_decref(value);
+    if (fits) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is supported only as '%s'", config->path,
+                    s->name, s->key);
+}
+
+static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
+    int64_t integer = 0;
+    double number = 0;
+    int boolean = 0, found = 0;
+    char full[128];
+    switch (s->use) {
+    case QKV_HF_INT:
+        found = qkv_hf_take_int(config, s->name, 0, MAX_NUMBER, &integer, err);
+        if (found > 0) qkv_hf_set_int(config, s->key, integer);
+        break;
+    case QKV_HF_FLOAT:
+        found = qkv_hf_take_float(config, s->name, -1e30, 1e30, &number, err);
+        if (found > 0) qkv_hf_set_float(config, s->key, number);
+        break;
+    case QKV_HF_BOOL:
+        found = qkv_hf_take_bool(config, s->name, &boolean, err);
+        if (found > 0) qkv_hf_set_bool(config, s->key, boolean);
+        break;
+    case QKV_HF_MUST:
+        found = check_must(config, s, err);
+        break;
+    case QKV_HF_SKIP:
+        json_object_del(config->settings, s->name);
+        break;
+    case QKV_HF_WORD:
+        found = check_word(config, s, err);
+        break;
+    case QKV_HF_TEXT:
+        if (gguf_find_key(config->meta, full_key(config, s->key, full)) < 0)
+            qkv_hf_set_text(config, s->key, s->name);
+        break;
+    }
+    return found < 0 ? found : QKV_OK;
+}
+
+static int apply_settings(qkv_hf_config *config, qkv_error *err) {
+    int status = QKV_OK;
+    for (const qkv_hf_setting *s = config->hf->settings; s && s->name && status == QKV_OK; s++)
+        status = apply_setting(config, s, err);
+    if (status == QKV_OK && config->hf->configure) status = config->hf->configure(config, err);
+    if (status == QKV_OK && config->hf->window) status = qkv_hf_window_read(config, err);
+    return status;
+}
+
+int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err) {
+    const int by_width = config->n_layer == config->family->width_scaled_layers;
+    const double usual =
+        by_width ? (double)config->n_embd / (double)config->n_head : (double)config->head_dim;
+    double scalar = usual;
+    const int found = qkv_hf_take_float(config, "query_pre_attn_scalar", 1e-6, 1e9, &scalar, err);
+    if (found < 0) return found;
+    if (scalar != usual) qkv_hf_set_float(config, "attention.scale", 1 / sqrt(scalar));
+    return QKV_OK;
+}
+
+/* ---- what is left ---- */
+
+static int says_nothing(const json_t *value) {
+    if (json_is_null(value) || json_is_false(value)) return 1;
+    if (json_is_number(value)) return json_number_value(value) == 0;
+    if (json_is_string(value)) return json_string_length(value) == 0;
+    return json_array_size(value) == 0 && json_object_size(value) == 0 && !json_is_true(value);
+}
+
+static int refuse_rest(const qkv_hf_config *config, qkv_error *err) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(config->settings, name, value) {
+        int known = name[0] == '_' || says_nothing(value);
+        for (const char *const *n = irrelevant; *n && !known; n++) known = strcmp(*n, name) == 0;
+        if (known) continue;
+        if (strcmp(name, "quantization_config") == 0)
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "%s: the weights are quantised (quantization_config); take the "
+                            "original model, or a quantised GGUF file",
+                            config->path);
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: the setting %.100s is not known for %s; to ignore it might compute "
+                        "another model",
+                        config->path, name, config->architecture);
+    }
+    return QKV_OK;
+}
+
+int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err) {
+    config->settings = json_copy(json);
+    if (!config->settings) return qkv_fail_memory(err);
+    int status = find_family(config, err);
+    if (status == QKV_OK) status = add_defaults(config, err);
+    if (status != QKV_OK) return status;
+    gguf_set_val_str(config->meta, "general.architecture", config->family->name);
+    gguf_set_val_str(config->meta, "general.type", "model");
+    status = read_numbers(config, err);
+    if (status == QKV_OK) status = read_epsilon(config, err);
+    if (status == QKV_OK) status = check_activation(config, err);
+    if (status == QKV_OK) status = read_ties(config, err);
+    if (status == QKV_OK && config->family->position == QKV_POSITION_ROPE)
+        status = qkv_hf_rope_read(config, err);
+    if (status == QKV_OK) status = apply_settings(config, err);
+    return status == QKV_OK ? refuse_rest(config, err) : status;
+}
+
+void qkv_hf_config_release(qkv_hf_config *config) {
+    json_decref(config->settings);
+    free(config->rope_freqs);
+    free(config->rope_long);
+    free(config->rope_short);
+}

@@ -1,0 +1,171 @@
+/*
+ * The Hugging Face side of a family: how its config.json and the names of its tensors become those
+ * of a GGUF file.
+ *
+ * A directory (config.json, *.safetensors, tokenizer.json) is opened as if it were the GGUF file
+ * that llama.cpp's converter would make of it: config.c and rope_settings.c write the keys, tensor_map.c
+ * finds the tensors, and nothing behind qkv_gguf knows the difference. Tensors whose bytes can be
+ * used as they are stay in the mapping; the others carry a recipe (tensor_maker.c) and are made when
+ * they are needed.
+ *
+ * What all families share is in the tables of config.c and tensor_map.c; a qkv_hf in a family's
+ * file says the rest. A setting that is in no table is refused: it may change what is computed.
+ */
+#ifndef QKV_MODEL_HF_HF_H
+#define QKV_MODEL_HF_HF_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+#include "format/gguf_file.h"
+#include "format/safetensors.h"
+#include "model/family/family.h"
+
+/* ---- recipes ---- */
+
+typedef struct qkv_maker_kind qkv_maker_kind;
+
+/* How a tensor is made from others. */
+typedef struct qkv_tensor_maker {
+    const qkv_maker_kind *kind;
+    const qkv_st_tensor **sources;
+    size_t n_sources;
+    int32_t n_head, n_kv_head;
+    float *values; /* instead of sources */
+} qkv_tensor_maker;
+
+struct qkv_maker_kind {
+    /* Type and shape of what is made, or why it cannot be. Returns 1 where there is nothing to make:
+     * the first source's bytes are it. */
+    int (*plan)(const qkv_tensor_maker *recipe, qkv_gguf_tensor *out, qkv_error *err);
+    void (*make)(const qkv_tensor_maker *recipe, const qkv_gguf_tensor *t, void *out);
+};
+
+extern const qkv_maker_kind qkv_maker_copy;      /* as it is */
+extern const qkv_maker_kind qkv_maker_transpose; /* the last two axes; vectors as they are */
+extern const qkv_maker_kind qkv_maker_plus_one;  /* 1 + w, as F32 */
+extern const qkv_maker_kind qkv_maker_stack;     /* several of one shape, outermost first */
+/* Rows of the queries, key and value of each group after another, to all queries, keys, values. */
+extern const qkv_maker_kind qkv_maker_ungroup;
+/* Every other column, from the first or the second one on, of [E, D, 2F], as [E, F, D]; of biases
+ * [E, 2F], as [E, F]. */
+extern const qkv_maker_kind qkv_maker_even_columns, qkv_maker_odd_columns;
+/* mxfp4.c: blocks and their scales; all rows, or every other one. */
+extern const qkv_maker_kind qkv_maker_mxfp4, qkv_maker_mxfp4_even, qkv_maker_mxfp4_odd;
+extern const qkv_maker_kind qkv_maker_values; /* numbers computed from the settings */
+
+/* ---- tensors ---- */
+
+/* One name below a layer (or of the whole model), without what stands before it. Where `to` has no
+ * dot, both `from`.weight and `from`.bias are meant. '#' in `from` counts from 0, "{a,b}" stands for a
+ * and b: all of them are sources of one tensor. */
+typedef struct qkv_hf_name {
+    const char *from, *to;
+    const qkv_maker_kind *recipe; /* NULL: as it is */
+} qkv_hf_name;
+
+/* ---- settings ---- */
+
+typedef struct qkv_hf qkv_hf;
+typedef struct qkv_hf_config qkv_hf_config;
+
+/* What is done with a setting. */
+typedef enum qkv_hf_use {
+    QKV_HF_INT,   /* written under `key` */
+    QKV_HF_FLOAT, /* the same */
+    QKV_HF_BOOL,  /* the same */
+    QKV_HF_MUST,  /* must be `number` (true is 1) where it is given */
+    QKV_HF_SKIP,  /* says nothing about the forward pass, or the tensors say it themselves */
+    QKV_HF_WORD,  /* must be the text `key` where it is given */
+    QKV_HF_TEXT   /* no setting: `name` is the text written under `key`, where nothing is yet */
+} qkv_hf_use;
+
+typedef struct qkv_hf_setting {
+    const char *name;
+    qkv_hf_use use;
+    const char *key; /* without ARCH. */
+    double number;
+} qkv_hf_setting;
+
+struct qkv_hf {
+    const char *const *architectures; /* as config.json calls them; ends with NULL */
+    const char *prefix;               /* of all tensors but the output's, optional in files */
+    const char *block;                /* what stands before a layer's number */
+    const char *activations;          /* accepted names, "|a|b|"; NULL: SiLU's */
+    const char *defaults;             /* JSON: settings that a config may leave out */
+    const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
+    const qkv_hf_setting *settings;               /* the same */
+    const char *const *ignored; /* ends of names of tensors that are no weights; ends with NULL */
+    int plain_names;            /* the common names are not this family's */
+    int plain_output;           /* nor is the output's, or it has none */
+    int partial_rotary;         /* RoPE may turn a part of the channels */
+    int window;                 /* there may be a sliding window */
+    int writes_no_window;       /* the file says 0 where there is none */
+    /* What tables cannot say. */
+    int (*configure)(qkv_hf_config *config, qkv_error *err);
+};
+
+struct qkv_hf_config {
+    json_t *settings;         /* what nobody has asked for yet */
+    const char *path;         /* of config.json */
+    const char *architecture; /* as config.json calls it */
+    struct gguf_context *meta;
+    const qkv_family *family;
+    const qkv_hf *hf;
+    int64_t n_layer, n_embd, n_ff, n_head, n_kv_head, head_dim, n_ctx;
+    int tied;                                   /* 1, 0, or -1: not said */
+    float *rope_freqs, *rope_long, *rope_short; /* divisors of the frequencies, or NULL */
+    size_t n_divisors;
+};
+
+/* config.c: chooses the family and writes the keys. The config is released by the caller, also
+ * after a failure. */
+int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err);
+void qkv_hf_config_release(qkv_hf_config *config);
+
+/* Take a setting out: 1 and the value; 0 when it is absent or null; a negative status when it is not
+ * of this kind or out of range. */
+int qkv_hf_take_int(qkv_hf_config *config, const char *name, int64_t low, int64_t high,
+                    int64_t *value, qkv_error *err);
+int qkv_hf_take_float(qkv_hf_config *config, const char *name, double low, double high,
+                      double *value, qkv_error *err);
+int qkv_hf_take_bool(qkv_hf_config *config, const char *name, int *value, qkv_error *err);
+/* The value itself, the caller's to decref; NULL when it is absent or null. */
+json_t *qkv_hf_take(qkv_hf_config *config, const char *name);
+
+/* Write ARCH.key. */
+void qkv_hf_set_int(qkv_hf_config *config, const char *key, int64_t value);
+void qkv_hf_set_float(qkv_hf_config *config, const char *key, double value);
+void qkv_hf_set_bool(qkv_hf_config *config, const char *key, int value);
+void qkv_hf_set_text(qkv_hf_config *config, const char *key, const char *value);
+
+/* rope_settings.c: base and scaling of RoPE. */
+int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err);
+
+/* config.c, for `configure`: query_pre_attn_scalar, written where it is not the usual one. */
+int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err);
+
+/* window_settings.c: the sliding window. */
+int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err);
+
+/* ---- the directory ---- */
+
+/* What a qkv_gguf of a directory owns besides its parts. */
+typedef struct qkv_hf_dir {
+    char *path;
+    qkv_st_list sources;
+    qkv_tensor_maker **recipes;
+    size_t n_recipes, recipes_capacity;
+    char **names; /* of the tensors */
+    size_t n_names, names_capacity;
+} qkv_hf_dir;
+
+/* directory.c: opens a directory as a GGUF file. */
+int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err);
+void qkv_hf_dir_free(qkv_hf_dir *dir);
+/* tensor_map.c: fills file->tensors. */
+int qkv_hf_bind_tensors(qkv_gguf *file, const qkv_hf_config *config, qkv_error *err);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * The tensors of a directory under the names that a GGUF file gives them.
+ *
+ * Every name of the tables is looked for in every layer. A tensor of the directory that no name asked
+ * for is an error, unless it is known to be no weight: without it the result would be wrong.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "model/hf/hf.h"
+
+static const qkv_hf_name common_layer_names[] = {
+    {"input_layernorm", "attn_norm", NULL},    {"post_attention_layernorm", "ffn_norm", NULL},
+    {"self_attn.q_proj", "attn_q", NULL},      {"self_attn.k_proj", "attn_k", NULL},
+    {"self_attn.v_proj", "attn_v", NULL},      {"self_attn.o_proj", "attn_output", NULL},
+    {"self_attn.q_norm", "attn_q_norm", NULL}, {"self_attn.k_norm", "attn_k_norm", NULL},
+    {"mlp.gate_proj", "ffn_gate", NULL},       {"mlp.up_proj", "ffn_up", NULL},
+    {"mlp.down_proj", "ffn_down", NULL},       {NULL, NULL, NULL},
+};
+
+static const qkv_hf_name common_model_names[] = {
+    {"embed_tokens", "token_embd", NULL},
+    {"norm", "output_norm", NULL},
+    {NULL, NULL, NULL},
+};
+
+static const qkv_hf_name output_names[] = {{"lm_head", "output", NULL}, {NULL, NULL, NULL}};
+
+/* Ends of names: buffers that old versions saved beside the weights. */
+static const char *const common_ignored[] = {"rotary_emb.inv_freq", ".position_ids", NULL};
+
+typedef struct binder {
+    qkv_gguf *file;
+    qkv_hf_dir *dir;
+    const qkv_hf_config *config;
+    size_t capacity;
+} binder;
+
+/* ---- finding sources ---- */
+
+/* PREFIX NAME, or NAME alone: some files leave the prefix out. */
+static qkv_st_tensor *find_source(const binder *b, const char *name) {
+    qkv_text full = {0};
+    const char *prefix = b->config->hf->prefix ? b->config->hf->prefix : "model.";
+    qkv_text_printf(&full, "%s%s", prefix, name);
+    qkv_st_tensor *t = full.failed ? NULL : qkv_st_find(&b->dir->sources, full.data);
+    qkv_text_release(&full);
+    return t ? t : qkv_st_find(&b->dir->sources, name);
+}
+
+/* The i-th name that `name` stands for, the caller's to free: NULL past the last. '#' counts without
+ * end, "{a,b}" are two, and one without either is one. */
+static char *expand(const char *name, int i, qkv_error *err, int *status) {
+    const size_t before = strcspn(name, "#{");
+    qkv_text text = {0};
+    *status = QKV_OK;
+    if (name[before] == '#') {
+        qkv_text_printf(&text, "%.*s%d%s", (int)before, name, i, name + before + 1);
+    } else if (name[before] == '{' && i < 2) {
+        const char *first = name + before + 1, *comma = strchr(first, ','),
+                   *end = strchr(first, '}');
+        const char *chosen = i ? comma + 1 : first, *stop = i ? end : comma;
+        qkv_text_printf(&text, "%.*s%.*s%s", (int)before, name, (int)(stop - chosen), chosen,
+                        end + 1);
+    } else if (name[before] == '\0' && i == 0) {
+        qkv_text_puts(&text, name);
+    } else {
+        return NULL;
+    }
+    if (text.failed) *status = qkv_fail_memory(err);
+    return text.failed ? NULL : text.data;
+}
+
+static int find_sources(const binder *b, qkv_tensor_maker *recipe, const char *name,
+                        qkv_error *err) {
+    size_t capacity = 0;
+    for (int i = 0;; i++) {
+        int status;
+        char *full = expand(name, i, err, &status);
+        if (!full) return status;
+        qkv_st_tensor *t = find_source(b, full);
+        free(full);
+        if (!t) return QKV_OK;
+        if (!QKV_PUSH(recipe->sources, capacity, recipe->n_sources, t)) return qkv_fail_memory(err);
+        t->used = 1;
+    }
+}
+
+/* ---- adding tensors ---- */
+
+static int keep_name(binder *b, const char *name, const char **kept, qkv_error *err) {
+    char *copy = qkv_strdup(name);
+    if (!copy || !QKV_PUSH(b->dir->names, b->dir->names_capacity, b->dir->n_names, copy)) {
+        free(copy);
+        return qkv_fail_memory(err);
+    }
+    *kept = copy;
+    return QKV_OK;
+}
+
+/* The recipe and what it takes are the tensor's from here on, also after a failure. */
+static int add_tensor(binder *b, const char *name, qkv_tensor_maker *recipe, qkv_gguf_tensor t,
+                      qkv_error *err) {
+    qkv_tensor_maker *kept = qkv_calloc(1, sizeof *kept);
+    if (!kept || !QKV_PUSH(b->dir->recipes, b->dir->recipes_capacity, b->dir->n_recipes, kept)) {
+        free(kept);
+        free((void *)recipe->sources);
+        free(recipe->values);
+        return qkv_fail_memory(err);
+    }
+    *kept = *recipe;
+    if (strlen(name) >= GGML_MAX_NAME)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: the name %s is too long", b->file->path, name);
+    int status = keep_name(b, name, &t.name, err);
+    if (status != QKV_OK) return status;
+    const int as_it_is = kept->kind->plan(kept, &t, err);
+    if (as_it_is < 0) {
+        if (err && err->status == as_it_is)
+            return qkv_fail(err, as_it_is, "%s: %s", b->file->path, err->message);
+        return as_it_is;
+    }
+    t.recipe = kept;
+    if (as_it_is) {
+        const qkv_st_tensor *source = kept->sources[0];
+        t.part = source->part;
+        /* Where a file does not align its numbers, they are copied when they are needed. */
+        if ((uintptr_t)source->data % ggml_type_size(t.type) == 0)
+            t.data = source->data;
+        else
+            kept->kind = &qkv_maker_copy;
+    }
+    if (!QKV_PUSH(b->file->tensors, b->capacity, b->file->n_tensors, t))
+        return qkv_fail_memory(err);
+    return QKV_OK;
+}
+
+/* One name of a table, if the directory has it. */
+static int bind_name(binder *b, const qkv_maker_kind *kind, const char *from, const char *to,
+                     qkv_error *err) {
+    qkv_tensor_maker recipe = {.kind = kind ? kind : &qkv_maker_copy,
+                               .n_head = (int32_t)b->config->n_head,
+                               .n_kv_head = (int32_t)b->config->n_kv_head};
+    int status = find_sources(b, &recipe, from, err);
+    if (status != QKV_OK || recipe.n_sources == 0) {
+        free((void *)recipe.sources);
+        return status;
+    }
+    return add_tensor(b, to, &recipe, (qkv_gguf_tensor){0}, err);
+}
+
+/* `before` and `layer` stand before the names: "layers.3." and "blk.3.", or "". */
+static int bind_entry(binder *b, const qkv_hf_name *entry, const char *before, const char *layer,
+                      qkv_error *err) {
+    static const char *const suffixes[] = {".weight", ".bias"};
+    const int both = strchr(entry->to, '.') == NULL;
+    int status = QKV_OK;
+    for (int i = 0; i < (both ? 2 : 1) && status == QKV_OK; i++) {
+        qkv_text from = {0}, to = {0};
+        const char *suffix = both ? suffixes[i] : "";
+        qkv_text_printf(&from, "%s%s%s", before, entry->from, suffix);
+        qkv_text_printf(&to, "%s%s%s", layer, entry->to, suffix);
+        status = from.failed || to.failed ? qkv_fail_memory(err)
+                                          : bind_name(b, entry->recipe, from.data, to.data, err);
+        qkv_text_release(&from);
+        qkv_text_release(&to);
+    }
+    return status;
+}
+
+/* A family's own entry for a name stands in place of the common one. */
+static int is_replaced(const qkv_hf_name *own, const char *from) {
+    for (; own && own->from; own++) {
+        if (strcmp(own->from, from) == 0) return 1;
+    }
+    return 0;
+}
+
+/* Entries that `own` has too are left to it. */
+static int bind_table(binder *b, const qkv_hf_name *table, const qkv_hf_name *own,
+                      const char *before, const char *layer, qkv_error *err) {
+    int status = QKV_OK;
+    for (; table && table->from && status == QKV_OK; table++) {
+        if (!is_replaced(own, table->from)) status = bind_entry(b, table, before, layer, err);
+    }
+    return status;
+}
+
+static int bind_own_and_common(binder *b, const qkv_hf_name *own, const qkv_hf_name *common,
+                               const char *before, const char *layer, qkv_error *err) {
+    int status = bind_table(b, own, NULL, before, layer, err);
+    if (status == QKV_OK && !b->config->hf->plain_names)
+        status = bind_table(b, common, own, before, layer, err);
+    return status;
+}
+
+static int bind_layers(binder *b, qkv_error *err) {
+    const qkv_hf *hf = b->config->hf;
+    int status = QKV_OK;
+    for (int64_t il = 0; il < b->config->n_layer && status == QKV_OK; il++) {
+        char before[64], layer[32];
+        snprintf(before, sizeof before, "%s%lld.", hf->block ? hf->block : "layers.",
+                 (long long)il);
+        snprintf(layer, sizeof layer, "blk.%lld.", (long long)il);
+        status = bind_own_and_common(b, hf->layer_names, common_layer_names, before, layer, err);
+    }
+    return status;
+}
+
+/* Tied models may store the output's matrix all the same: it is the embedding. */
+static int bind_output(binder *b, qkv_error *err) {
+    qkv_st_tensor *head = qkv_st_find(&b->dir->sources, "lm_head.weight");
+    if (b->config->tied == 1 && head) head->used = 1;
+    if (b->config->tied == 1) return QKV_OK;
+    if (b->config->tied == 0 && !head && !b->config->hf->plain_output)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: lm_head.weight is missing, and tie_word_embeddings is false",
+                        b->file->path);
+    return bind_table(b, output_names, NULL, "", "", err);
+}
+
+static int bind_divisors(binder *b, const char *name, float *const *values, qkv_error *err) {
+    if (!*values) return QKV_OK;
+    const size_t n = b->config->n_divisors;
+    qkv_tensor_maker recipe = {.kind = &qkv_maker_values};
+    const qkv_gguf_tensor t = {
+        .type = GGML_TYPE_F32, .ne = {(int64_t)n, 1, 1, 1}, .size = n * sizeof(float)};
+    recipe.values = malloc(t.size);
+    if (!recipe.values) return qkv_fail_memory(err);
+    memcpy(recipe.values, *values, t.size);
+    return add_tensor(b, name, &recipe, t, err);
+}
+
+static int ends_with(const char *name, const char *end) {
+    size_t length = strlen(name), n = strlen(end);
+    return length >= n && strcmp(name + length - n, end) == 0;
+}
+
+static int is_ignored(const char *const *list, const char *name) {
+    for (; list && *list; list++) {
+        if (ends_with(name, *list)) return 1;
+    }
+    return 0;
+}
+
+static int refuse_unknown(const binder *b, qkv_error *err) {
+    const qkv_st_list *list = &b->dir->sources;
+    for (size_t i = 0; i < list->count; i++) {
+        const qkv_st_tensor *t = &list->items[i];
+        if (t->used || is_ignored(common_ignored, t->name) ||
+            is_ignored(b->config->hf->ignored, t->name))
+            continue;
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: tensor %.100s is not part of %s as it is known here; without it the "
+                        "result would be wrong",
+                        b->file->path, t->name, b->config->architecture);
+    }
+    return QKV_OK;
+}
+
+int qkv_hf_bind_tensors(qkv_gguf *file, const qkv_hf_config *config, qkv_error *err) {
+    binder b = {.file = file, .dir = file->dir, .config = config};
+    int status = bind_own_and_common(&b, config->hf->model_names, common_model_names, "", "", err);
+    if (status == QKV_OK) status = bind_output(&b, err);
+    if (status == QKV_OK) status = bind_divisors(&b, "rope_freqs.weight", &config->rope_freqs, err);
+    if (status == QKV_OK)
+        status = bind_divisors(&b, "rope_factors_long.weight", &config->rope_long, err);
+    if (status == QKV_OK)
+        status = bind_divisors(&b, "rope_factors_short.weight", &config->rope_short, err);
+    if (status == QKV_OK) status = bind_layers(&b, err);
+    return status == QKV_OK ? refuse_unknown(&b, err) : status;
+}

@@ -1,0 +1,221 @@
+/* Results as text: CSV or JSON, row by row in canonical order. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/fail.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "sweep/sweep_writer.h"
+
+static const char *const columns[] = {"prompt", "layer",   "head",   "target",
+                                      "op",     "epsilon", "metric", "value"};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+static const char rows_query[] =
+    "SELECT prompt, layer, head, target, op, epsilon, metric, value FROM cells"
+    " JOIN results ON results.cell = cells.id ORDER BY cells.id, metric";
+
+int qkv_sweep_format_open(qkv_database *db, const char *path, qkv_sweep_counts *counts,
+                          qkv_error *err) {
+    int status = qkv_database_open(db, path, QKV_DATABASE_READ, err);
+    /* A sweep may go on writing: all that follows sees the file as it is now. */
+    if (status == QKV_OK) status = qkv_database_run(db, "BEGIN", err);
+    return status == QKV_OK ? qkv_sweep_format_check_rows(db, counts, err) : status;
+}
+
+int qkv_sweep_format_n_without(qkv_database *db, int64_t *n, qkv_error *err) {
+    /* Cells are stored whole. */
+    return qkv_database_number(db,
+                               "SELECT count(*) FROM cells WHERE NOT EXISTS"
+                               " (SELECT 1 FROM results WHERE cell = id)",
+                               n, err);
+}
+
+/* ---- fields ---- */
+
+/* In quotes where it has to be. */
+static void append_csv_text(qkv_text *line, const char *text) {
+    if (!strpbrk(text, ",\"\r\n")) {
+        qkv_text_puts(line, text);
+        return;
+    }
+    qkv_text_puts(line, "\"");
+    for (; *text; text++) {
+        if (*text == '"') qkv_text_puts(line, "\"");
+        qkv_text_append(line, text, 1);
+    }
+    qkv_text_puts(line, "\"");
+}
+
+/* A number as it reads back, nothing for NULL. */
+static void append_csv(qkv_text *line, sqlite3_stmt *query, int column) {
+    const int type = sqlite3_column_type(query, column);
+    if (column) qkv_text_puts(line, ",");
+    if (type == SQLITE_FLOAT)
+        qkv_text_append_number(line, sqlite3_column_double(query, column));
+    else if (type != SQLITE_NULL)
+        append_csv_text(line, (const char *)sqlite3_column_text(query, column));
+}
+
+static void append_json_text(qkv_text *line, const char *text) {
+    json_t *string = json_string(text);
+    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    if (quoted)
+        qkv_text_puts(line, quoted);
+    else
+        line->failed = 1;
+    free(quoted);
+    json_decref(string);
+}
+
+/* JSON has no number for what is infinite: that is null too. */
+static void append_json(qkv_text *line, sqlite3_stmt *query, int column) {
+    const int type = sqlite3_column_type(query, column);
+    const double number = sqlite3_column_double(query, column);
+    qkv_text_printf(line, "%s\"%s\": ", column ? ", " : "{", columns[column]);
+    if (type == SQLITE_INTEGER)
+        qkv_text_printf(line, "%lld", (long long)sqlite3_column_int64(query, column));
+    else if (type == SQLITE_TEXT)
+        append_json_text(line, (const char *)sqlite3_column_text(query, column));
+    else if (type == SQLITE_FLOAT && isfinite(number))
+        qkv_text_append_number(line, number);
+    else
+        qkv_text_puts(line, "null");
+}
+
+/* ---- files ---- */
+
+static int write_rows(qkv_database *db, FILE *file, int json, qkv_error *err) {
+    sqlite3_stmt *query = NULL;
+    int row = 1, first = 1;
+    int status = qkv_database_prepare(db, &query, rows_query, err);
+    while (status == QKV_OK && row) {
+        qkv_text line = {0};
+        status = qkv_database_step(db, query, &row, err);
+        for (int i = 0; i < N_COLUMNS && row && status == QKV_OK; i++) {
+            if (json)
+                append_json(&line, query, i);
+            else
+                append_csv(&line, query, i);
+        }
+        if (line.failed) status = qkv_fail_memory(err);
+        if (row && status == QKV_OK)
+            fprintf(file, json ? "%s%s}" : "%s%s", json && !first ? ",\n" : "", line.data);
+        if (row && !json) putc('\n', file);
+        first = 0;
+        qkv_text_release(&line);
+    }
+    sqlite3_finalize(query);
+    return status;
+}
+
+/* As it is where it is UTF-8, else made visible; NULL: no memory. */
+static json_t *utf8_string(const char *text) {
+    qkv_text utf8 = {0};
+    qkv_text_append_utf8(&utf8, text, strlen(text));
+    json_t *string = utf8.failed ? NULL : json_string(utf8.data);
+    qkv_text_release(&utf8);
+    return string;
+}
+
+static json_t *text_column(sqlite3_stmt *query, int column) {
+    const char *text = (const char *)sqlite3_column_text(query, column);
+    return text ? utf8_string(text) : json_null();
+}
+
+static int read_meta(qkv_database *db, json_t *meta, qkv_error *err) {
+    sqlite3_stmt *query = NULL;
+    int row = 1;
+    int status = qkv_database_prepare(db, &query,
+                                      "SELECT key, value FROM meta NOT INDEXED ORDER BY key", err);
+    while (status == QKV_OK && row) {
+        status = qkv_database_step(db, query, &row, err);
+        if (status != QKV_OK || !row) break;
+        json_t *key = text_column(query, 0);
+        if (json_object_set_new(meta, json_string_value(key), text_column(query, 1)) != 0)
+            status = qkv_fail_memory(err);
+        json_decref(key);
+    }
+    sqlite3_finalize(query);
+    return status;
+}
+
+static int read_prompts(qkv_database *db, json_t *prompts, qkv_error *err) {
+    sqlite3_stmt *query = NULL;
+    int row = 1;
+    int status = qkv_database_prepare(db, &query, "SELECT text FROM prompts ORDER BY id", err);
+    while (status == QKV_OK && row) {
+        status = qkv_database_step(db, query, &row, err);
+        if (status == QKV_OK && row && json_array_append_new(prompts, text_column(query, 0)) != 0)
+            status = qkv_fail_memory(err);
+    }
+    sqlite3_finalize(query);
+    return status;
+}
+
+/* {"meta": {...}, "prompts": [...]: what stands before the rows. */
+static int write_json_head(qkv_database *db, FILE *file, qkv_error *err) {
+    json_t *meta = json_object(), *prompts = json_array();
+    int status = meta && prompts ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) status = read_meta(db, meta, err);
+    if (status == QKV_OK) status = read_prompts(db, prompts, err);
+    if (status == QKV_OK) {
+        fputs("{\"meta\": ", file);
+        json_dumpf(meta, file, JSON_INDENT(2) | JSON_SORT_KEYS);
+        fputs(",\n\"prompts\": ", file);
+        json_dumpf(prompts, file, JSON_INDENT(2));
+        fputs(",\n\"rows\": [\n", file);
+    }
+    json_decref(meta);
+    json_decref(prompts);
+    return status;
+}
+
+static int write_all(qkv_database *db, FILE *file, int json, qkv_error *err) {
+    int status = QKV_OK;
+    if (json) status = write_json_head(db, file, err);
+    for (int i = 0; i < N_COLUMNS && !json; i++)
+        fprintf(file, "%s%s", columns[i], i + 1 < N_COLUMNS ? "," : "\n");
+    if (status == QKV_OK) status = write_rows(db, file, json, err);
+    if (json && status == QKV_OK) fputs("\n]}\n", file);
+    return status;
+}
+
+/* The text must not take the place of results, by whatever name. */
+static int check_out(const char *out, int *json, qkv_error *err) {
+    const char *suffix = qkv_path_suffix(out);
+    *json = strcmp(suffix, "json") == 0;
+    if (!*json && strcmp(suffix, "csv") != 0)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s must end in .csv or .json", out);
+    if (qkv_database_is_one(out))
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s is a SQLite database; it is not written over",
+                        out);
+    return QKV_OK;
+}
+
+int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
+                     qkv_error *err) {
+    int json;
+    int status = check_out(out, &json, err);
+    if (status != QKV_OK) return status;
+    qkv_database db;
+    qkv_sweep_counts counts = {0};
+    qkv_output file;
+    status = qkv_sweep_format_open(&db, path, &counts, err);
+    *summary = (qkv_sweep_summary){.n_cells = counts.n_cells, .n_rows = counts.n_rows};
+    if (status == QKV_OK) status = qkv_sweep_format_n_without(&db, &summary->n_missing, err);
+    if (status == QKV_OK) status = qkv_output_open(&file, out, err);
+    if (status == QKV_OK) {
+        status = write_all(&db, file.stream, json, err);
+        if (status == QKV_OK)
+            status = qkv_output_finish(&file, err);
+        else
+            qkv_output_abandon(&file);
+    }
+    qkv_database_close(&db);
+    return status;
+}

@@ -1,0 +1,245 @@
+/*
+ * The results file of a sweep, read. See qkv/sweep_reader.h.
+ *
+ * The whole file is checked when it is opened (sweep/sweep_format.h); rows are looked at again
+ * when they are read, since a sweep may have written others meanwhile.
+ */
+#include "qkv/sweep_reader.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "sweep/sweep_format.h"
+
+typedef struct named {
+    const char *name;
+    int32_t number;
+} named;
+
+typedef struct name_list {
+    char **names;
+    size_t n, capacity;
+    named *sorted; /* by name */
+} name_list;
+
+/* X(field of the info, key in the table meta) */
+#define META_LIST(X)                                                                               \
+    X(model_name, "model_name")                                                                    \
+    X(model_path, "model_path")                                                                    \
+    X(model_hash, "model_hash")                                                                    \
+    X(spec_hash, "spec_hash")
+
+#define META_ENUM(field, key) META_##field,
+enum { META_LIST(META_ENUM) META_COUNT };
+#undef META_ENUM
+
+struct qkv_sweep_reader {
+    qkv_database db;
+    char *meta[META_COUNT];
+    name_list metrics, targets, ops;
+    qkv_sweep_reader_info info;
+};
+
+static const char *column(sqlite3_stmt *query, int i) {
+    const char *text = (const char *)sqlite3_column_text(query, i);
+    return text ? text : "";
+}
+
+/* ---- what the file says about itself ---- */
+
+static int read_all_meta(qkv_sweep_reader *file, qkv_error *err) {
+#define META_KEY(field, key) key,
+    static const char *const keys[] = {META_LIST(META_KEY)};
+#undef META_KEY
+    int status = QKV_OK;
+    for (int i = 0; i < META_COUNT && status == QKV_OK; i++) {
+        status = qkv_sweep_format_meta(&file->db, keys[i], &file->meta[i], err);
+        if (status == QKV_OK && !file->meta[i] && !(file->meta[i] = qkv_strdup(""))) {
+            status = qkv_fail_memory(err);
+        }
+    }
+    return status;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+static int sort_names(name_list *list, qkv_error *err) {
+    if (list->n == 0) return QKV_OK;
+    list->sorted = qkv_calloc(list->n, sizeof *list->sorted);
+    if (!list->sorted) return qkv_fail_memory(err);
+    for (size_t i = 0; i < list->n; i++) list->sorted[i] = (named){list->names[i], (int32_t)i};
+    qsort(list->sorted, list->n, sizeof *list->sorted, by_name);
+    return QKV_OK;
+}
+
+static int read_names(qkv_sweep_reader *file, name_list *list, const char *sql, qkv_error *err) {
+    sqlite3_stmt *query = NULL;
+    int row = 1, status = qkv_database_prepare(&file->db, &query, sql, err);
+    while (status == QKV_OK && row) {
+        status = qkv_database_step(&file->db, query, &row, err);
+        if (status != QKV_OK || !row) break;
+        char *name = qkv_strdup(column(query, 0));
+        if (name && QKV_PUSH(list->names, list->capacity, list->n, name)) continue;
+        free(name);
+        status = qkv_fail_memory(err);
+    }
+    sqlite3_finalize(query);
+    return status == QKV_OK ? sort_names(list, err) : status;
+}
+
+static int read_lists(qkv_sweep_reader *file, qkv_error *err) {
+    int status = read_names(file, &file->targets,
+                            "SELECT target FROM cells GROUP BY target ORDER BY min(id)", err);
+    if (status == QKV_OK) {
+        status =
+            read_names(file, &file->ops, "SELECT op FROM cells GROUP BY op ORDER BY min(id)", err);
+    }
+    if (status == QKV_OK) {
+        status = read_names(file, &file->metrics,
+                            "SELECT DISTINCT metric FROM results ORDER BY metric", err);
+    }
+    return status;
+}
+
+int qkv_sweep_reader_open(qkv_sweep_reader **out, const char *path, qkv_error *err) {
+    if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "no place for the file of a sweep");
+    *out = NULL;
+    if (!path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no path to the file of a sweep");
+    qkv_sweep_reader *file = qkv_calloc(1, sizeof *file);
+    if (!file) return qkv_fail_memory(err);
+    qkv_sweep_counts counts = {0};
+    int status = qkv_database_open(&file->db, path, QKV_DATABASE_READ, err);
+    if (status == QKV_OK) status = qkv_sweep_format_check_rows(&file->db, &counts, err);
+    if (status == QKV_OK) status = read_all_meta(file, err);
+    if (status == QKV_OK) status = read_lists(file, err);
+    if (status != QKV_OK) {
+        qkv_sweep_reader_close(file);
+        return status;
+    }
+    file->info.path = file->db.path;
+    file->info.n_prompts = (size_t)counts.n_prompts;
+#define META_FIELD(field, key) file->info.field = file->meta[META_##field];
+    META_LIST(META_FIELD)
+#undef META_FIELD
+    file->info.n_metrics = file->metrics.n;
+    file->info.n_targets = file->targets.n;
+    file->info.n_ops = file->ops.n;
+    *out = file;
+    return QKV_OK;
+}
+
+static void release_names(name_list *list) {
+    for (size_t i = 0; i < list->n; i++) free(list->names[i]);
+    free(list->names);
+    free(list->sorted);
+}
+
+void qkv_sweep_reader_close(qkv_sweep_reader *file) {
+    if (!file) return;
+    release_names(&file->metrics);
+    release_names(&file->targets);
+    release_names(&file->ops);
+    for (int i = 0; i < META_COUNT; i++) free(file->meta[i]);
+    qkv_database_close(&file->db);
+    free(file);
+}
+
+const qkv_sweep_reader_info *qkv_sweep_reader_get_info(const qkv_sweep_reader *file) {
+    return &file->info;
+}
+
+static const char *name_at(const name_list *list, size_t index) {
+    return index < list->n ? list->names[index] : NULL;
+}
+
+const char *qkv_sweep_reader_metric(const qkv_sweep_reader *file, size_t index) {
+    return name_at(&file->metrics, index);
+}
+
+const char *qkv_sweep_reader_target(const qkv_sweep_reader *file, size_t index) {
+    return name_at(&file->targets, index);
+}
+
+const char *qkv_sweep_reader_op(const qkv_sweep_reader *file, size_t index) {
+    return name_at(&file->ops, index);
+}
+
+/* ---- rows ---- */
+
+/* Runs of the same name are usual: the last hit is tried first. */
+static int32_t find_name(const name_list *list, const char *name, int32_t last) {
+    if ((size_t)last < list->n && strcmp(list->names[last], name) == 0) return last;
+    const named key = {.name = name};
+    const named *found = list->n ? bsearch(&key, list->sorted, list->n, sizeof key, by_name) : NULL;
+    return found ? found->number : -1;
+}
+
+static double number(sqlite3_stmt *query, int i) {
+    const int type = sqlite3_column_type(query, i);
+    const int is_number = type == SQLITE_FLOAT || type == SQLITE_INTEGER;
+    return is_number ? sqlite3_column_double(query, i) : (double)NAN;
+}
+
+static int read_row(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep_row *row,
+                    qkv_error *err) {
+    const int64_t layer = sqlite3_column_int64(query, 1), head = sqlite3_column_int64(query, 2);
+    row->prompt = sqlite3_column_int64(query, 0);
+    row->target = find_name(&file->targets, column(query, 3), row->target);
+    row->op = find_name(&file->ops, column(query, 4), row->op);
+    row->epsilon = number(query, 5);
+    row->value = number(query, 6);
+    row->missing = sqlite3_column_int(query, 7);
+    if (layer < -1 || head < -1 || layer > QKV_SWEEP_MOST_INDEX || head > QKV_SWEEP_MOST_INDEX ||
+        row->target < 0 || row->op < 0) {
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: cell %lld is malformed", file->db.path,
+                        (long long)sqlite3_column_int64(query, 8));
+    }
+    row->layer = (int32_t)layer;
+    row->head = (int32_t)head;
+    return QKV_OK;
+}
+
+static int collect_rows(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep_row **rows,
+                        size_t *n, qkv_error *err) {
+    size_t capacity = 0;
+    qkv_sweep_row row = {0};
+    int more = 1, status = QKV_OK;
+    while (status == QKV_OK && more) {
+        status = qkv_database_step(&file->db, query, &more, err);
+        if (status != QKV_OK || !more) break;
+        status = read_row(file, query, &row, err);
+        if (status == QKV_OK && !QKV_PUSH(*rows, capacity, *n, row)) status = qkv_fail_memory(err);
+    }
+    return status;
+}
+
+int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
+                          size_t *n, qkv_error *err) {
+    sqlite3_stmt *query = NULL;
+    *rows = NULL;
+    *n = 0;
+    int status =
+        qkv_database_prepare(&file->db, &query,
+                             "SELECT c.prompt, c.layer, c.head, c.target, c.op, c.epsilon, r.value,"
+                             " r.cell IS NULL, c.id FROM cells c LEFT JOIN results r"
+                             " ON r.cell = c.id AND r.metric = ? ORDER BY c.id",
+                             err);
+    if (status != QKV_OK) return status;
+    sqlite3_bind_text(query, 1, metric, -1, SQLITE_STATIC);
+    status = collect_rows(file, query, rows, n, err);
+    sqlite3_finalize(query);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_sweep_rows_free(*rows);
+    *rows = NULL;
+    *n = 0;
+    return status;
+}
+
+void qkv_sweep_rows_free(qkv_sweep_row *rows) {
+    free(rows);
+}

@@ -1,0 +1,16 @@
+/* What files of results have in common; qkv/sweep.h and docs/sweeps.md describe them. */
+#ifndef QKV_SWEEP_SWEEP_WRITER_H
+#define QKV_SWEEP_SWEEP_WRITER_H
+
+#include "qkv/sweep.h"
+#include "store/database.h"
+#include "sweep/sweep_format.h"
+
+/* sweep_export.c: opens a file to be read, checked and seen as it is at this moment. Close it
+ * also after a failure. */
+int qkv_sweep_format_open(qkv_database *db, const char *path, qkv_sweep_counts *counts,
+                          qkv_error *err);
+/* Counts cells without all of their values. */
+int qkv_sweep_format_n_without(qkv_database *db, int64_t *n, qkv_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * The vocabulary of a model: token ids to bytes and back.
+ *
+ * Built from a GGUF's tokenizer.ggml.* metadata. Immutable once loaded.
+ */
+#ifndef QKV_TOKENIZER_VOCAB_H
+#define QKV_TOKENIZER_VOCAB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fail.h"
+
+struct gguf_context;
+typedef struct qkv_vocab qkv_vocab;
+
+/* *out stays NULL with QKV_OK when the file has no tokenizer at all (such a model takes ids only).
+ * `path` is for messages. */
+int qkv_vocab_load(qkv_vocab **out, const struct gguf_context *gguf, const char *path,
+                   qkv_error *err);
+void qkv_vocab_free(qkv_vocab *vocab);
+
+int32_t qkv_vocab_size(const qkv_vocab *vocab);
+/* "bpe (gpt-2)", "sentencepiece" */
+const char *qkv_vocab_kind(const qkv_vocab *vocab);
+
+/* As the public functions of the same names say. */
+int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
+                       size_t length, unsigned flags, qkv_error *err);
+int qkv_vocab_detokenize(const qkv_vocab *vocab, char **text, size_t *length, const int32_t *tokens,
+                         size_t n_tokens, int keep_special, qkv_error *err);
+int qkv_vocab_token_text(const qkv_vocab *vocab, char **text, size_t *length, int32_t token,
+                         qkv_error *err);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * Tokens that are written out in the text: "<|bos|>", "<|im_start|>", runs of blanks.
+ *
+ * Which of them swallow white space, stand alone or count in normalised text only is in keys of our
+ * own, or known from the model's name.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "tokenizer/vocab_internal.h"
+
+static int is_special(const qkv_vocab_token *token) {
+    return token->length > 0 &&
+           (token->type == QKV_TOKEN_CONTROL || token->type == QKV_TOKEN_USER_DEFINED ||
+            token->type == QKV_TOKEN_UNKNOWN);
+}
+
+/* Of equal texts a user-defined token comes first, since it always counts, then the lower id. */
+static int gather_specials(qkv_vocab *vocab, qkv_error *err) {
+    size_t count = 0, n = 0;
+    for (int32_t i = 0; i < vocab->n_tokens; i++) count += (size_t)is_special(&vocab->tokens[i]);
+    int32_t *ids = qkv_calloc(count, sizeof *ids);
+    if (!ids) return qkv_fail_memory(err);
+    for (int user = 1; user >= 0; user--) {
+        for (int32_t i = 0; i < vocab->n_tokens; i++) {
+            const qkv_vocab_token *token = &vocab->tokens[i];
+            if (is_special(token) && (token->type == QKV_TOKEN_USER_DEFINED) == user) ids[n++] = i;
+        }
+    }
+    int status = qkv_token_index_init(&vocab->specials, vocab->tokens, ids, n, err);
+    free(ids);
+    return status;
+}
+
+/* Which special tokens swallow white space is not in the metadata; it goes by the model's name.
+ * token NULL stands for every special token; later lines override earlier ones. */
+static const struct {
+    const char *key, *contains; /* in lower case */
+    const char *token;
+    uint8_t left, right;
+} strip_rules[] = {
+    {"general.name", "phi-3", NULL, 0, 1},
+    {"general.name", "phi-3", "<unk>", 0, 0},
+    {"general.name", "phi-3", "<s>", 0, 0},
+    {"general.name", "phi-3", "<|endoftext|>", 0, 0},
+    {"general.name", "phi3", NULL, 0, 1},
+    {"general.name", "phi3", "<unk>", 0, 0},
+    {"general.name", "phi3", "<s>", 0, 0},
+    {"general.name", "phi3", "<|endoftext|>", 0, 0},
+    {"general.name", "modern-bert", "[MASK]", 1, 0},
+    {"tokenizer.ggml.pre", "jina-v2-de", "<mask>", 1, 0},
+    {"tokenizer.ggml.pre", "jina-v2-es", "<mask>", 1, 0},
+    {"tokenizer.ggml.pre", "jina-v2-code", "<mask>", 1, 0},
+};
+
+static int contains_ignoring_case(const char *text, const char *part) {
+    for (; *text; text++) {
+        size_t i = 0;
+        while (part[i] && qkv_lower(text[i]) == part[i]) i++;
+        if (!part[i]) return 1;
+    }
+    return 0;
+}
+
+/* A tokenizer.json says which tokens strip; what its directory is called says nothing. */
+static int speaks_for_itself(const qkv_gguf *file) {
+    const struct gguf_context *header = file->parts[0].header;
+    return gguf_find_key(header, "qkv.tokenizer.ignore_merges") >= 0;
+}
+
+static int apply_strip_rules(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
+    if (speaks_for_itself(file)) return QKV_OK;
+    for (size_t r = 0; r < sizeof strip_rules / sizeof *strip_rules; r++) {
+        const char *value = NULL;
+        int found = qkv_gguf_string(file, strip_rules[r].key, &value, err);
+        if (found < 0) return found;
+        if (!found || !contains_ignoring_case(value, strip_rules[r].contains)) continue;
+        for (size_t i = 0; i < vocab->specials.count; i++) {
+            qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
+            if (strip_rules[r].token && strcmp(strip_rules[r].token, token->text) != 0) continue;
+            token->strips_left = strip_rules[r].left;
+            token->strips_right = strip_rules[r].right;
+        }
+    }
+    return QKV_OK;
+}
+
+/* Keys of our own: each lists the tokens that have a property. */
+enum property { STRIPS_LEFT, STRIPS_RIGHT, NORMALIZED, SINGLE_WORD, N_PROPERTIES };
+
+static const char *const property_keys[N_PROPERTIES] = {
+    [STRIPS_LEFT] = "qkv.tokenizer.lstrip",
+    [STRIPS_RIGHT] = "qkv.tokenizer.rstrip",
+    [NORMALIZED] = "qkv.tokenizer.normalized",
+    [SINGLE_WORD] = "qkv.tokenizer.single_word",
+};
+
+static void set_property(qkv_vocab_token *token, enum property property) {
+    if (property == STRIPS_LEFT) token->strips_left = 1;
+    if (property == STRIPS_RIGHT) token->strips_right = 1;
+    if (property == NORMALIZED) token->normalized = 1;
+    if (property == SINGLE_WORD) token->single_word = 1;
+}
+
+static int read_property(qkv_vocab *vocab, const qkv_gguf *file, enum property property,
+                         qkv_error *err) {
+    const struct gguf_context *header = file->parts[0].header;
+    const char *key = property_keys[property];
+    int64_t id = gguf_find_key(header, key);
+    if (id < 0) return QKV_OK;
+    if (gguf_get_kv_type(header, id) != GGUF_TYPE_ARRAY ||
+        gguf_get_arr_type(header, id) != GGUF_TYPE_INT32)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be an array of 32-bit integers",
+                        file->path, key);
+    const int32_t *ids = gguf_get_arr_data(header, id);
+    for (size_t i = 0; i < gguf_get_arr_n(header, id); i++) {
+        if (ids[i] < 0 || ids[i] >= vocab->n_tokens || !is_special(&vocab->tokens[ids[i]]))
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %d is no special token", file->path, key,
+                            (int)ids[i]);
+        set_property(&vocab->tokens[ids[i]], property);
+        if (property == NORMALIZED) vocab->has_normalized = 1;
+    }
+    return QKV_OK;
+}
+
+int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
+    int status = gather_specials(vocab, err);
+    if (status == QKV_OK) status = apply_strip_rules(vocab, file, err);
+    for (int p = 0; p < N_PROPERTIES && status == QKV_OK; p++)
+        status = read_property(vocab, file, (enum property)p, err);
+    return status;
+}
+
+int qkv_vocab_check_specials(const qkv_vocab *vocab, const char *path, qkv_error *err) {
+    if (!vocab->has_normalized || !vocab->normalizer) return QKV_OK;
+    qkv_match_budget budget = qkv_match_budget_for((size_t)vocab->n_tokens);
+    for (size_t i = 0; i < vocab->specials.count; i++) {
+        const qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
+        if (!token->normalized) continue;
+        int kept =
+            qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, &budget, err);
+        if (kept < 0) return kept;
+        if (!kept)
+            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                            "%s: token '%.80s' is looked for in normalized text, but the "
+                            "normalizer changes it, which is not supported",
+                            path, token->text);
+    }
+    return QKV_OK;
+}
+
+int32_t qkv_vocab_match_special(const qkv_vocab *vocab, const char *text, size_t length,
+                                int parse_special, int normalized) {
+    int32_t best = QKV_NO_TOKEN;
+    if (length == 0) return best;
+    const qkv_token_index *index = &vocab->specials;
+    qkv_token_cursor cursor = qkv_token_index_start(index, text[0]);
+    if (cursor.low >= cursor.high) return best;
+    do {
+        int32_t id = qkv_token_index_get(index, vocab->tokens, &cursor);
+        if (id == QKV_NO_TOKEN) continue;
+        const qkv_vocab_token *token = &vocab->tokens[id];
+        if (token->normalized == normalized &&
+            (parse_special || token->type == QKV_TOKEN_USER_DEFINED))
+            best = id;
+    } while (cursor.depth < length &&
+             qkv_token_index_step(index, vocab->tokens, &cursor, text[cursor.depth]));
+    return best;
+}
