@@ -5,11 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "ggml.h"
-#include "model/hf/hf.h"
 
 /* ggml compares every name with every other one: four times as many take half a minute, and no model
  * has them. */
@@ -238,22 +236,17 @@ static int list_tensors(qkv_gguf *file, qkv_error *err) {
     return QKV_OK;
 }
 
-static int is_directory(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static int open_files(qkv_gguf *file, const char *path, qkv_error *err) {
-    if (is_directory(path)) return qkv_hf_open(file, path, err);
     const int status = open_parts(file, path, err);
     return status == QKV_OK ? list_tensors(file, err) : status;
 }
 
-int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
+int qkv_gguf_build(qkv_gguf **out, const char *path,
+                   int (*fill)(qkv_gguf *file, const char *path, qkv_error *err), qkv_error *err) {
     *out = NULL;
     qkv_gguf *file = qkv_calloc(1, sizeof *file);
     if (!file) return qkv_fail_memory(err);
-    int status = open_files(file, path, err);
+    int status = fill(file, path, err);
     if (status == QKV_OK) status = sort_tensors(file, err);
     if (status != QKV_OK) {
         qkv_gguf_free(file);
@@ -263,6 +256,10 @@ int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
     return QKV_OK;
 }
 
+int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
+    return qkv_gguf_build(out, path, open_files, err);
+}
+
 void qkv_gguf_free(qkv_gguf *file) {
     if (!file) return;
     for (size_t i = 0; i < file->n_parts; i++) {
@@ -270,7 +267,7 @@ void qkv_gguf_free(qkv_gguf *file) {
         qkv_mapping_close(&file->parts[i].map);
         free(file->parts[i].path);
     }
-    qkv_hf_dir_free(file->dir);
+    if (file->free_source) file->free_source(file->source);
     free(file->parts);
     free((void *)file->by_name);
     free(file->tensors);
@@ -304,5 +301,5 @@ void qkv_gguf_load(const qkv_gguf_tensor *t, void *out) {
     if (t->data)
         memcpy(out, t->data, t->size);
     else
-        t->recipe->kind->make(t->recipe, t, out);
+        t->maker->make(t->maker, t, out);
 }

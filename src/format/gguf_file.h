@@ -1,6 +1,6 @@
 /*
- * A GGUF file, or all the parts of a split one, mapped and checked; or a Hugging Face directory that
- * is made to look like one (hf.h).
+ * A GGUF file, or all the parts of a split one, mapped and checked; or something else that is made
+ * to look like one (qkv_gguf_build), tensors that no file has as they are included.
  *
  * ggml's own reader parses the header; this file adds what ggml leaves to its callers: the bounds
  * of every tensor, sane counts, the set of parts, and typed access to metadata that fails with a
@@ -22,8 +22,12 @@ typedef struct qkv_gguf_part {
     struct gguf_context *header;
 } qkv_gguf_part;
 
-struct qkv_tensor_maker;
-struct qkv_hf_dir;
+struct qkv_gguf_tensor;
+
+/* Makes the bytes of a tensor that no file has as it is. Part of a struct that knows how. */
+typedef struct qkv_gguf_maker {
+    void (*make)(const struct qkv_gguf_maker *maker, const struct qkv_gguf_tensor *t, void *out);
+} qkv_gguf_maker;
 
 /* What a tensor is and where it lies. */
 typedef struct qkv_gguf_tensor {
@@ -33,7 +37,7 @@ typedef struct qkv_gguf_tensor {
     const unsigned char *data; /* inside the mapping of its part; NULL: it has to be made */
     size_t size;
     size_t part;
-    const struct qkv_tensor_maker *recipe; /* how to make it */
+    const qkv_gguf_maker *maker; /* how to make it */
 } qkv_gguf_tensor;
 
 typedef struct qkv_gguf {
@@ -43,13 +47,17 @@ typedef struct qkv_gguf {
     qkv_gguf_tensor *tensors;
     size_t n_tensors;
     const qkv_gguf_tensor **by_name;
-    struct qkv_hf_dir *dir; /* of a directory, else NULL */
+    void *source; /* what a file that was built owns besides, else NULL */
+    void (*free_source)(void *source);
     /* Rows of W_q and W_k are in the original model's order, also where GGUF files of the family
      * have them reordered. */
     int original_order;
 } qkv_gguf;
 
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
+/* The same for something that is no GGUF file: `fill` provides parts, path and tensors. */
+int qkv_gguf_build(qkv_gguf **out, const char *path,
+                   int (*fill)(qkv_gguf *file, const char *path, qkv_error *err), qkv_error *err);
 void qkv_gguf_free(qkv_gguf *file);
 
 /* gguf_keys.c: refuses keys that ggml would take too long to compare; `start` is where the first of

@@ -1,13 +1,16 @@
 /* Opening and describing models: the public face of this module. */
+#define _POSIX_C_SOURCE 200809L
 #include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "model/hf/hf.h"
 
 static int fail_architecture(const qkv_model *model, const char *name, qkv_error *err) {
     qkv_text known = {0};
@@ -105,13 +108,19 @@ static int describe(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+int qkv_model_file_open(qkv_gguf **out, const char *path, qkv_error *err) {
+    struct stat facts;
+    const int is_directory = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+    return is_directory ? qkv_hf_open(out, path, err) : qkv_gguf_open(out, path, err);
+}
+
 int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
     *out = NULL;
     if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
     qkv_model *model = qkv_calloc(1, sizeof *model);
     if (!model) return qkv_fail_memory(err);
     const qkv_locale host = qkv_locale_enter(); /* jansson reads the numbers of a directory */
-    int status = qkv_gguf_open(&model->file, path, err);
+    int status = qkv_model_file_open(&model->file, path, err);
     if (status == QKV_OK) status = find_family(model, err);
     if (status == QKV_OK) status = qkv_hparams_read(model, err);
     if (status == QKV_OK) status = qkv_weights_bind(model, err);

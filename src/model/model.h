@@ -86,6 +86,8 @@ struct qkv_model {
     char *position;
 };
 
+/* A GGUF file, or a Hugging Face directory in the form of one. */
+int qkv_model_file_open(qkv_gguf **out, const char *path, qkv_error *err);
 /* hparams.c: reads and checks the numbers. */
 int qkv_hparams_read(qkv_model *model, qkv_error *err);
 void qkv_hparams_release(qkv_hparams *hp);

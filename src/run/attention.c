@@ -130,9 +130,9 @@ static void add_sinks(qkv_graph *g, int32_t il, struct ggml_tensor *pattern, qkv
 /* Which keys a block of queries looks at. Those that the whole block cannot see are left out, unless
  * an edit of the map may read or write them: then they have products of their own, so that the rest
  * is rounded as without that edit, which may be another variant's of the batch. */
-typedef struct qkv_span {
+typedef struct key_span {
     int64_t seen, beyond; /* keys from 0 on, and those behind them */
-} qkv_span;
+} key_span;
 
 static int map_is_edited(const qkv_graph *g, int32_t il) {
     return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il);
@@ -140,7 +140,7 @@ static int map_is_edited(const qkv_graph *g, int32_t il) {
 
 /* k · q: [seen + beyond, rows, H, B] */
 static struct ggml_tensor *key_products(qkv_graph *g, struct ggml_tensor *q, struct ggml_tensor *k,
-                                        qkv_span span) {
+                                        key_span span) {
     struct ggml_tensor *seen = ggml_mul_mat(g->ctx, rows_of(g, k, 0, span.seen), q);
     if (!span.beyond) return seen;
     struct ggml_tensor *rest = rows_of(g, k, span.seen, span.beyond);
@@ -149,7 +149,7 @@ static struct ggml_tensor *key_products(qkv_graph *g, struct ggml_tensor *q, str
 
 /* pattern · v: [d, rows, H, B] */
 static struct ggml_tensor *value_products(qkv_graph *g, struct ggml_tensor *pattern,
-                                          struct ggml_tensor *v, qkv_span span) {
+                                          struct ggml_tensor *v, key_span span) {
     struct ggml_tensor *seen =
         ggml_mul_mat(g->ctx, columns_of(g, v, 0, span.seen), columns_of(g, pattern, 0, span.seen));
     if (!span.beyond) return seen;
@@ -161,7 +161,7 @@ static struct ggml_tensor *value_products(qkv_graph *g, struct ggml_tensor *patt
 /* scores = scale · k·q, soft-capped, and pattern = softmax(scores + mask) for one block of
  * queries. */
 static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                      struct ggml_tensor *k, qkv_span span, qkv_part part) {
+                                      struct ggml_tensor *k, key_span span, qkv_part part) {
     struct ggml_tensor *scores = key_products(g, q, k, span); // [keys, rows, H, B]
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
     scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
@@ -203,7 +203,7 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
     int64_t last = (T - 1) / g->block_rows * g->block_rows;
     for (int64_t first = last; first >= 0; first -= g->block_rows) {
         int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
-        qkv_span span = {.seen = g->model->hp.causal ? first + rows : T};
+        key_span span = {.seen = g->model->hp.causal ? first + rows : T};
         if (map_is_edited(g, il)) span.beyond = T - span.seen;
         part.first_row = first;
         struct ggml_tensor *pattern = pattern_of(g, il, rows_of(g, q, first, rows), k, span, part);

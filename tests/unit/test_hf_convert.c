@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "format/gguf_file.h"
+#include "model/model.h"
 #include "qkv/convert.h"
 #include "qkv/synthetic.h"
 #include "support/engine.h"
@@ -115,7 +115,7 @@ static void check_tensors(const qkv_gguf *expected, const qkv_gguf *actual) {
 static qkv_gguf *open_gguf(const char *path) {
     qkv_error err;
     qkv_gguf *file = NULL;
-    expect_ok(qkv_gguf_open(&file, path, &err), &err, path);
+    expect_ok(qkv_model_file_open(&file, path, &err), &err, path);
     return file;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Recipes: how tensors of a Hugging Face directory are made into those of a GGUF file, on numbers
+ * Makers: how tensors of a Hugging Face directory are made into those of a GGUF file, on numbers
  * small enough to be written down; and weights that are made when they are first needed.
  */
 #include <math.h>
@@ -25,14 +25,14 @@ static qkv_st_tensor matrix(const void *data, size_t size, int n_dims, const int
 /* Makes a tensor of at most 64 floats from the sources. */
 static qkv_gguf_tensor made(const qkv_maker_kind *kind, const qkv_st_tensor **sources, size_t n,
                             void *out) {
-    const qkv_tensor_maker recipe = {
+    const qkv_tensor_maker maker = {
         .kind = kind, .sources = sources, .n_sources = n, .n_head = 4, .n_kv_head = 2};
     qkv_gguf_tensor t = {0};
     qkv_error err = {0};
-    const int status = kind->plan(&recipe, &t, &err);
+    const int status = kind->plan(&maker, &t, &err);
     if (status < 0) fail_msg("%s", err.message);
     assert_true(t.size <= 64 * sizeof(float));
-    kind->make(&recipe, &t, out);
+    kind->make(&maker, &t, out);
     return t;
 }
 
@@ -131,8 +131,8 @@ static void repacks_mxfp4(void **state) {
 
 static _Atomic int times_made;
 
-static void count_making(const qkv_tensor_maker *recipe, const qkv_gguf_tensor *t, void *out) {
-    (void)recipe;
+static void count_making(const qkv_tensor_maker *maker, const qkv_gguf_tensor *t, void *out) {
+    (void)maker;
     memset(out, 1, t->size);
     times_made++;
 }
@@ -153,8 +153,8 @@ static void makes_once(void **state) {
         ggml_init((struct ggml_init_params){.mem_size = 1 << 16, .no_alloc = true});
     struct ggml_tensor *mine = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 4096);
     struct ggml_tensor *other = ggml_new_tensor_1d(ctx, GGML_TYPE_F32, 4096);
-    const qkv_tensor_maker recipe = {.kind = &counted};
-    const qkv_gguf_tensor t = {.size = ggml_nbytes(mine), .recipe = &recipe};
+    const qkv_tensor_maker maker = {.base = {qkv_tensor_make}, .kind = &counted};
+    const qkv_gguf_tensor t = {.size = ggml_nbytes(mine), .maker = &maker.base};
     qkv_lazy_weights *lazy = NULL;
     qkv_error err;
     assert_int_equal(qkv_lazy_weights_add(&lazy, mine, &t, 1, &err), QKV_OK);

@@ -198,10 +198,12 @@ static int open_weights(opener *o, qkv_error *err) {
                             o->file->path, o->names[i]);
         status = add_part(o, o->names[i], &part, err);
         if (status == QKV_OK)
-            status = qkv_safetensors_read(&o->file->dir->sources, &part->map, part->path,
-                                          o->file->n_parts - 1, err);
+            status = qkv_safetensors_read(&((qkv_hf_dir *)o->file->source)->sources, &part->map,
+                                          part->path, o->file->n_parts - 1, err);
     }
-    return status == QKV_OK ? qkv_st_sort(&o->file->dir->sources, o->file->path, err) : status;
+    return status == QKV_OK
+               ? qkv_st_sort(&((qkv_hf_dir *)o->file->source)->sources, o->file->path, err)
+               : status;
 }
 
 /* ---- what they become ---- */
@@ -264,16 +266,38 @@ static int open_tokenizer(opener *o, qkv_error *err) {
     return qkv_tokenizer_json_read(o->file->parts[0].header, o->file->path, err);
 }
 
-int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err) {
+static void free_directory(void *source) {
+    qkv_hf_dir *dir = source;
+    for (size_t i = 0; i < dir->n_makers; i++) {
+        free((void *)dir->makers[i]->sources);
+        free(dir->makers[i]->values);
+        free(dir->makers[i]);
+    }
+    for (size_t i = 0; i < dir->n_names; i++) free(dir->names[i]);
+    free(dir->makers);
+    free(dir->names);
+    free(dir->path);
+    qkv_st_release(&dir->sources);
+    free(dir);
+}
+
+static int new_directory(qkv_gguf *file, const char *path, qkv_error *err) {
+    qkv_hf_dir *dir = qkv_calloc(1, sizeof *dir);
+    if (!dir) return qkv_fail_memory(err);
+    file->source = dir;
+    file->free_source = free_directory;
+    dir->path = qkv_strdup(path);
+    file->path = dir->path;
+    return dir->path ? QKV_OK : qkv_fail_memory(err);
+}
+
+static int read_directory(qkv_gguf *file, const char *path, qkv_error *err) {
     opener o = {.file = file};
     qkv_hf_config config = {0};
-    file->dir = qkv_calloc(1, sizeof *file->dir);
-    if (!file->dir) return qkv_fail_memory(err);
-    file->dir->path = qkv_strdup(path);
-    if (!file->dir->path) return qkv_fail_memory(err);
-    file->path = file->dir->path;
+    int status = new_directory(file, path, err);
+    if (status != QKV_OK) return status;
     file->original_order = 1;
-    int status = open_config(&o, &config, err);
+    status = open_config(&o, &config, err);
     if (status == QKV_OK) status = open_weights(&o, err);
     if (status == QKV_OK) status = qkv_hf_bind_tensors(file, &config, err);
     if (status == QKV_OK) status = set_vocab_size(&o, &config, err);
@@ -286,17 +310,6 @@ int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err) {
     return status;
 }
 
-void qkv_hf_dir_free(qkv_hf_dir *dir) {
-    if (!dir) return;
-    for (size_t i = 0; i < dir->n_recipes; i++) {
-        free((void *)dir->recipes[i]->sources);
-        free(dir->recipes[i]->values);
-        free(dir->recipes[i]);
-    }
-    for (size_t i = 0; i < dir->n_names; i++) free(dir->names[i]);
-    free(dir->recipes);
-    free(dir->names);
-    free(dir->path);
-    qkv_st_release(&dir->sources);
-    free(dir);
+int qkv_hf_open(qkv_gguf **out, const char *path, qkv_error *err) {
+    return qkv_gguf_build(out, path, read_directory, err);
 }

@@ -5,7 +5,7 @@
  * A directory (config.json, *.safetensors, tokenizer.json) is opened as if it were the GGUF file
  * that llama.cpp's converter would make of it: config.c and rope_settings.c write the keys, tensor_map.c
  * finds the tensors, and nothing behind qkv_gguf knows the difference. Tensors whose bytes can be
- * used as they are stay in the mapping; the others carry a recipe (tensor_maker.c) and are made when
+ * used as they are stay in the mapping; the others carry a maker (tensor_maker.c) and are made when
  * they are needed.
  *
  * What all families share is in the tables of config.c and tensor_map.c; a qkv_hf in a family's
@@ -23,12 +23,13 @@
 #include "format/safetensors.h"
 #include "model/family/family.h"
 
-/* ---- recipes ---- */
+/* ---- makers ---- */
 
 typedef struct qkv_maker_kind qkv_maker_kind;
 
 /* How a tensor is made from others. */
 typedef struct qkv_tensor_maker {
+    qkv_gguf_maker base; /* what the file calls: tensor_maker.c */
     const qkv_maker_kind *kind;
     const qkv_st_tensor **sources;
     size_t n_sources;
@@ -39,9 +40,12 @@ typedef struct qkv_tensor_maker {
 struct qkv_maker_kind {
     /* Type and shape of what is made, or why it cannot be. Returns 1 where there is nothing to make:
      * the first source's bytes are it. */
-    int (*plan)(const qkv_tensor_maker *recipe, qkv_gguf_tensor *out, qkv_error *err);
-    void (*make)(const qkv_tensor_maker *recipe, const qkv_gguf_tensor *t, void *out);
+    int (*plan)(const qkv_tensor_maker *maker, qkv_gguf_tensor *out, qkv_error *err);
+    void (*make)(const qkv_tensor_maker *maker, const qkv_gguf_tensor *t, void *out);
 };
+
+/* Calls the kind's own function, with its own type. */
+void qkv_tensor_make(const qkv_gguf_maker *maker, const qkv_gguf_tensor *t, void *out);
 
 extern const qkv_maker_kind qkv_maker_copy;      /* as it is */
 extern const qkv_maker_kind qkv_maker_transpose; /* the last two axes; vectors as they are */
@@ -63,7 +67,7 @@ extern const qkv_maker_kind qkv_maker_values; /* numbers computed from the setti
  * and b: all of them are sources of one tensor. */
 typedef struct qkv_hf_name {
     const char *from, *to;
-    const qkv_maker_kind *recipe; /* NULL: as it is */
+    const qkv_maker_kind *maker; /* NULL: as it is */
 } qkv_hf_name;
 
 /* ---- settings ---- */
@@ -156,15 +160,14 @@ int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err);
 typedef struct qkv_hf_dir {
     char *path;
     qkv_st_list sources;
-    qkv_tensor_maker **recipes;
-    size_t n_recipes, recipes_capacity;
+    qkv_tensor_maker **makers;
+    size_t n_makers, makers_capacity;
     char **names; /* of the tensors */
     size_t n_names, names_capacity;
 } qkv_hf_dir;
 
 /* directory.c: opens a directory as a GGUF file. */
-int qkv_hf_open(qkv_gguf *file, const char *path, qkv_error *err);
-void qkv_hf_dir_free(qkv_hf_dir *dir);
+int qkv_hf_open(qkv_gguf **out, const char *path, qkv_error *err);
 /* tensor_map.c: fills file->tensors. */
 int qkv_hf_bind_tensors(qkv_gguf *file, const qkv_hf_config *config, qkv_error *err);
 

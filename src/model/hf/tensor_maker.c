@@ -1,6 +1,6 @@
 /*
  * How tensors of a directory become those of a GGUF file where their bytes cannot be used as they
- * are. A recipe first says what comes out (type and shape), when the model is opened; it is made when
+ * are. A maker first says what comes out (type and shape), when the model is opened; it is made when
  * somebody needs it. Whatever shape a file claims is checked in the first step, so that the second
  * cannot fail.
  */
@@ -231,3 +231,8 @@ static void make_values(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, voi
 }
 
 const qkv_maker_kind qkv_maker_values = {plan_values, make_values};
+
+void qkv_tensor_make(const qkv_gguf_maker *maker, const qkv_gguf_tensor *t, void *out) {
+    const qkv_tensor_maker *own = (const qkv_tensor_maker *)maker; /* its first member */
+    own->kind->make(own, t, out);
+}

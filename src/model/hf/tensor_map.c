@@ -74,7 +74,7 @@ static char *expand(const char *name, int i, qkv_error *err, int *status) {
     return text.failed ? NULL : text.data;
 }
 
-static int find_sources(const binder *b, qkv_tensor_maker *recipe, const char *name,
+static int find_sources(const binder *b, qkv_tensor_maker *maker, const char *name,
                         qkv_error *err) {
     size_t capacity = 0;
     for (int i = 0;; i++) {
@@ -84,7 +84,7 @@ static int find_sources(const binder *b, qkv_tensor_maker *recipe, const char *n
         qkv_st_tensor *t = find_source(b, full);
         free(full);
         if (!t) return QKV_OK;
-        if (!QKV_PUSH(recipe->sources, capacity, recipe->n_sources, t)) return qkv_fail_memory(err);
+        if (!QKV_PUSH(maker->sources, capacity, maker->n_sources, t)) return qkv_fail_memory(err);
         t->used = 1;
     }
 }
@@ -101,17 +101,18 @@ static int keep_name(binder *b, const char *name, const char **kept, qkv_error *
     return QKV_OK;
 }
 
-/* The recipe and what it takes are the tensor's from here on, also after a failure. */
-static int add_tensor(binder *b, const char *name, qkv_tensor_maker *recipe, qkv_gguf_tensor t,
+/* The maker and what it takes are the tensor's from here on, also after a failure. */
+static int add_tensor(binder *b, const char *name, qkv_tensor_maker *maker, qkv_gguf_tensor t,
                       qkv_error *err) {
     qkv_tensor_maker *kept = qkv_calloc(1, sizeof *kept);
-    if (!kept || !QKV_PUSH(b->dir->recipes, b->dir->recipes_capacity, b->dir->n_recipes, kept)) {
+    if (!kept || !QKV_PUSH(b->dir->makers, b->dir->makers_capacity, b->dir->n_makers, kept)) {
         free(kept);
-        free((void *)recipe->sources);
-        free(recipe->values);
+        free((void *)maker->sources);
+        free(maker->values);
         return qkv_fail_memory(err);
     }
-    *kept = *recipe;
+    *kept = *maker;
+    kept->base.make = qkv_tensor_make;
     if (strlen(name) >= GGML_MAX_NAME)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the name %s is too long", b->file->path, name);
     int status = keep_name(b, name, &t.name, err);
@@ -122,7 +123,7 @@ static int add_tensor(binder *b, const char *name, qkv_tensor_maker *recipe, qkv
             return qkv_fail(err, as_it_is, "%s: %s", b->file->path, err->message);
         return as_it_is;
     }
-    t.recipe = kept;
+    t.maker = &kept->base;
     if (as_it_is) {
         const qkv_st_tensor *source = kept->sources[0];
         t.part = source->part;
@@ -140,15 +141,15 @@ static int add_tensor(binder *b, const char *name, qkv_tensor_maker *recipe, qkv
 /* One name of a table, if the directory has it. */
 static int bind_name(binder *b, const qkv_maker_kind *kind, const char *from, const char *to,
                      qkv_error *err) {
-    qkv_tensor_maker recipe = {.kind = kind ? kind : &qkv_maker_copy,
-                               .n_head = (int32_t)b->config->n_head,
-                               .n_kv_head = (int32_t)b->config->n_kv_head};
-    int status = find_sources(b, &recipe, from, err);
-    if (status != QKV_OK || recipe.n_sources == 0) {
-        free((void *)recipe.sources);
+    qkv_tensor_maker maker = {.kind = kind ? kind : &qkv_maker_copy,
+                              .n_head = (int32_t)b->config->n_head,
+                              .n_kv_head = (int32_t)b->config->n_kv_head};
+    int status = find_sources(b, &maker, from, err);
+    if (status != QKV_OK || maker.n_sources == 0) {
+        free((void *)maker.sources);
         return status;
     }
-    return add_tensor(b, to, &recipe, (qkv_gguf_tensor){0}, err);
+    return add_tensor(b, to, &maker, (qkv_gguf_tensor){0}, err);
 }
 
 /* `before` and `layer` stand before the names: "layers.3." and "blk.3.", or "". */
@@ -163,7 +164,7 @@ static int bind_entry(binder *b, const qkv_hf_name *entry, const char *before, c
         qkv_text_printf(&from, "%s%s%s", before, entry->from, suffix);
         qkv_text_printf(&to, "%s%s%s", layer, entry->to, suffix);
         status = from.failed || to.failed ? qkv_fail_memory(err)
-                                          : bind_name(b, entry->recipe, from.data, to.data, err);
+                                          : bind_name(b, entry->maker, from.data, to.data, err);
         qkv_text_release(&from);
         qkv_text_release(&to);
     }
@@ -224,13 +225,13 @@ static int bind_output(binder *b, qkv_error *err) {
 static int bind_divisors(binder *b, const char *name, float *const *values, qkv_error *err) {
     if (!*values) return QKV_OK;
     const size_t n = b->config->n_divisors;
-    qkv_tensor_maker recipe = {.kind = &qkv_maker_values};
+    qkv_tensor_maker maker = {.kind = &qkv_maker_values};
     const qkv_gguf_tensor t = {
         .type = GGML_TYPE_F32, .ne = {(int64_t)n, 1, 1, 1}, .size = n * sizeof(float)};
-    recipe.values = malloc(t.size);
-    if (!recipe.values) return qkv_fail_memory(err);
-    memcpy(recipe.values, *values, t.size);
-    return add_tensor(b, name, &recipe, t, err);
+    maker.values = malloc(t.size);
+    if (!maker.values) return qkv_fail_memory(err);
+    memcpy(maker.values, *values, t.size);
+    return add_tensor(b, name, &maker, t, err);
 }
 
 static int ends_with(const char *name, const char *end) {
@@ -261,7 +262,7 @@ static int refuse_unknown(const binder *b, qkv_error *err) {
 }
 
 int qkv_hf_bind_tensors(qkv_gguf *file, const qkv_hf_config *config, qkv_error *err) {
-    binder b = {.file = file, .dir = file->dir, .config = config};
+    binder b = {.file = file, .dir = file->source, .config = config};
     int status = bind_own_and_common(&b, config->hf->model_names, common_model_names, "", "", err);
     if (status == QKV_OK) status = bind_output(&b, err);
     if (status == QKV_OK) status = bind_divisors(&b, "rope_freqs.weight", &config->rope_freqs, err);
