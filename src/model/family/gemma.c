@@ -4,18 +4,17 @@
  * Embeddings times sqrt(D); RMS norms whose stored weights include the 1 of (1 + w); gated GELU in its
  * tanh form; heads wider than D/H; tied output. No key for the base of RoPE: 10000.
  */
-#include "model/hf/hf.h"
+#include "model/family/gemma.h"
 
 static const char *const hf_architectures[] = {"GemmaForCausalLM", NULL};
 
-/* Norms multiply by 1 + w. */
 static const qkv_hf_name hf_layer_names[] = {
     {"input_layernorm", "attn_norm", &qkv_maker_plus_one},
     {"post_attention_layernorm", "ffn_norm", &qkv_maker_plus_one},
     {NULL, NULL, NULL},
 };
 
-static const qkv_hf_name hf_model_names[] = {
+const qkv_hf_name qkv_gemma_model_names[] = {
     {"norm", "output_norm", &qkv_maker_plus_one},
     {NULL, NULL, NULL},
 };
@@ -25,7 +24,7 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .activations = "|gelu_pytorch_tanh|gelu_new|gelu|",
     .layer_names = hf_layer_names,
-    .model_names = hf_model_names,
+    .model_names = qkv_gemma_model_names,
 };
 
 const qkv_family qkv_family_gemma = {

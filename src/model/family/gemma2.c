@@ -5,21 +5,12 @@
  * and a window in every other layer, the first included. The 27B model (46 layers) scales its scores
  * by the width per head.
  */
-#include "model/hf/hf.h"
+#include "model/family/gemma.h"
 
 static const char *const hf_architectures[] = {"Gemma2ForCausalLM", NULL};
 
-/* Norms multiply by 1 + w. */
 static const qkv_hf_name hf_layer_names[] = {
-    {"input_layernorm", "attn_norm", &qkv_maker_plus_one},
-    {"post_attention_layernorm", "post_attention_norm", &qkv_maker_plus_one},
-    {"pre_feedforward_layernorm", "ffn_norm", &qkv_maker_plus_one},
-    {"post_feedforward_layernorm", "post_ffw_norm", &qkv_maker_plus_one},
-    {NULL, NULL, NULL},
-};
-
-static const qkv_hf_name hf_model_names[] = {
-    {"norm", "output_norm", &qkv_maker_plus_one},
+    QKV_GEMMA_SANDWICH_NORMS,
     {NULL, NULL, NULL},
 };
 
@@ -34,7 +25,7 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .activations = "|gelu_pytorch_tanh|",
     .layer_names = hf_layer_names,
-    .model_names = hf_model_names,
+    .model_names = qkv_gemma_model_names,
     .settings = hf_settings,
     .window = 1,
     .configure = qkv_hf_read_query_scale,

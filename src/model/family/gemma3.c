@@ -6,23 +6,14 @@
  * base. The file does not say the six. The 27B model (62 layers) scales its scores by the width per
  * head.
  */
-#include "model/hf/hf.h"
+#include "model/family/gemma.h"
 
 static const char *const hf_architectures[] = {"Gemma3ForCausalLM", NULL};
 
-/* Norms multiply by 1 + w. */
 static const qkv_hf_name hf_layer_names[] = {
-    {"input_layernorm", "attn_norm", &qkv_maker_plus_one},
-    {"post_attention_layernorm", "post_attention_norm", &qkv_maker_plus_one},
-    {"pre_feedforward_layernorm", "ffn_norm", &qkv_maker_plus_one},
-    {"post_feedforward_layernorm", "post_ffw_norm", &qkv_maker_plus_one},
+    QKV_GEMMA_SANDWICH_NORMS,
     {"self_attn.q_norm", "attn_q_norm", &qkv_maker_plus_one},
     {"self_attn.k_norm", "attn_k_norm", &qkv_maker_plus_one},
-    {NULL, NULL, NULL},
-};
-
-static const qkv_hf_name hf_model_names[] = {
-    {"norm", "output_norm", &qkv_maker_plus_one},
     {NULL, NULL, NULL},
 };
 
@@ -43,7 +34,7 @@ static const qkv_hf hf = {
     .activations = "|gelu_pytorch_tanh|",
     .defaults = hf_defaults,
     .layer_names = hf_layer_names,
-    .model_names = hf_model_names,
+    .model_names = qkv_gemma_model_names,
     .settings = hf_settings,
     .window = 1,
     .configure = qkv_hf_read_query_scale,
