@@ -28,7 +28,7 @@ fontconfig    draw
 pcre2.h       tokenizer
 utf8proc.h    tokenizer
 sqlite3.h     store
-mpi.h         sweep/workers_mpi.c
+mpi.h         cli/mpi_transport.c
 '
 
 {

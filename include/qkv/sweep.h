@@ -8,9 +8,11 @@
  *                   " \"ops\": \"scale\", \"epsilon\": \"logspace:1e-4,1,5\","
  *                   " \"metrics\": \"sink,tv\"}", &err);
  *     qkv_sweep_writer_open(&results, sweep, "results.sqlite", NULL, &err);
- *     qkv_sweep_run(sweep, session, results, NULL, &err);
+ *     qkv_sweep_run(sweep, session, results, NULL, NULL, &err);
  *     qkv_sweep_writer_close(results, &err);
  *     qkv_sweep_free(sweep);
+ *
+ * Or by several processes, with qkv_sweep_share.
  *
  * A specification is a JSON object; docs/sweeps.md describes its keys. Everything in it is checked
  * against the model before anything is computed.
@@ -132,6 +134,63 @@ typedef struct qkv_sweep_options {
  * values bit for bit; to use more cores, run shards. */
 QKV_API int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
                           const qkv_sweep_options *options, int *stopped, qkv_error *err);
+
+/* ---- running by several processes ---- */
+
+/* Messages between processes that the caller has started, e.g. with mpirun. They travel between
+ * rank 0, which leads, and each of the others: these send to 0 only. */
+typedef struct qkv_sweep_transport {
+    size_t size;
+    int32_t rank; /* of this process; 0 writes the file, hands out the work and computes too */
+    int32_t n_processes; /* with rank 0 */
+    /* 1, or 0 when the receiver is gone. */
+    int (*send)(void *user, int32_t to, const void *data, size_t n_bytes);
+    /* Waits for the next message. *n_bytes is the room, then the length; *from receives the sender.
+     * 0: that one is gone, or, with *from 0 in the leader, nothing can be received any more. */
+    int (*receive)(void *user, int32_t *from, void *data, size_t *n_bytes);
+    /* 1 when there is a message to be received. Called by the leader. */
+    int (*is_waiting)(void *user);
+    /* The leader expects nothing more of that process, whose end is then no loss. May be NULL. */
+    void (*forget)(void *user, int32_t rank);
+    void *user;
+} qkv_sweep_transport;
+
+#define QKV_SWEEP_TRANSPORT_INIT                                                                   \
+    { .size = sizeof(qkv_sweep_transport), .n_processes = 1 }
+
+typedef struct qkv_sweep_share_options {
+    size_t size;
+    int64_t shard, n_shards; /* this part of so many, from 1; 0: all of it */
+    int32_t n_processes;     /* with this one; 1: nothing is forked; 0: one for every core */
+    size_t memory_budget;    /* of every process, as in qkv_session_options; 0: the default */
+    const qkv_sweep_transport *transport; /* in place of forked processes; n_processes is 1 then */
+    /* As in qkv_sweep_options; also called once at the start, with what the file holds already. In
+     * the process that leads only. */
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
+} qkv_sweep_share_options;
+
+#define QKV_SWEEP_SHARE_OPTIONS_INIT                                                               \
+    { .size = sizeof(qkv_sweep_share_options), .n_processes = 1 }
+
+/* Runs the sweep into a file of results, which is made or resumed as by qkv_sweep_writer_open. Every
+ * process computes with one thread, so that the rows do not depend on how many there are. options
+ * may be NULL. *stopped (may be NULL) is 1 when progress ended it: what is stored is kept, and the
+ * same call goes on from there.
+ *
+ * With n_processes other than 1 this process is forked, so many times less one, before anything is
+ * computed; no more processes are started than there is work for. A copy has the calling thread
+ * alone, and a lock that another thread holds at that moment stays locked in it for ever. So no
+ * other thread may be inside this library, ggml or OpenBLAS while this is called; threads that wait
+ * or do other work, and sessions of several threads that were used before, do no harm. Where that
+ * cannot be promised, give 1, which never forks, or a transport. The copies ignore SIGINT and
+ * SIGTERM, run no handlers of atexit, write nothing, and end when this process does; all are waited
+ * for before the function returns. What goes wrong in one of them is the error here.
+ *
+ * With a transport, all processes call this with the same sweep. In those with another rank than 0
+ * the path is not used, and what goes wrong is returned there. */
+QKV_API int qkv_sweep_share(const qkv_sweep *sweep, const char *path,
+                            const qkv_sweep_share_options *options, int *stopped, qkv_error *err);
 
 /* ---- files of results ---- */
 

@@ -9,7 +9,9 @@
  *     qkv_sweep_reader_close(file);
  *
  * A file is opened for reading only and nothing beside it is touched. All of it is checked: what is
- * not a sweep, or one of another format, or has tables or rows that no sweep makes, is an error. A file belongs to one thread at a time.
+ * not a sweep, or one of another format, or has tables or rows that no sweep makes, is an error.
+ * Rows are those that are stored at the time of each call, so that one reader can follow a sweep
+ * that runs; between calls the file is not held. A file belongs to one thread at a time.
  */
 #ifndef QKV_SWEEP_READER_H
 #define QKV_SWEEP_READER_H
@@ -54,7 +56,8 @@ QKV_API const char *qkv_sweep_reader_metric(const qkv_sweep_reader *file, size_t
 QKV_API const char *qkv_sweep_reader_target(const qkv_sweep_reader *file, size_t index);
 QKV_API const char *qkv_sweep_reader_op(const qkv_sweep_reader *file, size_t index);
 
-/* Every cell of the sweep, in its order, with what is known of the metric. */
+/* Every cell of the sweep, in its order, with what is known of the metric by now. A reader that was
+ * opened before there were results learns the names of the metrics here. */
 QKV_API int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
                                   size_t *n, qkv_error *err);
 QKV_API void qkv_sweep_rows_free(qkv_sweep_row *rows);

@@ -26,7 +26,7 @@ enum { CLI_USAGE = 1 };
 #define CLI_KIND_LIST(X)                                                                           \
     X(FLAG, int)          /* no value; writes the option's tag */                                  \
     X(TEXT, const char *) /* any text */                                                           \
-    X(PATH, const char *) /* the name of a file: see cli_json_command */                           \
+    X(PATH, const char *) /* the name of a file: see cli_command_words */                          \
     X(LIST, cli_list)     /* any text, any number of times */                                      \
     X(PATHS, cli_list)    /* names of files */                                                     \
     X(NAMED, cli_list)    /* NAME=TEXT or NAME=@FILE, any number of times */                       \
@@ -120,6 +120,14 @@ void cli_parsed_release(cli_parsed *parsed, const cli_command *command);
 
 /* The value of --range: "LO,HI". */
 int cli_parse_range(const char *range, double *low, double *high, qkv_error *err);
+
+/* ---- messages of the library: field_names.c ---- */
+
+/* The library names fields of its options between backquotes: `skip_keys` becomes --skip-keys.
+ * Returns the status; does nothing to QKV_OK. */
+int cli_name_fields(int status, qkv_error *err);
+/* The same for any text, appended. */
+void cli_append_named(qkv_text *out, const char *message);
 
 /* ---- the commands: main.c ---- */
 

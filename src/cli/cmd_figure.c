@@ -17,39 +17,7 @@ typedef struct inputs {
     qkv_prompt *sources;
     qkv_figure_side *rows, *cols;
     char **command;
-    size_t n_command;
 } inputs;
-
-/* ---- names ---- */
-
-/* The library names fields of its options between backquotes: `skip_keys` is --skip-keys here. */
-static void name_options(qkv_text *out, const char *message) {
-    while (*message) {
-        const size_t before = strcspn(message, "`");
-        qkv_text_append(out, message, before);
-        message += before;
-        if (!*message) return;
-        const size_t name = strspn(message + 1, "abcdefghijklmnopqrstuvwxyz_");
-        if (name == 0 || message[1 + name] != '`') {
-            qkv_text_append(out, message++, 1);
-            continue;
-        }
-        qkv_text_puts(out, "--");
-        for (size_t i = 1; i <= name; i++) {
-            qkv_text_append(out, message[i] == '_' ? "-" : &message[i], 1);
-        }
-        message += name + 2;
-    }
-}
-
-static int rename_fields(int status, qkv_error *err) {
-    qkv_text named = {0};
-    if (status == QKV_OK) return status;
-    name_options(&named, err->message);
-    if (!named.failed && named.length) qkv_fail_with(err, status, "%s", named.data);
-    qkv_text_release(&named);
-    return status;
-}
 
 /* ---- options ---- */
 
@@ -97,25 +65,14 @@ static int take_sides(const cli_list *given, qkv_figure_side **sides, qkv_error 
     return QKV_OK;
 }
 
-static int take_command(const cli_call *call, inputs *in, qkv_error *err) {
-    in->command = qkv_calloc((size_t)call->argc, sizeof *in->command);
-    if (!in->command) return qkv_fail_memory(err);
-    for (int i = 0; i < call->argc; i++) {
-        in->command[i] = cli_command_word(call, i);
-        if (!in->command[i]) return qkv_fail_memory(err);
-        in->n_command++;
-    }
-    return QKV_OK;
-}
-
 static int take_lists(const cli_call *call, inputs *in, qkv_figure_options *options,
                       qkv_error *err) {
     const figure_args *args = call->args;
-    int status = take_command(call, in, err);
+    int status = cli_command_words(call, &in->command, err);
     if (status == QKV_OK) status = take_sides(&args->rows, &in->rows, err);
     if (status == QKV_OK) status = take_sides(&args->cols, &in->cols, err);
     options->command = (const char *const *)in->command;
-    options->n_command = in->n_command;
+    options->n_command = (size_t)call->argc;
     options->rows = in->rows;
     options->n_rows = args->rows.n;
     options->cols = in->cols;
@@ -181,8 +138,7 @@ static void release(inputs *in, const figure_args *args) {
     free(in->sources);
     release_sides(in->rows, args->rows.n);
     release_sides(in->cols, args->cols.n);
-    for (size_t i = 0; i < in->n_command; i++) free(in->command[i]);
-    free(in->command);
+    cli_command_words_free(in->command);
 }
 
 /* ---- outputs ---- */
@@ -228,7 +184,7 @@ static void print_warnings(const qkv_figure *figure) {
     const char *warning;
     for (size_t i = 0; (warning = qkv_figure_warning(figure, i)); i++) {
         qkv_text named = {0};
-        name_options(&named, warning);
+        cli_append_named(&named, warning);
         if (!named.failed) fprintf(stderr, "qkv: warning: %s\n", named.data);
         qkv_text_release(&named);
     }
@@ -283,7 +239,7 @@ static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
     int status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
-        status = rename_fields(CLI_USAGE, err);
+        status = cli_name_fields(CLI_USAGE, err);
     }
     if (status == QKV_OK) status = check_outputs(args, err);
     return status == QKV_OK ? load_prompts(args, in, options, err) : status;
@@ -299,11 +255,11 @@ int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     int status = prepare(call, kind, &in, &options, err);
     if (status == QKV_OK) {
-        status = rename_fields(make(&figure, args, kind, &options, err), err);
+        status = cli_name_fields(make(&figure, args, kind, &options, err), err);
     }
     if (status == QKV_OK) {
         print_choice(figure);
-        status = rename_fields(write_outputs(args, figure, err), err);
+        status = cli_name_fields(write_outputs(args, figure, err), err);
     }
     qkv_figure_free(figure);
     release(&in, args);

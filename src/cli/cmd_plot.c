@@ -4,10 +4,22 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cli/plot.h"
+#include "base/memory.h"
+#include "cli/inputs.h"
+#include "qkv/plot.h"
+
+typedef struct plot_args {
+    int kind, by, band, scale, axis, order; /* places in the lists of words; -1: not given */
+    const char *metric, *targets, *op, *epsilon, *layers, *heads;
+    int change;
+    int64_t top; /* 0: not given */
+    const char *range, *title;
+    double dpi; /* 0: not given */
+    cli_list outputs;
+} plot_args;
 
 static const plot_args defaults = {
-    .kind = PLOT_AUTO, .by = -1, .band = -1, .scale = -1, .axis = -1, .order = PLOT_ORDER_AUTO};
+    .kind = -1, .by = -1, .band = -1, .scale = -1, .axis = -1, .order = -1};
 
 /* clang-format off: one option to a line or two */
 #define PLOT_OPTION(name, value, kind, field, help)                                                \
@@ -76,7 +88,7 @@ const cli_command cli_command_plot = {
     .run = run_plot,
 };
 
-/* ---- checks ---- */
+/* ---- output files ---- */
 
 static int check_outputs(const plot_args *args, qkv_error *err) {
     int png = 0;
@@ -91,74 +103,76 @@ static int check_outputs(const plot_args *args, qkv_error *err) {
     return status;
 }
 
-static int check_args(const plot_args *args, qkv_error *err) {
-    double low, high;
-    if (args->change && args->scale == QKV_SCALE_LOG) {
-        return cli_usage(err, "--scale log cannot show differences, they may be negative");
-    }
-    int status = args->range ? cli_parse_range(args->range, &low, &high, err) : QKV_OK;
-    if (status == QKV_OK && args->range && args->scale == QKV_SCALE_LOG && low <= 0) {
-        return cli_usage(err, "--range of a log scale must begin above 0");
-    }
-    return status == QKV_OK ? check_outputs(args, err) : status;
+/* ---- options of the library ---- */
+
+/* Words begin with 0, the library's constants with the default. */
+static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error *err) {
+    static const qkv_plot_scale axes[] = {QKV_PLOT_SCALE_AUTO, QKV_PLOT_SCALE_LOG,
+                                          QKV_PLOT_SCALE_LINEAR};
+    wanted->kind = (qkv_plot_kind)(args->kind + 1);
+    wanted->by = (qkv_plot_by)(args->by + 1);
+    wanted->band = (qkv_plot_band)(args->band + 1);
+    wanted->scale = (qkv_plot_scale)(args->scale + 1);
+    wanted->axis = axes[args->axis + 1];
+    wanted->order = (qkv_plot_order)(args->order + 1);
+    wanted->metric = args->metric;
+    wanted->target = args->targets;
+    wanted->op = args->op;
+    wanted->epsilon = args->epsilon;
+    wanted->layers = args->layers;
+    wanted->heads = args->heads;
+    wanted->change = args->change;
+    wanted->top = (int32_t)args->top;
+    wanted->title = args->title;
+    wanted->dpi = args->dpi;
+    return args->range ? cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err)
+                       : QKV_OK;
 }
 
-/* An option that the kind of chart has no use for must not pass as if it had an effect. */
-static int check_kind(const plot *p, qkv_error *err) {
-    const plot_args *args = p->args;
-    const struct {
-        int given, kinds; /* bits of the kinds that know it */
-        const char *name;
-    } rules[] = {
-        {args->by >= 0, 1 << PLOT_LINES, "by"},
-        {args->axis >= 0, 1 << PLOT_LINES, "axis"},
-        {args->band >= 0, 1 << PLOT_LINES | 1 << PLOT_RANKING, "band"},
-        {args->scale >= 0, 1 << PLOT_LINES | 1 << PLOT_HEATMAP, "scale"},
-        {args->top > 0, 1 << PLOT_RANKING, "top"},
-        {args->order >= 0, 1 << PLOT_RANKING, "order"},
-    };
-    static const char *const names[] = {"a heatmap", "lines", "a ranking"};
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (!rules[i].given || rules[i].kinds & 1 << p->kind) continue;
-        return cli_usage(err, "--%s has no meaning for %s", rules[i].name, names[p->kind]);
-    }
-    double low, high;
-    if (p->kind == PLOT_HEATMAP && args->change && args->range &&
-        cli_parse_range(args->range, &low, &high, err) == QKV_OK && low != -high) {
-        return cli_usage(err, "--range of differences must be the same to both sides, e.g. -1,1");
-    }
-    return QKV_OK;
+/* A choice that must be made or mended is a usage error. */
+static int name_options(int status, qkv_error *err) {
+    cli_name_fields(status, err);
+    return status == QKV_ERR_ARGUMENT ? err->status = CLI_USAGE : status;
 }
 
 /* ---- the command ---- */
 
-static void release(plot *p) {
-    qkv_sweep_reader_close(p->file);
-    qkv_sweep_rows_free(p->rows);
-    free(p->targets.at);
-    free(p->layers.at);
-    free(p->heads.at);
-    free(p->epsilons);
-    free(p->cells);
-    free(p->groups);
+static int draw(const qkv_plot *plot, const cli_list *outputs, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
+        status = qkv_plot_write(plot, outputs->items[i].value, err);
+    }
+    const char *warning;
+    for (size_t i = 0; status == QKV_OK && (warning = qkv_plot_warning(plot, i)); i++) {
+        fprintf(stderr, "qkv: warning: %s\n", warning);
+    }
+    return status;
+}
+
+static int make_and_draw(const cli_call *call, const qkv_plot_options *wanted, qkv_error *err) {
+    const plot_args *args = call->args;
+    qkv_sweep_reader *file = NULL;
+    qkv_plot *plot = NULL;
+    int status = qkv_sweep_reader_open(&file, call->operands[0], err);
+    if (status == QKV_OK) status = name_options(qkv_plot_new(&plot, file, wanted, err), err);
+    qkv_sweep_reader_close(file);
+    if (status == QKV_OK) status = draw(plot, &args->outputs, err);
+    qkv_plot_free(plot);
+    return status;
 }
 
 static int run_plot(const cli_call *call, qkv_error *err) {
-    plot p = {.call = call, .args = call->args};
-    int status = check_args(p.args, err);
-    if (status == QKV_OK) status = cli_outputs_check_writable(&p.args->outputs, err);
-    if (status == QKV_OK) status = qkv_sweep_reader_open(&p.file, call->operands[0], err);
-    if (status == QKV_OK) {
-        p.info = qkv_sweep_reader_get_info(p.file);
-        status = plot_select(&p, err);
-    }
-    if (status == QKV_OK) status = check_kind(&p, err);
-    if (status == QKV_OK) status = plot_summarize(&p, err);
-    if (status == QKV_OK) status = plot_draw(&p, err);
-    if (status == QKV_OK && p.n_missing) {
-        fprintf(stderr, "qkv: warning: the sweep is unfinished: %zu of %zu values are missing\n",
-                p.n_missing, p.n_cells);
-    }
-    release(&p);
+    const plot_args *args = call->args;
+    qkv_plot_options wanted = QKV_PLOT_OPTIONS_INIT;
+    char **command = NULL;
+    int status = read_args(&wanted, args, err);
+    if (status == QKV_OK) status = name_options(qkv_plot_options_check(&wanted, err), err);
+    if (status == QKV_OK) status = check_outputs(args, err);
+    if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
+    if (status == QKV_OK) status = cli_command_words(call, &command, err);
+    wanted.command = (const char *const *)command;
+    wanted.n_command = command ? (size_t)call->argc : 0;
+    if (status == QKV_OK) status = make_and_draw(call, &wanted, err);
+    cli_command_words_free(command);
     return status;
 }

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,11 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
-#include "cli/recipe.h"
 #include "cli/sweep.h"
+#include "qkv/recipe.h"
 
 typedef struct recipe_args {
     const char *model;
@@ -123,25 +125,12 @@ static int print_file(const char *path, qkv_error *err) {
     return status;
 }
 
-static int check_recipe(const json_t *recipe, const char *path, qkv_error *err) {
-    static const char *const known[] = {"title", "about", "sweep", "tables", "greedy"};
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)recipe, key, value) {
-        size_t i = 0, n = sizeof known / sizeof *known;
-        while (i < n && strcmp(key, known[i]) != 0) i++;
-        if (i == n) {
-            return qkv_fail(err, QKV_ERR_FORMAT,
-                            "%s: a recipe has no '%s'; it has title, about, sweep, tables, greedy",
-                            path, key);
-        }
-    }
-    if (!json_is_object(json_object_get(recipe, "sweep"))) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: the recipe has no sweep", path);
-    }
-    int status = recipe_tables_check(json_object_get(recipe, "tables"), err);
-    const json_t *greedy = json_object_get(recipe, "greedy");
-    if (status == QKV_OK && greedy) status = recipe_greedy_check(greedy, err);
+static int load_recipe(qkv_tensor_maker **recipe, const char *path, qkv_error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    int status = qkv_read_file(&text, &size, path, (size_t)256 << 20, err);
+    if (status == QKV_OK) status = qkv_maker_load(recipe, text, size, path, err);
+    free(text);
     return status;
 }
 
@@ -160,17 +149,74 @@ static int add_prompts(json_t *spec, const sweep_flags *flags, qkv_error *err) {
     return status;
 }
 
-static int print_results(const json_t *recipe, const json_t *spec, const recipe_args *args,
-                         const char *results, qkv_error *err) {
-    const json_t *greedy = json_object_get(recipe, "greedy");
-    const char *title = json_string_value(json_object_get(recipe, "title"));
-    if (title) cli_print_line(title);
-    int status = recipe_tables_print(json_object_get(recipe, "tables"), results, err);
-    if (status == QKV_OK && greedy) {
-        status = recipe_greedy_print(greedy, spec, results, args->model, args->memory, err);
+/* ---- tables ---- */
+
+static double value_at(const qkv_maker_result *result, size_t table, size_t row, size_t column) {
+    double value = 0;
+    (void)qkv_maker_result_value(result, table, row, column, &value, NULL);
+    return value;
+}
+
+static void print_means(const qkv_maker_result *result, size_t at, const qkv_maker_table *table) {
+    int width = 8;
+    for (size_t r = 0; r < table->n_rows; r++) {
+        const int length = (int)strlen(qkv_maker_result_row(result, at, r));
+        if (length > width) width = length;
+    }
+    printf("  %-*s", width, "");
+    for (size_t c = 0; c < table->n_columns; c++) {
+        printf("  %10s", qkv_maker_result_column(result, at, c));
+    }
+    putchar('\n');
+    for (size_t r = 0; r < table->n_rows; r++) {
+        printf("  %-*s", width, qkv_maker_result_row(result, at, r));
+        for (size_t c = 0; c < table->n_columns; c++) {
+            const double value = value_at(result, at, r, c);
+            if (isnan(value)) {
+                printf("  %10s", "-");
+            } else {
+                qkv_print(stdout, "  %10.4g", value);
+            }
+        }
+        putchar('\n');
+    }
+}
+
+static void print_heads(const qkv_maker_result *result, size_t at, const qkv_maker_table *table) {
+    for (size_t r = 0; r < table->n_rows; r++) {
+        qkv_print(stdout, "  %2zu. layer %d, head %d: %s %.4g\n", r + 1,
+                  (int)value_at(result, at, r, 0), (int)value_at(result, at, r, 1), table->metric,
+                  value_at(result, at, r, 2));
+    }
+}
+
+static int print_result(const qkv_maker_result *result, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < qkv_maker_result_n_tables(result) && status == QKV_OK; i++) {
+        qkv_maker_table table = QKV_RECIPE_TABLE_INIT;
+        status = qkv_maker_result_table(result, i, &table, err);
+        if (status != QKV_OK) break;
+        putchar('\n');
+        cli_print_line(table.title);
+        (table.kind == QKV_RECIPE_HEADS ? print_heads : print_means)(result, i, &table);
     }
     return status;
 }
+
+static int print_study(const qkv_tensor_maker *recipe, const char *title, const sweep_work *work,
+                       qkv_error *err) {
+    qkv_maker_options wanted = QKV_RECIPE_OPTIONS_INIT;
+    qkv_maker_result *result = NULL;
+    wanted.memory_budget = (size_t)work->job->memory << 20;
+    int status = qkv_maker_evaluate(recipe, &result, work->model, work->sweep, work->job->output,
+                                    &wanted, NULL, err);
+    if (status == QKV_OK && title) cli_print_line(title);
+    if (status == QKV_OK) status = print_result(result, err);
+    qkv_maker_result_free(result);
+    return status;
+}
+
+/* ---- the study ---- */
 
 /* Results that nobody wants to keep go to a file in TMPDIR or /tmp; SQLite may put two beside it. */
 typedef struct scratch {
@@ -204,20 +250,33 @@ static void scratch_remove(scratch *made) {
     qkv_temporary_remove(&made->file);
 }
 
-static int work(const json_t *recipe, const recipe_args *args, qkv_error *err) {
+static int run_sweep(const qkv_tensor_maker *recipe, const char *title, json_t *spec,
+                     const sweep_job *job, qkv_error *err) {
+    sweep_work work = {0};
+    int status = sweep_work_begin(&work, job, spec, err);
+    if (status == QKV_OK) status = qkv_maker_check(recipe, work.sweep, err);
+    if (status == QKV_OK) status = sweep_work_run(&work, err);
+    if (status == QKV_OK && sweep_work_leads(&work)) {
+        status = print_study(recipe, title, &work, err);
+    }
+    sweep_work_release(&work);
+    return status;
+}
+
+static int run_study(const qkv_tensor_maker *recipe, const recipe_args *args, qkv_error *err) {
     scratch temporary = {0};
-    json_t *spec = json_deep_copy(json_object_get(recipe, "sweep"));
-    int leads = 1;
-    int status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
+    qkv_maker_info info = QKV_RECIPE_INFO_INIT;
+    int status = qkv_maker_get_info(recipe, &info, err);
+    json_t *spec = status == QKV_OK ? json_loads(info.spec, 0, NULL) : NULL;
+    if (status == QKV_OK)
+        status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
     if (status == QKV_OK && !args->output) status = scratch_make(&temporary, err);
-    const char *results = args->output ? args->output : temporary.file.name;
     const sweep_job job = {.model = args->model,
-                           .output = results,
+                           .output = args->output ? args->output : temporary.file.name,
                            .threads = args->threads,
                            .memory = args->memory,
                            .quiet = !args->output};
-    if (status == QKV_OK) status = sweep_work(json_incref(spec), &job, &leads, err);
-    if (status == QKV_OK && leads) status = print_results(recipe, spec, args, results, err);
+    if (status == QKV_OK) status = run_sweep(recipe, info.title, spec, &job, err);
     scratch_remove(&temporary);
     json_decref(spec);
     return status;
@@ -233,16 +292,15 @@ static int run_recipe(const cli_call *call, qkv_error *err) {
     }
     if (call->n_operands == 0) return list_recipes(err);
     char *path = NULL;
-    json_t *recipe = NULL;
+    qkv_tensor_maker *recipe = NULL;
     int status = find_recipe(&path, call->operands[0], err);
     if (status == QKV_OK && args->print) {
         status = print_file(path, err);
     } else if (status == QKV_OK) {
-        status = sweep_spec_read(&recipe, path, err);
-        if (status == QKV_OK) status = check_recipe(recipe, path, err);
-        if (status == QKV_OK) status = work(recipe, args, err);
+        status = load_recipe(&recipe, path, err);
+        if (status == QKV_OK) status = run_study(recipe, args, err);
     }
-    json_decref(recipe);
+    qkv_maker_free(recipe);
     free(path);
     return status;
 }

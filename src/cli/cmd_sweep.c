@@ -117,7 +117,10 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
     }
     if (status == QKV_OK && !spec) status = qkv_fail_memory(err);
     if (status == QKV_OK) status = sweep_spec_override(spec, &args->flags, err);
-    if (status == QKV_OK) return sweep_work(spec, &job, NULL, err);
+    sweep_work work = {0};
+    if (status == QKV_OK) status = sweep_work_begin(&work, &job, spec, err);
+    if (status == QKV_OK) status = sweep_work_run(&work, err);
+    sweep_work_release(&work);
     json_decref(spec);
     return status;
 }

@@ -140,12 +140,11 @@ int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_e
 /* Every path can be written: before the long work, not after it. */
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
-/* A word of the command line as recipes show it; of names of files the last part alone: files that
- * are handed on must not tell where on somebody's machine things lie. Freed with free; NULL when
- * memory is short. */
-char *cli_command_word(const cli_call *call, int i);
-/* All of them as a JSON list. */
-json_t *cli_json_command(const cli_call *call);
+/* The words of the command line as recipes show them; of names of files the last part alone: files
+ * that are handed on must not tell where on somebody's machine things lie. As many as call->argc, and
+ * NULL behind them. Free them also after a failure. */
+int cli_command_words(const cli_call *call, char ***words, qkv_error *err);
+void cli_command_words_free(char **words);
 /* Prints a text that came with a file as one line, control characters as their escapes. */
 void cli_print_line(const char *text);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */

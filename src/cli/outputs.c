@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/memory.h"
 #include "cli/inputs.h"
 
 static int is_one_of(const char *word, const char *list) {
@@ -50,7 +50,7 @@ static const char *path_in_word(const cli_call *call, const char *word) {
     return end;
 }
 
-char *cli_command_word(const cli_call *call, int i) {
+static char *shown_word(const cli_call *call, int i) {
     const char *word = call->argv[i], *path = i ? path_in_word(call, word) : word;
     qkv_text shown = {0};
     qkv_text_append(&shown, word, (size_t)(path - word));
@@ -60,14 +60,19 @@ char *cli_command_word(const cli_call *call, int i) {
     return NULL;
 }
 
-json_t *cli_json_command(const cli_call *call) {
-    json_t *list = json_array();
+int cli_command_words(const cli_call *call, char ***out, qkv_error *err) {
+    char **words = *out = qkv_calloc((size_t)call->argc + 1, sizeof *words);
+    if (!words) return qkv_fail_memory(err);
     for (int i = 0; i < call->argc; i++) {
-        char *word = cli_command_word(call, i);
-        if (word) json_array_append_new(list, qkv_json_text(word));
-        free(word);
+        words[i] = shown_word(call, i);
+        if (!words[i]) return qkv_fail_memory(err);
     }
-    return list;
+    return QKV_OK;
+}
+
+void cli_command_words_free(char **words) {
+    for (size_t i = 0; words && words[i]; i++) free(words[i]);
+    free(words);
 }
 
 void cli_print_line(const char *text) {

@@ -92,9 +92,24 @@ typedef struct sweep_job {
     int quiet;
 } sweep_job;
 
-/* Checks, estimates and runs it. Takes the specification over. *leads (may be NULL) is 0 in the
- * other processes of mpirun. */
-int sweep_work(json_t *spec, const sweep_job *job, int *leads, qkv_error *err);
+typedef struct sweep_work {
+    const sweep_job *job;
+    qkv_model *model;
+    qkv_sweep *sweep;
+    int under_mpi;
+    qkv_sweep_transport transport; /* there */
+    sweep_progress progress;
+    int has_begun;
+} sweep_work;
+
+/* Opens the model and checks the specification, out of which the model's name is taken. Release it
+ * also after a failure. */
+int sweep_work_begin(sweep_work *work, const sweep_job *job, json_t *spec, qkv_error *err);
+/* Estimates and runs it. */
+int sweep_work_run(sweep_work *work, qkv_error *err);
+/* 0 in the other processes of mpirun, which have nothing to print. */
+int sweep_work_leads(const sweep_work *work);
+void sweep_work_release(sweep_work *work);
 
 /* A name that promises another format is refused. */
 int sweep_output_check(const char *path, qkv_error *err);

@@ -10,6 +10,12 @@ int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard, int
     return block / qkv_sweep_unit(sweep, n_shards) % n_shards == shard - 1;
 }
 
+int qkv_sweep_check_shard(int64_t shard, int64_t n_shards, qkv_error *err) {
+    if (n_shards >= 0 && shard <= n_shards && (!n_shards || shard >= 1)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "part %lld of %lld; parts count from 1",
+                    (long long)shard, (long long)n_shards);
+}
+
 int64_t qkv_sweep_shard_cells(const qkv_sweep *sweep, int64_t shard, int64_t n_shards) {
     int64_t wanted = 0, n;
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep); b++) {
@@ -49,13 +55,11 @@ int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer
     int ended = 0;
     if (stopped) *stopped = 0;
     if (!options) options = &defaults;
-    if (options->n_shards < 0 || options->shard > options->n_shards ||
-        (options->n_shards && options->shard < 1))
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "part %lld of %lld; parts count from 1",
-                        (long long)options->shard, (long long)options->n_shards);
+    int status = qkv_sweep_check_shard(options->shard, options->n_shards, err);
+    if (status != QKV_OK) return status;
     double *values = qkv_calloc((size_t)sweep->block_cells * sweep->n_metrics, sizeof *values);
     if (!values) return qkv_fail_memory(err);
-    int status = run_blocks(sweep, session, results, options, values, &ended, err);
+    status = run_blocks(sweep, session, results, options, values, &ended, err);
     free(values);
     if (stopped) *stopped = ended;
     return status;

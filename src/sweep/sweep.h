@@ -62,6 +62,9 @@ int64_t qkv_cell_variant(const qkv_sweep *sweep, int64_t id);
 /* The edits of that variant. */
 void qkv_cell_variant_text(const qkv_sweep *sweep, int64_t id, char **text);
 
+/* run.c: whether there is such a part. */
+int qkv_sweep_check_shard(int64_t shard, int64_t n_shards, qkv_error *err);
+
 /* A list of numbers as notation has it, "0,2,5"; "*" for QKV_TOGETHER. NULL: no memory. */
 char *qkv_sweep_list(const int32_t *numbers, size_t n);
 

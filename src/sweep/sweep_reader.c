@@ -2,13 +2,17 @@
  * The results file of a sweep, read. See qkv/sweep_reader.h.
  *
  * The whole file is checked when it is opened (sweep/sweep_format.h); rows are looked at again
- * when they are read, since a sweep may have written others meanwhile.
+ * when they are read, since a sweep may have written others meanwhile. Between calls the database
+ * is closed: a reader that stayed connected would see an old state, or keep a sweep that ends from
+ * folding its log into the file.
  */
+#define _XOPEN_SOURCE 700
 #include "qkv/sweep_reader.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/fail.h"
 #include "base/memory.h"
@@ -37,7 +41,9 @@ enum { META_LIST(META_ENUM) META_COUNT };
 #undef META_ENUM
 
 struct qkv_sweep_reader {
-    qkv_database db;
+    char *path;      /* as given */
+    char *location;  /* from the root: the host may change its directory */
+    qkv_database db; /* while something is read */
     char *meta[META_COUNT];
     name_list metrics, targets, ops;
     qkv_sweep_reader_info info;
@@ -106,6 +112,18 @@ static int read_lists(qkv_sweep_reader *file, qkv_error *err) {
     return status;
 }
 
+static int read_head(qkv_sweep_reader *file, qkv_sweep_counts *counts, qkv_error *err) {
+    int status = qkv_database_open(&file->db, file->path, QKV_DATABASE_READ, err);
+    if (status == QKV_OK) status = qkv_sweep_format_check_rows(&file->db, counts, err);
+    if (status == QKV_OK) status = read_all_meta(file, err);
+    if (status == QKV_OK) status = read_lists(file, err);
+    qkv_database_close(&file->db);
+    if (status == QKV_OK && !(file->location = realpath(file->path, NULL))) {
+        status = qkv_fail(err, QKV_ERR_IO, "%s is gone", file->path);
+    }
+    return status;
+}
+
 int qkv_sweep_reader_open(qkv_sweep_reader **out, const char *path, qkv_error *err) {
     if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "no place for the file of a sweep");
     *out = NULL;
@@ -113,15 +131,13 @@ int qkv_sweep_reader_open(qkv_sweep_reader **out, const char *path, qkv_error *e
     qkv_sweep_reader *file = qkv_calloc(1, sizeof *file);
     if (!file) return qkv_fail_memory(err);
     qkv_sweep_counts counts = {0};
-    int status = qkv_database_open(&file->db, path, QKV_DATABASE_READ, err);
-    if (status == QKV_OK) status = qkv_sweep_format_check_rows(&file->db, &counts, err);
-    if (status == QKV_OK) status = read_all_meta(file, err);
-    if (status == QKV_OK) status = read_lists(file, err);
+    file->path = qkv_strdup(path);
+    const int status = file->path ? read_head(file, &counts, err) : qkv_fail_memory(err);
     if (status != QKV_OK) {
         qkv_sweep_reader_close(file);
         return status;
     }
-    file->info.path = file->db.path;
+    file->info.path = file->path;
     file->info.n_prompts = (size_t)counts.n_prompts;
 #define META_FIELD(field, key) file->info.field = file->meta[META_##field];
     META_LIST(META_FIELD)
@@ -145,7 +161,8 @@ void qkv_sweep_reader_close(qkv_sweep_reader *file) {
     release_names(&file->targets);
     release_names(&file->ops);
     for (int i = 0; i < META_COUNT; i++) free(file->meta[i]);
-    qkv_database_close(&file->db);
+    free(file->path);
+    free(file->location);
     free(file);
 }
 
@@ -196,7 +213,7 @@ static int read_row(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep
     row->missing = sqlite3_column_int(query, 7);
     if (layer < -1 || head < -1 || layer > QKV_SWEEP_MOST_INDEX || head > QKV_SWEEP_MOST_INDEX ||
         row->target < 0 || row->op < 0) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: cell %lld is malformed", file->db.path,
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: cell %lld is malformed", file->path,
                         (long long)sqlite3_column_int64(query, 8));
     }
     row->layer = (int32_t)layer;
@@ -218,11 +235,9 @@ static int collect_rows(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_s
     return status;
 }
 
-int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
-                          size_t *n, qkv_error *err) {
+static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows, size_t *n,
+                       qkv_error *err) {
     sqlite3_stmt *query = NULL;
-    *rows = NULL;
-    *n = 0;
     int status =
         qkv_database_prepare(&file->db, &query,
                              "SELECT c.prompt, c.layer, c.head, c.target, c.op, c.epsilon, r.value,"
@@ -233,10 +248,78 @@ int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_
     sqlite3_bind_text(query, 1, metric, -1, SQLITE_STATIC);
     status = collect_rows(file, query, rows, n, err);
     sqlite3_finalize(query);
+    return status;
+}
+
+/* Another sweep may have taken the name. */
+static int check_same(qkv_sweep_reader *file, qkv_error *err) {
+    char *hash = NULL;
+    int status = qkv_sweep_format_check(&file->db, err);
+    if (status == QKV_OK) status = qkv_sweep_format_meta(&file->db, "spec_hash", &hash, err);
+    if (status == QKV_OK && strcmp(hash ? hash : "", file->info.spec_hash) != 0) {
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds another sweep by now", file->path);
+    }
+    free(hash);
+    return status;
+}
+
+/* Metrics come with the first results, all of them at once. */
+static int read_new_metrics(qkv_sweep_reader *file, qkv_error *err) {
+    if (file->metrics.n) return QKV_OK;
+    const int status = read_names(file, &file->metrics,
+                                  "SELECT DISTINCT metric FROM results ORDER BY metric", err);
+    file->info.n_metrics = file->metrics.n;
+    return status;
+}
+
+/* All of it as it is at one moment. */
+static int read_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows, size_t *n,
+                     qkv_error *err) {
+    int status = qkv_database_open(&file->db, file->location, QKV_DATABASE_READ, err);
+    if (status == QKV_OK) status = qkv_database_run(&file->db, "BEGIN", err);
+    if (status == QKV_OK) status = check_same(file, err);
+    if (status == QKV_OK) status = read_new_metrics(file, err);
+    if (status == QKV_OK) status = select_rows(file, metric, rows, n, err);
+    qkv_database_close(&file->db);
     if (status == QKV_OK) return QKV_OK;
     qkv_sweep_rows_free(*rows);
     *rows = NULL;
     *n = 0;
+    return status;
+}
+
+/* Whether the file was changed since `before`, which is brought up to date. A file without a log is
+ * read without locks (store/database.c), and must then have stayed as it was. */
+static int has_changed(const qkv_sweep_reader *file, struct stat *before) {
+    struct stat now = {0};
+    const struct stat was = *before;
+    int logged = 0;
+    if (stat(file->location, &now) != 0) return 0;
+    *before = now;
+    if (qkv_database_has_log(file->location, &logged, NULL) != QKV_OK) return 0;
+    return logged || now.st_ino != was.st_ino || now.st_size != was.st_size ||
+           now.st_mtim.tv_sec != was.st_mtim.tv_sec || now.st_mtim.tv_nsec != was.st_mtim.tv_nsec;
+}
+
+int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
+                          size_t *n, qkv_error *err) {
+    enum { TRIES = 3 };
+    if (rows) *rows = NULL;
+    if (n) *n = 0;
+    if (!file || !metric || !rows || !n) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "rows need a file, a metric and a place for them");
+    }
+    struct stat seen = {0};
+    int logged = 0, status = QKV_OK;
+    for (int i = 0; i < TRIES; i++) {
+        has_changed(file, &seen);
+        status = qkv_database_has_log(file->location, &logged, err);
+        if (status == QKV_OK) status = read_rows(file, metric, rows, n, err);
+        if (logged || !has_changed(file, &seen) || i + 1 == TRIES) break;
+        qkv_sweep_rows_free(*rows);
+        *rows = NULL;
+        *n = 0;
+    }
     return status;
 }
 

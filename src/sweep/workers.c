@@ -56,43 +56,43 @@ static size_t answer_size(const qkv_sweep *sweep, const message *m) {
 /* ---- followers ---- */
 
 /* What goes wrong is told by the leader. */
-static int send_problem(qkv_workers *workers, head first, const qkv_error *problem) {
+static int send_problem(const qkv_sweep_transport *to, head first, const qkv_error *problem) {
     struct {
         head head;
         char text[sizeof problem->message];
     } m = {.head = first};
     memcpy(m.text, problem->message, sizeof m.text);
-    return workers->send(workers, 0, &m, sizeof m);
+    return to->send(to->user, 0, &m, sizeof m);
 }
 
-void qkv_workers_give_up(qkv_workers *workers, int status, const qkv_error *problem) {
-    (void)send_problem(workers, (head){.kind = GIVE_UP, .status = status}, problem);
+void qkv_workers_give_up(const qkv_sweep_transport *to, int status, const qkv_error *problem) {
+    (void)send_problem(to, (head){.kind = GIVE_UP, .status = status}, problem);
 }
 
-static int answer(qkv_workers *workers, const qkv_sweep *sweep, qkv_session *session, message *m) {
+static int answer(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_session *session,
+                  message *m) {
     qkv_error problem = {0};
     const int status = qkv_sweep_compute(sweep, session, m->head.block, m->values, &problem);
     m->head = (head){ANSWER, status, m->head.block};
-    if (status != QKV_OK) return send_problem(workers, m->head, &problem);
-    return workers->send(workers, 0, m, answer_size(sweep, m));
+    if (status != QKV_OK) return send_problem(to, m->head, &problem);
+    return to->send(to->user, 0, m, answer_size(sweep, m));
 }
 
-int qkv_workers_follow(qkv_workers *workers, const qkv_sweep *sweep, qkv_session *session,
+int qkv_workers_follow(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_session *session,
                        qkv_error *err) {
     size_t room;
     message *m = new_message(sweep, &room);
     if (!m) return qkv_fail_memory(err);
     const head ready = {.kind = READY};
     int there = 1;
-    for (int i = 0; i < CREDIT && there; i++)
-        there = workers->send(workers, 0, &ready, sizeof ready);
+    for (int i = 0; i < CREDIT && there; i++) there = to->send(to->user, 0, &ready, sizeof ready);
     for (int credit = CREDIT; credit && there;) {
-        int from = 0;
+        int32_t from = 0;
         size_t size = room;
-        there = workers->receive(workers, &from, m, &size);
+        there = to->receive(to->user, &from, m, &size);
         if (!there) break;
         if (m->head.kind == TASK) {
-            there = answer(workers, sweep, session, m);
+            there = answer(to, sweep, session, m);
         } else {
             credit--;
         }
@@ -110,7 +110,7 @@ typedef struct member {
 } member;
 
 typedef struct leader {
-    qkv_workers *workers;
+    const qkv_sweep_transport *to;
     const qkv_sweep *sweep;
     qkv_session *session;
     qkv_sweep_writer *results;
@@ -181,20 +181,22 @@ static void take_answer(leader *l) {
     }
     qkv_error problem = {0};
     const char *text = (const char *)l->m->values;
-    note(l, qkv_fail(&problem, (int)l->m->head.status, "%s", text), &problem);
+    note(l,
+         qkv_fail(&problem, (int)l->m->head.status, "%.*s", (int)sizeof problem.message - 1, text),
+         &problem);
 }
 
 /* So many messages fewer are to come from a follower. */
 static void take_back(leader *l, int rank, int credits) {
     l->ranks[rank].credits -= credits;
     l->credits -= credits;
-    if (l->ranks[rank].credits == 0) l->workers->forget(l->workers, rank);
+    if (l->ranks[rank].credits == 0 && l->to->forget) l->to->forget(l->to->user, rank);
 }
 
-/* Below 1: messages cannot be received at all. */
+/* No rank of a follower: messages cannot be received at all. */
 static void lose(leader *l, int rank) {
     qkv_error problem = {0};
-    if (rank < 1) {
+    if (rank < 1 || rank >= l->to->n_processes) {
         l->credits = 0;
     } else {
         take_back(l, rank, l->ranks[rank].credits);
@@ -205,11 +207,35 @@ static void lose(leader *l, int rank) {
          &problem);
 }
 
+/* The message of a caller's transport is not taken on trust. */
+static int is_message(const leader *l, int32_t from, size_t size) {
+    const head *h = &l->m->head;
+    if (from < 1 || from >= l->to->n_processes || l->ranks[from].credits < 1) return 0;
+    if (size < sizeof *h || size > l->room) return 0;
+    if (h->kind == READY || h->kind == GIVE_UP) return 1;
+    if (h->kind != ANSWER || h->block < 0 || h->block >= qkv_sweep_n_blocks(l->sweep)) return 0;
+    return h->status != QKV_OK || size == answer_size(l->sweep, l->m);
+}
+
+/* Nobody is listened to any more. */
+static void refuse(leader *l, int32_t from) {
+    qkv_error problem = {0};
+    note(l,
+         qkv_fail(&problem, QKV_ERR_BACKEND, "what process %d sent is no message of a sweep",
+                  (int)from),
+         &problem);
+    l->credits = 0;
+}
+
 static void serve(leader *l) {
-    int from = -1;
+    int32_t from = 0;
     size_t size = l->room;
-    if (!l->workers->receive(l->workers, &from, l->m, &size)) {
+    if (!l->to->receive(l->to->user, &from, l->m, &size)) {
         lose(l, from);
+        return;
+    }
+    if (!is_message(l, from, size)) {
+        refuse(l, from);
         return;
     }
     if (l->m->head.kind != READY) take_answer(l);
@@ -219,7 +245,7 @@ static void serve(leader *l) {
     }
     const int64_t block = next_task(l, from);
     const head task = {.kind = block < 0 ? NO_MORE : TASK, .block = block};
-    if (!l->workers->send(l->workers, from, &task, sizeof task)) {
+    if (!l->to->send(l->to->user, from, &task, sizeof task)) {
         lose(l, from);
     } else if (block < 0) {
         take_back(l, from, 1);
@@ -241,7 +267,7 @@ static int compute_own(leader *l) {
 static void lead(leader *l) {
     int busy = 1;
     while (l->credits || busy) {
-        if (l->credits && (!busy || l->workers->is_waiting(l->workers))) {
+        if (l->credits && (!busy || l->to->is_waiting(l->to->user))) {
             serve(l);
         } else {
             busy = compute_own(l);
@@ -249,21 +275,21 @@ static void lead(leader *l) {
     }
 }
 
-int qkv_workers_lead(qkv_workers *workers, const qkv_sweep *sweep, qkv_session *session,
+int qkv_workers_lead(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_session *session,
                      qkv_sweep_writer *results, const qkv_sweep_options *options, int *stopped,
                      qkv_error *err) {
-    leader l = {.workers = workers,
+    const int followers = to->n_processes - 1;
+    leader l = {.to = to,
                 .sweep = sweep,
                 .session = session,
                 .results = results,
                 .options = options,
-                .credits = CREDIT * workers->n_followers};
-    l.ranks = qkv_calloc((size_t)workers->n_followers + 1, sizeof *l.ranks);
-    for (int i = 1; l.ranks && i <= workers->n_followers; i++) l.ranks[i].credits = CREDIT;
+                .credits = CREDIT * followers};
+    l.ranks = qkv_calloc((size_t)followers + 1, sizeof *l.ranks);
+    for (int i = 1; l.ranks && i <= followers; i++) l.ranks[i].credits = CREDIT;
     l.m = new_message(sweep, &l.room);
     l.own = new_message(sweep, &l.room);
-    l.unit =
-        qkv_sweep_unit(sweep, options->n_shards ? options->n_shards : workers->n_followers + 1);
+    l.unit = qkv_sweep_unit(sweep, options->n_shards ? options->n_shards : followers + 1);
     l.wanted = qkv_sweep_shard_cells(sweep, options->shard, options->n_shards);
     int status = l.ranks && l.m && l.own ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_sweep_writer_n_done(results, &l.done, err);

@@ -22,6 +22,7 @@ typedef struct local_link {
     struct pollfd *sockets; /* of the followers, by rank - 1; a follower has one, to the leader */
     pid_t *children;
     int n;
+    int32_t rank;
 } local_link;
 
 /* ---- messages: their length, then themselves ---- */
@@ -48,8 +49,8 @@ static int read_all(int socket, void *data, size_t size) {
     return 1;
 }
 
-static int local_send(qkv_workers *workers, int to, const void *data, size_t size) {
-    const local_link *link = workers->link;
+static int local_send(void *user, int32_t to, const void *data, size_t size) {
+    const local_link *link = user;
     const int socket = link->sockets[to ? to - 1 : 0].fd;
     return write_all(socket, &size, sizeof size) && write_all(socket, data, size);
 }
@@ -66,15 +67,15 @@ static int look(const local_link *link, int timeout) {
     return -1;
 }
 
-static int local_is_waiting(qkv_workers *workers) {
-    return look(workers->link, 0) >= 0;
+static int local_is_waiting(void *user) {
+    return look(user, 0) >= 0;
 }
 
-static int local_receive(qkv_workers *workers, int *from, void *data, size_t *size) {
-    const local_link *link = workers->link;
-    const int at = workers->rank == 0 ? look(link, -1) : 0;
+static int local_receive(void *user, int32_t *from, void *data, size_t *size) {
+    const local_link *link = user;
+    const int at = link->rank == 0 ? look(link, -1) : 0;
     size_t length = 0;
-    *from = workers->rank == 0 ? at + 1 : 0;
+    *from = link->rank == 0 ? at + 1 : 0;
     if (at < 0 || !read_all(link->sockets[at].fd, &length, sizeof length) || length > *size) {
         return 0;
     }
@@ -83,8 +84,8 @@ static int local_receive(qkv_workers *workers, int *from, void *data, size_t *si
 }
 
 /* A descriptor below 0 is one that poll passes over. */
-static void local_forget(qkv_workers *workers, int rank) {
-    struct pollfd *socket = &((const local_link *)workers->link)->sockets[rank - 1];
+static void local_forget(void *user, int32_t rank) {
+    struct pollfd *socket = &((const local_link *)user)->sockets[rank - 1];
     if (socket->fd >= 0) close(socket->fd);
     *socket = (struct pollfd){.fd = -1};
 }
@@ -92,13 +93,12 @@ static void local_forget(qkv_workers *workers, int rank) {
 /* ---- starting and ending ---- */
 
 /* What a copy of the leader keeps: its own socket. */
-static void become_follower(qkv_workers *workers, int rank, int socket) {
-    local_link *link = workers->link;
+static void become_follower(qkv_sweep_transport *to, int32_t rank, int socket) {
+    local_link *link = to->user;
     for (int i = 0; i < link->n; i++) close(link->sockets[i].fd);
     link->n = 1;
     link->sockets[0] = (struct pollfd){.fd = socket, .events = POLLIN};
-    workers->rank = rank;
-    workers->n_followers = 0;
+    to->rank = link->rank = rank;
 }
 
 /* As fork. Signals that ask for an end often go to all processes, and are the leader's to deal with:
@@ -120,58 +120,60 @@ static pid_t fork_deaf(void) {
     return child;
 }
 
-static int start_follower(qkv_workers *workers, int rank, qkv_error *err) {
-    local_link *link = workers->link;
+static int start_follower(qkv_sweep_transport *to, int32_t rank, qkv_error *err) {
+    local_link *link = to->user;
     int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
-        return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", rank, strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", (int)rank, strerror(errno));
     }
     const pid_t child = fork_deaf();
     if (child < 0) {
         const int code = errno;
         close(ends[0]);
         close(ends[1]);
-        return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", rank, strerror(code));
+        return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", (int)rank, strerror(code));
     }
     close(ends[child == 0 ? 0 : 1]);
     if (child == 0) {
-        become_follower(workers, rank, ends[1]);
+        become_follower(to, rank, ends[1]);
         return QKV_OK;
     }
     link->sockets[link->n] = (struct pollfd){.fd = ends[0], .events = POLLIN};
     link->children[link->n++] = child;
-    workers->n_followers = link->n;
+    to->n_processes = link->n + 1;
     return QKV_OK;
 }
 
-int qkv_workers_local_start(qkv_workers *workers, int n, qkv_error *err) {
-    *workers = (qkv_workers){.send = local_send,
-                             .receive = local_receive,
-                             .is_waiting = local_is_waiting,
-                             .forget = local_forget};
+int qkv_workers_local_start(qkv_sweep_transport *to, int32_t n, qkv_error *err) {
+    *to = (qkv_sweep_transport)QKV_SWEEP_TRANSPORT_INIT;
+    to->send = local_send;
+    to->receive = local_receive;
+    to->is_waiting = local_is_waiting;
+    to->forget = local_forget;
     local_link *link = qkv_calloc(1, sizeof *link);
-    workers->link = link;
+    to->user = link;
     if (!link) return qkv_fail_memory(err);
     link->sockets = qkv_calloc((size_t)n + 1, sizeof *link->sockets);
     link->children = qkv_calloc((size_t)n + 1, sizeof *link->children);
     if (!link->sockets || !link->children) return qkv_fail_memory(err);
     int status = QKV_OK;
-    for (int rank = 1; rank <= n && status == QKV_OK && workers->rank == 0; rank++) {
-        status = start_follower(workers, rank, err);
+    for (int32_t rank = 1; rank <= n && status == QKV_OK && to->rank == 0; rank++) {
+        status = start_follower(to, rank, err);
     }
     return status;
 }
 
-void qkv_workers_local_end(qkv_workers *workers) {
-    local_link *link = workers->link;
+void qkv_workers_local_end(qkv_sweep_transport *to) {
+    local_link *link = to->user;
     if (!link) return;
-    if (workers->rank != 0) _exit(EXIT_SUCCESS); /* what the leader has buffered is its to write */
-    for (int rank = 1; rank <= link->n; rank++) local_forget(workers, rank);
+    /* What the host has buffered, and its handlers of atexit, are the leader's. */
+    if (link->rank != 0) _exit(EXIT_SUCCESS);
+    for (int32_t rank = 1; rank <= link->n; rank++) local_forget(link, rank);
     for (int i = 0; i < link->n; i++) {
         while (waitpid(link->children[i], NULL, 0) < 0 && errno == EINTR) continue;
     }
     free(link->sockets);
     free(link->children);
     free(link);
-    workers->link = NULL;
+    to->user = NULL;
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,70 @@ static void test_running_sweep(void **state) {
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
+static size_t count_missing(qkv_sweep_reader *file, const char *metric) {
+    qkv_sweep_row *rows = NULL;
+    size_t n = 0, missing = 0;
+    qkv_error err = {0};
+    if (qkv_sweep_reader_rows(file, metric, &rows, &n, &err) != QKV_OK) fail_msg("%s", err.message);
+    assert_int_equal(n, CELLS);
+    for (size_t i = 0; i < n; i++) missing += (size_t)rows[i].missing;
+    qkv_sweep_rows_free(rows);
+    return missing;
+}
+
+/* Fills all cells, as a sweep does: through a log, which is gone when it is done. */
+static void finish_sweep(const char *path) {
+    sqlite3 *db = open_database(path);
+    execute(db, "PRAGMA journal_mode = WAL");
+    execute(db, "INSERT OR IGNORE INTO results SELECT id, 'kl', 0.5 FROM cells");
+    execute(db, "INSERT OR IGNORE INTO results SELECT id, 'sink', 0.5 FROM cells");
+    execute(db, "PRAGMA journal_mode = DELETE");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    char log[4096];
+    snprintf(log, sizeof log, "%s-wal", path);
+    assert_int_not_equal(access(log, F_OK), 0);
+}
+
+/* Opened before, between and after: what counts is what is stored when it is asked for. */
+static void test_reader_follows_sweep(void **state) {
+    (void)state;
+    const char *path = make("followed.sqlite", 0);
+    qkv_sweep_reader *from_start = open_ok(path);
+    assert_int_equal(qkv_sweep_reader_get_info(from_start)->n_metrics, 0);
+    assert_int_equal(count_missing(from_start, "sink"), CELLS);
+    sqlite3 *db = open_database(path);
+    execute(db, "PRAGMA journal_mode = WAL");
+    execute(db, "INSERT INTO results VALUES(0, 'kl', 0.75), (0, 'sink', 0.75)");
+    qkv_sweep_reader *amid = open_ok(path);
+    assert_int_equal(count_missing(from_start, "sink"), CELLS - 1);
+    assert_int_equal(count_missing(amid, "sink"), CELLS - 1);
+    assert_int_equal(qkv_sweep_reader_get_info(from_start)->n_metrics, 2);
+    assert_string_equal(qkv_sweep_reader_metric(from_start, 0), "kl");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    finish_sweep(path);
+    assert_int_equal(count_missing(from_start, "sink"), 0);
+    assert_int_equal(count_missing(amid, "sink"), 0);
+    qkv_sweep_reader_close(from_start);
+    qkv_sweep_reader_close(amid);
+}
+
+static void test_reader_of_replaced_file(void **state) {
+    (void)state;
+    qkv_sweep_reader *file = open_ok(make("replaced.sqlite", -1));
+    sqlite3 *db = open_database(scratch_path("replaced.sqlite"));
+    execute(db, "UPDATE meta SET value = '00' WHERE key = 'spec_hash'");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    qkv_sweep_row *rows;
+    size_t n;
+    qkv_error err = {0};
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, &err), QKV_ERR_FORMAT);
+    assert_non_null(strstr(err.message, "another sweep"));
+    assert_int_equal(qkv_sweep_reader_rows(NULL, "sink", &rows, &n, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_sweep_reader_rows(file, NULL, &rows, &n, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", NULL, &n, NULL), QKV_ERR_ARGUMENT);
+    qkv_sweep_reader_close(file);
+}
+
 /* A file that was left in WAL mode is read without anything being made beside it. */
 static void test_nothing_left_behind(void **state) {
     (void)state;
@@ -184,9 +249,14 @@ static void test_malformed_cells(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),         cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_running_sweep), cmocka_unit_test(test_nothing_left_behind),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_malformed_cells),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_running_sweep),
+        cmocka_unit_test(test_nothing_left_behind),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_malformed_cells),
+        cmocka_unit_test(test_reader_follows_sweep),
+        cmocka_unit_test(test_reader_of_replaced_file),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

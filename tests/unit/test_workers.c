@@ -45,13 +45,13 @@ static int64_t close_test(qkv_workers_test *t) {
 }
 
 /* What a follower does in place of its work; it ends in there, or goes on. */
-typedef void follower_act(qkv_workers *workers);
+typedef void follower_act(qkv_sweep_transport *workers);
 
-static void no_act(qkv_workers *workers) {
+static void no_act(qkv_sweep_transport *workers) {
     (void)workers;
 }
 
-static void give_up(qkv_workers *workers) {
+static void give_up(qkv_sweep_transport *workers) {
     qkv_error problem = {0};
     if (workers->rank != 2) return;
     qkv_fail(&problem, QKV_ERR_MEMORY, "the session of this process has no memory");
@@ -59,13 +59,13 @@ static void give_up(qkv_workers *workers) {
     qkv_workers_local_end(workers);
 }
 
-static void vanish(qkv_workers *workers) {
+static void vanish(qkv_sweep_transport *workers) {
     if (workers->rank == 2) _exit(0);
 }
 
 /* The leader's status and error. */
 static int share(const qkv_workers_test *t, follower_act *act, qkv_error *err) {
-    qkv_workers workers;
+    qkv_sweep_transport workers;
     int stopped = 0;
     const qkv_sweep_options options = {0};
     expect_ok(qkv_workers_local_start(&workers, FOLLOWERS, err), err, "start");

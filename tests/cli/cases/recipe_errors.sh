@@ -15,3 +15,13 @@ try a.json -p 'one two' 2>&1 | grep -v cells >&2
 try --print
 try gu-sink --print -o x.sqlite
 try -p "A text." -o out.sqlite
+# What greedy cannot work with is said before the sweep, not after it.
+greedy='"greedy": {"metric": "output_kl", "heads": 1, "candidates": 2}'
+for sweep in '"targets": "q,k", "ops": "zero"' '"targets": "z", "ops": "zero", "heads": "all"' \
+    '"targets": "z", "ops": "zero", "metrics": "delta_loss"'; do
+    echo "{\"sweep\": {$sweep, \"at\": \"output\"}, $greedy}" >a.json
+    try a.json -p 'one two' -o never.sqlite
+done
+echo "{\"sweep\": {\"targets\": \"z\", \"ops\": \"zero\", \"at\": \"output\"}, $greedy}" >a.json
+try a.json --tokens 1,2,3 -o never.sqlite
+if [ -e never.sqlite ]; then echo "the sweep has begun" >&2; fi

@@ -5,9 +5,9 @@
 
 #include "base/memory.h"
 #include "base/number.h"
-#include "cli/plot.h"
+#include "study/plot.h"
 
-int plot_is_baseline(const plot *p, const qkv_sweep_row *row) {
+int plot_is_baseline(const qkv_plot *p, const qkv_sweep_row *row) {
     return strcmp(qkv_sweep_reader_target(p->file, (size_t)row->target), "none") == 0;
 }
 
@@ -46,13 +46,14 @@ static void add_number(qkv_text *text, double number) {
     qkv_text_printf(text, "%s%g", text->length ? ", " : "", number);
 }
 
-/* A usage error with the choices behind it, which are released. */
+/* An error with the choices behind it, which are released. */
 static int fail_choice(qkv_text *choices, const char *what, qkv_error *err) {
     if (choices->failed) {
         qkv_text_release(choices);
         return qkv_fail_memory(err);
     }
-    const int status = cli_usage(err, "%s: %s", what, choices->data ? choices->data : "");
+    const int status =
+        qkv_fail(err, QKV_ERR_ARGUMENT, "%s: %s", what, choices->data ? choices->data : "");
     qkv_text_release(choices);
     return status;
 }
@@ -61,35 +62,45 @@ static int fail_choice(qkv_text *choices, const char *what, qkv_error *err) {
 static int fail_unknown(qkv_text *choices, const char *option, const char *value, size_t length,
                         qkv_error *err) {
     char what[160];
-    snprintf(what, sizeof what, "--%s %.*s is not in the file, which has", option,
+    snprintf(what, sizeof what, "`%s` %.*s is not in the file, which has", option,
              length < 80 ? (int)length : 80, value);
     return fail_choice(choices, what, err);
 }
 
 /* ---- the metric ---- */
 
-static int choose_metric(plot *p, qkv_error *err) {
-    const char *wanted = p->args->metric;
+/* A file that was opened before there were results learns of metrics when rows are read. */
+static int learn_metrics(qkv_plot *p, qkv_error *err) {
+    qkv_sweep_row *rows = NULL;
+    size_t n;
+    if (p->info->n_metrics) return QKV_OK;
+    const int status = qkv_sweep_reader_rows(p->file, "", &rows, &n, err);
+    qkv_sweep_rows_free(rows);
+    return status;
+}
+
+static int choose_metric(qkv_plot *p, qkv_error *err) {
+    const char *wanted = p->options.metric;
     qkv_text choices = {0};
     if (p->info->n_metrics == 0) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s holds no results yet", p->info->path);
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s holds no results yet", p->info->path);
     }
     for (size_t i = 0; i < p->info->n_metrics; i++) {
         const char *name = qkv_sweep_reader_metric(p->file, i);
         if (wanted ? strcmp(name, wanted) == 0 : p->info->n_metrics == 1) {
-            p->metric = name;
+            p->metric = qkv_strdup(name);
             qkv_text_release(&choices);
-            return QKV_OK;
+            return p->metric ? QKV_OK : qkv_fail_memory(err);
         }
         add_choice(&choices, name);
     }
     if (wanted) return fail_unknown(&choices, "metric", wanted, strlen(wanted), err);
-    return fail_choice(&choices, "which metric? Name one of these with --metric", err);
+    return fail_choice(&choices, "which metric? Name one of these with `metric`", err);
 }
 
 /* ---- targets ---- */
 
-static int add_target(plot *p, const char *name, size_t length, qkv_error *err) {
+static int add_target(qkv_plot *p, const char *name, size_t length, qkv_error *err) {
     qkv_text choices = {0};
     for (size_t i = 0; i < p->info->n_targets; i++) {
         const char *known = qkv_sweep_reader_target(p->file, i);
@@ -103,14 +114,14 @@ static int add_target(plot *p, const char *name, size_t length, qkv_error *err) 
 }
 
 /* All that are edited, unless nothing is. */
-static int choose_targets(plot *p, qkv_error *err) {
+static int choose_targets(qkv_plot *p, qkv_error *err) {
     int status = QKV_OK;
-    for (const char *at = p->args->targets; at && status == QKV_OK;) {
+    for (const char *at = p->options.target; at && status == QKV_OK;) {
         const size_t length = strcspn(at, ",");
         status = add_target(p, at, length, err);
         at = at[length] ? at + length + 1 : NULL;
     }
-    if (p->args->targets) return status;
+    if (p->options.target) return status;
     for (size_t i = 0; i < p->info->n_targets && status == QKV_OK; i++) {
         if (strcmp(qkv_sweep_reader_target(p->file, i), "none") == 0 && p->info->n_targets > 1) {
             continue;
@@ -122,13 +133,13 @@ static int choose_targets(plot *p, qkv_error *err) {
 
 /* ---- the operation and its ε ---- */
 
-static int is_target(const plot *p, const qkv_sweep_row *row) {
+static int is_target(const qkv_plot *p, const qkv_sweep_row *row) {
     return plot_find(&p->targets, row->target) >= 0;
 }
 
 /* The operations of the chosen targets; for lines those with an ε, unless one is named. */
-static int find_ops(const plot *p, plot_indices *ops, qkv_error *err) {
-    const int with_epsilon = p->args->kind == PLOT_LINES && !p->args->op;
+static int find_ops(const qkv_plot *p, plot_indices *ops, qkv_error *err) {
+    const int with_epsilon = p->options.kind == QKV_PLOT_LINES && !p->options.op;
     int status = QKV_OK;
     for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
         const qkv_sweep_row *row = &p->rows[i];
@@ -138,12 +149,13 @@ static int find_ops(const plot *p, plot_indices *ops, qkv_error *err) {
     return status;
 }
 
-static int pick_op(plot *p, const plot_indices *ops, qkv_error *err) {
-    const char *wanted = p->args->op;
+static int pick_op(qkv_plot *p, const plot_indices *ops, qkv_error *err) {
+    const char *wanted = p->options.op;
     qkv_text choices = {0};
     if (ops->n == 0) {
-        return cli_usage(err, "nothing of what was chosen has an \xce\xb5 for lines to go along; "
-                              "try --kind heatmap");
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "nothing of what was chosen has an \xce\xb5 for lines to go along; "
+                        "try `kind` heatmap");
     }
     for (size_t i = 0; i < ops->n; i++) {
         const char *name = qkv_sweep_reader_op(p->file, (size_t)ops->at[i]);
@@ -155,10 +167,10 @@ static int pick_op(plot *p, const plot_indices *ops, qkv_error *err) {
         add_choice(&choices, name[0] ? name : "''");
     }
     if (wanted) return fail_unknown(&choices, "op", wanted, strlen(wanted), err);
-    return fail_choice(&choices, "which operation? Name one of these with --op", err);
+    return fail_choice(&choices, "which operation? Name one of these with `op`", err);
 }
 
-static int choose_op(plot *p, qkv_error *err) {
+static int choose_op(qkv_plot *p, qkv_error *err) {
     plot_indices ops = {0};
     int status = find_ops(p, &ops, err);
     if (status == QKV_OK) status = pick_op(p, &ops, err);
@@ -173,7 +185,7 @@ static int same_number(double a, double b) {
 
 enum { MOST_EPSILONS = 10000 };
 
-size_t plot_find_epsilon(const plot *p, double value) {
+size_t plot_find_epsilon(const qkv_plot *p, double value) {
     size_t low = 0, high = p->n_epsilons;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -186,7 +198,7 @@ size_t plot_find_epsilon(const plot *p, double value) {
     return low;
 }
 
-static int add_epsilon(plot *p, double value, qkv_error *err) {
+static int add_epsilon(qkv_plot *p, double value, qkv_error *err) {
     const size_t at = plot_find_epsilon(p, value);
     if (at < p->n_epsilons && p->epsilons[at] == value) return QKV_OK;
     if (p->n_epsilons == MOST_EPSILONS) {
@@ -202,20 +214,21 @@ static int add_epsilon(plot *p, double value, qkv_error *err) {
     return QKV_OK;
 }
 
-static int fail_epsilon(const plot *p, const char *what, qkv_error *err) {
+static int fail_epsilon(const qkv_plot *p, const char *what, qkv_error *err) {
     qkv_text choices = {0};
     for (size_t i = 0; i < p->n_epsilons; i++) add_number(&choices, p->epsilons[i]);
     return fail_choice(&choices, what, err);
 }
 
 /* Marks the sweep's ε that is written at `text`. */
-static int keep_epsilon(const plot *p, char *kept, const char *text, size_t length,
+static int keep_epsilon(const qkv_plot *p, char *kept, const char *text, size_t length,
                         qkv_error *err) {
     double wanted;
     int found = 0;
     if (!qkv_parse_double(text, length, &wanted) || !isfinite(wanted)) {
-        return cli_usage(err, "--epsilon wants numbers such as 1e-3 or 0.1,0.5, not '%s'",
-                         p->args->epsilon);
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`epsilon` wants numbers such as 1e-3 or 0.1,0.5, not '%s'",
+                        p->options.epsilon);
     }
     for (size_t i = 0; i < p->n_epsilons; i++) {
         if (same_number(p->epsilons[i], wanted)) kept[i] = 1, found = 1;
@@ -227,10 +240,10 @@ static int keep_epsilon(const plot *p, char *kept, const char *text, size_t leng
 }
 
 /* Leaves of the sweep's ε those that were named. */
-static int keep_epsilons(plot *p, qkv_error *err) {
+static int keep_epsilons(qkv_plot *p, qkv_error *err) {
     char *kept = qkv_calloc(p->n_epsilons, 1);
     int status = kept ? QKV_OK : qkv_fail_memory(err);
-    for (const char *at = p->args->epsilon; at && status == QKV_OK;) {
+    for (const char *at = p->options.epsilon; at && status == QKV_OK;) {
         const size_t length = strcspn(at, ",");
         status = keep_epsilon(p, kept, at, length, err);
         at = at[length] ? at + length + 1 : NULL;
@@ -244,7 +257,7 @@ static int keep_epsilons(plot *p, qkv_error *err) {
     return status;
 }
 
-static int choose_epsilons(plot *p, qkv_error *err) {
+static int choose_epsilons(qkv_plot *p, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
         const qkv_sweep_row *row = &p->rows[i];
@@ -253,43 +266,45 @@ static int choose_epsilons(plot *p, qkv_error *err) {
     }
     if (status != QKV_OK) return status;
     if (p->n_epsilons == 0) {
-        if (p->args->epsilon) {
-            return cli_usage(err, "--epsilon is given, and the operation '%s' has none",
-                             qkv_sweep_reader_op(p->file, (size_t)p->op));
+        if (p->options.epsilon) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT,
+                            "`epsilon` is given, and the operation '%s' has none",
+                            qkv_sweep_reader_op(p->file, (size_t)p->op));
         }
         return add_epsilon(p, (double)NAN, err);
     }
-    return p->args->epsilon ? keep_epsilons(p, err) : QKV_OK;
+    return p->options.epsilon ? keep_epsilons(p, err) : QKV_OK;
 }
 
 /* ---- the kind ---- */
 
-static int choose_kind(plot *p, qkv_error *err) {
-    p->kind = p->args->kind;
-    if (p->kind == PLOT_AUTO) p->kind = p->n_epsilons > 1 ? PLOT_LINES : PLOT_HEATMAP;
-    p->by = p->args->by >= 0 ? p->args->by : PLOT_BY_TARGET;
-    if (p->kind != PLOT_LINES && p->n_epsilons > 1) {
-        return fail_epsilon(p, "which \xce\xb5? Name one of these with --epsilon", err);
+static int choose_kind(qkv_plot *p, qkv_error *err) {
+    p->kind = p->options.kind;
+    if (p->kind == QKV_PLOT_AUTO) p->kind = p->n_epsilons > 1 ? QKV_PLOT_LINES : QKV_PLOT_HEATMAP;
+    p->by = p->options.by ? p->options.by : QKV_PLOT_BY_TARGET;
+    if (p->kind != QKV_PLOT_LINES && p->n_epsilons > 1) {
+        return fail_epsilon(p, "which \xce\xb5? Name one of these with `epsilon`", err);
     }
-    if (p->kind == PLOT_LINES && isnan(p->epsilons[0])) {
-        return cli_usage(err,
-                         "lines go along \xce\xb5, and the operation '%s' has none; try --kind "
-                         "heatmap",
-                         qkv_sweep_reader_op(p->file, (size_t)p->op));
+    if (p->kind == QKV_PLOT_LINES && isnan(p->epsilons[0])) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "lines go along \xce\xb5, and the operation '%s' has none; try `kind` "
+                        "heatmap",
+                        qkv_sweep_reader_op(p->file, (size_t)p->op));
     }
-    if (p->kind == PLOT_LINES && p->args->axis != PLOT_AXIS_LINEAR && p->epsilons[0] <= 0) {
-        return cli_usage(err,
-                         "\xce\xb5 = %g has no place on a log axis: leave it out with --epsilon, "
-                         "or use --axis linear",
-                         p->epsilons[0]);
+    if (p->kind == QKV_PLOT_LINES && p->options.axis != QKV_PLOT_SCALE_LINEAR &&
+        p->epsilons[0] <= 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "\xce\xb5 = %g has no place on a log axis: leave it out with `epsilon`, "
+                        "or use `axis` linear",
+                        p->epsilons[0]);
     }
-    if (p->kind == PLOT_LINES && p->by != PLOT_BY_TARGET && p->targets.n > 1) {
+    if (p->kind == QKV_PLOT_LINES && p->by != QKV_PLOT_BY_TARGET && p->targets.n > 1) {
         qkv_text choices = {0};
         for (size_t i = 0; i < p->targets.n; i++) {
             add_choice(&choices, qkv_sweep_reader_target(p->file, (size_t)p->targets.at[i]));
         }
         return fail_choice(
-            &choices, "lines by layer or head are of one target; name one of these with --target",
+            &choices, "lines by layer or head are of one target; name one of these with `target`",
             err);
     }
     return QKV_OK;
@@ -316,8 +331,9 @@ static int keep_span(plot_indices *kept, const plot_indices *list, int64_t from,
         found = 1;
     }
     if (found) return status;
-    return cli_usage(err, "--%s: the sweep has nothing from %lld to %lld, it has %d to %d", option,
-                     (long long)from, (long long)to, (int)list->at[0], (int)list->at[list->n - 1]);
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "`%s`: the sweep has nothing from %lld to %lld, it has %d to %d", option,
+                    (long long)from, (long long)to, (int)list->at[0], (int)list->at[list->n - 1]);
 }
 
 /* `wanted` is "*", or a list of spans; NULL: all. */
@@ -330,8 +346,8 @@ static int keep_indices(plot_indices *list, const char *wanted, const char *opti
         const size_t length = strcspn(at, ",");
         int64_t from, to;
         if (!parse_span(at, length, &from, &to)) {
-            status =
-                cli_usage(err, "--%s wants a list such as 3 or 0,2,5-7, not '%s'", option, wanted);
+            status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                              "`%s` wants a list such as 3 or 0,2,5-7, not '%s'", option, wanted);
         } else {
             status = keep_span(&kept, list, from, to, option, err);
         }
@@ -343,7 +359,7 @@ static int keep_indices(plot_indices *list, const char *wanted, const char *opti
     return status;
 }
 
-static int choose_places(plot *p, qkv_error *err) {
+static int choose_places(qkv_plot *p, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < p->n_rows && status == QKV_OK; i++) {
         const qkv_sweep_row *row = &p->rows[i];
@@ -351,13 +367,14 @@ static int choose_places(plot *p, qkv_error *err) {
         status = insert(&p->layers, row->layer, err);
         if (status == QKV_OK) status = insert(&p->heads, row->head, err);
     }
-    if (status == QKV_OK) status = keep_indices(&p->layers, p->args->layers, "layers", err);
-    if (status == QKV_OK) status = keep_indices(&p->heads, p->args->heads, "heads", err);
+    if (status == QKV_OK) status = keep_indices(&p->layers, p->options.layers, "layers", err);
+    if (status == QKV_OK) status = keep_indices(&p->heads, p->options.heads, "heads", err);
     return status;
 }
 
-int plot_choose(plot *p, qkv_error *err) {
-    int status = choose_metric(p, err);
+int plot_choose(qkv_plot *p, qkv_error *err) {
+    int status = learn_metrics(p, err);
+    if (status == QKV_OK) status = choose_metric(p, err);
     if (status == QKV_OK) status = choose_targets(p, err);
     if (status == QKV_OK) {
         status = qkv_sweep_reader_rows(p->file, p->metric, &p->rows, &p->n_rows, err);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "cli/plot.h"
+#include "study/plot.h"
 
 /* ---- the unedited cells ---- */
 
@@ -19,7 +19,7 @@ static int by_place(const void *a, const void *b) {
     return (x->head > y->head) - (x->head < y->head);
 }
 
-static int find_baseline(const plot *p, baseline *base, qkv_error *err) {
+static int find_baseline(const qkv_plot *p, baseline *base, qkv_error *err) {
     for (size_t i = 0; i < p->n_rows; i++) {
         if (!plot_is_baseline(p, &p->rows[i])) continue;
         if (!QKV_PUSH(base->rows, base->capacity, base->n, p->rows[i])) {
@@ -48,7 +48,7 @@ static const qkv_sweep_row *beside(const baseline *base, int64_t prompt, int32_t
 /* ---- cells ---- */
 
 /* 0 where the row is not part of the plot. */
-static int place_cell(const plot *p, const qkv_sweep_row *row, plot_cell *cell) {
+static int place_cell(const qkv_plot *p, const qkv_sweep_row *row, plot_cell *cell) {
     if (row->op != p->op) return 0;
     cell->prompt = row->prompt;
     cell->target = plot_find(&p->targets, row->target);
@@ -61,13 +61,13 @@ static int place_cell(const plot *p, const qkv_sweep_row *row, plot_cell *cell) 
     return cell->target >= 0 && cell->layer >= 0 && cell->head >= 0 && cell->epsilon >= 0;
 }
 
-static int collect_cells(plot *p, const baseline *base, qkv_error *err) {
+static int collect_cells(qkv_plot *p, const baseline *base, qkv_error *err) {
     for (size_t i = 0; i < p->n_rows; i++) {
         const qkv_sweep_row *row = &p->rows[i];
         plot_cell cell;
         int missing = row->missing;
         if (!place_cell(p, row, &cell)) continue;
-        if (p->args->change) {
+        if (p->options.change) {
             const qkv_sweep_row *from = beside(base, row->prompt, row->layer, row->head);
             cell.value -= from ? from->value : (double)NAN;
             missing |= from && from->missing;
@@ -80,7 +80,7 @@ static int collect_cells(plot *p, const baseline *base, qkv_error *err) {
 }
 
 /* The mean of the unedited cells that stand beside those drawn. */
-static void set_reference(plot *p, const baseline *base) {
+static void set_reference(qkv_plot *p, const baseline *base) {
     double sum = 0;
     size_t n = 0;
     for (size_t i = 0; i < p->n_cells; i++) {
@@ -95,33 +95,48 @@ static void set_reference(plot *p, const baseline *base) {
     p->reference = n ? sum / (double)n : (double)NAN;
 }
 
-static int check_cells(const plot *p, qkv_error *err) {
+static int check_cells(const qkv_plot *p, qkv_error *err) {
     if (p->n_missing + p->n_undefined < p->n_cells) return QKV_OK;
     if (p->n_missing < p->n_cells) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        p->args->change ? "no change of %s can be drawn: it is defined nowhere in "
-                                          "what was chosen, or not where nothing is edited"
-                                        : "%s is not defined anywhere in what was chosen",
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        p->options.change
+                            ? "no change of %s can be drawn: it is defined nowhere in "
+                              "what was chosen, or not where nothing is edited"
+                            : "%s is not defined anywhere in what was chosen",
                         p->metric);
     }
-    return qkv_fail(err, QKV_ERR_ARGUMENT,
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                     "nothing of what was chosen is in %s yet: %zu cells are missing", p->info->path,
                     p->n_missing);
 }
 
-int plot_select(plot *p, qkv_error *err) {
+/* The plot outlives the file. */
+static int copy_names(qkv_plot *p, qkv_error *err) {
+    p->target_names = qkv_calloc(p->targets.n, sizeof *p->target_names);
+    p->op_name = qkv_strdup(qkv_sweep_reader_op(p->file, (size_t)p->op));
+    int there = p->target_names && p->op_name;
+    for (size_t i = 0; there && i < p->targets.n; i++) {
+        p->target_names[i] = qkv_strdup(qkv_sweep_reader_target(p->file, (size_t)p->targets.at[i]));
+        there = p->target_names[i] != NULL;
+    }
+    return there ? QKV_OK : qkv_fail_memory(err);
+}
+
+int plot_select(qkv_plot *p, qkv_error *err) {
     baseline base = {0};
     p->reference = (double)NAN;
     int status = plot_choose(p, err);
+    if (status == QKV_OK) status = copy_names(p, err);
     if (status == QKV_OK) status = find_baseline(p, &base, err);
-    if (status == QKV_OK && p->args->change && base.n == 0) {
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "--change is the difference from the unedited cells, and %s has none",
+    if (status == QKV_OK && p->options.change && base.n == 0) {
+        status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                          "`change` is the difference from the unedited cells, and %s has none",
                           p->info->path);
     }
     if (status == QKV_OK) status = collect_cells(p, &base, err);
     if (status == QKV_OK) status = check_cells(p, err);
-    if (status == QKV_OK && p->kind == PLOT_LINES && p->by == PLOT_BY_TARGET && !p->args->change) {
+    if (status == QKV_OK && p->kind == QKV_PLOT_LINES && p->by == QKV_PLOT_BY_TARGET &&
+        !p->options.change) {
         set_reference(p, &base);
     }
     free(base.rows);

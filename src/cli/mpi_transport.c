@@ -1,6 +1,6 @@
 /*
- * The one file that knows MPI: messages between the processes of mpirun. A program that is started
- * alone never calls it.
+ * The one file that knows MPI: messages between the processes of mpirun. It is compiled into the
+ * program, not into the library, and a program that is started alone never calls it.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "sweep/workers.h"
+#include "cli/mpi_transport.h"
 
 /* How many processes were started together, as Open MPI and others say; 1 when nobody does. */
 static int64_t told_size(void) {
@@ -21,22 +21,21 @@ static int64_t told_size(void) {
     return 1;
 }
 
-int qkv_workers_mpi_is_wanted(void) {
+int cli_mpi_is_wanted(void) {
     return told_size() > 1;
 }
 
 #ifndef QKV_HAVE_MPI
 
-int qkv_workers_mpi_start(qkv_workers *workers, qkv_error *err) {
-    (void)workers;
+int cli_mpi_start(qkv_sweep_transport *to, qkv_error *err) {
+    (void)to;
     return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                     "this qkv was built without MPI, and each of %lld processes would do the whole "
                     "sweep; install Open MPI and build again, or use --shard",
                     (long long)told_size());
 }
 
-void qkv_workers_mpi_end(qkv_workers *workers, int status) {
-    (void)workers;
+void cli_mpi_end(int status) {
     (void)status;
 }
 
@@ -44,15 +43,18 @@ void qkv_workers_mpi_end(qkv_workers *workers, int status) {
 
 #include <mpi.h>
 
-static int mpi_send(qkv_workers *workers, int to, const void *data, size_t size) {
-    (void)workers;
+static int own_rank;
+
+static int mpi_send(void *user, int32_t to, const void *data, size_t size) {
+    (void)user;
     return MPI_Send(data, (int)size, MPI_BYTE, to, 0, MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
-static int mpi_receive(qkv_workers *workers, int *from, void *data, size_t *size) {
+static int mpi_receive(void *user, int32_t *from, void *data, size_t *size) {
     MPI_Status status;
     int length = 0;
-    const int source = workers->rank == 0 ? MPI_ANY_SOURCE : 0;
+    (void)user;
+    const int source = own_rank == 0 ? MPI_ANY_SOURCE : 0;
     if (MPI_Recv(data, (int)*size, MPI_BYTE, source, 0, MPI_COMM_WORLD, &status) != MPI_SUCCESS) {
         return 0;
     }
@@ -62,36 +64,31 @@ static int mpi_receive(qkv_workers *workers, int *from, void *data, size_t *size
     return 1;
 }
 
-static int mpi_is_waiting(qkv_workers *workers) {
+static int mpi_is_waiting(void *user) {
     int waiting = 0;
-    (void)workers;
+    (void)user;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &waiting, MPI_STATUS_IGNORE);
     return waiting;
 }
 
-/* Processes of MPI stay until all of them end together. */
-static void mpi_forget(qkv_workers *workers, int rank) {
-    (void)workers;
-    (void)rank;
-}
-
-int qkv_workers_mpi_start(qkv_workers *workers, qkv_error *err) {
+/* Nobody is forgotten: processes of MPI stay until all of them end together. */
+int cli_mpi_start(qkv_sweep_transport *to, qkv_error *err) {
     int size = 1;
-    *workers = (qkv_workers){.send = mpi_send,
-                             .receive = mpi_receive,
-                             .is_waiting = mpi_is_waiting,
-                             .forget = mpi_forget};
+    *to = (qkv_sweep_transport)QKV_SWEEP_TRANSPORT_INIT;
+    to->send = mpi_send;
+    to->receive = mpi_receive;
+    to->is_waiting = mpi_is_waiting;
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
         return qkv_fail(err, QKV_ERR_BACKEND, "MPI could not be started");
     }
-    MPI_Comm_rank(MPI_COMM_WORLD, &workers->rank);
+    MPI_Comm_rank(MPI_COMM_WORLD, &own_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    workers->n_followers = workers->rank == 0 ? size - 1 : 0;
+    to->rank = own_rank;
+    to->n_processes = size;
     return QKV_OK;
 }
 
-void qkv_workers_mpi_end(qkv_workers *workers, int status) {
-    (void)workers;
+void cli_mpi_end(int status) {
     if (status == QKV_OK) MPI_Finalize();
 }
 
