@@ -10,6 +10,7 @@ page=$root/docs/models.md
 if [ "${1-}" = --check ]; then
     status=0
     for file in "$root"/src/model/family/*.c; do
+        [ "${file##*/}" != family.c ] || continue # the list of families, none itself
         name=$(sed -n 's/^    \.name = "\(.*\)",$/\1/p' "$file")
         grep -q "| \`$name\` |" "$page" || { echo "models.sh: docs/models.md lacks $name" >&2; status=1; }
     done
@@ -27,9 +28,10 @@ differences() { printf '%s\n' "$lines" | awk -v f="$1" -v m="$2" '$1 == f && $2 
     cat <<'EOF'
 # Models
 
-Largest differences from Hugging Face transformers (5.12.1, F32, eager attention), on tiny random models of every family in `tests/vectors`: two prompts, the
-baseline and sixteen edits, attention of every layer (absolute) and logits (relative to the largest). The tests fail beyond 5e-5 and 1e-4.
-This page is written by `scripts/models.sh`; what is special about a family stands in the opening comment of its file, `src/model/family/*.c`.
+Largest differences from Hugging Face transformers (5.12.1, F32, eager attention), on tiny random models of every
+family in `tests/vectors`: two prompts, the baseline and sixteen edits, attention of every layer (absolute) and
+logits (relative to the largest). The tests fail beyond 5e-5 and 1e-4. This page is written by `scripts/models.sh`;
+the peculiarities of a family are described in the opening comment of its file, `src/model/family/*.c`.
 
 | GGUF's name | `config.json` | reference model | GGUF: attention, logits | directory: attention, logits |
 |---|---|---|---|---|
@@ -44,17 +46,19 @@ EOF
     done
     cat <<'EOF'
 
-The same model in two safetensors files (`llama_gqa/hf-sharded`) and in BF16 (`qwen3/hf-bf16`) is compared too. `mistral`'s window is in its directory only: llama.cpp's
-format has no key for it, and `qkv convert` writes one that qkv reads.
+The same model in two safetensors files (`llama_gqa/hf-sharded`) and in BF16 (`qwen3/hf-bf16`) is compared too. The
+window of `mistral` is only in its directory: llama.cpp's format has no key for it. `qkv convert` writes a key that
+qkv reads.
 
-Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or in width; ALiBi; multi-head latent attention;
-shared experts.
+Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
+in width; ALiBi; multi-head latent attention; shared experts.
 
 ## Quantised weights
 
-Weights of any type are turned into F32 and computed with in F32, so a quantised file gives exactly what an F32 file with the same, dequantised values gives:
-`tests/unit/test_hf_convert.c` and `test_synthetic.c` run every type that ggml can write. Experts are turned into F32 whole, layer by layer: with many of them that takes memory
-(`--memory` does not bound it) and time.
+Weights of any type are converted to F32, and all arithmetic is F32. So a quantised file gives exactly what an F32
+file with the same, dequantised values gives: `tests/unit/test_hf_convert.c` and `test_synthetic.c` run every type
+that ggml can write. The experts of a layer are converted to F32 all at once: many experts take memory (`--memory`
+does not bound it) and time.
 EOF
 } >"$page.part"
 mv "$page.part" "$page"

@@ -1,5 +1,5 @@
 /*
- * Numbers in place of eyes: metrics of attention patterns, activations and outputs.
+ * Metrics of attention patterns, activations and outputs.
  *
  *     qkv_measure *measure;  qkv_table *table;
  *     qkv_measure_new(&measure, "sink,entropy,tv,output_kl", NULL, &err);

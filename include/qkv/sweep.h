@@ -122,7 +122,7 @@ QKV_API int qkv_sweep_writer_put(qkv_sweep_writer *results, int64_t block, const
 typedef struct qkv_sweep_options {
     int64_t shard, n_shards; /* this part of so many, from 1; 0: all of it */
     /* Called after every block with the number of cells done and wanted in this part; anything but
-     * 0 stops the run, which can be gone on with. May be NULL. */
+     * 0 stops the run; it can be resumed later. May be NULL. */
     int (*progress)(void *user, int64_t done, int64_t wanted);
     void *user;
 } qkv_sweep_options;

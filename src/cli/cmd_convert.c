@@ -28,12 +28,12 @@ const cli_command cli_command_convert = {
     .synopsis = "MODEL -o FILE [--type TYPE]",
     .description =
         "Writes a Hugging Face directory (config.json, *.safetensors, tokenizer.json) as one GGUF "
-        "file, which llama.cpp reads too. Another GGUF file can be given in its place, to store "
-        "it in another type.\n"
+        "file, which llama.cpp reads too. A GGUF file is accepted as well, to store it in another "
+        "type.\n"
         "\n"
-        "Matrices get the type that was asked for; norms, biases, routers and embeddings of "
-        "positions are F32. A matrix whose rows do not divide into the blocks of a type gets "
-        "another one, and standard error says so.\n"
+        "Matrices get the requested type; norms, biases, routers and position embeddings are "
+        "F32. A matrix whose rows do not divide into the blocks of a type gets another type, "
+        "with a message on standard error.\n"
         "\n"
         "  qkv convert SmolLM2-135M -o smollm2.gguf --type q8_0\n",
     CLI_OPTIONS(options),

@@ -54,7 +54,8 @@ typedef struct figure_args {
     CLI_MODEL_OPTION(figure_args), CLI_PROMPT_OPTIONS(figure_args),                                \
         FIGURE_OPTION("layer", "L|auto", CLI_INDEX, layer,                                         \
                       "layer (default auto: where the first token draws most attention)"),         \
-        FIGURE_OPTION("head", "H|auto", CLI_INDEX, head, "query head (default auto, likewise)")
+        FIGURE_OPTION("head", "H|auto", CLI_INDEX, head,                                           \
+                      "query head (default auto, as for --layer)")
 
 #define FIGURE_EDIT_HEADS_OPTION                                                                   \
     FIGURE_OPTION("edit-heads", "shown|all", CLI_CHOICE, edit_heads,                               \
@@ -62,7 +63,7 @@ typedef struct figure_args {
 
 #define FIGURE_DRAWING_OPTIONS                                                                     \
     FIGURE_OPTION("labels", "tokens|index|none", CLI_CHOICE, labels,                               \
-                  "what stands at rows and columns (default tokens, where they fit)"),             \
+                  "labels of rows and columns (default tokens, where they fit)"),                  \
         FIGURE_FLAG("axis-labels", axis_labels, 1, "write Query and Key at the axes (default)"),   \
         FIGURE_FLAG("no-axis-labels", axis_labels, 0, "leave them out"),                           \
         FIGURE_OPTION("values", "auto|always|never", CLI_CHOICE, values,                           \
@@ -76,7 +77,7 @@ typedef struct figure_args {
         FIGURE_NUMBER("skip-keys", "K", CLI_INTEGER, skip_keys, 0, INT32_MAX,                      \
                       "leave out the first K keys; colours then end at the largest weight shown"), \
         FIGURE_FLAG("sink-column", sink_column, 1,                                                 \
-                    "add a first column: what a model's learned sinks take of each query"),        \
+                    "add a first column: the weight of learned sinks, per query"),                 \
         FIGURE_OPTION("range", "LO,HI", CLI_TEXT, range,                                           \
                       "range of the colour scale (default 0,1)"),                                  \
         FIGURE_OPTION("title", "TEXT", CLI_TEXT, title,                                            \
@@ -89,7 +90,7 @@ typedef struct figure_args {
                       "file for the numbers behind the figure, .safetensors"),                     \
         FIGURE_OPTION(                                                                             \
             "report", "OUT", CLI_PATHS, reports,                                                   \
-            "file that says the figure in numbers: .md, .html or .json; may be repeated"),         \
+            "file for a report, the figure in numbers: .md, .html or .json; may be repeated"),     \
     {                                                                                              \
         'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
             CLI_PATHS, offsetof(figure_args, outputs), 0, 0, 0                                     \

@@ -9,7 +9,8 @@ static const cli_option options[] = {
     FIGURE_INPUT_OPTIONS,
     FIGURE_OPTION("row", "LABEL=EDITS", CLI_LIST, rows,
                   "a row: its label, and the edits of all its panels"),
-    FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols, "a column, likewise"),
+    FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols,
+                  "a column: its label, and the edits of all its panels"),
     CLI_SOURCE_OPTIONS(figure_args),
     FIGURE_OPTION("show", "pattern|scores", CLI_CHOICE, show, "what is drawn (default pattern)"),
     FIGURE_DRAWING_OPTIONS,
@@ -23,9 +24,9 @@ const cli_command cli_command_figure_grid = {
     .synopsis = "[-m MODEL] [-p TEXT] [--layer L] [--head H] --row LABEL=EDITS... --col "
                 "LABEL=EDITS... -o OUT...",
     .description =
-        "Draws one panel for every row and column, with the edits of both. No EDITS behind the = "
-        "means none. In EDITS {layer} and {head} stand for the layer and head that are shown. How "
-        "edits are written: 'qkv help notation'.\n"
+        "Draws one panel for every row and column, with the edits of both. EDITS may be empty. "
+        "In EDITS {layer} and {head} stand for the layer and head that are shown. How edits are "
+        "written: 'qkv help notation'.\n"
         "\n"
         "  qkv figure grid --row 'First token=q@{layer}.h{head}[0]=zero' --row 'All=' \\\n"
         "      --col 'Plain=' --col 'Half keys=k@{layer}.h{head}=scale:0.5' -o grid.svg\n",

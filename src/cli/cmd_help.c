@@ -17,9 +17,9 @@ static int run_help(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_help = {
     .name = "help",
-    .summary = "tell about a command, or about the notation of edits",
+    .summary = "explain a command, or the notation of edits",
     .synopsis = "[COMMAND | notation]\n--man",
-    .description = "Tells what qkv can do, how one command is used, or how edits are written.\n",
+    .description = "Explains what qkv can do, how one command is used, or how edits are written.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .max_operands = 2,

@@ -42,11 +42,11 @@ static const cli_option options[] = {
      CLI_TEXT, offsetof(measure_args, metrics), 0, 0, 0},
     {0, "layers", "LAYERS", "layers to measure, e.g. 3 or 0-5,7 (default all)", CLI_TEXT,
      offsetof(measure_args, layers), 0, 0, 0},
-    {0, "heads", "HEADS", "query heads to measure, likewise", CLI_TEXT,
+    {0, "heads", "HEADS", "query heads to measure, in the same notation", CLI_TEXT,
      offsetof(measure_args, heads), 0, 0, 0},
     CLI_THREADS_OPTION(measure_args),
     CLI_MEMORY_OPTION(measure_args),
-    {'o', "output", "OUT", "file for all values, one a row: .csv or .json; may be repeated",
+    {'o', "output", "OUT", "file for all values, one per row: .csv or .json; may be repeated",
      CLI_PATHS, offsetof(measure_args, outputs), 0, 0, 0},
 };
 
@@ -59,8 +59,8 @@ const cli_command cli_command_measure = {
                 "NAMES] [--layers LAYERS] [--heads HEADS] [-o OUT]...",
     .description =
         "Measures the unedited model (baseline) and every variant on every prompt, and prints for "
-        "each metric its mean, its extremes and where it is largest. Without prompts it takes "
-        "three sentences of its own. How edits are written: 'qkv help notation'.\n"
+        "each metric its mean, its extremes and where it is largest. Without prompts it uses "
+        "three built-in sentences. How edits are written: 'qkv help notation'.\n"
         "\n"
         "OUT.csv has the columns prompt, variant, layer, head, metric, value; prompts, layers and "
         "heads count from 0. A metric of a whole layer has no head, one of the output neither "
@@ -68,8 +68,9 @@ const cli_command cli_command_measure = {
         "prompts, variants and formulas. A value is nan (null) where it is undefined; 'qkv "
         "metrics' says when.\n"
         "\n"
-        "Patterns are measured row by row while they are computed, none is kept. To measure an "
-        "edit in its own layer only, say so with --layers: then no later layer is run.\n"
+        "Patterns are measured row by row while they are computed, and none is kept. To measure "
+        "an edit in its own layer only, name that layer with --layers: then no later layer is "
+        "run.\n"
         "\n"
         "  qkv measure --variant 'q@3=scale:1e-3' --layers 3 -o heads.csv\n"
         "  qkv measure -f prompts.txt --metrics sink_rate,loss\n",

@@ -44,8 +44,13 @@ static const char conventions[] =
     "rest counts as one more key.";
 
 static const char writing[] =
-    "Parameters other than the default ones stand behind a colon, separated by slashes: sink:4, "
-    "massive:50/500.";
+    "Parameters other than the default ones follow the name after a colon, separated by slashes: "
+    "sink:4, massive:50/500.";
+
+static const char uses[] =
+    "`qkv measure` prints them for every head of a model, `qkv figure ... --report` for the panels "
+    "of a figure, and `qkv/measure.h` offers them to programs. All but two are summed row by row "
+    "while a pattern is computed, so that no map is kept.";
 
 /* The metrics asked for, or all. */
 static int is_listed(const cli_call *call, const qkv_metric_info *info) {
@@ -107,10 +112,11 @@ static void print_row(const qkv_metric_info *info) {
 
 static void print_markdown(const cli_call *call) {
     printf("# Metrics\n\n<!-- printed by `qkv metrics --markdown` -->\n\n");
-    printf("%s\n\n%s\n\n%s\n\n", letters, conventions, writing);
-    printf("`qkv measure` prints them for every head of a model, `qkv figure ... --report` for the "
-           "panels of a figure, and `qkv/measure.h` offers them to programs. All but two are "
-           "summed while the rows of a pattern go by, so that no map is kept.\n\n");
+    const char *const paragraphs[] = {letters, conventions, writing, uses};
+    for (size_t i = 0; i < sizeof paragraphs / sizeof *paragraphs; i++) {
+        cli_print_paragraph(paragraphs[i], 0);
+        putchar('\n');
+    }
     printf("| name | formula | parameters | range | per | from | source |\n");
     printf("|---|---|---|---|---|---|---|\n");
     const qkv_metric_info *info;

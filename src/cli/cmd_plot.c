@@ -30,27 +30,26 @@ static const cli_option options[] = {
                 "what to draw (default lines where there are several \xce\xb5, else heatmap)"),
     PLOT_OPTION("metric", "NAME", CLI_TEXT, metric, "which metric (default: the only one)"),
     PLOT_OPTION("target", "NAMES", CLI_TEXT, targets,
-                "what was edited, e.g. q or q,k; none: nothing (default: all that were)"),
-    PLOT_OPTION("op", "NAME", CLI_TEXT, op, "how, e.g. scale (default: the only way)"),
+                "edited sites, e.g. q or q,k; none is the unedited model (default: all edited)"),
+    PLOT_OPTION("op", "NAME", CLI_TEXT, op, "operation, e.g. scale (default: the only one)"),
     PLOT_OPTION("epsilon", "E", CLI_TEXT, epsilon,
-                "how strongly, e.g. 1e-3; for lines a list (default: all)"),
+                "value of \xce\xb5, e.g. 1e-3; for lines a list (default: all)"),
     PLOT_OPTION("layers", "LIST", CLI_TEXT, layers, "layers, e.g. 3 or 0,2,5-7 (default all)"),
-    PLOT_OPTION("heads", "LIST", CLI_TEXT, heads, "query heads, likewise"),
+    PLOT_OPTION("heads", "LIST", CLI_TEXT, heads, "query heads, in the same notation"),
     {0, "change", NULL, "show the difference from the unedited value", CLI_FLAG,
      offsetof(plot_args, change), 1, 0, 0},
     PLOT_OPTION("by", "target|layer|head", CLI_CHOICE, by,
                 "a line for each of these, the rest averaged (default target)"),
     PLOT_OPTION("band", "range|sd|none", CLI_CHOICE, band,
-                "over the prompts: least to largest (default), or one standard deviation to both "
-                "sides"),
-    PLOT_OPTION("scale", "linear|log", CLI_CHOICE, scale, "of the values (default linear)"),
-    PLOT_OPTION("axis", "log|linear", CLI_CHOICE, axis, "of \xce\xb5 (default log)"),
-    PLOT_OPTION("range", "LO,HI", CLI_TEXT, range,
-                "range of the values (default: as far as they reach)"),
+                "band over the prompts: smallest to largest value (default), or one standard "
+                "deviation to both sides"),
+    PLOT_OPTION("scale", "linear|log", CLI_CHOICE, scale, "scale of the values (default linear)"),
+    PLOT_OPTION("axis", "log|linear", CLI_CHOICE, axis, "axis of \xce\xb5 (default log)"),
+    PLOT_OPTION("range", "LO,HI", CLI_TEXT, range, "range of the values (default: from the data)"),
     {0, "top", "N", "how many heads of a ranking (default 20)", CLI_INTEGER,
      offsetof(plot_args, top), 0, 1, 2000},
     PLOT_OPTION("order", "largest|smallest|magnitude", CLI_CHOICE, order,
-                "what a ranking begins with (default largest; magnitude with --change)"),
+                "which heads come first in a ranking (default largest; magnitude with --change)"),
     PLOT_OPTION("title", "TEXT", CLI_TEXT, title,
                 "title below the chart; *text* is italic, '' is none"),
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
@@ -70,12 +69,13 @@ const cli_command cli_command_plot = {
     .description =
         "Draws one metric of a sweep: over layers and heads as a heatmap (a panel for every "
         "target), against \xce\xb5 as lines with a band over the prompts (a line for every "
-        "target, layer or head), or as the heads in order of it. Values are means over the "
-        "prompts; of the cells of a line, first over its heads. What the file leaves open must be "
-        "named: the message lists the choices.\n"
+        "target, layer or head), or as a ranking of heads. Values are means over the prompts; "
+        "in a line, the mean over its heads is taken first. Where the file holds several "
+        "metrics, operations or \xce\xb5, choose with options; the error message lists the "
+        "choices.\n"
         "\n"
-        "A sweep that is unfinished or still running is drawn as far as it goes, and the small "
-        "print says how much is missing. The recipe is embedded in the file.\n"
+        "An unfinished or running sweep is drawn as far as it goes, and the small print says "
+        "how much is missing. The recipe is embedded in the file.\n"
         "\n"
         "  qkv plot results.sqlite --metric sink -o sink.pdf\n"
         "  qkv plot results.sqlite --metric sink --kind heatmap --epsilon 1e-3 --change -o map.svg\n"

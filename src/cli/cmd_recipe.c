@@ -29,7 +29,7 @@ static const recipe_args defaults = {0};
 static const cli_option options[] = {
     CLI_MODEL_OPTION(recipe_args),
     SWEEP_PROMPT_OPTIONS(recipe_args),
-    {0, "print", NULL, "print the recipe, and compute nothing", CLI_FLAG,
+    {0, "print", NULL, "print the recipe and compute nothing", CLI_FLAG,
      offsetof(recipe_args, print), 1, 0, 0},
     {'t', "threads", "N", "processes to share the work (default 0: one for every core)",
      CLI_INTEGER, offsetof(recipe_args, threads), 0, 0, 1024},
@@ -47,7 +47,7 @@ const cli_command cli_command_recipe = {
     .description =
         "Without a name, lists the recipes. A recipe is a sweep and tables of its results, in a "
         "JSON file: print it, change it, and give the changed file in place of the name. Without "
-        "prompts it takes twenty paragraphs that come with qkv.\n"
+        "prompts it uses twenty paragraphs that come with qkv.\n"
         "\n"
         "  qkv recipe undifferentiated -o q.sqlite\n"
         "  qkv recipe head-importance --print >mine.json\n"

@@ -50,13 +50,15 @@ const cli_command cli_command_run = {
                 "WHAT]... [--explain | -o OUT...]",
     .description =
         "Runs the prompt unedited (v0) and once for every variant (v1, v2, ... in the order "
-        "given), and keeps what the captures name. How edits are written: 'qkv help notation'.\n"
+        "given), and keeps the tensors that the captures name. How edits are written: 'qkv help "
+        "notation'.\n"
         "\n"
-        "OUT.safetensors holds tensors named v0/pattern.3 (variant, site, layer; v0/logits has no "
-        "layer, a reduction stands behind it: v0/pattern.3.first), F32, row-major, with tokens, "
-        "the model's hash, captures and edits in its metadata. OUT.json is the same for small "
-        "results, OUT.npy holds a single tensor. Without -o a short table is printed. Of several "
-        "outputs, those written before one that fails stay; each is complete or not there.\n"
+        "OUT.safetensors holds tensors named v0/pattern.3 (variant, site, layer; v0/logits has "
+        "no layer; a reduction follows the layer: v0/pattern.3.first), F32, row-major, with "
+        "tokens, the model's hash, captures and edits in its metadata. OUT.json is the same for "
+        "small results, OUT.npy holds a single tensor. Without -o a short table is printed. "
+        "Each output is written whole or not at all; when one of several fails, those written "
+        "before it stay.\n"
         "\n"
         "  qkv run -p 'The river runs to the sea.' \\\n"
         "      --variant 'q@3.h1=scale:1e-3' --capture pattern@3 -o out.safetensors\n",

@@ -24,7 +24,7 @@ static const cli_option options[] = {
      "layers to edit, e.g. 3 or 0-5,7 (default *: each of them); all: "
      "together in one edit",
      CLI_TEXT, offsetof(sweep_args, flags.layers), 0, 0, 0},
-    {0, "heads", "HEADS", "query heads to edit, likewise", CLI_TEXT,
+    {0, "heads", "HEADS", "query heads to edit, in the same notation", CLI_TEXT,
      offsetof(sweep_args, flags.heads), 0, 0, 0},
     {0, "targets", "SITES", "what to edit, e.g. q,k (default q,k,v); none is the unedited model",
      CLI_TEXT, offsetof(sweep_args, flags.targets), 0, 0, 0},
@@ -41,15 +41,15 @@ static const cli_option options[] = {
      "where to measure: in the edited layer and head, or at the model's output (default: where "
      "the metrics belong)",
      CLI_TEXT, offsetof(sweep_args, flags.at), 0, 0, 0},
-    {0, "shard", "I/N", "do the I-th of N parts only, into a file of its own", CLI_TEXT,
+    {0, "shard", "I/N", "compute only part I of N, into a file of its own", CLI_TEXT,
      offsetof(sweep_args, shard), 0, 0, 0},
     {0, "explain", NULL, "check everything, print the estimate, and compute nothing", CLI_FLAG,
      offsetof(sweep_args, explain), 1, 0, 0},
     {'t', "threads", "N", "processes to share the work (default 0: one for every core)",
      CLI_INTEGER, offsetof(sweep_args, threads), 0, 0, 1024},
     CLI_MEMORY_OPTION(sweep_args),
-    {'o', "output", "RESULTS", "file of results, SQLite; one that is there is gone on with",
-     CLI_TEXT, offsetof(sweep_args, output), 0, 0, 0},
+    {'o', "output", "RESULTS", "file of results, SQLite; an existing file is resumed", CLI_TEXT,
+     offsetof(sweep_args, output), 0, 0, 0},
 };
 
 static int run_sweep(const cli_call *call, qkv_error *err);
@@ -62,18 +62,18 @@ const cli_command cli_command_sweep = {
                 "(-o RESULTS.sqlite [--shard I/N] | --explain)",
     .description =
         "Edits one target of one head at a time, for every combination, and measures what "
-        "changes. What to do is said by options, by a JSON file with keys of the same names "
-        "(prompts is a list of texts), or by both: options win. Everything is checked before "
-        "anything is computed.\n"
+        "changes. A sweep is specified by options, by a JSON file with keys of the same names "
+        "(prompts is a list of texts), or by both: options override the file. Everything is "
+        "checked before the first computation.\n"
         "\n"
-        "Measured in the edited layer, all heads of a layer come out of one small attention: a "
-        "sweep costs little more than one forward pass per prompt. Measured at the output, every "
-        "cell needs the layers above it.\n"
+        "Measured in the edited layer, one small attention gives the values of all heads of a "
+        "layer: a sweep costs little more than one forward pass per prompt. Measured at the "
+        "output, every cell needs the layers above it.\n"
         "\n"
-        "Results are stored as they come. Stopped in whatever way, the same command goes on where "
-        "it was, and the finished file holds the same rows. 'qkv sweep export' writes them as CSV "
-        "or JSON, 'qkv sweep merge' joins shards. Under mpirun the processes share the work and "
-        "the first one writes the file.\n"
+        "Results are stored as they are computed. After any interruption the same command "
+        "resumes the sweep, and the finished file holds the same rows. 'qkv sweep export' "
+        "writes them as CSV or JSON, 'qkv sweep merge' joins shards. Under mpirun the processes "
+        "share the work and the first one writes the file.\n"
         "\n"
         "  qkv sweep -f prompts.txt --epsilon logspace:1e-10,1,13 --metrics sink,tv \\\n"
         "      -o results.sqlite\n"

@@ -39,7 +39,7 @@ const cli_command cli_command_sweep_merge = {
     .synopsis = "-o ALL.sqlite [--partial] RESULTS.sqlite...",
     .description =
         "Joins files that 'qkv sweep --shard' has written into one with the same rows as a sweep "
-        "in one piece. They must be of the same specification and model, and together have every "
+        "in one piece. They must have the same specification and model, and together have every "
         "cell. A results file that has the name ALL is replaced; any other file, a part, and a "
         "file that is being written are refused.\n"
         "\n"

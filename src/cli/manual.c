@@ -150,8 +150,8 @@ void cli_print_overview(void) {
     print_text(overview);
     printf("\nCommands:\n");
     for (size_t i = 0; i < cli_n_commands; i++) print_command_line(cli_commands[i]);
-    printf("\n'qkv COMMAND --help' tells about one command, 'qkv help notation' how edits\n"
-           "are written, 'qkv --version' prints the version.\n\n");
+    printf("\n'qkv COMMAND --help' explains one command, 'qkv help notation' how edits are\n"
+           "written; 'qkv --version' prints the version.\n\n");
     print_text(files_text);
 }
 
@@ -162,7 +162,7 @@ void cli_print_group(const char *group) {
         const char *name = cli_commands[i]->name;
         if (strncmp(name, group, n) == 0 && name[n] == ' ') print_command_line(cli_commands[i]);
     }
-    printf("\n'qkv %s KIND --help' tells about one of them.\n", group);
+    printf("\n'qkv %s KIND --help' explains one of them.\n", group);
 }
 
 /* X(enumerator, name, shape, what) of the public header, as a table of lines. */

@@ -41,7 +41,7 @@ static const cli_option options[] = {
     CLI_THREADS_OPTION(bench_args),
     {0, "only", "LIST", "what to measure, e.g. forward,grid (default: everything)", CLI_TEXT,
      offsetof(bench_args, only), 0, 0, 0},
-    {0, "keep", "DIR", "keep models with random weights there, and take them from there", CLI_PATH,
+    {0, "keep", "DIR", "keep models with random weights there, and reuse them", CLI_PATH,
      offsetof(bench_args, keep), 0, 0, 0},
     {0, "json", NULL, "print JSON, with every sample", CLI_FLAG, offsetof(bench_args, json), 1, 0,
      0},
@@ -55,12 +55,12 @@ const cli_command cli_command_bench = {
     .synopsis = "[--shape SHAPE]... [-m MODEL]... [--type TYPE]... [-T TOKENS] [--only LIST]",
     .description =
         "Measures every model in turn, round after round, and prints the median, the least and the "
-        "most of each measurement, and whether the ratios that this program aims at hold. Speed "
-        "does not depend on what the weights are, so that random ones of a real model's shape "
-        "will do: gpt2-124m, smollm-135m, llama-1b, or [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX]. "
-        "They are made in a temporary directory (TMPDIR), which takes as much room as the model.\n"
+        "most of each measurement, and whether the target ratios hold. Speed does not depend on "
+        "the values of the weights, so models with random weights and real shapes are used: "
+        "gpt2-124m, smollm-135m, llama-1b, or [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX]. They are "
+        "made in a temporary directory (TMPDIR), which needs as much space as the model.\n"
         "\n"
-        "Measured are:\n"
+        "Measurements:\n"
         "  load          opening the model\n"
         "  forward       all logits\n"
         "  forward-last  the last token's logits\n"
