@@ -134,7 +134,7 @@ static int check_kind(const plot *p, qkv_error *err) {
 
 static void release(plot *p) {
     qkv_sweep_reader_close(p->file);
-    qkv_sweep_rows_free(p->rows);
+    free(p->rows);
     free(p->targets.at);
     free(p->layers.at);
     free(p->heads.at);

@@ -54,8 +54,7 @@ static int write_bars(const void *chart, const qkv_chart_style *style, const cha
 static int write_outputs(const plot *p, const void *chart, chart_writer write, qkv_error *err) {
     const cli_list *outputs = &p->args->outputs;
     qkv_text title = {0}, small_print = {0};
-    qkv_chart_style style;
-    qkv_chart_style_default(&style);
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
     plot_title(p, &title);
     plot_small_print(p, &small_print);
     char *recipe = plot_recipe(p);
@@ -110,6 +109,7 @@ static int fill_panels(const plot *p, qkv_heatmap_panel *panels, double *values,
         qkv_text title = {0};
         plot_panel_title(p, t, &title);
         panels[t] = (qkv_heatmap_panel){
+            .size = sizeof(qkv_heatmap_panel),
             .values = values + t * n,
             .n_rows = (int32_t)p->layers.n,
             .n_cols = (int32_t)p->heads.n,
@@ -126,7 +126,8 @@ static int draw_heatmap(const plot *p, words *kept, qkv_error *err) {
     qkv_heatmap_panel *panels = qkv_calloc(p->targets.n, sizeof *panels);
     double *values = qkv_calloc(p->n_groups, sizeof *values);
     const char **rows = index_labels(&p->layers, kept), **cols = index_labels(&p->heads, kept);
-    qkv_heatmap map = {.panels = panels,
+    qkv_heatmap map = {.size = sizeof(qkv_heatmap),
+                       .panels = panels,
                        .n_panels = p->targets.n,
                        .row_axis = "Layer",
                        .col_axis = "Head",
@@ -183,7 +184,8 @@ static int fill_series(const plot *p, qkv_lines *lines, qkv_series *series, cons
         const double *y = points + s * p->n_epsilons;
         if (!has_values(p, s)) continue;
         qkv_series *next = &series[lines->n_series++];
-        *next = (qkv_series){.label = series_label(p, s, kept),
+        *next = (qkv_series){.size = sizeof(qkv_series),
+                             .label = series_label(p, s, kept),
                              .x = p->epsilons,
                              .y = y,
                              .lower = banded ? y + p->n_groups : NULL,
@@ -209,6 +211,7 @@ static int draw_lines(const plot *p, words *kept, qkv_error *err) {
     qkv_series *series = qkv_calloc(plot_n_series(p), sizeof *series);
     double *points = qkv_calloc(p->n_groups, 3 * sizeof *points);
     qkv_lines lines = {
+        .size = sizeof(qkv_lines),
         .x = {.label = "\xce\xb5",
               .scale = p->args->axis == PLOT_AXIS_LINEAR ? QKV_SCALE_LINEAR : QKV_SCALE_LOG}};
     const int shown = p->args->scale != QKV_SCALE_LOG || p->reference > 0;
@@ -268,8 +271,12 @@ static int fill_bars(const plot *p, const ranked *list, qkv_bar *bars, size_t n,
         const plot_summary *summary = &p->groups[group];
         qkv_text label = {0};
         plot_head_name(p, place / heads, place % heads, &label);
-        bars[i] = (qkv_bar){keep_text(kept, &label), summary->mean, summary->low, summary->high,
-                            (int32_t)(group / places)};
+        bars[i] = (qkv_bar){.size = sizeof *bars,
+                            .label = keep_text(kept, &label),
+                            .value = summary->mean,
+                            .lower = summary->low,
+                            .upper = summary->high,
+                            .group = (int32_t)(group / places)};
         if (!bars[i].label) return 0;
     }
     return 1;
@@ -292,7 +299,11 @@ static int draw_ranking(const plot *p, words *kept, qkv_error *err) {
         status = qkv_fail_memory(err);
         goto done;
     }
-    qkv_bars chart = {.bars = bars, .n_bars = n, .groups = groups, .n_groups = p->targets.n};
+    qkv_bars chart = {.size = sizeof(qkv_bars),
+                      .bars = bars,
+                      .n_bars = n,
+                      .groups = groups,
+                      .n_groups = p->targets.n};
     status = set_axis(p, &chart.axis, kept, err);
     if (status == QKV_OK) status = write_outputs(p, &chart, write_bars, err);
 done:

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/plot.h"
 #include "qkv/figure.h"
+#include "qkv/version.h"
 
 #define DOT " \xc2\xb7 "
 #define EPSILON "\xce\xb5"

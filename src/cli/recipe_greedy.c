@@ -66,12 +66,12 @@ static int by_value(const void *a, const void *b) {
 
 static int read_candidates(greedy *g, const char *results, size_t most, qkv_error *err) {
     qkv_sweep_reader *file = NULL;
-    qkv_sweep_row *rows = NULL;
-    size_t n = 0;
+    qkv_sweep_rows *rows = NULL;
+    qkv_sweep_row row = QKV_SWEEP_ROW_INIT;
     int status = qkv_sweep_reader_open(&file, results, err);
-    if (status == QKV_OK) status = qkv_sweep_reader_rows(file, g->metric, &rows, &n, err);
-    for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        if (rows[i].head >= 0 && !add_value(g, &rows[i])) status = qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_sweep_reader_rows(file, g->metric, &rows, err);
+    for (size_t i = 0; status == QKV_OK && qkv_sweep_rows_get(rows, i, &row); i++) {
+        if (row.head >= 0 && !add_value(g, &row)) status = qkv_fail_memory(err);
     }
     qkv_sweep_rows_free(rows);
     qkv_sweep_reader_close(file);
@@ -102,7 +102,8 @@ static void add_table(greedy *g, const qkv_table *table) {
         if (g->items[i].chosen) continue;
         variant++;
         for (size_t r = 0; r < qkv_table_size(table); r++) {
-            const qkv_measurement m = qkv_table_get(table, r);
+            qkv_measurement m = QKV_MEASUREMENT_INIT;
+            qkv_table_get(table, r, &m);
             if (m.variant == variant) g->items[i].value += m.value;
         }
     }

@@ -104,16 +104,17 @@ static int find_key(keys *k, const char *text, size_t *index) {
 }
 
 /* Once to learn the keys, once to add. */
-static int add_rows(means *m, const qkv_sweep_reader *file, const qkv_sweep_row *rows, size_t n,
+static int add_rows(means *m, const qkv_sweep_reader *file, const qkv_sweep_rows *rows,
                     dimension by_row, dimension by_column) {
-    for (size_t i = 0; i < n; i++) {
+    qkv_sweep_row value = QKV_SWEEP_ROW_INIT;
+    for (size_t i = 0; qkv_sweep_rows_get(rows, i, &value); i++) {
         char row[KEY_SIZE], column[KEY_SIZE];
         size_t r, c;
-        key_of(row, file, &rows[i], by_row);
-        key_of(column, file, &rows[i], by_column);
+        key_of(row, file, &value, by_row);
+        key_of(column, file, &value, by_column);
         if (!find_key(&m->rows, row, &r) || !find_key(&m->columns, column, &c)) return 0;
-        if (!m->sums || isnan(rows[i].value)) continue;
-        m->sums[r * m->columns.n + c] += rows[i].value;
+        if (!m->sums || isnan(value.value)) continue;
+        m->sums[r * m->columns.n + c] += value.value;
         m->counts[r * m->columns.n + c]++;
     }
     return 1;
@@ -145,18 +146,17 @@ static int print_table(const json_t *table, qkv_sweep_reader *file, qkv_error *e
     const dimension by_row = find_dimension(json_string_value(json_object_get(table, "rows")));
     const dimension by_column =
         find_dimension(json_string_value(json_object_get(table, "columns")));
-    qkv_sweep_row *rows = NULL;
-    size_t n = 0;
+    qkv_sweep_rows *rows = NULL;
     means m = {0};
     int status = qkv_sweep_reader_rows(file, json_string_value(json_object_get(table, "metric")),
-                                       &rows, &n, err);
-    if (status == QKV_OK && !add_rows(&m, file, rows, n, by_row, by_column)) {
+                                       &rows, err);
+    if (status == QKV_OK && !add_rows(&m, file, rows, by_row, by_column)) {
         status = qkv_fail_memory(err);
     }
     if (status == QKV_OK) {
         m.sums = qkv_calloc(m.rows.n * m.columns.n, sizeof *m.sums);
         m.counts = qkv_calloc(m.rows.n * m.columns.n, sizeof *m.counts);
-        if (!m.sums || !m.counts || !add_rows(&m, file, rows, n, by_row, by_column)) {
+        if (!m.sums || !m.counts || !add_rows(&m, file, rows, by_row, by_column)) {
             status = qkv_fail_memory(err);
         }
     }

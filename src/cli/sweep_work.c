@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "cli/sweep.h"
+#include "qkv/sweep_blocks.h"
 #include "sweep/workers.h"
 
 typedef struct work {
@@ -60,7 +61,7 @@ static int n_processes(const work *w) {
 }
 
 static int print_estimate(const work *w, qkv_error *err) {
-    qkv_run_stats stats;
+    qkv_run_stats stats = QKV_RUN_STATS_INIT;
     const int status = qkv_sweep_estimate(w->sweep, w->session, &stats, err);
     if (status != QKV_OK || w->job->quiet) return status;
     qkv_print(stderr,
@@ -88,7 +89,8 @@ static int open_results(work *w, qkv_error *err) {
 
 static int compute(work *w, qkv_error *err) {
     int stopped = 0;
-    const qkv_sweep_options options = {.shard = w->job->shard,
+    const qkv_sweep_options options = {.size = sizeof(qkv_sweep_options),
+                                       .shard = w->job->shard,
                                        .n_shards = w->job->n_shards,
                                        .progress = sweep_progress_step,
                                        .user = &w->progress};
