@@ -26,22 +26,22 @@ static int run_prompt(const qkv_model *model, qkv_result **result, qkv_error *er
 }
 
 static int draw(const qkv_result *result, const char *path, qkv_error *err) {
-    qkv_tensor pattern; /* [head, query, key] */
+    qkv_tensor pattern = QKV_TENSOR_INIT; /* [head, query, key] */
     qkv_grid *grid = NULL;
-    qkv_grid_style style;
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
     if (!qkv_result_get(result, 0, QKV_SITE_PATTERN, 0, &pattern)) return QKV_ERR_ARGUMENT;
     const int32_t n_tokens = (int32_t)pattern.shape[1];
     int status = qkv_grid_new(&grid, 1, pattern.n_heads, err);
     for (int32_t h = 0; h < pattern.n_heads && status == QKV_OK; h++) {
         char title[32];
         snprintf(title, sizeof title, "Head *%d*", pattern.heads[h]);
-        const qkv_panel panel = {.values = pattern.data + (size_t)h * n_tokens * n_tokens,
+        const qkv_panel panel = {.size = sizeof(qkv_panel),
+                                 .values = pattern.data + (size_t)h * n_tokens * n_tokens,
                                  .n_rows = n_tokens,
                                  .n_cols = n_tokens,
                                  .title = title};
         status = qkv_grid_set_panel(grid, 0, h, &panel, err);
     }
-    qkv_grid_style_default(&style);
     style.title = "The Attention Weight in Layer 0";
     if (status == QKV_OK) status = qkv_grid_write(grid, &style, path, err);
     qkv_grid_free(grid);

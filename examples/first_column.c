@@ -9,7 +9,8 @@
 #include <string.h>
 
 static int print_columns(const qkv_result *result) {
-    qkv_tensor plain, edited; /* [head, query, key]: one head was captured */
+    qkv_tensor plain = QKV_TENSOR_INIT,
+               edited = QKV_TENSOR_INIT; /* [head, query, key]: one head was captured */
     if (!qkv_result_get(result, 0, QKV_SITE_PATTERN, 0, &plain) ||
         !qkv_result_get(result, 1, QKV_SITE_PATTERN, 0, &edited)) {
         return 0;

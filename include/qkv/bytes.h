@@ -1,13 +1,25 @@
 /*
  * Files in memory: what can be written to a file can be had as bytes.
  *
- *     char *bytes;  size_t n_bytes;
- *     qkv_grid_render(grid, &style, "png", &bytes, &n_bytes, &err);
- *     fwrite(bytes, 1, n_bytes, stdout);
+ *     const float weights[] = {1, 0, 0.25f, 0.75f};
+ *     qkv_panel panel = QKV_PANEL_INIT;
+ *     panel.values = weights;
+ *     panel.n_rows = panel.n_cols = 2;
+ *     qkv_grid_style style = QKV_GRID_STYLE_INIT;
+ *     qkv_grid *grid = NULL;
+ *     char *bytes = NULL;
+ *     size_t n_bytes = 0;
+ *     if (qkv_grid_new(&grid, 1, 1, &err) == QKV_OK &&
+ *         qkv_grid_set_panel(grid, 0, 0, &panel, &err) == QKV_OK &&
+ *         qkv_grid_render(grid, &style, "svg", &bytes, &n_bytes, &err) == QKV_OK) {
+ *         fwrite(bytes, 1, n_bytes, stdout);
+ *     }
  *     qkv_bytes_free(bytes);
+ *     qkv_grid_free(grid);
  *
  * They are the bytes that the file would have, and a NUL stands behind them, so that a text can be
- * used as a string. *bytes is NULL on failure. Bytes belong to whoever asked for them.
+ * used as a string. *bytes is NULL on failure. Bytes belong to whoever asked for them, in whatever
+ * thread.
  */
 #ifndef QKV_BYTES_H
 #define QKV_BYTES_H

@@ -2,18 +2,24 @@
  * Figures: what one head attends to when its query, key or value is changed, as an object that can
  * be drawn, reported and asked for its numbers.
  *
+ *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
  *     qkv_figure *figure = NULL;
- *     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
  *     qkv_prompt prompt = QKV_PROMPT_INIT;
  *     prompt.text = "The river runs past the old mill.";
+ *     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
  *     options.prompts = &prompt;
  *     options.n_prompts = 1;
  *     options.report = 1;
- *     if (qkv_figure_modify(&figure, session, &options, &err) == QKV_OK) {
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_figure_modify(&figure, session, &options, &err) == QKV_OK) {
  *         qkv_figure_write(figure, "modify.png", &err);
  *         qkv_figure_write(figure, "modify.html", &err);
  *     }
  *     qkv_figure_free(figure);
+ *     qkv_session_free(session);
+ *     qkv_model_free(model);
  *
  * A figure holds all it needs: it outlives its session and model, and freeing in any order is safe.
  * It belongs to one thread at a time; making one uses the session. Options are plain data, copied.
@@ -61,6 +67,9 @@ typedef enum qkv_figure_values {
     QKV_VALUES_ALWAYS, /* the same, with a warning where there is none */
     QKV_VALUES_NEVER
 } qkv_figure_values;
+
+/* "modify", "mean", "grid"; NULL past the end. */
+QKV_API const char *qkv_figure_kind_name(qkv_figure_kind kind);
 
 /* A row or column of QKV_FIGURE_GRID. A panel has the edits of both its sides. */
 typedef struct qkv_figure_side {

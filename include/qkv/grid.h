@@ -1,21 +1,24 @@
 /*
  * Grids: matrices arranged in rows and columns with titles, and how they are drawn.
  *
- *     qkv_grid *grid;
- *     qkv_grid_new(&grid, 1, 2, &err);
- *     qkv_panel panel = {.values = a, .n_rows = T, .n_cols = T, .title = "Modifying *Query* with ε
- * = 5e-1"}; qkv_grid_set_panel(grid, 0, 0, &panel, &err);
- *     ...
- *     qkv_grid_style style;
- *     qkv_grid_style_default(&style);
- *     style.title = "The Attention Weight after Modifying Query, Key and Value";
- *     qkv_grid_write(grid, &style, "figure.svg", &err);      // .png, .svg or .pdf
+ *     const float weights[] = {1, 0, 0.25f, 0.75f};
+ *     qkv_panel panel = QKV_PANEL_INIT;
+ *     panel.values = weights;
+ *     panel.n_rows = panel.n_cols = 2;
+ *     panel.title = "Modifying *Query* with ε = 5e-1";
+ *     qkv_grid_style style = QKV_GRID_STYLE_INIT;
+ *     style.title = "The Attention Weight after Modifying Query";
+ *     qkv_grid *grid = NULL;
+ *     if (qkv_grid_new(&grid, 1, 2, &err) == QKV_OK &&
+ *         qkv_grid_set_panel(grid, 0, 0, &panel, &err) == QKV_OK) {
+ *         qkv_grid_write(grid, &style, "figure.svg", &err); // .png, .svg or .pdf
+ *     }
  *     qkv_grid_free(grid);
  *
  * In titles, text between asterisks is set in italics and `\*` is an asterisk. A text is cut, with
  * an ellipsis, behind 2000 characters, a label behind 200. Everything handed over is copied. Values
  * must be finite. Files are written to a temporary name and renamed; the same grid gives the same
- * bytes.
+ * bytes. A grid belongs to one thread at a time.
  *
  * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
  * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero
@@ -42,6 +45,7 @@ typedef struct qkv_grid qkv_grid;
 /* One matrix: n_rows x n_cols, row-major. row_labels and col_labels (n_rows, n_cols strings, UTF-8)
  * or NULL: indices. */
 typedef struct qkv_panel {
+    size_t size;
     const float *values;
     int32_t n_rows;
     int32_t n_cols;
@@ -51,9 +55,16 @@ typedef struct qkv_panel {
     int32_t first_col; /* index of the first column, where leading columns were left out */
 } qkv_panel;
 
+#define QKV_PANEL_INIT                                                                             \
+    { .size = sizeof(qkv_panel) }
+
 typedef enum qkv_scale { QKV_SCALE_LINEAR, QKV_SCALE_LOG, QKV_SCALE_POWER } qkv_scale;
 
+/* "linear", "log", "power"; NULL past the end. */
+QKV_API const char *qkv_scale_name(qkv_scale scale);
+
 typedef struct qkv_grid_style {
+    size_t size;
     const char *title;       /* below the grid, centred; NULL = none */
     const char *small_print; /* last line(s), small; NULL = none; may be long, is wrapped */
     const char *bar_label;   /* "Attention Weight" */
@@ -64,16 +75,24 @@ typedef struct qkv_grid_style {
     double gamma;      /* exponent of the power scale, 0.5 */
     double log_floor;  /* smallest value the log scale tells apart, 1e-4 */
     int32_t diverging; /* 1: grey at 0, for differences; low = -high */
-    int32_t
-        labels; /* 1: token labels (or indices) on the axes, thinned out where they do not fit */
+    /* 1: token labels (or indices) on the axes, thinned out where they do not fit */
+    int32_t labels;
     int32_t cell_values; /* -1: where there is room, 0: never, 1: always */
     double dpi;          /* of a PNG, 150; vector output is in points */
     double panel_size;   /* side of a panel in points, 170 */
-    const char *
-        recipe; /* embedded in the file (PNG text chunk, SVG metadata, PDF keywords); NULL = none */
+    /* embedded in the file (PNG text chunk, SVG metadata, PDF keywords); NULL = none */
+    const char *recipe;
 } qkv_grid_style;
 
-QKV_API void qkv_grid_style_default(qkv_grid_style *style);
+#define QKV_GRID_STYLE_INIT                                                                        \
+    {                                                                                              \
+        .size = sizeof(qkv_grid_style), .bar_label = "Attention Weight", .row_axis = "Query",      \
+        .col_axis = "Key", .low = 0, .high = 1, .scale = QKV_SCALE_LINEAR, .gamma = 0.5,           \
+        .log_floor = 1e-4, .labels = 1, .cell_values = -1, .dpi = 150, .panel_size = 170           \
+    }
+
+/* The same for callers that cannot use the initialiser: they set the size first. */
+QKV_API int qkv_grid_style_default(qkv_grid_style *style, qkv_error *err);
 
 QKV_API int qkv_grid_new(qkv_grid **out, int32_t rows, int32_t cols, qkv_error *err);
 QKV_API void qkv_grid_free(qkv_grid *grid);
@@ -81,29 +100,36 @@ QKV_API void qkv_grid_free(qkv_grid *grid);
 QKV_API int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,
                                qkv_error *err);
 
-/* Draws to a file; its suffix says how: .png, .svg, .pdf. */
+/* "png", "svg", "pdf": what grids and charts can be drawn as; NULL past the end. */
+QKV_API const char *qkv_grid_format(size_t index);
+
+/* Draws to a file; its suffix says how. */
 QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
                            qkv_error *err);
 
-/* The same bytes in memory: format is "png", "svg" or "pdf". *bytes is the caller's to free with
+/* The same bytes in memory. *bytes is the caller's to free with
  * qkv_bytes_free; a NUL stands behind its end. */
 QKV_API int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const char *format,
                             char **bytes, size_t *n_bytes, qkv_error *err);
 
 /* What the style asks for and cells are too small for, in numbers of panels. */
 typedef struct qkv_grid_report {
+    size_t size;
     int32_t panels;         /* all that hold values */
     int32_t without_values; /* no numbers in their cells */
     int32_t thinned;        /* labels at every second or third row or column only */
     int32_t with_indices;   /* indices in place of labels */
 } qkv_grid_report;
 
+#define QKV_GRID_REPORT_INIT                                                                       \
+    { .size = sizeof(qkv_grid_report) }
+
 /* Fails where qkv_grid_write would fail whatever the disk is like, and says in *report what would
  * be missing from the drawing. Writes nothing. */
 QKV_API int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
                            qkv_grid_report *report, qkv_error *err);
 
-/* The colour that a value gets, 0xRRGGBB. */
+/* The colour that a value gets, 0xRRGGBB. A style that cannot be read counts as the default. */
 QKV_API uint32_t qkv_grid_color(const qkv_grid_style *style, double value);
 
 #ifdef __cplusplus

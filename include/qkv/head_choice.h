@@ -1,11 +1,17 @@
 /*
  * Which head to look at: the one whose queries give the first token most of their attention.
  *
+ *     const int32_t tokens[] = {1, 20, 30, 40};
+ *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
  *     qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
- *     if (qkv_choose_head(session, tokens, n_tokens, QKV_AUTO, QKV_AUTO, &choice, &err) ==
- *         QKV_OK) {
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_choose_head(session, tokens, 4, QKV_AUTO, QKV_AUTO, &choice, &err) == QKV_OK) {
  *         printf("layer %d, head %d: %.3f\n", (int)choice.layer, (int)choice.head, choice.sink);
  *     }
+ *     qkv_session_free(session);
+ *     qkv_model_free(model);
  *
  * Uses the session, and so belongs to its thread.
  */

@@ -1,4 +1,6 @@
 /*
+ * Unstable: may change in every version.
+ *
  * For programs that own their process. A library must not decide what happens when a dependency
  * gives up; a program may.
  *
@@ -7,9 +9,10 @@
  *         exit(1);
  *     }
  *
- *     qkv_host_on_abort(give_up);
- *
- * Unstable: may change in every version.
+ *     int main(void) {
+ *         qkv_host_on_abort(give_up);
+ *         return 0;
+ *     }
  */
 #ifndef QKV_HOST_H
 #define QKV_HOST_H

@@ -1,18 +1,19 @@
 /*
  * Models: weights, hyper-parameters and vocabulary, opened once and never changed.
  *
- *     qkv_model *model;
- *     qkv_error err;
- *     if (qkv_model_open(&model, "smollm.gguf", &err) != QKV_OK) {
- *         fprintf(stderr, "%s\n", err.message);
- *         return 1;
+ *     qkv_model *model = NULL;
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK) {
+ *         const qkv_model_info *info = qkv_model_get_info(model);
+ *         printf("%s: %d layers of %d heads\n", info->architecture, (int)info->n_layer,
+ *                (int)info->n_head);
  *     }
- *     const qkv_model_info *info = qkv_model_get_info(model);
- *     ...
  *     qkv_model_free(model);
  *
  * A model is immutable and may be used by several threads at once. Weights are memory-mapped:
  * opening reads headers only.
+ *
+ * It is counted by reference: whatever needs it (a session, a plan, a sweep) keeps it alive, and
+ * qkv_model_free gives up the caller's part. Freeing in any order is safe.
  */
 #ifndef QKV_MODEL_H
 #define QKV_MODEL_H
@@ -61,7 +62,13 @@ typedef struct qkv_model_info {
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
  * Face directory: config.json, *.safetensors, tokenizer.json. */
 QKV_API int qkv_model_open(qkv_model **out, const char *path, qkv_error *err);
+/* One more who needs the model, and has to free it. Returns the model, NULL for NULL. */
+QKV_API qkv_model *qkv_model_retain(const qkv_model *model);
+/* Gives up one part in the model; with the last one it is gone. */
 QKV_API void qkv_model_free(qkv_model *model);
+
+/* The architectures that can be opened, "llama", "gpt2", ...; NULL past the end. */
+QKV_API const char *qkv_family_name(size_t index);
 
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
 

@@ -1,6 +1,18 @@
 /*
  * Plans: what to change and what to look at.
  *
+ *     const int32_t tokens[] = {1, 20, 30, 40};
+ *     qkv_model *model = NULL;
+ *     qkv_plan *plan = NULL;
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_plan_new(&plan, model, tokens, 4, &err) == QKV_OK &&
+ *         qkv_plan_add_variant(plan, "q@3.h1=scale:1e-3 + v@2.g0=zero", NULL, &err) == QKV_OK &&
+ *         qkv_plan_add_capture(plan, "pattern@3", &err) == QKV_OK) {
+ *         printf("%zu variants, the baseline among them\n", qkv_plan_n_variants(plan));
+ *     }
+ *     qkv_plan_free(plan);
+ *     qkv_model_free(model);
+ *
  * A site is a named place of the forward pass. An edit changes the tensor there, a capture keeps
  * it. A variant is a set of edits run together; variant 0 is always the unedited baseline.
  *
@@ -19,7 +31,9 @@
  * `[ROWS,COLUMNS]`, each one index or one range, e.g. `[:,0]`.
  *
  * All edits of a variant read the unedited tensor and apply at once; two that overlap are an error,
- * and so is a selector that matches nothing.
+ * and so is a selector that matches nothing. What cannot be added leaves the plan as it was.
+ *
+ * A plan keeps its model alive. It belongs to one thread at a time.
  */
 #ifndef QKV_PLAN_H
 #define QKV_PLAN_H
@@ -70,15 +84,24 @@ typedef enum qkv_reduction {
 } qkv_reduction;
 #undef QKV_REDUCTION_ENUM
 
-QKV_API const char *qkv_reduction_name(qkv_reduction kind);
-
+/* The lists above for those who cannot read macros, and the operations of edits: from 0 on, NULL
+ * past the end. */
 QKV_API const char *qkv_site_name(qkv_site site);
+QKV_API const char *qkv_site_shape(qkv_site site);       /* "T,H,d" */
+QKV_API const char *qkv_site_description(qkv_site site); /* "queries after RoPE" */
 /* QKV_SITE_COUNT when there is no such site. */
 QKV_API qkv_site qkv_site_by_name(const char *name);
 
+QKV_API const char *qkv_reduction_name(qkv_reduction kind);
+QKV_API const char *qkv_reduction_description(qkv_reduction kind);
+
+QKV_API const char *qkv_op_name(size_t index);        /* "scale" */
+QKV_API const char *qkv_op_arguments(size_t index);   /* behind the colon: "a factor" */
+QKV_API const char *qkv_op_description(size_t index); /* what it does to the selected elements */
+
 typedef struct qkv_plan qkv_plan;
 
-/* A plan for one token sequence. Tokens are copied; the model must outlive the plan. */
+/* A plan for one token sequence. Tokens are copied. */
 QKV_API int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
                          size_t n_tokens, qkv_error *err);
 QKV_API void qkv_plan_free(qkv_plan *plan);

@@ -1,14 +1,17 @@
 /*
  * Prompts: a text or token ids, as plain data.
  *
- *     qkv_prompt prompt = QKV_PROMPT_INIT;
+ *     qkv_model *model = NULL;
  *     int32_t *tokens = NULL;
  *     size_t n_tokens = 0;
+ *     qkv_prompt prompt = QKV_PROMPT_INIT;
  *     prompt.text = "The river runs past the old mill.";
- *     if (qkv_prompt_tokenize(&prompt, model, &tokens, &n_tokens, &err) == QKV_OK) {
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_prompt_tokenize(&prompt, model, &tokens, &n_tokens, &err) == QKV_OK) {
  *         printf("%zu tokens\n", n_tokens);
  *     }
  *     qkv_tokens_free(tokens);
+ *     qkv_model_free(model);
  *
  * Where several prompts are asked for they are an array, all of one size. Whoever is given a prompt
  * copies what it needs; the text and the ids stay the caller's. Nothing here has state: any thread

@@ -1,16 +1,29 @@
 /*
  * Sessions run plans; results hold what was captured.
  *
- *     qkv_session *session;  qkv_result *result;  qkv_tensor t;
- *     qkv_session_new(&session, model, NULL, &err);
- *     qkv_session_run(session, &result, plan, &err);
- *     if (qkv_result_get(result, 1, QKV_SITE_PATTERN, 3, &t)) {
- *         ... t.data[(head * T + query) * T + key] ...
+ *     const int32_t tokens[] = {1, 20, 30, 40};
+ *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
+ *     qkv_plan *plan = NULL;
+ *     qkv_result *result = NULL;
+ *     qkv_tensor t = QKV_TENSOR_INIT; // shape: [heads, queries, keys]
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_plan_new(&plan, model, tokens, 4, &err) == QKV_OK &&
+ *         qkv_plan_add_capture(plan, "pattern@3", &err) == QKV_OK &&
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_session_run(session, &result, plan, &err) == QKV_OK &&
+ *         qkv_result_get(result, 0, QKV_SITE_PATTERN, 3, &t)) {
+ *         const int64_t head = 1, query = 2, key = 0;
+ *         printf("%g\n", t.data[(head * t.shape[1] + query) * t.shape[2] + key]);
  *     }
  *     qkv_result_free(result);
+ *     qkv_session_free(session);
+ *     qkv_plan_free(plan);
+ *     qkv_model_free(model);
  *
- * A session is mutable and belongs to one thread at a time; several sessions may share a model. A
- * result is independent of the session and the plan it came from.
+ * A session is mutable and belongs to one thread at a time; several sessions may share a model,
+ * which they keep alive. A result is independent of the session and the plan it came from. A session
+ * can be used after a run that failed.
  *
  * Sessions may run at the same time, in threads of their own, and each gives the bits that it gives
  * alone. Those of equal n_threads compute together; one with another n_threads waits for each pass
@@ -35,6 +48,7 @@ typedef struct qkv_session qkv_session;
 typedef struct qkv_result qkv_result;
 
 typedef struct qkv_session_options {
+    size_t size;
     int32_t n_threads;     /* 0 = all cores; the last bits of results depend on it */
     size_t weights_budget; /* bytes for F32 copies of weights in other types; 0 = 1 GiB, 1 = none */
     /* Bytes for attention maps, batches and the kept trunk; 0 = 256 MiB. Results do not depend on
@@ -42,7 +56,10 @@ typedef struct qkv_session_options {
     size_t memory_budget;
 } qkv_session_options;
 
-/* options may be NULL for the defaults. The model must outlive the session. */
+#define QKV_SESSION_OPTIONS_INIT                                                                   \
+    { .size = sizeof(qkv_session_options) }
+
+/* options may be NULL for the defaults. */
 QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
                             const qkv_session_options *options, qkv_error *err);
 QKV_API void qkv_session_free(qkv_session *session);
@@ -50,12 +67,16 @@ QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
 
 /* What a run took. */
 typedef struct qkv_run_stats {
+    size_t size;
     uint64_t n_passes;
     uint64_t n_matmul;    /* products of a weight with activations */
     uint64_t n_attention; /* products inside attention */
     double flop;          /* of all of them */
     double weight_bytes;  /* bytes of weights read */
 } qkv_run_stats;
+
+#define QKV_RUN_STATS_INIT                                                                         \
+    { .size = sizeof(qkv_run_stats) }
 
 /* Runs a plan. A captured tensor that holds NaN or Inf is an error that names its variant, site and
  * layer, and so are an edit and a norm on the way whose values become too large for F32. */
@@ -76,6 +97,7 @@ QKV_API int qkv_session_estimate(qkv_session *session, qkv_run_stats *stats, con
 
 /* One captured tensor, F32, row-major. data and heads belong to the result. */
 typedef struct qkv_tensor {
+    size_t size;
     const float *data;
     int32_t n_dims;
     int64_t shape[3];     /* as in the table of sites; only the captured heads */
@@ -85,9 +107,13 @@ typedef struct qkv_tensor {
     char head_kind;          /* 'h': query heads, 'g': key/value heads, 0: the site has none */
 } qkv_tensor;
 
+#define QKV_TENSOR_INIT                                                                            \
+    { .size = sizeof(qkv_tensor) }
+
 QKV_API void qkv_result_free(qkv_result *result);
 QKV_API size_t qkv_result_n_variants(const qkv_result *result);
-QKV_API qkv_run_stats qkv_result_get_stats(const qkv_result *result);
+/* Returns 1, or 0 without a result. */
+QKV_API int qkv_result_get_stats(const qkv_result *result, qkv_run_stats *stats);
 
 /* Fills *tensor and returns 1, or returns 0 when that was not captured. layer is ignored for
  * logits. Where no edit of the variant can reach the tensor, it is the baseline's own: the same
@@ -99,7 +125,8 @@ QKV_API int qkv_result_get(const qkv_result *result, size_t variant, qkv_site si
 QKV_API int qkv_result_get_reduced(const qkv_result *result, size_t variant,
                                    qkv_reduction reduction, int32_t layer, qkv_tensor *tensor);
 
-/* Walks over everything captured: returns 0 when index is past the end. */
+/* Walks over everything captured: returns 0 when index is past the end. Each of the places to fill
+ * may be NULL. */
 QKV_API int qkv_result_item(const qkv_result *result, size_t index, size_t *variant, qkv_site *site,
                             int32_t *layer, qkv_tensor *tensor);
 

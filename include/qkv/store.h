@@ -1,12 +1,28 @@
 /*
  * Writing results to files, for numpy, PyTorch or any reader of safetensors.
  *
- *     qkv_store_write(result, plan, model, "out.safetensors", &err);
+ *     const int32_t tokens[] = {1, 20, 30, 40};
+ *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
+ *     qkv_plan *plan = NULL;
+ *     qkv_result *result = NULL;
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_plan_new(&plan, model, tokens, 4, &err) == QKV_OK &&
+ *         qkv_plan_add_capture(plan, "pattern", &err) == QKV_OK &&
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_session_run(session, &result, plan, &err) == QKV_OK) {
+ *         qkv_store_write(result, plan, model, "out.safetensors", &err);
+ *     }
+ *     qkv_result_free(result);
+ *     qkv_session_free(session);
+ *     qkv_plan_free(plan);
+ *     qkv_model_free(model);
  *
  * The suffix says how. `.safetensors`: every tensor as `v0/pattern.3` (variant, site, layer; logits
  * without a layer, a reduction behind it: `v0/pattern.3.first`), with texts about it in
  * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npy`: when exactly
- * one tensor was captured. Files are written to a temporary name and renamed.
+ * one tensor was captured. Files are written to a temporary name and renamed. Nothing here has
+ * state: any thread may write.
  *
  * Keys of the metadata; lists are JSON texts:
  *
@@ -38,20 +54,29 @@ QKV_API int qkv_store_write(const qkv_result *result, const qkv_plan *plan, cons
  * tensors for .npy, too many values for .json. */
 QKV_API int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err);
 
+/* "safetensors", "json", "npy"; NULL past the end. */
+QKV_API const char *qkv_store_format(size_t index);
+
 enum { QKV_STORE_NAME_SIZE = 64 };
 
-/* The name of a tensor in a file, e.g. "v0/pattern.3". */
-QKV_API void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
-                            int32_t layer, qkv_reduction reduction);
+/* The name of a tensor in a file, e.g. "v0/pattern.3"; "" and 0 where there is no such site or
+ * reduction, else 1. */
+QKV_API int qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
+                           int32_t layer, qkv_reduction reduction);
 
 /* A safetensors file of matrices that belong to a figure: names, shapes and data are the caller's.
+ * Tensors are an array, all of one size.
  * metadata is a list of n_metadata key, value pairs (2 * n_metadata strings). */
 typedef struct qkv_store_tensor {
+    size_t size;
     const char *name;
     const float *data;
     int32_t n_dims;
     int64_t shape[3];
 } qkv_store_tensor;
+
+#define QKV_STORE_TENSOR_INIT                                                                      \
+    { .size = sizeof(qkv_store_tensor) }
 
 QKV_API int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                                     const char *const *metadata, size_t n_metadata,

@@ -2,15 +2,23 @@
  * Sweeps: every combination of prompts, layers, heads, targets and operations, measured, with the
  * results in one SQLite file that a run can go on with after it was stopped.
  *
- *     qkv_sweep *sweep;  qkv_sweep_writer *results;
- *     qkv_sweep_new(&sweep, model,
- *                   "{\"prompts\": [\"The river runs past the old mill.\"], \"targets\": \"q,k\","
- *                   " \"ops\": \"scale\", \"epsilon\": \"logspace:1e-4,1,5\","
- *                   " \"metrics\": \"sink,tv\"}", &err);
- *     qkv_sweep_writer_open(&results, sweep, "results.sqlite", NULL, &err);
- *     qkv_sweep_run(sweep, session, results, NULL, NULL, &err);
+ *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
+ *     qkv_sweep *sweep = NULL;
+ *     qkv_sweep_writer *results = NULL;
+ *     const char *spec = "{\"prompts\": [\"The river runs past the old mill.\"],"
+ *                        " \"layers\": \"0-1\", \"targets\": \"q,k\", \"ops\": \"scale\","
+ *                        " \"epsilon\": \"logspace:1e-4,1,5\", \"metrics\": \"sink,tv\"}";
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_sweep_new(&sweep, model, spec, &err) == QKV_OK &&
+ *         qkv_sweep_writer_open(&results, sweep, "results.sqlite", NULL, &err) == QKV_OK) {
+ *         qkv_sweep_run(sweep, session, results, NULL, NULL, &err);
+ *     }
  *     qkv_sweep_writer_close(results, &err);
  *     qkv_sweep_free(sweep);
+ *     qkv_session_free(session);
+ *     qkv_model_free(model);
  *
  * Or by several processes, with qkv_sweep_share.
  *
@@ -18,11 +26,11 @@
  * against the model before anything is computed.
  *
  * A cell is one edit of one prompt (or no edit: target "none"). Cells are numbered in canonical
- * order: by prompt, layer, head, target, operation, ε. A block is a run of cells of one prompt,
- * and of one layer unless nothing is edited; its cells are computed and stored together. The value
- * of a cell does not depend on what it is computed with (see qkv_sweep_run about threads).
+ * order: by prompt, layer, head, target, operation, ε. The value of a cell does not depend on what
+ * it is computed with (see qkv_sweep_run about threads).
  *
- * A sweep belongs to one thread at a time, and so do results.
+ * A sweep belongs to one thread at a time, and so do results. A sweep keeps its model alive, results
+ * keep their sweep.
  */
 #ifndef QKV_SWEEP_H
 #define QKV_SWEEP_H
@@ -40,7 +48,6 @@ extern "C" {
 
 typedef struct qkv_sweep qkv_sweep;
 
-/* The model must outlive the sweep. */
 QKV_API int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *spec,
                           qkv_error *err);
 QKV_API void qkv_sweep_free(qkv_sweep *sweep);
@@ -59,6 +66,7 @@ QKV_API int64_t qkv_sweep_n_cells(const qkv_sweep *sweep);
 enum { QKV_EDIT_SIZE = 128 };
 
 typedef struct qkv_cell {
+    size_t size;
     int64_t id;
     size_t prompt;
     int32_t layer;            /* -1: all layers together, or a baseline that belongs to none */
@@ -69,31 +77,15 @@ typedef struct qkv_cell {
     char edit[QKV_EDIT_SIZE]; /* as in qkv/plan.h; "" for the baseline */
 } qkv_cell;
 
-QKV_API qkv_cell qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id);
+#define QKV_CELL_INIT                                                                              \
+    { .size = sizeof(qkv_cell) }
+
+/* Fills *cell, whose texts belong to the sweep, and returns 1, or returns 0 past the end. */
+QKV_API int qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id, qkv_cell *cell);
 
 /* What running all of it would take, estimated from the planner's passes. */
 QKV_API int qkv_sweep_estimate(const qkv_sweep *sweep, qkv_session *session, qkv_run_stats *stats,
                                qkv_error *err);
-
-/* ---- computing ---- */
-
-QKV_API int64_t qkv_sweep_n_blocks(const qkv_sweep *sweep);
-/* First cell of a block, and how many it has. */
-QKV_API int64_t qkv_sweep_block(const qkv_sweep *sweep, int64_t block, int64_t *n_cells);
-/* How many consecutive blocks one of n workers should take at a time: those of a prompt share its
- * forward pass. */
-QKV_API int64_t qkv_sweep_unit(const qkv_sweep *sweep, int64_t n_workers);
-
-/* Whether a block belongs to the part `shard` (from 1) of n_shards; 0 shards: always. */
-QKV_API int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard,
-                               int64_t n_shards);
-
-/* Cells of that part. */
-QKV_API int64_t qkv_sweep_shard_cells(const qkv_sweep *sweep, int64_t shard, int64_t n_shards);
-
-/* Measures the cells of a block: values[i * n_metrics + m], i counting from its first cell. */
-QKV_API int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t block,
-                              double *values, qkv_error *err);
 
 /* ---- results ---- */
 
@@ -110,22 +102,20 @@ QKV_API int qkv_sweep_writer_close(qkv_sweep_writer *results, qkv_error *err);
 
 /* Cells whose values are there. */
 QKV_API int qkv_sweep_writer_n_done(qkv_sweep_writer *results, int64_t *n, qkv_error *err);
-/* How many cells of a block have no values yet. */
-QKV_API int qkv_sweep_writer_n_missing(qkv_sweep_writer *results, int64_t block, int64_t *n,
-                                       qkv_error *err);
-/* Stores the values of a block in one transaction. */
-QKV_API int qkv_sweep_writer_put(qkv_sweep_writer *results, int64_t block, const double *values,
-                                 qkv_error *err);
 
 /* ---- running ---- */
 
 typedef struct qkv_sweep_options {
+    size_t size;
     int64_t shard, n_shards; /* this part of so many, from 1; 0: all of it */
     /* Called after every block with the number of cells done and wanted in this part; anything but
      * 0 stops the run; it can be resumed later. May be NULL. */
     int (*progress)(void *user, int64_t done, int64_t wanted);
     void *user;
 } qkv_sweep_options;
+
+#define QKV_SWEEP_OPTIONS_INIT                                                                     \
+    { .size = sizeof(qkv_sweep_options) }
 
 /* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it.
  *
@@ -195,10 +185,14 @@ QKV_API int qkv_sweep_share(const qkv_sweep *sweep, const char *path,
 /* ---- files of results ---- */
 
 typedef struct qkv_sweep_summary {
+    size_t size;
     int64_t n_cells;
     int64_t n_missing;
     int64_t n_rows;
 } qkv_sweep_summary;
+
+#define QKV_SWEEP_SUMMARY_INIT                                                                     \
+    { .size = sizeof(qkv_sweep_summary) }
 
 /* All rows in canonical order (cell, then metric by name) as .csv or .json. What no sweep makes is
  * refused, here and below. */

@@ -1,10 +1,16 @@
 /*
  * Reading the results file of a sweep (SQLite), finished or not, also while a sweep writes to it.
  *
- *     qkv_sweep_reader *file;  qkv_sweep_row *rows;  size_t n;
- *     qkv_sweep_reader_open(&file, "results.sqlite", &err);
- *     qkv_sweep_reader_rows(file, "sink", &rows, &n, &err);
- *     for (size_t i = 0; i < n; i++) ... qkv_sweep_reader_target(file, rows[i].target) ...
+ *     qkv_sweep_reader *file = NULL;
+ *     qkv_sweep_rows *rows = NULL;
+ *     qkv_sweep_row row = QKV_SWEEP_ROW_INIT;
+ *     if (qkv_sweep_reader_open(&file, "results.sqlite", &err) == QKV_OK &&
+ *         qkv_sweep_reader_rows(file, "sink", &rows, &err) == QKV_OK) {
+ *         for (size_t i = 0; qkv_sweep_rows_get(rows, i, &row); i++) {
+ *             printf("%s@%d.h%d %g: %g\n", qkv_sweep_reader_target(file, (size_t)row.target),
+ *                    (int)row.layer, (int)row.head, row.epsilon, row.value);
+ *         }
+ *     }
  *     qkv_sweep_rows_free(rows);
  *     qkv_sweep_reader_close(file);
  *
@@ -12,6 +18,7 @@
  * not a sweep, or one of another format, or has tables or rows that no sweep makes, is an error.
  * Rows are those that are stored at the time of each call, so that one reader can follow a sweep
  * that runs; between calls the file is not held. A file belongs to one thread at a time.
+ * The rows themselves are independent of it.
  */
 #ifndef QKV_SWEEP_READER_H
 #define QKV_SWEEP_READER_H
@@ -27,6 +34,7 @@ extern "C" {
 
 typedef struct qkv_sweep_reader qkv_sweep_reader;
 
+/* Belongs to the file. Fields are only ever added at the end. */
 typedef struct qkv_sweep_reader_info {
     const char *path;
     const char *model_name; /* these four: "" where the file does not say */
@@ -36,8 +44,12 @@ typedef struct qkv_sweep_reader_info {
     size_t n_prompts, n_metrics, n_targets, n_ops;
 } qkv_sweep_reader_info;
 
-/* One cell with the value of one metric. */
+/* The cells of a sweep with the values of one metric. */
+typedef struct qkv_sweep_rows qkv_sweep_rows;
+
+/* One of them. */
 typedef struct qkv_sweep_row {
+    size_t size;
     int64_t prompt;
     int32_t layer, head; /* -1: of none, or of all together */
     int32_t target, op;  /* numbers for the functions below */
@@ -45,6 +57,9 @@ typedef struct qkv_sweep_row {
     double value;        /* NaN: undefined there, or missing */
     int32_t missing;     /* 1: not computed yet */
 } qkv_sweep_row;
+
+#define QKV_SWEEP_ROW_INIT                                                                         \
+    { .size = sizeof(qkv_sweep_row) }
 
 QKV_API int qkv_sweep_reader_open(qkv_sweep_reader **out, const char *path, qkv_error *err);
 QKV_API void qkv_sweep_reader_close(qkv_sweep_reader *file);
@@ -58,9 +73,12 @@ QKV_API const char *qkv_sweep_reader_op(const qkv_sweep_reader *file, size_t ind
 
 /* Every cell of the sweep, in its order, with what is known of the metric by now. A reader that was
  * opened before there were results learns the names of the metrics here. */
-QKV_API int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
-                                  size_t *n, qkv_error *err);
-QKV_API void qkv_sweep_rows_free(qkv_sweep_row *rows);
+QKV_API int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows **out,
+                                  qkv_error *err);
+QKV_API size_t qkv_sweep_rows_count(const qkv_sweep_rows *rows);
+/* Fills *row and returns 1, or returns 0 past the end. */
+QKV_API int qkv_sweep_rows_get(const qkv_sweep_rows *rows, size_t index, qkv_sweep_row *row);
+QKV_API void qkv_sweep_rows_free(qkv_sweep_rows *rows);
 
 #ifdef __cplusplus
 }

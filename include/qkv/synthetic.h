@@ -1,11 +1,16 @@
 /*
+ * Unstable: may change in every version.
+ *
  * Models with random weights, of the shape of real ones: for measuring speed and memory, which do
  * not depend on what the weights are.
  *
- *     qkv_synthetic_write("bench.gguf", "gpt2-124m", "f32", 1, &err);
- *     qkv_model_open(&model, "bench.gguf", &err);
+ *     qkv_model *model = NULL;
+ *     if (qkv_synthetic_write("bench.gguf", "2,4,2,64,128,100", "f32", 1, &err) == QKV_OK) {
+ *         qkv_model_open(&model, "bench.gguf", &err);
+ *     }
+ *     qkv_model_free(model);
  *
- * They have no tokenizer: prompts are given as token ids.
+ * They have no tokenizer: prompts are given as token ids. Any thread may write one.
  */
 #ifndef QKV_SYNTHETIC_H
 #define QKV_SYNTHETIC_H

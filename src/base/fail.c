@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "qkv/version.h"
 
 /* A message is one line, and nothing in it commands the terminal: control characters that came in
  * with file names or tokens become escapes. What is too long ends in an ellipsis. */
@@ -51,6 +52,18 @@ const char *qkv_status_text(int status) {
     default:
         return "unknown status";
     }
+}
+
+const char *qkv_status_name(size_t index, int *status) {
+#define QKV_STATUS_ENTRY(name, value, text) {"QKV_" #name, (value)},
+    static const struct {
+        const char *name;
+        int status;
+    } all[] = {QKV_STATUS_LIST(QKV_STATUS_ENTRY)};
+#undef QKV_STATUS_ENTRY
+    if (index >= sizeof all / sizeof *all) return NULL;
+    if (status) *status = all[index].status;
+    return all[index].name;
 }
 
 const char *qkv_version(void) {

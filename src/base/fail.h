@@ -26,6 +26,13 @@ static inline int qkv_status(int status) {
 /* A macro, so that compilers and analysers see in the caller which status it is. */
 #define qkv_fail(err, status, ...) qkv_status((qkv_fail_with(err, status, __VA_ARGS__), status))
 
+/* For public functions, whose arguments are anybody's: ends the function when a pointer is NULL. */
+#define QKV_NEED(err, pointer)                                                                     \
+    do {                                                                                           \
+        if (!(pointer))                                                                            \
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no %s was given", __func__, #pointer);     \
+    } while (0)
+
 /* For failed allocations. */
 #define qkv_fail_memory(err) qkv_fail(err, QKV_ERR_MEMORY, "out of memory")
 

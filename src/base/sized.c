@@ -1,6 +1,9 @@
 #include "base/sized.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 static size_t size_of(const void *object) {
     size_t size;
@@ -38,6 +41,22 @@ int qkv_sized_read_item(void *to, size_t size, const void *items, size_t index, 
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "%s %zu of a list has another size than the first: initialise all with _INIT",
                     name, index);
+}
+
+int qkv_sized_read_items(void **out, size_t size, const void *items, size_t n, const char *name,
+                         qkv_error *err) {
+    *out = NULL;
+    if (n && !items) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no list of %s", name);
+    char *copies = qkv_calloc(n, size);
+    if (!copies) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const int status = qkv_sized_read_item(copies + i * size, size, items, i, name, err);
+        if (status == QKV_OK) continue;
+        free(copies);
+        return status;
+    }
+    *out = copies;
+    return QKV_OK;
 }
 
 int qkv_sized_write(void *to, const void *from, size_t size, const char *name, qkv_error *err) {

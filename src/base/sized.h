@@ -21,6 +21,11 @@ int qkv_sized_read(void *to, size_t size, const void *from, const char *name, qk
 int qkv_sized_read_item(void *to, size_t size, const void *items, size_t index, const char *name,
                         qkv_error *err);
 
+/* All n of a caller's array, as an array of ours that is freed with free; what the caller's structs
+ * lack is 0. *out is NULL on failure. */
+int qkv_sized_read_items(void **out, size_t size, const void *items, size_t n, const char *name,
+                         qkv_error *err);
+
 /* Fills a caller's struct from one of ours, as far as the caller's reaches. A size that no
  * initialiser set is an error. */
 int qkv_sized_write(void *to, const void *from, size_t size, const char *name, qkv_error *err);

@@ -249,7 +249,8 @@ static int check_where(const measure_state *state, qkv_error *err) {
 
 static int prepare(measure_state *state, qkv_error *err) {
     const measure_args *args = state->args;
-    const qkv_measure_options where = {args->layers, args->heads};
+    const qkv_measure_options where = {
+        .size = sizeof where, .layers = args->layers, .heads = args->heads};
     const qkv_session_options session = cli_session_options(args->threads, args->memory);
     int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
     if (status == QKV_OK) status = qkv_measure_new(&state->measure, args->metrics, &where, err);

@@ -125,11 +125,11 @@ static int print_file(const char *path, qkv_error *err) {
     return status;
 }
 
-static int load_recipe(qkv_tensor_maker **recipe, const char *path, qkv_error *err) {
+static int load_recipe(qkv_recipe **recipe, const char *path, qkv_error *err) {
     char *text = NULL;
     size_t size = 0;
     int status = qkv_read_file(&text, &size, path, (size_t)256 << 20, err);
-    if (status == QKV_OK) status = qkv_maker_load(recipe, text, size, path, err);
+    if (status == QKV_OK) status = qkv_recipe_load(recipe, text, size, path, err);
     free(text);
     return status;
 }
@@ -151,25 +151,25 @@ static int add_prompts(json_t *spec, const sweep_flags *flags, qkv_error *err) {
 
 /* ---- tables ---- */
 
-static double value_at(const qkv_maker_result *result, size_t table, size_t row, size_t column) {
+static double value_at(const qkv_recipe_result *result, size_t table, size_t row, size_t column) {
     double value = 0;
-    (void)qkv_maker_result_value(result, table, row, column, &value, NULL);
+    (void)qkv_recipe_result_value(result, table, row, column, &value, NULL);
     return value;
 }
 
-static void print_means(const qkv_maker_result *result, size_t at, const qkv_maker_table *table) {
+static void print_means(const qkv_recipe_result *result, size_t at, const qkv_recipe_table *table) {
     int width = 8;
     for (size_t r = 0; r < table->n_rows; r++) {
-        const int length = (int)strlen(qkv_maker_result_row(result, at, r));
+        const int length = (int)strlen(qkv_recipe_result_row(result, at, r));
         if (length > width) width = length;
     }
     printf("  %-*s", width, "");
     for (size_t c = 0; c < table->n_columns; c++) {
-        printf("  %10s", qkv_maker_result_column(result, at, c));
+        printf("  %10s", qkv_recipe_result_column(result, at, c));
     }
     putchar('\n');
     for (size_t r = 0; r < table->n_rows; r++) {
-        printf("  %-*s", width, qkv_maker_result_row(result, at, r));
+        printf("  %-*s", width, qkv_recipe_result_row(result, at, r));
         for (size_t c = 0; c < table->n_columns; c++) {
             const double value = value_at(result, at, r, c);
             if (isnan(value)) {
@@ -182,7 +182,7 @@ static void print_means(const qkv_maker_result *result, size_t at, const qkv_mak
     }
 }
 
-static void print_heads(const qkv_maker_result *result, size_t at, const qkv_maker_table *table) {
+static void print_heads(const qkv_recipe_result *result, size_t at, const qkv_recipe_table *table) {
     for (size_t r = 0; r < table->n_rows; r++) {
         qkv_print(stdout, "  %2zu. layer %d, head %d: %s %.4g\n", r + 1,
                   (int)value_at(result, at, r, 0), (int)value_at(result, at, r, 1), table->metric,
@@ -190,11 +190,11 @@ static void print_heads(const qkv_maker_result *result, size_t at, const qkv_mak
     }
 }
 
-static int print_result(const qkv_maker_result *result, qkv_error *err) {
+static int print_result(const qkv_recipe_result *result, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t i = 0; i < qkv_maker_result_n_tables(result) && status == QKV_OK; i++) {
-        qkv_maker_table table = QKV_RECIPE_TABLE_INIT;
-        status = qkv_maker_result_table(result, i, &table, err);
+    for (size_t i = 0; i < qkv_recipe_result_n_tables(result) && status == QKV_OK; i++) {
+        qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
+        status = qkv_recipe_result_table(result, i, &table, err);
         if (status != QKV_OK) break;
         putchar('\n');
         cli_print_line(table.title);
@@ -203,16 +203,16 @@ static int print_result(const qkv_maker_result *result, qkv_error *err) {
     return status;
 }
 
-static int print_study(const qkv_tensor_maker *recipe, const char *title, const sweep_work *work,
+static int print_study(const qkv_recipe *recipe, const char *title, const sweep_work *work,
                        qkv_error *err) {
-    qkv_maker_options wanted = QKV_RECIPE_OPTIONS_INIT;
-    qkv_maker_result *result = NULL;
+    qkv_recipe_options wanted = QKV_RECIPE_OPTIONS_INIT;
+    qkv_recipe_result *result = NULL;
     wanted.memory_budget = (size_t)work->job->memory << 20;
-    int status = qkv_maker_evaluate(recipe, &result, work->model, work->sweep, work->job->output,
-                                    &wanted, NULL, err);
+    int status = qkv_recipe_evaluate(recipe, &result, work->model, work->sweep, work->job->output,
+                                     &wanted, NULL, err);
     if (status == QKV_OK && title) cli_print_line(title);
     if (status == QKV_OK) status = print_result(result, err);
-    qkv_maker_result_free(result);
+    qkv_recipe_result_free(result);
     return status;
 }
 
@@ -250,11 +250,11 @@ static void scratch_remove(scratch *made) {
     qkv_temporary_remove(&made->file);
 }
 
-static int run_sweep(const qkv_tensor_maker *recipe, const char *title, json_t *spec,
+static int run_sweep(const qkv_recipe *recipe, const char *title, json_t *spec,
                      const sweep_job *job, qkv_error *err) {
     sweep_work work = {0};
     int status = sweep_work_begin(&work, job, spec, err);
-    if (status == QKV_OK) status = qkv_maker_check(recipe, work.sweep, err);
+    if (status == QKV_OK) status = qkv_recipe_check(recipe, work.sweep, err);
     if (status == QKV_OK) status = sweep_work_run(&work, err);
     if (status == QKV_OK && sweep_work_leads(&work)) {
         status = print_study(recipe, title, &work, err);
@@ -263,10 +263,10 @@ static int run_sweep(const qkv_tensor_maker *recipe, const char *title, json_t *
     return status;
 }
 
-static int run_study(const qkv_tensor_maker *recipe, const recipe_args *args, qkv_error *err) {
+static int run_study(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
     scratch temporary = {0};
-    qkv_maker_info info = QKV_RECIPE_INFO_INIT;
-    int status = qkv_maker_get_info(recipe, &info, err);
+    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
+    int status = qkv_recipe_get_info(recipe, &info, err);
     json_t *spec = status == QKV_OK ? json_loads(info.spec, 0, NULL) : NULL;
     if (status == QKV_OK)
         status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
@@ -292,7 +292,7 @@ static int run_recipe(const cli_call *call, qkv_error *err) {
     }
     if (call->n_operands == 0) return list_recipes(err);
     char *path = NULL;
-    qkv_tensor_maker *recipe = NULL;
+    qkv_recipe *recipe = NULL;
     int status = find_recipe(&path, call->operands[0], err);
     if (status == QKV_OK && args->print) {
         status = print_file(path, err);
@@ -300,7 +300,7 @@ static int run_recipe(const cli_call *call, qkv_error *err) {
         status = load_recipe(&recipe, path, err);
         if (status == QKV_OK) status = run_study(recipe, args, err);
     }
-    qkv_maker_free(recipe);
+    qkv_recipe_free(recipe);
     free(path);
     return status;
 }

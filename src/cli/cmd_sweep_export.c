@@ -18,7 +18,7 @@ static const cli_option options[] = {
 
 static int run_export(const cli_call *call, qkv_error *err) {
     const export_args *args = call->args;
-    qkv_sweep_summary summary = {0};
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     if (args->outputs.n == 0) return cli_usage(err, "give a file to write with -o");
     int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);

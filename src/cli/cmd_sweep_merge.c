@@ -20,7 +20,7 @@ static const cli_option options[] = {
 
 static int run_merge(const cli_call *call, qkv_error *err) {
     const merge_args *args = call->args;
-    qkv_sweep_summary summary = {0};
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     if (!args->output) return cli_usage(err, "give a file to write with -o");
     int status = sweep_output_check(args->output, err);
     if (status != QKV_OK) return status;

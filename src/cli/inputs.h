@@ -69,7 +69,8 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
 
 /* How a session computes, as the options say. */
 static inline qkv_session_options cli_session_options(int64_t threads, int64_t mebibytes) {
-    return (qkv_session_options){.n_threads = (int32_t)threads,
+    return (qkv_session_options){.size = sizeof(qkv_session_options),
+                                 .n_threads = (int32_t)threads,
                                  .memory_budget = (size_t)mebibytes << 20};
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "qkv/error.h"
+#include "qkv/version.h"
 
 #define CLI_COMMAND_LIST(X)                                                                        \
     X(info)                                                                                        \

@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "qkv/plan.h"
+#include "qkv/version.h"
 
 enum { WIDTH = 80, OPTION_COLUMN = 26 };
 
@@ -165,19 +166,14 @@ void cli_print_group(const char *group) {
     printf("\n'qkv %s KIND --help' explains one of them.\n", group);
 }
 
-/* X(enumerator, name, shape, what) of the public header, as a table of lines. */
-#define SITE_ROW(id, name, shape, what) {name, shape, what},
-static const struct site_row {
-    const char *name, *shape, *what;
-} sites[] = {QKV_SITE_LIST(SITE_ROW)};
-#undef SITE_ROW
-
 void cli_print_notation(void) {
     print_text(notation);
     printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model\n"
            "width, V vocabulary; the last index runs fastest):\n");
-    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
-        printf("  %-12s%-8s%s\n", sites[i].name, sites[i].shape, sites[i].what);
+    for (int i = 0; i < QKV_SITE_COUNT; i++) {
+        const qkv_site site = (qkv_site)i;
+        printf("  %-12s%-8s%s\n", qkv_site_name(site), qkv_site_shape(site),
+               qkv_site_description(site));
     }
 }
 
@@ -260,9 +256,10 @@ void cli_print_manual(void) {
     roff_text(notation);
     printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "
            "V vocabulary; the last index runs fastest.\n");
-    for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
-        printf(".TP\n\\fB%s\\fR [%s]\n", sites[i].name, sites[i].shape);
-        roff_escape(sites[i].what, strlen(sites[i].what));
+    for (int i = 0; i < QKV_SITE_COUNT; i++) {
+        const char *what = qkv_site_description((qkv_site)i);
+        printf(".TP\n\\fB%s\\fR [%s]\n", qkv_site_name((qkv_site)i), qkv_site_shape((qkv_site)i));
+        roff_escape(what, strlen(what));
         putchar('\n');
     }
     printf(".SH ENVIRONMENT\n.TP\n\\fBQKV_MODEL\\fR\n");

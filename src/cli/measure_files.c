@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/measure.h"
+#include "qkv/version.h"
 
 const char *measure_variant_name(const measure_names *names, size_t variant) {
     return variant ? names->variants->items[variant - 1].value : "baseline";
@@ -141,7 +142,8 @@ static void add_to_file(measure_file *file, const measure_names *names, int prom
                         const qkv_table *table) {
     FILE *stream = file->out.stream;
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const qkv_measurement row = qkv_table_get(table, i);
+        qkv_measurement row = QKV_MEASUREMENT_INIT;
+        qkv_table_get(table, i, &row);
         if (file->json) {
             fputs(file->n_rows++ ? ",\n  " : "\n  ", stream);
             write_json_row(stream, names, prompt, &row);

@@ -24,7 +24,8 @@ int measure_summary_new(measure_summary *summary, const measure_names *names, qk
 
 void measure_summary_add(measure_summary *summary, int prompt, const qkv_table *table) {
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const qkv_measurement row = qkv_table_get(table, i);
+        qkv_measurement row = QKV_MEASUREMENT_INIT;
+        qkv_table_get(table, i, &row);
         measure_line *line = &summary->lines[row.variant * summary->n_metrics + row.metric];
         if (isnan(row.value)) {
             line->n_undefined++;

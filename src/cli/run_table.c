@@ -62,7 +62,7 @@ static int name_width(const qkv_result *result) {
     size_t width = 18, variant;
     qkv_site site;
     int32_t layer;
-    qkv_tensor tensor;
+    qkv_tensor tensor = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
         char name[QKV_STORE_NAME_SIZE];
         qkv_store_name(name, variant, site, layer, tensor.reduction);
@@ -75,7 +75,7 @@ void cli_print_result(const qkv_result *result) {
     size_t variant;
     qkv_site site;
     int32_t layer;
-    qkv_tensor tensor;
+    qkv_tensor tensor = QKV_TENSOR_INIT;
     const int width = name_width(result);
     print_edits(result);
     printf("%-*s  %-14s  %12s  %12s  %12s\n", width, "tensor", "shape", "min", "max", "mean");

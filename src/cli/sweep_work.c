@@ -66,7 +66,7 @@ void sweep_work_release(sweep_work *w) {
 static int print_estimate(const sweep_work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
     qkv_session *session = NULL;
-    qkv_run_stats stats;
+    qkv_run_stats stats = QKV_RUN_STATS_INIT;
     int status = qkv_session_new(&session, w->model, &options, err);
     if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, &stats, err);
     qkv_session_free(session);

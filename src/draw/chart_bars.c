@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/sized.h"
 #include "draw/sheet.h"
 
 enum { MOST_BARS = 2000 };
@@ -20,11 +21,21 @@ static const double NUMBER_SIZE = 7, NUMBER_GAP = 6, NUMBER_PITCH = 7.5;
 static const double WHISKER = 0.8;
 static const uint32_t WHISKER_COLOR = 0x1a1a1a;
 
-static int check_bars(const qkv_bars *bars, qkv_error *err) {
-    if (!bars || !bars->bars || bars->n_bars < 1 || bars->n_bars > MOST_BARS) {
+/* A chart of our own, whose bars are *list, to be freed. */
+static int read_bars(qkv_bars *bars, qkv_bar **list, const qkv_bars *given, qkv_error *err) {
+    void *read = NULL;
+    int status = qkv_sized_read(bars, sizeof *bars, given, "qkv_bars", err);
+    if (status != QKV_OK) return status;
+    if (!bars->bars || bars->n_bars < 1 || bars->n_bars > MOST_BARS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a chart of bars holds 1 to %d of them, not %zu",
-                        MOST_BARS, bars ? bars->n_bars : 0);
+                        MOST_BARS, bars->n_bars);
     }
+    status = qkv_sized_read_items(&read, sizeof **list, bars->bars, bars->n_bars, "qkv_bar", err);
+    bars->bars = *list = read;
+    return status;
+}
+
+static int check_bars(const qkv_bars *bars, qkv_error *err) {
     if (bars->axis.scale != QKV_SCALE_LINEAR) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "bars start at 0, which has no place on a log axis: use a linear one");
@@ -192,10 +203,14 @@ static int lay_out(qkv_sheet *sheet, const qkv_bars *bars, qkv_error *err) {
     return status == QKV_OK ? make_legend(sheet, bars, err) : status;
 }
 
-static int draw_bars(const qkv_bars *bars, const qkv_chart_style *style, const qkv_page_target *to,
+static int draw_bars(const qkv_bars *given, const qkv_chart_style *style, const qkv_page_target *to,
                      qkv_error *err) {
     qkv_sheet sheet;
+    qkv_bars own = QKV_BARS_INIT;
+    const qkv_bars *const bars = &own;
+    qkv_bar *list = NULL;
     int status = qkv_sheet_open(&sheet, style, to, err);
+    if (status == QKV_OK) status = read_bars(&own, &list, given, err);
     if (status == QKV_OK) status = check_bars(bars, err);
     if (status == QKV_OK) status = make_ruler(&sheet, bars, err);
     sheet.chart = bars;
@@ -203,6 +218,7 @@ static int draw_bars(const qkv_bars *bars, const qkv_chart_style *style, const q
     if (status == QKV_OK) status = lay_out(&sheet, bars, err);
     if (status == QKV_OK) status = qkv_sheet_draw(&sheet, to, err);
     qkv_sheet_close(&sheet);
+    free(list);
     return status;
 }
 

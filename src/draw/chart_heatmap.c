@@ -7,6 +7,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "draw/grid_data.h"
 #include "draw/page.h"
 #include "draw/ruler.h"
@@ -15,16 +16,29 @@ enum { MOST_PANELS = 64, WIDEST_ROW = 4 };
 static const double PITCH = 22, LEAST_SIDE = 130, MOST_SIDE = 380, PAGE = 900; /* points */
 static const double TELLING = 0.1; /* smaller numbers would all be the same two decimals */
 
-void qkv_chart_style_default(qkv_chart_style *style) {
-    *style = (qkv_chart_style){.dpi = 150};
+int qkv_chart_style_default(qkv_chart_style *style, qkv_error *err) {
+    const qkv_chart_style defaults = QKV_CHART_STYLE_INIT;
+    QKV_NEED(err, style);
+    return qkv_sized_write(style, &defaults, sizeof defaults, "qkv_chart_style", err);
 }
 
-static int check_map(const qkv_heatmap *map, const qkv_chart_style *style, qkv_error *err) {
-    if (!style) return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style");
-    if (!map || !map->panels || map->n_panels < 1 || map->n_panels > MOST_PANELS) {
+/* A map of our own, whose panels are *panels, to be freed. */
+static int read_map(qkv_heatmap *map, qkv_heatmap_panel **panels, const qkv_heatmap *given,
+                    qkv_error *err) {
+    void *read = NULL;
+    int status = qkv_sized_read(map, sizeof *map, given, "qkv_heatmap", err);
+    if (status != QKV_OK) return status;
+    if (!map->panels || map->n_panels < 1 || map->n_panels > MOST_PANELS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a heatmap has 1 to %d panels, not %zu", MOST_PANELS,
-                        map ? map->n_panels : 0);
+                        map->n_panels);
     }
+    status = qkv_sized_read_items(&read, sizeof **panels, map->panels, map->n_panels,
+                                  "qkv_heatmap_panel", err);
+    map->panels = *panels = read;
+    return status;
+}
+
+static int check_map(const qkv_heatmap *map, qkv_error *err) {
     for (size_t i = 0; i < map->n_panels; i++) {
         const qkv_heatmap_panel *panel = &map->panels[i];
         if (!panel->values || panel->n_rows < 1 || panel->n_cols < 1) {
@@ -102,7 +116,8 @@ static int set_panel(qkv_grid *grid, size_t index, const qkv_heatmap_panel *pane
     float *values = qkv_calloc(n, sizeof *values);
     if (!values) return qkv_fail_memory(err);
     for (size_t i = 0; i < n; i++) values[i] = (float)panel->values[i];
-    const qkv_panel copy = {.values = values,
+    const qkv_panel copy = {.size = sizeof copy,
+                            .values = values,
                             .n_rows = panel->n_rows,
                             .n_cols = panel->n_cols,
                             .title = panel->title,
@@ -134,14 +149,10 @@ static double panel_side(const qkv_heatmap *map, int32_t cols) {
     return fmin(fmin(fmax(PITCH * longest, LEAST_SIDE), MOST_SIDE), PAGE / cols);
 }
 
-static int draw_heatmap(const qkv_heatmap *map, const qkv_chart_style *style,
-                        const qkv_page_target *to, qkv_error *err) {
+static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const qkv_page_target *to,
+                    qkv_error *err) {
     qkv_grid *grid = NULL;
-    qkv_grid_style drawn;
-    int status = qkv_page_check_target(to, err);
-    if (status == QKV_OK) status = check_map(map, style, err);
-    if (status != QKV_OK) return status;
-    qkv_grid_style_default(&drawn);
+    qkv_grid_style drawn = QKV_GRID_STYLE_INIT;
     drawn.title = style->title;
     drawn.small_print = style->small_print;
     drawn.recipe = style->recipe;
@@ -149,7 +160,7 @@ static int draw_heatmap(const qkv_heatmap *map, const qkv_chart_style *style,
     drawn.bar_label = map->color.label;
     drawn.row_axis = map->row_axis;
     drawn.col_axis = map->col_axis;
-    status = set_scale(&drawn, map, err);
+    int status = set_scale(&drawn, map, err);
     if (status == QKV_OK) status = make_grid(&grid, map, err);
     if (status == QKV_OK) {
         drawn.panel_size = panel_side(map, grid->cols);
@@ -157,6 +168,23 @@ static int draw_heatmap(const qkv_heatmap *map, const qkv_chart_style *style,
                           : qkv_grid_render(grid, &drawn, to->format, to->bytes, to->n_bytes, err);
     }
     qkv_grid_free(grid);
+    return status;
+}
+
+static int draw_heatmap(const qkv_heatmap *given, const qkv_chart_style *given_style,
+                        const qkv_page_target *to, qkv_error *err) {
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
+    qkv_heatmap map = QKV_HEATMAP_INIT;
+    qkv_heatmap_panel *panels = NULL;
+    int status = qkv_page_check_target(to, err);
+    if (status == QKV_OK && !given_style)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style");
+    if (status == QKV_OK)
+        status = qkv_sized_read(&style, sizeof style, given_style, "qkv_chart_style", err);
+    if (status == QKV_OK) status = read_map(&map, &panels, given, err);
+    if (status == QKV_OK) status = check_map(&map, err);
+    if (status == QKV_OK) status = draw_map(&map, &style, to, err);
+    free(panels);
     return status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "draw/sheet.h"
 
 enum { MOST_SERIES = 48, COLORS = 8, MARKS = 4 };
@@ -52,11 +53,22 @@ static int check_series(const qkv_lines *lines, const qkv_series *series, qkv_er
     return status;
 }
 
-static int check_lines(const qkv_lines *lines, qkv_error *err) {
-    if (!lines || !lines->series || lines->n_series < 1 || lines->n_series > MOST_SERIES) {
+/* A chart of our own, whose series are *list, to be freed. */
+static int read_lines(qkv_lines *lines, qkv_series **list, const qkv_lines *given, qkv_error *err) {
+    void *read = NULL;
+    int status = qkv_sized_read(lines, sizeof *lines, given, "qkv_lines", err);
+    if (status != QKV_OK) return status;
+    if (!lines->series || lines->n_series < 1 || lines->n_series > MOST_SERIES) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a chart of lines holds 1 to %d series, not %zu",
-                        MOST_SERIES, lines ? lines->n_series : 0);
+                        MOST_SERIES, lines->n_series);
     }
+    status = qkv_sized_read_items(&read, sizeof **list, lines->series, lines->n_series,
+                                  "qkv_series", err);
+    lines->series = *list = read;
+    return status;
+}
+
+static int check_lines(const qkv_lines *lines, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < lines->n_series && status == QKV_OK; i++) {
         status = check_series(lines, &lines->series[i], err);
@@ -250,10 +262,14 @@ static int make_legend(qkv_sheet *sheet, const qkv_lines *lines, qkv_error *err)
     return qkv_sheet_legend(sheet, samples, n, lines->legend, err);
 }
 
-static int draw_lines(const qkv_lines *lines, const qkv_chart_style *style,
+static int draw_lines(const qkv_lines *given, const qkv_chart_style *style,
                       const qkv_page_target *to, qkv_error *err) {
     qkv_sheet sheet;
+    qkv_lines own = QKV_LINES_INIT;
+    const qkv_lines *const lines = &own;
+    qkv_series *list = NULL;
     int status = qkv_sheet_open(&sheet, style, to, err);
+    if (status == QKV_OK) status = read_lines(&own, &list, given, err);
     if (status == QKV_OK) status = check_lines(lines, err);
     if (status == QKV_OK) status = make_rulers(&sheet, lines, err);
     if (status == QKV_OK) {
@@ -265,6 +281,7 @@ static int draw_lines(const qkv_lines *lines, const qkv_chart_style *style,
     if (status == QKV_OK) status = make_legend(&sheet, lines, err);
     if (status == QKV_OK) status = qkv_sheet_draw(&sheet, to, err);
     qkv_sheet_close(&sheet);
+    free(list);
     return status;
 }
 

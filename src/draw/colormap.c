@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+#include "base/sized.h"
 typedef struct vec3 {
     double a, b, c;
 } vec3;
@@ -128,12 +129,9 @@ uint32_t qkv_colormap_color(const qkv_colormap *map, double value) {
 }
 
 uint32_t qkv_grid_color(const qkv_grid_style *style, double value) {
-    qkv_grid_style plain;
-    if (!style) {
-        qkv_grid_style_default(&plain);
-        style = &plain;
-    }
-    return qkv_colormap_at((double)step_of(style, value) / QKV_COLOR_STEPS);
+    qkv_grid_style own = QKV_GRID_STYLE_INIT;
+    qkv_sized_read(&own, sizeof own, style, "qkv_grid_style", NULL);
+    return qkv_colormap_at((double)step_of(&own, value) / QKV_COLOR_STEPS);
 }
 
 double qkv_color_luminance(uint32_t color) {

@@ -11,26 +11,21 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "draw/grid_data.h"
 
 /* More panels than this on one page cannot be read, and sizes stay far from overflow. */
 enum { MAX_SIDE = 1000 };
 
-void qkv_grid_style_default(qkv_grid_style *style) {
-    *style = (qkv_grid_style){
-        .bar_label = "Attention Weight",
-        .row_axis = "Query",
-        .col_axis = "Key",
-        .low = 0,
-        .high = 1,
-        .scale = QKV_SCALE_LINEAR,
-        .gamma = 0.5,
-        .log_floor = 1e-4,
-        .labels = 1,
-        .cell_values = -1,
-        .dpi = 150,
-        .panel_size = 170,
-    };
+int qkv_grid_style_default(qkv_grid_style *style, qkv_error *err) {
+    const qkv_grid_style defaults = QKV_GRID_STYLE_INIT;
+    QKV_NEED(err, style);
+    return qkv_sized_write(style, &defaults, sizeof defaults, "qkv_grid_style", err);
+}
+
+const char *qkv_scale_name(qkv_scale scale) {
+    static const char *const names[] = {"linear", "log", "power"};
+    return (unsigned)scale <= QKV_SCALE_POWER ? names[scale] : NULL;
 }
 
 int qkv_grid_new(qkv_grid **out, int32_t rows, int32_t cols, qkv_error *err) {
@@ -145,9 +140,12 @@ static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel) {
     return 1;
 }
 
-int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,
+int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *given,
                        qkv_error *err) {
-    int status = check_panel(grid, row, col, panel, err);
+    qkv_panel own = QKV_PANEL_INIT;
+    const qkv_panel *const panel = given ? &own : NULL;
+    int status = qkv_sized_read(&own, sizeof own, given, "qkv_panel", err);
+    if (status == QKV_OK) status = check_panel(grid, row, col, panel, err);
     if (status != QKV_OK) return status;
     qkv_panel_data copy = {0};
     if (!copy_panel(&copy, panel)) {

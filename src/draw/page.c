@@ -12,6 +12,8 @@
 #include "base/text.h"
 #include "draw/embed.h"
 #include "draw/lettering.h"
+#include "qkv/grid.h"
+#include "qkv/version.h"
 
 /* What cairo's rasteriser can address. */
 enum { MOST_PIXELS = 32767 };
@@ -49,6 +51,10 @@ static const format *find_format(const qkv_page_target *to) {
         if (qkv_equal_ignoring_case(suffix, FORMATS[i].suffix)) return &FORMATS[i];
     }
     return NULL;
+}
+
+const char *qkv_grid_format(size_t index) {
+    return index < sizeof FORMATS / sizeof *FORMATS ? FORMATS[index].suffix : NULL;
 }
 
 /* ---- checks ---- */

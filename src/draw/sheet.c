@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 
 /* Distances and sizes in points. */
 static const double TICK = 3, MINOR_TICK = 1.6, TICK_GAP = 2.5, TICK_SIZE = 7.5;
@@ -33,10 +34,11 @@ double qkv_sheet_y(const qkv_sheet *sheet, double value) {
 
 int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const qkv_page_target *to,
                    qkv_error *err) {
-    *sheet = (qkv_sheet){.style = style};
+    *sheet = (qkv_sheet){.style = QKV_CHART_STYLE_INIT};
     if (!style) return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style");
-    int status = qkv_page_check_target(to, err);
-    if (status == QKV_OK) status = qkv_page_check_dpi(style->dpi, err);
+    int status = qkv_sized_read(&sheet->style, sizeof sheet->style, style, "qkv_chart_style", err);
+    if (status == QKV_OK) status = qkv_page_check_target(to, err);
+    if (status == QKV_OK) status = qkv_page_check_dpi(sheet->style.dpi, err);
     return status == QKV_OK ? qkv_lettering_open(&sheet->lettering, err) : status;
 }
 
@@ -232,7 +234,7 @@ static int paint_sheet(const void *content, cairo_t *cr, double pixels, qkv_erro
 }
 
 int qkv_sheet_draw(qkv_sheet *sheet, const qkv_page_target *to, qkv_error *err) {
-    const qkv_chart_style *style = sheet->style;
+    const qkv_chart_style *style = &sheet->style;
     sheet->layout.width = ceil(sheet->right + QKV_MARGIN);
     const double bottom = qkv_layout_texts(&sheet->layout, &sheet->area, sheet->bottom,
                                            style->title, style->small_print, &sheet->lettering);

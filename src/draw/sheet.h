@@ -21,7 +21,7 @@ typedef struct qkv_sample {
 } qkv_sample;
 
 typedef struct qkv_sheet {
-    const qkv_chart_style *style;
+    qkv_chart_style style;
     qkv_lettering lettering;
     qkv_layout layout; /* captions and marks; no panels, no bar */
     qkv_box area;

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/sized.h"
 #include "draw/axis.h"
 #include "draw/page.h"
 #include "draw/paint.h"
@@ -10,7 +11,7 @@ static const double LEAST_PANEL = 20, MOST_PANEL = 5000;
 
 typedef struct figure {
     const qkv_grid *grid;
-    const qkv_grid_style *style;
+    qkv_grid_style style;
     qkv_lettering lettering;
     qkv_layout layout;
     qkv_colormap map;
@@ -60,7 +61,7 @@ static int check_style(const qkv_grid_style *style, qkv_error *err) {
 /* ---- the figure ---- */
 
 static qkv_painter painter_of(const figure *fig, cairo_t *cr, double pixels) {
-    return (qkv_painter){cr,           pixels,   fig->grid, fig->style, &fig->lettering,
+    return (qkv_painter){cr,           pixels,   fig->grid, &fig->style, &fig->lettering,
                          &fig->layout, &fig->map};
 }
 
@@ -72,22 +73,25 @@ static int paint_figure(const void *content, cairo_t *cr, double pixels, qkv_err
 static qkv_page page_of(const figure *fig) {
     return (qkv_page){.width = fig->layout.width,
                       .height = fig->layout.height,
-                      .dpi = fig->style->dpi,
-                      .title = fig->style->title,
-                      .small_print = fig->style->small_print,
-                      .recipe = fig->style->recipe,
+                      .dpi = fig->style.dpi,
+                      .title = fig->style.title,
+                      .small_print = fig->style.small_print,
+                      .recipe = fig->style.recipe,
                       .paint = paint_figure,
                       .content = fig};
 }
 
 /* Checks everything and lays the figure out; close it also after a failure. */
-static int open_figure(figure *fig, const qkv_grid *grid, const qkv_grid_style *style,
+static int open_figure(figure *fig, const qkv_grid *grid, const qkv_grid_style *given,
                        const qkv_page_target *to, qkv_error *err) {
-    *fig = (figure){.grid = grid, .style = style};
+    *fig = (figure){.grid = grid, .style = QKV_GRID_STYLE_INIT};
+    const qkv_grid_style *const style = &fig->style;
     int status = qkv_page_check_target(to, err);
-    if (status == QKV_OK && (!grid || !style)) {
+    if (status == QKV_OK && (!grid || !given)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a grid and a style");
     }
+    if (status == QKV_OK)
+        status = qkv_sized_read(&fig->style, sizeof fig->style, given, "qkv_grid_style", err);
     if (status == QKV_OK) status = check_style(style, err);
     if (status == QKV_OK) status = qkv_lettering_open(&fig->lettering, err);
     if (status == QKV_OK) status = qkv_layout_make(&fig->layout, grid, style, &fig->lettering, err);
@@ -143,8 +147,8 @@ static int report_panels(const figure *fig, qkv_grid_report *report, qkv_error *
         const qkv_panel_data *panel = &fig->grid->panels[i];
         if (!panel->values) continue;
         report->panels++;
-        if (fig->style->cell_values && sizes[i] == 0) report->without_values++;
-        if (fig->style->labels) report_labels(panel, &fig->layout.panels[i], report);
+        if (fig->style.cell_values && sizes[i] == 0) report->without_values++;
+        if (fig->style.labels) report_labels(panel, &fig->layout.panels[i], report);
     }
     free(sizes);
     return QKV_OK;
@@ -156,13 +160,16 @@ int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char
     const qkv_page_target to = {.path = path};
     if (!report)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "checking a drawing needs a report to fill");
-    *report = (qkv_grid_report){0};
-    int status = open_figure(&fig, grid, style, &to, err);
+    qkv_grid_report own = QKV_GRID_REPORT_INIT;
+    int status = qkv_sized_write(report, &own, sizeof own, "qkv_grid_report", err);
+    if (status != QKV_OK) return status;
+    status = open_figure(&fig, grid, style, &to, err);
     if (status == QKV_OK) {
         const qkv_page page = page_of(&fig);
         status = qkv_page_check(&page, &to, err);
     }
-    if (status == QKV_OK) status = report_panels(&fig, report, err);
+    if (status == QKV_OK) status = report_panels(&fig, &own, err);
     close_figure(&fig);
-    return status;
+    if (status != QKV_OK) return status;
+    return qkv_sized_write(report, &own, sizeof own, "qkv_grid_report", err);
 }

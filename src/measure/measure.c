@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "measure/measure_table.h"
 #include "measure/metric_sums.h"
+#include "run/plan.h"
 
 /* ---- the set ---- */
 
@@ -55,12 +57,16 @@ static int add_list(qkv_measure *m, const char *list, qkv_error *err) {
 
 int qkv_measure_new(qkv_measure **out, const char *metrics, const qkv_measure_options *options,
                     qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
+    qkv_measure_options where = QKV_MEASURE_OPTIONS_INIT;
+    int status = qkv_sized_read(&where, sizeof where, options, "qkv_measure_options", err);
+    if (status != QKV_OK) return status;
     qkv_measure *m = qkv_calloc(1, sizeof *m);
     if (!m) return qkv_fail_memory(err);
-    m->layers = qkv_strdup(options && options->layers ? options->layers : "*");
-    m->heads = qkv_strdup(options && options->heads ? options->heads : "*");
-    int status = m->layers && m->heads ? add_list(m, metrics, err) : qkv_fail_memory(err);
+    m->layers = qkv_strdup(where.layers ? where.layers : "*");
+    m->heads = qkv_strdup(where.heads ? where.heads : "*");
+    status = m->layers && m->heads ? add_list(m, metrics, err) : qkv_fail_memory(err);
     if (status != QKV_OK) {
         qkv_measure_free(m);
         return status;
@@ -80,11 +86,11 @@ void qkv_measure_free(qkv_measure *measure) {
 }
 
 const char *qkv_measure_text(const qkv_measure *measure, size_t metric) {
-    return metric < measure->n_metrics ? measure->metrics[metric].text : NULL;
+    return measure && metric < measure->n_metrics ? measure->metrics[metric].text : NULL;
 }
 
 const qkv_metric_info *qkv_measure_info(const qkv_measure *measure, size_t metric) {
-    if (metric >= measure->n_metrics) return NULL;
+    if (!measure || metric >= measure->n_metrics) return NULL;
     return qkv_metric_get((size_t)measure->metrics[metric].id);
 }
 
@@ -171,11 +177,19 @@ static int compares_rows(const qkv_measure *m) {
 
 int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session, qkv_plan *plan,
                     qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
+    QKV_NEED(err, measure);
+    QKV_NEED(err, session);
+    QKV_NEED(err, plan);
     const qkv_model *model = qkv_session_model(session);
+    if (plan->model != model)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the plan was made for another model than the session's");
     const qkv_model_info *info = qkv_model_get_info(model);
     qkv_metric_sums totals = {.measure = measure};
-    qkv_observer observer = {.user = &totals,
+    qkv_observer observer = {.size = sizeof observer,
+                             .user = &totals,
                              .rows = qkv_metric_sums_rows,
                              .tensor = qkv_metric_sums_tensor,
                              .compare = compares_rows(measure)};
@@ -197,12 +211,16 @@ int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session,
 }
 
 int qkv_measure_finish(qkv_measure *measure, qkv_table **out, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, measure);
     int status = qkv_table_new(out, err);
     size_t n = measure->n_hidden ? measure->n_variants : 0;
     for (size_t v = 0; v < n && status == QKV_OK; v++) {
         for (size_t i = 0; i < measure->n_metrics && status == QKV_OK; i++) {
             if (measure->metrics[i].id != QKV_METRIC_SUBSPACE_ANGLE) continue;
-            qkv_measurement row = {.variant = v, .layer = -1, .head = -1, .metric = i};
+            qkv_measurement row = {
+                .size = sizeof row, .variant = v, .layer = -1, .head = -1, .metric = i};
             int rank = (int)measure->metrics[i].parameters[0];
             status = qkv_subspace_measure(measure, v, rank, &row.value, err);
             if (status == QKV_OK) status = qkv_table_add(*out, &row, err);
@@ -238,9 +256,19 @@ static void add_pattern_row(const qkv_measure *m, const qkv_pattern *p, int64_t 
     }
 }
 
-int qkv_measure_pattern(const qkv_measure *measure, const qkv_pattern *pattern, double *values,
+int qkv_measure_pattern(const qkv_measure *measure, const qkv_pattern *given, double *values,
                         qkv_error *err) {
-    if (pattern->n_tokens < 1) return qkv_fail(err, QKV_ERR_ARGUMENT, "the pattern is empty");
+    qkv_pattern own = QKV_PATTERN_INIT;
+    const qkv_pattern *const pattern = &own;
+    QKV_NEED(err, measure);
+    QKV_NEED(err, values);
+    if (!given) return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no pattern was given", __func__);
+    const int read = qkv_sized_read(&own, sizeof own, given, "qkv_pattern", err);
+    if (read != QKV_OK) return read;
+    if (pattern->window < 0)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the window of the pattern is negative");
+    if (pattern->n_tokens < 1 || !pattern->weights)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the pattern is empty");
     double *sums = qkv_calloc(measure->n_metrics * QKV_METRIC_SUMS, sizeof *sums);
     int status = sums ? QKV_OK : qkv_fail_memory(err);
     for (int64_t i = 0; status == QKV_OK && i < pattern->n_tokens; i++)

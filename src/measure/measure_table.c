@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 
 struct qkv_table {
     qkv_measurement *rows;
@@ -44,7 +45,7 @@ static int add_place(qkv_table *table, const qkv_metric_sums *totals, qkv_measur
 
 static int add_layer(qkv_table *table, const qkv_metric_sums *totals, size_t variant, int32_t layer,
                      qkv_error *err) {
-    qkv_measurement row = {.variant = variant, .layer = layer, .head = -1};
+    qkv_measurement row = {.size = sizeof row, .variant = variant, .layer = layer, .head = -1};
     int status = add_place(table, totals, row, QKV_SCOPE_LAYER, err);
     for (row.head = 0; row.head < totals->all_heads && status == QKV_OK; row.head++) {
         if (totals->head_set[row.head]) status = add_place(table, totals, row, QKV_SCOPE_HEAD, err);
@@ -56,7 +57,7 @@ int qkv_table_of_sums(qkv_table **out, const qkv_metric_sums *totals, qkv_result
                       qkv_error *err) {
     int status = qkv_table_new(out, err);
     for (size_t v = 0; v < totals->n_variants && status == QKV_OK; v++) {
-        qkv_measurement row = {.variant = v, .layer = -1, .head = -1};
+        qkv_measurement row = {.size = sizeof row, .variant = v, .layer = -1, .head = -1};
         status = add_place(*out, totals, row, QKV_SCOPE_VARIANT, err);
         for (int32_t il = 0; il < totals->all_layers && status == QKV_OK; il++) {
             if (totals->layer_set[il]) status = add_layer(*out, totals, v, il, err);
@@ -73,17 +74,22 @@ int qkv_table_of_sums(qkv_table **out, const qkv_metric_sums *totals, qkv_result
 }
 
 size_t qkv_table_size(const qkv_table *table) {
-    return table->n_rows;
+    return table ? table->n_rows : 0;
 }
 
-qkv_measurement qkv_table_get(const qkv_table *table, size_t index) {
-    return table->rows[index];
+int qkv_table_get(const qkv_table *table, size_t index, qkv_measurement *row) {
+    if (!table || !row || index >= table->n_rows) return 0;
+    return qkv_sized_write(row, &table->rows[index], sizeof *row, "qkv_measurement", NULL) ==
+           QKV_OK;
 }
 
-qkv_run_stats qkv_table_stats(const qkv_table *table) {
-    return table->result ? qkv_result_get_stats(table->result) : (qkv_run_stats){0};
+int qkv_table_stats(const qkv_table *table, qkv_run_stats *stats) {
+    const qkv_run_stats none = QKV_RUN_STATS_INIT;
+    if (!table || !stats) return 0;
+    if (table->result) return qkv_result_get_stats(table->result, stats);
+    return qkv_sized_write(stats, &none, sizeof none, "qkv_run_stats", NULL) == QKV_OK;
 }
 
 const qkv_result *qkv_table_result(const qkv_table *table) {
-    return table->result;
+    return table ? table->result : NULL;
 }

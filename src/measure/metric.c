@@ -59,12 +59,12 @@ static qkv_metric find(const char *name, size_t length) {
 }
 
 const qkv_metric_info *qkv_metric_find(const char *name) {
-    return qkv_metric_get((size_t)find(name, strlen(name)));
+    return name ? qkv_metric_get((size_t)find(name, strlen(name))) : NULL;
 }
 
 const char *qkv_metric_scope_name(qkv_metric_scope scope) {
     static const char *const names[] = {"head", "layer", "variant", "prompt set"};
-    return scope >= QKV_SCOPE_HEAD && scope <= QKV_SCOPE_SET ? names[scope] : "?";
+    return (unsigned)scope <= QKV_SCOPE_SET ? names[scope] : NULL;
 }
 
 unsigned qkv_metric_needs(qkv_metric id) {

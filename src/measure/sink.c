@@ -12,10 +12,10 @@ static double column_mean(const float *pattern, int64_t n_tokens, int64_t key, i
 }
 
 double qkv_measure_sink(const float *pattern, int64_t n_tokens, int64_t key) {
-    if (key < 0 || key >= n_tokens) return 0;
+    if (!pattern || key < 0 || key >= n_tokens) return 0;
     return column_mean(pattern, n_tokens, key, key);
 }
 
 double qkv_measure_first_column(const float *pattern, int64_t n_tokens) {
-    return n_tokens > 1 ? column_mean(pattern, n_tokens, 0, 1) : 1;
+    return pattern && n_tokens > 1 ? column_mean(pattern, n_tokens, 0, 1) : 1;
 }

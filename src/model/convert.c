@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "format/gguf_write.h"
 #include "format/weight_type.h"
 #include "model/model.h"
@@ -362,13 +363,13 @@ static int convert(converter *c, const char *path, qkv_error *err) {
 
 int qkv_model_convert(const char *model_path, const char *path, const qkv_convert_options *options,
                       qkv_error *err) {
-    static const qkv_convert_options none = {0};
-    converter c = {.options = options ? options : &none, .type = GGML_TYPE_COUNT};
+    qkv_convert_options how = QKV_CONVERT_OPTIONS_INIT;
+    converter c = {.options = &how, .type = GGML_TYPE_COUNT};
     qkv_model *model = NULL;
-    int status = QKV_OK;
     if (!model_path || !path)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a model and a file to write are needed");
-    if (c.options->type) status = qkv_weight_type_parse(&c.type, c.options->type, err);
+    int status = qkv_sized_read(&how, sizeof how, options, "qkv_convert_options", err);
+    if (status == QKV_OK && how.type) status = qkv_weight_type_parse(&c.type, how.type, err);
     if (status == QKV_OK) status = qkv_model_open(&model, model_path, err);
     c.model = model;
     if (status == QKV_OK) status = convert(&c, path, err);

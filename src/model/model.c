@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "model/model.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,10 +116,12 @@ int qkv_model_file_open(qkv_gguf **out, const char *path, qkv_error *err) {
 }
 
 int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
     if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
     qkv_model *model = qkv_calloc(1, sizeof *model);
     if (!model) return qkv_fail_memory(err);
+    atomic_init(&model->n_owners, 1);
     const qkv_locale host = qkv_locale_enter(); /* jansson reads the numbers of a directory */
     int status = qkv_model_file_open(&model->file, path, err);
     if (status == QKV_OK) status = find_family(model, err);
@@ -135,8 +138,17 @@ int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
     return QKV_OK;
 }
 
+qkv_model *qkv_model_retain(const qkv_model *model) {
+    /* The only thing that changes about a model, so it is const everywhere else. */
+    qkv_model *counted = (qkv_model *)model;
+    if (counted) atomic_fetch_add_explicit(&counted->n_owners, 1, memory_order_relaxed);
+    return counted;
+}
+
 void qkv_model_free(qkv_model *model) {
     if (!model) return;
+    /* Whoever is last must see what the others did before they left. */
+    if (atomic_fetch_sub_explicit(&model->n_owners, 1, memory_order_acq_rel) > 1) return;
     qkv_weights_release(model);
     qkv_vocab_free(model->vocab);
     qkv_hparams_release(&model->hp);
@@ -147,10 +159,12 @@ void qkv_model_free(qkv_model *model) {
 }
 
 const qkv_model_info *qkv_model_get_info(const qkv_model *model) {
-    return &model->info;
+    return model ? &model->info : NULL;
 }
 
 int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err) {
+    QKV_NEED(err, model);
+    QKV_NEED(err, out);
     XXH3_state_t *state = XXH3_createState();
     if (!state) return qkv_fail_memory(err);
     XXH3_128bits_reset(state);
@@ -167,6 +181,11 @@ int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err) {
     return QKV_OK;
 }
 
+const char *qkv_family_name(size_t index) {
+    const qkv_family *family = index < INT_MAX ? qkv_family_get((int)index) : NULL;
+    return family ? family->name : NULL;
+}
+
 static int need_vocab(const qkv_model *model, qkv_error *err) {
     if (model->vocab) return QKV_OK;
     return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s has no tokenizer; give token ids instead of text",
@@ -175,17 +194,26 @@ static int need_vocab(const qkv_model *model, qkv_error *err) {
 
 int qkv_tokenize(const qkv_model *model, int32_t **tokens, size_t *n_tokens, const char *text,
                  size_t length, unsigned flags, qkv_error *err) {
+    QKV_NEED(err, tokens);
+    QKV_NEED(err, n_tokens);
     *tokens = NULL;
     *n_tokens = 0;
+    QKV_NEED(err, model);
+    if (length) QKV_NEED(err, text);
     int status = need_vocab(model, err);
     return status ? status
-                  : qkv_vocab_tokenize(model->vocab, tokens, n_tokens, text, length, flags, err);
+                  : qkv_vocab_tokenize(model->vocab, tokens, n_tokens, text ? text : "", length,
+                                       flags, err);
 }
 
 int qkv_detokenize(const qkv_model *model, char **text, size_t *length, const int32_t *tokens,
                    size_t n_tokens, int keep_special, qkv_error *err) {
+    QKV_NEED(err, text);
+    QKV_NEED(err, length);
     *text = NULL;
     *length = 0;
+    QKV_NEED(err, model);
+    if (n_tokens) QKV_NEED(err, tokens);
     int status = need_vocab(model, err);
     return status ? status
                   : qkv_vocab_detokenize(model->vocab, text, length, tokens, n_tokens, keep_special,
@@ -194,8 +222,11 @@ int qkv_detokenize(const qkv_model *model, char **text, size_t *length, const in
 
 int qkv_token_text(const qkv_model *model, char **text, size_t *length, int32_t token,
                    qkv_error *err) {
+    QKV_NEED(err, text);
+    QKV_NEED(err, length);
     *text = NULL;
     *length = 0;
+    QKV_NEED(err, model);
     int status = need_vocab(model, err);
     return status ? status : qkv_vocab_token_text(model->vocab, text, length, token, err);
 }

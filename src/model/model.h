@@ -1,11 +1,13 @@
 /*
  * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the
  * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned, except the
- * weights that are made when they are first needed (lazy_weights.h), under a lock of their own.
+ * weights that are made when they are first needed (lazy_weights.h), under a lock of their own, and
+ * the number of those who need the model.
  */
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "format/gguf_file.h"
@@ -67,6 +69,7 @@ typedef struct qkv_layer {
 } qkv_layer;
 
 struct qkv_model {
+    atomic_size_t n_owners;
     qkv_gguf *file;
     const qkv_family *family;
     qkv_hparams hp;

@@ -15,18 +15,18 @@
 #include "model/model.h"
 #include "qkv/plan.h"
 
-/* X(enumerator, name, what stands behind the colon) */
+/* X(enumerator, name, what stands behind the colon, what it does) */
 #define QKV_OP_LIST(X)                                                                             \
-    X(SCALE, "scale", "a factor")                                                                  \
-    X(SET, "set", "a value")                                                                       \
-    X(ZERO, "zero", "nothing")                                                                     \
-    X(ADD, "add", "a value")                                                                       \
-    X(MEAN, "mean", "head, token or dim")                                                          \
-    X(NOISE, "noise", "a standard deviation, and optionally ,seed=N")                              \
-    X(CLAMP, "clamp", "a lower and an upper bound")                                                \
-    X(PATCH, "patch", "the name of another prompt")
+    X(SCALE, "scale", "a factor", "multiplies by the factor")                                      \
+    X(SET, "set", "a value", "replaces by the value")                                              \
+    X(ZERO, "zero", "nothing", "replaces by 0")                                                    \
+    X(ADD, "add", "a value", "adds the value")                                                     \
+    X(MEAN, "mean", "head, token or dim", "replaces by the mean over heads, tokens or channels")   \
+    X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
+    X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
+    X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")
 
-#define QKV_OP_ENUM(id, name, arguments) QKV_OP_##id,
+#define QKV_OP_ENUM(id, name, arguments, what) QKV_OP_##id,
 typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
 #undef QKV_OP_ENUM
 
@@ -67,7 +67,5 @@ int qkv_selector_splits(const qkv_selector *where, const qkv_hparams *hp);
 int qkv_selector_overlap(const qkv_selector *a, const qkv_selector *b, const qkv_hparams *hp,
                          int64_t n_tokens);
 uint64_t qkv_selector_count(const qkv_selector *where, const qkv_hparams *hp, int64_t n_tokens);
-
-const char *qkv_op_name(qkv_op op);
 
 #endif

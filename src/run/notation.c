@@ -310,28 +310,25 @@ static int parse_arguments(cursor *c, qkv_edit *edit) {
 static int fail_op(cursor *c, int length) {
     qkv_text known = {0};
     for (int i = 0; i < QKV_OP_COUNT; i++)
-        qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_op_name((qkv_op)i));
+        qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_op_name((size_t)i));
     int status = fail_at(c, QKV_ERR_SYNTAX, "there is no operation '%.*s'; operations are %s",
                          length, c->at, known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
 }
 
-#define OP_ARGUMENTS(id, name, arguments) arguments,
-static const char *const op_arguments[QKV_OP_COUNT] = {QKV_OP_LIST(OP_ARGUMENTS)};
-#undef OP_ARGUMENTS
-
 static int parse_op(cursor *c, qkv_edit *edit) {
     size_t length = strcspn(c->at, ":");
     for (int i = 0; i < QKV_OP_COUNT; i++) {
-        const char *name = qkv_op_name((qkv_op)i);
+        const char *name = qkv_op_name((size_t)i);
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
         edit->op = (qkv_op)i;
         c->at += length;
         if (edit->op == QKV_OP_ZERO)
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)
-            return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon", name, op_arguments[i]);
+            return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon", name,
+                           qkv_op_arguments((size_t)i));
         return parse_arguments(c, edit);
     }
     return fail_op(c, (int)length);
@@ -425,7 +422,7 @@ static int parse_reduction(cursor *c, qkv_capture *capture) {
 
 int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, const char *text,
                          qkv_error *err) {
-    *capture = (qkv_capture){0};
+    *capture = (qkv_capture){.text = text};
     qkv_selector *where = &capture->where;
     char *copy = trimmed(text, strlen(text));
     if (!copy) return qkv_fail_memory(err);

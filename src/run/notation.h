@@ -20,7 +20,9 @@ typedef struct qkv_notation {
 
 int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,
                       qkv_error *err);
+
 typedef struct qkv_capture {
+    const char *text; /* as it was given, borrowed */
     qkv_selector where;
     qkv_reduction reduction;
     int64_t side; /* of a pooled map */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "run/wanted.h"
 
 /* The first row of a block with NaN or Inf in it, or -1. */
 static int64_t find_bad_row(const qkv_rows *rows) {
@@ -49,13 +50,13 @@ void qkv_watch_release(qkv_watch *watch) {
 
 /* ---- the public side ---- */
 
-static int observe_layer(qkv_plan *plan, int32_t layer, const qkv_selector *where, qkv_error *err) {
+static int merge_observed(const qkv_plan *plan, qkv_wanted *wanted, const void *what,
+                          qkv_error *err) {
+    const qkv_selector *where = what;
     int32_t n_head = plan->model->hp.n_head;
-    qkv_wanted *wanted = qkv_plan_wanted(plan, layer, QKV_SITE_PATTERN);
     if (!wanted->observed) wanted->observed = qkv_calloc((size_t)n_head, 1);
     if (!wanted->observed) return qkv_fail_memory(err);
     for (int32_t h = 0; h < n_head; h++) wanted->observed[h] |= !where->heads || where->heads[h];
-    plan->observed = 1;
     return QKV_OK;
 }
 
@@ -70,18 +71,23 @@ static int parse(const qkv_plan *plan, qkv_capture *capture, const char *what, q
 }
 
 int qkv_plan_observe(qkv_plan *plan, const char *what, qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, what);
     qkv_capture capture;
     int status = parse(plan, &capture, what, err);
     if (status != QKV_OK) return status;
-    for (int32_t il = 0; status == QKV_OK && il < plan->model->hp.n_layer; il++) {
-        if (capture.where.layers[il]) status = observe_layer(plan, il, &capture.where, err);
-    }
+    status = qkv_wanted_merge_layers(plan, &capture.where, merge_observed, &capture.where, err);
+    if (status == QKV_OK) plan->observed = 1;
     qkv_selector_release(&capture.where);
     return status;
 }
 
 int qkv_plan_select(const qkv_plan *plan, const char *what, uint8_t *layers, uint8_t *heads,
                     qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, what);
+    QKV_NEED(err, layers);
+    QKV_NEED(err, heads);
     qkv_capture capture;
     int status = parse(plan, &capture, what, err);
     if (status != QKV_OK) return status;
@@ -95,6 +101,9 @@ int qkv_plan_select(const qkv_plan *plan, const char *what, uint8_t *layers, uin
 
 void qkv_visible_keys(const qkv_model *model, int32_t layer, int64_t n_tokens, int64_t query,
                       int64_t *first, int64_t *end) {
+    if (!first || !end) return;
+    *first = *end = 0;
+    if (!model || layer < 0 || layer >= model->hp.n_layer || query < 0 || query >= n_tokens) return;
     int64_t window = qkv_layer_window(model, layer);
     *first = window && query + 1 > window ? query + 1 - window : 0;
     *end = query + 1;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "run/visible.h"
+#include "run/wanted.h"
 
 static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_tokens,
                         const char *what, qkv_error *err) {
@@ -34,12 +35,15 @@ static int32_t *copy_tokens(const int32_t *tokens, size_t n_tokens) {
 
 int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, size_t n_tokens,
                  qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
+    QKV_NEED(err, model);
+    if (n_tokens) QKV_NEED(err, tokens);
     int status = check_tokens(model, tokens, n_tokens, "the prompt", err);
     if (status != QKV_OK) return status;
     qkv_plan *plan = qkv_calloc(1, sizeof *plan);
     if (!plan) return qkv_fail_memory(err);
-    plan->model = model;
+    plan->model = qkv_model_retain(model);
     plan->n_tokens = (int64_t)n_tokens;
     plan->tokens = copy_tokens(tokens, n_tokens);
     plan->variants = qkv_calloc(1, sizeof *plan->variants);
@@ -71,25 +75,22 @@ void qkv_plan_free(qkv_plan *plan) {
         free(plan->sources[i].tokens);
     }
     size_t n_wanted = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
-    for (size_t i = 0; plan->wanted && i < n_wanted; i++) {
-        free(plan->wanted[i].heads);
-        free(plan->wanted[i].rows);
-        free(plan->wanted[i].observed);
-        for (size_t r = 0; r < plan->wanted[i].n_reductions; r++)
-            free(plan->wanted[i].reductions[r].heads);
-        free(plan->wanted[i].reductions);
-    }
+    for (size_t i = 0; plan->wanted && i < n_wanted; i++) qkv_wanted_release(&plan->wanted[i]);
     for (size_t i = 0; i < plan->n_captures; i++) free(plan->captures[i]);
     free(plan->captures);
     free(plan->variants);
     free(plan->sources);
     free(plan->wanted);
     free(plan->tokens);
+    qkv_model_free(plan->model);
     free(plan);
 }
 
 int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens, size_t n_tokens,
                         qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, name);
+    if (n_tokens) QKV_NEED(err, tokens);
     char what[128];
     snprintf(what, sizeof what, "the prompt named '%s'", name);
     if (!*name || strpbrk(name, "+=: \t\n"))
@@ -175,6 +176,8 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
 }
 
 int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, edits);
     qkv_variant variant = {.text = qkv_strdup(edits)};
     int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
     if (status == QKV_OK &&
@@ -198,82 +201,6 @@ int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer) {
     return site == QKV_SITE_LOGITS ? plan->model->hp.n_layer : layer;
 }
 
-/* Adds the heads of a capture to what is wanted of one layer already. */
-static int merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const qkv_selector *where,
-                         const char *text, qkv_error *err) {
-    const qkv_hparams *hp = &plan->model->hp;
-    int32_t own = qkv_site_n_heads(where->site, hp);
-    char letter = where->letter;
-    int shared = qkv_site_get_axes(where->site) == QKV_AXES_KEYVALUE;
-    /* Where every query head has a key/value head of its own, h and g are the same. */
-    if (own && (!letter || hp->n_head == hp->n_kv_head)) letter = shared ? 'g' : 'h';
-    if (wanted->wanted && wanted->letter != letter)
-        return qkv_fail(
-            err, QKV_ERR_PLAN,
-            "capture '%s': the same site is already captured by the other kind of heads; "
-            "use either h or g",
-            text);
-    if (own && !wanted->heads) {
-        wanted->n_heads = letter == 'g' ? hp->n_kv_head : hp->n_head;
-        wanted->heads = qkv_calloc((size_t)wanted->n_heads, 1);
-        if (!wanted->heads) return qkv_fail_memory(err);
-    }
-    for (int32_t h = 0; own && h < wanted->n_heads; h++) {
-        if (!where->heads || where->heads[h]) wanted->heads[h] = 1;
-    }
-    wanted->letter = letter;
-    wanted->wanted = 1;
-    return QKV_OK;
-}
-
-int qkv_wanted_any(const qkv_wanted *wanted) {
-    return wanted->wanted || wanted->n_reductions > 0 || wanted->observed;
-}
-
-/* One more reduction of a layer's patterns, or more heads of one that is there already. */
-static int merge_reduction(const qkv_plan *plan, qkv_wanted *wanted, const qkv_capture *capture,
-                           qkv_error *err) {
-    int32_t n_head = plan->model->hp.n_head;
-    qkv_wanted_reduction *found = NULL;
-    for (size_t i = 0; i < wanted->n_reductions; i++) {
-        if (wanted->reductions[i].kind == capture->reduction) found = &wanted->reductions[i];
-    }
-    if (found && found->side != capture->side)
-        return qkv_fail(
-            err, QKV_ERR_PLAN,
-            "patterns of one layer are pooled by their %s to %lld and to %lld cells; choose one",
-            qkv_reduction_name(found->kind), (long long)found->side, (long long)capture->side);
-    if (!found) {
-        qkv_wanted_reduction *moved =
-            realloc(wanted->reductions, (wanted->n_reductions + 1) * sizeof *moved);
-        if (!moved) return qkv_fail_memory(err);
-        wanted->reductions = moved;
-        found = &moved[wanted->n_reductions];
-        *found = (qkv_wanted_reduction){.kind = capture->reduction,
-                                        .side = capture->side,
-                                        .heads = qkv_calloc((size_t)n_head, 1)};
-        if (!found->heads) return qkv_fail_memory(err);
-        wanted->n_reductions++;
-    }
-    for (int32_t h = 0; h < n_head; h++)
-        found->heads[h] |= !capture->where.heads || capture->where.heads[h];
-    return QKV_OK;
-}
-
-/* The tokens whose logits are wanted: the union of all captures. */
-static void merge_rows(const qkv_plan *plan, qkv_wanted *wanted, qkv_selector *where) {
-    if (!wanted->wanted) {
-        wanted->rows = where->rows;
-        where->rows = NULL;
-    } else if (!where->rows) {
-        free(wanted->rows);
-        wanted->rows = NULL;
-    } else {
-        for (int64_t t = 0; wanted->rows && t < plan->n_tokens; t++)
-            wanted->rows[t] |= where->rows[t];
-    }
-}
-
 static int remember_capture(qkv_plan *plan, const char *text, qkv_error *err) {
     char *copy = qkv_strdup(text);
     if (copy && QKV_PUSH(plan->captures, plan->captures_capacity, plan->n_captures, copy))
@@ -283,23 +210,20 @@ static int remember_capture(qkv_plan *plan, const char *text, qkv_error *err) {
 }
 
 int qkv_plan_add_capture(qkv_plan *plan, const char *text, qkv_error *err) {
+    QKV_NEED(err, plan);
+    if (!text) return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no capture was given", __func__);
     qkv_notation notation = {.hp = &plan->model->hp, .n_tokens = plan->n_tokens};
     qkv_capture capture;
     int status = qkv_notation_capture(&notation, &capture, text, err);
     if (status != QKV_OK) return status;
-    qkv_selector *where = &capture.where;
-    if (where->site == QKV_SITE_LOGITS) {
-        merge_rows(plan, qkv_plan_wanted(plan, 0, where->site), where);
-        status = merge_capture(plan, qkv_plan_wanted(plan, 0, where->site), where, text, err);
+    status = remember_capture(plan, text, err);
+    if (status == QKV_OK) {
+        status =
+            qkv_wanted_merge_layers(plan, &capture.where, qkv_wanted_merge_capture, &capture, err);
+        if (status != QKV_OK) free(plan->captures[--plan->n_captures]);
     }
-    for (int32_t il = 0; where->layers && status == QKV_OK && il < plan->model->hp.n_layer; il++) {
-        if (!where->layers[il]) continue;
-        qkv_wanted *wanted = qkv_plan_wanted(plan, il, where->site);
-        status = capture.reduction ? merge_reduction(plan, wanted, &capture, err)
-                                   : merge_capture(plan, wanted, where, text, err);
-    }
-    qkv_selector_release(where);
-    return status == QKV_OK ? remember_capture(plan, text, err) : status;
+    qkv_selector_release(&capture.where);
+    return status;
 }
 
 /* ---- questions about the whole plan ---- */
@@ -340,30 +264,31 @@ int qkv_plan_check(const qkv_plan *plan, qkv_error *err) {
 }
 
 size_t qkv_plan_n_variants(const qkv_plan *plan) {
-    return plan->n_variants;
+    return plan ? plan->n_variants : 0;
 }
 
 const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant) {
-    return variant < plan->n_variants ? plan->variants[variant].text : NULL;
+    return plan && variant < plan->n_variants ? plan->variants[variant].text : NULL;
 }
 
 const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {
-    *n_tokens = (size_t)plan->n_tokens;
-    return plan->tokens;
+    if (n_tokens) *n_tokens = plan ? (size_t)plan->n_tokens : 0;
+    return plan ? plan->tokens : NULL;
 }
 
 const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index) {
-    return index < plan->n_captures ? plan->captures[index] : NULL;
+    return plan && index < plan->n_captures ? plan->captures[index] : NULL;
 }
 
 int qkv_plan_wants_logits(const qkv_plan *plan, size_t token) {
+    if (!plan) return 0;
     const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS);
     if (!wanted->wanted || token >= (size_t)plan->n_tokens) return 0;
     return !wanted->rows || wanted->rows[token];
 }
 
 const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens) {
-    if (index >= plan->n_sources) return NULL;
-    *tokens = plan->sources[index].tokens;
+    if (!plan || index >= plan->n_sources) return NULL;
+    if (tokens) *tokens = plan->sources[index].tokens;
     return plan->sources[index].name;
 }

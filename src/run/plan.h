@@ -40,7 +40,7 @@ typedef struct qkv_wanted {
 } qkv_wanted;
 
 struct qkv_plan {
-    const qkv_model *model;
+    qkv_model *model; /* kept alive */
     int32_t *tokens;
     int64_t n_tokens;
     qkv_source *sources;

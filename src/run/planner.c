@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "run/reduce.h"
 
 size_t qkv_place(qkv_site site, int32_t layer) {
@@ -412,9 +413,17 @@ int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan
 
 int qkv_session_observe(qkv_session *session, qkv_result **out, const qkv_plan *plan,
                         const qkv_observer *observer, qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
-    qkv_planner p = {.session = session, .plan = plan, .observer = observer};
-    int status = run(&p, err);
+    QKV_NEED(err, session);
+    QKV_NEED(err, plan);
+    qkv_observer own = QKV_OBSERVER_INIT;
+    int status = qkv_sized_read(&own, sizeof own, observer, "qkv_observer", err);
+    if (status == QKV_OK && observer && plan->observed && !own.rows)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "the observer has no function for rows");
+    if (status != QKV_OK) return status;
+    qkv_planner p = {.session = session, .plan = plan, .observer = observer ? &own : NULL};
+    status = run(&p, err);
     if (status != QKV_OK) {
         qkv_result_free(p.result);
         return status;
@@ -426,17 +435,26 @@ int qkv_session_observe(qkv_session *session, qkv_result **out, const qkv_plan *
 
 int qkv_session_estimate(qkv_session *session, qkv_run_stats *stats, const qkv_plan *plan,
                          qkv_error *err) {
+    const qkv_run_stats none = QKV_RUN_STATS_INIT;
+    QKV_NEED(err, stats);
+    int status = qkv_sized_write(stats, &none, sizeof none, "qkv_run_stats", err);
+    if (status != QKV_OK) return status;
+    QKV_NEED(err, session);
+    QKV_NEED(err, plan);
     qkv_text passes = {0};
     qkv_planner p = {.session = session, .plan = plan, .explanation = &passes};
-    int status = run(&p, err);
-    *stats = status == QKV_OK ? p.result->stats : (qkv_run_stats){0};
+    status = run(&p, err);
+    if (status == QKV_OK) qkv_result_get_stats(p.result, stats);
     qkv_result_free(p.result);
     qkv_text_release(&passes);
     return status;
 }
 
 int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan, qkv_error *err) {
+    QKV_NEED(err, text);
     *text = NULL;
+    QKV_NEED(err, session);
+    QKV_NEED(err, plan);
     qkv_text explanation = {0};
     qkv_planner p = {.session = session, .plan = plan, .explanation = &explanation};
     int status = run(&p, err);

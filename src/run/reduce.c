@@ -3,12 +3,18 @@
 #include <math.h>
 #include <string.h>
 
-#define REDUCTION_NAME(id, name, what) name,
-static const char *const names[QKV_REDUCTION_COUNT] = {QKV_REDUCTION_LIST(REDUCTION_NAME)};
-#undef REDUCTION_NAME
+#define REDUCTION_ENTRY(id, name, what) {name, what},
+static const struct {
+    const char *name, *what;
+} reductions[QKV_REDUCTION_COUNT] = {QKV_REDUCTION_LIST(REDUCTION_ENTRY)};
+#undef REDUCTION_ENTRY
 
 const char *qkv_reduction_name(qkv_reduction kind) {
-    return kind >= 0 && kind < QKV_REDUCTION_COUNT ? names[kind] : "?";
+    return (unsigned)kind < QKV_REDUCTION_COUNT ? reductions[kind].name : NULL;
+}
+
+const char *qkv_reduction_description(qkv_reduction kind) {
+    return (unsigned)kind < QKV_REDUCTION_COUNT ? reductions[kind].what : NULL;
 }
 
 int qkv_reduction_dims(qkv_reduction kind) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "run/edit_apply.h"
 #include "run/reduce.h"
 
@@ -28,6 +29,7 @@ int qkv_result_new(qkv_result **out, const qkv_plan *plan, qkv_error *err) {
     qkv_result *result = qkv_calloc(1, sizeof *result);
     if (!result) return qkv_fail_memory(err);
     result->n_layer = plan->model->hp.n_layer;
+    result->stats.size = sizeof result->stats;
     result->variants = qkv_calloc(plan->n_variants, sizeof *result->variants);
     int ok = result->variants != NULL;
     for (size_t i = 0; ok && i < plan->n_variants; i++) {
@@ -194,7 +196,10 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
                                 computed->n_rows, plan->n_tokens);
     view.src = computed->data;
     view.first_head = computed->first_head;
-    qkv_item item = {.variant = variant, .site = computed->site, .layer = computed->layer};
+    qkv_item item = {.variant = variant,
+                     .site = computed->site,
+                     .layer = computed->layer,
+                     .tensor = QKV_TENSOR_INIT};
     int status = wanted->n_heads ? list_heads(&item, wanted, err) : QKV_OK;
     if (status != QKV_OK) return status;
 
@@ -242,7 +247,10 @@ int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t vari
     const qkv_wanted_reduction *reduction = find_reduction(place, kind);
     qkv_wanted wanted = {
         .letter = 'h', .heads = reduction->heads, .n_heads = plan->model->hp.n_head};
-    qkv_item item = {.variant = variant, .site = computed->site, .layer = computed->layer};
+    qkv_item item = {.variant = variant,
+                     .site = computed->site,
+                     .layer = computed->layer,
+                     .tensor = QKV_TENSOR_INIT};
     int status = list_heads(&item, &wanted, err);
     if (status != QKV_OK) return status;
     item.tensor.reduction = kind;
@@ -301,45 +309,50 @@ void qkv_result_sort(qkv_result *result) {
 /* ---- reading ---- */
 
 size_t qkv_result_n_variants(const qkv_result *result) {
-    return result->n_variants;
+    return result ? result->n_variants : 0;
 }
 
-qkv_run_stats qkv_result_get_stats(const qkv_result *result) {
-    return result->stats;
+int qkv_result_get_stats(const qkv_result *result, qkv_run_stats *stats) {
+    if (!result || !stats) return 0;
+    return qkv_sized_write(stats, &result->stats, sizeof *stats, "qkv_run_stats", NULL) == QKV_OK;
+}
+
+/* 1, or 0 where there is no item or no place for it. */
+static int show_item(const qkv_item *item, qkv_tensor *tensor) {
+    if (!item || !tensor) return 0;
+    return qkv_sized_write(tensor, &item->tensor, sizeof *tensor, "qkv_tensor", NULL) == QKV_OK;
 }
 
 int qkv_result_get(const qkv_result *result, size_t variant, qkv_site site, int32_t layer,
                    qkv_tensor *tensor) {
-    const qkv_item *item = find_item(result, variant, site, layer, QKV_REDUCTION_NONE);
-    if (item) *tensor = item->tensor;
-    return item != NULL;
+    if (!result) return 0;
+    return show_item(find_item(result, variant, site, layer, QKV_REDUCTION_NONE), tensor);
 }
 
 int qkv_result_get_reduced(const qkv_result *result, size_t variant, qkv_reduction reduction,
                            int32_t layer, qkv_tensor *tensor) {
-    const qkv_item *item = find_item(result, variant, QKV_SITE_PATTERN, layer, reduction);
-    if (item) *tensor = item->tensor;
-    return item != NULL;
+    if (!result) return 0;
+    return show_item(find_item(result, variant, QKV_SITE_PATTERN, layer, reduction), tensor);
 }
 
 int qkv_result_item(const qkv_result *result, size_t index, size_t *variant, qkv_site *site,
                     int32_t *layer, qkv_tensor *tensor) {
-    if (index >= result->n_items) return 0;
+    if (!result || index >= result->n_items) return 0;
     const qkv_item *item = &result->items[index];
-    *variant = item->variant;
-    *site = item->site;
-    *layer = item->layer;
-    *tensor = item->tensor;
-    return 1;
+    if (variant) *variant = item->variant;
+    if (site) *site = item->site;
+    if (layer) *layer = item->layer;
+    return tensor ? show_item(item, tensor) : 1;
 }
 
 static const qkv_edit_report *find_report(const qkv_result *result, size_t variant, size_t edit) {
-    if (variant >= result->n_variants || edit >= result->variants[variant].n_edits) return NULL;
+    if (!result || variant >= result->n_variants || edit >= result->variants[variant].n_edits)
+        return NULL;
     return &result->variants[variant].edits[edit];
 }
 
 size_t qkv_result_n_edits(const qkv_result *result, size_t variant) {
-    return variant < result->n_variants ? result->variants[variant].n_edits : 0;
+    return result && variant < result->n_variants ? result->variants[variant].n_edits : 0;
 }
 
 const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit) {

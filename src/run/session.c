@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "ggml-cpu.h"
 #include "run/blas_turn.h"
 
@@ -48,24 +49,27 @@ static int start_backends(qkv_session *session, qkv_error *err) {
 
 int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session_options *options,
                     qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
-    int32_t threads = options ? options->n_threads : 0;
+    QKV_NEED(err, model);
+    qkv_session_options how = QKV_SESSION_OPTIONS_INIT;
+    const int status = qkv_sized_read(&how, sizeof how, options, "qkv_session_options", err);
+    if (status != QKV_OK) return status;
+    const int32_t threads = how.n_threads;
     if (threads < 0 || threads > 1024)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%d threads; give 1 to 1024, or 0 for all cores",
                         threads);
     qkv_session *session = qkv_calloc(1, sizeof *session);
     if (!session) return qkv_fail_memory(err);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    session->model = model;
-    session->dense.budget =
-        options && options->weights_budget ? options->weights_budget : DEFAULT_WEIGHTS_BUDGET;
-    session->memory_budget =
-        options && options->memory_budget ? options->memory_budget : DEFAULT_BUDGET;
+    session->model = qkv_model_retain(model);
+    session->dense.budget = how.weights_budget ? how.weights_budget : DEFAULT_WEIGHTS_BUDGET;
+    session->memory_budget = how.memory_budget ? how.memory_budget : DEFAULT_BUDGET;
     session->n_threads = threads ? threads : cores > 0 ? (int)cores : 1;
-    int status = start_backends(session, err);
-    if (status != QKV_OK) {
+    const int started = start_backends(session, err);
+    if (started != QKV_OK) {
         qkv_session_free(session);
-        return status;
+        return started;
     }
     *out = session;
     return QKV_OK;
@@ -77,11 +81,12 @@ void qkv_session_free(qkv_session *session) {
     qkv_weight_copies_release(&session->dense);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
+    qkv_model_free(session->model);
     free(session);
 }
 
 const qkv_model *qkv_session_model(const qkv_session *session) {
-    return session->model;
+    return session ? session->model : NULL;
 }
 
 /* ---- inputs ---- */

@@ -12,7 +12,7 @@
 #define QKV_MAX_BACKENDS 8
 
 struct qkv_session {
-    const qkv_model *model;
+    qkv_model *model; /* kept alive */
     int n_threads;
     size_t memory_budget; /* bytes for attention maps and batches in one pass, and for the trunk */
     ggml_backend_t backends[QKV_MAX_BACKENDS]; /* BLAS and the like first, the CPU last */

@@ -2,17 +2,27 @@
 
 #include <string.h>
 
-#define SITE_NAME(id, name, shape, what) name,
-static const char *const names[QKV_SITE_COUNT] = {QKV_SITE_LIST(SITE_NAME)};
-#undef SITE_NAME
+#define SITE_ENTRY(id, name, shape, what) {name, shape, what},
+static const struct {
+    const char *name, *shape, *what;
+} sites[QKV_SITE_COUNT] = {QKV_SITE_LIST(SITE_ENTRY)};
+#undef SITE_ENTRY
 
 const char *qkv_site_name(qkv_site site) {
-    return site >= 0 && site < QKV_SITE_COUNT ? names[site] : "?";
+    return (unsigned)site < QKV_SITE_COUNT ? sites[site].name : NULL;
+}
+
+const char *qkv_site_shape(qkv_site site) {
+    return (unsigned)site < QKV_SITE_COUNT ? sites[site].shape : NULL;
+}
+
+const char *qkv_site_description(qkv_site site) {
+    return (unsigned)site < QKV_SITE_COUNT ? sites[site].what : NULL;
 }
 
 qkv_site qkv_site_by_name(const char *name) {
-    for (int i = 0; i < QKV_SITE_COUNT; i++) {
-        if (strcmp(names[i], name) == 0) return (qkv_site)i;
+    for (int i = 0; name && i < QKV_SITE_COUNT; i++) {
+        if (strcmp(sites[i].name, name) == 0) return (qkv_site)i;
     }
     return QKV_SITE_COUNT;
 }

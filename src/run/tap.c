@@ -175,7 +175,8 @@ static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const float *all = map->data;
     for (int64_t i = ith; i < heads * (int64_t)g->watch.n_variants; i += nth) {
         int64_t member = i / heads, h = i % heads;
-        qkv_rows rows = {.layer = op->layer,
+        qkv_rows rows = {.size = sizeof rows,
+                         .layer = op->layer,
                          .head = (int32_t)(op->part.first_head + h),
                          .first_row = op->part.first_row,
                          .n_rows = map->ne[1],

@@ -13,7 +13,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/text.h"
+#include "qkv/version.h"
 #include "store/store_formats.h"
 
 static const store_format *const formats[] = {&store_safetensors, &store_json, &store_npy};
@@ -28,12 +30,20 @@ int64_t store_tensor_size(const qkv_store_tensor *tensor) {
     return size;
 }
 
-void qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site, int32_t layer,
-                    qkv_reduction reduction) {
+const char *qkv_store_format(size_t index) {
+    return index < sizeof formats / sizeof *formats ? formats[index]->suffix : NULL;
+}
+
+int qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site, int32_t layer,
+                   qkv_reduction reduction) {
     char place[32] = "";
+    if (!out) return 0;
+    out[0] = '\0';
+    if (!qkv_site_name(site) || !qkv_reduction_name(reduction)) return 0;
     if (site != QKV_SITE_LOGITS) snprintf(place, sizeof place, ".%" PRId32, layer);
     snprintf(out, QKV_STORE_NAME_SIZE, "v%zu/%s%s%s%s", variant, qkv_site_name(site), place,
              reduction ? "." : "", reduction ? qkv_reduction_name(reduction) : "");
+    return 1;
 }
 
 /* ---- one file ---- */
@@ -51,9 +61,13 @@ static int find_format(const store_format **out, const char *path, qkv_error *er
 static int check_tensors(const store_content *content, qkv_error *err) {
     for (size_t i = 0; i < content->n_tensors; i++) {
         const qkv_store_tensor *tensor = &content->tensors[i];
+        if (!tensor->name) return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor %zu has no name", i);
         if (tensor->n_dims < 1 || tensor->n_dims > 3 || store_tensor_size(tensor) < 0) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor %s has a shape that cannot be stored",
                             tensor->name);
+        }
+        if (!tensor->data && store_tensor_size(tensor) > 0) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor %s has no values", tensor->name);
         }
         if (!qkv_utf8_valid(tensor->name, strlen(tensor->name))) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor name %s is not UTF-8", tensor->name);
@@ -178,7 +192,7 @@ static void put_side(metadata_draft *draft, const qkv_tensor *tensor, const char
 static void put_shapes(metadata_draft *draft, const qkv_result *result,
                        const qkv_model_info *info) {
     qkv_site site;
-    qkv_tensor tensor;
+    qkv_tensor tensor = QKV_TENSOR_INIT;
     size_t variant;
     int32_t layer;
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
@@ -262,11 +276,8 @@ typedef struct named_tensors {
 } named_tensors;
 
 static size_t count_items(const qkv_result *result) {
-    size_t n = 0, variant;
-    qkv_site site;
-    int32_t layer;
-    qkv_tensor tensor;
-    while (qkv_result_item(result, n, &variant, &site, &layer, &tensor)) n++;
+    size_t n = 0;
+    while (qkv_result_item(result, n, NULL, NULL, NULL, NULL)) n++;
     return n;
 }
 
@@ -280,10 +291,13 @@ static int gather(named_tensors *all, const qkv_result *result, qkv_error *err) 
         size_t variant;
         qkv_site site;
         int32_t layer;
-        qkv_tensor tensor;
+        qkv_tensor tensor = QKV_TENSOR_INIT;
         qkv_result_item(result, i, &variant, &site, &layer, &tensor);
         qkv_store_name(all->names[i], variant, site, layer, tensor.reduction);
-        all->items[i] = (qkv_store_tensor){all->names[i], tensor.data, tensor.n_dims, {0}};
+        all->items[i] = (qkv_store_tensor){.size = sizeof *all->items,
+                                           .name = all->names[i],
+                                           .data = tensor.data,
+                                           .n_dims = tensor.n_dims};
         memcpy(all->items[i].shape, tensor.shape, sizeof tensor.shape);
     }
     return QKV_OK;
@@ -295,6 +309,8 @@ static void release(named_tensors *all) {
 }
 
 int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err) {
+    QKV_NEED(err, result);
+    QKV_NEED(err, path);
     const store_format *format;
     named_tensors all = {0};
     int status = find_format(&format, path, err);
@@ -309,6 +325,14 @@ int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err) 
 
 int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
                     const char *path, qkv_error *err) {
+    QKV_NEED(err, result);
+    QKV_NEED(err, plan);
+    QKV_NEED(err, model);
+    QKV_NEED(err, path);
+    if (qkv_result_n_variants(result) != qkv_plan_n_variants(plan)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the result has %zu variants but the plan %zu",
+                        qkv_result_n_variants(result), qkv_plan_n_variants(plan));
+    }
     const store_format *format;
     named_tensors all = {0};
     json_t *metadata = NULL;
@@ -326,18 +350,31 @@ int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_mo
 
 /* ---- tensors of a caller ---- */
 
+/* Copies of the caller's structs, freed with release_content, also after a failure. */
 static int make_content(store_content *content, const qkv_store_tensor *tensors, size_t n_tensors,
                         const char *const *metadata, size_t n_metadata, qkv_error *err) {
+    void *copies = NULL;
     *content = (store_content){0};
     if ((n_tensors && !tensors) || (n_metadata && !metadata)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no tensors or no metadata to store");
     }
+    const int status =
+        qkv_sized_read_items(&copies, sizeof *tensors, tensors, n_tensors, "qkv_store_tensor", err);
+    if (status != QKV_OK) return status;
     metadata_draft draft = {json_object(), 0};
+    *content = (store_content){copies, n_tensors, draft.object, NULL};
     for (size_t i = 0; i < n_metadata; i++) {
+        if (!metadata[2 * i] || !metadata[2 * i + 1]) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "entry %zu of the metadata is NULL", i);
+        }
         put_text(&draft, metadata[2 * i], metadata[2 * i + 1]);
     }
-    *content = (store_content){tensors, n_tensors, draft.object, NULL};
     return draft.failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+static void release_content(store_content *content) {
+    json_decref(content->metadata);
+    free((void *)content->tensors);
 }
 
 int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
@@ -348,7 +385,7 @@ int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
     content.path = path;
     if (status == QKV_OK && !path) status = qkv_fail(err, QKV_ERR_ARGUMENT, "there is no path");
     if (status == QKV_OK) status = write_content(&content, &store_safetensors, err);
-    json_decref(content.metadata);
+    release_content(&content);
     return status;
 }
 
@@ -365,6 +402,6 @@ int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
     if (status == QKV_OK) {
         status = render_content(&content, &store_safetensors, bytes, n_bytes, err);
     }
-    json_decref(content.metadata);
+    release_content(&content);
     return status;
 }

@@ -134,6 +134,11 @@ int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_opt
     return make(out, session, QKV_FIGURE_GRID, options, err);
 }
 
+const char *qkv_figure_kind_name(qkv_figure_kind kind) {
+    static const char *const names[QKV_FIGURE_KINDS] = {"modify", "mean", "grid"};
+    return (unsigned)kind < QKV_FIGURE_KINDS ? names[kind] : NULL;
+}
+
 static void release_cell(figure_cell *cell) {
     free(cell->edits);
     free(cell->title);

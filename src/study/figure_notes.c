@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "qkv/version.h"
 #include "study/figure.h"
 
 /* ---- small print ---- */

@@ -141,6 +141,7 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
         const figure_cell *cell = &fig->cells[i];
         if (cell->prompt != prompt) continue;
         const qkv_panel panel = {
+            .size = sizeof(qkv_panel),
             .values = cell->values,
             .n_rows = (int32_t)fig->prompts.items[prompt].n_tokens,
             .n_cols = (int32_t)figure_n_cols(fig, prompt),
@@ -187,7 +188,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
         [QKV_VALUES_AUTO] = -1, [QKV_VALUES_ALWAYS] = 1, [QKV_VALUES_NEVER] = 0};
     const qkv_figure_options *o = &fig->options;
     const char *title = o->title ? o->title : fig->title;
-    qkv_grid_style_default(style);
+    *style = (qkv_grid_style)QKV_GRID_STYLE_INIT;
     style->title = title && title[0] ? title : NULL;
     style->small_print = fig->small_print;
     style->bar_label = bar_label(fig);

@@ -81,7 +81,7 @@ static int keep_maps(const qkv_figure *fig, figure_cell *cell, const qkv_tensor 
  * as a difference. */
 static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result *result,
                      qkv_error *err) {
-    qkv_tensor shown, plain;
+    qkv_tensor shown = QKV_TENSOR_INIT, plain = QKV_TENSOR_INIT;
     if (!qkv_result_get(result, cell->variant, fig->site, fig->layer, &shown) ||
         !qkv_result_get(result, 0, fig->site, fig->layer, &plain)) {
         return qkv_fail(err, QKV_ERR_BACKEND, "the run did not return %s of layer %d",

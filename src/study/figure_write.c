@@ -50,8 +50,8 @@ static int warn_undrawn(qkv_figure *fig, const qkv_grid_report *report, qkv_erro
 static int check_drawing(qkv_figure *fig, const char *format, qkv_error *err) {
     char path[32];
     const qkv_grid *grid = NULL;
-    qkv_grid_style style;
-    qkv_grid_report report;
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
+    qkv_grid_report report = QKV_GRID_REPORT_INIT;
     snprintf(path, sizeof path, "figure.%s", format);
     int status = figure_page(fig, &grid, &style, err);
     if (status == QKV_OK) status = qkv_grid_check(grid, &style, path, &report, err);
@@ -60,7 +60,7 @@ static int check_drawing(qkv_figure *fig, const char *format, qkv_error *err) {
 
 static int render_drawing(qkv_figure *fig, const target *to, qkv_error *err) {
     const qkv_grid *grid = NULL;
-    qkv_grid_style style;
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
     int status = fig->warned ? QKV_OK : check_drawing(fig, to->format, err);
     if (status == QKV_OK) status = figure_page(fig, &grid, &style, err);
     if (status != QKV_OK) return status;
@@ -104,10 +104,12 @@ static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tenso
         snprintf(names[i].tensor, sizeof names[i].tensor, "r%zu.c%zu", row, col);
         snprintf(names[i].title, sizeof names[i].title, "%s.title", names[i].tensor);
         snprintf(names[i].edits, sizeof names[i].edits, "%s.edits", names[i].tensor);
-        tensors[i] = (qkv_store_tensor){names[i].tensor,
-                                        cell->values,
-                                        2,
-                                        {n_tokens, (int64_t)figure_n_cols(fig, cell->prompt), 0}};
+        tensors[i] =
+            (qkv_store_tensor){.size = sizeof *tensors,
+                               .name = names[i].tensor,
+                               .data = cell->values,
+                               .n_dims = 2,
+                               .shape = {n_tokens, (int64_t)figure_n_cols(fig, cell->prompt), 0}};
         const char *const pairs[] = {names[i].title, cell->title, names[i].edits, cell->edits};
         memcpy(metadata + 4 * i, pairs, sizeof pairs);
     }

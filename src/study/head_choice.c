@@ -24,7 +24,7 @@ typedef struct search {
 } search;
 
 static void look_at_layer(search *s, const qkv_result *result, int32_t layer) {
-    qkv_tensor pattern;
+    qkv_tensor pattern = QKV_TENSOR_INIT;
     if (!qkv_result_get(result, 0, QKV_SITE_PATTERN, layer, &pattern)) return;
     const int64_t n_tokens = pattern.shape[1];
     for (int32_t i = 0; i < pattern.n_heads; i++) {

@@ -105,7 +105,7 @@ static void let_go(qkv_plot *p) {
     qkv_plot_options *o = &p->options;
     p->file = NULL;
     p->info = NULL;
-    qkv_sweep_rows_free(p->rows);
+    free(p->rows);
     p->rows = NULL;
     free(p->cells);
     p->cells = NULL;

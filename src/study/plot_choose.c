@@ -71,10 +71,9 @@ static int fail_unknown(qkv_text *choices, const char *option, const char *value
 
 /* A file that was opened before there were results learns of metrics when rows are read. */
 static int learn_metrics(qkv_plot *p, qkv_error *err) {
-    qkv_sweep_row *rows = NULL;
-    size_t n;
+    qkv_sweep_rows *rows = NULL;
     if (p->info->n_metrics) return QKV_OK;
-    const int status = qkv_sweep_reader_rows(p->file, "", &rows, &n, err);
+    const int status = qkv_sweep_reader_rows(p->file, "", &rows, err);
     qkv_sweep_rows_free(rows);
     return status;
 }
@@ -372,13 +371,27 @@ static int choose_places(qkv_plot *p, qkv_error *err) {
     return status;
 }
 
+static int read_rows(qkv_plot *p, qkv_error *err) {
+    qkv_sweep_rows *rows = NULL;
+    int status = qkv_sweep_reader_rows(p->file, p->metric, &rows, err);
+    const size_t n = qkv_sweep_rows_count(rows);
+    if (status == QKV_OK && !(p->rows = qkv_calloc(n, sizeof *p->rows))) {
+        status = qkv_fail_memory(err);
+    }
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        p->rows[i].size = sizeof *p->rows;
+        qkv_sweep_rows_get(rows, i, &p->rows[i]);
+        p->n_rows = i + 1;
+    }
+    qkv_sweep_rows_free(rows);
+    return status;
+}
+
 int plot_choose(qkv_plot *p, qkv_error *err) {
     int status = learn_metrics(p, err);
     if (status == QKV_OK) status = choose_metric(p, err);
     if (status == QKV_OK) status = choose_targets(p, err);
-    if (status == QKV_OK) {
-        status = qkv_sweep_reader_rows(p->file, p->metric, &p->rows, &p->n_rows, err);
-    }
+    if (status == QKV_OK) status = read_rows(p, err);
     if (status == QKV_OK) status = choose_op(p, err);
     if (status == QKV_OK) status = choose_epsilons(p, err);
     if (status == QKV_OK) status = choose_kind(p, err);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "qkv/figure.h"
+#include "qkv/version.h"
 #include "study/plot.h"
 
 #define DOT " \xc2\xb7 "

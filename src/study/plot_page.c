@@ -57,8 +57,7 @@ typedef struct page {
 } page;
 
 static int write_page(const page *to, const void *chart, chart_writer write, qkv_error *err) {
-    qkv_chart_style style;
-    qkv_chart_style_default(&style);
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
     style.title = to->p->title;
     style.small_print = to->p->small_print;
     style.recipe = to->p->recipe;
@@ -104,6 +103,7 @@ static int fill_panels(const qkv_plot *p, qkv_heatmap_panel *panels, double *val
         qkv_text title = {0};
         plot_panel_title(p, t, &title);
         panels[t] = (qkv_heatmap_panel){
+            .size = sizeof(qkv_heatmap_panel),
             .values = values + t * n,
             .n_rows = (int32_t)p->layers.n,
             .n_cols = (int32_t)p->heads.n,
@@ -122,7 +122,8 @@ static int draw_heatmap(page *to, qkv_error *err) {
     qkv_heatmap_panel *panels = qkv_calloc(p->targets.n, sizeof *panels);
     double *values = qkv_calloc(p->n_groups, sizeof *values);
     const char **rows = index_labels(&p->layers, kept), **cols = index_labels(&p->heads, kept);
-    qkv_heatmap map = {.panels = panels,
+    qkv_heatmap map = {.size = sizeof(qkv_heatmap),
+                       .panels = panels,
                        .n_panels = p->targets.n,
                        .row_axis = "Layer",
                        .col_axis = "Head",
@@ -179,7 +180,8 @@ static int fill_series(const qkv_plot *p, qkv_lines *lines, qkv_series *series,
         const double *y = points + s * p->n_epsilons;
         if (!has_values(p, s)) continue;
         qkv_series *next = &series[lines->n_series++];
-        *next = (qkv_series){.label = series_label(p, s, kept),
+        *next = (qkv_series){.size = sizeof(qkv_series),
+                             .label = series_label(p, s, kept),
                              .x = p->epsilons,
                              .y = y,
                              .lower = banded ? y + p->n_groups : NULL,
@@ -196,7 +198,8 @@ static int draw_lines(page *to, qkv_error *err) {
     words *kept = &to->kept;
     qkv_series *series = qkv_calloc(plot_n_series(p), sizeof *series);
     double *points = qkv_calloc(p->n_groups, 3 * sizeof *points);
-    qkv_lines lines = {.x = {.label = "\xce\xb5",
+    qkv_lines lines = {.size = sizeof(qkv_lines),
+                       .x = {.label = "\xce\xb5",
                              .scale = p->options.axis == QKV_PLOT_SCALE_LINEAR ? QKV_SCALE_LINEAR
                                                                                : QKV_SCALE_LOG}};
     const int shown = p->options.scale != QKV_PLOT_SCALE_LOG || p->reference > 0;
@@ -225,8 +228,12 @@ static int fill_bars(const qkv_plot *p, qkv_bar *bars, words *kept) {
         const plot_summary *summary = &p->groups[group];
         qkv_text label = {0};
         plot_head_name(p, place / heads, place % heads, &label);
-        bars[i] = (qkv_bar){keep_text(kept, &label), summary->mean, summary->low, summary->high,
-                            (int32_t)(group / places)};
+        bars[i] = (qkv_bar){.size = sizeof *bars,
+                            .label = keep_text(kept, &label),
+                            .value = summary->mean,
+                            .lower = summary->low,
+                            .upper = summary->high,
+                            .group = (int32_t)(group / places)};
         if (!bars[i].label) return 0;
     }
     return 1;
@@ -241,8 +248,11 @@ static int draw_ranking(page *to, qkv_error *err) {
     for (size_t i = 0; status == QKV_OK && i < p->targets.n; i++) {
         groups[i] = plot_target_name(p, i);
     }
-    qkv_bars chart = {
-        .bars = bars, .n_bars = p->n_shown, .groups = groups, .n_groups = p->targets.n};
+    qkv_bars chart = {.size = sizeof(qkv_bars),
+                      .bars = bars,
+                      .n_bars = p->n_shown,
+                      .groups = groups,
+                      .n_groups = p->targets.n};
     if (status == QKV_OK) status = set_axis(p, &chart.axis, &to->kept, err);
     if (status == QKV_OK) status = write_page(to, &chart, write_bars, err);
     free(groups);

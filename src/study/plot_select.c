@@ -32,7 +32,8 @@ static int find_baseline(const qkv_plot *p, baseline *base, qkv_error *err) {
 
 static const qkv_sweep_row *lookup(const baseline *base, int64_t prompt, int32_t layer,
                                    int32_t head) {
-    const qkv_sweep_row key = {.prompt = prompt, .layer = layer, .head = head};
+    const qkv_sweep_row key = {
+        .size = sizeof(qkv_sweep_row), .prompt = prompt, .layer = layer, .head = head};
     return base->n ? bsearch(&key, base->rows, base->n, sizeof *base->rows, by_place) : NULL;
 }
 

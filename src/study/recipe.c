@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "base/sized.h"
 
-struct qkv_tensor_maker {
+struct qkv_recipe {
     json_t *json;
     char *spec; /* of its sweep */
 };
@@ -49,7 +49,7 @@ static char *dump(const json_t *json) {
     return text;
 }
 
-static int write_spec(qkv_tensor_maker *recipe, qkv_error *err) {
+static int write_spec(qkv_recipe *recipe, qkv_error *err) {
     char *spec = dump(json_object_get(recipe->json, "sweep"));
     if (!spec) return qkv_fail_memory(err);
     free(recipe->spec);
@@ -72,11 +72,11 @@ static int read_json(json_t **out, const char *text, size_t length, const char *
                           name);
 }
 
-int qkv_maker_load(qkv_tensor_maker **out, const char *json, size_t length, const char *name,
-                   qkv_error *err) {
+int qkv_recipe_load(qkv_recipe **out, const char *json, size_t length, const char *name,
+                    qkv_error *err) {
     if (out) *out = NULL;
     if (!out || !json) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no recipe to load");
-    qkv_tensor_maker *recipe = qkv_calloc(1, sizeof *recipe);
+    qkv_recipe *recipe = qkv_calloc(1, sizeof *recipe);
     if (!recipe) return qkv_fail_memory(err);
     int status = read_json(&recipe->json, json, length, name ? name : "recipe", err);
     if (status == QKV_OK) status = check_parts(recipe->json, err);
@@ -84,29 +84,29 @@ int qkv_maker_load(qkv_tensor_maker **out, const char *json, size_t length, cons
     if (status == QKV_OK) {
         *out = recipe;
     } else {
-        qkv_maker_free(recipe);
+        qkv_recipe_free(recipe);
     }
     return status;
 }
 
-void qkv_maker_free(qkv_tensor_maker *recipe) {
+void qkv_recipe_free(qkv_recipe *recipe) {
     if (!recipe) return;
     json_decref(recipe->json);
     free(recipe->spec);
     free(recipe);
 }
 
-int qkv_maker_get_info(const qkv_tensor_maker *recipe, qkv_maker_info *info, qkv_error *err) {
+int qkv_recipe_get_info(const qkv_recipe *recipe, qkv_recipe_info *info, qkv_error *err) {
     if (!recipe || !info) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no recipe, or no place");
     const json_t *json = recipe->json;
-    const qkv_maker_info own = {
+    const qkv_recipe_info own = {
         .title = json_string_value(json_object_get(json, "title")),
         .about = json_string_value(json_object_get(json, "about")),
         .spec = recipe->spec,
         .has_prompts = json_object_get(json_object_get(json, "sweep"), "prompts") != NULL,
         .has_greedy = json_object_get(json, "greedy") != NULL,
         .n_tables = json_array_size(json_object_get(json, "tables"))};
-    return qkv_sized_write(info, &own, sizeof own, "qkv_maker_info", err);
+    return qkv_sized_write(info, &own, sizeof own, "qkv_recipe_info", err);
 }
 
 static int list_prompts(json_t *list, const char *const *texts, size_t n, qkv_error *err) {
@@ -118,8 +118,7 @@ static int list_prompts(json_t *list, const char *const *texts, size_t n, qkv_er
     return QKV_OK;
 }
 
-int qkv_maker_set_prompts(qkv_tensor_maker *recipe, const char *const *texts, size_t n,
-                          qkv_error *err) {
+int qkv_recipe_set_prompts(qkv_recipe *recipe, const char *const *texts, size_t n, qkv_error *err) {
     if (!recipe || !texts || !n) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no recipe, or there are no prompts");
     }
@@ -137,7 +136,7 @@ int qkv_maker_set_prompts(qkv_tensor_maker *recipe, const char *const *texts, si
 
 /* ---- the sweep ---- */
 
-int qkv_maker_check(const qkv_tensor_maker *recipe, const qkv_sweep *sweep, qkv_error *err) {
+int qkv_recipe_check(const qkv_recipe *recipe, const qkv_sweep *sweep, qkv_error *err) {
     if (!recipe || !sweep) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no recipe or no sweep");
     const json_t *greedy = json_object_get(recipe->json, "greedy");
     const int status =
@@ -146,7 +145,7 @@ int qkv_maker_check(const qkv_tensor_maker *recipe, const qkv_sweep *sweep, qkv_
 }
 
 /* Which model it is has been decided: the specification may name one too. */
-static int make_sweep(const qkv_tensor_maker *recipe, qkv_sweep **out, const qkv_model *model,
+static int make_sweep(const qkv_recipe *recipe, qkv_sweep **out, const qkv_model *model,
                       qkv_error *err) {
     json_t *spec = json_copy(json_object_get(recipe->json, "sweep"));
     json_object_del(spec, "model");
@@ -157,14 +156,14 @@ static int make_sweep(const qkv_tensor_maker *recipe, qkv_sweep **out, const qkv
     return status;
 }
 
-int qkv_maker_sweep(const qkv_tensor_maker *recipe, qkv_sweep **out, const qkv_model *model,
-                    qkv_error *err) {
+int qkv_recipe_sweep(const qkv_recipe *recipe, qkv_sweep **out, const qkv_model *model,
+                     qkv_error *err) {
     if (out) *out = NULL;
     if (!recipe || !out || !model) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a sweep of a recipe needs both and a model");
     }
     int status = make_sweep(recipe, out, model, err);
-    if (status == QKV_OK) status = qkv_maker_check(recipe, *out, err);
+    if (status == QKV_OK) status = qkv_recipe_check(recipe, *out, err);
     if (status == QKV_OK) return QKV_OK;
     qkv_sweep_free(*out);
     *out = NULL;
@@ -174,15 +173,15 @@ int qkv_maker_sweep(const qkv_tensor_maker *recipe, qkv_sweep **out, const qkv_m
 /* ---- evaluating ---- */
 
 typedef struct evaluation {
-    const qkv_tensor_maker *recipe;
+    const qkv_recipe *recipe;
     const qkv_model *model;
     const qkv_sweep *sweep;
-    qkv_maker_options options;
+    qkv_recipe_options options;
     int stopped;
 } evaluation;
 
-static int fill(const evaluation *e, qkv_maker_result *result, qkv_sweep_reader *file, int *stopped,
-                qkv_error *err) {
+static int fill(const evaluation *e, qkv_recipe_result *result, qkv_sweep_reader *file,
+                int *stopped, qkv_error *err) {
     const json_t *tables = json_object_get(e->recipe->json, "tables");
     const json_t *greedy = json_object_get(e->recipe->json, "greedy");
     const size_t n = json_array_size(tables);
@@ -198,25 +197,25 @@ static int fill(const evaluation *e, qkv_maker_result *result, qkv_sweep_reader 
                               &e->options, stopped, err);
 }
 
-static int evaluate(evaluation *e, qkv_maker_result **out, const char *results, qkv_error *err) {
-    qkv_maker_result *result = qkv_calloc(1, sizeof *result);
+static int evaluate(evaluation *e, qkv_recipe_result **out, const char *results, qkv_error *err) {
+    qkv_recipe_result *result = qkv_calloc(1, sizeof *result);
     qkv_sweep_reader *file = NULL;
     if (!result) return qkv_fail_memory(err);
-    int status = qkv_maker_check(e->recipe, e->sweep, err);
+    int status = qkv_recipe_check(e->recipe, e->sweep, err);
     if (status == QKV_OK) status = qkv_sweep_reader_open(&file, results, err);
     if (status == QKV_OK) status = fill(e, result, file, &e->stopped, err);
     qkv_sweep_reader_close(file);
     if (status == QKV_OK && !e->stopped) {
         *out = result;
     } else {
-        qkv_maker_result_free(result);
+        qkv_recipe_result_free(result);
     }
     return status;
 }
 
-int qkv_maker_evaluate(const qkv_tensor_maker *recipe, qkv_maker_result **out,
-                       const qkv_model *model, const qkv_sweep *sweep, const char *results,
-                       const qkv_maker_options *options, int *stopped, qkv_error *err) {
+int qkv_recipe_evaluate(const qkv_recipe *recipe, qkv_recipe_result **out, const qkv_model *model,
+                        const qkv_sweep *sweep, const char *results,
+                        const qkv_recipe_options *options, int *stopped, qkv_error *err) {
     evaluation e = {.recipe = recipe, .model = model, .sweep = sweep};
     if (out) *out = NULL;
     if (stopped) *stopped = 0;
@@ -224,8 +223,8 @@ int qkv_maker_evaluate(const qkv_tensor_maker *recipe, qkv_maker_result **out,
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "evaluating needs a recipe, a model, a sweep and its results");
     }
-    e.options = (qkv_maker_options)QKV_RECIPE_OPTIONS_INIT;
-    int status = qkv_sized_read(&e.options, sizeof e.options, options, "qkv_maker_options", err);
+    e.options = (qkv_recipe_options)QKV_RECIPE_OPTIONS_INIT;
+    int status = qkv_sized_read(&e.options, sizeof e.options, options, "qkv_recipe_options", err);
     if (status == QKV_OK) status = evaluate(&e, out, results, err);
     if (stopped) *stopped = e.stopped;
     return status;
@@ -233,21 +232,21 @@ int qkv_maker_evaluate(const qkv_tensor_maker *recipe, qkv_maker_result **out,
 
 /* ---- all of it ---- */
 
-static int run(const qkv_tensor_maker *recipe, qkv_maker_result **out, const qkv_model *model,
+static int run(const qkv_recipe *recipe, qkv_recipe_result **out, const qkv_model *model,
                const qkv_sweep *sweep, const char *results, const qkv_sweep_share_options *share,
                int *stopped, qkv_error *err) {
     const int status = qkv_sweep_share(sweep, results, share, stopped, err);
     if (status != QKV_OK || *stopped) return status;
-    qkv_maker_options options = QKV_RECIPE_OPTIONS_INIT;
+    qkv_recipe_options options = QKV_RECIPE_OPTIONS_INIT;
     options.memory_budget = share->memory_budget;
     options.progress = share->progress;
     options.user = share->user;
-    return qkv_maker_evaluate(recipe, out, model, sweep, results, &options, stopped, err);
+    return qkv_recipe_evaluate(recipe, out, model, sweep, results, &options, stopped, err);
 }
 
-int qkv_maker_run(const qkv_tensor_maker *recipe, qkv_maker_result **out, const qkv_model *model,
-                  const char *results, const qkv_sweep_share_options *options, int *stopped,
-                  qkv_error *err) {
+int qkv_recipe_run(const qkv_recipe *recipe, qkv_recipe_result **out, const qkv_model *model,
+                   const char *results, const qkv_sweep_share_options *options, int *stopped,
+                   qkv_error *err) {
     qkv_sweep_share_options share = QKV_SWEEP_SHARE_OPTIONS_INIT;
     qkv_sweep *sweep = NULL;
     int ended = 0;
@@ -259,7 +258,7 @@ int qkv_maker_run(const qkv_tensor_maker *recipe, qkv_maker_result **out, const 
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "with a transport, share the sweep first and evaluate it then");
     }
-    if (status == QKV_OK) status = qkv_maker_sweep(recipe, &sweep, model, err);
+    if (status == QKV_OK) status = qkv_recipe_sweep(recipe, &sweep, model, err);
     if (status == QKV_OK) {
         status = run(recipe, out, model, sweep, results, &share, &ended, err);
     }
@@ -270,7 +269,7 @@ int qkv_maker_run(const qkv_tensor_maker *recipe, qkv_maker_result **out, const 
 
 /* ---- tables ---- */
 
-void qkv_maker_result_free(qkv_maker_result *result) {
+void qkv_recipe_result_free(qkv_recipe_result *result) {
     if (!result) return;
     for (size_t i = 0; i < result->n; i++) {
         recipe_table *table = &result->tables[i];
@@ -284,38 +283,38 @@ void qkv_maker_result_free(qkv_maker_result *result) {
     free(result);
 }
 
-size_t qkv_maker_result_n_tables(const qkv_maker_result *result) {
+size_t qkv_recipe_result_n_tables(const qkv_recipe_result *result) {
     return result ? result->n : 0;
 }
 
-static const recipe_table *find_table(const qkv_maker_result *result, size_t table) {
+static const recipe_table *find_table(const qkv_recipe_result *result, size_t table) {
     return result && table < result->n ? &result->tables[table] : NULL;
 }
 
-int qkv_maker_result_table(const qkv_maker_result *result, size_t table, qkv_maker_table *out,
-                           qkv_error *err) {
+int qkv_recipe_result_table(const qkv_recipe_result *result, size_t table, qkv_recipe_table *out,
+                            qkv_error *err) {
     const recipe_table *found = find_table(result, table);
     if (!found || !out) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no table %zu", table);
-    const qkv_maker_table own = {.kind = found->kind,
-                                 .title = found->title,
-                                 .metric = found->metric,
-                                 .n_rows = found->rows.n,
-                                 .n_columns = found->columns.n};
-    return qkv_sized_write(out, &own, sizeof own, "qkv_maker_table", err);
+    const qkv_recipe_table own = {.kind = found->kind,
+                                  .title = found->title,
+                                  .metric = found->metric,
+                                  .n_rows = found->rows.n,
+                                  .n_columns = found->columns.n};
+    return qkv_sized_write(out, &own, sizeof own, "qkv_recipe_table", err);
 }
 
-const char *qkv_maker_result_row(const qkv_maker_result *result, size_t table, size_t row) {
+const char *qkv_recipe_result_row(const qkv_recipe_result *result, size_t table, size_t row) {
     const recipe_table *found = find_table(result, table);
     return found && row < found->rows.n ? found->rows.texts[row] : NULL;
 }
 
-const char *qkv_maker_result_column(const qkv_maker_result *result, size_t table, size_t column) {
+const char *qkv_recipe_result_column(const qkv_recipe_result *result, size_t table, size_t column) {
     const recipe_table *found = find_table(result, table);
     return found && column < found->columns.n ? found->columns.texts[column] : NULL;
 }
 
-int qkv_maker_result_value(const qkv_maker_result *result, size_t table, size_t row, size_t column,
-                           double *value, qkv_error *err) {
+int qkv_recipe_result_value(const qkv_recipe_result *result, size_t table, size_t row,
+                            size_t column, double *value, qkv_error *err) {
     const recipe_table *found = find_table(result, table);
     if (!found || !value || row >= found->rows.n || column >= found->columns.n) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no row %zu, column %zu in table %zu", row,

@@ -23,13 +23,13 @@ typedef struct recipe_keys {
 int recipe_find_key(recipe_keys *keys, const char *text, size_t *index);
 
 typedef struct recipe_table {
-    qkv_maker_kind kind;
+    qkv_recipe_kind kind;
     char *title, *metric;
     recipe_keys rows, columns;
     double *values; /* rows x columns; NaN: none */
 } recipe_table;
 
-struct qkv_maker_result {
+struct qkv_recipe_result {
     recipe_table *tables;
     size_t n;
 };
@@ -53,7 +53,7 @@ int recipe_greedy_check_sweep(const json_t *greedy, const qkv_sweep *sweep, qkv_
  * target and operation what is done to a head. */
 int recipe_greedy_fill(recipe_table *out, const json_t *greedy, const qkv_model *model,
                        const qkv_sweep *sweep, qkv_sweep_reader *file,
-                       const qkv_maker_options *options, int *stopped, qkv_error *err);
+                       const qkv_recipe_options *options, int *stopped, qkv_error *err);
 
 /* 1 when the sweep measures it. */
 int recipe_is_measured(const qkv_sweep *sweep, const char *metric);

@@ -27,7 +27,7 @@ typedef struct greedy {
     const char *target, *op, *metric;
     const qkv_model *model;
     qkv_session *session;
-    const qkv_maker_options *options;
+    const qkv_recipe_options *options;
     int64_t done, wanted; /* prompts that were tried */
     int *stopped;
     candidate *items;
@@ -112,11 +112,11 @@ static int by_value(const void *a, const void *b) {
 }
 
 static int read_candidates(greedy *g, qkv_sweep_reader *file, size_t most, qkv_error *err) {
-    qkv_sweep_row *rows = NULL;
-    size_t n = 0;
-    int status = qkv_sweep_reader_rows(file, g->metric, &rows, &n, err);
-    for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        if (rows[i].head >= 0 && !add_value(g, &rows[i])) status = qkv_fail_memory(err);
+    qkv_sweep_rows *rows = NULL;
+    qkv_sweep_row row = QKV_SWEEP_ROW_INIT;
+    int status = qkv_sweep_reader_rows(file, g->metric, &rows, err);
+    for (size_t i = 0; status == QKV_OK && qkv_sweep_rows_get(rows, i, &row); i++) {
+        if (row.head >= 0 && !add_value(g, &row)) status = qkv_fail_memory(err);
     }
     qkv_sweep_rows_free(rows);
     if (status == QKV_OK && g->n) qsort(g->items, g->n, sizeof *g->items, by_value);
@@ -146,7 +146,8 @@ static void add_table(greedy *g, const qkv_table *table) {
         if (g->items[i].chosen) continue;
         variant++;
         for (size_t r = 0; r < qkv_table_size(table); r++) {
-            const qkv_measurement m = qkv_table_get(table, r);
+            qkv_measurement m = QKV_MEASUREMENT_INIT;
+            qkv_table_get(table, r, &m);
             if (m.variant == variant) g->items[i].value += m.value;
         }
     }
@@ -175,7 +176,7 @@ static int try_prompt(greedy *g, const json_t *prompt, qkv_error *err) {
 
 /* After each prompt; 1 when nobody wants to go on. */
 static int report(greedy *g) {
-    const qkv_maker_options *o = g->options;
+    const qkv_recipe_options *o = g->options;
     g->done++;
     if (o->progress && o->progress(o->user, g->done, g->wanted) != 0) {
         *g->stopped = g->done < g->wanted;
@@ -206,8 +207,8 @@ static int step(greedy *g, candidate **best, qkv_error *err) {
 /* ---- the whole ---- */
 
 static int begin(greedy *g, qkv_error *err) {
-    const qkv_session_options options = {.n_threads = 1,
-                                         .memory_budget = g->options->memory_budget};
+    const qkv_session_options options = {
+        .size = sizeof options, .n_threads = 1, .memory_budget = g->options->memory_budget};
     g->prompts = json_object_get(g->spec, "prompts");
     g->flags = QKV_TOKENIZE_ADD_SPECIAL;
     if (json_is_true(json_object_get(g->spec, "parse_special"))) {
@@ -262,7 +263,7 @@ static int choose(greedy *g, recipe_table *out, size_t heads, qkv_error *err) {
 
 int recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_model *model,
                        const qkv_sweep *sweep, qkv_sweep_reader *file,
-                       const qkv_maker_options *options, int *stopped, qkv_error *err) {
+                       const qkv_recipe_options *options, int *stopped, qkv_error *err) {
     json_t *spec = json_loads(qkv_sweep_spec(sweep), 0, NULL);
     if (!spec) return qkv_fail_memory(err);
     greedy g = {.spec = spec,

@@ -116,26 +116,27 @@ int recipe_find_key(recipe_keys *keys, const char *text, size_t *index) {
 /* What the cells of a sweep are told apart by. */
 typedef struct grouping {
     qkv_sweep_reader *file;
-    const qkv_sweep_row *rows;
-    size_t n;
+    qkv_sweep_rows *rows;
     dimension by_row, by_column;
 } grouping;
 
-static int find_cell(const grouping *g, recipe_table *out, size_t i, size_t *row, size_t *column) {
+static int find_cell(const grouping *g, recipe_table *out, const qkv_sweep_row *cell, size_t *row,
+                     size_t *column) {
     char row_key[RECIPE_KEY_SIZE], column_key[RECIPE_KEY_SIZE];
-    key_of(row_key, g->file, &g->rows[i], g->by_row);
-    key_of(column_key, g->file, &g->rows[i], g->by_column);
+    key_of(row_key, g->file, cell, g->by_row);
+    key_of(column_key, g->file, cell, g->by_column);
     return recipe_find_key(&out->rows, row_key, row) &&
            recipe_find_key(&out->columns, column_key, column);
 }
 
 /* Once to learn the keys, once to add. */
 static int add_rows(const grouping *g, recipe_table *out, size_t *counts) {
-    for (size_t i = 0; i < g->n; i++) {
+    qkv_sweep_row cell = QKV_SWEEP_ROW_INIT;
+    for (size_t i = 0; qkv_sweep_rows_get(g->rows, i, &cell); i++) {
         size_t r, c;
-        if (!find_cell(g, out, i, &r, &c)) return 0;
-        if (!counts || isnan(g->rows[i].value)) continue;
-        out->values[r * out->columns.n + c] += g->rows[i].value;
+        if (!find_cell(g, out, &cell, &r, &c)) return 0;
+        if (!counts || isnan(cell.value)) continue;
+        out->values[r * out->columns.n + c] += cell.value;
         counts[r * out->columns.n + c]++;
     }
     return 1;
@@ -156,7 +157,6 @@ static int average(const grouping *g, recipe_table *out, qkv_error *err) {
 
 int recipe_table_fill(recipe_table *out, const json_t *table, qkv_sweep_reader *file,
                       qkv_error *err) {
-    qkv_sweep_row *rows = NULL;
     grouping g = {.file = file};
     out->kind = QKV_RECIPE_MEANS;
     out->title = qkv_strdup(json_string_value(json_object_get(table, "title")));
@@ -164,9 +164,8 @@ int recipe_table_fill(recipe_table *out, const json_t *table, qkv_sweep_reader *
     if (!out->title || !out->metric) return qkv_fail_memory(err);
     g.by_row = find_dimension(json_string_value(json_object_get(table, "rows")));
     g.by_column = find_dimension(json_string_value(json_object_get(table, "columns")));
-    int status = qkv_sweep_reader_rows(file, out->metric, &rows, &g.n, err);
-    g.rows = rows;
+    int status = qkv_sweep_reader_rows(file, out->metric, &g.rows, err);
     if (status == QKV_OK) status = average(&g, out, err);
-    qkv_sweep_rows_free(rows);
+    qkv_sweep_rows_free(g.rows);
     return status;
 }

@@ -95,7 +95,8 @@ static int measure_map(const report *r, const qkv_measure *measure, size_t promp
     const study_prompt *input = &r->fig->prompts.items[prompt];
     const int64_t n = (int64_t)input->n_tokens;
     const size_t first = r->visible[prompt][n - 1].first;
-    const qkv_pattern pattern = {.weights = map,
+    const qkv_pattern pattern = {.size = sizeof(qkv_pattern),
+                                 .weights = map,
                                  .baseline = r->fig->plain[prompt],
                                  .tokens = input->tokens,
                                  .n_tokens = n,
@@ -130,9 +131,11 @@ static int measure_panels(report *r, qkv_error *err) {
 
 /* What the edits of every panel do to the distribution of the next token. */
 static int take_outputs(report *r, size_t prompt, const qkv_table *table) {
+    qkv_measurement row = QKV_MEASUREMENT_INIT;
     for (size_t i = 0; i < r->n_panels; i++) {
         if (r->panels[i].cell->prompt != prompt) continue;
-        r->panels[i].output_kl = qkv_table_get(table, r->panels[i].cell->variant).value;
+        qkv_table_get(table, r->panels[i].cell->variant, &row);
+        r->panels[i].output_kl = row.value;
     }
     return QKV_OK;
 }

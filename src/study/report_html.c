@@ -111,8 +111,7 @@ static double pooled(const float *map, size_t n, size_t side, size_t row, size_t
 
 /* One path for each run of cells of a colour: a triangle of zeros is a few runs. */
 static void put_map(qkv_text *text, const float *map, size_t n) {
-    qkv_grid_style style;
-    qkv_grid_style_default(&style);
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
     const size_t side = n < MAP_CELLS ? n : MAP_CELLS;
     qkv_text_printf(text,
                     "<svg viewBox=\"0 0 %zu %zu\" shape-rendering=\"crispEdges\" role=\"img\" "

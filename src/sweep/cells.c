@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "sweep/sweep.h"
 
@@ -92,9 +93,10 @@ static void append_edit(const qkv_sweep *s, const place *p, const char *heads, q
     qkv_text_printf(text, "=%s", s->settings[p->setting].text);
 }
 
-qkv_cell qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id) {
+static qkv_cell make_cell(const qkv_sweep *sweep, int64_t id) {
     place p = place_of(sweep, id);
-    qkv_cell cell = {.id = id,
+    qkv_cell cell = {.size = sizeof cell,
+                     .id = id,
                      .prompt = p.prompt,
                      .layer = p.layer,
                      .head = p.head,
@@ -110,6 +112,12 @@ qkv_cell qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id) {
     snprintf(cell.edit, sizeof cell.edit, "%s", edit.data ? edit.data : "");
     qkv_text_release(&edit);
     return cell;
+}
+
+int qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id, qkv_cell *out) {
+    if (!sweep || !out || id < 0 || id >= qkv_sweep_n_cells(sweep)) return 0;
+    const qkv_cell cell = make_cell(sweep, id);
+    return qkv_sized_write(out, &cell, sizeof cell, "qkv_cell", NULL) == QKV_OK;
 }
 
 int64_t qkv_cell_variant(const qkv_sweep *sweep, int64_t id) {
@@ -143,14 +151,18 @@ char *qkv_sweep_list(const int32_t *numbers, size_t n) {
 /* ---- blocks ---- */
 
 int64_t qkv_sweep_n_cells(const qkv_sweep *sweep) {
-    return sweep->per_prompt * (int64_t)sweep->n_prompts;
+    return sweep ? sweep->per_prompt * (int64_t)sweep->n_prompts : 0;
 }
 
 int64_t qkv_sweep_n_blocks(const qkv_sweep *sweep) {
-    return sweep->prompt_blocks * (int64_t)sweep->n_prompts;
+    return sweep ? sweep->prompt_blocks * (int64_t)sweep->n_prompts : 0;
 }
 
 int64_t qkv_sweep_block(const qkv_sweep *s, int64_t block, int64_t *n_cells) {
+    int64_t ignored;
+    if (!n_cells) n_cells = &ignored;
+    *n_cells = 0;
+    if (block < 0 || block >= qkv_sweep_n_blocks(s)) return -1;
     int64_t first = block / s->prompt_blocks * s->per_prompt;
     int64_t rest = block % s->prompt_blocks - s->first_baseline;
     *n_cells = s->layer_blocks ? 1 : s->block_cells;
@@ -161,5 +173,6 @@ int64_t qkv_sweep_block(const qkv_sweep *s, int64_t block, int64_t *n_cells) {
 }
 
 int64_t qkv_sweep_unit(const qkv_sweep *sweep, int64_t n_workers) {
+    if (!sweep) return 0;
     return (int64_t)sweep->n_prompts >= n_workers ? sweep->prompt_blocks : 1;
 }

@@ -14,6 +14,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "measure/metric_sums.h"
 #include "sweep/sweep.h"
 
@@ -39,13 +40,14 @@ static size_t find_variant(const slice *s, int64_t variant) {
 /* Of what is measured: the block's layer or layers. */
 static int make_measure(slice *s, int32_t layer, qkv_error *err) {
     const qkv_sweep *w = s->sweep;
-    qkv_measure_options where = {0};
+    qkv_measure_options where = QKV_MEASURE_OPTIONS_INIT;
     char *layers = NULL, *heads = NULL;
     int status = QKV_OK;
     if (!w->at_output) {
         layers = w->n_targets ? qkv_sweep_list(&layer, 1) : qkv_sweep_list(w->layers, w->n_layers);
         heads = qkv_sweep_list(w->heads, w->n_heads);
-        where = (qkv_measure_options){layers, heads};
+        where.layers = layers;
+        where.heads = heads;
         if (!layers || !heads) status = qkv_fail_memory(err);
     }
     if (status == QKV_OK) status = qkv_measure_new(&s->measure, w->metrics, &where, err);
@@ -87,7 +89,8 @@ static int add_variants(slice *s, const int64_t *cells, size_t n, qkv_error *err
 }
 
 static int make_slice(slice *s, const int64_t *cells, size_t n, qkv_error *err) {
-    qkv_cell first = qkv_sweep_get_cell(s->sweep, cells[0]);
+    qkv_cell first = QKV_CELL_INIT;
+    qkv_sweep_get_cell(s->sweep, cells[0], &first);
     const qkv_sweep_prompt *prompt = &s->sweep->prompts[first.prompt];
     int status = qkv_plan_new(&s->plan, s->sweep->model, prompt->tokens, prompt->n_tokens, err);
     if (status == QKV_OK) status = add_variants(s, cells, n, err);
@@ -123,15 +126,16 @@ static int read_table(lookup *l, const slice *s, const qkv_table *table, qkv_err
                   .n_metrics = s->sweep->n_metrics};
     l->values = qkv_calloc(n_variants * l->n_layers * l->n_heads * l->n_metrics, sizeof *l->values);
     if (!l->values) return qkv_fail_memory(err);
-    for (size_t i = 0; i < qkv_table_size(table); i++) {
-        qkv_measurement m = qkv_table_get(table, i);
+    qkv_measurement m = QKV_MEASUREMENT_INIT;
+    for (size_t i = 0; qkv_table_get(table, i, &m); i++) {
         *entry(l, m.variant, m.layer, m.head, m.metric) = m.value;
     }
     return QKV_OK;
 }
 
 static void read_cell(const lookup *l, const slice *s, int64_t id, double *values) {
-    qkv_cell cell = qkv_sweep_get_cell(s->sweep, id);
+    qkv_cell cell = QKV_CELL_INIT;
+    qkv_sweep_get_cell(s->sweep, id, &cell);
     size_t variant = find_variant(s, qkv_cell_variant(s->sweep, id));
     for (size_t m = 0; m < l->n_metrics; m++) {
         qkv_metric_scope scope = qkv_measure_info(s->measure, m)->scope;
@@ -171,7 +175,12 @@ static size_t take_out(const slice *s, int64_t *left, size_t n, int64_t *taken, 
 int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t block, double *values,
                       qkv_error *err) {
     int64_t count;
+    QKV_NEED(err, sweep);
+    QKV_NEED(err, session);
+    QKV_NEED(err, values);
     int64_t first = qkv_sweep_block(sweep, block, &count);
+    if (first < 0)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the sweep has no block %lld", (long long)block);
     size_t n = (size_t)count;
     int64_t *left = qkv_calloc(2 * n, sizeof *left);
     if (!left) return qkv_fail_memory(err);
@@ -228,11 +237,14 @@ static int estimate_layer(const qkv_sweep *sweep, qkv_session *session, int64_t 
 /* The first and the last layer of one prompt stand for all. */
 int qkv_sweep_estimate(const qkv_sweep *sweep, qkv_session *session, qkv_run_stats *stats,
                        qkv_error *err) {
+    QKV_NEED(err, sweep);
+    QKV_NEED(err, session);
+    QKV_NEED(err, stats);
     double tokens = 0;
     for (size_t i = 0; i < sweep->n_prompts; i++) tokens += (double)sweep->prompts[i].n_tokens;
     double prompts = tokens / (double)sweep->prompts[0].n_tokens;
-    qkv_run_stats edited[2] = {{0}}, bare[2] = {{0}};
-    *stats = (qkv_run_stats){0};
+    qkv_run_stats edited[2] = {QKV_RUN_STATS_INIT, QKV_RUN_STATS_INIT};
+    qkv_run_stats bare[2] = {QKV_RUN_STATS_INIT, QKV_RUN_STATS_INIT}, all = QKV_RUN_STATS_INIT;
     int64_t first = sweep->n_targets ? sweep->first_baseline : 0;
     int status = estimate_layer(sweep, session, first, &edited[0], &bare[0], err);
     if (status == QKV_OK)
@@ -240,8 +252,8 @@ int qkv_sweep_estimate(const qkv_sweep *sweep, qkv_session *session, qkv_run_sta
             estimate_layer(sweep, session, sweep->prompt_blocks - 1, &edited[1], &bare[1], err);
     if (status != QKV_OK) return status;
     double layers = sweep->n_targets ? (double)sweep->n_layers : 0;
-    stats->flop = prompts * (bare[1].flop + layers * (edited[0].flop + edited[1].flop) / 2);
+    all.flop = prompts * (bare[1].flop + layers * (edited[0].flop + edited[1].flop) / 2);
     double passes = layers * (1 + (double)(edited[0].n_passes + edited[1].n_passes) / 2);
-    stats->n_passes = (uint64_t)((double)sweep->n_prompts * (layers > 0 ? passes : 1));
-    return QKV_OK;
+    all.n_passes = (uint64_t)((double)sweep->n_prompts * (layers > 0 ? passes : 1));
+    return qkv_sized_write(stats, &all, sizeof all, "qkv_run_stats", err);
 }

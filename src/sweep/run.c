@@ -3,9 +3,12 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "sweep/sweep.h"
+#include "sweep/sweep_writer.h"
 
 int qkv_sweep_in_shard(const qkv_sweep *sweep, int64_t block, int64_t shard, int64_t n_shards) {
+    if (!sweep || block < 0 || block >= qkv_sweep_n_blocks(sweep) || n_shards < 0) return 0;
     if (n_shards == 0) return 1;
     return block / qkv_sweep_unit(sweep, n_shards) % n_shards == shard - 1;
 }
@@ -50,12 +53,19 @@ static int run_blocks(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_wr
 }
 
 int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer *results,
-                  const qkv_sweep_options *options, int *stopped, qkv_error *err) {
-    static const qkv_sweep_options defaults = {0};
+                  const qkv_sweep_options *given, int *stopped, qkv_error *err) {
+    qkv_sweep_options how = QKV_SWEEP_OPTIONS_INIT;
+    const qkv_sweep_options *options = &how;
     int ended = 0;
     if (stopped) *stopped = 0;
-    if (!options) options = &defaults;
-    int status = qkv_sweep_check_shard(options->shard, options->n_shards, err);
+    QKV_NEED(err, sweep);
+    QKV_NEED(err, session);
+    QKV_NEED(err, results);
+    int status = qkv_sized_read(&how, sizeof how, given, "qkv_sweep_options", err);
+    if (status != QKV_OK) return status;
+    if (!qkv_sweep_writer_is_of(results, sweep))
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the results are those of another sweep");
+    status = qkv_sweep_check_shard(options->shard, options->n_shards, err);
     if (status != QKV_OK) return status;
     double *values = qkv_calloc((size_t)sweep->block_cells * sweep->n_metrics, sizeof *values);
     if (!values) return qkv_fail_memory(err);

@@ -83,12 +83,14 @@ static int32_t n_processes(const share *s) {
 
 /* One thread each: see workers.h. */
 static int make_session(const share *s, qkv_session **session, qkv_error *err) {
-    const qkv_session_options options = {.n_threads = 1, .memory_budget = s->options.memory_budget};
+    const qkv_session_options options = {
+        .size = sizeof options, .n_threads = 1, .memory_budget = s->options.memory_budget};
     return qkv_session_new(session, s->sweep->model, &options, err);
 }
 
 static int lead(share *s, qkv_session *session, qkv_error *err) {
-    const qkv_sweep_options options = {.shard = s->options.shard,
+    const qkv_sweep_options options = {.size = sizeof options,
+                                       .shard = s->options.shard,
                                        .n_shards = s->options.n_shards,
                                        .progress = s->options.progress,
                                        .user = s->options.user};

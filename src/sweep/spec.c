@@ -294,7 +294,10 @@ static int read_spec(qkv_spec *spec, qkv_error *err) {
 }
 
 int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
+    QKV_NEED(err, model);
+    if (!text) return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no spec was given", __func__);
     json_error_t problem;
     const qkv_locale host = qkv_locale_enter();
     json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
@@ -305,12 +308,13 @@ int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv
     qkv_sweep *sweep = qkv_calloc(1, sizeof *sweep);
     qkv_spec spec = {.sweep = sweep, .object = object};
     int status = QKV_OK;
+    if (sweep) atomic_init(&sweep->n_owners, 1);
     if (!sweep) {
         status = qkv_fail_memory(err);
     } else if (!json_is_object(object)) {
         status = qkv_fail(err, QKV_ERR_SYNTAX, "a sweep is a JSON object, {\"prompts\": ...}");
     } else {
-        sweep->model = model;
+        sweep->model = qkv_model_retain(model);
         status = read_spec(&spec, err);
     }
     qkv_plan_free(spec.plan);
@@ -323,8 +327,15 @@ int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv
     return QKV_OK;
 }
 
+qkv_sweep *qkv_sweep_retain(const qkv_sweep *sweep) {
+    qkv_sweep *counted = (qkv_sweep *)sweep; /* nothing else about it changes */
+    atomic_fetch_add_explicit(&counted->n_owners, 1, memory_order_relaxed);
+    return counted;
+}
+
 void qkv_sweep_free(qkv_sweep *sweep) {
     if (!sweep) return;
+    if (atomic_fetch_sub_explicit(&sweep->n_owners, 1, memory_order_acq_rel) > 1) return;
     for (size_t i = 0; i < sweep->n_prompts; i++) {
         free(sweep->prompts[i].text);
         qkv_tokens_free(sweep->prompts[i].tokens);
@@ -341,25 +352,26 @@ void qkv_sweep_free(qkv_sweep *sweep) {
     free(sweep->metrics);
     free(sweep->json);
     qkv_measure_free(sweep->measure);
+    qkv_model_free(sweep->model);
     free(sweep);
 }
 
 size_t qkv_sweep_n_prompts(const qkv_sweep *sweep) {
-    return sweep->n_prompts;
+    return sweep ? sweep->n_prompts : 0;
 }
 
 size_t qkv_sweep_n_metrics(const qkv_sweep *sweep) {
-    return sweep->n_metrics;
+    return sweep ? sweep->n_metrics : 0;
 }
 
 const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index) {
-    return qkv_measure_text(sweep->measure, index);
+    return sweep ? qkv_measure_text(sweep->measure, index) : NULL;
 }
 
 const char *qkv_sweep_spec(const qkv_sweep *sweep) {
-    return sweep->json;
+    return sweep ? sweep->json : NULL;
 }
 
 const char *qkv_sweep_hash(const qkv_sweep *sweep) {
-    return sweep->hash;
+    return sweep ? sweep->hash : NULL;
 }

@@ -5,8 +5,10 @@
 #ifndef QKV_SWEEP_SWEEP_H
 #define QKV_SWEEP_SWEEP_H
 
+#include <stdatomic.h>
+
 #include "qkv/measure.h"
-#include "qkv/sweep.h"
+#include "qkv/sweep_blocks.h"
 
 /* In place of the number of a layer or head: all of them in one edit. */
 #define QKV_TOGETHER (-1)
@@ -25,7 +27,8 @@ typedef struct qkv_setting {
 } qkv_setting;
 
 struct qkv_sweep {
-    const qkv_model *model;
+    atomic_size_t n_owners;
+    qkv_model *model; /* kept alive */
     qkv_sweep_prompt *prompts;
     size_t n_prompts, prompts_capacity;
     int32_t *layers, *heads; /* ascending; or one QKV_TOGETHER */
@@ -53,6 +56,9 @@ struct qkv_sweep {
     int64_t per_head, per_layer, per_prompt;
     int64_t block_cells, layer_blocks, prompt_blocks;
 };
+
+/* spec.c: one more who needs the sweep and frees it. */
+qkv_sweep *qkv_sweep_retain(const qkv_sweep *sweep);
 
 /* cells.c: fills in the counts, once everything else is there. */
 int qkv_sweep_count(qkv_sweep *sweep, qkv_error *err);

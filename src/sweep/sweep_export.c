@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "sweep/sweep_writer.h"
 
@@ -200,14 +201,20 @@ static int check_out(const char *out, int *json, qkv_error *err) {
 int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
                      qkv_error *err) {
     int json;
-    int status = check_out(out, &json, err);
+    QKV_NEED(err, path);
+    QKV_NEED(err, out);
+    QKV_NEED(err, summary);
+    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
+    int status = qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
+    if (status == QKV_OK) status = check_out(out, &json, err);
     if (status != QKV_OK) return status;
     qkv_database db;
     qkv_sweep_counts counts = {0};
     qkv_output file;
     status = qkv_sweep_format_open(&db, path, &counts, err);
-    *summary = (qkv_sweep_summary){.n_cells = counts.n_cells, .n_rows = counts.n_rows};
-    if (status == QKV_OK) status = qkv_sweep_format_n_without(&db, &summary->n_missing, err);
+    own.n_cells = counts.n_cells;
+    own.n_rows = counts.n_rows;
+    if (status == QKV_OK) status = qkv_sweep_format_n_without(&db, &own.n_missing, err);
     if (status == QKV_OK) status = qkv_output_open(&file, out, err);
     if (status == QKV_OK) {
         status = write_all(&db, file.stream, json, err);
@@ -217,5 +224,6 @@ int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summa
             qkv_output_abandon(&file);
     }
     qkv_database_close(&db);
-    return status;
+    if (status != QKV_OK) return status;
+    return qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
 }

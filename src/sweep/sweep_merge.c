@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "sweep/sweep_writer.h"
 
@@ -86,7 +87,6 @@ static int add_part(qkv_database *db, const char *const *paths, size_t i, qkv_er
 }
 
 static int summarize(qkv_database *db, qkv_sweep_summary *summary, qkv_error *err) {
-    *summary = (qkv_sweep_summary){0};
     int status = qkv_database_number(db, "SELECT count(*) FROM cells", &summary->n_cells, err);
     if (status == QKV_OK)
         status = qkv_database_number(db, "SELECT count(*) FROM results", &summary->n_rows, err);
@@ -202,10 +202,18 @@ static int replace(const char *out, const qkv_file_lock *lock, const char *const
 
 int qkv_sweep_merge(const char *out, const char *const *paths, size_t n, int partial,
                     qkv_sweep_summary *summary, qkv_error *err) {
+    QKV_NEED(err, out);
+    QKV_NEED(err, summary);
     if (n == 0) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is nothing to merge");
+    QKV_NEED(err, paths);
+    for (size_t i = 0; i < n; i++) QKV_NEED(err, paths[i]);
+    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
+    int status = qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
+    if (status != QKV_OK) return status;
     qkv_file_lock lock;
-    int status = qkv_file_lock_take(&lock, out, err);
-    if (status == QKV_OK) status = replace(out, &lock, paths, n, partial, summary, err);
+    status = qkv_file_lock_take(&lock, out, err);
+    if (status == QKV_OK) status = replace(out, &lock, paths, n, partial, &own, err);
     qkv_file_lock_release(&lock);
-    return status;
+    if (status != QKV_OK) return status;
+    return qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
 }

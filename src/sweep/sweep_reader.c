@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/sized.h"
 #include "sweep/sweep_format.h"
 
 typedef struct named {
@@ -167,7 +168,7 @@ void qkv_sweep_reader_close(qkv_sweep_reader *file) {
 }
 
 const qkv_sweep_reader_info *qkv_sweep_reader_get_info(const qkv_sweep_reader *file) {
-    return &file->info;
+    return file ? &file->info : NULL;
 }
 
 static const char *name_at(const name_list *list, size_t index) {
@@ -175,15 +176,15 @@ static const char *name_at(const name_list *list, size_t index) {
 }
 
 const char *qkv_sweep_reader_metric(const qkv_sweep_reader *file, size_t index) {
-    return name_at(&file->metrics, index);
+    return file ? name_at(&file->metrics, index) : NULL;
 }
 
 const char *qkv_sweep_reader_target(const qkv_sweep_reader *file, size_t index) {
-    return name_at(&file->targets, index);
+    return file ? name_at(&file->targets, index) : NULL;
 }
 
 const char *qkv_sweep_reader_op(const qkv_sweep_reader *file, size_t index) {
-    return name_at(&file->ops, index);
+    return file ? name_at(&file->ops, index) : NULL;
 }
 
 /* ---- rows ---- */
@@ -221,21 +222,26 @@ static int read_row(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep
     return QKV_OK;
 }
 
-static int collect_rows(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep_row **rows,
-                        size_t *n, qkv_error *err) {
-    size_t capacity = 0;
-    qkv_sweep_row row = {0};
+struct qkv_sweep_rows {
+    qkv_sweep_row *rows;
+    size_t n, capacity;
+};
+
+static int collect_rows(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep_rows *all,
+                        qkv_error *err) {
+    qkv_sweep_row row = QKV_SWEEP_ROW_INIT;
     int more = 1, status = QKV_OK;
     while (status == QKV_OK && more) {
         status = qkv_database_step(&file->db, query, &more, err);
         if (status != QKV_OK || !more) break;
         status = read_row(file, query, &row, err);
-        if (status == QKV_OK && !QKV_PUSH(*rows, capacity, *n, row)) status = qkv_fail_memory(err);
+        if (status == QKV_OK && !QKV_PUSH(all->rows, all->capacity, all->n, row))
+            status = qkv_fail_memory(err);
     }
     return status;
 }
 
-static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows, size_t *n,
+static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows *rows,
                        qkv_error *err) {
     sqlite3_stmt *query = NULL;
     int status =
@@ -244,9 +250,10 @@ static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row
                              " r.cell IS NULL, c.id FROM cells c LEFT JOIN results r"
                              " ON r.cell = c.id AND r.metric = ? ORDER BY c.id",
                              err);
-    if (status != QKV_OK) return status;
-    sqlite3_bind_text(query, 1, metric, -1, SQLITE_STATIC);
-    status = collect_rows(file, query, rows, n, err);
+    if (status == QKV_OK) {
+        sqlite3_bind_text(query, 1, metric, -1, SQLITE_STATIC);
+        status = collect_rows(file, query, rows, err);
+    }
     sqlite3_finalize(query);
     return status;
 }
@@ -273,18 +280,14 @@ static int read_new_metrics(qkv_sweep_reader *file, qkv_error *err) {
 }
 
 /* All of it as it is at one moment. */
-static int read_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows, size_t *n,
+static int read_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows *rows,
                      qkv_error *err) {
     int status = qkv_database_open(&file->db, file->location, QKV_DATABASE_READ, err);
     if (status == QKV_OK) status = qkv_database_run(&file->db, "BEGIN", err);
     if (status == QKV_OK) status = check_same(file, err);
     if (status == QKV_OK) status = read_new_metrics(file, err);
-    if (status == QKV_OK) status = select_rows(file, metric, rows, n, err);
+    if (status == QKV_OK) status = select_rows(file, metric, rows, err);
     qkv_database_close(&file->db);
-    if (status == QKV_OK) return QKV_OK;
-    qkv_sweep_rows_free(*rows);
-    *rows = NULL;
-    *n = 0;
     return status;
 }
 
@@ -301,28 +304,51 @@ static int has_changed(const qkv_sweep_reader *file, struct stat *before) {
            now.st_mtim.tv_sec != was.st_mtim.tv_sec || now.st_mtim.tv_nsec != was.st_mtim.tv_nsec;
 }
 
-int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row **rows,
-                          size_t *n, qkv_error *err) {
+/* A file that changed while it was read is read again. */
+static int read_steady_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows *rows,
+                            qkv_error *err) {
     enum { TRIES = 3 };
-    if (rows) *rows = NULL;
-    if (n) *n = 0;
-    if (!file || !metric || !rows || !n) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "rows need a file, a metric and a place for them");
-    }
     struct stat seen = {0};
     int logged = 0, status = QKV_OK;
     for (int i = 0; i < TRIES; i++) {
         has_changed(file, &seen);
+        free(rows->rows);
+        *rows = (qkv_sweep_rows){0};
         status = qkv_database_has_log(file->location, &logged, err);
-        if (status == QKV_OK) status = read_rows(file, metric, rows, n, err);
-        if (logged || !has_changed(file, &seen) || i + 1 == TRIES) break;
-        qkv_sweep_rows_free(*rows);
-        *rows = NULL;
-        *n = 0;
+        if (status == QKV_OK) status = read_rows(file, metric, rows, err);
+        if (logged || !has_changed(file, &seen)) break;
     }
     return status;
 }
 
-void qkv_sweep_rows_free(qkv_sweep_row *rows) {
+int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows **out,
+                          qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, file);
+    QKV_NEED(err, metric);
+    qkv_sweep_rows *rows = qkv_calloc(1, sizeof *rows);
+    if (!rows) return qkv_fail_memory(err);
+    const int status = read_steady_rows(file, metric, rows, err);
+    if (status != QKV_OK) {
+        qkv_sweep_rows_free(rows);
+        return status;
+    }
+    *out = rows;
+    return QKV_OK;
+}
+
+size_t qkv_sweep_rows_count(const qkv_sweep_rows *rows) {
+    return rows ? rows->n : 0;
+}
+
+int qkv_sweep_rows_get(const qkv_sweep_rows *rows, size_t index, qkv_sweep_row *row) {
+    if (!rows || !row || index >= rows->n) return 0;
+    return qkv_sized_write(row, &rows->rows[index], sizeof *row, "qkv_sweep_row", NULL) == QKV_OK;
+}
+
+void qkv_sweep_rows_free(qkv_sweep_rows *rows) {
+    if (!rows) return;
+    free(rows->rows);
     free(rows);
 }

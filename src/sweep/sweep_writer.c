@@ -17,6 +17,7 @@
 #include "base/file_lock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "qkv/version.h"
 #include "store/database.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_writer.h"
@@ -24,8 +25,8 @@
 struct qkv_sweep_writer {
     qkv_file_lock lock;
     qkv_database db;
-    int is_ours; /* checked, or made: its log may be folded in */
-    const qkv_sweep *sweep;
+    int is_ours;      /* checked, or made: its log may be folded in */
+    qkv_sweep *sweep; /* kept alive */
     sqlite3_stmt *insert, *count;
 };
 
@@ -104,8 +105,8 @@ static int put_cells(qkv_sweep_writer *r, qkv_error *err) {
     int row;
     int status = qkv_database_prepare(
         &r->db, &insert, "INSERT INTO cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", err);
-    for (int64_t i = 0; i < qkv_sweep_n_cells(r->sweep) && status == QKV_OK; i++) {
-        qkv_cell cell = qkv_sweep_get_cell(r->sweep, i);
+    qkv_cell cell = QKV_CELL_INIT;
+    for (int64_t i = 0; status == QKV_OK && qkv_sweep_get_cell(r->sweep, i, &cell); i++) {
         sqlite3_bind_int64(insert, 1, cell.id);
         sqlite3_bind_int64(insert, 2, (sqlite3_int64)cell.prompt);
         sqlite3_bind_int(insert, 3, cell.layer);
@@ -214,10 +215,13 @@ static int close_database(qkv_sweep_writer *r, qkv_error *err) {
 
 int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const char *path,
                           const char *shard, qkv_error *err) {
+    QKV_NEED(err, out);
     *out = NULL;
+    QKV_NEED(err, sweep);
+    QKV_NEED(err, path);
     qkv_sweep_writer *r = qkv_calloc(1, sizeof *r);
     if (!r) return qkv_fail_memory(err);
-    r->sweep = sweep;
+    r->sweep = qkv_sweep_retain(sweep);
     int status = qkv_file_lock_take(&r->lock, path, err);
     /* Nobody else makes or removes it while we have the lock. */
     const int is_new = status == QKV_OK && access(r->lock.target, F_OK) != 0;
@@ -235,6 +239,7 @@ int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const 
         qkv_database_remove_logs(r->lock.target, NULL);
     }
     qkv_file_lock_release(&r->lock);
+    qkv_sweep_free(r->sweep);
     free(r);
     return status;
 }
@@ -243,23 +248,38 @@ int qkv_sweep_writer_close(qkv_sweep_writer *results, qkv_error *err) {
     if (!results) return QKV_OK;
     const int status = close_database(results, err);
     qkv_file_lock_release(&results->lock);
+    qkv_sweep_free(results->sweep);
     free(results);
     return status;
+}
+
+int qkv_sweep_writer_is_of(const qkv_sweep_writer *results, const qkv_sweep *sweep) {
+    return strcmp(results->sweep->hash, sweep->hash) == 0;
 }
 
 /* ---- filling ---- */
 
 int qkv_sweep_writer_n_done(qkv_sweep_writer *results, int64_t *n, qkv_error *err) {
+    QKV_NEED(err, results);
+    QKV_NEED(err, n);
     int status = qkv_database_number(&results->db, "SELECT count(*) FROM results", n, err);
     *n /= (int64_t)results->sweep->n_metrics;
     return status;
 }
 
+static int fail_block(int64_t block, qkv_error *err) {
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "the sweep has no block %lld", (long long)block);
+}
+
 int qkv_sweep_writer_n_missing(qkv_sweep_writer *results, int64_t block, int64_t *n,
                                qkv_error *err) {
     int64_t count;
+    QKV_NEED(err, results);
+    QKV_NEED(err, n);
     int64_t first = qkv_sweep_block(results->sweep, block, &count);
     int row;
+    *n = 0;
+    if (first < 0) return fail_block(block, err);
     sqlite3_bind_int64(results->count, 1, first);
     sqlite3_bind_int64(results->count, 2, first + count);
     int status = qkv_database_step(&results->db, results->count, &row, err);
@@ -284,7 +304,10 @@ static int put_cell(const qkv_sweep_writer *r, int64_t cell, const double *value
 int qkv_sweep_writer_put(qkv_sweep_writer *results, int64_t block, const double *values,
                          qkv_error *err) {
     int64_t n;
+    QKV_NEED(err, results);
+    QKV_NEED(err, values);
     int64_t first = qkv_sweep_block(results->sweep, block, &n);
+    if (first < 0) return fail_block(block, err);
     int status = qkv_database_run(&results->db, "BEGIN IMMEDIATE", err);
     if (status != QKV_OK) return status;
     for (int64_t i = 0; i < n && status == QKV_OK; i++)

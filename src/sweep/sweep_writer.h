@@ -6,6 +6,9 @@
 #include "store/database.h"
 #include "sweep/sweep_format.h"
 
+/* sweep_writer.c: does the file hold the cells of this sweep? */
+int qkv_sweep_writer_is_of(const qkv_sweep_writer *results, const qkv_sweep *sweep);
+
 /* sweep_export.c: opens a file to be read, checked and seen as it is at this moment. Close it
  * also after a failure. */
 int qkv_sweep_format_open(qkv_database *db, const char *path, qkv_sweep_counts *counts,

@@ -20,7 +20,8 @@ static qkv_session *session;
 
 static void open_model(void) {
     const tiny_options options = {"llama", .n_layer = 2, .n_embd = 16, .n_kv_head = 2, .n_ff = 16};
-    const qkv_session_options session_options = {.n_threads = 1};
+    const qkv_session_options session_options = {.size = sizeof(qkv_session_options),
+                                                 .n_threads = 1};
     FUZZ_REQUIRE(qkv_model_open(&model, tiny_model(&options, "model.gguf"), NULL) == QKV_OK);
     FUZZ_REQUIRE(qkv_session_new(&session, model, &session_options, NULL) == QKV_OK);
     scratch_remove(); /* it stays mapped */

@@ -17,6 +17,7 @@
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
 #include "support/sweep_maker.h"
+#include "support/values.h"
 
 enum { MOST_STEPS = 20000, LONGEST_VALUE = 20000, LARGEST = 64 << 20 };
 
@@ -80,17 +81,16 @@ static void change(const uint8_t *data, size_t size) {
 static size_t read_all(void) {
     qkv_sweep_reader *file = NULL;
     qkv_error err = {0};
-    size_t n = 0;
     const int status = qkv_sweep_reader_open(&file, input, &err);
     fuzz_check_status(status, file, &err);
     if (status != QKV_OK) return 0;
     const char *metric;
     for (size_t i = 0; i < 4 && (metric = qkv_sweep_reader_metric(file, i)); i++) {
-        qkv_sweep_row *rows = NULL;
-        FUZZ_REQUIRE(qkv_sweep_reader_rows(file, metric, &rows, &n, NULL) == QKV_OK);
-        for (size_t k = 0; k < n; k++) {
-            FUZZ_REQUIRE(qkv_sweep_reader_target(file, (size_t)rows[k].target));
-            FUZZ_REQUIRE(qkv_sweep_reader_op(file, (size_t)rows[k].op));
+        qkv_sweep_rows *rows = NULL;
+        FUZZ_REQUIRE(qkv_sweep_reader_rows(file, metric, &rows, NULL) == QKV_OK);
+        for (size_t k = 0; k < qkv_sweep_rows_count(rows); k++) {
+            FUZZ_REQUIRE(qkv_sweep_reader_target(file, (size_t)sweep_row(rows, k).target));
+            FUZZ_REQUIRE(qkv_sweep_reader_op(file, (size_t)sweep_row(rows, k).op));
         }
         qkv_sweep_rows_free(rows);
     }
@@ -138,7 +138,7 @@ static void check_csv(const char *text, const qkv_sweep_summary *summary) {
 }
 
 static void check_merge(int accepted) {
-    qkv_sweep_summary summary = {0};
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     qkv_error err = {0};
     const char *const part = input;
     fuzz_put("out.sqlite", NULL, 0);
@@ -153,7 +153,7 @@ static void check_merge(int accepted) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    qkv_sweep_summary summary = {0};
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     if (!input[0]) { /* their names are known to the harness, which removes them */
         path_of(input, "in.sqlite");
         fuzz_put("out.json", "", 0);

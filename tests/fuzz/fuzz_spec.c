@@ -9,9 +9,10 @@
 #include "base/memory.h"
 #include "harness.h"
 #include "mutators.h"
-#include "qkv/sweep.h"
+#include "qkv/sweep_blocks.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "support/values.h"
 
 enum { N_TOKENS = 2, LOOKED_AT = 200 };
 
@@ -22,7 +23,8 @@ static qkv_session *session;
 static void open_model(void) {
     const tiny_options options = {"llama",     .n_layer = 2,   .n_embd = 16,
                                   .n_head = 4, .n_kv_head = 2, .n_ff = 16};
-    const qkv_session_options session_options = {.n_threads = 1};
+    const qkv_session_options session_options = {.size = sizeof(qkv_session_options),
+                                                 .n_threads = 1};
     FUZZ_REQUIRE(qkv_model_open(&model, tiny_model(&options, "model.gguf"), NULL) == QKV_OK);
     FUZZ_REQUIRE(qkv_session_new(&session, model, &session_options, NULL) == QKV_OK);
     scratch_remove(); /* it stays mapped */
@@ -34,8 +36,8 @@ static void check_cells(const qkv_sweep *sweep) {
     qkv_plan *plan = NULL;
     FUZZ_REQUIRE(qkv_plan_new(&plan, model, tokens, N_TOKENS, NULL) == QKV_OK);
     for (int64_t i = 0; i < n && i < LOOKED_AT; i++) {
-        const qkv_cell first = qkv_sweep_get_cell(sweep, i);
-        const qkv_cell last = qkv_sweep_get_cell(sweep, n - 1 - i);
+        const qkv_cell first = sweep_cell(sweep, i);
+        const qkv_cell last = sweep_cell(sweep, n - 1 - i);
         FUZZ_REQUIRE(first.id == i && last.prompt < qkv_sweep_n_prompts(sweep));
         if (first.edit[0])
             FUZZ_REQUIRE(qkv_plan_add_variant(plan, first.edit, NULL, NULL) == QKV_OK);

@@ -208,7 +208,7 @@ static void run(const qkv_model *model) {
     qkv_session *session = NULL;
     qkv_result *result = NULL;
     qkv_error err = {0};
-    const qkv_session_options options = {.n_threads = 1};
+    const qkv_session_options options = {.size = sizeof(qkv_session_options), .n_threads = 1};
     FUZZ_REQUIRE(qkv_plan_new(&plan, model, tokens, n, &err) == QKV_OK);
     FUZZ_REQUIRE(qkv_plan_add_capture(plan, "pattern", &err) == QKV_OK);
     qkv_plan_add_capture(plan, "logits[-1]", NULL); /* encoders have none */

@@ -22,6 +22,7 @@
 #include "qkv/session.h"
 #include "qkv/synthetic.h"
 #include "support/dice.h"
+#include "support/values.h"
 
 enum { MODELS = 2, MIXED = 4, ROUNDS = 3, SHOWN = 10 };
 
@@ -80,7 +81,7 @@ static uint64_t hash_result(const qkv_result *result) {
     size_t variant;
     qkv_site site;
     int32_t layer;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &t); i++) {
         size_t n = 1;
         for (int d = 0; d < t.n_dims; d++) n *= (size_t)t.shape[d];
@@ -92,7 +93,7 @@ static uint64_t hash_result(const qkv_result *result) {
 static uint64_t hash_table(const qkv_table *table) {
     uint64_t hash = 1;
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const double value = qkv_table_get(table, i).value;
+        const double value = table_row(table, i).value;
         hash = mix_bytes(hash, &value, sizeof value);
     }
     return hash;
@@ -130,7 +131,8 @@ static uint64_t run_job(const job *j, qkv_session *session) {
 static qkv_session *open_session(const job *j, const qkv_model *model) {
     qkv_error err = {0};
     qkv_session *session = NULL;
-    const qkv_session_options options = {.n_threads = j->n_threads};
+    const qkv_session_options options = {.size = sizeof(qkv_session_options),
+                                         .n_threads = j->n_threads};
     if (qkv_session_new(&session, model, &options, &err) != QKV_OK) stop("session", &err);
     return session;
 }

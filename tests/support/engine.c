@@ -22,7 +22,8 @@ void engine_open(engine *e, const char *path, int32_t n_threads) {
     *e = (engine){0};
     expect_ok(qkv_model_open(&e->model, path, &err), &err, path);
     e->info = qkv_model_get_info(e->model);
-    engine_renew(e, &(qkv_session_options){.n_threads = n_threads});
+    engine_renew(
+        e, &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = n_threads});
 }
 
 void engine_close(engine *e) {
@@ -62,7 +63,7 @@ qkv_result *engine_execute(engine *e, const engine_run *run) {
 }
 
 qkv_tensor engine_tensor(const qkv_result *result, size_t variant, qkv_site site, int32_t layer) {
-    qkv_tensor tensor = {0};
+    qkv_tensor tensor = QKV_TENSOR_INIT;
     if (!qkv_result_get(result, variant, site, layer, &tensor))
         fail_msg("variant %zu has no %s of layer %d", variant, qkv_site_name(site), (int)layer);
     return tensor;

@@ -79,7 +79,8 @@ qkv_grid *token_grid(int32_t rows, int32_t cols, int32_t n, int32_t grow, int la
             char title[64];
             snprintf(title, sizeof title, "Modifying *%s* with ε = 1e-%d", parts[r % 3], c);
             float *values = causal(size, 2 - c);
-            const qkv_panel panel = {.values = values,
+            const qkv_panel panel = {.size = sizeof(qkv_panel),
+                                     .values = values,
                                      .n_rows = size,
                                      .n_cols = size,
                                      .title = title,
@@ -94,8 +95,7 @@ qkv_grid *token_grid(int32_t rows, int32_t cols, int32_t n, int32_t grow, int la
 }
 
 qkv_grid_style plain_style(void) {
-    qkv_grid_style style;
-    qkv_grid_style_default(&style);
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
     style.title = "The Attention Weight after Modifying Query, Key and Value";
     style.small_print = "layer 1, head 2 of a small model\nrow = query, column = key";
     return style;

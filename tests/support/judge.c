@@ -71,7 +71,7 @@ size_t judge_tensors(const judge *j, const qkv_result *result, size_t variant,
     size_t v = 0, n = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(result, i, &v, &site, &layer, &t); i++) {
         if (v != variant) continue;
         check_tensor(j, expected, site, site == QKV_SITE_LOGITS ? 0 : layer, &t, text);
@@ -152,7 +152,7 @@ void judge_identity(judge *j) {
     size_t variant = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &t); i++) {
         const qkv_tensor base = engine_tensor(result, 0, site, layer);
         if (!same_bits(t.data, base.data, tensor_count(&t)))

@@ -55,7 +55,7 @@ static int position_of(const qkv_tensor *map, int32_t head) {
 
 void expect_reduced(const qkv_result *result, size_t variant, int32_t layer, const qkv_tensor *map,
                     qkv_reduction kind, int side) {
-    qkv_tensor t = {0};
+    qkv_tensor t = QKV_TENSOR_INIT;
     const int n = (int)map->shape[1];
     const int two = kind == QKV_REDUCTION_MEAN || kind == QKV_REDUCTION_MAX;
     if (!qkv_result_get_reduced(result, variant, kind, layer, &t))

@@ -198,7 +198,7 @@ static int survive(const char *path) {
     qkv_session *session = NULL;
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
-    const qkv_session_options options = {.n_threads = 1};
+    const qkv_session_options options = {.size = sizeof(qkv_session_options), .n_threads = 1};
     int status = qkv_model_open(&model, path, &err);
     if (status == QKV_OK) status = qkv_plan_new(&plan, model, some_tokens, 3, &err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, "pattern@*", &err);

@@ -95,7 +95,8 @@ static void test_two_ticks(void **state) {
     (void)state;
     static const double ranges[][2] = {{0.003, 0.12}, {0.21, 0.24}, {-3, 1e6}, {0.99999, 1}};
     for (size_t i = 0; i < 4; i++) {
-        const qkv_grid_style style = {.low = ranges[i][0], .high = ranges[i][1]};
+        const qkv_grid_style style = {
+            .size = sizeof(qkv_grid_style), .low = ranges[i][0], .high = ranges[i][1]};
         qkv_tick ticks[QKV_MAX_TICKS];
         const int n = qkv_ticks_make(ticks, &style, 2);
         assert_true(n >= 2 && n <= 6);
@@ -137,6 +138,7 @@ static void test_page(void **state) {
     for (size_t r = 0; r < 4; r++) {
         for (size_t n = 0; n <= 24; n += 12) {
             const qkv_chart_style style = {
+                sizeof(qkv_chart_style),
                 "A Title That Is Long Enough to Be Wrapped on a Page That Is Not So Very Wide, "
                 "Twice If Need Be, for It Has Much to Say",
                 "small print", NULL, 150};
@@ -165,8 +167,8 @@ static void test_page(void **state) {
 
 /* ---- charts ---- */
 
-static const qkv_chart_style PLAIN = {"A *Chart*", "what it shows, in small print", "the recipe",
-                                      150};
+static const qkv_chart_style PLAIN = {sizeof(qkv_chart_style), "A *Chart*",
+                                      "what it shows, in small print", "the recipe", 150};
 
 static void write_chart(int status, const char *path, const qkv_error *err) {
     if (status != QKV_OK) fail_msg("%s: %s", path, err->message);
@@ -178,9 +180,10 @@ static const double MEAN[] = {0.1, 0.12, 0.4, 0.8, 0.9}, LOW[] = {0.05, 0.1, 0.3
 static const double GAPPY[] = {0.9, (double)NAN, 0.7, 0.6, 0.5};
 
 static qkv_lines some_lines(qkv_series series[2]) {
-    series[0] = (qkv_series){"Query", EPS, MEAN, LOW, HIGH, 5};
-    series[1] = (qkv_series){"Value", EPS, GAPPY, NULL, NULL, 5};
-    return (qkv_lines){.series = series,
+    series[0] = (qkv_series){sizeof(qkv_series), "Query", EPS, MEAN, LOW, HIGH, 5};
+    series[1] = (qkv_series){sizeof(qkv_series), "Value", EPS, GAPPY, NULL, NULL, 5};
+    return (qkv_lines){.size = sizeof(qkv_lines),
+                       .series = series,
                        .n_series = 2,
                        .x = {.label = "ε", .scale = QKV_SCALE_LOG},
                        .y = {.label = "sink"},
@@ -189,20 +192,24 @@ static qkv_lines some_lines(qkv_series series[2]) {
 }
 
 static qkv_bars some_bars(void) {
-    static const qkv_bar bars[] = {{"layer 3, head 5", 0.9, 0.7, 1.0, 0},
-                                   {"layer 0, head 1", 0.5, 0.5, 0.5, 1},
-                                   {"layer 2, head 0", -0.25, -0.5, 0.1, 0}};
+    static const qkv_bar bars[] = {{sizeof(qkv_bar), "layer 3, head 5", 0.9, 0.7, 1.0, 0},
+                                   {sizeof(qkv_bar), "layer 0, head 1", 0.5, 0.5, 0.5, 1},
+                                   {sizeof(qkv_bar), "layer 2, head 0", -0.25, -0.5, 0.1, 0}};
     static const char *const groups[] = {"Query", "Key"};
-    return (qkv_bars){bars, 3, {.label = "change of sink"}, groups, 2};
+    return (qkv_bars){sizeof(qkv_bars), bars, 3, {.label = "change of sink"}, groups, 2};
 }
 
 static const double CELLS[] = {0.1, 0.5, (double)NAN, 0.9, 0, 1};
 
 static qkv_heatmap some_heatmap(qkv_heatmap_panel *panel) {
     static const char *const rows[] = {"0", "7"}, *const cols[] = {"all", "0", "1"};
-    *panel = (qkv_heatmap_panel){CELLS, 2, 3, "*Query*", rows, cols};
-    return (qkv_heatmap){
-        .panels = panel, .n_panels = 1, .row_axis = "Layer", .col_axis = "Head", .color = {"sink"}};
+    *panel = (qkv_heatmap_panel){sizeof *panel, CELLS, 2, 3, "*Query*", rows, cols};
+    return (qkv_heatmap){.size = sizeof(qkv_heatmap),
+                         .panels = panel,
+                         .n_panels = 1,
+                         .row_axis = "Layer",
+                         .col_axis = "Head",
+                         .color = {"sink"}};
 }
 
 static void test_golden(void **state) {
@@ -210,7 +217,7 @@ static void test_golden(void **state) {
     if (!golden_font()) skip();
     qkv_error err;
     qkv_series series[2];
-    qkv_heatmap_panel panel;
+    qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
     const qkv_lines lines = some_lines(series);
     const qkv_bars bars = some_bars();
     const qkv_heatmap map = some_heatmap(&panel);
@@ -244,7 +251,7 @@ static void test_every_format(void **state) {
     static const char *const names[] = {"every.png", "every.svg", "every.pdf"};
     qkv_error err;
     qkv_series series[2];
-    qkv_heatmap_panel panel;
+    qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
     const qkv_lines lines = some_lines(series);
     const qkv_bars bars = some_bars();
     const qkv_heatmap map = some_heatmap(&panel);
@@ -287,9 +294,9 @@ static void test_no_value(void **state) {
     const char *const none[] = {"", ""};
     int blue[2], white[2];
     for (int i = 0; i < 2; i++) {
-        const qkv_heatmap_panel panel = {i ? without : with, 2, 2, NULL, none, none};
-        const qkv_heatmap map = {.panels = &panel, .n_panels = 1};
-        const qkv_chart_style style = {.dpi = 72};
+        const qkv_heatmap_panel panel = {sizeof panel, i ? without : with, 2, 2, NULL, none, none};
+        const qkv_heatmap map = {.size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1};
+        const qkv_chart_style style = {.size = sizeof(qkv_chart_style), .dpi = 72};
         qkv_error err;
         const char *path = scratch_path("gap.png");
         write_chart(qkv_heatmap_write(&map, &style, path, &err), path, &err);
@@ -344,8 +351,8 @@ static void test_other_errors(void **state) {
     const char *path = scratch_path("bad.svg");
     static const double nothing[] = {NAN, NAN}, below[] = {-1, 1}, zeros[] = {0, 0};
     qkv_error err = {0};
-    qkv_heatmap_panel panel = {nothing, 1, 2, NULL, NULL, NULL};
-    qkv_heatmap map = {.panels = &panel, .n_panels = 1};
+    qkv_heatmap_panel panel = {sizeof panel, nothing, 1, 2, NULL, NULL, NULL};
+    qkv_heatmap map = {.size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1};
     expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "no value");
     map.color.scale = QKV_SCALE_LOG;
     panel.values = below;
@@ -364,8 +371,8 @@ static void test_other_errors(void **state) {
     bars.n_bars = 0;
     expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "1 to 2000");
     expect(qkv_bars_write(&bars, &PLAIN, "out.gif", &err), QKV_ERR_ARGUMENT, &err, ".png");
-    const qkv_bar infinite = {"", (double)INFINITY, 0, 0, 0};
-    bars = (qkv_bars){.bars = &infinite, .n_bars = 1};
+    const qkv_bar infinite = {sizeof infinite, "", (double)INFINITY, 0, 0, 0};
+    bars = (qkv_bars){.size = sizeof(qkv_bars), .bars = &infinite, .n_bars = 1};
     expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_NUMERIC, &err, "bar 0");
     assert_int_not_equal(access(path, F_OK), 0);
 }
@@ -378,18 +385,25 @@ static void test_extreme_sizes(void **state) {
     double *values = qkv_calloc(SIDE * SIDE + 1, sizeof *values);
     qkv_bar *many = qkv_calloc(BARS, sizeof *many);
     for (int i = 0; i <= SIDE * SIDE; i++) values[i] = i % 7 ? i : (double)NAN;
-    for (int i = 0; i < BARS; i++) many[i] = (qkv_bar){"layer 1, head 1", -i, -i - 1, 1 - i, 0};
+    for (int i = 0; i < BARS; i++)
+        many[i] = (qkv_bar){sizeof(qkv_bar), "layer 1, head 1", -i, -i - 1, 1 - i, 0};
     const int32_t sides[] = {1, 64, SIDE};
     for (int i = 0; i < 3; i++) {
-        const qkv_heatmap_panel panel = {values + 1, sides[i], sides[i] - i % 2, "A", NULL, NULL};
-        const qkv_heatmap map = {.panels = &panel, .n_panels = 1, .color = {"value"}};
+        const qkv_heatmap_panel panel = {sizeof panel, values + 1, sides[i], sides[i] - i % 2,
+                                         "A",          NULL,       NULL};
+        const qkv_heatmap map = {
+            .size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1, .color = {"value"}};
         const char *path = scratch_path("size.png");
         write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
         const size_t counts[] = {1, 60, BARS};
-        const qkv_bars bars = {.bars = many, .n_bars = counts[i], .axis = {.label = "value"}};
+        const qkv_bars bars = {.size = sizeof(qkv_bars),
+                               .bars = many,
+                               .n_bars = counts[i],
+                               .axis = {.label = "value"}};
         write_chart(qkv_bars_write(&bars, &PLAIN, path, &err), path, &err);
-        const qkv_series series = {NULL, values + 1, values + 1, NULL, NULL, i ? 6 : 1};
-        const qkv_lines lines = {.series = &series, .n_series = 1};
+        const qkv_series series = {sizeof series, NULL, values + 1, values + 1,
+                                   NULL,          NULL, i ? 6 : 1};
+        const qkv_lines lines = {.size = sizeof(qkv_lines), .series = &series, .n_series = 1};
         write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
     }
     free(values);

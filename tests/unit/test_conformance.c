@@ -137,7 +137,7 @@ static void check_same_tensors(const qkv_result *a, size_t va, const qkv_result 
     size_t variant = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(a, i, &variant, &site, &layer, &t); i++) {
         if (variant != va) continue;
         const qkv_tensor u = engine_tensor(b, vb, site, layer);

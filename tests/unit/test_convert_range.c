@@ -34,7 +34,7 @@ static void converted(float value, const char *type, int fits) {
     qkv_error err = {0};
     char written[64];
     snprintf(written, sizeof written, "%g", (double)value);
-    const qkv_convert_options options = {.type = type};
+    const qkv_convert_options options = {.size = sizeof(qkv_convert_options), .type = type};
     const int status = qkv_model_convert(model_with(value), out, &options, &err);
     if (fits) {
         expect_ok(status, &err, type);

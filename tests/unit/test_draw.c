@@ -20,8 +20,7 @@
 
 static void test_colors(void **state) {
     (void)state;
-    qkv_grid_style style;
-    qkv_grid_style_default(&style);
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
     assert_int_equal(qkv_grid_color(&style, 0), 0x3b4cc0);
     assert_int_equal(qkv_grid_color(&style, 1), 0xb40426);
     assert_int_equal(qkv_grid_color(&style, 0.5), 0xdddddd);
@@ -130,7 +129,8 @@ static void test_pooling(void **state) {
     assert_non_null(values);
     for (int i = 0; i < N * N; i++) values[i] = i / N % 2 ? 0.5f : 0.f; /* lines 0, 0.5, 0 ... */
     qkv_grid *grid = make_grid(1, 1);
-    set_panel(grid, 0, 0, &(qkv_panel){.values = values, .n_rows = N, .n_cols = N});
+    set_panel(grid, 0, 0,
+              &(qkv_panel){.size = sizeof(qkv_panel), .values = values, .n_rows = N, .n_cols = N});
     qkv_grid_style style = plain_style();
     style.panel_size = 170.4; /* 355 pixels at 150 dpi: four cells each */
     write_ok(grid, &style, scratch_path("pool.png"));
@@ -206,13 +206,16 @@ static void test_layout_of_strips(void **state) {
     float values[30] = {0};
     qkv_grid *grid = make_grid(2, 3);
     set_panel(grid, 0, 0,
-              &(qkv_panel){.values = values,
+              &(qkv_panel){.size = sizeof(qkv_panel),
+                           .values = values,
                            .n_rows = 6,
                            .n_cols = 5,
                            .first_col = 1,
                            .title = "Without the first key"});
-    set_panel(grid, 0, 1, &(qkv_panel){.values = values, .n_rows = 30, .n_cols = 1});
-    set_panel(grid, 1, 1, &(qkv_panel){.values = values, .n_rows = 1, .n_cols = 30});
+    set_panel(grid, 0, 1,
+              &(qkv_panel){.size = sizeof(qkv_panel), .values = values, .n_rows = 30, .n_cols = 1});
+    set_panel(grid, 1, 1,
+              &(qkv_panel){.size = sizeof(qkv_panel), .values = values, .n_rows = 1, .n_cols = 30});
     qkv_grid_style style = plain_style();
     check_layout(grid, &style);
     const qkv_box box = panel_box(grid, &style, 0);
@@ -240,7 +243,8 @@ static void test_scripts_and_long_texts(void **state) {
     float *values = causal(12, 1);
     for (int i = 0; i < 4; i++) {
         set_panel(grid, i / 2, i % 2,
-                  &(qkv_panel){.values = values,
+                  &(qkv_panel){.size = sizeof(qkv_panel),
+                               .values = values,
                                .n_rows = 12,
                                .n_cols = 12,
                                .title = i ? "A very long *title* that <i>no</i> panel is wide "
@@ -292,8 +296,7 @@ static void check_ticks(const qkv_grid_style *style, const char *wanted) {
 
 static void test_ticks(void **state) {
     (void)state;
-    qkv_grid_style style;
-    qkv_grid_style_default(&style);
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
     check_ticks(&style, "0.0 0.2 0.4 0.6 0.8 1.0");
     style.high = 0.03;
     check_ticks(&style, "0.00 0.01 0.02 0.03");
@@ -336,9 +339,7 @@ static void test_cell_texts(void **state) {
         {-3.14, "−3.1", "−3.1"},
         {4e6, "4e+06", "4e+06"},
     };
-    qkv_grid_style linear, log;
-    qkv_grid_style_default(&linear);
-    qkv_grid_style_default(&log);
+    qkv_grid_style linear = QKV_GRID_STYLE_INIT, log = QKV_GRID_STYLE_INIT;
     log.scale = QKV_SCALE_LOG;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[QKV_NUMBER_SIZE];
@@ -357,7 +358,8 @@ static qkv_grid *mixed_grid(void) {
     for (int i = 0; i < 3; i++) {
         float *values = causal(sizes[i], 1);
         set_panel(grid, 0, i,
-                  &(qkv_panel){.values = values,
+                  &(qkv_panel){.size = sizeof(qkv_panel),
+                               .values = values,
                                .n_rows = sizes[i],
                                .n_cols = sizes[i],
                                .row_labels = words,
@@ -368,7 +370,7 @@ static qkv_grid *mixed_grid(void) {
 }
 
 static qkv_grid_report check_ok(const qkv_grid *grid, const qkv_grid_style *style) {
-    qkv_grid_report report;
+    qkv_grid_report report = QKV_GRID_REPORT_INIT;
     assert_int_equal(qkv_grid_check(grid, style, "x.svg", &report, NULL), QKV_OK);
     return report;
 }
@@ -465,8 +467,10 @@ static void test_values_sizes(void **state) {
     float narrow[N * N], wide[N * N];
     for (int i = 0; i < N * N; i++) narrow[i] = 0.5f, wide[i] = -0.5f;
     grid = make_grid(1, 2);
-    set_panel(grid, 0, 0, &(qkv_panel){.values = narrow, .n_rows = N, .n_cols = N});
-    set_panel(grid, 0, 1, &(qkv_panel){.values = wide, .n_rows = N, .n_cols = N});
+    set_panel(grid, 0, 0,
+              &(qkv_panel){.size = sizeof(qkv_panel), .values = narrow, .n_rows = N, .n_cols = N});
+    set_panel(grid, 0, 1,
+              &(qkv_panel){.size = sizeof(qkv_panel), .values = wide, .n_rows = N, .n_cols = N});
     style = plain_style();
     style.panel_size = 110;
     assert_true(values_size(grid, &style, 0) > 0);

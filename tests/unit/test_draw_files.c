@@ -214,7 +214,7 @@ static void test_grid_errors(void **state) {
     assert_int_equal(qkv_grid_new(NULL, 1, 1, &err), QKV_ERR_ARGUMENT);
     grid = make_grid(2, 2);
     float values[6] = {0, 0, 0, 0, 0, 0};
-    qkv_panel panel = {.values = values, .n_rows = 2, .n_cols = 3};
+    qkv_panel panel = {.size = sizeof(qkv_panel), .values = values, .n_rows = 2, .n_cols = 3};
     assert_int_equal(qkv_grid_set_panel(grid, 2, 0, &panel, &err), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_grid_set_panel(grid, 0, -1, &panel, &err), QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_grid_set_panel(grid, 0, 0, NULL, &err), QKV_ERR_ARGUMENT);

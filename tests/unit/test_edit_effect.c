@@ -139,7 +139,7 @@ static void edits_that_do_not_show(void **state) {
         size_t variant = 0;
         qkv_site site = QKV_SITE_Q;
         int32_t layer = 0;
-        qkv_tensor a, b;
+        qkv_tensor a = QKV_TENSOR_INIT, b = QKV_TENSOR_INIT;
         assert_true(qkv_result_item(result, 0, &variant, &site, &layer, &a));
         assert_true(qkv_result_item(result, 1, &variant, &site, &layer, &b));
         if (same_bits(a.data, b.data, tensor_count(&a)) == reach[i].shows)

@@ -39,7 +39,8 @@ typedef struct family {
 
 /* In a session that has computed nothing yet. */
 static qkv_result *run_alone(judge *j, const char *edit, const char *const *captures) {
-    engine_renew(&j->eng, &(qkv_session_options){.n_threads = 1});
+    engine_renew(&j->eng,
+                 &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = 1});
     return judge_run(j, (const char *const[]){edit, NULL}, captures);
 }
 
@@ -51,7 +52,8 @@ static void family_open(family *f, const char *name, int turn) {
         f->expected[i] = ref_forward(f->j.ref, f->j.tokens, T, &f->list->edits[i], 1, f->j.source);
         f->alone[i] = run_alone(&f->j, f->list->text[i], judge_everything(&f->j));
     }
-    engine_renew(&f->j.eng, &(qkv_session_options){.n_threads = 1});
+    engine_renew(&f->j.eng,
+                 &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = 1});
 }
 
 static void family_close(family *f) {

@@ -127,7 +127,7 @@ static void convert(const char *from, const char *to, const qkv_convert_options 
 static void check_family(const char *name, const char *directory) {
     char from[512], made[512];
     const char *to = scratch_path("converted.gguf");
-    const qkv_convert_options options = {.type = "f32"};
+    const qkv_convert_options options = {.size = sizeof(qkv_convert_options), .type = "f32"};
     snprintf(from, sizeof from, VECTORS "%s/%s", name, directory);
     snprintf(made, sizeof made, VECTORS "%s/model.gguf", name);
     convert(from, to, &options);
@@ -186,7 +186,8 @@ static void as_stored(void **state) {
 static void falls_back(void **state) {
     (void)state;
     notes n = {0};
-    const qkv_convert_options options = {.type = "Q4_k", .note = take_note, .user = &n};
+    const qkv_convert_options options = {
+        .size = sizeof(qkv_convert_options), .type = "Q4_k", .note = take_note, .user = &n};
     const char *to = scratch_path("fallback.gguf");
     convert(VECTORS "llama/hf", to, &options);
     assert_int_equal(n.count, 23);
@@ -210,7 +211,7 @@ static void quantises_rows(void **state) {
     snprintf(from, sizeof from, "%s", scratch_path("plain.gguf"));
     snprintf(to, sizeof to, "%s", scratch_path("q6.gguf"));
     expect_ok(qkv_synthetic_write(from, "1,4,2,256,512,300", "f32", 1, &err), &err, from);
-    convert(from, to, &(qkv_convert_options){.type = "q6_K"});
+    convert(from, to, &(qkv_convert_options){.size = sizeof(qkv_convert_options), .type = "q6_K"});
     qkv_gguf *a = open_gguf(from), *b = open_gguf(to);
     qkv_gguf_tensor t, u;
     assert_true(qkv_gguf_find_tensor(a, "blk.0.ffn_down.weight", &t));
@@ -267,7 +268,8 @@ static void refuses_types(void **state) {
     static const char *const bad[][2] = {{"iq2_xs", "importance matrix"}, {"q99", "no type"}};
     for (size_t i = 0; i < 2; i++) {
         qkv_error err;
-        const qkv_convert_options options = {.type = bad[i][0]};
+        const qkv_convert_options options = {.size = sizeof(qkv_convert_options),
+                                             .type = bad[i][0]};
         const char *to = scratch_path("never.gguf");
         assert_true(qkv_model_convert(VECTORS "llama/hf", to, &options, &err) < 0);
         assert_non_null(strstr(err.message, bad[i][1]));

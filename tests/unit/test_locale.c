@@ -104,7 +104,7 @@ static void add_exports(qkv_text *all) {
     const char *results = scratch_path("s.sqlite");
     static const char *const names[] = {"s.csv", "s.json"};
     for (size_t i = 0; i < COUNT(names); i++) {
-        qkv_sweep_summary summary;
+        qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
         qkv_error err = {0};
         const char *out = scratch_path(names[i]);
         expect_ok(qkv_sweep_export(results, out, &summary, &err), &err, out);
@@ -113,11 +113,11 @@ static void add_exports(qkv_text *all) {
 }
 
 static void add_charts(qkv_text *all) {
-    static const qkv_bar bars[] = {{"a", 0.9, 0.7, 1.0, 0}, {"b", -0.25, -0.5, 0.1, 0}};
-    const qkv_bars chart = {bars, 2, {.label = "change"}, NULL, 0};
+    static const qkv_bar bars[] = {{sizeof(qkv_bar), "a", 0.9, 0.7, 1.0, 0},
+                                   {sizeof(qkv_bar), "b", -0.25, -0.5, 0.1, 0}};
+    const qkv_bars chart = {sizeof chart, bars, 2, {.label = "change"}, NULL, 0};
     static const char *const names[] = {"c.svg", "c.pdf", "c.png", "C.PNG"};
-    qkv_chart_style style;
-    qkv_chart_style_default(&style);
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
     for (size_t i = 0; i < COUNT(names); i++) {
         qkv_error err = {0};
         const char *path = scratch_path(names[i]);

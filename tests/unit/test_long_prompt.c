@@ -17,6 +17,7 @@
 #include "support/reduced.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "support/values.h"
 
 /* Five blocks, the last of them not full. */
 enum { T = 1100, HEADS = 2, LAYERS = 2 };
@@ -43,7 +44,9 @@ static const int32_t *prompt(int which) {
 
 /* With room for all variants in one batch, even with whole maps. */
 static qkv_result *run(engine *e, const char *const *variants, const char *const *captures) {
-    engine_renew(e, &(qkv_session_options){.n_threads = 1, .memory_budget = (size_t)2 << 30});
+    engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                           .n_threads = 1,
+                                           .memory_budget = (size_t)2 << 30});
     const engine_run r = {prompt(0), T, variants, captures, prompt(1)};
     return engine_execute(e, &r);
 }
@@ -58,7 +61,7 @@ static void for_each_model(void (*check)(engine *e)) {
 }
 
 static void expect_blocks(const qkv_result *blocks, const qkv_result *whole) {
-    const qkv_run_stats a = qkv_result_get_stats(blocks), b = qkv_result_get_stats(whole);
+    const qkv_run_stats a = result_stats(blocks), b = result_stats(whole);
     assert_int_equal(a.n_matmul, b.n_matmul);
     assert_true(a.n_attention > b.n_attention);
 }
@@ -69,7 +72,7 @@ static void expect_near(const qkv_result *blocks, const qkv_result *whole,
     size_t variant = 0, n = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
-    qkv_tensor x;
+    qkv_tensor x = QKV_TENSOR_INIT;
     for (; qkv_result_item(blocks, n, &variant, &site, &layer, &x); n++) {
         const qkv_tensor y = engine_tensor(whole, variant, site, layer);
         assert_int_equal(tensor_count(&x), tensor_count(&y));
@@ -162,10 +165,12 @@ static void reductions_in_blocks(void **state) {
 static void check_small_budget(engine *e) {
     const char *const *variants = LIST("q@1=scale:0.5", "k@1.h1=zero", "v@1=add:0.5");
     const engine_run r = {prompt(0), T, variants, LIST("z@1"), NULL};
-    engine_renew(e, &(qkv_session_options){.n_threads = 1, .memory_budget = (size_t)2 << 20});
+    engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                           .n_threads = 1,
+                                           .memory_budget = (size_t)2 << 20});
     qkv_result *small = engine_execute(e, &r);
     qkv_result *large = run(e, variants, LIST("z@1"));
-    const qkv_run_stats a = qkv_result_get_stats(small), b = qkv_result_get_stats(large);
+    const qkv_run_stats a = result_stats(small), b = result_stats(large);
     assert_true(a.n_passes > b.n_passes && a.n_attention > b.n_attention);
     expect_near(small, large, variants);
     for (size_t v = 0; v < 4; v++) {

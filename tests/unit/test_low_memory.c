@@ -38,7 +38,9 @@ static int run(const char *path) {
     for (int t = 0; t < T; t++) tokens[t] = 1 + t;
     int status = qkv_model_open(&model, path, NULL);
     if (status == QKV_OK)
-        status = qkv_session_new(&session, model, &(qkv_session_options){.n_threads = 1}, NULL);
+        status = qkv_session_new(
+            &session, model,
+            &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = 1}, NULL);
     if (status == QKV_OK) status = qkv_plan_new(&plan, model, tokens, T, NULL);
     if (status == QKV_OK) status = qkv_plan_add_variant(plan, "q@0=zero", NULL, NULL);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, "resid_post", NULL);

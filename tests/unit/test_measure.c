@@ -20,6 +20,7 @@
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "support/values.h"
 
 enum { LONG = 300, SHORT = 21, LAYERS = 2, HEADS = 4 };
 
@@ -62,7 +63,7 @@ static qkv_table *measured(engine *e, qkv_measure *m, size_t n_tokens,
 static qkv_measure *measure_of(const char *metrics, const char *layers, const char *heads) {
     qkv_error err = {0};
     qkv_measure *m = NULL;
-    const qkv_measure_options options = {layers, heads};
+    const qkv_measure_options options = {sizeof options, layers, heads};
     expect_ok(qkv_measure_new(&m, metrics, &options, &err), &err, metrics);
     return m;
 }
@@ -70,7 +71,7 @@ static qkv_measure *measure_of(const char *metrics, const char *layers, const ch
 static double value_at(const qkv_table *table, size_t variant, int32_t layer, int32_t head,
                        size_t metric) {
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const qkv_measurement m = qkv_table_get(table, i);
+        const qkv_measurement m = table_row(table, i);
         if (m.variant == variant && m.layer == layer && m.head == head && m.metric == metric)
             return m.value;
     }
@@ -112,7 +113,8 @@ static void fill_album(album *a, engine *e, size_t n_tokens) {
     qkv_error err = {0};
     qkv_result *result = NULL;
     qkv_plan *plan = plan_of(e, n_tokens, edits);
-    const qkv_observer observer = {.user = a, .rows = paste, .compare = 1};
+    const qkv_observer observer = {
+        .size = sizeof(qkv_observer), .user = a, .rows = paste, .compare = 1};
     *a = (album){.n_tokens = (int64_t)n_tokens};
     a->maps = calloc(VARIANTS * LAYERS * HEADS * n_tokens * n_tokens, sizeof(float));
     assert_non_null(a->maps);
@@ -137,11 +139,12 @@ static void compare_with_maps(const album *a, const engine *e, const qkv_measure
                               const qkv_table *table) {
     double values[64];
     qkv_error err = {0};
-    qkv_measurement last = {.layer = -1};
+    qkv_measurement last = {.size = sizeof(qkv_measurement), .layer = -1};
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const qkv_measurement row = qkv_table_get(table, i);
+        const qkv_measurement row = table_row(table, i);
         if (row.layer < 0) continue;
-        const qkv_pattern pattern = {.weights = map_of(a, row.variant, row.layer, row.head),
+        const qkv_pattern pattern = {.size = sizeof(qkv_pattern),
+                                     .weights = map_of(a, row.variant, row.layer, row.head),
                                      .baseline = map_of(a, 0, row.layer, row.head),
                                      .tokens = prompt(),
                                      .n_tokens = a->n_tokens,
@@ -162,7 +165,9 @@ static void check_model(const char *path, size_t n_tokens, size_t budget, const 
     engine e;
     album a;
     engine_open(&e, path, 1);
-    engine_renew(&e, &(qkv_session_options){.n_threads = 1, .memory_budget = budget});
+    engine_renew(&e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                            .n_threads = 1,
+                                            .memory_budget = budget});
     qkv_measure *m = measure_of(metrics, NULL, NULL);
     fill_album(&a, &e, n_tokens);
     qkv_table *table = measured(&e, m, n_tokens, edits);
@@ -194,7 +199,7 @@ static void queries_that_look_ahead(void **state) {
     qkv_measure *m = measure_of("upper,symmetry", NULL, NULL);
     qkv_table *table = measured(&e, m, SHORT, NULL);
     for (size_t i = 0; i < qkv_table_size(table); i++)
-        assert_true(qkv_table_get(table, i).value > 0.3); /* a causal one has 0 and 0.29 */
+        assert_true(table_row(table, i).value > 0.3); /* a causal one has 0 and 0.29 */
     qkv_table_free(table);
     qkv_measure_free(m);
     engine_close(&e);
@@ -236,13 +241,14 @@ static void check_family(const char *name) {
     qkv_result *result = engine_execute(&e, &whole);
     qkv_table *table = measured(&e, m, SHORT, variants);
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const qkv_measurement row = qkv_table_get(table, i);
+        const qkv_measurement row = table_row(table, i);
         if (!isfinite(row.value)) fail_msg("%s: %s", name, qkv_measure_text(m, row.metric));
         if (row.head < 0 || row.metric > 8) continue;
         int64_t first = 0, end = 0;
         qkv_visible_keys(e.model, row.layer, SHORT, SHORT - 1, &first, &end);
         const size_t at = (size_t)row.head * SHORT * SHORT;
         const qkv_pattern pattern = {
+            .size = sizeof(qkv_pattern),
             .weights = engine_tensor(result, row.variant, QKV_SITE_PATTERN, row.layer).data + at,
             .baseline = engine_tensor(result, 0, QKV_SITE_PATTERN, row.layer).data + at,
             .n_tokens = SHORT,
@@ -276,12 +282,12 @@ static void unreached_is_shared(void **state) {
     qkv_measure *m = measure_of(NULL, "0", NULL);
     qkv_table *plain = measured(&e, m, SHORT, NULL);
     qkv_table *table = measured(&e, m, SHORT, LIST("v@0=zero", "q@0.h1=zero"));
-    assert_true(qkv_table_stats(table).n_passes == 2); /* the baseline, and the queries */
+    assert_true(table_stats(table).n_passes == 2); /* the baseline, and the queries */
     const size_t n = qkv_table_size(plain);
     assert_int_equal(qkv_table_size(table), 3 * n);
     for (size_t i = 0; i < n; i++) {
-        const qkv_measurement base = qkv_table_get(plain, i), v = qkv_table_get(table, n + i);
-        const qkv_measurement q = qkv_table_get(table, 2 * n + i);
+        const qkv_measurement base = table_row(plain, i), v = table_row(table, n + i);
+        const qkv_measurement q = table_row(table, 2 * n + i);
         assert_true(memcmp(&base.value, &v.value, sizeof v.value) == 0);
         if (q.head != 1 && q.layer >= 0)
             assert_true(memcmp(&base.value, &q.value, sizeof q.value) == 0);
@@ -315,11 +321,11 @@ static void sweep_costs_one_pass(void **state) {
         }
         qkv_measure *m = measure_of("sink,entropy,tv,kl", layer, NULL);
         qkv_table *table = measured(&e, m, SHORT, variants);
-        products += qkv_table_stats(table).n_matmul;
+        products += table_stats(table).n_matmul;
         qkv_table_free(table);
         qkv_measure_free(m);
     }
-    assert_true(products <= qkv_result_get_stats(forward).n_matmul);
+    assert_true(products <= result_stats(forward).n_matmul);
     qkv_result_free(forward);
     engine_close(&e);
 }
@@ -412,7 +418,7 @@ static void all_metrics_run(void **state) {
     qkv_measure *m = measure_of("all", "1", "0,3");
     qkv_table *table = measured(&e, m, SHORT, LIST("k@0.h1=scale:0.1", "v@1.h3=scale:2"));
     for (size_t i = 0; i < qkv_table_size(table); i++) {
-        const qkv_measurement row = qkv_table_get(table, i);
+        const qkv_measurement row = table_row(table, i);
         const qkv_metric_info *info = qkv_measure_info(m, row.metric);
         if (!isfinite(row.value)) fail_msg("%s of variant %zu", info->name, row.variant);
         assert_true((row.layer == 1) == (info->scope <= QKV_SCOPE_LAYER));
@@ -422,7 +428,7 @@ static void all_metrics_run(void **state) {
     qkv_error err = {0};
     expect_ok(qkv_measure_finish(m, &over, &err), &err, "finish");
     assert_int_equal(qkv_table_size(over), 3);
-    assert_true(qkv_table_get(over, 0).value == 0 && qkv_table_get(over, 1).value > 0);
+    assert_true(table_row(over, 0).value == 0 && table_row(over, 1).value > 0);
     qkv_table_free(over);
     qkv_table_free(table);
     qkv_measure_free(m);

@@ -17,6 +17,7 @@
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/scratch.h"
+#include "support/values.h"
 
 enum { MOST_TOKENS = 600, VOCABULARY = 300 };
 
@@ -52,14 +53,16 @@ static void open_model(engine *e, const char *shape) {
 }
 
 static void renew(engine *e, size_t mib, int n_threads) {
-    engine_renew(e, &(qkv_session_options){.n_threads = n_threads, .memory_budget = mib << 20});
+    engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                           .n_threads = n_threads,
+                                           .memory_budget = mib << 20});
 }
 
 static void expect_same(const qkv_result *a, const qkv_result *b) {
     size_t variant;
     qkv_site site;
     int32_t layer;
-    qkv_tensor x, y;
+    qkv_tensor x = QKV_TENSOR_INIT, y = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(a, i, &variant, &site, &layer, &x); i++) {
         int found = x.reduction ? qkv_result_get_reduced(b, variant, x.reduction, layer, &y)
                                 : qkv_result_get(b, variant, site, layer, &y);
@@ -110,7 +113,7 @@ static qkv_table *measured(engine *e, size_t n_tokens, const char *const *varian
 static void expect_same_table(const qkv_table *a, const qkv_table *b) {
     assert_int_equal(qkv_table_size(a), qkv_table_size(b));
     for (size_t i = 0; i < qkv_table_size(a); i++) {
-        const qkv_measurement x = qkv_table_get(a, i), y = qkv_table_get(b, i);
+        const qkv_measurement x = table_row(a, i), y = table_row(b, i);
         if (memcmp(&x.value, &y.value, sizeof x.value) != 0)
             fail_msg("variant %zu, layer %d, head %d: metric %zu is %.17g and %.17g", x.variant,
                      (int)x.layer, (int)x.head, x.metric, x.value, y.value);

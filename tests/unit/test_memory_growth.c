@@ -39,12 +39,12 @@ static double bytes(engine *e, size_t n_tokens, const char *named, const char *e
                     const char *reduction) {
     static int32_t tokens[4 * SHORT];
     for (size_t t = 0; t < n_tokens; t++) tokens[t] = 3 + (int32_t)(t * 7 % (TINY_VOCAB - 3));
-    engine_renew(e, &(qkv_session_options){.n_threads = 1});
+    engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = 1});
     const char *const variants[] = {edit, NULL};
     qkv_plan *plan = engine_plan(e, &(engine_run){tokens, n_tokens, variants, NULL, NULL});
     char what[64];
     snprintf(what, sizeof what, reduction ? "pattern@%s:%s" : "pattern@%s", named, reduction);
-    const qkv_observer observer = {.rows = look, .compare = 1};
+    const qkv_observer observer = {.size = sizeof(qkv_observer), .rows = look, .compare = 1};
     qkv_error err;
     qkv_result *result = NULL;
     expect_ok(reduction ? qkv_plan_add_capture(plan, what, &err)

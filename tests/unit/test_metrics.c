@@ -86,7 +86,8 @@ static const double h1 = 2 * LN2 - 0.75 * LN3, h2 = 1.5 * LN2, h4 = 1.75 * LN2;
 
 static void causal_pattern(void **state) {
     (void)state;
-    const qkv_pattern p = {.weights = causal, .n_tokens = 5, .tokens = tokens};
+    const qkv_pattern p = {
+        .size = sizeof(qkv_pattern), .weights = causal, .n_tokens = 5, .tokens = tokens};
     expect_metric("sink", &p, (1 + 0.25 + 0.5 + 0 + 0.125) / 5);
     expect_metric("sink:1", &p, (0.75 + 0.25 + 0.5 + 0.25) / 4);
     expect_metric("sink:9", &p, NAN);
@@ -118,7 +119,7 @@ static void causal_pattern(void **state) {
 
 static void without_tokens(void **state) {
     (void)state;
-    const qkv_pattern p = {.weights = causal, .n_tokens = 5};
+    const qkv_pattern p = {.size = sizeof(qkv_pattern), .weights = causal, .n_tokens = 5};
     expect_metric("induction", &p, NAN);
     expect_metric("duplicate", &p, NAN);
 }
@@ -127,7 +128,8 @@ static void without_tokens(void **state) {
 
 static void change_from_baseline(void **state) {
     (void)state;
-    const qkv_pattern p = {.weights = uniform, .baseline = causal, .n_tokens = 5};
+    const qkv_pattern p = {
+        .size = sizeof(qkv_pattern), .weights = uniform, .baseline = causal, .n_tokens = 5};
     /* As for uniformity above. */
     expect_metric("tv", &p, (0.25 + 1.0 / 6 + 0.25 + 0.35) / 5);
     expect_metric("max_change", &p, 0.3);
@@ -136,7 +138,8 @@ static void change_from_baseline(void **state) {
 
     /* A row moved to another key altogether: TV 1 and JS ln 2 there, KL infinite and left out. */
     static const float before[4] = {1, 0, 1, 0}, after[4] = {1, 0, 0, 1};
-    const qkv_pattern moved = {.weights = after, .baseline = before, .n_tokens = 2};
+    const qkv_pattern moved = {
+        .size = sizeof(qkv_pattern), .weights = after, .baseline = before, .n_tokens = 2};
     expect_metric("tv", &moved, 0.5);
     expect_metric("js", &moved, LN2 / 2);
     expect_metric("kl", &moved, 0);
@@ -144,7 +147,8 @@ static void change_from_baseline(void **state) {
     /* p = (1/2, 1/2), q = (1, 0), m = (3/4, 1/4):
      * JS = (1/2 ln 2/3 + 1/2 ln 2 + ln 4/3) / 2 */
     static const float half[4] = {1, 0, 0.5f, 0.5f}, one[4] = {1, 0, 1, 0};
-    const qkv_pattern partly = {.weights = one, .baseline = half, .n_tokens = 2};
+    const qkv_pattern partly = {
+        .size = sizeof(qkv_pattern), .weights = one, .baseline = half, .n_tokens = 2};
     const double js = (0.5 * log(2.0 / 3) + 0.5 * LN2 + log(4.0 / 3)) / 2;
     expect_metric("js", &partly, js / 2);
     expect_metric("kl", &partly, 0);
@@ -153,7 +157,7 @@ static void change_from_baseline(void **state) {
 static void no_change(void **state) {
     (void)state;
     static const char *const names[] = {"tv", "js", "kl", "max_change"};
-    const qkv_pattern p = {.weights = causal, .n_tokens = 5};
+    const qkv_pattern p = {.size = sizeof(qkv_pattern), .weights = causal, .n_tokens = 5};
     for (size_t i = 0; i < 4; i++) assert_true(value_of(names[i], &p) == 0);
 }
 
@@ -162,7 +166,7 @@ static void no_change(void **state) {
 static void one_token(void **state) {
     (void)state;
     static const float weights[1] = {1};
-    const qkv_pattern p = {.weights = weights, .n_tokens = 1};
+    const qkv_pattern p = {.size = sizeof(qkv_pattern), .weights = weights, .n_tokens = 1};
     static const char *const undefined[] = {"first_column",  "diagonal", "previous",
                                             "near_diagonal", "far",      "entropy",
                                             "entropy_norm",  "support",  "symmetry"};
@@ -177,7 +181,8 @@ static void one_token(void **state) {
 static void sliding_window(void **state) {
     (void)state;
     static const float weights[9] = {1, 0, 0, 0.5f, 0.5f, 0, 0, 0.25f, 0.75f};
-    const qkv_pattern p = {.weights = weights, .n_tokens = 3, .window = 2};
+    const qkv_pattern p = {
+        .size = sizeof(qkv_pattern), .weights = weights, .n_tokens = 3, .window = 2};
     expect_metric("uniformity", &p, 1 - 0.25 / 3);
     expect_metric("entropy_norm", &p, (1 + h1 / LN2) / 2);
 }
@@ -186,7 +191,8 @@ static void bidirectional(void **state) {
     (void)state;
     float weights[16];
     for (int i = 0; i < 16; i++) weights[i] = 0.25f;
-    const qkv_pattern p = {.weights = weights, .n_tokens = 4, .bidirectional = 1};
+    const qkv_pattern p = {
+        .size = sizeof(qkv_pattern), .weights = weights, .n_tokens = 4, .bidirectional = 1};
     expect_metric("upper", &p, 0.25 * (3 + 2 + 1) / 4);
     expect_metric("uniformity", &p, 1);
     expect_metric("entropy_norm", &p, 1);
@@ -197,7 +203,8 @@ static void bidirectional(void **state) {
     expect_metric("effective_rank", &p, 1);
     /* off the diagonal 1/2 and 1/4: 1 - sqrt(2/16) / (2 sqrt(1/4 + 1/16)) = 1 - sqrt(1/10) */
     static const float two[4] = {0.5f, 0.5f, 0.25f, 0.75f};
-    const qkv_pattern lopsided = {.weights = two, .n_tokens = 2, .bidirectional = 1};
+    const qkv_pattern lopsided = {
+        .size = sizeof(qkv_pattern), .weights = two, .n_tokens = 2, .bidirectional = 1};
     expect_metric("symmetry", &lopsided, 1 - sqrt(0.1));
 }
 
@@ -205,20 +212,23 @@ static void bidirectional(void **state) {
 static void rows_below_one(void **state) {
     (void)state;
     static const float half[1] = {0.5f}, all[1] = {1};
-    const qkv_pattern p = {.weights = half, .baseline = all, .n_tokens = 1};
+    const qkv_pattern p = {
+        .size = sizeof(qkv_pattern), .weights = half, .baseline = all, .n_tokens = 1};
     expect_metric("uniformity", &p, 0.5);
     expect_metric("tv", &p, 0.5);
     /* p = (1, 0): KL = ln 2 */
     expect_metric("kl", &p, LN2);
     /* Little is left, and it counts: p = (1/2, 1/2), q = (1 - 1/4096, 1/4096) */
     static const float most[1] = {1 - 1 / 4096.0f};
-    const qkv_pattern little = {.weights = most, .baseline = half, .n_tokens = 1};
+    const qkv_pattern little = {
+        .size = sizeof(qkv_pattern), .weights = most, .baseline = half, .n_tokens = 1};
     expect_metric("uniformity", &little, 1 - 1 / 4096.0);
     expect_metric("tv", &little, 0.5 - 1 / 4096.0);
     expect_metric("kl", &little, (log(0.5 / (1 - 1 / 4096.0)) + log(2048)) / 2);
     /* The rounding of a row that sums to 1 is no rest. */
     static const float rounded[1] = {1 - 1 / 2097152.0f};
-    const qkv_pattern none = {.weights = all, .baseline = rounded, .n_tokens = 1};
+    const qkv_pattern none = {
+        .size = sizeof(qkv_pattern), .weights = all, .baseline = rounded, .n_tokens = 1};
     expect_metric("kl", &none, 0);
 }
 
@@ -226,10 +236,10 @@ static void ranks(void **state) {
     (void)state;
     /* singular values 3/4 and 1/4: e to the entropy h1 */
     static const float diagonal[4] = {0.75f, 0, 0, 0.25f};
-    const qkv_pattern p = {.weights = diagonal, .n_tokens = 2};
+    const qkv_pattern p = {.size = sizeof(qkv_pattern), .weights = diagonal, .n_tokens = 2};
     expect_metric("effective_rank", &p, exp(h1));
     static const float identity[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-    const qkv_pattern q = {.weights = identity, .n_tokens = 3};
+    const qkv_pattern q = {.size = sizeof(qkv_pattern), .weights = identity, .n_tokens = 3};
     expect_metric("effective_rank", &q, 3);
 }
 
@@ -281,7 +291,8 @@ static void take(bare *b, size_t variant, qkv_site site, const float *data, int6
                  int64_t s2) {
     static const int32_t heads[2] = {0, 1};
     qkv_error err = {0};
-    const qkv_tensor t = {.data = data,
+    const qkv_tensor t = {.size = sizeof(qkv_tensor),
+                          .data = data,
                           .n_dims = s2 ? 3 : 2,
                           .shape = {s0, s1, s2},
                           .heads = heads,

@@ -20,6 +20,7 @@
 #include "support/judge.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
+#include "support/values.h"
 
 enum { T = 9, LAYERS = 4 };
 
@@ -55,14 +56,14 @@ static qkv_result *run(engine *e, const char *const *variants, const char *const
 }
 
 static void fresh(engine *e) {
-    engine_renew(e, &(qkv_session_options){.n_threads = 1});
+    engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = 1});
 }
 
 /* What a plan takes on a session that has computed nothing yet. */
 static qkv_run_stats cost(engine *e, const char *const *variants, const char *const *captures) {
     fresh(e);
     qkv_result *result = run(e, variants, captures);
-    const qkv_run_stats stats = qkv_result_get_stats(result);
+    const qkv_run_stats stats = result_stats(result);
     qkv_result_free(result);
     return stats;
 }
@@ -136,7 +137,7 @@ static void check_values_are_free(engine *e, const family *f) {
     const qkv_run_stats without = cost(e, NULL, captures);
     fresh(e);
     qkv_result *result = run(e, LIST("v@1=zero", "v@1.h2=scale:3", "v@1-3=mean:token"), captures);
-    const qkv_run_stats with = qkv_result_get_stats(result);
+    const qkv_run_stats with = result_stats(result);
     assert_int_equal(with.n_matmul, without.n_matmul);
     assert_int_equal(with.n_attention, without.n_attention);
     assert_int_equal(with.n_passes, without.n_passes);
@@ -250,7 +251,7 @@ static void expect_same(const qkv_result *a, const qkv_result *b) {
     size_t variant = 0, n = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
-    qkv_tensor x;
+    qkv_tensor x = QKV_TENSOR_INIT;
     for (; qkv_result_item(a, n, &variant, &site, &layer, &x); n++) {
         const qkv_tensor y = engine_tensor(b, variant, site, layer);
         assert_int_equal(tensor_count(&x), tensor_count(&y));
@@ -264,11 +265,11 @@ static void check_warm(engine *e, const family *f) {
     fresh(e);
     qkv_result_free(run(e, LIST("q@2=scale:0.5"), captures));
     qkv_result *warm = run(e, LIST("q@2=scale:1e-3", "k@2=scale:2"), captures);
-    assert_int_equal(qkv_result_get_stats(warm).n_matmul, 0);
-    assert_int_equal(qkv_result_get_stats(warm).n_attention, 2);
+    assert_int_equal(result_stats(warm).n_matmul, 0);
+    assert_int_equal(result_stats(warm).n_attention, 2);
     /* another layer starts at the nearest one that is there */
     qkv_result *above = run(e, LIST("q@3=scale:0.5"), LIST("pattern@3"));
-    assert_int_equal(qkv_result_get_stats(above).n_matmul, f->per_layer);
+    assert_int_equal(result_stats(above).n_matmul, f->per_layer);
     fresh(e);
     qkv_result *cold = run(e, LIST("q@2=scale:1e-3", "k@2=scale:2"), captures);
     expect_same(warm, cold);
@@ -297,7 +298,7 @@ static void check_prompts(engine *e, const family *f) {
     fresh(e);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         qkv_result *used = engine_execute(e, &runs[i]);
-        assert_int_equal(qkv_result_get_stats(used).n_matmul, full);
+        assert_int_equal(result_stats(used).n_matmul, full);
         qkv_session *session = e->session;
         e->session = NULL;
         fresh(e);
@@ -319,12 +320,14 @@ static void another_prompt_starts_anew(void **state) {
 static void check_trunk_memory(engine *e, const family *f) {
     static const size_t budgets[] = {1, (size_t)64 << 20};
     for (int i = 0; i < 2; i++) {
-        engine_renew(e, &(qkv_session_options){.n_threads = 1, .memory_budget = budgets[i]});
+        engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                               .n_threads = 1,
+                                               .memory_budget = budgets[i]});
         qkv_result_free(run(e, LIST("q@1=zero"), LIST("pattern@1")));
         qkv_result_free(run(e, LIST("q@3=zero"), LIST("pattern@3")));
         qkv_result *again = run(e, LIST("q@1=zero"), LIST("pattern@1"));
         const uint64_t expected = i ? 0 : f->per_layer + f->for_heads;
-        assert_int_equal(qkv_result_get_stats(again).n_matmul, expected);
+        assert_int_equal(result_stats(again).n_matmul, expected);
         qkv_result_free(again);
     }
 }
@@ -342,11 +345,12 @@ static void check_batches(engine *e, const family *f) {
     const char *const *captures = LIST("pattern@1-2", "logits");
     fresh(e);
     qkv_result *together = run(e, variants, captures);
-    engine_renew(e, &(qkv_session_options){.n_threads = 1, .memory_budget = 1});
+    engine_renew(e, &(qkv_session_options){
+                        .size = sizeof(qkv_session_options), .n_threads = 1, .memory_budget = 1});
     qkv_result *apart = run(e, variants, captures);
     /* the other prompt and the baseline; then three batches, or one pass for each */
-    assert_int_equal(qkv_result_get_stats(together).n_passes, 2 + 3);
-    assert_int_equal(qkv_result_get_stats(apart).n_passes, 2 + 8);
+    assert_int_equal(result_stats(together).n_passes, 2 + 3);
+    assert_int_equal(result_stats(apart).n_passes, 2 + 8);
     expect_same(together, apart);
     qkv_result_free(together);
     qkv_result_free(apart);
@@ -375,7 +379,7 @@ static void check_last_token(engine *e, const family *f) {
         const difference d = compare_floats(b.data, a.data + (T - 1) * TINY_VOCAB, TINY_VOCAB);
         assert_true(d.max <= 1e-5 * fmax(d.scale, 1));
     }
-    const qkv_run_stats more = qkv_result_get_stats(all), less = qkv_result_get_stats(last);
+    const qkv_run_stats more = result_stats(all), less = result_stats(last);
     assert_int_equal(less.n_matmul, more.n_matmul);
     /* the baseline and two variants leave out T - 1 tokens; an edit of the logits reads them all */
     const double left_out = 2.0 * 3 * (T - 1) * TINY_VOCAB * 32;
@@ -408,7 +412,7 @@ static void check_explanation(engine *e, const char *const *variants, const char
         &passes, &matmul, &attention, &gflop);
     assert_int_equal(n, 4);
     qkv_result *result = run(e, variants, captures);
-    const qkv_run_stats stats = qkv_result_get_stats(result);
+    const qkv_run_stats stats = result_stats(result);
     assert_int_equal(passes, stats.n_passes);
     assert_int_equal(matmul, stats.n_matmul);
     assert_int_equal(attention, stats.n_attention);
@@ -421,7 +425,9 @@ static void check_explanations(engine *e, const family *f) {
     (void)f;
     static const size_t budgets[] = {0, 1};
     for (int i = 0; i < 2; i++) {
-        engine_renew(e, &(qkv_session_options){.n_threads = 1, .memory_budget = budgets[i]});
+        engine_renew(e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                               .n_threads = 1,
+                                               .memory_budget = budgets[i]});
         const char *const *variants = LIST("q@1=zero", "k@1.h2=zero", "v@1=zero", "q@2=patch:src");
         for (int again = 0; again < 2; again++) {
             check_explanation(e, variants, LIST("pattern@1", "pattern@2:first"));
@@ -458,11 +464,11 @@ static void check_explaining_runs_nothing(engine *e, const family *f) {
     fresh(e);
     for (int i = 0; i < 3; i++) explain_cold(e, prompt(7), variants, captures);
     qkv_result *result = run(e, variants, captures);
-    assert_int_equal(qkv_result_get_stats(result).n_matmul, expected.n_matmul);
+    assert_int_equal(result_stats(result).n_matmul, expected.n_matmul);
     qkv_result_free(result);
     explain_cold(e, prompt(8), variants, captures);
     result = run(e, variants, captures);
-    assert_int_equal(qkv_result_get_stats(result).n_matmul, 0);
+    assert_int_equal(result_stats(result).n_matmul, 0);
     qkv_result_free(result);
 }
 

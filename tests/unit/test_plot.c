@@ -66,12 +66,12 @@ typedef struct want {
 } want;
 
 /* The mean over the heads that fit, for one prompt. */
-static double mean_of_prompt(qkv_sweep_reader *file, const qkv_sweep_row *rows, size_t n,
-                             const want *w, int64_t prompt) {
+static double mean_of_prompt(qkv_sweep_reader *file, const qkv_sweep_rows *rows, const want *w,
+                             int64_t prompt) {
     double sum = 0;
     int count = 0;
-    for (size_t i = 0; i < n; i++) {
-        const qkv_sweep_row *r = &rows[i];
+    qkv_sweep_row row = QKV_SWEEP_ROW_INIT, *r = &row;
+    for (size_t i = 0; qkv_sweep_rows_get(rows, i, r); i++) {
         const char *target = qkv_sweep_reader_target(file, (size_t)r->target);
         if (r->prompt != prompt || strcmp(target, w->target) != 0) continue;
         if (strcmp(qkv_sweep_reader_op(file, (size_t)r->op), w->op) != 0) continue;
@@ -89,12 +89,11 @@ static double mean_of_prompt(qkv_sweep_reader *file, const qkv_sweep_row *rows, 
 }
 
 static void check_value(qkv_sweep_reader *file, const qkv_plot_value *v, const want *w) {
-    qkv_sweep_row *rows;
-    size_t n;
+    qkv_sweep_rows *rows;
     double sum = 0, low = INFINITY, high = -INFINITY;
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, NULL), QKV_OK);
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, NULL), QKV_OK);
     for (int64_t p = 0; p < PROMPTS; p++) {
-        const double mean = mean_of_prompt(file, rows, n, w, p);
+        const double mean = mean_of_prompt(file, rows, w, p);
         sum += mean;
         low = fmin(low, mean);
         high = fmax(high, mean);

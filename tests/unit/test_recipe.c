@@ -45,44 +45,44 @@ static int close_model(void **state) {
     return scratch_clean(state);
 }
 
-static qkv_tensor_maker *load(const char *json) {
-    qkv_tensor_maker *recipe = NULL;
+static qkv_recipe *load(const char *json) {
+    qkv_recipe *recipe = NULL;
     qkv_error err = {0};
-    expect_ok(qkv_maker_load(&recipe, json, strlen(json), "mine", &err), &err, json);
+    expect_ok(qkv_recipe_load(&recipe, json, strlen(json), "mine", &err), &err, json);
     return recipe;
 }
 
-static qkv_tensor_maker *load_with_prompts(const char *json) {
-    qkv_tensor_maker *recipe = load(json);
+static qkv_recipe *load_with_prompts(const char *json) {
+    qkv_recipe *recipe = load(json);
     qkv_error err = {0};
-    expect_ok(qkv_maker_set_prompts(recipe, PROMPTS, 2, &err), &err, "prompts");
+    expect_ok(qkv_recipe_set_prompts(recipe, PROMPTS, 2, &err), &err, "prompts");
     return recipe;
 }
 
-static qkv_maker_result *run(const char *json, const char *name) {
-    qkv_tensor_maker *recipe = load_with_prompts(json);
-    qkv_maker_result *result = NULL;
+static qkv_recipe_result *run(const char *json, const char *name) {
+    qkv_recipe *recipe = load_with_prompts(json);
+    qkv_recipe_result *result = NULL;
     qkv_error err = {0};
     int stopped = 7;
-    expect_ok(qkv_maker_run(recipe, &result, model, scratch_path(name), NULL, &stopped, &err), &err,
-              name);
+    expect_ok(qkv_recipe_run(recipe, &result, model, scratch_path(name), NULL, &stopped, &err),
+              &err, name);
     assert_int_equal(stopped, 0);
     assert_non_null(result);
-    qkv_maker_free(recipe);
+    qkv_recipe_free(recipe);
     return result;
 }
 
-static qkv_maker_table table_of(const qkv_maker_result *result, size_t at) {
-    qkv_maker_table table = QKV_RECIPE_TABLE_INIT;
+static qkv_recipe_table table_of(const qkv_recipe_result *result, size_t at) {
+    qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
     qkv_error err = {0};
-    expect_ok(qkv_maker_result_table(result, at, &table, &err), &err, "table");
+    expect_ok(qkv_recipe_result_table(result, at, &table, &err), &err, "table");
     return table;
 }
 
-static double value_of(const qkv_maker_result *result, size_t at, size_t row, size_t column) {
+static double value_of(const qkv_recipe_result *result, size_t at, size_t row, size_t column) {
     double value;
     qkv_error err = {0};
-    expect_ok(qkv_maker_result_value(result, at, row, column, &value, &err), &err, "value");
+    expect_ok(qkv_recipe_result_value(result, at, row, column, &value, &err), &err, "value");
     return value;
 }
 
@@ -90,22 +90,22 @@ static double value_of(const qkv_maker_result *result, size_t at, size_t row, si
 
 static void a_recipe_says_what_it_does(void **state) {
     (void)state;
-    qkv_tensor_maker *recipe = load(MEANS);
-    qkv_maker_info info = QKV_RECIPE_INFO_INIT;
-    assert_int_equal(qkv_maker_get_info(recipe, &info, NULL), QKV_OK);
+    qkv_recipe *recipe = load(MEANS);
+    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
+    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
     assert_string_equal(info.title, "T");
     assert_string_equal(info.about, "A");
     assert_int_equal(info.n_tables, 2);
     assert_false(info.has_prompts || info.has_greedy);
-    assert_int_equal(qkv_maker_set_prompts(recipe, PROMPTS, 2, NULL), QKV_OK);
-    assert_int_equal(qkv_maker_get_info(recipe, &info, NULL), QKV_OK);
+    assert_int_equal(qkv_recipe_set_prompts(recipe, PROMPTS, 2, NULL), QKV_OK);
+    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
     assert_true(info.has_prompts);
     assert_non_null(strstr(info.spec, "The river runs"));
-    qkv_maker_free(recipe);
+    qkv_recipe_free(recipe);
     recipe = load(GREEDY);
-    assert_int_equal(qkv_maker_get_info(recipe, &info, NULL), QKV_OK);
+    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
     assert_true(info.has_greedy && info.n_tables == 0 && !info.title);
-    qkv_maker_free(recipe);
+    qkv_recipe_free(recipe);
 }
 
 /* ---- tables ---- */
@@ -114,17 +114,18 @@ static void a_recipe_says_what_it_does(void **state) {
 static double mean_of(const char *name, const char *metric, int layer, const char *target,
                       int head) {
     qkv_sweep_reader *file = NULL;
-    qkv_sweep_row *rows;
-    size_t n, count = 0;
+    qkv_sweep_rows *rows;
+    qkv_sweep_row row = QKV_SWEEP_ROW_INIT;
+    size_t count = 0;
     double sum = 0;
     qkv_error err = {0};
     expect_ok(qkv_sweep_reader_open(&file, scratch_path(name), &err), &err, name);
-    expect_ok(qkv_sweep_reader_rows(file, metric, &rows, &n, &err), &err, metric);
-    for (size_t i = 0; i < n; i++) {
-        const char *edited = qkv_sweep_reader_target(file, (size_t)rows[i].target);
-        if ((layer >= 0 && rows[i].layer != layer) || (head >= 0 && rows[i].head != head)) continue;
+    expect_ok(qkv_sweep_reader_rows(file, metric, &rows, &err), &err, metric);
+    for (size_t i = 0; qkv_sweep_rows_get(rows, i, &row); i++) {
+        const char *edited = qkv_sweep_reader_target(file, (size_t)row.target);
+        if ((layer >= 0 && row.layer != layer) || (head >= 0 && row.head != head)) continue;
         if (target && strcmp(target, edited) != 0) continue;
-        sum += rows[i].value;
+        sum += row.value;
         count++;
     }
     qkv_sweep_rows_free(rows);
@@ -137,18 +138,18 @@ static void tables_are_means_of_the_rows(void **state) {
     (void)state;
     static const char *const layers[] = {"layer 0", "layer 1", "layer 2"};
     static const char *const targets[] = {"q", "k", "v"};
-    qkv_maker_result *result = run(MEANS, "means.sqlite");
-    assert_int_equal(qkv_maker_result_n_tables(result), 2);
-    const qkv_maker_table by_layer = table_of(result, 0), by_head = table_of(result, 1);
+    qkv_recipe_result *result = run(MEANS, "means.sqlite");
+    assert_int_equal(qkv_recipe_result_n_tables(result), 2);
+    const qkv_recipe_table by_layer = table_of(result, 0), by_head = table_of(result, 1);
     assert_int_equal(by_layer.kind, QKV_RECIPE_MEANS);
     assert_string_equal(by_layer.title, "by layer");
     assert_string_equal(by_layer.metric, "tv");
     assert_int_equal(by_layer.n_rows, 3);
     assert_int_equal(by_layer.n_columns, 3);
     for (size_t r = 0; r < 3; r++) {
-        assert_string_equal(qkv_maker_result_row(result, 0, r), layers[r]);
+        assert_string_equal(qkv_recipe_result_row(result, 0, r), layers[r]);
         for (size_t c = 0; c < 3; c++) {
-            assert_string_equal(qkv_maker_result_column(result, 0, c), targets[c]);
+            assert_string_equal(qkv_recipe_result_column(result, 0, c), targets[c]);
             const double want = mean_of("means.sqlite", "tv", (int)r, targets[c], -1);
             assert_true(fabs(value_of(result, 0, r, c) - want) < 1e-12);
         }
@@ -156,12 +157,12 @@ static void tables_are_means_of_the_rows(void **state) {
     assert_true(value_of(result, 0, 0, 0) > 0);  /* an edit of the query shows, */
     assert_true(value_of(result, 0, 0, 2) == 0); /* one of the value cannot */
     assert_int_equal(by_head.n_columns, 1);
-    assert_string_equal(qkv_maker_result_column(result, 1, 0), "mean");
+    assert_string_equal(qkv_recipe_result_column(result, 1, 0), "mean");
     for (size_t r = 0; r < by_head.n_rows; r++) {
         const double want = mean_of("means.sqlite", "sink", -1, NULL, (int)r);
         assert_true(fabs(value_of(result, 1, r, 0) - want) < 1e-12);
     }
-    qkv_maker_result_free(result);
+    qkv_recipe_result_free(result);
 }
 
 /* ---- the set of heads ---- */
@@ -186,7 +187,8 @@ static double change_of(const char *edits) {
         expect_ok(qkv_measure_new(&measure, "output_kl", NULL, &err), &err, "measure");
         expect_ok(qkv_measure_run(measure, &table, e.session, plan, &err), &err, "run");
         for (size_t i = 0; i < qkv_table_size(table); i++) {
-            const qkv_measurement m = qkv_table_get(table, i);
+            qkv_measurement m = QKV_MEASUREMENT_INIT;
+            qkv_table_get(table, i, &m);
             if (m.variant == 1) sum += m.value;
         }
         qkv_table_free(table);
@@ -200,14 +202,14 @@ static double change_of(const char *edits) {
 
 static void a_set_of_heads_is_a_table(void **state) {
     (void)state;
-    qkv_maker_result *result = run(GREEDY, "greedy.sqlite");
-    assert_int_equal(qkv_maker_result_n_tables(result), 1);
-    const qkv_maker_table table = table_of(result, 0);
+    qkv_recipe_result *result = run(GREEDY, "greedy.sqlite");
+    assert_int_equal(qkv_recipe_result_n_tables(result), 1);
+    const qkv_recipe_table table = table_of(result, 0);
     assert_int_equal(table.kind, QKV_RECIPE_HEADS);
     assert_int_equal(table.n_rows, 2);
     assert_int_equal(table.n_columns, 3);
     assert_non_null(strstr(table.title, "out of 3"));
-    assert_string_equal(qkv_maker_result_column(result, 0, 2), "output_kl");
+    assert_string_equal(qkv_recipe_result_column(result, 0, 2), "output_kl");
     int place[2][2];
     for (size_t r = 0; r < 2; r++) {
         for (size_t c = 0; c < 2; c++) place[r][c] = (int)value_of(result, 0, r, c);
@@ -227,7 +229,7 @@ static void a_set_of_heads_is_a_table(void **state) {
                         alone * (1 + 1e-6));
         }
     }
-    qkv_maker_result_free(result);
+    qkv_recipe_result_free(result);
 }
 
 static int stop_at_once(void *user, int64_t done, int64_t wanted) {
@@ -237,31 +239,31 @@ static int stop_at_once(void *user, int64_t done, int64_t wanted) {
 
 static void looking_for_heads_can_be_stopped(void **state) {
     (void)state;
-    qkv_tensor_maker *recipe = load_with_prompts(GREEDY);
+    qkv_recipe *recipe = load_with_prompts(GREEDY);
     qkv_sweep *sweep = NULL;
-    qkv_maker_result *result = NULL;
+    qkv_recipe_result *result = NULL;
     qkv_error err = {0};
     int stopped = 0, calls = 0;
     const char *path = scratch_path("stopped.sqlite");
-    expect_ok(qkv_maker_sweep(recipe, &sweep, model, &err), &err, "sweep");
+    expect_ok(qkv_recipe_sweep(recipe, &sweep, model, &err), &err, "sweep");
     expect_ok(qkv_sweep_share(sweep, path, NULL, NULL, &err), &err, "share");
-    qkv_maker_options options = QKV_RECIPE_OPTIONS_INIT;
+    qkv_recipe_options options = QKV_RECIPE_OPTIONS_INIT;
     options.progress = stop_at_once;
     options.user = &calls;
-    expect_ok(qkv_maker_evaluate(recipe, &result, model, sweep, path, &options, &stopped, &err),
+    expect_ok(qkv_recipe_evaluate(recipe, &result, model, sweep, path, &options, &stopped, &err),
               &err, "evaluate");
     assert_true(stopped && calls == 1);
     assert_null(result);
     qkv_sweep_free(sweep);
-    qkv_maker_free(recipe);
+    qkv_recipe_free(recipe);
 }
 
 /* ---- errors ---- */
 
 static void refuse_text(const char *json, const char *part) {
-    qkv_tensor_maker *recipe = (qkv_tensor_maker *)&json;
+    qkv_recipe *recipe = (qkv_recipe *)&json;
     qkv_error err = {0};
-    assert_int_equal(qkv_maker_load(&recipe, json, strlen(json), NULL, &err), QKV_ERR_FORMAT);
+    assert_int_equal(qkv_recipe_load(&recipe, json, strlen(json), NULL, &err), QKV_ERR_FORMAT);
     assert_null(recipe);
     if (!strstr(err.message, part)) fail_msg("'%s' lacks '%s'", err.message, part);
 }
@@ -286,20 +288,20 @@ static void texts_that_are_no_recipes(void **state) {
 
 /* Nothing is computed, and no file made. */
 static void refuse_run(const char *json, const char *part) {
-    qkv_tensor_maker *recipe = load(json);
-    qkv_maker_result *result = (qkv_maker_result *)&json;
-    qkv_maker_info info = QKV_RECIPE_INFO_INIT;
+    qkv_recipe *recipe = load(json);
+    qkv_recipe_result *result = (qkv_recipe_result *)&json;
+    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
     qkv_error err = {0};
     const char *path = scratch_path("refused.sqlite");
-    assert_int_equal(qkv_maker_get_info(recipe, &info, NULL), QKV_OK);
+    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_OK);
     if (!info.has_prompts) {
-        expect_ok(qkv_maker_set_prompts(recipe, PROMPTS, 2, &err), &err, "prompts");
+        expect_ok(qkv_recipe_set_prompts(recipe, PROMPTS, 2, &err), &err, "prompts");
     }
-    assert_int_not_equal(qkv_maker_run(recipe, &result, model, path, NULL, NULL, &err), QKV_OK);
+    assert_int_not_equal(qkv_recipe_run(recipe, &result, model, path, NULL, NULL, &err), QKV_OK);
     assert_null(result);
     if (!strstr(err.message, part)) fail_msg("'%s' lacks '%s'", err.message, part);
     assert_int_not_equal(access(path, F_OK), 0);
-    qkv_maker_free(recipe);
+    qkv_recipe_free(recipe);
 }
 
 static void what_cannot_be_shown_is_said_before_the_sweep(void **state) {
@@ -334,40 +336,40 @@ static void what_cannot_be_shown_is_said_before_the_sweep(void **state) {
 static void arguments_are_checked(void **state) {
     (void)state;
     static const char *const broken[] = {"fine", "\xff"};
-    qkv_tensor_maker *recipe = (qkv_tensor_maker *)&broken;
-    qkv_maker_info info = {0};
-    qkv_maker_result *result = NULL;
+    qkv_recipe *recipe = (qkv_recipe *)&broken;
+    qkv_recipe_info info = {0};
+    qkv_recipe_result *result = NULL;
     qkv_sweep *sweep = NULL;
     double value;
-    assert_int_equal(qkv_maker_load(NULL, "{}", 2, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_load(&recipe, NULL, 0, NULL, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_load(NULL, "{}", 2, NULL, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_load(&recipe, NULL, 0, NULL, NULL), QKV_ERR_ARGUMENT);
     assert_null(recipe);
     recipe = load(MEANS);
-    assert_int_equal(qkv_maker_get_info(recipe, &info, NULL), QKV_ERR_ARGUMENT); /* no size */
-    assert_int_equal(qkv_maker_get_info(NULL, &info, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_set_prompts(recipe, broken, 2, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_set_prompts(recipe, NULL, 1, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_sweep(recipe, &sweep, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_check(recipe, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_run(NULL, &result, model, "x", NULL, NULL, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_run(recipe, &result, model, NULL, NULL, NULL, NULL),
+    assert_int_equal(qkv_recipe_get_info(recipe, &info, NULL), QKV_ERR_ARGUMENT); /* no size */
+    assert_int_equal(qkv_recipe_get_info(NULL, &info, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_set_prompts(recipe, broken, 2, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_set_prompts(recipe, NULL, 1, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_sweep(recipe, &sweep, NULL, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_check(recipe, NULL, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_run(NULL, &result, model, "x", NULL, NULL, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_run(recipe, &result, model, NULL, NULL, NULL, NULL),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_evaluate(recipe, &result, model, NULL, "x", NULL, NULL, NULL),
+    assert_int_equal(qkv_recipe_evaluate(recipe, &result, model, NULL, "x", NULL, NULL, NULL),
                      QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_result_n_tables(NULL), 0);
-    assert_null(qkv_maker_result_row(NULL, 0, 0));
-    assert_int_equal(qkv_maker_result_value(NULL, 0, 0, 0, &value, NULL), QKV_ERR_ARGUMENT);
-    qkv_maker_free(recipe);
+    assert_int_equal(qkv_recipe_result_n_tables(NULL), 0);
+    assert_null(qkv_recipe_result_row(NULL, 0, 0));
+    assert_int_equal(qkv_recipe_result_value(NULL, 0, 0, 0, &value, NULL), QKV_ERR_ARGUMENT);
+    qkv_recipe_free(recipe);
     result = run(MEANS, "arguments.sqlite");
-    assert_null(qkv_maker_result_row(result, 0, 3));
-    assert_null(qkv_maker_result_column(result, 0, 3));
-    assert_null(qkv_maker_result_row(result, 2, 0));
-    assert_int_equal(qkv_maker_result_value(result, 0, 3, 0, &value, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_result_value(result, 0, 0, 3, &value, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_maker_result_value(result, 0, 0, 0, NULL, NULL), QKV_ERR_ARGUMENT);
-    qkv_maker_result_free(result);
-    qkv_maker_result_free(NULL);
-    qkv_maker_free(NULL);
+    assert_null(qkv_recipe_result_row(result, 0, 3));
+    assert_null(qkv_recipe_result_column(result, 0, 3));
+    assert_null(qkv_recipe_result_row(result, 2, 0));
+    assert_int_equal(qkv_recipe_result_value(result, 0, 3, 0, &value, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_result_value(result, 0, 0, 3, &value, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_recipe_result_value(result, 0, 0, 0, NULL, NULL), QKV_ERR_ARGUMENT);
+    qkv_recipe_result_free(result);
+    qkv_recipe_result_free(NULL);
+    qkv_recipe_free(NULL);
 }
 
 int main(void) {

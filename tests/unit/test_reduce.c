@@ -154,7 +154,7 @@ static void share_of_the_sink(void **state) {
     qkv_result *result =
         engine_execute(&e, &(engine_run){tokens, 7, LIST("q@1.h2=zero"),
                                          LIST("pattern@1", "pattern@1:sink"), NULL});
-    qkv_tensor share = {0};
+    qkv_tensor share = QKV_TENSOR_INIT;
     for (size_t v = 0; v < 2; v++) {
         const qkv_tensor all = engine_tensor(result, v, QKV_SITE_PATTERN, 1);
         expect_reduced(result, v, 1, &all, QKV_REDUCTION_SINK, 0);
@@ -172,7 +172,7 @@ static void beside_the_whole_map(void **state) {
     engine e;
     engine_open(&e, tiny_model(&(tiny_options){"llama", .n_kv_head = 2}, "reduce.gguf"), 1);
     qkv_result *result = run(&e, LIST("pattern@*:first", "pattern@1", "pattern@1.h0:max=5"));
-    qkv_tensor base = {0}, t = {0};
+    qkv_tensor base = QKV_TENSOR_INIT, t = QKV_TENSOR_INIT;
     for (size_t v = 0; v < VARIANTS; v++) {
         const qkv_tensor all = engine_tensor(result, v, QKV_SITE_PATTERN, 1);
         expect_reduced(result, v, 1, &all, QKV_REDUCTION_FIRST, 0);

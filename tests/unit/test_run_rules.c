@@ -87,7 +87,7 @@ static void captures_of_single_heads(void **state) {
 static void only_what_was_asked_for(void **state) {
     (void)state;
     engine e;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     engine_open(&e, tiny_model(&grouped, "rules.gguf"), 1);
     qkv_result *result = run(&e, LIST("v@1=zero"), LIST("pattern@1", "resid_post@2"));
     assert_int_equal(qkv_result_n_variants(result), 2);
@@ -362,7 +362,7 @@ static void results_outlive_their_session(void **state) {
     size_t v = 0;
     qkv_site site = QKV_SITE_Q;
     int32_t layer = 0;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(first, i, &v, &site, &layer, &t); i++)
         assert_true(
             same_bits(t.data, engine_tensor(second, v, site, layer).data, tensor_count(&t)));

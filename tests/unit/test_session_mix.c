@@ -41,7 +41,7 @@ static int is_same(const qkv_result *a, const qkv_result *b) {
     size_t variant;
     qkv_site site;
     int32_t layer;
-    qkv_tensor x, y;
+    qkv_tensor x = QKV_TENSOR_INIT, y = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(a, i, &variant, &site, &layer, &x); i++) {
         if (!qkv_result_get(b, variant, site, layer, &y)) return 0;
         if (!same_bits(x.data, y.data, tensor_count(&x))) return 0;
@@ -64,7 +64,8 @@ static void *act_repeatedly(void *data) {
     omp_set_num_threads(5); /* of this thread only */
     for (int i = 0; i < ROUNDS; i++) {
         /* A new session has no trunk: all of it is computed again. */
-        const qkv_session_options options = {.n_threads = a->n_threads};
+        const qkv_session_options options = {.size = sizeof(qkv_session_options),
+                                             .n_threads = a->n_threads};
         qkv_session_free(a->e.session);
         a->e.session = NULL;
         if (qkv_session_new(&a->e.session, a->e.model, &options, NULL) == QKV_OK)
@@ -80,7 +81,8 @@ static void prepare(actor *a, int model, int n_threads) {
     int32_t tokens[T];
     for (int t = 0; t < T; t++) tokens[t] = 1 + t * 7 % (VOCABULARY - 1);
     *a = (actor){.e = {.model = models[model]}, .n_threads = n_threads};
-    engine_renew(&a->e, &(qkv_session_options){.n_threads = n_threads});
+    engine_renew(
+        &a->e, &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = n_threads});
     const engine_run run = {tokens, T, LIST("q@0=scale:0.5", "v@1[100:]=zero"),
                             LIST("pattern", "resid_post"), NULL};
     a->plan = engine_plan(&a->e, &run);
@@ -130,7 +132,9 @@ static void in_turn(void **state) {
     prepare_all(actors);
     for (int i = 0; i < 4 * ACTORS; i++) {
         actor *a = &actors[i * 5 % ACTORS];
-        if (i % 2) engine_renew(&a->e, &(qkv_session_options){.n_threads = a->n_threads});
+        if (i % 2)
+            engine_renew(&a->e, &(qkv_session_options){.size = sizeof(qkv_session_options),
+                                                       .n_threads = a->n_threads});
         act(a);
     }
     expect_all_exact(actors);

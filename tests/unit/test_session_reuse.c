@@ -45,7 +45,7 @@ static void expect_same(const qkv_result *a, const qkv_result *b) {
     size_t variant;
     qkv_site site;
     int32_t layer;
-    qkv_tensor x;
+    qkv_tensor x = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(a, i, &variant, &site, &layer, &x); i++) {
         const qkv_tensor y = engine_tensor(b, variant, site, layer);
         assert_true(same_bits(x.data, y.data, tensor_count(&x)));
@@ -108,7 +108,7 @@ static void company_with_threads(void **state) {
     const char *const alone[] = {texts[0], NULL}, *const captures[] = {"resid_post", "logits",
                                                                        NULL};
     qkv_result *a = engine_execute(&e, &(engine_run){tokens, T, alone, captures, NULL});
-    engine_renew(&e, &(qkv_session_options){.n_threads = 2});
+    engine_renew(&e, &(qkv_session_options){.size = sizeof(qkv_session_options), .n_threads = 2});
     qkv_result *b = engine_execute(&e, &(engine_run){tokens, T, variants, captures, NULL});
     expect_same(a, b);
     qkv_result_free(a);

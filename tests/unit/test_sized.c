@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -65,6 +66,23 @@ static void items_of_a_list_are_as_far_apart_as_the_caller_says(void **state) {
     assert_int_equal(qkv_sized_read_item(&to, sizeof to, list, 1, "known", &err), QKV_ERR_ARGUMENT);
 }
 
+static void a_whole_list_becomes_one_of_ours(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    void *read = NULL;
+    newer list[] = {{{sizeof(newer), 1, 2}, 0, 0}, {{sizeof(newer), 3, 4}, 0, 0}};
+    assert_int_equal(qkv_sized_read_items(&read, sizeof(known), list, 2, "known", &err), QKV_OK);
+    const known *copies = read;
+    assert_true(copies[0].b == 2 && copies[1].a == 3 && copies[1].size == sizeof(known));
+    free(read);
+    list[1].d = 1;
+    assert_int_equal(qkv_sized_read_items(&read, sizeof(known), list, 2, "known", &err),
+                     QKV_ERR_UNSUPPORTED);
+    assert_null(read);
+    assert_int_equal(qkv_sized_read_items(&read, sizeof(known), NULL, 2, "known", &err),
+                     QKV_ERR_ARGUMENT);
+}
+
 static void a_struct_without_its_initialiser_is_an_error(void **state) {
     (void)state;
     known to = {sizeof to, 7, 8}, from = {0, 1, 2};
@@ -94,6 +112,7 @@ int main(void) {
         cmocka_unit_test(an_older_caller_sets_what_it_knows),
         cmocka_unit_test(a_newer_caller_must_not_ask_for_what_is_unknown),
         cmocka_unit_test(items_of_a_list_are_as_far_apart_as_the_caller_says),
+        cmocka_unit_test(a_whole_list_becomes_one_of_ours),
         cmocka_unit_test(a_struct_without_its_initialiser_is_an_error),
         cmocka_unit_test(only_the_callers_bytes_are_written),
     };

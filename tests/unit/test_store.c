@@ -17,6 +17,7 @@
 
 #include "qkv/measure.h"
 #include "qkv/store.h"
+#include "qkv/version.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
@@ -183,7 +184,7 @@ static void reductions_and_rows(void **state) {
     json_t *header = read_header(&file, &begin);
     check_offsets(header, &file, begin);
     assert_int_equal(json_object_size(header), 1 + 4);
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     assert_true(qkv_result_get_reduced(f.result, 0, QKV_REDUCTION_FIRST, 1, &t));
     assert_memory_equal(values_of(header, "v0/pattern.1.first", &file, begin), t.data,
                         T * sizeof(float));
@@ -286,7 +287,8 @@ static void full_disk_is_an_error(void **state) {
 static void tensors_of_a_figure(void **state) {
     (void)state;
     const float a[] = {1, 2, 3}, b[] = {4, 5, 6, 7};
-    const qkv_store_tensor tensors[] = {{"a", a, 1, {3}}, {"b", b, 2, {2, 2}}};
+    const qkv_store_tensor tensors[] = {{sizeof *tensors, "a", a, 1, {3}},
+                                        {sizeof *tensors, "b", b, 2, {2, 2}}};
     const char *const metadata[] = {"title", "One \xce\xb5", "bad", "\xff"};
     const char *path = scratch_path("figure.safetensors");
     qkv_error err;
@@ -307,7 +309,7 @@ static void tensors_of_a_figure(void **state) {
     qkv_bytes_free(memory);
     free(file.data);
 
-    const qkv_store_tensor shapeless = {"c", a, 0, {0}};
+    const qkv_store_tensor shapeless = {sizeof shapeless, "c", a, 0, {0}};
     assert_int_equal(qkv_store_write_tensors(&shapeless, 1, NULL, 0, path, &err), QKV_ERR_ARGUMENT);
 }
 

@@ -11,7 +11,8 @@
 #include <cmocka.h>
 
 #include "qkv/measure.h"
-#include "qkv/sweep.h"
+#include "qkv/sweep_blocks.h"
+#include "support/values.h"
 
 static qkv_model *model;
 
@@ -83,7 +84,7 @@ static void order_is_prompt_layer_head_target_setting(void **state) {
                   {71, 1, 3, 2, "q@3.h2=zero"}};
     assert_int_equal(qkv_sweep_n_cells(sweep), 72);
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        qkv_cell cell = qkv_sweep_get_cell(sweep, wanted[i].id);
+        const qkv_cell cell = sweep_cell(sweep, wanted[i].id);
         assert_int_equal(cell.prompt, wanted[i].prompt);
         assert_int_equal(cell.layer, wanted[i].layer);
         assert_int_equal(cell.head, wanted[i].head);
@@ -92,8 +93,8 @@ static void order_is_prompt_layer_head_target_setting(void **state) {
                                          : wanted[i].edit[0] == 'q' ? "q"
                                                                     : "none");
     }
-    assert_true(isnan(qkv_sweep_get_cell(sweep, 4).epsilon));
-    assert_true(qkv_sweep_get_cell(sweep, 3).epsilon == 1.0);
+    assert_true(isnan(sweep_cell(sweep, 4).epsilon));
+    assert_true(sweep_cell(sweep, 3).epsilon == 1.0);
     qkv_sweep_free(sweep);
 }
 
@@ -102,7 +103,7 @@ static void at_the_output_the_baseline_comes_once(void **state) {
     qkv_sweep *sweep = make("{\"prompts\": [\"one two\", \"three\"], \"targets\": \"none,z\","
                             " \"ops\": \"zero\", \"metrics\": \"loss\"}");
     assert_int_equal(qkv_sweep_n_cells(sweep), 2 * (1 + 6 * 4));
-    qkv_cell cell = qkv_sweep_get_cell(sweep, 25);
+    const qkv_cell cell = sweep_cell(sweep, 25);
     assert_int_equal(cell.prompt, 1);
     assert_int_equal(cell.layer, -1);
     assert_int_equal(cell.head, -1);
@@ -145,8 +146,7 @@ static void check_blocks(const char *spec) {
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep); b++) {
         assert_int_equal(qkv_sweep_block(sweep, b, &n), next);
         assert_true(n > 0);
-        assert_int_equal(qkv_sweep_get_cell(sweep, next).prompt,
-                         qkv_sweep_get_cell(sweep, next + n - 1).prompt);
+        assert_int_equal(sweep_cell(sweep, next).prompt, sweep_cell(sweep, next + n - 1).prompt);
         next += n;
         int owners = 0;
         for (int64_t i = 1; i <= 3; i++) owners += qkv_sweep_in_shard(sweep, b, i, 3);
@@ -180,7 +180,7 @@ static double alone(qkv_session *session, const qkv_cell *cell, const char *metr
     char layer[16], head[16];
     snprintf(layer, sizeof layer, "%d", (int)cell->layer);
     snprintf(head, sizeof head, "%d", (int)cell->head);
-    qkv_measure_options where = {at_output ? NULL : layer, at_output ? NULL : head};
+    qkv_measure_options where = {sizeof where, at_output ? NULL : layer, at_output ? NULL : head};
     assert_int_equal(
         qkv_tokenize(model, &tokens, &n, PROMPT, strlen(PROMPT), QKV_TOKENIZE_ADD_SPECIAL, &err),
         QKV_OK);
@@ -188,7 +188,7 @@ static double alone(qkv_session *session, const qkv_cell *cell, const char *metr
     assert_int_equal(qkv_plan_add_variant(plan, cell->edit, NULL, &err), QKV_OK);
     assert_int_equal(qkv_measure_new(&measure, metric, &where, &err), QKV_OK);
     assert_int_equal(qkv_measure_run(measure, &table, session, plan, &err), QKV_OK);
-    double value = qkv_table_get(table, qkv_table_size(table) - 1).value;
+    double value = table_row(table, qkv_table_size(table) - 1).value;
     qkv_table_free(table);
     qkv_measure_free(measure);
     qkv_plan_free(plan);
@@ -199,7 +199,7 @@ static double alone(qkv_session *session, const qkv_cell *cell, const char *metr
 static void check_values(const char *spec, const char *metric, int at_output) {
     qkv_sweep *sweep = make(spec);
     qkv_error err = {0};
-    const qkv_session_options one = {.n_threads = 1};
+    const qkv_session_options one = {.size = sizeof(qkv_session_options), .n_threads = 1};
     qkv_session *session, *other;
     assert_int_equal(qkv_session_new(&session, model, &one, &err), QKV_OK);
     assert_int_equal(qkv_session_new(&other, model, &one, &err), QKV_OK);
@@ -211,7 +211,7 @@ static void check_values(const char *spec, const char *metric, int at_output) {
     }
     int64_t changed = 0;
     for (int64_t i = 0; i < qkv_sweep_n_cells(sweep); i++) {
-        qkv_cell cell = qkv_sweep_get_cell(sweep, i);
+        const qkv_cell cell = sweep_cell(sweep, i);
         double value = alone(other, &cell, metric, at_output);
         if (memcmp(&value, &values[i], sizeof value) != 0)
             fail_msg("%s: %.17g, alone %.17g", cell.edit, values[i], value);

@@ -20,6 +20,7 @@
 #include "qkv/sweep_reader.h"
 #include "support/scratch.h"
 #include "support/sweep_maker.h"
+#include "support/values.h"
 
 enum { A_MINUTE = 60, CELLS = 2 * 2 * (1 + 2) }; /* of make() */
 
@@ -95,13 +96,12 @@ static const char *killed(const char *name, const char *sql) {
 
 static double value_at(const char *path, size_t cell) {
     qkv_sweep_reader *file;
-    qkv_sweep_row *rows;
-    size_t n;
+    qkv_sweep_rows *rows;
     qkv_error err = {0};
     if (qkv_sweep_reader_open(&file, path, &err) != QKV_OK) fail_msg("%s", err.message);
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, &err), QKV_OK);
-    assert_int_equal(n, CELLS);
-    const double value = rows[cell].value;
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &err), QKV_OK);
+    assert_int_equal(qkv_sweep_rows_count(rows), CELLS);
+    const double value = sweep_row(rows, cell).value;
     qkv_sweep_rows_free(rows);
     qkv_sweep_reader_close(file);
     return value;
@@ -119,7 +119,7 @@ static void wants_message(const qkv_error *err, const char *part) {
 /* ---- merge ---- */
 
 static int merge(const char *out, const char *const *paths, size_t n, qkv_error *err) {
-    qkv_sweep_summary summary;
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     *err = (qkv_error){0};
     return qkv_sweep_merge(scratch_path(out), paths, n, 0, &summary, err);
 }
@@ -198,7 +198,7 @@ static void other_databases_stay(void **state) {
     merge_refused("mail.sqlite", &part, 1, "letters");
     qkv_sweep *sweep = NULL;
     qkv_sweep_writer *results = NULL;
-    qkv_sweep_summary summary;
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     qkv_error err = {0};
     assert_int_equal(qkv_sweep_new(&sweep, model, "{\"prompts\": \"a\", \"epsilon\": 1}", NULL), 0);
     assert_int_not_equal(qkv_sweep_writer_open(&results, sweep, path, NULL, &err), QKV_OK);
@@ -347,7 +347,7 @@ static void names_are_those_of_files(void **state) {
 /* No way of reading takes it, and nothing is left of what they began to write. */
 static void refused(const char *path, const char *part) {
     qkv_sweep_reader *file = NULL;
-    qkv_sweep_summary summary;
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     qkv_error err = {0};
     assert_int_not_equal(qkv_sweep_reader_open(&file, path, &err), QKV_OK);
     wants_message(&err, part);
@@ -441,7 +441,7 @@ static void a_tree_that_leads_into_itself_is_refused(void **state) {
 /* ---- exports ---- */
 
 static char *export(const char *path, const char *name) {
-    qkv_sweep_summary summary;
+    qkv_sweep_summary summary = QKV_SWEEP_SUMMARY_INIT;
     qkv_error err = {0};
     char *text;
     size_t size;

@@ -16,6 +16,7 @@
 #include "qkv/sweep_reader.h"
 #include "support/scratch.h"
 #include "support/sweep_maker.h"
+#include "support/values.h"
 
 static const sweep_shape SHAPE = {.layers = 2,
                                   .heads = 3,
@@ -66,28 +67,28 @@ static void test_lists(void **state) {
 static void test_rows(void **state) {
     (void)state;
     qkv_sweep_reader *file = open_ok(make("rows.sqlite", CELLS - 3));
-    qkv_sweep_row *rows;
-    size_t n;
+    qkv_sweep_rows *rows;
     qkv_error err;
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, &err), QKV_OK);
-    assert_int_equal(n, CELLS);
-    assert_int_equal(rows[0].target, 0);
-    assert_true(isnan(rows[0].epsilon));
-    assert_true(fabs(rows[0].value - 0.2) < 1e-12);
-    assert_int_equal(rows[2].target, 1);
-    assert_int_equal(rows[2].op, 1);
-    assert_true(rows[2].epsilon == 1);
-    assert_true(fabs(rows[2].value - 0.2 / 1.01) < 1e-12);
-    assert_int_equal(rows[CELLS - 1].prompt, 1);
-    assert_int_equal(rows[CELLS - 1].layer, 1);
-    assert_int_equal(rows[CELLS - 1].head, 2);
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &err), QKV_OK);
+    assert_int_equal(qkv_sweep_rows_count(rows), CELLS);
+    assert_int_equal(sweep_row(rows, 0).target, 0);
+    assert_true(isnan(sweep_row(rows, 0).epsilon));
+    assert_true(fabs(sweep_row(rows, 0).value - 0.2) < 1e-12);
+    assert_int_equal(sweep_row(rows, 2).target, 1);
+    assert_int_equal(sweep_row(rows, 2).op, 1);
+    assert_true(sweep_row(rows, 2).epsilon == 1);
+    assert_true(fabs(sweep_row(rows, 2).value - 0.2 / 1.01) < 1e-12);
+    assert_int_equal(sweep_row(rows, CELLS - 1).prompt, 1);
+    assert_int_equal(sweep_row(rows, CELLS - 1).layer, 1);
+    assert_int_equal(sweep_row(rows, CELLS - 1).head, 2);
     size_t missing = 0;
-    for (size_t i = 0; i < n; i++) missing += (size_t)rows[i].missing;
+    for (size_t i = 0; i < CELLS; i++) missing += (size_t)sweep_row(rows, i).missing;
     assert_int_equal(missing, 3);
-    assert_true(rows[CELLS - 1].missing && isnan(rows[CELLS - 1].value));
+    assert_true(sweep_row(rows, CELLS - 1).missing && isnan(sweep_row(rows, CELLS - 1).value));
     qkv_sweep_rows_free(rows);
-    assert_int_equal(qkv_sweep_reader_rows(file, "kl", &rows, &n, &err), QKV_OK);
-    assert_true(isnan(rows[0].value) && !rows[0].missing); /* undefined is not missing */
+    assert_int_equal(qkv_sweep_reader_rows(file, "kl", &rows, &err), QKV_OK);
+    assert_true(isnan(sweep_row(rows, 0).value) &&
+                !sweep_row(rows, 0).missing); /* undefined is not missing */
     qkv_sweep_rows_free(rows);
     qkv_sweep_reader_close(file);
 }
@@ -110,22 +111,22 @@ static void test_running_sweep(void **state) {
     execute(db, "PRAGMA journal_mode = WAL");
     execute(db, "INSERT INTO results VALUES(0, 'sink', 0.75)");
     qkv_sweep_reader *file = open_ok(path);
-    qkv_sweep_row *rows;
-    size_t n;
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, NULL), QKV_OK);
-    assert_true(rows[0].value == 0.75 && !rows[0].missing && rows[1].missing);
+    qkv_sweep_rows *rows;
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, NULL), QKV_OK);
+    assert_true(sweep_row(rows, 0).value == 0.75 && !sweep_row(rows, 0).missing &&
+                sweep_row(rows, 1).missing);
     qkv_sweep_rows_free(rows);
     qkv_sweep_reader_close(file);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
 static size_t count_missing(qkv_sweep_reader *file, const char *metric) {
-    qkv_sweep_row *rows = NULL;
-    size_t n = 0, missing = 0;
+    qkv_sweep_rows *rows = NULL;
+    size_t missing = 0;
     qkv_error err = {0};
-    if (qkv_sweep_reader_rows(file, metric, &rows, &n, &err) != QKV_OK) fail_msg("%s", err.message);
-    assert_int_equal(n, CELLS);
-    for (size_t i = 0; i < n; i++) missing += (size_t)rows[i].missing;
+    if (qkv_sweep_reader_rows(file, metric, &rows, &err) != QKV_OK) fail_msg("%s", err.message);
+    assert_int_equal(qkv_sweep_rows_count(rows), CELLS);
+    for (size_t i = 0; i < CELLS; i++) missing += (size_t)sweep_row(rows, i).missing;
     qkv_sweep_rows_free(rows);
     return missing;
 }
@@ -172,14 +173,13 @@ static void test_reader_of_replaced_file(void **state) {
     sqlite3 *db = open_database(scratch_path("replaced.sqlite"));
     execute(db, "UPDATE meta SET value = '00' WHERE key = 'spec_hash'");
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
-    qkv_sweep_row *rows;
-    size_t n;
+    qkv_sweep_rows *rows;
     qkv_error err = {0};
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, &err), QKV_ERR_FORMAT);
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &err), QKV_ERR_FORMAT);
     assert_non_null(strstr(err.message, "another sweep"));
-    assert_int_equal(qkv_sweep_reader_rows(NULL, "sink", &rows, &n, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_sweep_reader_rows(file, NULL, &rows, &n, NULL), QKV_ERR_ARGUMENT);
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", NULL, &n, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_sweep_reader_rows(NULL, "sink", &rows, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_sweep_reader_rows(file, NULL, &rows, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", NULL, NULL), QKV_ERR_ARGUMENT);
     qkv_sweep_reader_close(file);
 }
 
@@ -237,11 +237,10 @@ static void test_malformed_cells(void **state) {
     sqlite3 *db = open_database(make("changing.sqlite", -1));
     execute(db, "PRAGMA journal_mode = WAL; UPDATE results SET value = 0.5");
     qkv_sweep_reader *file = open_ok(scratch_path("changing.sqlite"));
-    qkv_sweep_row *rows;
-    size_t n;
+    qkv_sweep_rows *rows;
     qkv_error err = {0};
     execute(db, changes[0]);
-    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &n, &err), QKV_ERR_FORMAT);
+    assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &err), QKV_ERR_FORMAT);
     assert_null(rows);
     qkv_sweep_reader_close(file);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);

@@ -14,9 +14,11 @@
 #include <cmocka.h>
 
 #include "qkv/sweep.h"
+#include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 #include "support/engine.h"
 #include "support/scratch.h"
+#include "support/values.h"
 
 static const char SPEC[] =
     "{\"prompts\": [\"one two three\", \"four five six\"], \"layers\": \"0-4\","
@@ -54,11 +56,11 @@ static void run(const char *name, const qkv_sweep_share_options *options, int ex
 
 /* ---- rows ---- */
 
-static void read_rows(const char *name, const char *metric, qkv_sweep_row **rows, size_t *n) {
+static void read_rows(const char *name, const char *metric, qkv_sweep_rows **rows) {
     qkv_sweep_reader *file = NULL;
     qkv_error err = {0};
     expect_ok(qkv_sweep_reader_open(&file, scratch_path(name), &err), &err, name);
-    expect_ok(qkv_sweep_reader_rows(file, metric, rows, n, &err), &err, metric);
+    expect_ok(qkv_sweep_reader_rows(file, metric, rows, &err), &err, metric);
     qkv_sweep_reader_close(file);
 }
 
@@ -66,15 +68,16 @@ static void read_rows(const char *name, const char *metric, qkv_sweep_row **rows
 static void expect_same(const char *a, const char *b) {
     static const char *const metrics[] = {"sink", "tv"};
     for (size_t m = 0; m < 2; m++) {
-        qkv_sweep_row *x, *y;
-        size_t n, n_other;
-        read_rows(a, metrics[m], &x, &n);
-        read_rows(b, metrics[m], &y, &n_other);
+        qkv_sweep_rows *x, *y;
+        read_rows(a, metrics[m], &x);
+        read_rows(b, metrics[m], &y);
+        const size_t n = qkv_sweep_rows_count(x);
         assert_int_equal(n, qkv_sweep_n_cells(sweep));
-        assert_int_equal(n, n_other);
+        assert_int_equal(n, qkv_sweep_rows_count(y));
         for (size_t i = 0; i < n; i++) {
-            assert_false(x[i].missing || y[i].missing);
-            assert_memory_equal(&x[i].value, &y[i].value, sizeof x[i].value);
+            const qkv_sweep_row of_x = sweep_row(x, i), of_y = sweep_row(y, i);
+            assert_false(of_x.missing || of_y.missing);
+            assert_memory_equal(&of_x.value, &of_y.value, sizeof of_x.value);
         }
         qkv_sweep_rows_free(x);
         qkv_sweep_rows_free(y);

@@ -17,6 +17,7 @@
 #include "qkv/model.h"
 #include "support/compare.h"
 #include "support/engine.h"
+#include "support/values.h"
 
 enum { THREADS = 4, ROUNDS = 3, LENGTH = 12, METRIC_VALUES = 512 };
 
@@ -38,7 +39,7 @@ typedef struct harvest {
 static int run_plan(harvest *h, qkv_session *session, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
-    qkv_tensor t;
+    qkv_tensor t = QKV_TENSOR_INIT;
     int status = qkv_plan_new(&plan, h->model, tokens, LENGTH, err);
     if (status == QKV_OK) status = qkv_plan_add_variant(plan, "q@0=scale:0.5", NULL, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, "pattern@1", err);
@@ -65,7 +66,7 @@ static int measure_plan(harvest *h, qkv_session *session, qkv_error *err) {
     if (status == QKV_OK) h->n_metrics = qkv_table_size(table);
     if (status == QKV_OK && h->n_metrics > METRIC_VALUES) status = 1;
     for (size_t i = 0; status == QKV_OK && i < h->n_metrics; i++) {
-        h->metrics[i] = qkv_table_get(table, i).value;
+        h->metrics[i] = table_row(table, i).value;
     }
     qkv_table_free(table);
     qkv_plan_free(plan);
@@ -74,7 +75,7 @@ static int measure_plan(harvest *h, qkv_session *session, qkv_error *err) {
 }
 
 static int work_once(harvest *h, qkv_error *err) {
-    const qkv_session_options options = {.n_threads = 1};
+    const qkv_session_options options = {.size = sizeof(qkv_session_options), .n_threads = 1};
     qkv_session *session = NULL;
     int32_t *ids = NULL;
     int status = qkv_tokenize(h->model, &ids, &h->n_text, text, strlen(text), 0, err);

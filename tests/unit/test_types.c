@@ -29,7 +29,7 @@ static void keep_path(char out[512], const char *name) {
 
 static void convert(const char *from, const char *to, const char *type) {
     qkv_error err = {0};
-    const qkv_convert_options options = {.type = type};
+    const qkv_convert_options options = {.size = sizeof(qkv_convert_options), .type = type};
     expect_ok(qkv_model_convert(from, to, &options, &err), &err, type);
 }
 

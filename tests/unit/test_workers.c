@@ -67,7 +67,7 @@ static void vanish(qkv_sweep_transport *workers) {
 static int share(const qkv_workers_test *t, follower_act *act, qkv_error *err) {
     qkv_sweep_transport workers;
     int stopped = 0;
-    const qkv_sweep_options options = {0};
+    const qkv_sweep_options options = QKV_SWEEP_OPTIONS_INIT;
     expect_ok(qkv_workers_local_start(&workers, FOLLOWERS, err), err, "start");
     if (workers.rank != 0) {
         act(&workers);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/bench/bench.h"
+#include "qkv/sweep_blocks.h"
 
 #define BENCH_NAME(id, function, name, what) name,
 const char *const bench_names[BENCH_COUNT] = {BENCH_LIST(BENCH_NAME)};
@@ -23,7 +24,8 @@ typedef int (*measurement)(bench_case *c, double *sample, qkv_error *err);
 /* ---- running plans ---- */
 
 static int new_session(const bench_case *c, qkv_session **out, qkv_error *err) {
-    const qkv_session_options options = {.n_threads = c->setting->n_threads};
+    const qkv_session_options options = {.size = sizeof(qkv_session_options),
+                                         .n_threads = c->setting->n_threads};
     return qkv_session_new(out, c->model, &options, err);
 }
 

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "cli/bench/bench.h"
 #include "cli/inputs.h"
+#include "qkv/version.h"
 
 #define MIB (1024.0 * 1024.0)
 
