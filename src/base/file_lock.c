@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/temporary.h"
 #include "base/text.h"
 
 enum { MOST_TRIES = 100 };
@@ -60,7 +61,7 @@ static void forget(qkv_file_lock *lock) {
     if (lock->name && lock->fd >= 0) close(lock->fd);
     free(lock->target);
     free(lock->name);
-    *lock = (qkv_file_lock){.fd = -1};
+    *lock = (qkv_file_lock){.fd = -1, .slot = -1};
 }
 
 /* *current is 0 when another name has to be locked now. */
@@ -79,12 +80,13 @@ static int try_lock(qkv_file_lock *lock, const char *path, int *current, qkv_err
                    : fail_lock(err, path, errno);
     }
     *current = is_current(lock, path);
+    if (*current) lock->slot = qkv_temporary_note(lock->name);
     return QKV_OK;
 }
 
 int qkv_file_lock_take(qkv_file_lock *lock, const char *path, qkv_error *err) {
     struct stat facts;
-    *lock = (qkv_file_lock){.fd = -1};
+    *lock = (qkv_file_lock){.fd = -1, .slot = -1};
     if (!path || !path[0]) return qkv_fail(err, QKV_ERR_ARGUMENT, "the name of a file is empty");
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
         return qkv_fail(err, QKV_ERR_IO, "cannot write %s: it is not a regular file", path);
@@ -101,5 +103,6 @@ int qkv_file_lock_take(qkv_file_lock *lock, const char *path, qkv_error *err) {
 
 void qkv_file_lock_release(qkv_file_lock *lock) {
     if (lock->name) unlink(lock->name);
+    qkv_temporary_forget(lock->slot);
     forget(lock);
 }

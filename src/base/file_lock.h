@@ -8,8 +8,9 @@
  *     qkv_file_lock_release(&lock);
  *
  * The lock is on NAME-lock beside the file, which is removed with it. Not on the file itself: when
- * a process closes any descriptor of a file, SQLite's locks on it end too. A process that is killed
- * leaves NAME-lock, empty and free, to the next one.
+ * a process closes any descriptor of a file, SQLite's locks on it end too. A signal that takes the
+ * temporary files along (base/temporary.h) takes NAME-lock too; a process that is killed leaves it,
+ * empty and free, to the next one.
  */
 #ifndef QKV_BASE_FILE_LOCK_H
 #define QKV_BASE_FILE_LOCK_H
@@ -19,7 +20,8 @@
 typedef struct qkv_file_lock {
     char *target; /* where the path leads to, through links */
     char *name;
-    int fd; /* counts while there is a name */
+    int fd;   /* counts while there is a name */
+    int slot; /* in the list of temporary files */
 } qkv_file_lock;
 
 /* The path must name a regular file, or nothing yet. Never waits. Release it also after a failure.

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,8 +20,10 @@
 #include "cli/cli.h"
 #include "qkv/host.h"
 
-/* As much as a signal handler may do. */
+/* As much as a signal handler may do. The first thread that comes here speaks for all. */
 static _Noreturn void end(const char *text) {
+    static atomic_flag taken = ATOMIC_FLAG_INIT;
+    while (atomic_flag_test_and_set(&taken)) pause();
     qkv_temporaries_remove();
     static const char before[] = "qkv: ";
     ssize_t written = write(STDERR_FILENO, before, sizeof before - 1);
@@ -43,6 +46,7 @@ static void on_ggml_abort(const char *message) {
 
 void cli_catch_faults(void) {
     struct sigaction action = {.sa_handler = on_fault};
+    sigfillset(&action.sa_mask); /* or a thread could come to wait for itself */
     sigaction(SIGBUS, &action, NULL);
     sigaction(SIGABRT, &action, NULL);
     qkv_host_on_abort(on_ggml_abort);

@@ -1,16 +1,24 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "run/blas_turn.h"
 
 #include <omp.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* OpenBLAS's own, on x86-64. */
 #define BUFFER_BYTES ((size_t)128 << 20)
 
+/* Beside the stack of a thread, and for what a new one allocates at once. */
+#define GUARD_BYTES ((size_t)1 << 20)
+
 /* Not from cblas.h, which other implementations of BLAS have too. */
 void openblas_set_num_threads(int n_threads);
 int openblas_get_num_threads(void);
+/* Its pool of buffers. Weak: not every build shows it. */
+__attribute__((weak)) void *blas_memory_alloc(int place);
+__attribute__((weak)) void blas_memory_free(void *buffer);
 
 static struct {
     pthread_mutex_t lock;
@@ -56,18 +64,56 @@ static void set_threads(int n_threads) {
     openblas_set_num_threads(n_threads);
 }
 
+/* A product's buffer is taken now, while there is room for it, and stays in the pool. Later the
+ * stacks and the heaps of new threads may have used it up. */
+static void fill_pool(void) {
+    if (blas_memory_alloc && blas_memory_free) blas_memory_free(blas_memory_alloc(0));
+}
+
+/* OpenMP ends the process when it cannot start a thread. */
+static int allows_stacks(int n_threads) {
+    pthread_attr_t attributes;
+    size_t size = 0;
+    if (n_threads < 2 || pthread_attr_init(&attributes) != 0) return 1;
+    pthread_attr_getstacksize(&attributes, &size);
+    pthread_attr_destroy(&attributes);
+    size = (size + GUARD_BYTES) * (size_t)(n_threads - 1);
+    void *room_for_all = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room_for_all == MAP_FAILED) return 0;
+    munmap(room_for_all, size);
+    return 1;
+}
+
+static void allow_whole_teams(qkv_blas_turn *turn) {
+    *turn = (qkv_blas_turn){.openmp_threads = omp_get_max_threads(),
+                            .openmp_dynamic = omp_get_dynamic(),
+                            .openmp_levels = omp_get_max_active_levels()};
+    omp_set_dynamic(0);
+    if (turn->openmp_levels < 1) omp_set_max_active_levels(1);
+}
+
+static void put_back(const qkv_blas_turn *turn) {
+    omp_set_num_threads(turn->openmp_threads);
+    omp_set_dynamic(turn->openmp_dynamic);
+    if (turn->openmp_levels < 1) omp_set_max_active_levels(turn->openmp_levels);
+}
+
 int qkv_blas_enter(qkv_blas_turn *turn, int n_threads) {
-    turn->openmp_threads = omp_get_max_threads();
+    allow_whole_teams(turn);
     pthread_mutex_lock(&room.lock);
     uint64_t ticket = room.next_ticket++;
     while (ticket != room.serving || (room.n_inside && room.n_threads != n_threads))
         pthread_cond_wait(&room.changed, &room.lock);
     int allowed = allows_buffers(n_threads);
     if (allowed && room.n_inside++ == 0) set_threads(n_threads);
+    if (allowed) fill_pool();
     room.serving++;
     pthread_cond_broadcast(&room.changed);
     pthread_mutex_unlock(&room.lock);
-    return allowed;
+    if (!allowed) put_back(turn);
+    if (!allowed || allows_stacks(n_threads)) return allowed;
+    qkv_blas_leave(*turn);
+    return 0;
 }
 
 void qkv_blas_leave(qkv_blas_turn turn) {
@@ -75,5 +121,5 @@ void qkv_blas_leave(qkv_blas_turn turn) {
     if (--room.n_inside == 0) openblas_set_num_threads(room.n_threads_host);
     pthread_cond_broadcast(&room.changed);
     pthread_mutex_unlock(&room.lock);
-    omp_set_num_threads(turn.openmp_threads);
+    put_back(&turn);
 }

@@ -47,29 +47,41 @@ static int start_backends(qkv_session *session, qkv_error *err) {
     return QKV_OK;
 }
 
+/* OpenMP's limit (OMP_THREAD_LIMIT) cannot be lifted, and a product of BLAS would wait for ever for
+ * the threads beyond it. */
+static int choose_n_threads(int32_t wanted, int *n_threads, qkv_error *err) {
+    const int limit = omp_get_thread_limit();
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (wanted < 0 || wanted > 1024)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%d threads; give 1 to 1024, or 0 for all cores",
+                        wanted);
+    if (wanted > limit)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%d threads, and OMP_THREAD_LIMIT allows %d", wanted,
+                        limit);
+    *n_threads = wanted ? wanted : cores > limit ? limit : cores > 0 ? (int)cores : 1;
+    return QKV_OK;
+}
+
 int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session_options *options,
                     qkv_error *err) {
     QKV_NEED(err, out);
     *out = NULL;
     QKV_NEED(err, model);
     qkv_session_options how = QKV_SESSION_OPTIONS_INIT;
-    const int status = qkv_sized_read(&how, sizeof how, options, "qkv_session_options", err);
+    int n_threads = 1;
+    int status = qkv_sized_read(&how, sizeof how, options, "qkv_session_options", err);
+    if (status == QKV_OK) status = choose_n_threads(how.n_threads, &n_threads, err);
     if (status != QKV_OK) return status;
-    const int32_t threads = how.n_threads;
-    if (threads < 0 || threads > 1024)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%d threads; give 1 to 1024, or 0 for all cores",
-                        threads);
     qkv_session *session = qkv_calloc(1, sizeof *session);
     if (!session) return qkv_fail_memory(err);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     session->model = qkv_model_retain(model);
     session->dense.budget = how.weights_budget ? how.weights_budget : DEFAULT_WEIGHTS_BUDGET;
     session->memory_budget = how.memory_budget ? how.memory_budget : DEFAULT_BUDGET;
-    session->n_threads = threads ? threads : cores > 0 ? (int)cores : 1;
-    const int started = start_backends(session, err);
-    if (started != QKV_OK) {
+    session->n_threads = n_threads;
+    status = start_backends(session, err);
+    if (status != QKV_OK) {
         qkv_session_free(session);
-        return started;
+        return status;
     }
     *out = session;
     return QKV_OK;

@@ -134,6 +134,19 @@ int qkv_sweep_format_check(qkv_database *db, qkv_error *err) {
     return status;
 }
 
+int qkv_sweep_writer_is_blank(qkv_database *db, int *blank, qkv_error *err) {
+    static const char *const queries[] = {"SELECT count(*) FROM sqlite_schema",
+                                          "PRAGMA application_id", "PRAGMA user_version"};
+    int64_t sum = 0, n;
+    int status = QKV_OK;
+    for (size_t i = 0; i < sizeof queries / sizeof *queries && status == QKV_OK; i++) {
+        status = qkv_database_number(db, queries[i], &n, err);
+        sum |= n;
+    }
+    *blank = sum == 0;
+    return status;
+}
+
 int qkv_sweep_format_meta(qkv_database *db, const char *key, char **value, qkv_error *err) {
     char *raw = NULL;
     *value = NULL;

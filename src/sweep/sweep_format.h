@@ -22,6 +22,9 @@ typedef struct qkv_sweep_counts {
 /* Makes the tables in an empty database. */
 int qkv_sweep_format_make_tables(qkv_database *db, qkv_error *err);
 
+/* Whether it holds nothing of anybody's: a new file, or one whose making was cut off. */
+int qkv_sweep_writer_is_blank(qkv_database *db, int *blank, qkv_error *err);
+
 /* Fails where the database is anything else: its tables, and the format that it names. */
 int qkv_sweep_format_check(qkv_database *db, qkv_error *err);
 /* That, and every row. */

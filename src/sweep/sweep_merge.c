@@ -155,15 +155,18 @@ static int check_paths(const char *out, const char *const *paths, size_t n, qkv_
     return QKV_OK;
 }
 
-/* *old: there is a file, of a sweep. Anything else that is there stays. */
+/* *old: there is a file, of a sweep, perhaps of one that was killed before it wrote anything. What
+ * else is there stays. */
 static int check_target(const char *out, int *old, qkv_error *err) {
     struct stat facts;
     *old = stat(out, &facts) == 0 && facts.st_size > 0;
     if (!*old) return QKV_OK;
     qkv_database db;
     qkv_error problem = {0};
+    int blank = 0;
     int status = qkv_database_open(&db, out, QKV_DATABASE_READ, &problem);
-    if (status == QKV_OK) status = qkv_sweep_format_check(&db, &problem);
+    if (status == QKV_OK) status = qkv_sweep_writer_is_blank(&db, &blank, &problem);
+    if (status == QKV_OK && !blank) status = qkv_sweep_format_check(&db, &problem);
     qkv_database_close(&db);
     if (status == QKV_OK) return QKV_OK;
     return qkv_fail(err, status, "%s; it is not written over", problem.message);

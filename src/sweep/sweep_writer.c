@@ -161,25 +161,11 @@ static int check_old(qkv_sweep_writer *r, const char *model_hash, const char *sh
 
 /* ---- opening and closing ---- */
 
-/* Whether it holds nothing of anybody's: a new file, or one whose making was cut off. */
-static int is_blank(qkv_sweep_writer *r, int *blank, qkv_error *err) {
-    static const char *const queries[] = {"SELECT count(*) FROM sqlite_schema",
-                                          "PRAGMA application_id", "PRAGMA user_version"};
-    int64_t sum = 0, n;
-    int status = QKV_OK;
-    for (size_t i = 0; i < sizeof queries / sizeof *queries && status == QKV_OK; i++) {
-        status = qkv_database_number(&r->db, queries[i], &n, err);
-        sum |= n;
-    }
-    *blank = sum == 0;
-    return status;
-}
-
 static int make_or_check(qkv_sweep_writer *r, const char *shard, qkv_error *err) {
     char hash[33];
     int blank = 0;
     int status = qkv_model_hash(r->sweep->model, hash, err);
-    if (status == QKV_OK) status = is_blank(r, &blank, err);
+    if (status == QKV_OK) status = qkv_sweep_writer_is_blank(&r->db, &blank, err);
     if (status == QKV_OK && !blank) status = check_old(r, hash, shard, err);
     r->is_ours = status == QKV_OK;
     qkv_database_trust(&r->db);

@@ -5,6 +5,9 @@
  * places are tried one by one here, with patterns compiled to match where they are put, and each try
  * gets a limit that grows as it is reached: what a try took is known within a factor, and the text
  * as a whole has a budget.
+ *
+ * How far a step looks is not counted by PCRE2 at all. So a try sees the text up to a window's end
+ * first, which grows too: a partial match is how PCRE2 says that it wanted to look further.
  */
 #include "tokenizer/regex.h"
 
@@ -16,13 +19,15 @@
 #include "base/text.h"
 
 /* Steps that a text may take, for each of its bytes and besides. Published patterns take eight for
- * each byte of the worst text tried, and at most one of prose. What one step scans is not counted by PCRE2,
- * so there is not much to spare. */
+ * each byte of the worst text tried, and at most two of prose. */
 #define STEPS_PER_BYTE 32u
 #define STEPS_AT_LEAST 20000u
-/* A try may take so many without being counted, and so many times more each time that is not enough. */
+/* A try may take so many and see so many bytes for one step of the budget; each time that is not
+ * enough it gets so many times more, for as many steps, or one for so many bytes. */
 #define FREE_STEPS 64u
+#define FREE_BYTES 512u
 #define GROWTH 8u
+#define BYTES_PER_STEP 8u
 
 /* Memory for places to come back to, in KiB: where just-in-time code runs out of its stack. */
 #define HEAP_KIB (16u << 10)
@@ -95,7 +100,7 @@ int qkv_regex_new(qkv_regex **out, const char *pattern, const char *owner, const
                         (size_t)offset, (const char *)message);
     }
     /* Without just-in-time code (not every processor has it) the interpreter does the same. */
-    pcre2_jit_compile(made->code, PCRE2_JIT_COMPLETE);
+    pcre2_jit_compile(made->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);
     *out = made;
     return QKV_OK;
 }
@@ -142,32 +147,52 @@ void qkv_matcher_close(qkv_matcher *matcher) {
     *matcher = (qkv_matcher){0};
 }
 
-/* One try from one place, with so many steps. */
+/* The start of a character, so many bytes behind a place or a little before, or the end. */
+static size_t window_end(const char *text, size_t length, size_t at, size_t bytes) {
+    if (length - at <= bytes) return length;
+    size_t end = at + bytes;
+    while (((unsigned char)text[end] & 0xc0) == 0x80) end--;
+    return end;
+}
+
+/* One try from one place, with so many steps, and so many bytes of the text. */
 static int try_with(const qkv_matcher *m, const qkv_regex *pattern, qkv_span piece, size_t at,
-                    uint32_t steps) {
-    PCRE2_SPTR subject = (PCRE2_SPTR)m->text + piece.start;
-    const size_t length = piece.end - piece.start;
-    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
+                    uint32_t steps, size_t bytes) {
+    const char *text = m->text + piece.start;
+    const size_t length = piece.end - piece.start, end = window_end(text, length, at, bytes);
+    const uint32_t options =
+        PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | (end < length ? PCRE2_PARTIAL_HARD : 0);
     pcre2_set_match_limit(m->limits, steps);
-    int rc = pcre2_match(pattern->code, subject, length, at, options, m->data, m->limits);
+    int rc = pcre2_match(pattern->code, (PCRE2_SPTR)text, end, at, options, m->data, m->limits);
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-        rc = pcre2_match(pattern->code, subject, length, at, options | PCRE2_NO_JIT, m->data,
+        rc = pcre2_match(pattern->code, (PCRE2_SPTR)text, end, at, options | PCRE2_NO_JIT, m->data,
                          m->limits);
     return rc;
 }
 
-/* One try from one place, with as many steps as it takes and the text has left. */
+static int take(qkv_match_budget *budget, uint64_t steps) {
+    const int enough = budget->steps > 0 && budget->steps >= steps;
+    if (enough) budget->steps -= steps;
+    return enough;
+}
+
+/* One try from one place, with as much as it takes and the text has left. */
 static int try_at(const qkv_matcher *m, const qkv_regex *pattern, qkv_span piece, size_t at) {
-    uint64_t *left = &m->budget->steps;
-    int rc = try_with(m, pattern, piece, at, FREE_STEPS);
-    for (uint64_t steps = FREE_STEPS; rc == PCRE2_ERROR_MATCHLIMIT && *left > 0;) {
-        steps *= GROWTH;
-        if (steps > *left) steps = *left;
-        if (steps > UINT32_MAX) steps = UINT32_MAX;
-        *left -= steps;
-        rc = try_with(m, pattern, piece, at, (uint32_t)steps);
+    uint64_t steps = FREE_STEPS, bytes = FREE_BYTES, price = 1;
+    while (take(m->budget, price)) {
+        const int rc = try_with(m, pattern, piece, at, (uint32_t)steps, bytes);
+        if (rc == PCRE2_ERROR_PARTIAL) {
+            bytes *= GROWTH;
+        } else if (rc == PCRE2_ERROR_MATCHLIMIT) {
+            const uint64_t left = m->budget->steps, most = left < UINT32_MAX ? left : UINT32_MAX;
+            steps = steps * GROWTH < most ? steps * GROWTH : most;
+        } else {
+            return rc;
+        }
+        price = 1 + (steps > FREE_STEPS ? steps - 1 : 0) +
+                (bytes > FREE_BYTES ? bytes / BYTES_PER_STEP : 0);
     }
-    return rc;
+    return PCRE2_ERROR_MATCHLIMIT;
 }
 
 static int fail_try(const qkv_regex *pattern, size_t from, int rc, qkv_error *err) {

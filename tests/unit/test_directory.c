@@ -268,8 +268,40 @@ static void endless_patterns(void **state) {
     refuse_text("(?:.|.){18}(?!)", 1, 30, 6000);
     refuse_text("(?:a+)+b|(?:a*)*c", 1, 1, 6000);
     refuse_text("(?:.|.){9}(?!)", 1, 30, 60000); /* little at each place, much in all */
+    /* Few steps at each place, all of which look through the rest of the text. */
+    refuse_text("[a-y]*0|", 60, 1, 4000);
     /* Three hundred groups to remember at each place: the memory is bounded. */
     refuse_groups();
+}
+
+/* Matches, and what they look at, may be of any length: the text is a word, a digit and blanks. */
+static void far_matches(void **state) {
+    (void)state;
+    enum { WORD = 5000, BLANKS = 700, LENGTH = WORD + 1 + BLANKS };
+    static const struct {
+        const char *pattern;
+        uint32_t start, end; /* of its only match */
+    } cases[] = {{"[a-z]+\\d", 0, WORD + 1},        {"7 +\\z", WORD, LENGTH},
+                 {"(?<=z{600})7", WORD, WORD + 1},  {"^z(?=z*7 +$)", 0, 1},
+                 {"\\s+(?!\\S)", WORD + 1, LENGTH}, {"z{4999}\\b|z+(?=7)\\B", 0, WORD}};
+    char text[LENGTH];
+    memset(text, 'z', WORD);
+    memset(text + WORD, ' ', BLANKS + 1);
+    text[WORD] = '7';
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkv_regex *pattern = NULL;
+        qkv_match_list list = {0};
+        qkv_error err = {0};
+        qkv_match_budget budget = qkv_match_budget_for(LENGTH);
+        const char *what = cases[i].pattern;
+        expect_ok(qkv_regex_new(&pattern, what, "a test", "", &err), &err, what);
+        expect_ok(qkv_regex_find_all(pattern, text, LENGTH, &budget, &list, &err), &err, what);
+        assert_int_equal(list.count, 1);
+        assert_int_equal(list.spans[0].start, cases[i].start);
+        assert_int_equal(list.spans[0].end, cases[i].end);
+        qkv_regex_free(pattern);
+        free(list.spans);
+    }
 }
 
 /* Those that are known stay within the bounds on long texts, the worst for them too. */
@@ -384,7 +416,8 @@ int main(void) {
         cmocka_unit_test(numbers_of_any_size), cmocka_unit_test(hash_of_all),
         cmocka_unit_test(unreadable),          cmocka_unit_test(token_of_zero),
         cmocka_unit_test(several_at_an_end),   cmocka_unit_test(endless_patterns),
-        cmocka_unit_test(known_patterns),      cmocka_unit_test(merges_that_meet),
+        cmocka_unit_test(far_matches),         cmocka_unit_test(known_patterns),
+        cmocka_unit_test(merges_that_meet),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -169,6 +169,25 @@ static void host_settings(void **state) {
     qkv_session_free(a.e.session);
 }
 
+/* A team that is smaller than BLAS asked for would never finish a product. */
+static void small_teams(void **state) {
+    (void)state;
+    actor a;
+    prepare(&a, 0, 3);
+    const int levels = omp_get_max_active_levels();
+    omp_set_dynamic(1);
+    omp_set_max_active_levels(0);
+    act(&a);
+    assert_int_equal(omp_get_dynamic(), 1);
+    assert_int_equal(omp_get_max_active_levels(), 0);
+    omp_set_dynamic(0);
+    omp_set_max_active_levels(levels);
+    assert_int_equal(a.n_failed + a.n_different, 0);
+    qkv_result_free(a.alone);
+    qkv_plan_free(a.plan);
+    qkv_session_free(a.e.session);
+}
+
 static int open_models(void **state) {
     (void)state;
     static const char *const shapes[MODELS] = {"2,4,2,512,512,300", "2,4,4,256,768,300"};
@@ -189,10 +208,9 @@ static int close_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_turn),
-        cmocka_unit_test(in_parallel),
-        cmocka_unit_test(inside_a_team),
-        cmocka_unit_test(host_settings),
+        cmocka_unit_test(in_turn),       cmocka_unit_test(in_parallel),
+        cmocka_unit_test(inside_a_team), cmocka_unit_test(host_settings),
+        cmocka_unit_test(small_teams),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

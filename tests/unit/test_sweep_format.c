@@ -15,6 +15,8 @@
 #include <sqlite3.h>
 
 #include "base/file.h"
+#include "base/file_lock.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
@@ -144,6 +146,34 @@ static void merge_replaces_a_killed_sweep_and_its_log(void **state) {
     assert_true(value_at(scratch_path("old.sqlite"), 0) == wanted);
     assert_false(exists("old.sqlite-wal") || exists("old.sqlite-shm"));
     assert_false(exists("old.sqlite-lock"));
+}
+
+/* The file is there, and the log of its making holds nothing whole. */
+static void merge_replaces_a_sweep_that_was_killed_at_once(void **state) {
+    (void)state;
+    const char *part = make("part.sqlite"), *path = scratch_path("early.sqlite");
+    sqlite3 *db = open_database(path);
+    execute(db, "PRAGMA journal_mode = WAL");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    merge_ok("early.sqlite", part);
+    assert_true(value_at(path, 0) == value_at(part, 0));
+}
+
+static void a_signal_takes_the_lock_along(void **state) {
+    (void)state;
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        qkv_file_lock lock;
+        const char *path = scratch_path("locked.sqlite");
+        const int taken = qkv_file_lock_take(&lock, path, NULL) == QKV_OK;
+        const int there = exists("locked.sqlite-lock");
+        qkv_temporaries_remove(); /* as a handler does */
+        _exit(taken && there ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_false(exists("locked.sqlite-lock"));
 }
 
 static void a_log_without_its_file_is_not_played_back(void **state) {
@@ -482,6 +512,8 @@ static void exports_are_well_formed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(merge_replaces_a_killed_sweep_and_its_log, set_alarm),
+        cmocka_unit_test_setup(merge_replaces_a_sweep_that_was_killed_at_once, set_alarm),
+        cmocka_unit_test_setup(a_signal_takes_the_lock_along, set_alarm),
         cmocka_unit_test_setup(a_log_without_its_file_is_not_played_back, set_alarm),
         cmocka_unit_test_setup(a_part_counts_with_its_log, set_alarm),
         cmocka_unit_test_setup(parts_are_different_files, set_alarm),
