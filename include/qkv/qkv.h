@@ -37,6 +37,7 @@
 #include "qkv/model.h"
 #include "qkv/observe.h"
 #include "qkv/plan.h"
+#include "qkv/progress.h"
 #include "qkv/prompt.h"
 #include "qkv/session.h"
 #include "qkv/store.h"

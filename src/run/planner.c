@@ -318,6 +318,7 @@ static int run_variants(qkv_planner *p, qkv_error *err) {
                 qkv_text_printf(p->explanation, "variant %zu: shared with the baseline\n", v);
             else
                 status = collect(p, v, NULL, 0, err);
+            p->done++;
             continue;
         }
         qkv_pass pass = {
@@ -391,6 +392,9 @@ static int run(qkv_planner *p, qkv_error *err) {
     if (status == QKV_OK && p->plan->observed && !p->observer && !p->explanation)
         status =
             qkv_fail(err, QKV_ERR_PLAN, "the plan has patterns observed; run it with an observer");
+    if (!p->explanation)
+        qkv_steps_begin(&p->session->steps, "variants",
+                        (double)(p->plan->n_sources + p->plan->n_variants));
     if (status == QKV_OK) status = prepare(p, err);
     for (size_t s = 0; status == QKV_OK && s < p->plan->n_sources; s++)
         status = run_source(p, s, err);
