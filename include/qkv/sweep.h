@@ -125,7 +125,8 @@ typedef struct qkv_sweep_options {
     void *user;
 } qkv_sweep_options;
 
-/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it.
+/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it. The
+ * session's own callback (qkv/progress.h) ends it in the middle of a block: QKV_ERR_CANCELLED.
  *
  * Products of matrices come out a little different, in the last bits, when several threads share
  * one. Give a session of one thread and every run of the sweep, in whatever pieces, has the same

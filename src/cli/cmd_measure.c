@@ -258,7 +258,7 @@ static int prepare(measure_state *state, qkv_error *err) {
     if (status == QKV_OK) status = tokenize(state, err);
     if (status == QKV_OK) status = check_plans(state, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
-    if (status == QKV_OK) status = qkv_session_new(&state->session, state->model, &session, err);
+    if (status == QKV_OK) status = cli_session_new(&state->session, state->model, &session, err);
     return status;
 }
 

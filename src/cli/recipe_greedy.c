@@ -178,7 +178,7 @@ static int begin(greedy *g, const json_t *spec, const char *model, int64_t memor
         return qkv_fail(err, QKV_ERR_FORMAT, "greedy needs one target and one operation");
     }
     int status = cli_model_open(&g->model, model, err);
-    if (status == QKV_OK) status = qkv_session_new(&g->session, g->model, &options, err);
+    if (status == QKV_OK) status = cli_session_new(&g->session, g->model, &options, err);
     return status;
 }
 

@@ -47,7 +47,9 @@ static int make_sweep(work *w, json_t *spec, qkv_error *err) {
 /* One thread each: see workers.h. */
 static int make_session(work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
-    return qkv_session_new(&w->session, w->model, &options, err);
+    /* mpirun ends its processes with signals, and they must go then. */
+    if (w->under_mpi) return qkv_session_new(&w->session, w->model, &options, err);
+    return cli_session_new(&w->session, w->model, &options, err);
 }
 
 /* No more processes than there are stretches of work. */
@@ -94,10 +96,9 @@ static int compute(work *w, qkv_error *err) {
                                        .user = &w->progress};
     int status =
         qkv_workers_lead(&w->workers, w->sweep, w->session, w->results, &options, &stopped, err);
-    if (!w->under_mpi) sweep_release_signals();
     sweep_progress_end(&w->progress);
-    if (status == QKV_OK && stopped) {
-        status = qkv_fail(err, QKV_ERR_IO,
+    if ((status == QKV_OK && stopped) || status == QKV_ERR_CANCELLED) {
+        status = qkv_fail(err, QKV_ERR_CANCELLED,
                           "stopped with %" PRId64 " of %" PRId64
                           " cells in %s; the same command goes on from there",
                           w->progress.done, w->progress.wanted, w->job->output);
@@ -120,8 +121,6 @@ static void print_end(const work *w) {
 static int lead(work *w, qkv_error *err) {
     int status = print_estimate(w, err);
     if (status != QKV_OK || w->job->explain) return status;
-    /* mpirun ends its processes with signals, and they must go then. */
-    if (!w->under_mpi) sweep_catch_signals();
     status = open_results(w, err);
     if (status == QKV_OK) status = compute(w, err);
     const int closed = qkv_sweep_writer_close(w->results, status == QKV_OK ? err : NULL);

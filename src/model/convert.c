@@ -392,7 +392,8 @@ int qkv_model_convert(const char *model_path, const char *path, const qkv_conver
     if (!model_path || !path)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a model and a file to write are needed");
     status = qkv_steps_set(&c.steps, c.options->progress, err);
-    if (status == QKV_OK && c.options->type) status = qkv_weight_type_parse(&c.type, c.options->type, err);
+    if (status == QKV_OK && c.options->type)
+        status = qkv_weight_type_parse(&c.type, c.options->type, err);
     if (status == QKV_OK) status = qkv_model_open(&model, model_path, err);
     c.model = model;
     if (status == QKV_OK) status = convert(&c, path, err);

@@ -20,10 +20,12 @@ typedef struct qkv_workers {
      * gone. `from` receives who sent it; `size` the room, then the length. */
     int (*send)(struct qkv_workers *workers, int to, const void *data, size_t size);
     int (*receive)(struct qkv_workers *workers, int *from, void *data, size_t *size);
-    /* 1 when a message is there to be received. */
-    int (*is_waiting)(struct qkv_workers *workers);
+    /* 1 when a message is there to be received, for which it waits so long. */
+    int (*is_waiting)(struct qkv_workers *workers, int milliseconds);
     /* The leader is done with a follower, whose end is then no news. */
     void (*forget)(struct qkv_workers *workers, int rank);
+    /* The leader waits for nobody any more: followers end in the middle of their work. */
+    void (*abandon)(struct qkv_workers *workers);
     void *link;
 } qkv_workers;
 

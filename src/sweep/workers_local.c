@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -66,8 +67,8 @@ static int look(const local_link *link, int timeout) {
     return -1;
 }
 
-static int local_is_waiting(qkv_workers *workers) {
-    return look(workers->link, 0) >= 0;
+static int local_is_waiting(qkv_workers *workers, int milliseconds) {
+    return look(workers->link, milliseconds) >= 0;
 }
 
 static int local_receive(qkv_workers *workers, int *from, void *data, size_t *size) {
@@ -89,6 +90,12 @@ static void local_forget(qkv_workers *workers, int rank) {
     *socket = (struct pollfd){.fd = -1};
 }
 
+/* They write no files, and what they have computed is sent: nothing is lost but the time. */
+static void local_abandon(qkv_workers *workers) {
+    const local_link *link = workers->link;
+    for (int i = 0; i < link->n; i++) kill(link->children[i], SIGKILL);
+}
+
 /* ---- starting and ending ---- */
 
 /* What a copy of the leader keeps: its own socket. */
@@ -102,8 +109,9 @@ static void become_follower(qkv_workers *workers, int rank, int socket) {
 }
 
 /* As fork. Signals that ask for an end often go to all processes, and are the leader's to deal with:
- * when it goes, the copies go. They wait here until the copy ignores them. */
+ * when it goes, in whatever way, the copies go. They wait here until the copy ignores them. */
 static pid_t fork_deaf(void) {
+    const pid_t leader = getpid();
     sigset_t ends, before;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
@@ -114,6 +122,7 @@ static pid_t fork_deaf(void) {
     if (child == 0) {
         signal(SIGINT, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != leader) _exit(EXIT_FAILURE);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     errno = code;
@@ -148,7 +157,8 @@ int qkv_workers_local_start(qkv_workers *workers, int n, qkv_error *err) {
     *workers = (qkv_workers){.send = local_send,
                              .receive = local_receive,
                              .is_waiting = local_is_waiting,
-                             .forget = local_forget};
+                             .forget = local_forget,
+                             .abandon = local_abandon};
     local_link *link = qkv_calloc(1, sizeof *link);
     workers->link = link;
     if (!link) return qkv_fail_memory(err);

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -62,10 +63,15 @@ static int mpi_receive(qkv_workers *workers, int *from, void *data, size_t *size
     return 1;
 }
 
-static int mpi_is_waiting(qkv_workers *workers) {
+static int mpi_is_waiting(qkv_workers *workers, int milliseconds) {
+    static const struct timespec one = {.tv_nsec = 1000000};
     int waiting = 0;
     (void)workers;
-    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &waiting, MPI_STATUS_IGNORE);
+    for (int i = 0; !waiting; i++) {
+        MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &waiting, MPI_STATUS_IGNORE);
+        if (i >= milliseconds) break;
+        if (!waiting) nanosleep(&one, NULL);
+    }
     return waiting;
 }
 
@@ -75,12 +81,18 @@ static void mpi_forget(qkv_workers *workers, int rank) {
     (void)rank;
 }
 
+/* When the leader ends without MPI_Finalize, mpirun ends the others. */
+static void mpi_abandon(qkv_workers *workers) {
+    (void)workers;
+}
+
 int qkv_workers_mpi_start(qkv_workers *workers, qkv_error *err) {
     int size = 1;
     *workers = (qkv_workers){.send = mpi_send,
                              .receive = mpi_receive,
                              .is_waiting = mpi_is_waiting,
-                             .forget = mpi_forget};
+                             .forget = mpi_forget,
+                             .abandon = mpi_abandon};
     if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
         return qkv_fail(err, QKV_ERR_BACKEND, "MPI could not be started");
     }
