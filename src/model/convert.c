@@ -396,7 +396,9 @@ int qkv_model_convert(const char *model_path, const char *path, const qkv_conver
         status = qkv_weight_type_parse(&c.type, c.options->type, err);
     if (status == QKV_OK) status = qkv_model_open(&model, model_path, err);
     c.model = model;
+    qkv_ggml_log_enter();
     if (status == QKV_OK) status = convert(&c, path, err);
+    qkv_ggml_log_leave();
     qkv_output_abandon(&c.out);
     free(c.encoded);
     free(c.decoded);

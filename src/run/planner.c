@@ -384,7 +384,7 @@ static void release(qkv_planner *p) {
     free(p->needs_trunk);
 }
 
-static int run(qkv_planner *p, qkv_error *err) {
+static int run_quietly(qkv_planner *p, qkv_error *err) {
     if (p->plan->model != p->session->model)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "the plan was made for another model than the session's");
@@ -407,6 +407,13 @@ static int run(qkv_planner *p, qkv_error *err) {
         qkv_trunk_release(&p->session->trunk);
     else
         qkv_trunk_trim(&p->session->trunk, p->plan->model, p->session->memory_budget);
+    return status;
+}
+
+static int run(qkv_planner *p, qkv_error *err) {
+    qkv_ggml_log_enter();
+    const int status = run_quietly(p, err);
+    qkv_ggml_log_leave();
     return status;
 }
 

@@ -1,4 +1,5 @@
 /* Sessions: backends, threads, and the computation of one graph. */
+#define _POSIX_C_SOURCE 200809L
 #include "run/session.h"
 
 #include <math.h>
@@ -28,9 +29,19 @@ static void set_threads(ggml_backend_t backend, int n_threads) {
     if (set) set(backend, n_threads);
 }
 
+/* ggml finds its backends at the first call, and puts KMP_BLOCKTIME, a hint to another OpenMP than ours,
+ * into the environment. That is the host's, and its children's. */
+static void find_backends(void) {
+    const int was_set = getenv("KMP_BLOCKTIME") != NULL;
+    (void)ggml_backend_dev_count();
+    if (!was_set) unsetenv("KMP_BLOCKTIME");
+}
+
 /* Accelerators that compute in the CPU's memory (BLAS) come first, so that the scheduler prefers
  * them. */
 static int start_backends(qkv_session *session, qkv_error *err) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_backends);
     for (size_t i = 0; i < ggml_backend_dev_count() && session->n_backends < QKV_MAX_BACKENDS - 1;
          i++) {
         ggml_backend_dev_t device = ggml_backend_dev_get(i);
@@ -62,7 +73,9 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     session->memory_budget =
         options && options->memory_budget ? options->memory_budget : DEFAULT_BUDGET;
     session->n_threads = threads ? threads : cores > 0 ? (int)cores : 1;
+    qkv_ggml_log_enter();
     int status = start_backends(session, err);
+    qkv_ggml_log_leave();
     if (status != QKV_OK) {
         qkv_session_free(session);
         return status;
@@ -235,7 +248,9 @@ static void compute(computation *c) {
 
 static void *compute_in_thread(void *data) {
     computation *c = data;
+    qkv_ggml_log_enter();
     compute(c);
+    qkv_ggml_log_leave();
     pthread_mutex_lock(&c->lock);
     c->has_ended = 1;
     pthread_cond_signal(&c->ended);
