@@ -44,5 +44,6 @@
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
 #include "qkv/synthetic.h"
+#include "qkv/table.h"
 
 #endif

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/bytes.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -146,6 +147,10 @@ typedef struct qkv_sweep_summary {
  * refused, here and below. */
 QKV_API int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
                              qkv_error *err);
+/* The same bytes in memory, freed with qkv_bytes_free; `format` is "csv" or "json". summary may be
+ * NULL. */
+QKV_API int qkv_sweep_render(const char *path, const char *format, char **bytes, size_t *n_bytes,
+                             qkv_sweep_summary *summary, qkv_error *err);
 /* Files of the same specification and model, e.g. shards, as one. Missing cells are an error
  * unless partial is not 0. Replaces a results file; any other file, one of the parts and one that
  * is open elsewhere are refused. */
