@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static pid_t fork_deaf(void) {
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends, &before);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
     const pid_t child = fork();
     const int code = errno;
     if (child == 0) {
@@ -124,7 +125,7 @@ static pid_t fork_deaf(void) {
         signal(SIGTERM, SIG_IGN);
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != leader) _exit(EXIT_FAILURE);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = code;
     return child;
 }
