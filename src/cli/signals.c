@@ -17,9 +17,8 @@
 /* Not SIGSEGV and its like: after those nothing can be relied upon. SIGXFSZ is a full quota. */
 static const int ENDING[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
 
-static volatile sig_atomic_t listens;        /* work that can be stopped has begun */
-static volatile sig_atomic_t within_seconds; /* it must hear of a signal; 0: no matter when */
-static volatile sig_atomic_t asked;          /* the signal that asks it to stop, or 0 */
+static volatile sig_atomic_t listens; /* work that can be stopped has begun */
+static volatile sig_atomic_t asked;   /* the signal that asks it to stop, or 0 */
 static struct timespec asked_at;
 
 /* The signal comes a second time, so that the exit status tells of it. */
@@ -52,9 +51,8 @@ static void on_signal(int number) {
     }
     clock_gettime(CLOCK_MONOTONIC, &asked_at);
     asked = number;
-    if (!within_seconds) return;
     signal(SIGALRM, on_alarm);
-    alarm((unsigned)within_seconds);
+    alarm(1);
 }
 
 void cli_catch_signals(void) {
@@ -69,8 +67,7 @@ void cli_catch_signals(void) {
     }
 }
 
-void cli_hear_signals(int seconds) {
-    within_seconds = seconds;
+void cli_hear_signals(void) {
     listens = 1;
 }
 
@@ -89,7 +86,7 @@ static int stop_when_asked(void *user, const char *what, double done, double tot
 
 const qkv_progress *cli_progress(void) {
     static const qkv_progress progress = {sizeof progress, stop_when_asked, NULL};
-    if (!listens) cli_hear_signals(1);
+    cli_hear_signals();
     return &progress;
 }
 

@@ -20,6 +20,7 @@
 #include "run/session.h"
 #include "support/compare.h"
 #include "support/engine.h"
+#include "support/figures.h"
 #include "support/scratch.h"
 
 enum { T = 64, VOCABULARY = 300 };
@@ -484,5 +485,5 @@ int main(void) {
         cmocka_unit_test(sweeps),
         cmocka_unit_test(arguments),
     };
-    return cmocka_run_group_tests(tests, make_model, scratch_clean);
+    return cmocka_run_group_tests(tests, make_model, remove_scratch);
 }

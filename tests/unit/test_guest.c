@@ -23,6 +23,7 @@
 #include "model/model.h"
 #include "qkv/qkv.h"
 #include "support/engine.h"
+#include "support/figures.h"
 #include "support/scratch.h"
 
 void openblas_set_num_threads(int n_threads);
@@ -332,5 +333,5 @@ int main(void) {
         cmocka_unit_test(log_of_the_host),
         cmocka_unit_test(hash_is_computed_once),
     };
-    return cmocka_run_group_tests(tests, settle_in, scratch_clean);
+    return cmocka_run_group_tests(tests, settle_in, remove_scratch);
 }

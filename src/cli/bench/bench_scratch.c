@@ -1,7 +1,7 @@
 /*
  * The temporary directory. It may hold gigabytes, so it goes away also when somebody presses
- * Ctrl-C: the work stops (cli/signals.c), however long it takes to hear of it, and the ordinary end
- * of the program cleans up.
+ * Ctrl-C: the work stops (cli/signals.c) and the ordinary end of the program cleans up. Where it does
+ * not stop in time, what is on the list of temporary files goes.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
 #include "base/text.h"
 #include "cli/bench/bench.h"
 #include "cli/cli.h"
@@ -18,13 +19,26 @@ int bench_check_stopped(qkv_error *err) {
     return cli_stop_asked() ? qkv_fail(err, QKV_ERR_CANCELLED, "stopped by a signal") : QKV_OK;
 }
 
+/* The list may be full: then what is not on it stays behind where the work does not stop in time. */
+static void note_files(const char *directory) {
+    static const char *const names[] = {"out.safetensors", "log"}; /* bench_child.c */
+    (void)qkv_temporary_note(directory);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        qkv_text path = {0};
+        qkv_text_printf(&path, "%s/%s", directory, names[i]);
+        if (!path.failed) (void)qkv_temporary_note(path.data);
+        qkv_text_release(&path);
+    }
+}
+
 int bench_scratch_make(char **out, qkv_error *err) {
     const char *parent = getenv("TMPDIR");
     qkv_text path = {0};
     qkv_text_printf(&path, "%s/qkv-bench.XXXXXX", parent && *parent ? parent : "/tmp");
     if (path.failed) return qkv_fail_memory(err);
-    cli_hear_signals(0);
+    cli_hear_signals();
     if (mkdtemp(path.data)) {
+        note_files(path.data);
         *out = path.data;
         return QKV_OK;
     }
