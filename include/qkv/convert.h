@@ -14,6 +14,7 @@
 #define QKV_CONVERT_H
 
 #include "qkv/error.h"
+#include "qkv/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,6 +29,7 @@ typedef struct qkv_convert_options {
      * into the type's blocks gets another type. May be NULL. */
     void (*note)(void *user, const char *line);
     void *user;
+    const qkv_progress *progress; /* watches, and can stop the work: qkv/progress.h; may be NULL */
 } qkv_convert_options;
 
 #define QKV_CONVERT_OPTIONS_INIT                                                                   \

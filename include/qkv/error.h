@@ -39,7 +39,8 @@ extern "C" {
     X(ERR_SYNTAX, -6, "malformed notation")                                                        \
     X(ERR_PLAN, -7, "plan cannot be run")                                                          \
     X(ERR_NUMERIC, -8, "result is not finite")                                                     \
-    X(ERR_BACKEND, -9, "computation failed")
+    X(ERR_BACKEND, -9, "computation failed")                                                       \
+    X(ERR_CANCELLED, -10, "stopped")
 
 #define QKV_STATUS_ENUM(name, value, text) QKV_##name = (value),
 enum qkv_status { QKV_STATUS_LIST(QKV_STATUS_ENUM) };

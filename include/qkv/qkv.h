@@ -78,12 +78,14 @@
 #include "qkv/model.h"
 #include "qkv/plan.h"
 #include "qkv/plot.h"
+#include "qkv/progress.h"
 #include "qkv/prompt.h"
 #include "qkv/recipe.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
+#include "qkv/table.h"
 #include "qkv/version.h"
 
 #ifdef QKV_UNSTABLE

@@ -82,6 +82,7 @@ typedef struct qkv_recipe_options {
     /* Called while a set of heads is looked for; anything but 0 stops it. May be NULL. */
     int (*progress)(void *user, int64_t done, int64_t wanted);
     void *user;
+    const qkv_progress *session_progress; /* as in qkv_sweep_share_options */
 } qkv_recipe_options;
 
 #define QKV_RECIPE_OPTIONS_INIT                                                                    \

@@ -39,6 +39,7 @@
 
 #include "qkv/model.h"
 #include "qkv/plan.h"
+#include "qkv/progress.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,6 +66,15 @@ QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
                             const qkv_session_options *options, qkv_error *err);
 QKV_API void qkv_session_free(qkv_session *session);
 QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
+
+/* From now on a callback watches what the session computes, and can stop it: qkv/progress.h. NULL:
+ * none. The struct is copied, `user` is borrowed until another callback is set. */
+QKV_API int qkv_session_set_progress(qkv_session *session, const qkv_progress *progress,
+                                     qkv_error *err);
+/* Calls the callback, for work of the caller's own around the session's: QKV_OK, or
+ * QKV_ERR_CANCELLED when it says stop. */
+QKV_API int qkv_session_report(qkv_session *session, const char *what, double done, double total,
+                               qkv_error *err);
 
 /* What a run took. */
 typedef struct qkv_run_stats {

@@ -50,6 +50,10 @@ extern "C" {
 QKV_API int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
                             const char *path, qkv_error *err);
 
+/* The same bytes in memory, freed with qkv_bytes_free. `format` is a suffix: "safetensors". */
+QKV_API int qkv_store_render(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
+                             const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
+
 /* Fails where qkv_store_write would fail whatever the disk is like: an unknown suffix, several
  * tensors for .npy, too many values for .json. */
 QKV_API int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err);

@@ -38,6 +38,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/bytes.h"
+#include "qkv/progress.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -117,7 +119,8 @@ typedef struct qkv_sweep_options {
 #define QKV_SWEEP_OPTIONS_INIT                                                                     \
     { .size = sizeof(qkv_sweep_options) }
 
-/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it.
+/* Computes and stores what is missing. *stopped (may be NULL) is 1 when progress ended it. The
+ * session's own callback (qkv/progress.h) ends it in the middle of a block: QKV_ERR_CANCELLED.
  *
  * Products of matrices come out a little different, in the last bits, when several threads share
  * one. Give a session of one thread and every run of the sweep, in whatever pieces, has the same
@@ -138,10 +141,13 @@ typedef struct qkv_sweep_transport {
     /* Waits for the next message. *n_bytes is the room, then the length; *from receives the sender.
      * 0: that one is gone, or, with *from 0 in the leader, nothing can be received any more. */
     int (*receive)(void *user, int32_t *from, void *data, size_t *n_bytes);
-    /* 1 when there is a message to be received. Called by the leader. */
-    int (*is_waiting)(void *user);
+    /* 1 when there is a message to be received, for which it waits so long. Called by the leader. */
+    int (*is_waiting)(void *user, int milliseconds);
     /* The leader expects nothing more of that process, whose end is then no loss. May be NULL. */
     void (*forget)(void *user, int32_t rank);
+    /* The leader waits for nobody any more: the others may end in the middle of their work. May be
+     * NULL. */
+    void (*abandon)(void *user);
     void *user;
 } qkv_sweep_transport;
 
@@ -158,6 +164,9 @@ typedef struct qkv_sweep_share_options {
      * the process that leads only. */
     int (*progress)(void *user, int64_t done, int64_t wanted);
     void *user;
+    /* For the session of the process that leads: ends the sweep within a second, also in the middle
+     * of a block, with QKV_ERR_CANCELLED. What is stored is kept. May be NULL. */
+    const qkv_progress *session_progress;
 } qkv_sweep_share_options;
 
 #define QKV_SWEEP_SHARE_OPTIONS_INIT                                                               \
@@ -195,9 +204,12 @@ typedef struct qkv_sweep_summary {
     { .size = sizeof(qkv_sweep_summary) }
 
 /* All rows in canonical order (cell, then metric by name) as .csv or .json. What no sweep makes is
- * refused, here and below. */
+ * refused, here and below. A summary may be NULL. */
 QKV_API int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
                              qkv_error *err);
+/* The same bytes in memory, freed with qkv_bytes_free; `format` is "csv" or "json". */
+QKV_API int qkv_sweep_render(const char *path, const char *format, char **bytes, size_t *n_bytes,
+                             qkv_sweep_summary *summary, qkv_error *err);
 /* Files of the same specification and model, e.g. shards, as one. Missing cells are an error
  * unless partial is not 0. Replaces a results file; any other file, one of the parts and one that
  * is open elsewhere are refused. */

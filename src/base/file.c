@@ -122,7 +122,14 @@ int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     return fail_output(err, path, code);
 }
 
+int qkv_output_open_memory(qkv_output *out, qkv_error *err) {
+    *out = (qkv_output){0};
+    out->stream = open_memstream(&out->bytes, &out->n_bytes);
+    return out->stream ? QKV_OK : qkv_fail_memory(err);
+}
+
 static void release(qkv_output *out) {
+    free(out->bytes);
     free(out->target);
     free(out->path);
     *out = (qkv_output){0};
@@ -166,6 +173,23 @@ int qkv_output_finish(qkv_output *out, qkv_error *err) {
         qkv_output_abandon(out);
         return status;
     }
+    release(out);
+    return QKV_OK;
+}
+
+int qkv_output_take(qkv_output *out, char **bytes, size_t *n_bytes, qkv_error *err) {
+    const int failed = ferror(out->stream);
+    const int closed = fclose(out->stream);
+    out->stream = NULL;
+    *bytes = NULL;
+    *n_bytes = 0;
+    if (failed || closed != 0) {
+        qkv_output_abandon(out);
+        return qkv_fail_memory(err);
+    }
+    *bytes = out->bytes;
+    *n_bytes = out->n_bytes;
+    out->bytes = NULL;
     release(out);
     return QKV_OK;
 }

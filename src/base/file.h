@@ -34,11 +34,18 @@ typedef struct qkv_output {
     char *path;              /* as given */
     char *target;            /* where it leads to */
     qkv_temporary temporary; /* without a name when written in place */
+    char *bytes;             /* of one in memory, once it is flushed */
+    size_t n_bytes;
 } qkv_output;
 
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err);
 int qkv_output_finish(qkv_output *out, qkv_error *err);
 void qkv_output_abandon(qkv_output *out);
+
+/* One that ends in memory; it must not be moved. Is finished by handing over its bytes, with a NUL
+ * behind them, to be freed with free. */
+int qkv_output_open_memory(qkv_output *out, qkv_error *err);
+int qkv_output_take(qkv_output *out, char **bytes, size_t *n_bytes, qkv_error *err);
 
 /* All of it at once. */
 int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_error *err);

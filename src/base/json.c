@@ -1,8 +1,7 @@
 #include "base/json.h"
 
+#include <stdlib.h>
 #include <string.h>
-
-#include "base/text.h"
 
 json_t *qkv_json_string(const char *bytes, size_t length) {
     qkv_text utf8 = {0};
@@ -14,4 +13,15 @@ json_t *qkv_json_string(const char *bytes, size_t length) {
 
 json_t *qkv_json_text(const char *text) {
     return qkv_json_string(text, strlen(text));
+}
+
+void qkv_json_append(qkv_text *line, const char *text) {
+    json_t *string = json_string(text);
+    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    if (quoted)
+        qkv_text_puts(line, quoted);
+    else
+        line->failed = 1;
+    free(quoted);
+    json_decref(string);
 }

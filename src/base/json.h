@@ -5,10 +5,15 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "base/text.h"
+
 /* A string of bytes that need not be UTF-8: malformed ones become escapes. NULL when memory is
  * short. */
 json_t *qkv_json_string(const char *bytes, size_t length);
 /* The same of a whole C string. */
 json_t *qkv_json_text(const char *text);
+
+/* A text that is UTF-8 as a string in quotes, as part of a line that is put together by hand. */
+void qkv_json_append(qkv_text *line, const char *text);
 
 #endif

@@ -56,6 +56,11 @@ void qkv_temporaries_remove(void) {
         if (!change(&list[i], LISTED, REMOVING)) continue;
         if (list[i].owner == getpid()) unlink(list[i].name);
     }
+    /* Directories, which are empty now. */
+    for (int i = 0; i < SLOTS; i++) {
+        if (atomic_load(&list[i].state) == REMOVING && list[i].owner == getpid())
+            rmdir(list[i].name);
+    }
     errno = code;
 }
 

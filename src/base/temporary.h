@@ -26,12 +26,13 @@ int qkv_temporary_rename(qkv_temporary *temporary, const char *target);
 /* Removes the file. Does nothing when there is none. */
 void qkv_temporary_remove(qkv_temporary *temporary);
 
-/* Puts the name of a file that others create on the list, and takes it off again. The list has room
+/* Puts the name of a file or directory that others create on the list, and takes it off again. The list has room
  * for a few dozen: -1 when it is full or the name too long. */
 int qkv_temporary_note(const char *name);
 void qkv_temporary_forget(int slot);
 
-/* Removes all files on the list that this process put there. Async-signal-safe. */
+/* Removes all files on the list that this process put there, then directories that are empty.
+ * Async-signal-safe. */
 void qkv_temporaries_remove(void);
 
 #endif

@@ -94,10 +94,14 @@ typedef struct cli_command {
  * other: wait_policy.c. */
 void cli_set_wait_policy(char **argv);
 
-/* Signals that end the program remove its temporary files first: signals.c. The second is the
- * handler itself. */
+/* Signals that end the program remove its temporary files first: signals.c. The second ends it so. */
 void cli_catch_signals(void);
 void cli_end_by_signal(int number);
+/* From now on the first SIGINT or SIGTERM asks the work to stop, and ends the program where it has
+ * not heard within a second. */
+void cli_hear_signals(void);
+/* The signal that asks the work to stop, or 0. Asking is hearing. */
+int cli_stop_asked(void);
 /* From now on a fault that no function can return ends the program with one line: faults.c. */
 void cli_catch_faults(void);
 

@@ -50,8 +50,10 @@ static void print_note(void *user, const char *line) {
 
 static int run_convert(const cli_call *call, qkv_error *err) {
     const convert_args *args = call->args;
-    const qkv_convert_options how = {
-        .size = sizeof(qkv_convert_options), .type = args->type, .note = print_note};
+    const qkv_convert_options how = {.size = sizeof(qkv_convert_options),
+                                     .type = args->type,
+                                     .note = print_note,
+                                     .progress = cli_progress()};
     if (!args->output) return cli_usage(err, "say with -o which file to write");
     int status = qkv_output_check(args->output, err);
     if (status == QKV_OK) status = qkv_model_convert(call->operands[0], args->output, &how, err);

@@ -225,7 +225,7 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
     qkv_session *session = NULL;
     int status = cli_model_open(&model, args->model, err);
     if (status == QKV_OK) status = check_writable(args, err);
-    if (status == QKV_OK) status = qkv_session_new(&session, model, &how, err);
+    if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
     if (status == QKV_OK) status = makers[kind](figure, session, options, err);
     qkv_session_free(session);
     qkv_model_free(model);

@@ -164,14 +164,12 @@ static int make_plan(const measure_state *state, size_t prompt, qkv_plan **plan,
     return status;
 }
 
-static int take_table(measure_state *state, const measure_names *names, int prompt,
-                      const qkv_table *table, qkv_error *err) {
+static int take_table(measure_state *state, int prompt, const qkv_table *table, qkv_error *err) {
     measure_summary_add(&state->summary, prompt, table);
-    return measure_files_add(&state->files, names, prompt, table, err);
+    return measure_files_add(&state->files, prompt, table, err);
 }
 
-static int measure_prompt(measure_state *state, const measure_names *names, size_t prompt,
-                          qkv_error *err) {
+static int measure_prompt(measure_state *state, size_t prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_table *table = NULL;
     int status = make_plan(state, prompt, &plan, err);
@@ -179,16 +177,16 @@ static int measure_prompt(measure_state *state, const measure_names *names, size
         status = qkv_measure_run(state->measure, &table, state->session, plan, err);
     }
     if (status == QKV_OK && prompt == 0) cli_warn_unchanged(qkv_table_result(table));
-    if (status == QKV_OK) status = take_table(state, names, (int)prompt, table, err);
+    if (status == QKV_OK) status = take_table(state, (int)prompt, table, err);
     qkv_table_free(table);
     qkv_plan_free(plan);
     return status;
 }
 
-static int measure_set(measure_state *state, const measure_names *names, qkv_error *err) {
+static int measure_set(measure_state *state, qkv_error *err) {
     qkv_table *table = NULL;
     int status = qkv_measure_finish(state->measure, &table, err);
-    if (status == QKV_OK) status = take_table(state, names, MEASURE_ALL_PROMPTS, table, err);
+    if (status == QKV_OK) status = take_table(state, QKV_ALL_PROMPTS, table, err);
     qkv_table_free(table);
     return status;
 }
@@ -221,9 +219,9 @@ static int measure_all(measure_state *state, qkv_error *err) {
         status = measure_files_open(&state->files, &state->args->outputs, &names, err);
     }
     for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
-        status = measure_prompt(state, &names, i, err);
+        status = measure_prompt(state, i, err);
     }
-    if (status == QKV_OK) status = measure_set(state, &names, err);
+    if (status == QKV_OK) status = measure_set(state, err);
     if (status == QKV_OK) status = measure_files_finish(&state->files, err);
     if (status == QKV_OK) measure_summary_print(&state->summary, &names);
     return status;
@@ -260,7 +258,7 @@ static int prepare(measure_state *state, qkv_error *err) {
     if (status == QKV_OK) status = tokenize(state, err);
     if (status == QKV_OK) status = check_plans(state, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
-    if (status == QKV_OK) status = qkv_session_new(&state->session, state->model, &session, err);
+    if (status == QKV_OK) status = cli_session_new(&state->session, state->model, &session, err);
     return status;
 }
 

@@ -208,6 +208,7 @@ static int print_study(const qkv_recipe *recipe, const char *title, const sweep_
     qkv_recipe_options wanted = QKV_RECIPE_OPTIONS_INIT;
     qkv_recipe_result *result = NULL;
     wanted.memory_budget = (size_t)work->job->memory << 20;
+    wanted.session_progress = cli_progress();
     int status = qkv_recipe_evaluate(recipe, &result, work->model, work->sweep, work->job->output,
                                      &wanted, NULL, err);
     if (status == QKV_OK && title) cli_print_line(title);

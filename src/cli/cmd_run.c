@@ -124,7 +124,7 @@ static int prepare(run_state *run, const run_args *args, qkv_error *err) {
     int status = cli_model_open(&run->model, args->model, err);
     if (status == QKV_OK) status = make_plan(run, args, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
-    if (status == QKV_OK) status = qkv_session_new(&run->session, run->model, &session, err);
+    if (status == QKV_OK) status = cli_session_new(&run->session, run->model, &session, err);
     return status;
 }
 

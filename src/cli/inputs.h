@@ -67,6 +67,14 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
             CLI_INTEGER, offsetof(type, memory), 0, 1, 1 << 24                                     \
     }
 
+/* ---- work that can be stopped: signals.c ---- */
+
+/* Stops the work when the program was asked to end. */
+const qkv_progress *cli_progress(void);
+/* A session that does. */
+int cli_session_new(qkv_session **out, const qkv_model *model, const qkv_session_options *options,
+                    qkv_error *err);
+
 /* How a session computes, as the options say. */
 static inline qkv_session_options cli_session_options(int64_t threads, int64_t mebibytes) {
     return (qkv_session_options){.size = sizeof(qkv_session_options),

@@ -143,6 +143,15 @@ static int close_stdout(qkv_error *err) {
     return qkv_fail(err, QKV_ERR_IO, "cannot write standard output: %s", strerror(code));
 }
 
+/* Everything is released and in order: shells are to see 130 or 143. */
+static void end_early(int signal_number, int status, const qkv_error *err) {
+    /* Whoever asked for it knows that it stopped; a sweep has more to say. */
+    const int is_plain = strcmp(err->message, qkv_status_text(QKV_ERR_CANCELLED)) == 0;
+    if (status != QKV_OK && !is_plain) fprintf(stderr, "qkv: %s\n", err->message);
+    fflush(stdout);
+    cli_end_by_signal(signal_number);
+}
+
 int main(int argc, char **argv) {
     if (!hold_closed_descriptors()) return EXIT_FAILURE;
     cli_set_wait_policy(argv);
@@ -160,6 +169,8 @@ int main(int argc, char **argv) {
     } else {
         status = no_command(argc, argv, &who, &err);
     }
+    const int signal_number = cli_stop_asked();
+    if (signal_number) end_early(signal_number, status, &err);
     if (status == QKV_OK) status = close_stdout(&err);
     if (status == QKV_OK) return EXIT_SUCCESS;
     if (status == CLI_USAGE) {

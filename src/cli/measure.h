@@ -4,9 +4,8 @@
 #ifndef QKV_CLI_MEASURE_H
 #define QKV_CLI_MEASURE_H
 
-#include "base/file.h"
 #include "cli/inputs.h"
-#include "qkv/measure.h"
+#include "qkv/table.h"
 
 /* What a table's rows refer to. */
 typedef struct measure_names {
@@ -20,28 +19,19 @@ typedef struct measure_names {
 /* "baseline", or the edits as they were given. */
 const char *measure_variant_name(const measure_names *names, size_t variant);
 
-/* Over all prompts: a row of prompt -1. */
-enum { MEASURE_ALL_PROMPTS = -1 };
-
 /* ---- measure_files.c ---- */
 
-typedef struct measure_file {
-    qkv_output out;
-    int json;
-    int open;
-    size_t n_rows;
-} measure_file;
-
 typedef struct measure_files {
-    measure_file *items;
+    qkv_table_writer **items;
     size_t n;
+    const char **variants; /* what the tables refer to */
+    qkv_prompt *prompts;
 } measure_files;
 
 /* Opens all files and writes what comes before the rows. Release whatever is returned. */
 int measure_files_open(measure_files *files, const cli_list *outputs, const measure_names *names,
                        qkv_error *err);
-int measure_files_add(measure_files *files, const measure_names *names, int prompt,
-                      const qkv_table *table, qkv_error *err);
+int measure_files_add(measure_files *files, int32_t prompt, const qkv_table *table, qkv_error *err);
 int measure_files_finish(measure_files *files, qkv_error *err);
 void measure_files_release(measure_files *files);
 

@@ -15,6 +15,10 @@ typedef struct measure_line {
     int prompt;
 } measure_line;
 
+const char *measure_variant_name(const measure_names *names, size_t variant) {
+    return variant ? names->variants->items[variant - 1].value : "baseline";
+}
+
 int measure_summary_new(measure_summary *summary, const measure_names *names, qkv_error *err) {
     summary->n_variants = names->variants->n + 1;
     while (qkv_measure_text(names->measure, summary->n_metrics)) summary->n_metrics++;

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -64,14 +65,20 @@ static int mpi_receive(void *user, int32_t *from, void *data, size_t *size) {
     return 1;
 }
 
-static int mpi_is_waiting(void *user) {
+static int mpi_is_waiting(void *user, int milliseconds) {
+    static const struct timespec one = {.tv_nsec = 1000000};
     int waiting = 0;
     (void)user;
-    MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &waiting, MPI_STATUS_IGNORE);
+    for (int i = 0; !waiting; i++) {
+        MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &waiting, MPI_STATUS_IGNORE);
+        if (i >= milliseconds) break;
+        if (!waiting) nanosleep(&one, NULL);
+    }
     return waiting;
 }
 
-/* Nobody is forgotten: processes of MPI stay until all of them end together. */
+/* Nobody is forgotten: processes of MPI stay until all of them end together. Nobody is abandoned:
+ * when the leader ends without MPI_Finalize, mpirun ends the others. */
 int cli_mpi_start(qkv_sweep_transport *to, qkv_error *err) {
     int size = 1;
     *to = (qkv_sweep_transport)QKV_SWEEP_TRANSPORT_INIT;

@@ -1,16 +1,25 @@
 /*
- * What ends the program from outside takes the temporary files along. Commands that want to hear of
- * Ctrl-C themselves (a sweep, a benchmark) put their own handler in place for that time.
+ * What ends the program from outside takes the temporary files along.
+ *
+ * Work that can be stopped hears of the first SIGINT (Ctrl-C) or SIGTERM through cli_progress, ends in
+ * order, and the program ends by that signal, so that shells see 130 or 143. A second one ends it at
+ * once; so does the first where the work does not listen within a second, or nothing listens at all.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/temporary.h"
-#include "cli/cli.h"
+#include "cli/inputs.h"
 
 /* Not SIGSEGV and its like: after those nothing can be relied upon. SIGXFSZ is a full quota. */
 static const int ENDING[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
+
+static volatile sig_atomic_t listens; /* work that can be stopped has begun */
+static volatile sig_atomic_t asked;   /* the signal that asks it to stop, or 0 */
+static struct timespec asked_at;
 
 /* The signal comes a second time, so that the exit status tells of it. */
 void cli_end_by_signal(int number) {
@@ -19,12 +28,70 @@ void cli_end_by_signal(int number) {
     raise(number);
 }
 
+static void on_alarm(int number) {
+    (void)number;
+    cli_end_by_signal(asked);
+}
+
+/* timeout(1) and the like send a signal twice, to the process and to its group. */
+static int is_echo(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double since =
+        (double)(now.tv_sec - asked_at.tv_sec) + (double)(now.tv_nsec - asked_at.tv_nsec) * 1e-9;
+    return since < 0.25;
+}
+
+static void on_signal(int number) {
+    const int asks = number == SIGINT || number == SIGTERM;
+    if (asks && asked && is_echo()) return;
+    if (!asks || !listens || asked) {
+        cli_end_by_signal(number);
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &asked_at);
+    asked = number;
+    signal(SIGALRM, on_alarm);
+    alarm(1);
+}
+
 void cli_catch_signals(void) {
-    struct sigaction action = {.sa_handler = cli_end_by_signal}, before;
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof ENDING / sizeof *ENDING; i++)
+        sigaddset(&action.sa_mask, ENDING[i]);
     for (size_t i = 0; i < sizeof ENDING / sizeof *ENDING; i++) {
         /* What whoever started the program wants ignored (nohup) stays ignored. */
         if (sigaction(ENDING[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
             sigaction(ENDING[i], &action, NULL);
     }
+}
+
+void cli_hear_signals(void) {
+    listens = 1;
+}
+
+int cli_stop_asked(void) {
+    alarm(0); /* it was heard */
+    return asked;
+}
+
+static int stop_when_asked(void *user, const char *what, double done, double total) {
+    (void)user;
+    (void)what;
+    (void)done;
+    (void)total;
+    return asked ? cli_stop_asked() : 0;
+}
+
+const qkv_progress *cli_progress(void) {
+    static const qkv_progress progress = {sizeof progress, stop_when_asked, NULL};
+    cli_hear_signals();
+    return &progress;
+}
+
+int cli_session_new(qkv_session **out, const qkv_model *model, const qkv_session_options *options,
+                    qkv_error *err) {
+    const int status = qkv_session_new(out, model, options, err);
+    return status == QKV_OK ? qkv_session_set_progress(*out, cli_progress(), err) : status;
 }

@@ -4,8 +4,6 @@
 #ifndef QKV_CLI_SWEEP_H
 #define QKV_CLI_SWEEP_H
 
-#include <signal.h>
-
 #include "cli/inputs.h"
 #include "qkv/sweep.h"
 
@@ -70,14 +68,9 @@ typedef struct sweep_progress {
 } sweep_progress;
 
 void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted);
-/* For qkv_sweep_options: shows it, and stops the run after Ctrl-C. */
+/* For qkv_sweep_options: shows it, and stops the run when the program was asked to end. */
 int sweep_progress_step(void *user, int64_t done, int64_t wanted);
 void sweep_progress_end(sweep_progress *progress);
-
-/* Between these two the first Ctrl-C is remembered rather than fatal. */
-void sweep_catch_signals(void);
-void sweep_release_signals(void);
-int sweep_interrupted(void);
 
 /* "3 min 20 s". */
 void sweep_duration(char out[32], double seconds);

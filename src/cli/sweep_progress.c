@@ -1,7 +1,6 @@
 /*
  * How far a sweep has come: a bar that is drawn over itself on a terminal, a line now and then
- * elsewhere; on standard error. And Ctrl-C, which is only noted here: the block at hand is finished
- * and stored first.
+ * elsewhere; on standard error.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
@@ -18,32 +17,6 @@ enum { BAR = 24 };
 
 /* Seconds between two looks at it. */
 static const double on_terminal_every = 0.1, elsewhere_every = 30;
-
-static volatile sig_atomic_t interrupted = 0;
-
-/* Whoever asks a second time does not want to wait. */
-static void note_signal(int number) {
-    if (interrupted) cli_end_by_signal(number);
-    interrupted = number;
-}
-
-void sweep_catch_signals(void) {
-    struct sigaction action = {.sa_handler = note_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-void sweep_release_signals(void) {
-    struct sigaction action = {.sa_handler = cli_end_by_signal};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-int sweep_interrupted(void) {
-    return interrupted;
-}
 
 static double now(void) {
     struct timespec t;
@@ -104,7 +77,7 @@ int sweep_progress_step(void *user, int64_t done, int64_t wanted) {
         p->shown = time;
         show(p);
     }
-    return interrupted != 0;
+    return cli_stop_asked() != 0;
 }
 
 /* Leaves the terminal's line for what is said next. */

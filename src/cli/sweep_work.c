@@ -67,7 +67,7 @@ static int print_estimate(const sweep_work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
     qkv_session *session = NULL;
     qkv_run_stats stats = QKV_RUN_STATS_INIT;
-    int status = qkv_session_new(&session, w->model, &options, err);
+    int status = cli_session_new(&session, w->model, &options, err);
     if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, &stats, err);
     qkv_session_free(session);
     if (status != QKV_OK || w->job->quiet) return status;
@@ -117,12 +117,11 @@ static int share(sweep_work *w, qkv_error *err) {
     options.progress = step;
     options.user = w;
     /* mpirun ends its processes with signals, and they must go then. */
-    if (!w->under_mpi) sweep_catch_signals();
+    options.session_progress = w->under_mpi ? NULL : cli_progress();
     const int status = qkv_sweep_share(w->sweep, w->job->output, &options, &stopped, err);
-    if (!w->under_mpi) sweep_release_signals();
     if (w->has_begun) sweep_progress_end(&w->progress);
-    if (status != QKV_OK || !stopped) return status;
-    return qkv_fail(err, QKV_ERR_IO,
+    if (!(status == QKV_OK && stopped) && status != QKV_ERR_CANCELLED) return status;
+    return qkv_fail(err, QKV_ERR_CANCELLED,
                     "stopped with %" PRId64 " of %" PRId64
                     " cells in %s; the same command goes on from there",
                     w->progress.done, w->progress.wanted, w->job->output);

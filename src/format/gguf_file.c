@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "format/ggml_log.h"
 #include "ggml.h"
 
 /* ggml compares every name with every other one: four times as many take half a minute, and no model
@@ -15,19 +16,6 @@
 #define MAX_KEYS 4096
 #define MAX_PARTS 1000
 #define HEADER_SIZE 24
-
-/* ggml says what is wrong with a header through its log; the last line becomes part of our
- * message. */
-static _Thread_local char last_log[256];
-
-static void keep_log(enum ggml_log_level level, const char *text, void *unused) {
-    (void)unused;
-    if (level != GGML_LOG_LEVEL_ERROR && level != GGML_LOG_LEVEL_WARN) return;
-    if (last_log[0]) return; /* the first complaint is the precise one */
-    const char *colon = strstr(text, ": ");
-    snprintf(last_log, sizeof last_log, "%s", colon ? colon + 2 : text);
-    last_log[strcspn(last_log, "\n")] = '\0';
-}
 
 uint64_t qkv_little_endian(const unsigned char *bytes, int n) {
     uint64_t value = 0;
@@ -102,13 +90,16 @@ static int open_part(qkv_gguf_part *part, const char *path, qkv_error *err) {
     if (status == QKV_OK) status = check_fixed_header(part, err);
     if (status != QKV_OK) return status;
 
-    ggml_log_set(keep_log, NULL);
-    last_log[0] = '\0';
+    /* ggml says what is wrong with a header through its log. */
+    qkv_ggml_log_enter();
+    qkv_ggml_log_clear();
     struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
     part->header = gguf_init_from_buffer(part->map.data, part->map.size, params);
+    qkv_ggml_log_leave();
+    const char *why = qkv_ggml_log_first();
     if (!part->header)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: malformed or cut-off GGUF header%s%s", path,
-                        last_log[0] ? ": " : "", last_log);
+                        why[0] ? ": " : "", why);
     return check_tensor_bounds(part, err);
 }
 

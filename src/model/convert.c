@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "base/steps.h"
 #include "format/gguf_write.h"
 #include "format/weight_type.h"
 #include "model/model.h"
@@ -25,7 +26,10 @@
 #define TYPES_KEY "tokenizer.ggml.token_type"
 #define SCORES_KEY "tokenizer.ggml.scores"
 
-enum { CHUNK = 1 << 20 }; /* values that are converted at a time, at least one row */
+enum {
+    CHUNK = 1 << 20, /* values that are converted at a time, at least one row */
+    PIECE = 4 << 20  /* bytes that are written at a time */
+};
 
 /* X(type, where rows do not divide into its blocks, general.file_type): as llama.cpp has it. */
 #define TYPE_LIST(X)                                                                               \
@@ -68,6 +72,8 @@ typedef struct converter {
     float *values;
     void *encoded;
     float *decoded; /* what would be read again */
+    qkv_steps steps;
+    double n_put; /* bytes of tensors */
 } converter;
 
 static const struct type_entry *find_type(enum ggml_type type) {
@@ -274,11 +280,24 @@ static int check_range(const converter *c, const char *name, enum ggml_type type
         name, (long long)lost, (double)largest, ggml_type_name(type));
 }
 
+/* A piece at a time, so that the work can be stopped between two. */
+static int put_bytes(converter *c, const void *data, size_t size, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t at = 0; at < size && status == QKV_OK;) {
+        const size_t n = size - at < PIECE ? size - at : PIECE;
+        if (qkv_steps_reach(&c->steps, c->n_put, (double)n)) return qkv_fail_cancelled(err);
+        status = qkv_gguf_put(&c->out, (const char *)data + at, n, err);
+        at += n;
+        c->n_put += (double)n;
+    }
+    return status;
+}
+
 static int put_rows(converter *c, const row_source *s, enum ggml_type type, int64_t first,
                     int64_t n, qkv_error *err) {
     const size_t row = ggml_row_size(type, s->width);
     read_rows(s, first, n, c->values);
-    if (type == GGML_TYPE_F32) return qkv_gguf_put(&c->out, c->values, (size_t)n * row, err);
+    if (type == GGML_TYPE_F32) return put_bytes(c, c->values, (size_t)n * row, err);
     size_t written = 0;
 #pragma omp parallel for reduction(+ : written)
     for (int64_t i = 0; i < n; i++)
@@ -287,7 +306,7 @@ static int put_rows(converter *c, const row_source *s, enum ggml_type type, int6
     if (written != (size_t)n * row)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml cannot quantise to %s", ggml_type_name(type));
     const int status = check_range(c, s->name, type, s->width, n, err);
-    return status == QKV_OK ? qkv_gguf_put(&c->out, c->encoded, written, err) : status;
+    return status == QKV_OK ? put_bytes(c, c->encoded, written, err) : status;
 }
 
 static int put_tensor(converter *c, const qkv_gguf_tensor *t, enum ggml_type type, const void *data,
@@ -295,7 +314,7 @@ static int put_tensor(converter *c, const qkv_gguf_tensor *t, enum ggml_type typ
     const row_source s = rows_of(c, t, data);
     int status = QKV_OK;
     if (type == t->type && !s.head_dim) {
-        status = qkv_gguf_put(&c->out, data, t->size, err);
+        status = put_bytes(c, data, t->size, err);
         return status == QKV_OK ? qkv_gguf_put_padding(&c->out, t->size, err) : status;
     }
     const int64_t step = s.width < CHUNK ? CHUNK / s.width : 1;
@@ -320,6 +339,10 @@ static int put_source(converter *c, const qkv_gguf_tensor *t, enum ggml_type typ
 
 static int put_model(converter *c, qkv_error *err) {
     const qkv_gguf *file = c->model->file;
+    double total = 0;
+    for (size_t i = 0; i < file->n_tensors; i++)
+        total += (double)ggml_nbytes(ggml_get_tensor(c->tensors, file->tensors[i].name));
+    qkv_steps_begin(&c->steps, "bytes", total);
     int status = qkv_gguf_put_header(&c->out, c->header, err);
     for (size_t i = 0; i < file->n_tensors && status == QKV_OK; i++) {
         const qkv_gguf_tensor *t = &file->tensors[i];
@@ -369,10 +392,13 @@ int qkv_model_convert(const char *model_path, const char *path, const qkv_conver
     if (!model_path || !path)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a model and a file to write are needed");
     int status = qkv_sized_read(&how, sizeof how, options, "qkv_convert_options", err);
+    if (status == QKV_OK) status = qkv_steps_set(&c.steps, how.progress, err);
     if (status == QKV_OK && how.type) status = qkv_weight_type_parse(&c.type, how.type, err);
     if (status == QKV_OK) status = qkv_model_open(&model, model_path, err);
     c.model = model;
+    qkv_ggml_log_enter();
     if (status == QKV_OK) status = convert(&c, path, err);
+    qkv_ggml_log_leave();
     qkv_output_abandon(&c.out);
     free(c.encoded);
     free(c.decoded);

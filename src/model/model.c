@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <xxhash.h>
 
 #include "base/memory.h"
 #include "base/number.h"
@@ -122,14 +121,17 @@ int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
     qkv_model *model = qkv_calloc(1, sizeof *model);
     if (!model) return qkv_fail_memory(err);
     atomic_init(&model->n_owners, 1);
+    qkv_ggml_log_enter();
     const qkv_locale host = qkv_locale_enter(); /* jansson reads the numbers of a directory */
-    int status = qkv_model_file_open(&model->file, path, err);
+    model->hash = qkv_model_hash_cache_new();
+    int status = model->hash ? qkv_model_file_open(&model->file, path, err) : qkv_fail_memory(err);
     if (status == QKV_OK) status = find_family(model, err);
     if (status == QKV_OK) status = qkv_hparams_read(model, err);
     if (status == QKV_OK) status = qkv_weights_bind(model, err);
     if (status == QKV_OK) status = load_vocab(model, err);
     if (status == QKV_OK) status = describe(model, err);
     qkv_locale_leave(host);
+    qkv_ggml_log_leave();
     if (status != QKV_OK) {
         qkv_model_free(model);
         return status;
@@ -155,6 +157,7 @@ void qkv_model_free(qkv_model *model) {
     free(model->tensor_types);
     free(model->position);
     qkv_gguf_free(model->file);
+    qkv_model_hash_cache_free(model->hash);
     free(model);
 }
 
@@ -165,20 +168,7 @@ const qkv_model_info *qkv_model_get_info(const qkv_model *model) {
 int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err) {
     QKV_NEED(err, model);
     QKV_NEED(err, out);
-    XXH3_state_t *state = XXH3_createState();
-    if (!state) return qkv_fail_memory(err);
-    XXH3_128bits_reset(state);
-    for (size_t i = 0; i < model->file->n_parts; i++)
-        XXH3_128bits_update(state, model->file->parts[i].map.data, model->file->parts[i].map.size);
-    XXH128_canonical_t bytes;
-    XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(state));
-    XXH3_freeState(state);
-    for (size_t i = 0; i < sizeof bytes.digest; i++) {
-        out[2 * i] = "0123456789abcdef"[bytes.digest[i] >> 4];
-        out[2 * i + 1] = "0123456789abcdef"[bytes.digest[i] & 15];
-    }
-    out[32] = '\0';
-    return QKV_OK;
+    return qkv_model_hash_get(model->hash, model->file, out, err);
 }
 
 const char *qkv_family_name(size_t index) {

@@ -1,8 +1,8 @@
 /*
  * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the
  * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned, except the
- * weights that are made when they are first needed (lazy_weights.h), under a lock of their own, and
- * the number of those who need the model.
+ * weights that are made when they are first needed (lazy_weights.h) and the hash (model_hash.h), under
+ * locks of their own, and the number of those who need the model.
  */
 #ifndef QKV_MODEL_MODEL_H
 #define QKV_MODEL_MODEL_H
@@ -10,11 +10,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "format/ggml_log.h"
 #include "format/gguf_file.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "model/family/family.h"
 #include "model/lazy_weights.h"
+#include "model/model_hash.h"
 #include "qkv/model.h"
 #include "tokenizer/vocab.h"
 
@@ -87,6 +89,7 @@ struct qkv_model {
     qkv_model_info info;
     char *tensor_types;
     char *position;
+    qkv_model_hash_cache *hash;
 };
 
 /* A GGUF file, or a Hugging Face directory in the form of one. */

@@ -20,10 +20,15 @@ int openblas_get_num_threads(void);
 __attribute__((weak)) void *blas_memory_alloc(int place);
 __attribute__((weak)) void blas_memory_free(void *buffer);
 
+/* Who has asked for a turn, in the order of asking; each on the stack of its thread. */
+struct waiter {
+    struct waiter *next;
+};
+
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint64_t next_ticket, serving; /* whose ticket is served may enter next */
+    struct waiter *first; /* who may enter next */
     int n_inside;
     int n_threads;      /* that those inside have asked for */
     int n_threads_host; /* what was set before the first of them came */
@@ -98,16 +103,30 @@ static void put_back(const qkv_blas_turn *turn) {
     if (turn->openmp_levels < 1) omp_set_max_active_levels(turn->openmp_levels);
 }
 
-int qkv_blas_enter(qkv_blas_turn *turn, int n_threads) {
+static void line_up(struct waiter *waiter) {
+    struct waiter **end = &room.first;
+    while (*end) end = &(*end)->next;
+    *end = waiter;
+}
+
+static void step_out(const struct waiter *waiter) {
+    struct waiter **at = &room.first;
+    while (*at != waiter) at = &(*at)->next;
+    *at = waiter->next;
+}
+
+int qkv_blas_enter(qkv_blas_turn *turn, int n_threads, qkv_steps *steps) {
     allow_whole_teams(turn);
+    struct waiter self = {NULL};
     pthread_mutex_lock(&room.lock);
-    uint64_t ticket = room.next_ticket++;
-    while (ticket != room.serving || (room.n_inside && room.n_threads != n_threads))
-        pthread_cond_wait(&room.changed, &room.lock);
-    int allowed = allows_buffers(n_threads);
+    line_up(&self);
+    while ((room.first != &self || (room.n_inside && room.n_threads != n_threads)) &&
+           !qkv_steps_stopped(steps))
+        qkv_steps_wait(steps, &room.changed, &room.lock);
+    step_out(&self);
+    int allowed = !qkv_steps_stopped(steps) && allows_buffers(n_threads);
     if (allowed && room.n_inside++ == 0) set_threads(n_threads);
     if (allowed) fill_pool();
-    room.serving++;
     pthread_cond_broadcast(&room.changed);
     pthread_mutex_unlock(&room.lock);
     if (!allowed) put_back(turn);

@@ -16,14 +16,17 @@
 #ifndef QKV_RUN_BLAS_TURN_H
 #define QKV_RUN_BLAS_TURN_H
 
+#include "base/steps.h"
+
 typedef struct qkv_blas_turn {
     /* of the calling thread, before */
     int openmp_threads, openmp_dynamic, openmp_levels;
 } qkv_blas_turn;
 
-/* 1, or 0 when there is no memory for the buffers that OpenBLAS would allocate (it tries for ever)
- * or for the stacks of threads. Must not be called by a thread that has a turn. */
-int qkv_blas_enter(qkv_blas_turn *turn, int n_threads);
+/* 1, or 0: `steps` were stopped while it waited, or there is no memory for the buffers that OpenBLAS
+ * would allocate (it tries for ever) or for the stacks of threads. Must not be called by a thread
+ * that has a turn. */
+int qkv_blas_enter(qkv_blas_turn *turn, int n_threads, qkv_steps *steps);
 void qkv_blas_leave(qkv_blas_turn turn);
 
 #endif

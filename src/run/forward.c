@@ -176,6 +176,7 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     g->at_layer = -1;
     struct ggml_tensor *x = first_residual(g);
     for (int32_t il = g->from; il < hp->n_layer && il <= last; il++) {
+        if (qkv_steps_tick(g->steps)) return qkv_fail_cancelled(err);
         status = qkv_weights_prepare(g->model, il, err);
         if (status != QKV_OK) return status;
         g->at_layer = il;

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/steps.h"
 #include "ggml.h"
 #include "model/model.h"
 #include "run/observer.h"
@@ -86,6 +87,7 @@ typedef struct qkv_graph {
     const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
     int64_t block_rows;        /* queries that attention takes at a time */
     int n_threads;
+    qkv_steps *steps; /* who may stop the pass; NULL: nobody */
 
     struct ggml_context *ctx;
     struct ggml_cgraph *cgraph;

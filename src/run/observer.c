@@ -22,6 +22,7 @@ void qkv_watch_show(qkv_watch *watch, size_t member, int first_layer, qkv_rows r
     const uint8_t *wanted = qkv_plan_wanted(watch->plan, rows.layer, QKV_SITE_PATTERN)->observed;
     if (!watch->observer || !wanted || !wanted[rows.head]) return;
     if (first_layer && !watch->touched[member * (size_t)n_head + (size_t)rows.head]) return;
+    if (qkv_steps_tick(watch->steps)) return; /* some metrics take long over a map */
     rows.variant = watch->variants[member];
     if (!watch->observer->compare)
         rows.baseline = NULL;

@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "base/steps.h"
 #include "qkv/observe.h"
 #include "run/plan.h"
 
@@ -22,6 +23,7 @@ typedef struct qkv_watch {
     const size_t *variants;       /* of the members; one more member is the baseline */
     size_t n_variants;
     uint8_t *touched; /* n_variants × H: heads that differ from the baseline in the first layer */
+    qkv_steps *steps; /* who may stop the pass */
     atomic_int found_bad;
     qkv_bad_row bad;
 } qkv_watch;

@@ -252,6 +252,7 @@ static int mark_touched(const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
 static int prepare_watch(const qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_error *err) {
     g->watch = (qkv_watch){.plan = p->plan,
                            .observer = p->observer,
+                           .steps = &p->session->steps,
                            .variants = pass->variants,
                            .n_variants = pass->n_variants};
     return p->observer && !pass->tokens ? mark_touched(pass, g, err) : QKV_OK;
@@ -286,6 +287,7 @@ static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
         if (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) continue;
         if (node->src[0]->op != GGML_OP_CPY) continue;
+        if (qkv_steps_tick(g->steps)) break;
         added +=
             qkv_weight_copies_add(&p->session->dense, node->src[0]->src[0], p->session->n_threads);
     }
@@ -297,7 +299,10 @@ static int keep_dense_weights(qkv_planner *p, const qkv_graph *g) {
 static int build(qkv_planner *p, qkv_graph *g, qkv_error *err) {
     qkv_graph clean = *g;
     int status = qkv_graph_build(g, err);
-    if (status != QKV_OK || p->explanation || !keep_dense_weights(p, g)) return status;
+    if (status != QKV_OK || p->explanation) return status;
+    const int added = keep_dense_weights(p, g);
+    if (qkv_steps_stopped(g->steps)) return qkv_fail_cancelled(err);
+    if (!added) return QKV_OK;
     g->accumulators = NULL; /* still those of `clean` */
     g->n_accumulators = 0;
     g->watch.touched = NULL;
@@ -356,7 +361,10 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .from = pass->from,
                      .keep = p->keep,
                      .block_rows = qkv_pass_block_rows(p),
-                     .n_threads = p->session->n_threads};
+                     .n_threads = p->session->n_threads,
+                     .steps = p->explanation ? NULL : &p->session->steps};
+    if (g->steps && qkv_steps_reach(g->steps, p->done, (double)pass->n_variants))
+        return qkv_fail_cancelled(err);
     /* An edit of the logits may read or name any token: then all are computed. */
     if (!edits_logits(p, pass) && !pass->tokens)
         g->logit_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
@@ -377,6 +385,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
         inputs = (qkv_inputs){.resid = layer->resid, .q = layer->q, .k = layer->k, .v = layer->v};
     }
     status = qkv_session_compute(p->session, g, &inputs, err);
+    p->done += (double)pass->n_variants;
     if (status == QKV_OK) finish_accumulators(g);
     if (status == QKV_OK) status = check_overflow(p, pass, g, err);
     return status == QKV_OK ? qkv_watch_check(&g->watch, err) : status;

@@ -319,6 +319,7 @@ static int run_variants(qkv_planner *p, qkv_error *err) {
                 qkv_text_printf(p->explanation, "variant %zu: shared with the baseline\n", v);
             else
                 status = collect(p, v, NULL, 0, err);
+            p->done++;
             continue;
         }
         qkv_pass pass = {
@@ -384,7 +385,7 @@ static void release(qkv_planner *p) {
     free(p->needs_trunk);
 }
 
-static int run(qkv_planner *p, qkv_error *err) {
+static int run_quietly(qkv_planner *p, qkv_error *err) {
     if (p->plan->model != p->session->model)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "the plan was made for another model than the session's");
@@ -392,6 +393,9 @@ static int run(qkv_planner *p, qkv_error *err) {
     if (status == QKV_OK && p->plan->observed && !p->observer && !p->explanation)
         status =
             qkv_fail(err, QKV_ERR_PLAN, "the plan has patterns observed; run it with an observer");
+    if (!p->explanation)
+        qkv_steps_begin(&p->session->steps, "variants",
+                        (double)(p->plan->n_sources + p->plan->n_variants));
     if (status == QKV_OK) status = prepare(p, err);
     for (size_t s = 0; status == QKV_OK && s < p->plan->n_sources; s++)
         status = run_source(p, s, err);
@@ -404,6 +408,13 @@ static int run(qkv_planner *p, qkv_error *err) {
         qkv_trunk_release(&p->session->trunk);
     else
         qkv_trunk_trim(&p->session->trunk, p->plan->model, p->session->memory_budget);
+    return status;
+}
+
+static int run(qkv_planner *p, qkv_error *err) {
+    qkv_ggml_log_enter();
+    const int status = run_quietly(p, err);
+    qkv_ggml_log_leave();
     return status;
 }
 

@@ -15,6 +15,7 @@ typedef struct qkv_planner {
     const qkv_observer *observer; /* NULL: nobody looks */
     qkv_text *explanation; /* not NULL: nothing is computed, passes are described here instead */
     qkv_patches patches;
+    double done;          /* variants, and prompts that are patched from */
     uint8_t *keep;        /* of the pass at hand: (n_layer + 1) × sites */
     uint8_t *has_resid;   /* n_layer + 1: the trunk has the layer's input, or will have it */
     uint8_t *has_heads;   /* likewise its q, k and v */

@@ -1,4 +1,5 @@
 /* Sessions: backends, threads, and the computation of one graph. */
+#define _POSIX_C_SOURCE 200809L
 #include "run/session.h"
 
 #include <math.h>
@@ -29,9 +30,19 @@ static void set_threads(ggml_backend_t backend, int n_threads) {
     if (set) set(backend, n_threads);
 }
 
+/* ggml finds its backends at the first call, and puts KMP_BLOCKTIME, a hint to another OpenMP than ours,
+ * into the environment. That is the host's, and its children's. */
+static void find_backends(void) {
+    const int was_set = getenv("KMP_BLOCKTIME") != NULL;
+    (void)ggml_backend_dev_count();
+    if (!was_set) unsetenv("KMP_BLOCKTIME");
+}
+
 /* Accelerators that compute in the CPU's memory (BLAS) come first, so that the scheduler prefers
  * them. */
 static int start_backends(qkv_session *session, qkv_error *err) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_backends);
     for (size_t i = 0; i < ggml_backend_dev_count() && session->n_backends < QKV_MAX_BACKENDS - 1;
          i++) {
         ggml_backend_dev_t device = ggml_backend_dev_get(i);
@@ -78,7 +89,9 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     session->dense.budget = how.weights_budget ? how.weights_budget : DEFAULT_WEIGHTS_BUDGET;
     session->memory_budget = how.memory_budget ? how.memory_budget : DEFAULT_BUDGET;
     session->n_threads = n_threads;
+    qkv_ggml_log_enter();
     status = start_backends(session, err);
+    qkv_ggml_log_leave();
     if (status != QKV_OK) {
         qkv_session_free(session);
         return status;
@@ -99,6 +112,31 @@ void qkv_session_free(qkv_session *session) {
 
 const qkv_model *qkv_session_model(const qkv_session *session) {
     return session ? session->model : NULL;
+}
+
+/* ---- watching ---- */
+
+/* ggml asks after every operation of the CPU backend. Those of BLAS come in ones and twos between
+ * them. */
+static bool is_stopped(void *steps) {
+    return qkv_steps_part(steps) != 0;
+}
+
+int qkv_session_set_progress(qkv_session *session, const qkv_progress *progress, qkv_error *err) {
+    if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no session to watch");
+    const int status = qkv_steps_set(&session->steps, progress, err);
+    if (status != QKV_OK) return status;
+    ggml_backend_cpu_set_abort_callback(session->backends[session->n_backends - 1],
+                                        session->steps.host.step ? is_stopped : NULL,
+                                        &session->steps);
+    return QKV_OK;
+}
+
+int qkv_session_report(qkv_session *session, const char *what, double done, double total,
+                       qkv_error *err) {
+    if (!session || !what) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is nothing to report");
+    qkv_steps_begin(&session->steps, what, total);
+    return qkv_steps_reach(&session->steps, done, 0) ? qkv_fail_cancelled(err) : QKV_OK;
 }
 
 /* ---- inputs ---- */
@@ -194,6 +232,9 @@ typedef struct computation {
     qkv_session *session;
     struct ggml_cgraph *graph;
     enum ggml_status status;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    int has_ended;
 } computation;
 
 /* The CPU backend throws where it cannot have its working memory. */
@@ -201,38 +242,62 @@ static int allows_working_memory(const computation *c) {
     return qkv_memory_allows(ggml_graph_plan(c->graph, c->session->n_threads, NULL).work_size);
 }
 
-/* Short prompts have no products that are worth it. */
-static int uses_blas(const computation *c) {
+/* Nodes that BLAS computes. Short prompts have no products that are worth it. */
+static int n_blas_nodes(const computation *c) {
     ggml_backend_t cpu = c->session->backends[c->session->n_backends - 1];
+    int n = 0;
     for (int i = 0; i < ggml_graph_n_nodes(c->graph); i++) {
         struct ggml_tensor *node = ggml_graph_node(c->graph, i);
-        if (ggml_backend_sched_get_tensor_backend(c->session->scheduler, node) != cpu) return 1;
+        n += ggml_backend_sched_get_tensor_backend(c->session->scheduler, node) != cpu;
     }
-    return 0;
+    return n;
 }
 
-static void *compute(void *data) {
-    computation *c = data;
+static void compute(computation *c) {
     qkv_blas_turn turn;
-    int takes_turn = uses_blas(c);
+    int takes_turn = n_blas_nodes(c) > 0;
     c->status = GGML_STATUS_ALLOC_FAILED;
-    if (!allows_working_memory(c)) return NULL;
-    if (takes_turn && !qkv_blas_enter(&turn, c->session->n_threads)) return NULL;
+    if (!allows_working_memory(c)) return;
+    if (takes_turn && !qkv_blas_enter(&turn, c->session->n_threads, &c->session->steps)) return;
     c->status = ggml_backend_sched_graph_compute(c->session->scheduler, c->graph);
     if (takes_turn) qkv_blas_leave(turn);
+}
+
+static void *compute_in_thread(void *data) {
+    computation *c = data;
+    qkv_ggml_log_enter();
+    compute(c);
+    qkv_ggml_log_leave();
+    pthread_mutex_lock(&c->lock);
+    c->has_ended = 1;
+    pthread_cond_signal(&c->ended);
+    pthread_mutex_unlock(&c->lock);
     return NULL;
+}
+
+/* The callback is called in the caller's thread, which only waits here. */
+static void wait_for_end(computation *c) {
+    pthread_mutex_lock(&c->lock);
+    while (!c->has_ended) qkv_steps_wait(&c->session->steps, &c->ended, &c->lock);
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* A team of OpenMP's inside a team of the program's gets one thread, and so does BLAS, which rounds
  * otherwise then. A new thread is in no team. */
 static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_graph *g) {
-    computation c = {session, g->cgraph, GGML_STATUS_FAILED};
+    computation c = {.session = session,
+                     .graph = g->cgraph,
+                     .status = GGML_STATUS_FAILED,
+                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                     .ended = PTHREAD_COND_INITIALIZER};
+    session->steps.parts = ggml_graph_n_nodes(c.graph) - n_blas_nodes(&c);
     if (session->n_threads == 1 || !omp_in_parallel()) {
         compute(&c);
         return c.status;
     }
     pthread_t thread;
-    if (pthread_create(&thread, NULL, compute, &c) != 0) return GGML_STATUS_FAILED;
+    if (pthread_create(&thread, NULL, compute_in_thread, &c) != 0) return GGML_STATUS_FAILED;
+    wait_for_end(&c);
     pthread_join(thread, NULL);
     return c.status;
 }
@@ -252,6 +317,7 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
     if (status != QKV_OK) return status;
     set_given_inputs(g, inputs);
     enum ggml_status computed = compute_outside_teams(session, g);
+    if (qkv_steps_stopped(&session->steps)) return qkv_fail_cancelled(err);
     if (computed == GGML_STATUS_ALLOC_FAILED) return qkv_fail_memory(err);
     if (computed != GGML_STATUS_SUCCESS)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml could not compute the graph");

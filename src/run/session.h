@@ -4,6 +4,7 @@
 #ifndef QKV_RUN_SESSION_H
 #define QKV_RUN_SESSION_H
 
+#include "base/steps.h"
 #include "ggml-backend.h"
 #include "qkv/session.h"
 #include "run/graph.h"
@@ -21,6 +22,7 @@ struct qkv_session {
     size_t scheduler_nodes; /* graphs of so many nodes fit */
     qkv_trunk trunk;
     qkv_weight_copies dense;
+    qkv_steps steps; /* who watches, and can stop it */
 };
 
 /* What a pass starts with; NULL where its kind of start does not need it. */

@@ -48,12 +48,16 @@ int qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
 
 /* ---- one file ---- */
 
-static int find_format(const store_format **out, const char *path, qkv_error *err) {
-    const char *suffix = qkv_path_suffix(path);
+static int find_format(const store_format **out, const char *name) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         *out = formats[i];
-        if (strcmp(suffix, formats[i]->suffix) == 0) return QKV_OK;
+        if (strcmp(name, formats[i]->suffix) == 0) return 1;
     }
+    return 0;
+}
+
+static int format_of(const store_format **out, const char *path, qkv_error *err) {
+    if (find_format(out, qkv_path_suffix(path))) return QKV_OK;
     return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: the suffix must be .safetensors, .json or .npy",
                     path);
 }
@@ -92,20 +96,16 @@ static int write_content(const store_content *content, const store_format *forma
     return status;
 }
 
-/* The same bytes through a stream that ends in memory. */
+/* The same bytes in memory. */
 static int render_content(const store_content *content, const store_format *format, char **bytes,
                           size_t *n_bytes, qkv_error *err) {
+    qkv_output out;
     int status = check_content(content, format, err);
+    if (status == QKV_OK) status = qkv_output_open_memory(&out, err);
     if (status != QKV_OK) return status;
-    FILE *stream = open_memstream(bytes, n_bytes);
-    if (!stream) return qkv_fail_memory(err);
-    status = format->write(content, stream, err);
-    const int failed = ferror(stream);
-    if ((fclose(stream) != 0 || failed) && status == QKV_OK) status = qkv_fail_memory(err);
-    if (status == QKV_OK) return QKV_OK;
-    free(*bytes);
-    *bytes = NULL;
-    *n_bytes = 0;
+    status = format->write(content, out.stream, err);
+    if (status == QKV_OK) return qkv_output_take(&out, bytes, n_bytes, err);
+    qkv_output_abandon(&out);
     return status;
 }
 
@@ -313,7 +313,7 @@ int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err) 
     QKV_NEED(err, path);
     const store_format *format;
     named_tensors all = {0};
-    int status = find_format(&format, path, err);
+    int status = format_of(&format, path, err);
     if (status == QKV_OK) status = gather(&all, result, err);
     if (status == QKV_OK) {
         const store_content content = {all.items, all.n, NULL, path};
@@ -336,12 +336,37 @@ int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_mo
     const store_format *format;
     named_tensors all = {0};
     json_t *metadata = NULL;
-    int status = find_format(&format, path, err);
+    int status = format_of(&format, path, err);
     if (status == QKV_OK) status = gather(&all, result, err);
     if (status == QKV_OK) status = make_metadata(&metadata, result, plan, model, err);
     if (status == QKV_OK) {
         const store_content content = {all.items, all.n, metadata, path};
         status = write_content(&content, format, err);
+    }
+    json_decref(metadata);
+    release(&all);
+    return status;
+}
+
+int qkv_store_render(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
+                     const char *format, char **bytes, size_t *n_bytes, qkv_error *err) {
+    const store_format *how;
+    named_tensors all = {0};
+    json_t *metadata = NULL;
+    if (!result || !plan || !model || !format || !bytes || !n_bytes) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "a result, its plan and model, a format and a place for bytes are needed");
+    }
+    *bytes = NULL;
+    *n_bytes = 0;
+    if (!find_format(&how, format)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: a result is safetensors, json or npy", format);
+    }
+    int status = gather(&all, result, err);
+    if (status == QKV_OK) status = make_metadata(&metadata, result, plan, model, err);
+    if (status == QKV_OK) {
+        const store_content content = {all.items, all.n, metadata, format};
+        status = render_content(&content, how, bytes, n_bytes, err);
     }
     json_decref(metadata);
     release(&all);

@@ -15,7 +15,7 @@ typedef struct store_content {
     const qkv_store_tensor *tensors;
     size_t n_tensors;
     json_t *metadata;
-    const char *path; /* for messages; NULL: written into memory */
+    const char *path; /* for messages; of one in memory its format, or NULL */
 } store_content;
 
 /* A format may refuse a content before anything is opened: `check` may be NULL. */

@@ -241,6 +241,7 @@ static int run(const qkv_recipe *recipe, qkv_recipe_result **out, const qkv_mode
     options.memory_budget = share->memory_budget;
     options.progress = share->progress;
     options.user = share->user;
+    options.session_progress = share->session_progress;
     return qkv_recipe_evaluate(recipe, out, model, sweep, results, &options, stopped, err);
 }
 

@@ -217,7 +217,9 @@ static int begin(greedy *g, qkv_error *err) {
     g->length = (size_t)json_integer_value(json_object_get(g->spec, "length"));
     g->target = only_text(g->spec, "targets");
     g->op = only_text(g->spec, "ops");
-    return qkv_session_new(&g->session, g->model, &options, err);
+    const int status = qkv_session_new(&g->session, g->model, &options, err);
+    if (status != QKV_OK || !g->options->session_progress) return status;
+    return qkv_session_set_progress(g->session, g->options->session_progress, err);
 }
 
 static int make_table(const greedy *g, recipe_table *out, size_t heads, qkv_error *err) {

@@ -85,7 +85,10 @@ static int32_t n_processes(const share *s) {
 static int make_session(const share *s, qkv_session **session, qkv_error *err) {
     const qkv_session_options options = {
         .size = sizeof options, .n_threads = 1, .memory_budget = s->options.memory_budget};
-    return qkv_session_new(session, s->sweep->model, &options, err);
+    const int status = qkv_session_new(session, s->sweep->model, &options, err);
+    /* Followers hear of the end from the leader. */
+    if (status != QKV_OK || s->transport.rank != 0 || !s->options.session_progress) return status;
+    return qkv_session_set_progress(*session, s->options.session_progress, err);
 }
 
 static int lead(share *s, qkv_session *session, qkv_error *err) {

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
+#include "base/csv.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "sweep/sweep_writer.h"
@@ -38,20 +38,6 @@ int qkv_sweep_format_n_without(qkv_database *db, int64_t *n, qkv_error *err) {
 
 /* ---- fields ---- */
 
-/* In quotes where it has to be. */
-static void append_csv_text(qkv_text *line, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        qkv_text_puts(line, text);
-        return;
-    }
-    qkv_text_puts(line, "\"");
-    for (; *text; text++) {
-        if (*text == '"') qkv_text_puts(line, "\"");
-        qkv_text_append(line, text, 1);
-    }
-    qkv_text_puts(line, "\"");
-}
-
 /* A number as it reads back, nothing for NULL. */
 static void append_csv(qkv_text *line, sqlite3_stmt *query, int column) {
     const int type = sqlite3_column_type(query, column);
@@ -59,18 +45,7 @@ static void append_csv(qkv_text *line, sqlite3_stmt *query, int column) {
     if (type == SQLITE_FLOAT)
         qkv_text_append_number(line, sqlite3_column_double(query, column));
     else if (type != SQLITE_NULL)
-        append_csv_text(line, (const char *)sqlite3_column_text(query, column));
-}
-
-static void append_json_text(qkv_text *line, const char *text) {
-    json_t *string = json_string(text);
-    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
-    if (quoted)
-        qkv_text_puts(line, quoted);
-    else
-        line->failed = 1;
-    free(quoted);
-    json_decref(string);
+        qkv_csv_append(line, (const char *)sqlite3_column_text(query, column));
 }
 
 /* JSON has no number for what is infinite: that is null too. */
@@ -81,7 +56,7 @@ static void append_json(qkv_text *line, sqlite3_stmt *query, int column) {
     if (type == SQLITE_INTEGER)
         qkv_text_printf(line, "%lld", (long long)sqlite3_column_int64(query, column));
     else if (type == SQLITE_TEXT)
-        append_json_text(line, (const char *)sqlite3_column_text(query, column));
+        qkv_json_append(line, (const char *)sqlite3_column_text(query, column));
     else if (type == SQLITE_FLOAT && isfinite(number))
         qkv_text_append_number(line, number);
     else
@@ -114,18 +89,9 @@ static int write_rows(qkv_database *db, FILE *file, int json, qkv_error *err) {
     return status;
 }
 
-/* As it is where it is UTF-8, else made visible; NULL: no memory. */
-static json_t *utf8_string(const char *text) {
-    qkv_text utf8 = {0};
-    qkv_text_append_utf8(&utf8, text, strlen(text));
-    json_t *string = utf8.failed ? NULL : json_string(utf8.data);
-    qkv_text_release(&utf8);
-    return string;
-}
-
 static json_t *text_column(sqlite3_stmt *query, int column) {
     const char *text = (const char *)sqlite3_column_text(query, column);
-    return text ? utf8_string(text) : json_null();
+    return text ? qkv_json_text(text) : json_null();
 }
 
 static int read_meta(qkv_database *db, json_t *meta, qkv_error *err) {
@@ -198,32 +164,64 @@ static int check_out(const char *out, int *json, qkv_error *err) {
     return QKV_OK;
 }
 
-int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
-                     qkv_error *err) {
-    int json;
-    QKV_NEED(err, path);
-    QKV_NEED(err, out);
-    QKV_NEED(err, summary);
-    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
-    int status = qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
-    if (status == QKV_OK) status = check_out(out, &json, err);
-    if (status != QKV_OK) return status;
+/* Opens the results, and the output with the path `out`, or in memory where it is NULL. */
+static int export_to(qkv_output *file, const char *path, const char *out, int json,
+                     qkv_sweep_summary *summary, qkv_error *err) {
     qkv_database db;
     qkv_sweep_counts counts = {0};
-    qkv_output file;
-    status = qkv_sweep_format_open(&db, path, &counts, err);
+    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
+    int status = qkv_sweep_format_open(&db, path, &counts, err);
     own.n_cells = counts.n_cells;
     own.n_rows = counts.n_rows;
     if (status == QKV_OK) status = qkv_sweep_format_n_without(&db, &own.n_missing, err);
-    if (status == QKV_OK) status = qkv_output_open(&file, out, err);
     if (status == QKV_OK) {
-        status = write_all(&db, file.stream, json, err);
-        if (status == QKV_OK)
-            status = qkv_output_finish(&file, err);
-        else
-            qkv_output_abandon(&file);
+        status = out ? qkv_output_open(file, out, err) : qkv_output_open_memory(file, err);
+    }
+    if (status == QKV_OK) {
+        status = write_all(&db, file->stream, json, err);
+        if (status != QKV_OK) qkv_output_abandon(file);
     }
     qkv_database_close(&db);
     if (status != QKV_OK) return status;
     return qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
+}
+
+/* Before anything is opened: whether the caller's struct can be filled. */
+static int check_summary(qkv_sweep_summary *summary, qkv_error *err) {
+    const qkv_sweep_summary none = QKV_SWEEP_SUMMARY_INIT;
+    return qkv_sized_write(summary, &none, sizeof none, "qkv_sweep_summary", err);
+}
+
+int qkv_sweep_export(const char *path, const char *out, qkv_sweep_summary *summary,
+                     qkv_error *err) {
+    int json;
+    qkv_output file;
+    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
+    QKV_NEED(err, path);
+    QKV_NEED(err, out);
+    if (!summary) summary = &own;
+    int status = check_summary(summary, err);
+    if (status == QKV_OK) status = check_out(out, &json, err);
+    if (status == QKV_OK) status = export_to(&file, path, out, json, summary, err);
+    return status == QKV_OK ? qkv_output_finish(&file, err) : status;
+}
+
+int qkv_sweep_render(const char *path, const char *format, char **bytes, size_t *n_bytes,
+                     qkv_sweep_summary *summary, qkv_error *err) {
+    qkv_output file;
+    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
+    QKV_NEED(err, bytes);
+    QKV_NEED(err, n_bytes);
+    *bytes = NULL;
+    *n_bytes = 0;
+    QKV_NEED(err, path);
+    QKV_NEED(err, format);
+    const int json = strcmp(format, "json") == 0;
+    if (!json && strcmp(format, "csv") != 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: rows are csv or json", format);
+    }
+    if (!summary) summary = &own;
+    int status = check_summary(summary, err);
+    if (status == QKV_OK) status = export_to(&file, path, NULL, json, summary, err);
+    return status == QKV_OK ? qkv_output_take(&file, bytes, n_bytes, err) : status;
 }

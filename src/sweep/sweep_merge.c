@@ -206,11 +206,11 @@ static int replace(const char *out, const qkv_file_lock *lock, const char *const
 int qkv_sweep_merge(const char *out, const char *const *paths, size_t n, int partial,
                     qkv_sweep_summary *summary, qkv_error *err) {
     QKV_NEED(err, out);
-    QKV_NEED(err, summary);
     if (n == 0) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is nothing to merge");
     QKV_NEED(err, paths);
     for (size_t i = 0; i < n; i++) QKV_NEED(err, paths[i]);
-    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT;
+    qkv_sweep_summary own = QKV_SWEEP_SUMMARY_INIT, unwanted = QKV_SWEEP_SUMMARY_INIT;
+    if (!summary) summary = &unwanted;
     int status = qkv_sized_write(summary, &own, sizeof own, "qkv_sweep_summary", err);
     if (status != QKV_OK) return status;
     qkv_file_lock lock;

@@ -56,8 +56,8 @@ static int put_all_meta(qkv_sweep_writer *r, const char *model_hash, const char 
     const qkv_model_info *info = qkv_model_get_info(r->sweep->model);
     char created[32] = "", layers[16], heads[16];
     time_t now = time(NULL);
-    const struct tm *utc = gmtime(&now);
-    if (utc) strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", utc);
+    struct tm utc;
+    if (gmtime_r(&now, &utc)) strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(layers, sizeof layers, "%d", (int)info->n_layer);
     snprintf(heads, sizeof heads, "%d", (int)info->n_head);
     const char *const entries[][2] = {{"format", QKV_SWEEP_FORMAT},

@@ -118,8 +118,9 @@ typedef struct leader {
     member *ranks;
     int64_t next, unit; /* the next block that nobody has, and how many are taken at a time */
     int64_t done, wanted;
-    int credits; /* of all followers together */
-    int stopped;
+    int credits;   /* of all followers together */
+    int stopped;   /* by the sweep's callback */
+    int cancelled; /* by the session's */
     int status;
     qkv_error problem; /* the first one */
     message *m, *own;
@@ -127,6 +128,7 @@ typedef struct leader {
 } leader;
 
 static void note(leader *l, int status, const qkv_error *problem) {
+    if (status == QKV_ERR_CANCELLED) l->cancelled = 1;
     if (status == QKV_OK || l->status != QKV_OK) return;
     l->status = status;
     l->problem = *problem;
@@ -264,15 +266,28 @@ static int compute_own(leader *l) {
     return 1;
 }
 
+/* While others compute: is the whole to stop? */
+static void check(leader *l) {
+    qkv_error problem = {0};
+    note(l, qkv_session_report(l->session, "cells", (double)l->done, (double)l->wanted, &problem),
+         &problem);
+}
+
+/* Ends when all is done; when it is to stop, with what has arrived by then. */
 static void lead(leader *l) {
+    enum { WAIT = 100 }; /* milliseconds */
     int busy = 1;
-    while (l->credits || busy) {
-        if (l->credits && (!busy || l->to->is_waiting(l->to->user))) {
+    while ((l->credits || busy) && !l->stopped && !l->cancelled) {
+        if (l->credits && l->to->is_waiting(l->to->user, busy ? 0 : WAIT)) {
             serve(l);
-        } else {
+        } else if (busy) {
             busy = compute_own(l);
+        } else {
+            check(l);
         }
     }
+    while (l->credits && l->to->is_waiting(l->to->user, 0)) serve(l);
+    if (l->credits && l->to->abandon) l->to->abandon(l->to->user);
 }
 
 int qkv_workers_lead(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_session *session,

@@ -6,10 +6,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -67,8 +69,8 @@ static int look(const local_link *link, int timeout) {
     return -1;
 }
 
-static int local_is_waiting(void *user) {
-    return look(user, 0) >= 0;
+static int local_is_waiting(void *user, int milliseconds) {
+    return look(user, milliseconds) >= 0;
 }
 
 static int local_receive(void *user, int32_t *from, void *data, size_t *size) {
@@ -90,6 +92,12 @@ static void local_forget(void *user, int32_t rank) {
     *socket = (struct pollfd){.fd = -1};
 }
 
+/* They write no files, and what they have computed is sent: nothing is lost but the time. */
+static void local_abandon(void *user) {
+    const local_link *link = user;
+    for (int i = 0; i < link->n; i++) kill(link->children[i], SIGKILL);
+}
+
 /* ---- starting and ending ---- */
 
 /* What a copy of the leader keeps: its own socket. */
@@ -102,20 +110,22 @@ static void become_follower(qkv_sweep_transport *to, int32_t rank, int socket) {
 }
 
 /* As fork. Signals that ask for an end often go to all processes, and are the leader's to deal with:
- * when it goes, the copies go. They wait here until the copy ignores them. */
+ * when it goes, in whatever way, the copies go. They wait here until the copy ignores them. */
 static pid_t fork_deaf(void) {
+    const pid_t leader = getpid();
     sigset_t ends, before;
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends, &before);
+    pthread_sigmask(SIG_BLOCK, &ends, &before);
     const pid_t child = fork();
     const int code = errno;
     if (child == 0) {
         signal(SIGINT, SIG_IGN);
         signal(SIGTERM, SIG_IGN);
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() != leader) _exit(EXIT_FAILURE);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = code;
     return child;
 }
@@ -150,6 +160,7 @@ int qkv_workers_local_start(qkv_sweep_transport *to, int32_t n, qkv_error *err) 
     to->receive = local_receive;
     to->is_waiting = local_is_waiting;
     to->forget = local_forget;
+    to->abandon = local_abandon;
     local_link *link = qkv_calloc(1, sizeof *link);
     to->user = link;
     if (!link) return qkv_fail_memory(err);

@@ -308,11 +308,11 @@ static void test_sweep_results(void **state) {
     REFUSED(qkv_sweep_run(it.sweep, it.e.session, it.writer, &(qkv_sweep_options){0}, NULL, &err));
     REFUSED(qkv_sweep_export(NULL, scratch_path("x.csv"), &summary, &err));
     REFUSED(qkv_sweep_export(it.results, NULL, &summary, &err));
-    REFUSED(qkv_sweep_export(it.results, scratch_path("x.csv"), NULL, &err));
+    REFUSED(qkv_sweep_export(it.results, scratch_path("x.csv"), &(qkv_sweep_summary){0}, &err));
     REFUSED(qkv_sweep_merge(NULL, one, 1, 0, &summary, &err));
     REFUSED(qkv_sweep_merge(scratch_path("m.sqlite"), NULL, 1, 0, &summary, &err));
     REFUSED(qkv_sweep_merge(scratch_path("m.sqlite"), nothing, 1, 0, &summary, &err));
-    REFUSED(qkv_sweep_merge(scratch_path("m.sqlite"), one, 1, 0, NULL, &err));
+    REFUSED(qkv_sweep_merge(scratch_path("m.sqlite"), one, 1, 0, &(qkv_sweep_summary){0}, &err));
     OK(qkv_sweep_run(it.sweep, it.e.session, it.writer, NULL, NULL, &err));
     OK(qkv_sweep_export(it.results, scratch_path("x.csv"), &summary, &err));
 }

@@ -198,6 +198,10 @@ static void end_by_signal(int number) {
 static void write_half(int number) {
     qkv_output out[3];
     signal(number, end_by_signal);
+    /* A directory goes with the files in it, whichever was noted first. */
+    if (mkdir("d", 0777) != 0 || qkv_temporary_note("d") < 0 || qkv_temporary_note("d/f") < 0)
+        _exit(1);
+    if (close(open("d/f", O_WRONLY | O_CREAT, 0666)) != 0) _exit(1);
     for (int i = 0; i < 3; i++) {
         if (qkv_output_open(&out[i], i ? "b" : "a", NULL) != QKV_OK) _exit(1);
         fputs("half", out[i].stream);
@@ -210,7 +214,7 @@ static void write_half(int number) {
         _exit(0);
     }
     wait(NULL);
-    if (n_files() != 3) _exit(2);
+    if (n_files() != 4) _exit(2);
     raise(number);
     _exit(3);
 }

@@ -255,7 +255,8 @@ static int garbage(void *user, int32_t *from, void *data, size_t *size) {
     return 1;
 }
 
-static int is_waiting(void *user) {
+static int is_waiting(void *user, int milliseconds) {
+    (void)milliseconds;
     (void)user;
     return 1;
 }

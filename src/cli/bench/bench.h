@@ -98,7 +98,7 @@ double bench_now(void);
 
 /* ---- bench_scratch.c ---- */
 
-/* A new directory in TMPDIR or /tmp. While it is there, SIGINT and SIGTERM only set a mark. */
+/* A new directory in TMPDIR or /tmp, and from now on SIGINT and SIGTERM stop the work. */
 int bench_scratch_make(char **out, qkv_error *err);
 /* Removes it with the files in it; frees the path. */
 void bench_scratch_remove(char *path);

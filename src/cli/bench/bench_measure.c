@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/bench/bench.h"
+#include "cli/inputs.h"
 #include "qkv/sweep_blocks.h"
 
 #define BENCH_NAME(id, function, name, what) name,
@@ -26,7 +27,7 @@ typedef int (*measurement)(bench_case *c, double *sample, qkv_error *err);
 static int new_session(const bench_case *c, qkv_session **out, qkv_error *err) {
     const qkv_session_options options = {.size = sizeof(qkv_session_options),
                                          .n_threads = c->setting->n_threads};
-    return qkv_session_new(out, c->model, &options, err);
+    return cli_session_new(out, c->model, &options, err);
 }
 
 static int run_plans(qkv_session *session, qkv_plan *const *plans, int32_t n, double *seconds,

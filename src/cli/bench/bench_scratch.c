@@ -1,7 +1,7 @@
 /*
  * The temporary directory. It may hold gigabytes, so it goes away also when somebody presses
- * Ctrl-C: signals set a mark, measuring ends with an error at the next one, and the ordinary end of
- * the program cleans up.
+ * Ctrl-C: the work stops (cli/signals.c) and the ordinary end of the program cleans up. Where it does
+ * not stop in time, what is on the list of temporary files goes.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
@@ -10,26 +10,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/temporary.h"
 #include "base/text.h"
 #include "cli/bench/bench.h"
 #include "cli/cli.h"
 
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number) {
-    (void)number;
-    stopped = 1;
-}
-
-static void set_signals(void (*handler)(int)) {
-    struct sigaction action = {.sa_handler = handler};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 int bench_check_stopped(qkv_error *err) {
-    return stopped ? qkv_fail(err, QKV_ERR_BACKEND, "stopped by a signal") : QKV_OK;
+    return cli_stop_asked() ? qkv_fail(err, QKV_ERR_CANCELLED, "stopped by a signal") : QKV_OK;
+}
+
+/* The list may be full: then what is not on it stays behind where the work does not stop in time. */
+static void note_files(const char *directory) {
+    static const char *const names[] = {"out.safetensors", "log"}; /* bench_child.c */
+    (void)qkv_temporary_note(directory);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        qkv_text path = {0};
+        qkv_text_printf(&path, "%s/%s", directory, names[i]);
+        if (!path.failed) (void)qkv_temporary_note(path.data);
+        qkv_text_release(&path);
+    }
 }
 
 int bench_scratch_make(char **out, qkv_error *err) {
@@ -37,8 +36,9 @@ int bench_scratch_make(char **out, qkv_error *err) {
     qkv_text path = {0};
     qkv_text_printf(&path, "%s/qkv-bench.XXXXXX", parent && *parent ? parent : "/tmp");
     if (path.failed) return qkv_fail_memory(err);
-    set_signals(on_signal);
+    cli_hear_signals();
     if (mkdtemp(path.data)) {
+        note_files(path.data);
         *out = path.data;
         return QKV_OK;
     }
@@ -58,5 +58,4 @@ void bench_scratch_remove(char *path) {
     if (directory) closedir(directory);
     rmdir(path);
     free(path);
-    set_signals(cli_end_by_signal);
 }

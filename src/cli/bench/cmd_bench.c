@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/temporary.h"
 #include "base/text.h"
 #include "cli/bench/bench.h"
 #include "cli/inputs.h"
@@ -133,6 +134,7 @@ static int open_shape(bench_state *b, const char *shape, const char *type, qkv_e
     int status = bench_check_stopped(err);
     if (name.failed || path.failed) status = qkv_fail_memory(err);
     if (status == QKV_OK && !exists(path.data)) {
+        if (b->directory == b->scratch) (void)qkv_temporary_note(path.data);
         status = qkv_synthetic_write(path.data, shape, type, 1, err);
         if (status == QKV_OK) fprintf(stderr, "wrote %s\n", path.data);
     }

@@ -38,7 +38,7 @@ finish lost.sqlite
 start stopped.sqlite
 kill -TERM -$leader
 kill -CONT "$follower"
-wait $leader
+wait $leader 2>/dev/null
 echo "exit $?"
 tail -n +2 stderr | sed 's/with [0-9]* of/with N of/'
 finish stopped.sqlite
