@@ -35,7 +35,7 @@ mpi.h         cli/mpi_transport.c
     printf '%s\n' "$rules" | sed -n 's/^\([a-z]*\): */rule \1 /p'
     printf '%s\n' "$owners" | sed -n 's/^\([a-z]\)/owner \1/p'
     echo files
-    grep -n '^#include' $(git ls-files 'src/*.[ch]' 'include/qkv/*.h')
+    git ls-files -z 'src/*.[ch]' 'include/qkv/*.h' | xargs -0 grep -n '^#include' /dev/null
 } | awk '
     $1 == "rule" { for (i = 2; i <= NF; i++) allowed[$2, $i] = 1; next }
     $1 == "owner" { owner[++n] = $2; for (i = 3; i <= NF; i++) owns[$2, $i] = 1; next }

@@ -11,5 +11,6 @@ git ls-files -z '*.c' '*.h' | xargs -0 clang-format --dry-run --Werror || status
 git ls-files -z 'src/*.c' | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$build" 2>/dev/null || status=1
 cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
     -I include -I src src || status=1
-git ls-files -z 'scripts/*.sh' 'bench/*.sh' 'tests/cli/run.sh' 'tests/stress/*.sh' | xargs -0 shellcheck || status=1
+git ls-files -z 'scripts/*.sh' 'bench/*.sh' 'examples/*.sh' 'tests/cli/run.sh' 'tests/headers/*.sh' \
+    'tests/install/*.sh' 'tests/stress/*.sh' | xargs -0 shellcheck || status=1
 exit $status

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/bytes.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -111,6 +112,10 @@ QKV_API void qkv_plot_free(qkv_plot *plot);
 
 /* .png, .svg or .pdf. The recipe is embedded. */
 QKV_API int qkv_plot_write(const qkv_plot *plot, const char *path, qkv_error *err);
+/* The same bytes in memory; the format is "png", "svg" or "pdf". *bytes is the caller's to free with
+ * qkv_bytes_free. */
+QKV_API int qkv_plot_render(const qkv_plot *plot, const char *format, char **bytes, size_t *n_bytes,
+                            qkv_error *err);
 
 /* ---- numbers ---- */
 

@@ -32,29 +32,36 @@ static void release_words(words *list) {
 
 /* ---- the page ---- */
 
-typedef int (*chart_writer)(const void *chart, const qkv_chart_style *style, const char *path,
-                            qkv_error *err);
-
-static int write_heatmap(const void *chart, const qkv_chart_style *style, const char *path,
-                         qkv_error *err) {
-    return qkv_heatmap_write(chart, style, path, err);
-}
-
-static int write_lines(const void *chart, const qkv_chart_style *style, const char *path,
-                       qkv_error *err) {
-    return qkv_lines_write(chart, style, path, err);
-}
-
-static int write_bars(const void *chart, const qkv_chart_style *style, const char *path,
-                      qkv_error *err) {
-    return qkv_bars_write(chart, style, path, err);
-}
-
+/* Where a plot goes, and the texts of its chart. */
 typedef struct page {
     const qkv_plot *p;
-    const char *path;
+    const char *path;   /* NULL: memory */
+    const char *format; /* in memory */
+    char **bytes;
+    size_t *n_bytes;
     words kept;
 } page;
+
+typedef int (*chart_writer)(const page *to, const void *chart, const qkv_chart_style *style,
+                            qkv_error *err);
+
+static int write_heatmap(const page *to, const void *chart, const qkv_chart_style *style,
+                         qkv_error *err) {
+    if (to->path) return qkv_heatmap_write(chart, style, to->path, err);
+    return qkv_heatmap_render(chart, style, to->format, to->bytes, to->n_bytes, err);
+}
+
+static int write_lines(const page *to, const void *chart, const qkv_chart_style *style,
+                       qkv_error *err) {
+    if (to->path) return qkv_lines_write(chart, style, to->path, err);
+    return qkv_lines_render(chart, style, to->format, to->bytes, to->n_bytes, err);
+}
+
+static int write_bars(const page *to, const void *chart, const qkv_chart_style *style,
+                      qkv_error *err) {
+    if (to->path) return qkv_bars_write(chart, style, to->path, err);
+    return qkv_bars_render(chart, style, to->format, to->bytes, to->n_bytes, err);
+}
 
 static int write_page(const page *to, const void *chart, chart_writer write, qkv_error *err) {
     qkv_chart_style style = QKV_CHART_STYLE_INIT;
@@ -62,7 +69,7 @@ static int write_page(const page *to, const void *chart, chart_writer write, qkv
     style.small_print = to->p->small_print;
     style.recipe = to->p->recipe;
     if (to->p->options.dpi > 0) style.dpi = to->p->options.dpi;
-    return write(chart, &style, to->path, err);
+    return write(to, chart, &style, err);
 }
 
 static int set_axis(const qkv_plot *p, qkv_chart_axis *axis, words *list, qkv_error *err) {
@@ -262,15 +269,28 @@ static int draw_ranking(page *to, qkv_error *err) {
 
 /* ---- the plot ---- */
 
-int qkv_plot_write(const qkv_plot *plot, const char *path, qkv_error *err) {
+static int draw_plot(page *to, qkv_error *err) {
     static int (*const draw[])(page *, qkv_error *) = {[QKV_PLOT_HEATMAP] = draw_heatmap,
                                                        [QKV_PLOT_LINES] = draw_lines,
                                                        [QKV_PLOT_RANKING] = draw_ranking};
+    const int status = draw[to->p->kind](to, err);
+    release_words(&to->kept);
+    return status;
+}
+
+int qkv_plot_write(const qkv_plot *plot, const char *path, qkv_error *err) {
     if (!plot || !path) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a plot and the path of a file");
     }
-    page to = {.p = plot, .path = path};
-    const int status = draw[plot->kind](&to, err);
-    release_words(&to.kept);
-    return status;
+    return draw_plot(&(page){.p = plot, .path = path}, err);
+}
+
+int qkv_plot_render(const qkv_plot *plot, const char *format, char **bytes, size_t *n_bytes,
+                    qkv_error *err) {
+    if (bytes) *bytes = NULL;
+    if (n_bytes) *n_bytes = 0;
+    if (!plot || !format || !bytes || !n_bytes) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a plot, a format and a place");
+    }
+    return draw_plot(&(page){.p = plot, .format = format, .bytes = bytes, .n_bytes = n_bytes}, err);
 }

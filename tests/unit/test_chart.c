@@ -209,7 +209,7 @@ static qkv_heatmap some_heatmap(qkv_heatmap_panel *panel) {
                          .n_panels = 1,
                          .row_axis = "Layer",
                          .col_axis = "Head",
-                         .color = {"sink"}};
+                         .color = {.label = "sink"}};
 }
 
 static void test_golden(void **state) {
@@ -391,8 +391,10 @@ static void test_extreme_sizes(void **state) {
     for (int i = 0; i < 3; i++) {
         const qkv_heatmap_panel panel = {sizeof panel, values + 1, sides[i], sides[i] - i % 2,
                                          "A",          NULL,       NULL};
-        const qkv_heatmap map = {
-            .size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1, .color = {"value"}};
+        const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
+                                 .panels = &panel,
+                                 .n_panels = 1,
+                                 .color = {.label = "value"}};
         const char *path = scratch_path("size.png");
         write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
         const size_t counts[] = {1, 60, BARS};

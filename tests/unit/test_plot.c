@@ -5,12 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "qkv/plot.h"
 #include "support/engine.h"
+#include "support/figures.h"
 #include "support/scratch.h"
 #include "support/sweep_maker.h"
 
@@ -225,6 +227,37 @@ static void a_plot_outlives_its_file(void **state) {
     qkv_plot_free(plot);
 }
 
+static void memory_holds_what_a_file_holds(void **state) {
+    (void)state;
+    static const char *const formats[] = {"png", "svg", "pdf"};
+    qkv_sweep_reader *file = open_made("bytes.sqlite", -1);
+    qkv_plot_options options = QKV_PLOT_OPTIONS_INIT;
+    options.metric = "sink";
+    options.op = "scale";
+    for (int i = 0; i < 9; i++) { /* every kind in every format */
+        const char *format = formats[i % 3];
+        char name[32], *bytes = NULL, *stored;
+        size_t n = 0, size = 0;
+        qkv_error err = {0};
+        options.kind = (qkv_plot_kind)(QKV_PLOT_HEATMAP + i / 3);
+        options.epsilon = options.kind == QKV_PLOT_LINES ? NULL : "1e-3";
+        qkv_plot *plot = make(file, &options);
+        snprintf(name, sizeof name, "plot%d.%s", i, format);
+        expect_ok(qkv_plot_write(plot, scratch_path(name), &err), &err, name);
+        expect_ok(qkv_plot_render(plot, format, &bytes, &n, &err), &err, name);
+        stored = slurp(scratch_path(name), &size);
+        assert_true(n > 1000);
+        assert_int_equal(n, size);
+        assert_memory_equal(bytes, stored, n);
+        free(stored);
+        qkv_bytes_free(bytes);
+        assert_int_equal(qkv_plot_render(plot, "gif", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+        assert_true(!bytes && n == 0);
+        qkv_plot_free(plot);
+    }
+    qkv_sweep_reader_close(file);
+}
+
 static void what_is_missing_is_said(void **state) {
     (void)state;
     qkv_sweep_reader *file = open_made("part.sqlite", 20);
@@ -313,6 +346,7 @@ int main(void) {
         cmocka_unit_test(a_heatmap_has_a_value_for_every_head),
         cmocka_unit_test(a_ranking_is_in_order),
         cmocka_unit_test(a_plot_outlives_its_file),
+        cmocka_unit_test(memory_holds_what_a_file_holds),
         cmocka_unit_test(what_is_missing_is_said),
         cmocka_unit_test(choices_and_arguments_are_checked),
     };

@@ -96,8 +96,8 @@ static const char *const scripts[] = {
     "ወንዙ በአሮጌው ወፍጮ አጠገብ ያልፋል",
     "ᠮᠣᠩᠭᠣᠯ\xe1\xa0\x8e ᠪᠢᠴᠢᠭ",
     "🦙🏽 👩‍👩‍👧‍👦 ✅ ½ Ⅷ ² ①",
-    "e\xcc\x81"
-    "a\xcc\x88 \xc2\xa0 \xe3\x80\x80 \xe2\x80\xa8 \xc2\x85",
+    ("e\xcc\x81"
+     "a\xcc\x88 \xc2\xa0 \xe3\x80\x80 \xe2\x80\xa8 \xc2\x85"),
     "tabs\tand\r\nlines\n\n\n  and   blanks   ",
     "   leading and trailing   ",
     "don't we'll I'M THEY'RE it'ſ x'd '' 'tis",

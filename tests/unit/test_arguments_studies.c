@@ -1,0 +1,312 @@
+/*
+ * Every public function is called with NULL in place of each pointer, with indices that are out of
+ * range and with structs that have no size: that is an error, or nothing found, and never a crash.
+ * Afterwards everything still works. tests/headers/interface.sh fails when a function of the public
+ * headers is called in no test_arguments*.c.
+ *
+ * Here: what is made of sweeps: sharing, plots, recipes.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define QKV_UNSTABLE
+#include "qkv/qkv.h"
+#include "support/engine.h"
+#include "support/refused.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+static qkv_error err;
+
+#define RECIPE                                                                                     \
+    "{\"sweep\": {\"prompts\": [\"abc\"], \"targets\": \"q\", \"ops\": \"zero\","                  \
+    " \"metrics\": \"sink\"}, \"tables\": [{\"title\": \"Sinks\", \"metric\": \"sink\","           \
+    " \"rows\": \"layer\", \"columns\": \"head\"}]}"
+
+static struct {
+    engine e;
+    qkv_recipe *recipe;
+    qkv_recipe_result *result;
+    qkv_sweep *sweep;
+    qkv_sweep_reader *reader;
+    qkv_plot *plot;
+    char results[512], fresh[512]; /* paths */
+} it;
+
+static int make_all(void **state) {
+    (void)state;
+    engine_open(&it.e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    snprintf(it.results, sizeof it.results, "%s", scratch_path("results.sqlite"));
+    snprintf(it.fresh, sizeof it.fresh, "%s", scratch_path("fresh.sqlite"));
+    OK(qkv_recipe_load(&it.recipe, RECIPE, strlen(RECIPE), NULL, &err));
+    OK(qkv_recipe_run(it.recipe, &it.result, it.e.model, it.results, NULL, NULL, &err));
+    OK(qkv_recipe_sweep(it.recipe, &it.sweep, it.e.model, &err));
+    OK(qkv_sweep_reader_open(&it.reader, it.results, &err));
+    OK(qkv_plot_new(&it.plot, it.reader, NULL, &err));
+    return 0;
+}
+
+static int free_all(void **state) {
+    qkv_plot_free(it.plot);
+    qkv_sweep_reader_close(it.reader);
+    qkv_sweep_free(it.sweep);
+    qkv_recipe_result_free(it.result);
+    qkv_recipe_free(it.recipe);
+    engine_close(&it.e);
+    return scratch_clean(state);
+}
+
+/* A refused call has written no file. */
+static void expect_no_file(const char *path) {
+    FILE *file = fopen(path, "rb");
+    assert_null(file);
+}
+
+/* ---- sharing ---- */
+
+static int send_nothing(void *user, int32_t to, const void *data, size_t n_bytes) {
+    (void)user, (void)to, (void)data, (void)n_bytes;
+    return 0;
+}
+
+static int receive_nothing(void *user, int32_t *from, void *data, size_t *n_bytes) {
+    (void)user, (void)data;
+    *from = 0;
+    *n_bytes = 0;
+    return 0;
+}
+
+static int nothing_waits(void *user, int milliseconds) {
+    (void)milliseconds;
+    (void)user;
+    return 0;
+}
+
+/* One wrong field each; `set` changes a struct that would work. */
+#define SHARE_REFUSED(set)                                                                         \
+    do {                                                                                           \
+        qkv_sweep_transport transport = {.size = sizeof transport,                                 \
+                                         .n_processes = 1,                                         \
+                                         .send = send_nothing,                                     \
+                                         .receive = receive_nothing,                               \
+                                         .is_waiting = nothing_waits};                             \
+        qkv_sweep_share_options options = QKV_SWEEP_SHARE_OPTIONS_INIT;                            \
+        options.transport = &transport;                                                            \
+        set;                                                                                       \
+        int stopped = 7;                                                                           \
+        REFUSED(qkv_sweep_share(it.sweep, it.fresh, &options, &stopped, &err));                    \
+        assert_int_equal(stopped, 0);                                                              \
+        expect_no_file(it.fresh);                                                                  \
+    } while (0)
+
+static void test_share(void **state) {
+    (void)state;
+    REFUSED(qkv_sweep_share(NULL, it.fresh, NULL, NULL, &err));
+    REFUSED(qkv_sweep_share(it.sweep, NULL, NULL, NULL, &err));
+    SHARE_REFUSED(options.size = 0);
+    SHARE_REFUSED(transport.size = 0);
+    SHARE_REFUSED(transport.send = NULL);
+    SHARE_REFUSED(transport.receive = NULL);
+    SHARE_REFUSED(transport.is_waiting = NULL);
+    SHARE_REFUSED(transport.rank = 1);
+    SHARE_REFUSED(transport.rank = -1);
+    SHARE_REFUSED(transport.n_processes = 0);
+    SHARE_REFUSED(transport.n_processes = -1);
+    SHARE_REFUSED(options.n_processes = 2); /* and a transport */
+    SHARE_REFUSED((options.transport = NULL, options.n_processes = -1));
+    SHARE_REFUSED((options.transport = NULL, options.n_processes = INT32_MAX));
+    SHARE_REFUSED((options.shard = 1, options.n_shards = 0));
+    SHARE_REFUSED((options.shard = 0, options.n_shards = 2));
+    SHARE_REFUSED((options.shard = 3, options.n_shards = 2));
+    SHARE_REFUSED((options.shard = -1, options.n_shards = -1));
+    OK(qkv_sweep_share(it.sweep, it.results, NULL, NULL, &err));
+}
+
+/* ---- plots ---- */
+
+/* Refused by the check of options alone, and by the making of a plot. */
+#define PLOT_REFUSED(set)                                                                          \
+    do {                                                                                           \
+        qkv_plot_options options = QKV_PLOT_OPTIONS_INIT;                                          \
+        qkv_plot *plot = it.plot;                                                                  \
+        set;                                                                                       \
+        REFUSED(qkv_plot_options_check(&options, &err));                                           \
+        REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));                                   \
+        assert_null(plot);                                                                         \
+    } while (0)
+
+static void test_plot_options(void **state) {
+    (void)state;
+    static const char *const words[] = {"qkv", NULL};
+    PLOT_REFUSED(options.size = 0);
+    PLOT_REFUSED(options.kind = (qkv_plot_kind)99);
+    PLOT_REFUSED(options.kind = (qkv_plot_kind)-1);
+    PLOT_REFUSED(options.by = (qkv_plot_by)99);
+    PLOT_REFUSED(options.band = (qkv_plot_band)99);
+    PLOT_REFUSED(options.scale = (qkv_plot_scale)99);
+    PLOT_REFUSED(options.axis = (qkv_plot_scale)99);
+    PLOT_REFUSED(options.order = (qkv_plot_order)99);
+    PLOT_REFUSED(options.top = -1);
+    PLOT_REFUSED(options.top = INT32_MAX);
+    PLOT_REFUSED(options.range[0] = NAN);
+    PLOT_REFUSED(options.range[1] = INFINITY);
+    PLOT_REFUSED(options.range[1] = -1);
+    PLOT_REFUSED(options.dpi = NAN);
+    PLOT_REFUSED(options.dpi = -1);
+    PLOT_REFUSED(options.n_command = 1);
+    PLOT_REFUSED((options.command = words, options.n_command = 2));
+    OK(qkv_plot_options_check(NULL, &err));
+}
+
+static void test_plot_new(void **state) {
+    (void)state;
+    qkv_plot_options options = QKV_PLOT_OPTIONS_INIT;
+    qkv_plot *plot = NULL;
+    REFUSED(qkv_plot_new(NULL, it.reader, NULL, &err));
+    REFUSED(qkv_plot_new(&plot, NULL, NULL, &err));
+    options.layers = "0-1,99";
+    REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));
+    options.layers = "-1";
+    REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));
+    options.layers = NULL;
+    options.heads = "";
+    REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));
+    options.heads = NULL;
+    options.metric = "";
+    REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));
+    qkv_plot_free(NULL);
+    OK(qkv_plot_new(&plot, it.reader, NULL, &err));
+    qkv_plot_free(plot);
+}
+
+static void test_plot(void **state) {
+    (void)state;
+    qkv_plot_info info = QKV_PLOT_INFO_INIT;
+    qkv_plot_value value = QKV_PLOT_VALUE_INIT;
+    char *bytes = NULL;
+    size_t n = 0;
+    REFUSED(qkv_plot_get_info(NULL, &info, &err));
+    REFUSED(qkv_plot_get_info(it.plot, NULL, &err));
+    REFUSED(qkv_plot_get_info(it.plot, &(qkv_plot_info){0}, &err));
+    OK(qkv_plot_get_info(it.plot, &info, &err));
+    REFUSED(qkv_plot_get_value(NULL, 0, &value, &err));
+    REFUSED(qkv_plot_get_value(it.plot, 0, NULL, &err));
+    REFUSED(qkv_plot_get_value(it.plot, 0, &(qkv_plot_value){0}, &err));
+    REFUSED(qkv_plot_get_value(it.plot, info.n_values, &value, &err));
+    REFUSED(qkv_plot_get_value(it.plot, SIZE_MAX, &value, &err));
+    assert_null(qkv_plot_warning(NULL, 0));
+    assert_null(qkv_plot_warning(it.plot, SIZE_MAX));
+    REFUSED(qkv_plot_write(NULL, "x.svg", &err));
+    REFUSED(qkv_plot_write(it.plot, NULL, &err));
+    REFUSED(qkv_plot_write(it.plot, "no_suffix", &err));
+    REFUSED(qkv_plot_render(NULL, "svg", &bytes, &n, &err));
+    REFUSED(qkv_plot_render(it.plot, NULL, &bytes, &n, &err));
+    REFUSED(qkv_plot_render(it.plot, "", &bytes, &n, &err));
+    REFUSED(qkv_plot_render(it.plot, "svg", NULL, &n, &err));
+    REFUSED(qkv_plot_render(it.plot, "svg", &bytes, NULL, &err));
+    OK(qkv_plot_render(it.plot, "svg", &bytes, &n, &err));
+    qkv_bytes_free(bytes);
+}
+
+/* ---- recipes ---- */
+
+static void test_recipe(void **state) {
+    (void)state;
+    const char *const none[] = {NULL}, *const broken[] = {"abc", "\xff"};
+    qkv_recipe *recipe = NULL;
+    qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
+    qkv_sweep *sweep = NULL;
+    REFUSED(qkv_recipe_load(NULL, RECIPE, strlen(RECIPE), NULL, &err));
+    REFUSED(qkv_recipe_load(&recipe, NULL, 0, NULL, &err));
+    assert_int_equal(qkv_recipe_load(&recipe, RECIPE, 0, NULL, &err), QKV_ERR_FORMAT);
+    assert_null(recipe);
+    qkv_recipe_free(NULL);
+    REFUSED(qkv_recipe_get_info(NULL, &info, &err));
+    REFUSED(qkv_recipe_get_info(it.recipe, NULL, &err));
+    REFUSED(qkv_recipe_get_info(it.recipe, &(qkv_recipe_info){0}, &err));
+    REFUSED(qkv_recipe_set_prompts(NULL, broken, 1, &err));
+    REFUSED(qkv_recipe_set_prompts(it.recipe, NULL, 1, &err));
+    REFUSED(qkv_recipe_set_prompts(it.recipe, broken, 0, &err));
+    REFUSED(qkv_recipe_set_prompts(it.recipe, none, 1, &err));
+    REFUSED(qkv_recipe_set_prompts(it.recipe, broken, 2, &err));
+    OK(qkv_recipe_get_info(it.recipe, &info, &err)); /* failures have left it as it was */
+    assert_non_null(strstr(info.spec, "\"prompts\": [\"abc\"]"));
+    REFUSED(qkv_recipe_sweep(NULL, &sweep, it.e.model, &err));
+    REFUSED(qkv_recipe_sweep(it.recipe, NULL, it.e.model, &err));
+    REFUSED(qkv_recipe_sweep(it.recipe, &sweep, NULL, &err));
+    REFUSED(qkv_recipe_check(NULL, it.sweep, &err));
+    REFUSED(qkv_recipe_check(it.recipe, NULL, &err));
+    OK(qkv_recipe_check(it.recipe, it.sweep, &err));
+}
+
+static void test_recipe_run(void **state) {
+    (void)state;
+    const qkv_model *m = it.e.model;
+    const qkv_recipe *r = it.recipe;
+    const qkv_recipe_options no_size = {0};
+    qkv_sweep_share_options options = QKV_SWEEP_SHARE_OPTIONS_INIT;
+    const qkv_sweep_transport transport = QKV_SWEEP_TRANSPORT_INIT;
+    qkv_recipe_result *result = it.result;
+    REFUSED(qkv_recipe_evaluate(NULL, &result, m, it.sweep, it.results, NULL, NULL, &err));
+    assert_null(result);
+    REFUSED(qkv_recipe_evaluate(r, NULL, m, it.sweep, it.results, NULL, NULL, &err));
+    REFUSED(qkv_recipe_evaluate(r, &result, NULL, it.sweep, it.results, NULL, NULL, &err));
+    REFUSED(qkv_recipe_evaluate(r, &result, m, NULL, it.results, NULL, NULL, &err));
+    REFUSED(qkv_recipe_evaluate(r, &result, m, it.sweep, NULL, NULL, NULL, &err));
+    REFUSED(qkv_recipe_evaluate(r, &result, m, it.sweep, it.results, &no_size, NULL, &err));
+    REFUSED(qkv_recipe_run(NULL, &result, m, it.fresh, NULL, NULL, &err));
+    REFUSED(qkv_recipe_run(r, NULL, m, it.fresh, NULL, NULL, &err));
+    REFUSED(qkv_recipe_run(r, &result, NULL, it.fresh, NULL, NULL, &err));
+    REFUSED(qkv_recipe_run(r, &result, m, NULL, NULL, NULL, &err));
+    options.transport = &transport;
+    REFUSED(qkv_recipe_run(r, &result, m, it.fresh, &options, NULL, &err));
+    options.size = 0;
+    REFUSED(qkv_recipe_run(r, &result, m, it.fresh, &options, NULL, &err));
+    assert_null(result);
+    expect_no_file(it.fresh);
+    qkv_recipe_result_free(NULL);
+    OK(qkv_recipe_evaluate(r, &result, m, it.sweep, it.results, NULL, NULL, &err));
+    qkv_recipe_result_free(result);
+}
+
+static void test_recipe_result(void **state) {
+    (void)state;
+    const qkv_recipe_result *r = it.result;
+    qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
+    double value;
+    assert_int_equal(qkv_recipe_result_n_tables(NULL), 0);
+    assert_int_equal(qkv_recipe_result_n_tables(r), 1);
+    REFUSED(qkv_recipe_result_table(NULL, 0, &table, &err));
+    REFUSED(qkv_recipe_result_table(r, 1, &table, &err));
+    REFUSED(qkv_recipe_result_table(r, 0, NULL, &err));
+    REFUSED(qkv_recipe_result_table(r, 0, &(qkv_recipe_table){0}, &err));
+    OK(qkv_recipe_result_table(r, 0, &table, &err));
+    assert_null(qkv_recipe_result_row(NULL, 0, 0));
+    assert_null(qkv_recipe_result_row(r, 1, 0));
+    assert_null(qkv_recipe_result_row(r, 0, table.n_rows));
+    assert_null(qkv_recipe_result_column(NULL, 0, 0));
+    assert_null(qkv_recipe_result_column(r, 1, 0));
+    assert_null(qkv_recipe_result_column(r, 0, table.n_columns));
+    REFUSED(qkv_recipe_result_value(NULL, 0, 0, 0, &value, &err));
+    REFUSED(qkv_recipe_result_value(r, 1, 0, 0, &value, &err));
+    REFUSED(qkv_recipe_result_value(r, 0, table.n_rows, 0, &value, &err));
+    REFUSED(qkv_recipe_result_value(r, 0, 0, table.n_columns, &value, &err));
+    REFUSED(qkv_recipe_result_value(r, 0, 0, 0, NULL, &err));
+    OK(qkv_recipe_result_value(r, 0, 0, 0, &value, &err));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_share),         cmocka_unit_test(test_plot_options),
+        cmocka_unit_test(test_plot_new),      cmocka_unit_test(test_plot),
+        cmocka_unit_test(test_recipe),        cmocka_unit_test(test_recipe_run),
+        cmocka_unit_test(test_recipe_result),
+    };
+    return cmocka_run_group_tests(tests, make_all, free_all);
+}

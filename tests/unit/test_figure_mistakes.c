@@ -1,0 +1,178 @@
+/*
+ * Figures that cannot be made or drawn: each mistake is an error that names it, nothing comes out,
+ * and what was there goes on working.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/figure_maker.h"
+#include "support/scratch.h"
+
+static void expect_refused(qkv_figure_kind kind, const qkv_figure_options *options,
+                           const char *message) {
+    qkv_error err = {0};
+    qkv_figure *figure = (qkv_figure *)&err;
+    int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
+                          qkv_error *) = {qkv_figure_modify, qkv_figure_mean, qkv_figure_grid};
+    assert_int_equal(makers[kind](&figure, figure_engine.session, options, &err), QKV_ERR_ARGUMENT);
+    assert_null(figure);
+    if (!strstr(err.message, message)) fail_msg("'%s' does not say '%s'", err.message, message);
+    assert_int_equal(makers[kind](&figure, figure_engine.session, options, NULL), QKV_ERR_ARGUMENT);
+}
+
+/* One wrong field each; `set` changes a struct that would work. */
+#define REFUSED(kind, set, message)                                                                \
+    do {                                                                                           \
+        qkv_figure_options options = good;                                                         \
+        set;                                                                                       \
+        expect_refused(kind, &options, message);                                                   \
+    } while (0)
+
+static void bad_numbers_are_refused(void **state) {
+    (void)state;
+    const qkv_prompt prompt = figure_ids();
+    const qkv_figure_options good = figure_options_for(&prompt);
+    const qkv_figure_kind modify = QKV_FIGURE_MODIFY;
+    REFUSED(modify, options.layer = 99, "layer 99 is out of range");
+    REFUSED(modify, options.head = 99, "head 99 is out of range");
+    REFUSED(modify, options.layer = -2, "layer -2 is out of range");
+    REFUSED(modify, options.skip_keys = FIGURE_N_TOKENS, "`skip_keys` 5 leaves nothing");
+    REFUSED(modify, options.skip_keys = INT64_MAX, "`skip_keys`");
+    REFUSED(modify, options.skip_keys = -1, "`skip_keys`");
+    REFUSED(modify, options.range[0] = 1, "`range`");
+    REFUSED(modify, options.range[1] = NAN, "`range`");
+    REFUSED(modify, options.range[1] = INFINITY, "`range`");
+    REFUSED(modify, options.range[1] = -1, "`range`");
+    REFUSED(modify, (options.diff = 1, options.range[1] = 1), "both sides");
+    REFUSED(modify, options.gamma = 0.5, "`gamma`");
+    REFUSED(modify, options.gamma = NAN, "`gamma`");
+    REFUSED(modify, options.dpi = 1, "`dpi`");
+    REFUSED(modify, options.panel_size = -3, "`panel_size`");
+    REFUSED(modify, options.scale = (qkv_scale)7, "none of its constants");
+    REFUSED(modify, options.labels = (qkv_figure_labels)-1, "none of its constants");
+    REFUSED(modify, (options.diff = 1, options.baseline = 1), "exclude each other");
+    REFUSED(modify, (options.diff = 1, options.scale = QKV_SCALE_LOG), "`scale` log");
+    REFUSED(modify, options.sink_column = 1, "no learned sinks");
+    REFUSED(modify, options.eps = "", "`eps`");
+    REFUSED(modify, options.eps = "1,,2", "'' is none");
+    REFUSED(modify, options.eps = "inf", "'inf' is none");
+    REFUSED(modify, options.size = 0, "qkv_figure_options has no size");
+}
+
+static void fields_of_other_figures_are_refused(void **state) {
+    (void)state;
+    const qkv_prompt prompt = figure_ids();
+    const qkv_figure_side side = figure_side("A", "q@0=zero");
+    const qkv_figure_options good = figure_options_for(&prompt);
+    REFUSED(QKV_FIGURE_MEAN, options.eps = "1", "`eps` belongs");
+    REFUSED(QKV_FIGURE_MODIFY, (options.rows = &side, options.n_rows = 1), "figure grid");
+    REFUSED(QKV_FIGURE_MODIFY, options.show = QKV_SHOW_SCORES, "figure grid");
+    REFUSED(QKV_FIGURE_MODIFY, options.n_prompts = 2, "one prompt");
+    REFUSED(QKV_FIGURE_GRID, (void)0, "nothing to draw");
+    REFUSED(QKV_FIGURE_GRID, options.n_rows = 1, "`rows` is NULL");
+    REFUSED(QKV_FIGURE_GRID, (options.rows = &side, options.n_rows = 1, options.all_heads = 1),
+            "`all_heads`");
+    REFUSED(QKV_FIGURE_GRID,
+            (options.rows = &side, options.n_rows = 1, options.show = QKV_SHOW_SCORES,
+             options.report = 1),
+            "`report`");
+}
+
+static void bad_prompts_are_refused(void **state) {
+    (void)state;
+    qkv_prompt prompts[2] = {figure_ids(), figure_ids()};
+    const qkv_figure_options good = figure_options_for(prompts);
+    REFUSED(QKV_FIGURE_MODIFY, options.prompts = NULL, "`prompts` is NULL");
+    prompts[0].n_tokens = 0;
+    expect_refused(QKV_FIGURE_MODIFY, &good, "the prompt is empty");
+    prompts[0] = figure_ids();
+    prompts[0].tokens = NULL;
+    expect_refused(QKV_FIGURE_MODIFY, &good, "neither text nor token ids");
+    prompts[0].text = "";
+    expect_refused(QKV_FIGURE_MODIFY, &good, "the prompt is empty");
+    prompts[0] = figure_ids();
+    prompts[0].text = "both";
+    expect_refused(QKV_FIGURE_MODIFY, &good, "not both");
+    prompts[0] = figure_ids();
+    prompts[0].flags = 64;
+    expect_refused(QKV_FIGURE_MODIFY, &good, "unknown flags");
+    prompts[0] = figure_ids();
+    prompts[1].size = 0;
+    REFUSED(QKV_FIGURE_MEAN, options.n_prompts = 2, "another size than the first");
+    prompts[1] = figure_ids();
+    prompts[1].name = NULL;
+    const qkv_figure_side side = figure_side("A", "q@0=patch:a");
+    REFUSED(QKV_FIGURE_GRID,
+            (options.rows = &side, options.n_rows = 1, options.sources = &prompts[1],
+             options.n_sources = 1),
+            "a source needs a name");
+}
+
+static void errors_of_a_run_are_handed_on(void **state) {
+    (void)state;
+    const qkv_prompt prompt = figure_ids();
+    const qkv_figure_side row = figure_side("A", "q@0=zero"), col = figure_side("B", "q@0.h0=zero");
+    qkv_figure_options options = figure_options_for(&prompt);
+    options.rows = &row;
+    options.cols = &col;
+    options.n_rows = options.n_cols = 1;
+    qkv_error err = {0};
+    qkv_figure *figure = NULL;
+    assert_int_not_equal(qkv_figure_grid(&figure, figure_engine.session, &options, &err), QKV_OK);
+    assert_non_null(strstr(err.message, "overlap"));
+    assert_null(figure);
+}
+
+static void missing_things_are_refused(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_figure *figure = NULL;
+    char *bytes = NULL;
+    size_t n = 0;
+    assert_int_equal(qkv_figure_modify(NULL, figure_engine.session, NULL, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_modify(&figure, NULL, NULL, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_write(NULL, "a.png", &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_render(NULL, "png", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_check(NULL, "a.png", &err), QKV_ERR_ARGUMENT);
+    assert_null(qkv_figure_warning(NULL, 0));
+    assert_null(qkv_figure_part_name(NULL));
+    assert_int_equal(qkv_figure_options_check((qkv_figure_kind)9, NULL, &err), QKV_ERR_ARGUMENT);
+    qkv_figure_free(NULL);
+    const qkv_prompt prompt = figure_ids();
+    const qkv_figure_options options = figure_options_for(&prompt);
+    figure = make_figure(QKV_FIGURE_MODIFY, &options);
+    assert_int_equal(qkv_figure_render(figure, "png", NULL, &n, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_render(figure, "bmp", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "'bmp'"));
+    assert_int_equal(qkv_figure_render(figure, "html", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "without `report`"));
+    assert_int_equal(qkv_figure_check(figure, "a.md", &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_write(figure, scratch_path("no/dir.png"), &err), QKV_ERR_IO);
+    assert_null(figure_panel(figure, 0, 0).map);
+    qkv_figure_panel panel = QKV_FIGURE_PANEL_INIT;
+    assert_int_equal(qkv_figure_get_panel(figure, 3, 0, &panel, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_get_panel(figure, 0, 3, &panel, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_get_panel(figure, 0, 0, NULL, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(qkv_figure_get_info(figure, NULL, &err), QKV_ERR_ARGUMENT);
+    /* A failure leaves the figure as it was. */
+    assert_int_equal(qkv_figure_render(figure, "svg", &bytes, &n, &err), QKV_OK);
+    qkv_bytes_free(bytes);
+    qkv_figure_free(figure);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_numbers_are_refused),
+        cmocka_unit_test(fields_of_other_figures_are_refused),
+        cmocka_unit_test(bad_prompts_are_refused),
+        cmocka_unit_test(errors_of_a_run_are_handed_on),
+        cmocka_unit_test(missing_things_are_refused),
+    };
+    return cmocka_run_group_tests(tests, figure_open, figure_close);
+}
