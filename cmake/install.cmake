@@ -19,6 +19,10 @@ if(ggml_archives)
     set(QKV_PC_GGML "-L\${libdir}/qkv ")
 endif()
 string(APPEND QKV_PC_GGML "-lggml -lggml-blas -lggml-cpu -lggml-base -lopenblas -lgomp -lstdc++ -lm -lpthread -ldl")
+# clang's OpenMP is another than that of ggml and OpenBLAS, and only its own flag finds it.
+if(NOT "gomp" IN_LIST OpenMP_C_LIB_NAMES)
+    string(APPEND QKV_PC_GGML " ${OpenMP_C_FLAGS}")
+endif()
 # Relative to where it lies, so that an installed tree can be moved or staged with DESTDIR.
 set(pc_directory ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH QKV_PC_PREFIX ${pc_directory} ${CMAKE_INSTALL_PREFIX})
