@@ -10,7 +10,7 @@ struct ggml_tensor *qkv_input(qkv_graph *g, enum ggml_type type, int64_t n0, int
 
 struct ggml_tensor *qkv_weight_f32(qkv_graph *g, struct ggml_tensor *w) {
     if (w->type == GGML_TYPE_F32) return w;
-    struct ggml_tensor *copy = qkv_weight_copies_find(g->dense, w);
+    struct ggml_tensor *copy = qkv_weight_copies_find(g->weight_copies, w);
     return copy ? copy : ggml_cast(g->ctx, w, GGML_TYPE_F32);
 }
 

@@ -74,7 +74,7 @@ typedef struct qkv_graph {
     int64_t n_batch;           /* B */
     const qkv_member *members; /* B of them */
     const qkv_patches *patches;
-    const qkv_weight_copies *dense; /* F32 copies of weights */
+    const qkv_weight_copies *weight_copies; /* F32 copies of weights */
     qkv_start start;
     int32_t from;                  /* first layer */
     const uint8_t *keep;           /* (n_layer + 1) × sites: QKV_KEEP_* */

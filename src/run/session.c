@@ -86,7 +86,8 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     qkv_session *session = qkv_calloc(1, sizeof *session);
     if (!session) return qkv_fail_memory(err);
     session->model = qkv_model_retain(model);
-    session->dense.budget = how.weights_budget ? how.weights_budget : DEFAULT_WEIGHTS_BUDGET;
+    session->weight_copies.budget =
+        how.weights_budget ? how.weights_budget : DEFAULT_WEIGHTS_BUDGET;
     session->memory_budget = how.memory_budget ? how.memory_budget : DEFAULT_BUDGET;
     session->n_threads = n_threads;
     qkv_ggml_log_enter();
@@ -103,7 +104,7 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 void qkv_session_free(qkv_session *session) {
     if (!session) return;
     qkv_trunk_release(&session->trunk);
-    qkv_weight_copies_release(&session->dense);
+    qkv_weight_copies_release(&session->weight_copies);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
     qkv_model_free(session->model);

@@ -5,10 +5,10 @@
 #include "base/memory.h"
 #include "ggml-cpu.h"
 
-struct ggml_tensor *qkv_weight_copies_find(const qkv_weight_copies *dense,
+struct ggml_tensor *qkv_weight_copies_find(const qkv_weight_copies *copies,
                                            const struct ggml_tensor *weight) {
-    for (size_t i = 0; i < dense->n_weights; i++) {
-        if (dense->weights[i].weight == weight) return dense->weights[i].copy;
+    for (size_t i = 0; i < copies->n_weights; i++) {
+        if (copies->weights[i].weight == weight) return copies->weights[i].copy;
     }
     return NULL;
 }
@@ -41,23 +41,23 @@ static void convert(const qkv_weight_copy *entry, int n_threads) {
                  (float *)entry->copy->data + r * width, width);
 }
 
-int qkv_weight_copies_add(qkv_weight_copies *dense, const struct ggml_tensor *weight,
+int qkv_weight_copies_add(qkv_weight_copies *copies, const struct ggml_tensor *weight,
                           int n_threads) {
     size_t size = (size_t)ggml_nelements(weight) * sizeof(float);
-    if (size > dense->budget - dense->size || qkv_weight_copies_find(dense, weight)) return 0;
+    if (size > copies->budget - copies->size || qkv_weight_copies_find(copies, weight)) return 0;
     qkv_weight_copy entry = {.weight = weight};
     if (!allocate(&entry, size) ||
-        !QKV_PUSH(dense->weights, dense->capacity, dense->n_weights, entry)) {
+        !QKV_PUSH(copies->weights, copies->capacity, copies->n_weights, entry)) {
         drop(&entry);
         return 0;
     }
-    dense->size += size;
+    copies->size += size;
     convert(&entry, n_threads);
     return 1;
 }
 
-void qkv_weight_copies_release(qkv_weight_copies *dense) {
-    for (size_t i = 0; i < dense->n_weights; i++) drop(&dense->weights[i]);
-    free(dense->weights);
-    *dense = (qkv_weight_copies){.budget = dense->budget};
+void qkv_weight_copies_release(qkv_weight_copies *copies) {
+    for (size_t i = 0; i < copies->n_weights; i++) drop(&copies->weights[i]);
+    free(copies->weights);
+    *copies = (qkv_weight_copies){.budget = copies->budget};
 }

@@ -28,11 +28,11 @@ typedef struct qkv_weight_copies {
 } qkv_weight_copies;
 
 /* The F32 copy, or NULL when there is none. */
-struct ggml_tensor *qkv_weight_copies_find(const qkv_weight_copies *dense,
+struct ggml_tensor *qkv_weight_copies_find(const qkv_weight_copies *copies,
                                            const struct ggml_tensor *weight);
 /* Makes a copy, with so many threads, when the budget allows; returns 1 when it did. */
-int qkv_weight_copies_add(qkv_weight_copies *dense, const struct ggml_tensor *weight,
+int qkv_weight_copies_add(qkv_weight_copies *copies, const struct ggml_tensor *weight,
                           int n_threads);
-void qkv_weight_copies_release(qkv_weight_copies *dense);
+void qkv_weight_copies_release(qkv_weight_copies *copies);
 
 #endif
