@@ -56,7 +56,7 @@
 extern "C" {
 #endif
 
-/* What rows refer to. A writer borrows it until it is freed. */
+/* What rows refer to. A writer copies what it needs. */
 typedef struct qkv_table_names {
     size_t size;
     const qkv_measure *measure;

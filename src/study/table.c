@@ -16,9 +16,16 @@
 #include "base/sized.h"
 #include "qkv/version.h"
 
+typedef struct texts {
+    char **at;
+    size_t n;
+} texts;
+
 struct qkv_table_writer {
-    qkv_table_names names;
-    qkv_prompt *prompts; /* as this library knows them */
+    qkv_table_names names; /* the caller's, until the head is written */
+    qkv_prompt *prompts;   /* the same, as this library knows them */
+    texts metrics;         /* copies: rows name them after their measure may be gone */
+    texts variants;        /* without the baseline */
     qkv_output out;
     int is_open;
     int in_memory;
@@ -26,9 +33,9 @@ struct qkv_table_writer {
     size_t n_rows;
 };
 
-static const char *variant_name(const qkv_table_names *names, size_t variant) {
+static const char *variant_name(const qkv_table_writer *w, size_t variant) {
     if (variant == 0) return "baseline";
-    return variant <= names->n_variants ? names->variants[variant - 1] : "";
+    return variant <= w->variants.n ? w->variants.at[variant - 1] : "";
 }
 
 /* ---- CSV ---- */
@@ -38,10 +45,10 @@ static void append_index(qkv_text *line, int32_t index) {
     qkv_text_puts(line, ",");
 }
 
-static void append_csv_row(qkv_text *line, const qkv_table_names *names, int32_t prompt,
+static void append_csv_row(qkv_text *line, const qkv_table_writer *w, int32_t prompt,
                            const qkv_measurement *row) {
     qkv_text variant = {0};
-    const char *name = variant_name(names, row->variant);
+    const char *name = variant_name(w, row->variant);
     qkv_text_append_utf8(&variant, name, strlen(name));
     line->failed |= variant.failed;
     append_index(line, prompt);
@@ -49,8 +56,8 @@ static void append_csv_row(qkv_text *line, const qkv_table_names *names, int32_t
     qkv_text_puts(line, ",");
     append_index(line, row->layer);
     append_index(line, row->head);
-    qkv_text_printf(line, isnan(row->value) ? "%s,nan\n" : "%s,%.12g\n",
-                    qkv_measure_text(names->measure, row->metric), row->value);
+    qkv_text_printf(line, isnan(row->value) ? "%s,nan\n" : "%s,%.12g\n", w->metrics.at[row->metric],
+                    row->value);
     qkv_text_release(&variant);
 }
 
@@ -61,7 +68,7 @@ static void append_json_index(qkv_text *line, const char *key, int32_t index) {
 }
 
 /* Variants by their number, metrics by their name: names stand once, at the top. */
-static void append_json_row(qkv_text *line, const qkv_table_names *names, int32_t prompt,
+static void append_json_row(qkv_text *line, const qkv_table_writer *w, int32_t prompt,
                             const qkv_measurement *row) {
     qkv_text_puts(line, "{");
     append_json_index(line, "prompt", prompt);
@@ -69,7 +76,7 @@ static void append_json_row(qkv_text *line, const qkv_table_names *names, int32_
     append_json_index(line, "layer", row->layer);
     append_json_index(line, "head", row->head);
     qkv_text_puts(line, "\"metric\": ");
-    qkv_json_append(line, qkv_measure_text(names->measure, row->metric));
+    qkv_json_append(line, w->metrics.at[row->metric]);
     /* JSON has no number for what is infinite. */
     qkv_text_printf(line, isfinite(row->value) ? ", \"value\": %.12g}" : ", \"value\": null}",
                     row->value);
@@ -95,21 +102,20 @@ static json_t *describe_prompts(const qkv_table_writer *w) {
     return list;
 }
 
-static json_t *describe_variants(const qkv_table_names *names) {
+static json_t *describe_variants(const qkv_table_writer *w) {
     json_t *list = json_array();
-    for (size_t v = 0; v <= names->n_variants; v++) {
-        json_array_append_new(list, qkv_json_text(variant_name(names, v)));
+    for (size_t v = 0; v <= w->variants.n; v++) {
+        json_array_append_new(list, qkv_json_text(variant_name(w, v)));
     }
     return list;
 }
 
-static json_t *describe_metrics(const qkv_table_names *names) {
+static json_t *describe_metrics(const qkv_table_writer *w) {
     json_t *list = json_array();
-    for (size_t i = 0; qkv_measure_text(names->measure, i); i++) {
-        const qkv_metric_info *info = qkv_measure_info(names->measure, i);
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s}", "name", qkv_measure_text(names->measure, i),
-                                        "formula", info->formula));
+    for (size_t i = 0; i < w->metrics.n; i++) {
+        const qkv_metric_info *info = qkv_measure_info(w->names.measure, i);
+        json_array_append_new(
+            list, json_pack("{s:s, s:s}", "name", w->metrics.at[i], "formula", info->formula));
     }
     return list;
 }
@@ -121,8 +127,8 @@ static int write_json_head(const qkv_table_writer *w, qkv_error *err) {
     const char *path = qkv_model_get_info(w->names.model)->path;
     json_t *json = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(),
                              "model", qkv_json_text(qkv_path_base(path)), "model_hash", hash,
-                             "prompts", describe_prompts(w), "variants",
-                             describe_variants(&w->names), "metrics", describe_metrics(&w->names));
+                             "prompts", describe_prompts(w), "variants", describe_variants(w),
+                             "metrics", describe_metrics(w));
     char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (!text) return qkv_fail_memory(err);
@@ -140,6 +146,46 @@ static int read_format(qkv_table_writer *w, const char *format, const char *what
     return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: a table is csv or json", what);
 }
 
+static int read_prompts(qkv_table_writer *w, qkv_error *err) {
+    const size_t n = w->names.n_prompts;
+    w->prompts = qkv_calloc(n, sizeof *w->prompts);
+    if (!w->prompts) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        qkv_prompt *prompt = &w->prompts[i];
+        const int status =
+            qkv_sized_read_item(prompt, sizeof *prompt, w->names.prompts, i, "qkv_prompt", err);
+        if (status != QKV_OK) return status;
+        if (prompt->n_tokens && !prompt->tokens) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "the tokens of prompt %zu are missing", i);
+        }
+    }
+    return QKV_OK;
+}
+
+static int add_copy(texts *list, size_t *capacity, const char *text, qkv_error *err) {
+    char *copy = qkv_strdup(text);
+    if (copy && QKV_PUSH(list->at, *capacity, list->n, copy)) return QKV_OK;
+    free(copy);
+    return qkv_fail_memory(err);
+}
+
+static int copy_names(qkv_table_writer *w, qkv_error *err) {
+    const qkv_table_names *names = &w->names;
+    size_t capacity = 0;
+    int status = QKV_OK;
+    for (size_t i = 0; status == QKV_OK && qkv_measure_text(names->measure, i); i++) {
+        status = add_copy(&w->metrics, &capacity, qkv_measure_text(names->measure, i), err);
+    }
+    capacity = 0;
+    for (size_t i = 0; status == QKV_OK && i < names->n_variants; i++) {
+        if (!names->variants[i]) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "the text of variant %zu is missing", i + 1);
+        }
+        status = add_copy(&w->variants, &capacity, names->variants[i], err);
+    }
+    return status;
+}
+
 static int read_names(qkv_table_writer *w, const qkv_table_names *given, qkv_error *err) {
     const qkv_table_names defaults = QKV_TABLE_NAMES_INIT;
     w->names = defaults;
@@ -153,13 +199,8 @@ static int read_names(qkv_table_writer *w, const qkv_table_names *given, qkv_err
     if ((names->n_prompts && !names->prompts) || (names->n_variants && !names->variants)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the prompts or variants of a table are missing");
     }
-    w->prompts = qkv_calloc(names->n_prompts, sizeof *w->prompts);
-    if (names->n_prompts && !w->prompts) return qkv_fail_memory(err);
-    for (size_t i = 0; i < names->n_prompts && status == QKV_OK; i++) {
-        status = qkv_sized_read_item(&w->prompts[i], sizeof *w->prompts, names->prompts, i,
-                                     "qkv_prompt", err);
-    }
-    return status;
+    status = read_prompts(w, err);
+    return status == QKV_OK ? copy_names(w, err) : status;
 }
 
 static int write_head(qkv_table_writer *w, qkv_error *err) {
@@ -212,20 +253,32 @@ static int check_open(const qkv_table_writer *w, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_ARGUMENT, "the writer is finished, or has failed");
 }
 
+static int check_metrics(const qkv_table_writer *w, const qkv_table *table, qkv_error *err) {
+    qkv_measurement row = QKV_MEASUREMENT_INIT;
+    for (size_t i = 0; qkv_table_get(table, i, &row); i++) {
+        if (row.metric >= w->metrics.n) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT,
+                            "the table has more metrics than the measure it is written with");
+        }
+    }
+    return QKV_OK;
+}
+
 /* A full disk is told at the first rows it happens at. */
 int qkv_table_writer_add(qkv_table_writer *writer, int32_t prompt, const qkv_table *table,
                          qkv_error *err) {
     int status = check_open(writer, err);
     if (status == QKV_OK && !table) status = qkv_fail(err, QKV_ERR_ARGUMENT, "there is no table");
+    if (status == QKV_OK) status = check_metrics(writer, table, err);
     for (size_t i = 0; status == QKV_OK && i < qkv_table_size(table); i++) {
         qkv_measurement row = QKV_MEASUREMENT_INIT;
         qkv_table_get(table, i, &row);
         qkv_text line = {0};
         if (writer->json) {
             qkv_text_puts(&line, writer->n_rows++ ? ",\n  " : "\n  ");
-            append_json_row(&line, &writer->names, prompt, &row);
+            append_json_row(&line, writer, prompt, &row);
         } else {
-            append_csv_row(&line, &writer->names, prompt, &row);
+            append_csv_row(&line, writer, prompt, &row);
         }
         if (line.failed)
             status = qkv_fail_memory(err);
@@ -265,9 +318,16 @@ int qkv_table_writer_take(qkv_table_writer *writer, char **bytes, size_t *n_byte
     return status == QKV_OK ? qkv_output_take(&writer->out, bytes, n_bytes, err) : status;
 }
 
+static void release_texts(texts *list) {
+    for (size_t i = 0; i < list->n; i++) free(list->at[i]);
+    free(list->at);
+}
+
 void qkv_table_writer_free(qkv_table_writer *writer) {
     if (!writer) return;
     if (writer->is_open) qkv_output_abandon(&writer->out);
+    release_texts(&writer->metrics);
+    release_texts(&writer->variants);
     free(writer->prompts);
     free(writer);
 }

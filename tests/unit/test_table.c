@@ -142,6 +142,70 @@ static void writers(void **state) {
     close_fixture(&f);
 }
 
+/* A writer needs nothing of what it was made with: a garbage collector may free that first. */
+static void writer_outlives_its_names(void **state) {
+    (void)state;
+    for (int json = 0; json < 2; json++) {
+        const char *format = json ? "json" : "csv";
+        fixture f;
+        qkv_error err = {0};
+        qkv_table_writer *writer = NULL;
+        char *one = NULL, *two = NULL, own[] = "q@0.h1=scale:0.5";
+        const char *list[] = {own, variants[1]};
+        size_t n_one = 0, n_two = 0;
+        open_fixture(&f);
+        expect_ok(qkv_table_render(f.table, format, &f.names, &one, &n_one, &err), &err, "one");
+        f.names.variants = list;
+        expect_ok(qkv_table_writer_new(&writer, format, &f.names, &err), &err, "writer");
+        qkv_measure_free(f.measure);
+        f.measure = NULL;
+        engine_close(&f.e);
+        f.e = (engine){0};
+        memset(own, '?', sizeof own - 1);
+        list[1] = NULL;
+        expect_ok(qkv_table_writer_add(writer, 0, f.table, &err), &err, "rows");
+        expect_ok(qkv_table_writer_take(writer, &two, &n_two, &err), &err, "bytes");
+        assert_int_equal(n_two, n_one);
+        assert_memory_equal(two, one, n_one);
+        qkv_table_writer_free(writer);
+        qkv_bytes_free(one);
+        qkv_bytes_free(two);
+        close_fixture(&f);
+    }
+}
+
+/* Names that are not all there, and a table of another measure; the writer stays usable. */
+static void bad_names(void **state) {
+    (void)state;
+    fixture f;
+    qkv_error err = {0};
+    qkv_table_writer *writer = NULL;
+    qkv_measure *fewer = NULL;
+    char *bytes = NULL;
+    size_t n = 0;
+    open_fixture(&f);
+    const char *no_text[] = {variants[0], NULL};
+    f.names.variants = no_text;
+    assert_int_equal(qkv_table_writer_new(&writer, "csv", &f.names, &err), QKV_ERR_ARGUMENT);
+    f.names.variants = variants;
+    f.prompt.tokens = NULL;
+    assert_int_equal(qkv_table_writer_new(&writer, "json", &f.names, &err), QKV_ERR_ARGUMENT);
+    f.prompt.tokens = tokens;
+    expect_ok(qkv_measure_new(&fewer, "sink", NULL, &err), &err, "measure");
+    f.names.measure = fewer;
+    for (int json = 0; json < 2; json++) {
+        const char *format = json ? "json" : "csv";
+        expect_ok(qkv_table_writer_new(&writer, format, &f.names, &err), &err, "writer");
+        assert_int_equal(qkv_table_writer_add(writer, 0, f.table, &err), QKV_ERR_ARGUMENT);
+        expect_ok(qkv_table_writer_take(writer, &bytes, &n, &err), &err, "nothing was added");
+        if (!json) assert_string_equal(bytes, "prompt,variant,layer,head,metric,value\n");
+        qkv_bytes_free(bytes);
+        qkv_table_writer_free(writer);
+    }
+    qkv_measure_free(fewer);
+    close_fixture(&f);
+}
+
 static void bad_arguments(void **state) {
     (void)state;
     fixture f;
@@ -263,8 +327,10 @@ static void fields(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables),        cmocka_unit_test(json_table), cmocka_unit_test(writers),
-        cmocka_unit_test(bad_arguments), cmocka_unit_test(results),    cmocka_unit_test(sweeps),
+        cmocka_unit_test(tables),    cmocka_unit_test(json_table),
+        cmocka_unit_test(writers),   cmocka_unit_test(writer_outlives_its_names),
+        cmocka_unit_test(bad_names), cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(results),   cmocka_unit_test(sweeps),
         cmocka_unit_test(fields),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
