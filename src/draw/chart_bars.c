@@ -40,6 +40,11 @@ static int check_bars(const qkv_bars *bars, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "bars start at 0, which has no place on a log axis: use a linear one");
     }
+    for (size_t i = 0; bars->groups && i < bars->n_groups; i++) {
+        if (!bars->groups[i]) {
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "group %zu of the bars has no name", i);
+        }
+    }
     for (size_t i = 0; i < bars->n_bars; i++) {
         const qkv_bar *bar = &bars->bars[i];
         if (!isfinite(bar->value) || !isfinite(bar->lower) || !isfinite(bar->upper)) {

@@ -368,6 +368,10 @@ static void test_other_errors(void **state) {
     bars = some_bars();
     bars.n_groups = 1;
     expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "no group 1");
+    static const char *const unnamed[] = {"Query", NULL};
+    bars.groups = unnamed;
+    bars.n_groups = 2;
+    expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "group 1 of the");
     bars.n_bars = 0;
     expect(qkv_bars_write(&bars, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "1 to 2000");
     expect(qkv_bars_write(&bars, &PLAIN, "out.gif", &err), QKV_ERR_ARGUMENT, &err, ".png");
