@@ -37,6 +37,13 @@ cmake --build "$work/outside" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 check find_package "$work/outside/example"
 ! grep -qE 'march=|-W[a-z]|/src ' "$work/outside/compile_commands.json" || die "find_package: flags of ours leak"
 
+# What the library was built with is its own affair: no other package is asked for, and none's headers are shown.
+given=$(PKG_CONFIG_LIBDIR=$library/pkgconfig pkg-config --cflags --libs qkv) || die "pkg-config wants other packages"
+case $(pkg-config --cflags qkv) in
+*" -"*) die "pkg-config: include paths leak: $(pkg-config --cflags qkv)" ;;
+esac
+[ "$given" = "$(pkg-config --cflags --libs qkv)" ] || die "pkg-config: flags of other packages leak"
+
 # The lists are meant to be split into words.
 # shellcheck disable=SC2046,SC2086
 "${CC:-cc}" $flags "$example" $(pkg-config --cflags --libs qkv) -o "$work/shared"
