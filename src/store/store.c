@@ -18,9 +18,10 @@
 #include "qkv/version.h"
 #include "store/store_formats.h"
 
-static const store_format *const formats[] = {&store_safetensors, &store_json, &store_npy};
+static const store_format *const formats[] = {&qkv_store_safetensors, &qkv_store_json,
+                                              &qkv_store_npy};
 
-int64_t store_tensor_size(const qkv_store_tensor *tensor) {
+int64_t qkv_store_tensor_size(const qkv_store_tensor *tensor) {
     int64_t size = 1;
     for (int32_t d = 0; d < tensor->n_dims; d++) {
         const int64_t n = tensor->shape[d];
@@ -66,11 +67,11 @@ static int check_tensors(const store_content *content, qkv_error *err) {
     for (size_t i = 0; i < content->n_tensors; i++) {
         const qkv_store_tensor *tensor = &content->tensors[i];
         if (!tensor->name) return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor %zu has no name", i);
-        if (tensor->n_dims < 1 || tensor->n_dims > 3 || store_tensor_size(tensor) < 0) {
+        if (tensor->n_dims < 1 || tensor->n_dims > 3 || qkv_store_tensor_size(tensor) < 0) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor %s has a shape that cannot be stored",
                             tensor->name);
         }
-        if (!tensor->data && store_tensor_size(tensor) > 0) {
+        if (!tensor->data && qkv_store_tensor_size(tensor) > 0) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "tensor %s has no values", tensor->name);
         }
         if (!qkv_utf8_valid(tensor->name, strlen(tensor->name))) {
@@ -409,7 +410,7 @@ int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
     int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
     content.path = path;
     if (status == QKV_OK && !path) status = qkv_fail(err, QKV_ERR_ARGUMENT, "there is no path");
-    if (status == QKV_OK) status = write_content(&content, &store_safetensors, err);
+    if (status == QKV_OK) status = write_content(&content, &qkv_store_safetensors, err);
     release_content(&content);
     return status;
 }
@@ -425,7 +426,7 @@ int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
     store_content content;
     int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
     if (status == QKV_OK) {
-        status = render_content(&content, &store_safetensors, bytes, n_bytes, err);
+        status = render_content(&content, &qkv_store_safetensors, bytes, n_bytes, err);
     }
     release_content(&content);
     return status;

@@ -25,12 +25,12 @@ typedef struct store_format {
     int (*write)(const store_content *content, FILE *stream, qkv_error *err);
 } store_format;
 
-extern const store_format store_safetensors;
-extern const store_format store_npy;
-extern const store_format store_json;
+extern const store_format qkv_store_safetensors;
+extern const store_format qkv_store_npy;
+extern const store_format qkv_store_json;
 
 /* Number of values of a tensor; -1 where it cannot be counted. */
-int64_t store_tensor_size(const qkv_store_tensor *tensor);
+int64_t qkv_store_tensor_size(const qkv_store_tensor *tensor);
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "every format here is little-endian, and values are written as they lie in memory"

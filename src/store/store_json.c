@@ -21,7 +21,7 @@
 static int check_json(const store_content *content, qkv_error *err) {
     int64_t total = 0;
     for (size_t i = 0; i < content->n_tensors; i++) {
-        total += store_tensor_size(&content->tensors[i]);
+        total += qkv_store_tensor_size(&content->tensors[i]);
         if (total > MOST_VALUES) {
             return qkv_fail(err, QKV_ERR_ARGUMENT,
                             "%s would hold more than %d values; write .safetensors instead",
@@ -103,4 +103,4 @@ static int write_json(const store_content *content, FILE *stream, qkv_error *err
     return QKV_OK;
 }
 
-const store_format store_json = {"json", check_json, write_json};
+const store_format qkv_store_json = {"json", check_json, write_json};

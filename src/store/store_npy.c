@@ -44,9 +44,9 @@ static int write_npy(const store_content *content, FILE *stream, qkv_error *err)
     fputc((int)(header.length & 0xff), stream);
     fputc((int)(header.length >> 8), stream);
     fwrite(header.data, 1, header.length, stream);
-    fwrite(tensor->data, sizeof(float), (size_t)store_tensor_size(tensor), stream);
+    fwrite(tensor->data, sizeof(float), (size_t)qkv_store_tensor_size(tensor), stream);
     qkv_text_release(&header);
     return QKV_OK;
 }
 
-const store_format store_npy = {"npy", check_npy, write_npy};
+const store_format qkv_store_npy = {"npy", check_npy, write_npy};

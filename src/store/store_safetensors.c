@@ -21,7 +21,7 @@ static json_t *describe_tensor(const qkv_store_tensor *tensor, int64_t *offset) 
         json_array_append_new(shape, json_integer(tensor->shape[d]));
     }
     const int64_t begin = *offset;
-    *offset += store_tensor_size(tensor) * (int64_t)sizeof(float);
+    *offset += qkv_store_tensor_size(tensor) * (int64_t)sizeof(float);
     return json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape, "data_offsets",
                      (json_int_t)begin, (json_int_t)*offset);
 }
@@ -52,10 +52,10 @@ static int write_safetensors(const store_content *content, FILE *stream, qkv_err
     for (size_t i = length; i < padded; i++) fputc(' ', stream);
     for (size_t i = 0; i < content->n_tensors; i++) {
         const qkv_store_tensor *tensor = &content->tensors[i];
-        fwrite(tensor->data, sizeof(float), (size_t)store_tensor_size(tensor), stream);
+        fwrite(tensor->data, sizeof(float), (size_t)qkv_store_tensor_size(tensor), stream);
     }
     free(header);
     return QKV_OK;
 }
 
-const store_format store_safetensors = {"safetensors", NULL, write_safetensors};
+const store_format qkv_store_safetensors = {"safetensors", NULL, write_safetensors};

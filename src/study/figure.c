@@ -9,11 +9,11 @@
 #include "base/number.h"
 #include "base/sized.h"
 
-const figure_part figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
+const figure_part qkv_figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
 
 const char *qkv_figure_part_name(const char *site) {
     for (int i = 0; site && i < FIGURE_PARTS; i++) {
-        if (strcmp(site, figure_parts[i].site) == 0) return figure_parts[i].name;
+        if (strcmp(site, qkv_figure_parts[i].site) == 0) return qkv_figure_parts[i].name;
     }
     return NULL;
 }
@@ -23,8 +23,8 @@ const char *qkv_figure_part_name(const char *site) {
 static int take_prompts(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     const size_t own = fig->kind == QKV_FIGURE_MEAN ? 3 : 1;
-    int status = prompts_take(&fig->prompts, o->n_prompts ? o->prompts : NULL,
-                              o->n_prompts ? o->n_prompts : own, model, err);
+    int status = qkv_prompts_take(&fig->prompts, o->n_prompts ? o->prompts : NULL,
+                                  o->n_prompts ? o->n_prompts : own, model, err);
     for (size_t i = 0; i < fig->prompts.n && status == QKV_OK; i++) {
         const size_t n_tokens = fig->prompts.items[i].n_tokens;
         if ((uint64_t)o->skip_keys < n_tokens) continue;
@@ -33,7 +33,7 @@ static int take_prompts(qkv_figure *fig, const qkv_model *model, qkv_error *err)
                           (long long)o->skip_keys, n_tokens);
     }
     if (status != QKV_OK) return status;
-    return prompts_take(&fig->sources, o->sources, o->n_sources, model, err);
+    return qkv_prompts_take(&fig->sources, o->sources, o->n_sources, model, err);
 }
 
 static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
@@ -66,9 +66,9 @@ static int choose_head(qkv_figure *fig, qkv_session *session, qkv_error *err) {
 
 static int set_cells(qkv_figure *fig, qkv_error *err) {
     static int (*const cells[QKV_FIGURE_KINDS])(qkv_figure *, qkv_error *) = {
-        [QKV_FIGURE_MODIFY] = figure_modify_cells,
-        [QKV_FIGURE_MEAN] = figure_mean_cells,
-        [QKV_FIGURE_GRID] = figure_grid_cells,
+        [QKV_FIGURE_MODIFY] = qkv_figure_modify_cells,
+        [QKV_FIGURE_MEAN] = qkv_figure_mean_cells,
+        [QKV_FIGURE_GRID] = qkv_figure_grid_cells,
     };
     return cells[fig->kind](fig, err);
 }
@@ -87,13 +87,13 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     int status = take_inputs(fig, model, err);
     if (status == QKV_OK) status = choose_head(fig, session, err);
     if (status == QKV_OK) status = set_cells(fig, err);
-    if (status == QKV_OK) status = figure_compute(fig, session, err);
-    if (status == QKV_OK) status = figure_choose_range(fig, err);
-    if (status == QKV_OK) status = figure_make_labels(fig, model, err);
-    if (status == QKV_OK) status = figure_make_notes(fig, model, err);
+    if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
+    if (status == QKV_OK) status = qkv_figure_choose_range(fig, err);
+    if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
+    if (status == QKV_OK) status = qkv_figure_make_notes(fig, model, err);
     forget_lists(&fig->options, fig->own_title);
     if (status == QKV_OK && fig->options.report) {
-        status = report_new(&fig->report, fig, session, err);
+        status = qkv_report_new(&fig->report, fig, session, err);
     }
     return status;
 }
@@ -104,7 +104,7 @@ static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
     *out = NULL;
     if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure needs a session");
     qkv_figure_options read;
-    int status = figure_read_options(&read, kind, options, err);
+    int status = qkv_figure_read_options(&read, kind, options, err);
     if (status != QKV_OK) return status;
     qkv_figure *fig = qkv_calloc(1, sizeof *fig);
     if (!fig) return qkv_fail_memory(err);
@@ -148,7 +148,7 @@ static void release_cell(figure_cell *cell) {
 
 void qkv_figure_free(qkv_figure *fig) {
     if (!fig) return;
-    report_free(fig->report);
+    qkv_report_free(fig->report);
     qkv_grid_free(fig->grid);
     for (size_t i = 0; i < fig->rows * fig->cols; i++) release_cell(&fig->cells[i]);
     free(fig->cells);
@@ -156,8 +156,8 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->plain);
     for (size_t i = 0; i < fig->warnings.n; i++) free(fig->warnings.items[i]);
     free(fig->warnings.items);
-    prompts_release(&fig->prompts);
-    prompts_release(&fig->sources);
+    qkv_prompts_release(&fig->prompts);
+    qkv_prompts_release(&fig->sources);
     qkv_text_release(&fig->operations);
     free(fig->small_print);
     free(fig->recipe);
@@ -167,7 +167,7 @@ void qkv_figure_free(qkv_figure *fig) {
 
 /* ---- cells ---- */
 
-int figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err) {
+int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err) {
     cols += fig->options.baseline != 0;
     fig->cells = qkv_calloc(rows * cols, sizeof *fig->cells);
     if (!fig->cells) return qkv_fail_memory(err);
@@ -176,13 +176,14 @@ int figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err) {
     return QKV_OK;
 }
 
-int figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err) {
+int qkv_figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err) {
     col += fig->options.baseline != 0;
     fig->cells[row * fig->cols + col] = cell;
     return cell.edits && cell.title ? QKV_OK : qkv_fail_memory(err);
 }
 
-int figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title, qkv_error *err) {
+int qkv_figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title,
+                            qkv_error *err) {
     if (!fig->options.baseline) {
         free(title);
         return QKV_OK;
@@ -194,7 +195,7 @@ int figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title,
 
 /* ---- texts ---- */
 
-char *figure_printf(const char *format, ...) {
+char *qkv_figure_printf(const char *format, ...) {
     va_list args;
     va_start(args, format);
     const int length = qkv_vformat(NULL, 0, format, args);
@@ -207,15 +208,15 @@ char *figure_printf(const char *format, ...) {
     return text;
 }
 
-char *figure_edit(const qkv_figure *fig, const char *site, const char *operation) {
+char *qkv_figure_edit(const qkv_figure *fig, const char *site, const char *operation) {
     if (!operation) return NULL;
     if (fig->options.all_heads) {
-        return figure_printf("%s@%d=%s", site, (int)fig->layer, operation);
+        return qkv_figure_printf("%s@%d=%s", site, (int)fig->layer, operation);
     }
-    return figure_printf("%s@%d.h%d=%s", site, (int)fig->layer, (int)fig->head, operation);
+    return qkv_figure_printf("%s@%d.h%d=%s", site, (int)fig->layer, (int)fig->head, operation);
 }
 
-int figure_warn(qkv_figure *fig, char *text, qkv_error *err) {
+int qkv_figure_warn(qkv_figure *fig, char *text, qkv_error *err) {
     figure_warnings *all = &fig->warnings;
     if (text && QKV_PUSH(all->items, all->capacity, all->n, text)) return QKV_OK;
     free(text);
@@ -258,7 +259,7 @@ int qkv_figure_get_panel(const qkv_figure *fig, size_t row, size_t col, qkv_figu
         .edits = cell->edits,
         .prompt = cell->prompt,
         .n_rows = (int64_t)fig->prompts.items[cell->prompt].n_tokens,
-        .n_cols = (int64_t)figure_n_cols(fig, cell->prompt),
+        .n_cols = (int64_t)qkv_figure_n_cols(fig, cell->prompt),
         .values = cell->values,
         .map = cell->pattern,
         .unmodified = fig->plain ? fig->plain[cell->prompt] : NULL,

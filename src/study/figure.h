@@ -28,7 +28,7 @@ typedef struct figure_part {
 } figure_part;
 
 enum { FIGURE_PARTS = 3 };
-extern const figure_part figure_parts[FIGURE_PARTS];
+extern const figure_part qkv_figure_parts[FIGURE_PARTS];
 
 /* What is done to a part. */
 typedef enum figure_change { FIGURE_OWN, FIGURE_SCALED, FIGURE_MEANED } figure_change;
@@ -39,10 +39,10 @@ typedef struct figure_cell {
     char *edits; /* "" = unmodified */
     char *title;
     figure_change change;
-    int part;       /* of figure_parts, unless change is FIGURE_OWN */
+    int part;       /* of qkv_figure_parts, unless change is FIGURE_OWN */
     double eps;     /* of FIGURE_SCALED */
     size_t variant; /* in the plan of its prompt */
-    float *values;  /* [T, figure_n_cols] */
+    float *values;  /* [T, qkv_figure_n_cols] */
     float *pattern; /* [T, T], for a report */
 } figure_cell;
 
@@ -80,60 +80,62 @@ struct qkv_figure {
 /* ---- figure_options.c ---- */
 
 /* Reads and checks. */
-int figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
-                        const qkv_figure_options *given, qkv_error *err);
+int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
+                            const qkv_figure_options *given, qkv_error *err);
 /* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
-const char *figure_eps(const char *list, size_t index, size_t *length, double *value);
+const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value);
 /* Exponent of the power scale. */
-double figure_gamma(const qkv_figure_options *options);
+double qkv_figure_gamma(const qkv_figure_options *options);
 
 /* ---- the cells: figure.c ---- */
 
-int figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err);
+int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err);
 /* A cell whose prompt, change, part and eps are filled in; takes over its texts, also on failure.
  * A text that is NULL means that memory was short. Columns count from the first one behind the
  * baseline's. */
-int figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err);
+int qkv_figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err);
 /* Fills the baseline's column of a row where there is one; takes over the title. */
-int figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title, qkv_error *err);
+int qkv_figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title,
+                            qkv_error *err);
 
 /* The one place where an edit becomes text: SITE@LAYER[.hHEAD]=OPERATION, as all_heads says. Freed
  * with free, NULL when memory is short. */
-char *figure_edit(const qkv_figure *fig, const char *site, const char *operation);
-char *figure_printf(const char *format, ...) QKV_PRINTF(1, 2);
+char *qkv_figure_edit(const qkv_figure *fig, const char *site, const char *operation);
+char *qkv_figure_printf(const char *format, ...) QKV_PRINTF(1, 2);
 /* Takes over the text. */
-int figure_warn(qkv_figure *fig, char *text, qkv_error *err);
+int qkv_figure_warn(qkv_figure *fig, char *text, qkv_error *err);
 
-int figure_modify_cells(qkv_figure *fig, qkv_error *err);
-int figure_mean_cells(qkv_figure *fig, qkv_error *err);
-int figure_grid_cells(qkv_figure *fig, qkv_error *err);
+int qkv_figure_modify_cells(qkv_figure *fig, qkv_error *err);
+int qkv_figure_mean_cells(qkv_figure *fig, qkv_error *err);
+int qkv_figure_grid_cells(qkv_figure *fig, qkv_error *err);
 
 /* ---- figure_run.c ---- */
 
-int figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
-int figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err);
+int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
+int qkv_figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err);
 /* Columns of the panels of a prompt. */
-size_t figure_n_cols(const qkv_figure *fig, size_t prompt);
+size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt);
 
 /* ---- figure_notes.c ---- */
 
-int figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+int qkv_figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err);
 
 /* ---- figure_page.c ---- */
 
-int figure_choose_range(qkv_figure *fig, qkv_error *err);
+int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err);
 /* Where the log scale begins. */
-double figure_log_floor(const qkv_figure *fig);
+double qkv_figure_log_floor(const qkv_figure *fig);
 /* Texts of the tokens, where they are drawn. */
-int figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err);
 /* What is drawn and how; the grid is the figure's. */
-int figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err);
+int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err);
 
 /* ---- report.c ---- */
 
-int report_new(struct report **out, const qkv_figure *fig, qkv_session *session, qkv_error *err);
-void report_free(struct report *r);
+int qkv_report_new(struct report **out, const qkv_figure *fig, qkv_session *session,
+                   qkv_error *err);
+void qkv_report_free(struct report *r);
 /* format: md, html, json. Appended to text. */
-int report_format(const struct report *r, const char *format, qkv_text *text, qkv_error *err);
+int qkv_report_format(const struct report *r, const char *format, qkv_text *text, qkv_error *err);
 
 #endif

@@ -67,7 +67,7 @@ static int read_sides(const qkv_figure *fig, const qkv_figure_side *given, size_
 
 static char *join(const char *first, const char *second, const char *between) {
     if (!first[0] || !second[0]) return qkv_strdup(first[0] ? first : second);
-    return figure_printf("%s%s%s", first, between, second);
+    return qkv_figure_printf("%s%s%s", first, between, second);
 }
 
 /* "rows: LABEL: EDITS; LABEL: EDITS" */
@@ -82,22 +82,22 @@ static void note_sides(qkv_figure *fig, const char *what, const side_list *list)
 }
 
 static int lay_out(qkv_figure *fig, const side_list *rows, const side_list *cols, qkv_error *err) {
-    int status = figure_reserve(fig, rows->n, cols->n, err);
+    int status = qkv_figure_reserve(fig, rows->n, cols->n, err);
     note_sides(fig, "rows", rows);
     note_sides(fig, "columns", cols);
     for (size_t r = 0; r < rows->n && status == QKV_OK; r++) {
-        status = figure_set_baseline(fig, r, 0, figure_printf("Unmodified"), err);
+        status = qkv_figure_set_baseline(fig, r, 0, qkv_figure_printf("Unmodified"), err);
         for (size_t c = 0; c < cols->n && status == QKV_OK; c++) {
             const side *row = &rows->items[r], *col = &cols->items[c];
             const figure_cell cell = {.edits = join(row->edits, col->edits, " + "),
                                       .title = join(row->label, col->label, ", ")};
-            status = figure_set(fig, r, c, cell, err);
+            status = qkv_figure_set(fig, r, c, cell, err);
         }
     }
     return status;
 }
 
-int figure_grid_cells(qkv_figure *fig, qkv_error *err) {
+int qkv_figure_grid_cells(qkv_figure *fig, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     side_list rows = {0}, cols = {0};
     int status = read_sides(fig, o->rows, o->n_rows, &rows, err);

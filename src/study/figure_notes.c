@@ -51,10 +51,10 @@ static int make_small_print(qkv_figure *fig, const qkv_model_info *info, qkv_err
     print_keys(o, &text);
     if (o->diff) qkv_text_puts(&text, " \xc2\xb7 edited minus unmodified");
     qkv_text_printf(&text, " \xc2\xb7 %s scale", scale_name(o->scale));
-    if (o->scale == QKV_SCALE_POWER) qkv_text_printf(&text, " (exponent %g)", figure_gamma(o));
+    if (o->scale == QKV_SCALE_POWER) qkv_text_printf(&text, " (exponent %g)", qkv_figure_gamma(o));
     /* A no-break space: the version stays beside the name. */
     qkv_text_printf(&text, " %.4g to %.4g \xc2\xb7 qkv\xc2\xa0%s",
-                    o->scale == QKV_SCALE_LOG ? figure_log_floor(fig) : fig->low, fig->high,
+                    o->scale == QKV_SCALE_LOG ? qkv_figure_log_floor(fig) : fig->low, fig->high,
                     qkv_version());
     fig->small_print = text.data;
     return text.failed || fig->operations.failed ? qkv_fail_memory(err) : QKV_OK;
@@ -135,7 +135,7 @@ static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
     return fig->recipe ? QKV_OK : qkv_fail_memory(err);
 }
 
-int figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+int qkv_figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     const int status = make_small_print(fig, qkv_model_get_info(model), err);
     return status == QKV_OK ? make_recipe(fig, model, err) : status;
 }

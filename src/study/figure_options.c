@@ -11,13 +11,13 @@
 
 static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
 
-double figure_gamma(const qkv_figure_options *options) {
+double qkv_figure_gamma(const qkv_figure_options *options) {
     return options->gamma > 0 ? options->gamma : 0.5;
 }
 
 /* ---- lists ---- */
 
-const char *figure_eps(const char *list, size_t index, size_t *length, double *value) {
+const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value) {
     for (const char *at = list;; at += *length + 1) {
         *length = strcspn(at, ",");
         if (index-- == 0) {
@@ -32,7 +32,7 @@ static int check_eps(const char *list, qkv_error *err) {
     size_t length;
     double value;
     const char *at;
-    for (size_t i = 0; (at = figure_eps(list, i, &length, &value)); i++) {
+    for (size_t i = 0; (at = qkv_figure_eps(list, i, &length, &value)); i++) {
         if (isfinite(value)) continue;
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`eps` wants numbers such as 5e-1,1e-3; '%.*s' is none", (int)length, at);
@@ -51,7 +51,7 @@ static int check_sides(const qkv_figure_side *sides, size_t n, const char *name,
 }
 
 static int check_sources(const qkv_figure_options *o, qkv_error *err) {
-    int status = prompts_check(o->sources, o->n_sources, "sources", err);
+    int status = qkv_prompts_check(o->sources, o->n_sources, "sources", err);
     for (size_t i = 0; i < o->n_sources && status == QKV_OK; i++) {
         qkv_prompt source = QKV_PROMPT_INIT;
         status = qkv_sized_read_item(&source, sizeof source, o->sources, i, "qkv_prompt", err);
@@ -63,7 +63,7 @@ static int check_sources(const qkv_figure_options *o, qkv_error *err) {
 }
 
 static int check_lists(const qkv_figure_options *o, qkv_error *err) {
-    int status = prompts_check(o->prompts, o->n_prompts, "prompts", err);
+    int status = qkv_prompts_check(o->prompts, o->n_prompts, "prompts", err);
     if (status == QKV_OK) status = check_sources(o, err);
     if (status == QKV_OK) status = check_sides(o->rows, o->n_rows, "rows", err);
     if (status == QKV_OK) status = check_sides(o->cols, o->n_cols, "cols", err);
@@ -179,8 +179,8 @@ static int check_pairs(const qkv_figure_options *o, qkv_error *err) {
     return QKV_OK;
 }
 
-int figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
-                        const qkv_figure_options *given, qkv_error *err) {
+int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
+                            const qkv_figure_options *given, qkv_error *err) {
     *to = (qkv_figure_options)QKV_FIGURE_OPTIONS_INIT;
     if ((unsigned)kind >= QKV_FIGURE_KINDS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no such kind of figure");
@@ -196,5 +196,5 @@ int figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
 int qkv_figure_options_check(qkv_figure_kind kind, const qkv_figure_options *options,
                              qkv_error *err) {
     qkv_figure_options read;
-    return figure_read_options(&read, kind, options, err);
+    return qkv_figure_read_options(&read, kind, options, err);
 }

@@ -14,7 +14,7 @@ static void find_extremes(const qkv_figure *fig, double *least, double *most) {
     *most = -INFINITY;
     for (size_t c = 0; c < fig->rows * fig->cols; c++) {
         const size_t n_tokens = fig->prompts.items[fig->cells[c].prompt].n_tokens;
-        const size_t n = n_tokens * figure_n_cols(fig, fig->cells[c].prompt);
+        const size_t n = n_tokens * qkv_figure_n_cols(fig, fig->cells[c].prompt);
         for (size_t i = 0; i < n; i++) {
             *least = fmin(*least, fig->cells[c].values[i]);
             *most = fmax(*most, fig->cells[c].values[i]);
@@ -24,7 +24,7 @@ static void find_extremes(const qkv_figure *fig, double *least, double *most) {
 
 /* Weights go from 0 to 1 whatever is drawn, so that figures compare. What has no such range, or
  * would be drowned in it (differences, the keys left when a sink is skipped), gets its own. */
-int figure_choose_range(qkv_figure *fig, qkv_error *err) {
+int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     fig->low = 0;
     fig->high = 1;
@@ -52,7 +52,7 @@ int figure_choose_range(qkv_figure *fig, qkv_error *err) {
 }
 
 /* Four decades, also where the range ends far below 1. */
-double figure_log_floor(const qkv_figure *fig) {
+double qkv_figure_log_floor(const qkv_figure *fig) {
     return 1e-4 * fmin(fig->high, 1);
 }
 
@@ -84,7 +84,7 @@ static int make_label(char **out, const qkv_model *model, int32_t token, qkv_err
     char *bytes = NULL;
     size_t length = 0;
     if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0) {
-        *out = figure_printf("%d", (int)token);
+        *out = qkv_figure_printf("%d", (int)token);
     } else {
         const int status = qkv_token_text(model, &bytes, &length, token, err);
         if (status != QKV_OK) return status;
@@ -94,7 +94,7 @@ static int make_label(char **out, const qkv_model *model, int32_t token, qkv_err
     return *out ? QKV_OK : qkv_fail_memory(err);
 }
 
-int figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     int status = QKV_OK;
     for (size_t p = 0; p < fig->prompts.n && shows_tokens(fig); p++) {
         study_prompt *prompt = &fig->prompts.items[p];
@@ -114,7 +114,7 @@ int figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
 static int label_columns(const qkv_figure *fig, size_t prompt, const char ***out, qkv_text *indices,
                          qkv_error *err) {
     char *const *labels = fig->prompts.items[prompt].labels;
-    const size_t skip = (size_t)fig->options.skip_keys, n = figure_n_cols(fig, prompt);
+    const size_t skip = (size_t)fig->options.skip_keys, n = qkv_figure_n_cols(fig, prompt);
     const char **columns = *out = qkv_calloc(n, sizeof *columns);
     for (size_t i = 1; i < n && !labels; i++) {
         qkv_text_printf(indices, "%zu", skip + i - 1);
@@ -144,7 +144,7 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
             .size = sizeof(qkv_panel),
             .values = cell->values,
             .n_rows = (int32_t)fig->prompts.items[prompt].n_tokens,
-            .n_cols = (int32_t)figure_n_cols(fig, prompt),
+            .n_cols = (int32_t)qkv_figure_n_cols(fig, prompt),
             .title = cell->title,
             .row_labels = labels,
             .col_labels = with_sink ? with_sink
@@ -197,8 +197,8 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->low = fig->low;
     style->high = fig->high;
     style->scale = o->scale;
-    style->gamma = figure_gamma(o);
-    style->log_floor = figure_log_floor(fig);
+    style->gamma = qkv_figure_gamma(o);
+    style->log_floor = qkv_figure_log_floor(fig);
     style->diverging = o->diff != 0;
     style->labels = o->labels != QKV_LABELS_NONE;
     style->cell_values = cell_values[o->values];
@@ -207,7 +207,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->recipe = fig->recipe;
 }
 
-int figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err) {
+int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err) {
     const int status = fig->grid ? QKV_OK : make_grid(fig, err);
     make_style(fig, style);
     *grid = fig->grid;

@@ -25,7 +25,7 @@ static int add_variant(const qkv_figure *fig, qkv_plan *plan, size_t index, qkv_
     return qkv_plan_add_variant(plan, cell->edits, &cell->variant, err);
 }
 
-int figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
+int qkv_figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < fig->sources.n && status == QKV_OK; i++) {
         const study_prompt *source = &fig->sources.items[i];
@@ -42,7 +42,7 @@ static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t promp
     const study_prompt *input = &fig->prompts.items[prompt];
     int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
-    if (status == QKV_OK) status = figure_add_sources(fig, *plan, err);
+    if (status == QKV_OK) status = qkv_figure_add_sources(fig, *plan, err);
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = add_variant(fig, *plan, i, err);
     }
@@ -51,7 +51,7 @@ static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t promp
 
 /* ---- cells ---- */
 
-size_t figure_n_cols(const qkv_figure *fig, size_t prompt) {
+size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt) {
     return fig->prompts.items[prompt].n_tokens - (size_t)fig->options.skip_keys +
            (fig->options.sink_column != 0);
 }
@@ -89,7 +89,8 @@ static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result 
     }
     const size_t n_tokens = fig->prompts.items[cell->prompt].n_tokens;
     const size_t skip = (size_t)fig->options.skip_keys;
-    cell->values = qkv_calloc(n_tokens * figure_n_cols(fig, cell->prompt), sizeof *cell->values);
+    cell->values =
+        qkv_calloc(n_tokens * qkv_figure_n_cols(fig, cell->prompt), sizeof *cell->values);
     if (!cell->values) return qkv_fail_memory(err);
     float *value = cell->values;
     for (size_t i = 0; i < n_tokens; i++) {
@@ -128,13 +129,13 @@ static int warn_unchanged(qkv_figure *fig, const qkv_result *result, qkv_error *
         known = v;
         for (size_t e = 0; e < qkv_result_n_edits(result, v) && status == QKV_OK; e++) {
             if (!qkv_result_edit_is_idle(result, v, e) || is_known(result, v, e)) continue;
-            status = figure_warn(
+            status = qkv_figure_warn(
                 fig,
-                figure_printf("%s (row %zu, column %zu) %s", qkv_result_edit_text(result, v, e),
-                              i / fig->cols + 1, i % fig->cols + 1,
-                              qkv_result_edit_ran(result, v, e)
-                                  ? "changed no value"
-                                  : "was not computed: nothing that is captured depends on it"),
+                qkv_figure_printf("%s (row %zu, column %zu) %s", qkv_result_edit_text(result, v, e),
+                                  i / fig->cols + 1, i % fig->cols + 1,
+                                  qkv_result_edit_ran(result, v, e)
+                                      ? "changed no value"
+                                      : "was not computed: nothing that is captured depends on it"),
                 err);
         }
     }
@@ -158,7 +159,7 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
     return status;
 }
 
-int figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     int status = QKV_OK;
     if (fig->options.report) {
         fig->plain = qkv_calloc(fig->prompts.n, sizeof *fig->plain);

@@ -23,11 +23,12 @@ typedef struct target {
 static int warn_panels(qkv_figure *fig, int32_t n, const qkv_grid_report *report, const char *what,
                        qkv_error *err) {
     if (n == 0) return QKV_OK;
-    return figure_warn(fig,
-                       figure_printf("%s %d of %d panels, their cells are too small; try a larger "
-                                     "`panel_size`",
-                                     what, (int)n, (int)report->panels),
-                       err);
+    return qkv_figure_warn(
+        fig,
+        qkv_figure_printf("%s %d of %d panels, their cells are too small; try a larger "
+                          "`panel_size`",
+                          what, (int)n, (int)report->panels),
+        err);
 }
 
 /* What was asked for by name and cannot be drawn; said once. */
@@ -53,7 +54,7 @@ static int check_drawing(qkv_figure *fig, const char *format, qkv_error *err) {
     qkv_grid_style style = QKV_GRID_STYLE_INIT;
     qkv_grid_report report = QKV_GRID_REPORT_INIT;
     snprintf(path, sizeof path, "figure.%s", format);
-    int status = figure_page(fig, &grid, &style, err);
+    int status = qkv_figure_page(fig, &grid, &style, err);
     if (status == QKV_OK) status = qkv_grid_check(grid, &style, path, &report, err);
     return status == QKV_OK ? warn_undrawn(fig, &report, err) : status;
 }
@@ -62,7 +63,7 @@ static int render_drawing(qkv_figure *fig, const target *to, qkv_error *err) {
     const qkv_grid *grid = NULL;
     qkv_grid_style style = QKV_GRID_STYLE_INIT;
     int status = fig->warned ? QKV_OK : check_drawing(fig, to->format, err);
-    if (status == QKV_OK) status = figure_page(fig, &grid, &style, err);
+    if (status == QKV_OK) status = qkv_figure_page(fig, &grid, &style, err);
     if (status != QKV_OK) return status;
     return qkv_grid_render(grid, &style, to->format, to->bytes, to->n_bytes, err);
 }
@@ -78,7 +79,7 @@ static int check_report(qkv_figure *fig, const char *format, qkv_error *err) {
 static int render_report(qkv_figure *fig, const target *to, qkv_error *err) {
     qkv_text text = {0};
     int status = check_report(fig, to->format, err);
-    if (status == QKV_OK) status = report_format(fig->report, to->format, &text, err);
+    if (status == QKV_OK) status = qkv_report_format(fig->report, to->format, &text, err);
     if (status != QKV_OK) {
         qkv_text_release(&text);
         return status;
@@ -104,12 +105,12 @@ static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tenso
         snprintf(names[i].tensor, sizeof names[i].tensor, "r%zu.c%zu", row, col);
         snprintf(names[i].title, sizeof names[i].title, "%s.title", names[i].tensor);
         snprintf(names[i].edits, sizeof names[i].edits, "%s.edits", names[i].tensor);
-        tensors[i] =
-            (qkv_store_tensor){.size = sizeof *tensors,
-                               .name = names[i].tensor,
-                               .data = cell->values,
-                               .n_dims = 2,
-                               .shape = {n_tokens, (int64_t)figure_n_cols(fig, cell->prompt), 0}};
+        tensors[i] = (qkv_store_tensor){
+            .size = sizeof *tensors,
+            .name = names[i].tensor,
+            .data = cell->values,
+            .n_dims = 2,
+            .shape = {n_tokens, (int64_t)qkv_figure_n_cols(fig, cell->prompt), 0}};
         const char *const pairs[] = {names[i].title, cell->title, names[i].edits, cell->edits};
         memcpy(metadata + 4 * i, pairs, sizeof pairs);
     }

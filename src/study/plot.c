@@ -115,10 +115,10 @@ static void let_go(qkv_plot *p) {
 }
 
 static int make(qkv_plot *p, qkv_error *err) {
-    int status = plot_select(p, err);
+    int status = qkv_plot_select(p, err);
     if (status == QKV_OK) status = check_kind(p, err);
-    if (status == QKV_OK) status = plot_summarize(p, err);
-    return status == QKV_OK ? plot_notes(p, err) : status;
+    if (status == QKV_OK) status = qkv_plot_summarize(p, err);
+    return status == QKV_OK ? qkv_plot_notes(p, err) : status;
 }
 
 int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_options *options,
@@ -179,7 +179,7 @@ int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
     return qkv_sized_write(info, &own, sizeof own, "qkv_plot_info", err);
 }
 
-/* Where in the sweep a group lies: the other way round than plot_group. */
+/* Where in the sweep a group lies: the other way round than qkv_plot_group. */
 static void locate(const qkv_plot *p, size_t group, qkv_plot_value *v) {
     size_t target = 0, layer = 0, head = 0;
     int with_layer = 1, with_head = 1;

@@ -1,10 +1,10 @@
 /*
  * The results of a sweep as a chart, in three steps.
  *
- *     plot_select      which metric, targets, operation, ε, layers and heads: plot_select.c,
+ *     qkv_plot_select      which metric, targets, operation, ε, layers and heads: plot_select.c,
  *                      from what the options name and the file holds (plot_choose.c)
- *     plot_summarize   means and bands over the prompts: plot_summary.c
- *     plot_notes       its words: plot_notes.c
+ *     qkv_plot_summarize   means and bands over the prompts: plot_summary.c
+ *     qkv_plot_notes       its words: plot_notes.c
  *
  * plot.c does them one after the other; plot_page.c draws what came out. What is ambiguous is an
  * error that lists the choices; nothing is left out without the small print saying so.
@@ -70,28 +70,28 @@ struct qkv_plot {
 };
 
 /* plot_choose.c: the metric, targets, operation, ε, layers and heads, and the kind of chart. */
-int plot_choose(qkv_plot *p, qkv_error *err);
+int qkv_plot_choose(qkv_plot *p, qkv_error *err);
 /* The index of a number in a list, -1 when it is not there. */
-int32_t plot_find(const plot_indices *list, int32_t value);
+int32_t qkv_plot_find(const plot_indices *list, int32_t value);
 /* Where an ε stands in the ascending list, or would. */
-size_t plot_find_epsilon(const qkv_plot *p, double value);
-int plot_is_baseline(const qkv_plot *p, const qkv_sweep_row *row);
+size_t qkv_plot_find_epsilon(const qkv_plot *p, double value);
+int qkv_plot_is_baseline(const qkv_plot *p, const qkv_sweep_row *row);
 
 /* plot_select.c */
-int plot_select(qkv_plot *p, qkv_error *err);
+int qkv_plot_select(qkv_plot *p, qkv_error *err);
 
-/* plot_summary.c: p->groups, numbered by plot_group, and the order in which they are shown. */
-int plot_summarize(qkv_plot *p, qkv_error *err);
-size_t plot_group(const qkv_plot *p, const plot_cell *cell);
+/* plot_summary.c: p->groups, numbered by qkv_plot_group, and the order in which they are shown. */
+int qkv_plot_summarize(qkv_plot *p, qkv_error *err);
+size_t qkv_plot_group(const qkv_plot *p, const plot_cell *cell);
 /* Lines drawn: whether or not each has values. */
-size_t plot_n_series(const qkv_plot *p);
+size_t qkv_plot_n_series(const qkv_plot *p);
 
 /* plot_notes.c: texts to be released by the caller, which asks them whether memory ran short. */
-const char *plot_target_name(const qkv_plot *p, size_t target);
-void plot_panel_title(const qkv_plot *p, size_t target, qkv_text *text);
-void plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *text);
-void plot_value_label(const qkv_plot *p, qkv_text *text);
+const char *qkv_plot_target_name(const qkv_plot *p, size_t target);
+void qkv_plot_panel_title(const qkv_plot *p, size_t target, qkv_text *text);
+void qkv_plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *text);
+void qkv_plot_value_label(const qkv_plot *p, qkv_text *text);
 /* Title, small print, recipe and warning. */
-int plot_notes(qkv_plot *p, qkv_error *err);
+int qkv_plot_notes(qkv_plot *p, qkv_error *err);
 
 #endif

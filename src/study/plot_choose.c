@@ -7,11 +7,11 @@
 #include "base/number.h"
 #include "study/plot.h"
 
-int plot_is_baseline(const qkv_plot *p, const qkv_sweep_row *row) {
+int qkv_plot_is_baseline(const qkv_plot *p, const qkv_sweep_row *row) {
     return strcmp(qkv_sweep_reader_target(p->file, (size_t)row->target), "none") == 0;
 }
 
-int32_t plot_find(const plot_indices *list, int32_t value) {
+int32_t qkv_plot_find(const plot_indices *list, int32_t value) {
     size_t low = 0, high = list->n;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -27,7 +27,7 @@ int32_t plot_find(const plot_indices *list, int32_t value) {
 
 /* Keeps the list ascending and free of repetitions. */
 static int insert(plot_indices *list, int32_t value, qkv_error *err) {
-    if (plot_find(list, value) >= 0) return QKV_OK;
+    if (qkv_plot_find(list, value) >= 0) return QKV_OK;
     if (!QKV_PUSH(list->at, list->capacity, list->n, value)) return qkv_fail_memory(err);
     for (size_t i = list->n - 1; i > 0 && list->at[i - 1] > value; i--) {
         list->at[i] = list->at[i - 1];
@@ -133,7 +133,7 @@ static int choose_targets(qkv_plot *p, qkv_error *err) {
 /* ---- the operation and its ε ---- */
 
 static int is_target(const qkv_plot *p, const qkv_sweep_row *row) {
-    return plot_find(&p->targets, row->target) >= 0;
+    return qkv_plot_find(&p->targets, row->target) >= 0;
 }
 
 /* The operations of the chosen targets; for lines those with an ε, unless one is named. */
@@ -184,7 +184,7 @@ static int same_number(double a, double b) {
 
 enum { MOST_EPSILONS = 10000 };
 
-size_t plot_find_epsilon(const qkv_plot *p, double value) {
+size_t qkv_plot_find_epsilon(const qkv_plot *p, double value) {
     size_t low = 0, high = p->n_epsilons;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -198,7 +198,7 @@ size_t plot_find_epsilon(const qkv_plot *p, double value) {
 }
 
 static int add_epsilon(qkv_plot *p, double value, qkv_error *err) {
-    const size_t at = plot_find_epsilon(p, value);
+    const size_t at = qkv_plot_find_epsilon(p, value);
     if (at < p->n_epsilons && p->epsilons[at] == value) return QKV_OK;
     if (p->n_epsilons == MOST_EPSILONS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -387,7 +387,7 @@ static int read_rows(qkv_plot *p, qkv_error *err) {
     return status;
 }
 
-int plot_choose(qkv_plot *p, qkv_error *err) {
+int qkv_plot_choose(qkv_plot *p, qkv_error *err) {
     int status = learn_metrics(p, err);
     if (status == QKV_OK) status = choose_metric(p, err);
     if (status == QKV_OK) status = choose_targets(p, err);

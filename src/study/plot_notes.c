@@ -16,7 +16,7 @@
 
 /* ---- names ---- */
 
-const char *plot_target_name(const qkv_plot *p, size_t target) {
+const char *qkv_plot_target_name(const qkv_plot *p, size_t target) {
     const char *name = p->target_names[target], *part = qkv_figure_part_name(name);
     if (part) return part;
     return strcmp(name, "none") == 0 ? "unedited" : name;
@@ -35,12 +35,12 @@ static void add_operation(const qkv_plot *p, qkv_text *text, const char *before)
     }
 }
 
-void plot_panel_title(const qkv_plot *p, size_t target, qkv_text *text) {
-    qkv_text_printf(text, "*%s*", plot_target_name(p, target));
+void qkv_plot_panel_title(const qkv_plot *p, size_t target, qkv_text *text) {
+    qkv_text_printf(text, "*%s*", qkv_plot_target_name(p, target));
     add_operation(p, text, ", ");
 }
 
-void plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *text) {
+void qkv_plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *text) {
     const int l = (int)p->layers.at[layer], h = (int)p->heads.at[head];
     const int only_all = p->heads.n == 1 && h < 0;
     if (l < 0) {
@@ -56,7 +56,7 @@ void plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *text
     }
 }
 
-void plot_value_label(const qkv_plot *p, qkv_text *text) {
+void qkv_plot_value_label(const qkv_plot *p, qkv_text *text) {
     qkv_text_printf(text, "%s%s", p->options.change ? "change of " : "", p->metric);
 }
 
@@ -72,7 +72,7 @@ static void add_title(const qkv_plot *p, qkv_text *text) {
     if (p->kind == QKV_PLOT_HEATMAP) return; /* its panels say the rest */
     qkv_text_puts(text, " (");
     if (p->targets.n == 1) {
-        plot_panel_title(p, 0, text);
+        qkv_plot_panel_title(p, 0, text);
     } else {
         add_operation(p, text, "");
     }
@@ -226,7 +226,7 @@ static char *taken(qkv_text *text) {
     return NULL;
 }
 
-int plot_notes(qkv_plot *p, qkv_error *err) {
+int qkv_plot_notes(qkv_plot *p, qkv_error *err) {
     qkv_text title = {0}, small_print = {0}, warning = {0};
     const char *given = p->options.title;
     if (given) {

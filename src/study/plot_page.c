@@ -74,7 +74,7 @@ static int write_page(const page *to, const void *chart, chart_writer write, qkv
 
 static int set_axis(const qkv_plot *p, qkv_chart_axis *axis, words *list, qkv_error *err) {
     qkv_text label = {0};
-    plot_value_label(p, &label);
+    qkv_plot_value_label(p, &label);
     axis->label = keep_text(list, &label);
     if (!axis->label) return qkv_fail_memory(err);
     if (p->options.scale == QKV_PLOT_SCALE_LOG) axis->scale = QKV_SCALE_LOG;
@@ -108,7 +108,7 @@ static int fill_panels(const qkv_plot *p, qkv_heatmap_panel *panels, double *val
     for (size_t i = 0; i < p->n_groups; i++) values[i] = p->groups[i].mean;
     for (size_t t = 0; t < p->targets.n; t++) {
         qkv_text title = {0};
-        plot_panel_title(p, t, &title);
+        qkv_plot_panel_title(p, t, &title);
         panels[t] = (qkv_heatmap_panel){
             .size = sizeof(qkv_heatmap_panel),
             .values = values + t * n,
@@ -153,9 +153,9 @@ static int draw_heatmap(page *to, qkv_error *err) {
 static const char *series_label(const qkv_plot *p, size_t series, words *kept) {
     qkv_text text = {0};
     if (p->by == QKV_PLOT_BY_TARGET) {
-        qkv_text_puts(&text, plot_target_name(p, series));
+        qkv_text_puts(&text, qkv_plot_target_name(p, series));
     } else if (p->by == QKV_PLOT_BY_HEAD) {
-        plot_head_name(p, series / p->heads.n, series % p->heads.n, &text);
+        qkv_plot_head_name(p, series / p->heads.n, series % p->heads.n, &text);
     } else if (p->layers.at[series] < 0) {
         qkv_text_puts(&text, "all layers");
     } else {
@@ -183,7 +183,7 @@ static int has_values(const qkv_plot *p, size_t series) {
 static int fill_series(const qkv_plot *p, qkv_lines *lines, qkv_series *series,
                        const double *points, words *kept, qkv_error *err) {
     const int banded = p->most_prompts > 1 && p->options.band != QKV_PLOT_BAND_NONE;
-    for (size_t s = 0; s < plot_n_series(p); s++) {
+    for (size_t s = 0; s < qkv_plot_n_series(p); s++) {
         const double *y = points + s * p->n_epsilons;
         if (!has_values(p, s)) continue;
         qkv_series *next = &series[lines->n_series++];
@@ -203,7 +203,7 @@ static int fill_series(const qkv_plot *p, qkv_lines *lines, qkv_series *series,
 static int draw_lines(page *to, qkv_error *err) {
     const qkv_plot *p = to->p;
     words *kept = &to->kept;
-    qkv_series *series = qkv_calloc(plot_n_series(p), sizeof *series);
+    qkv_series *series = qkv_calloc(qkv_plot_n_series(p), sizeof *series);
     double *points = qkv_calloc(p->n_groups, 3 * sizeof *points);
     qkv_lines lines = {.size = sizeof(qkv_lines),
                        .x = {.label = "\xce\xb5",
@@ -234,7 +234,7 @@ static int fill_bars(const qkv_plot *p, qkv_bar *bars, words *kept) {
         const size_t group = p->shown[i], place = group % places;
         const plot_summary *summary = &p->groups[group];
         qkv_text label = {0};
-        plot_head_name(p, place / heads, place % heads, &label);
+        qkv_plot_head_name(p, place / heads, place % heads, &label);
         bars[i] = (qkv_bar){.size = sizeof *bars,
                             .label = keep_text(kept, &label),
                             .value = summary->mean,
@@ -253,7 +253,7 @@ static int draw_ranking(page *to, qkv_error *err) {
     int status = QKV_OK;
     if (!groups || !bars || !fill_bars(p, bars, &to->kept)) status = qkv_fail_memory(err);
     for (size_t i = 0; status == QKV_OK && i < p->targets.n; i++) {
-        groups[i] = plot_target_name(p, i);
+        groups[i] = qkv_plot_target_name(p, i);
     }
     qkv_bars chart = {.size = sizeof(qkv_bars),
                       .bars = bars,

@@ -21,7 +21,7 @@ static int by_place(const void *a, const void *b) {
 
 static int find_baseline(const qkv_plot *p, baseline *base, qkv_error *err) {
     for (size_t i = 0; i < p->n_rows; i++) {
-        if (!plot_is_baseline(p, &p->rows[i])) continue;
+        if (!qkv_plot_is_baseline(p, &p->rows[i])) continue;
         if (!QKV_PUSH(base->rows, base->capacity, base->n, p->rows[i])) {
             return qkv_fail_memory(err);
         }
@@ -52,11 +52,11 @@ static const qkv_sweep_row *beside(const baseline *base, int64_t prompt, int32_t
 static int place_cell(const qkv_plot *p, const qkv_sweep_row *row, plot_cell *cell) {
     if (row->op != p->op) return 0;
     cell->prompt = row->prompt;
-    cell->target = plot_find(&p->targets, row->target);
-    cell->layer = plot_find(&p->layers, row->layer);
-    cell->head = plot_find(&p->heads, row->head);
+    cell->target = qkv_plot_find(&p->targets, row->target);
+    cell->layer = qkv_plot_find(&p->layers, row->layer);
+    cell->head = qkv_plot_find(&p->heads, row->head);
     cell->epsilon = isnan(row->epsilon) && isnan(p->epsilons[0]) ? 0 : -1;
-    const size_t at = plot_find_epsilon(p, row->epsilon);
+    const size_t at = qkv_plot_find_epsilon(p, row->epsilon);
     if (at < p->n_epsilons && p->epsilons[at] == row->epsilon) cell->epsilon = (int32_t)at;
     cell->value = row->value;
     return cell->target >= 0 && cell->layer >= 0 && cell->head >= 0 && cell->epsilon >= 0;
@@ -123,10 +123,10 @@ static int copy_names(qkv_plot *p, qkv_error *err) {
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
-int plot_select(qkv_plot *p, qkv_error *err) {
+int qkv_plot_select(qkv_plot *p, qkv_error *err) {
     baseline base = {0};
     p->reference = (double)NAN;
-    int status = plot_choose(p, err);
+    int status = qkv_plot_choose(p, err);
     if (status == QKV_OK) status = copy_names(p, err);
     if (status == QKV_OK) status = find_baseline(p, &base, err);
     if (status == QKV_OK && p->options.change && base.n == 0) {

@@ -20,12 +20,12 @@ static size_t head_index(const qkv_plot *p, const plot_cell *cell) {
     return (size_t)cell->layer * p->heads.n + (size_t)cell->head;
 }
 
-size_t plot_n_series(const qkv_plot *p) {
+size_t qkv_plot_n_series(const qkv_plot *p) {
     if (p->by == QKV_PLOT_BY_TARGET) return p->targets.n;
     return p->by == QKV_PLOT_BY_LAYER ? p->layers.n : p->layers.n * p->heads.n;
 }
 
-size_t plot_group(const qkv_plot *p, const plot_cell *cell) {
+size_t qkv_plot_group(const qkv_plot *p, const plot_cell *cell) {
     if (p->kind != QKV_PLOT_LINES) {
         return (size_t)cell->target * p->layers.n * p->heads.n + head_index(p, cell);
     }
@@ -151,19 +151,19 @@ static int check_size(const qkv_plot *p, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%zu layers and %zu heads are too many to draw",
                         p->layers.n, p->heads.n);
     }
-    if (p->kind == QKV_PLOT_LINES && plot_n_series(p) > MOST_SERIES) {
+    if (p->kind == QKV_PLOT_LINES && qkv_plot_n_series(p) > MOST_SERIES) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "%zu lines cannot be told apart: choose at most %d with `layers` and "
                         "`heads`",
-                        plot_n_series(p), MOST_SERIES);
+                        qkv_plot_n_series(p), MOST_SERIES);
     }
     return QKV_OK;
 }
 
-int plot_summarize(qkv_plot *p, qkv_error *err) {
+int qkv_plot_summarize(qkv_plot *p, qkv_error *err) {
     int status = check_size(p, err);
     if (status != QKV_OK) return status;
-    p->n_groups = p->kind == QKV_PLOT_LINES ? plot_n_series(p) * p->n_epsilons
+    p->n_groups = p->kind == QKV_PLOT_LINES ? qkv_plot_n_series(p) * p->n_epsilons
                                             : p->targets.n * p->layers.n * p->heads.n;
     p->groups = qkv_calloc(p->n_groups, sizeof *p->groups);
     item *items = qkv_calloc(p->n_cells, sizeof *items);
@@ -175,7 +175,7 @@ int plot_summarize(qkv_plot *p, qkv_error *err) {
     for (size_t i = 0; i < p->n_cells; i++) {
         const plot_cell *cell = &p->cells[i];
         if (isnan(cell->value)) continue;
-        items[n++] = (item){plot_group(p, cell), cell->prompt, cell->value};
+        items[n++] = (item){qkv_plot_group(p, cell), cell->prompt, cell->value};
     }
     fill_groups(p, items, n);
     free(items);

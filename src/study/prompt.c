@@ -68,7 +68,7 @@ int qkv_prompt_tokenize(const qkv_prompt *prompt, const qkv_model *model, int32_
 
 /* ---- lists ---- */
 
-int prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_error *err) {
+int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_error *err) {
     int status = QKV_OK;
     if (n && !given) return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is NULL", name);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
@@ -90,8 +90,8 @@ static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model
     return qkv_prompt_tokenize(from, model, &to->tokens, &to->n_tokens, err);
 }
 
-int prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
-                 qkv_error *err) {
+int qkv_prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
+                     qkv_error *err) {
     list->items = qkv_calloc(n, sizeof *list->items);
     if (!list->items) return qkv_fail_memory(err);
     list->n = n;
@@ -108,7 +108,7 @@ int prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const q
     return status;
 }
 
-void prompts_release(study_prompts *list) {
+void qkv_prompts_release(study_prompts *list) {
     for (size_t i = 0; i < list->n; i++) {
         study_prompt *prompt = &list->items[i];
         for (size_t k = 0; prompt->labels && k < prompt->n_tokens; k++) free(prompt->labels[k]);

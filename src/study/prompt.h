@@ -20,10 +20,10 @@ typedef struct study_prompts {
 } study_prompts;
 
 /* What is wrong with a list without looking at a model; `name` is the field's. */
-int prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_error *err);
+int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_error *err);
 /* Copies and tokenizes; NULL: the first n of the default prompts. Release also after a failure. */
-int prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
-                 qkv_error *err);
-void prompts_release(study_prompts *list);
+int qkv_prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
+                     qkv_error *err);
+void qkv_prompts_release(study_prompts *list);
 
 #endif

@@ -37,8 +37,8 @@ static int check_keys(const json_t *json, const char *name, qkv_error *err) {
 
 static int check_parts(const json_t *json, qkv_error *err) {
     const json_t *greedy = json_object_get(json, "greedy");
-    const int status = recipe_tables_check(json_object_get(json, "tables"), err);
-    return status == QKV_OK && greedy ? recipe_greedy_check(greedy, err) : status;
+    const int status = qkv_recipe_tables_check(json_object_get(json, "tables"), err);
+    return status == QKV_OK && greedy ? qkv_recipe_greedy_check(greedy, err) : status;
 }
 
 /* jansson's numbers are the host's locale's. */
@@ -140,8 +140,8 @@ int qkv_recipe_check(const qkv_recipe *recipe, const qkv_sweep *sweep, qkv_error
     if (!recipe || !sweep) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no recipe or no sweep");
     const json_t *greedy = json_object_get(recipe->json, "greedy");
     const int status =
-        recipe_tables_check_sweep(json_object_get(recipe->json, "tables"), sweep, err);
-    return status == QKV_OK && greedy ? recipe_greedy_check_sweep(greedy, sweep, err) : status;
+        qkv_recipe_tables_check_sweep(json_object_get(recipe->json, "tables"), sweep, err);
+    return status == QKV_OK && greedy ? qkv_recipe_greedy_check_sweep(greedy, sweep, err) : status;
 }
 
 /* Which model it is has been decided: the specification may name one too. */
@@ -189,12 +189,12 @@ static int fill(const evaluation *e, qkv_recipe_result *result, qkv_sweep_reader
     result->tables = qkv_calloc(n + 1, sizeof *result->tables);
     if (!result->tables) return qkv_fail_memory(err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        status =
-            recipe_table_fill(&result->tables[result->n++], json_array_get(tables, i), file, err);
+        status = qkv_recipe_table_fill(&result->tables[result->n++], json_array_get(tables, i),
+                                       file, err);
     }
     if (status != QKV_OK || !greedy) return status;
-    return recipe_greedy_fill(&result->tables[result->n++], greedy, e->model, e->sweep, file,
-                              &e->options, stopped, err);
+    return qkv_recipe_greedy_fill(&result->tables[result->n++], greedy, e->model, e->sweep, file,
+                                  &e->options, stopped, err);
 }
 
 static int evaluate(evaluation *e, qkv_recipe_result **out, const char *results, qkv_error *err) {

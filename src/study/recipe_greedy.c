@@ -37,7 +37,7 @@ typedef struct greedy {
 
 /* ---- checks ---- */
 
-int recipe_greedy_check(const json_t *wanted, qkv_error *err) {
+int qkv_recipe_greedy_check(const json_t *wanted, qkv_error *err) {
     const json_t *metric = json_object_get(wanted, "metric");
     const qkv_metric_info *info =
         json_is_string(metric) ? qkv_metric_find(json_string_value(metric)) : NULL;
@@ -81,9 +81,9 @@ static int check_spec(const json_t *spec, qkv_error *err) {
     return QKV_OK;
 }
 
-int recipe_greedy_check_sweep(const json_t *wanted, const qkv_sweep *sweep, qkv_error *err) {
+int qkv_recipe_greedy_check_sweep(const json_t *wanted, const qkv_sweep *sweep, qkv_error *err) {
     const char *metric = json_string_value(json_object_get(wanted, "metric"));
-    if (!recipe_is_measured(sweep, metric)) {
+    if (!qkv_recipe_is_measured(sweep, metric)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "greedy goes by %s, which is not among the sweep's metrics", metric);
     }
@@ -234,9 +234,9 @@ static int make_table(const greedy *g, recipe_table *out, size_t heads, qkv_erro
     out->metric = qkv_strdup(g->metric);
     out->values = qkv_calloc(3 * heads, sizeof *out->values);
     const int there = out->title && out->metric && out->values &&
-                      recipe_find_key(&out->columns, "layer", &at) &&
-                      recipe_find_key(&out->columns, "head", &at) &&
-                      recipe_find_key(&out->columns, g->metric, &at);
+                      qkv_recipe_find_key(&out->columns, "layer", &at) &&
+                      qkv_recipe_find_key(&out->columns, "head", &at) &&
+                      qkv_recipe_find_key(&out->columns, g->metric, &at);
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
@@ -248,7 +248,7 @@ static int add_head(const greedy *g, recipe_table *out, const candidate *best, q
     row[1] = best->head;
     row[2] = best->value / (double)json_array_size(g->prompts);
     snprintf(number, sizeof number, "%zu", out->rows.n + 1);
-    return recipe_find_key(&out->rows, number, &at) ? QKV_OK : qkv_fail_memory(err);
+    return qkv_recipe_find_key(&out->rows, number, &at) ? QKV_OK : qkv_fail_memory(err);
 }
 
 static int choose(greedy *g, recipe_table *out, size_t heads, qkv_error *err) {
@@ -263,9 +263,9 @@ static int choose(greedy *g, recipe_table *out, size_t heads, qkv_error *err) {
     return status;
 }
 
-int recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_model *model,
-                       const qkv_sweep *sweep, qkv_sweep_reader *file,
-                       const qkv_recipe_options *options, int *stopped, qkv_error *err) {
+int qkv_recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_model *model,
+                           const qkv_sweep *sweep, qkv_sweep_reader *file,
+                           const qkv_recipe_options *options, int *stopped, qkv_error *err) {
     json_t *spec = json_loads(qkv_sweep_spec(sweep), 0, NULL);
     if (!spec) return qkv_fail_memory(err);
     greedy g = {.spec = spec,

@@ -31,7 +31,7 @@ static dimension find_dimension(const char *name) {
 
 /* ---- what a table says ---- */
 
-int recipe_tables_check(const json_t *tables, qkv_error *err) {
+int qkv_recipe_tables_check(const json_t *tables, qkv_error *err) {
     if (tables && !json_is_array(tables)) {
         return qkv_fail(err, QKV_ERR_FORMAT, "the tables of the recipe are not a list");
     }
@@ -54,7 +54,7 @@ int recipe_tables_check(const json_t *tables, qkv_error *err) {
     return QKV_OK;
 }
 
-int recipe_is_measured(const qkv_sweep *sweep, const char *metric) {
+int qkv_recipe_is_measured(const qkv_sweep *sweep, const char *metric) {
     const char *name;
     for (size_t i = 0; (name = qkv_sweep_metric(sweep, i)); i++) {
         if (strcmp(name, metric) == 0) return 1;
@@ -62,11 +62,11 @@ int recipe_is_measured(const qkv_sweep *sweep, const char *metric) {
     return 0;
 }
 
-int recipe_tables_check_sweep(const json_t *tables, const qkv_sweep *sweep, qkv_error *err) {
+int qkv_recipe_tables_check_sweep(const json_t *tables, const qkv_sweep *sweep, qkv_error *err) {
     for (size_t i = 0; i < json_array_size(tables); i++) {
         const json_t *table = json_array_get(tables, i);
         const char *metric = json_string_value(json_object_get(table, "metric"));
-        if (recipe_is_measured(sweep, metric)) continue;
+        if (qkv_recipe_is_measured(sweep, metric)) continue;
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "table '%s' of the recipe shows %s, which is not among the sweep's metrics",
                         json_string_value(json_object_get(table, "title")), metric);
@@ -104,7 +104,7 @@ static void key_of(char out[RECIPE_KEY_SIZE], const qkv_sweep_reader *file,
     }
 }
 
-int recipe_find_key(recipe_keys *keys, const char *text, size_t *index) {
+int qkv_recipe_find_key(recipe_keys *keys, const char *text, size_t *index) {
     for (*index = 0; *index < keys->n; ++*index) {
         if (strcmp(keys->texts[*index], text) == 0) return 1;
     }
@@ -125,8 +125,8 @@ static int find_cell(const grouping *g, recipe_table *out, const qkv_sweep_row *
     char row_key[RECIPE_KEY_SIZE], column_key[RECIPE_KEY_SIZE];
     key_of(row_key, g->file, cell, g->by_row);
     key_of(column_key, g->file, cell, g->by_column);
-    return recipe_find_key(&out->rows, row_key, row) &&
-           recipe_find_key(&out->columns, column_key, column);
+    return qkv_recipe_find_key(&out->rows, row_key, row) &&
+           qkv_recipe_find_key(&out->columns, column_key, column);
 }
 
 /* Once to learn the keys, once to add. */
@@ -155,8 +155,8 @@ static int average(const grouping *g, recipe_table *out, qkv_error *err) {
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
-int recipe_table_fill(recipe_table *out, const json_t *table, qkv_sweep_reader *file,
-                      qkv_error *err) {
+int qkv_recipe_table_fill(recipe_table *out, const json_t *table, qkv_sweep_reader *file,
+                          qkv_error *err) {
     grouping g = {.file = file};
     out->kind = QKV_RECIPE_MEANS;
     out->title = qkv_strdup(json_string_value(json_object_get(table, "title")));

@@ -10,15 +10,15 @@
 #include "study/report.h"
 
 #define COLUMN_METRIC(metric, heading) #metric,
-const char *const report_metrics[REPORT_COLUMNS] = {REPORT_COLUMN_LIST(COLUMN_METRIC)};
+const char *const qkv_report_metrics[REPORT_COLUMNS] = {REPORT_COLUMN_LIST(COLUMN_METRIC)};
 #undef COLUMN_METRIC
 #define COLUMN_HEADING(metric, heading) heading,
-const char *const report_headings[REPORT_COLUMNS] = {REPORT_COLUMN_LIST(COLUMN_HEADING)};
+const char *const qkv_report_headings[REPORT_COLUMNS] = {REPORT_COLUMN_LIST(COLUMN_HEADING)};
 #undef COLUMN_HEADING
 
-const char *const report_verdicts[3] = {"does not hold", "holds", "does not apply"};
+const char *const qkv_report_verdicts[3] = {"does not hold", "holds", "does not apply"};
 
-const char report_thresholds[] =
+const char qkv_report_thresholds[] =
     "uniform: uniformity of at least 0.95; else sink: first column of at least 0.5; else diagonal: "
     "diagonal of at least 0.5; else mixed";
 
@@ -29,7 +29,7 @@ static const char *classify(const double *values) {
     return "mixed";
 }
 
-double report_difference(const report *r, size_t a, size_t b) {
+double qkv_report_difference(const report *r, size_t a, size_t b) {
     const figure_cell *x = r->panels[a].cell, *y = r->panels[b].cell;
     if (x->prompt != y->prompt) return INFINITY;
     const size_t n_tokens = r->fig->prompts.items[x->prompt].n_tokens;
@@ -47,12 +47,12 @@ static int same_bits(const report *r, size_t a, size_t b) {
            memcmp(x->pattern, y->pattern, n_tokens * n_tokens * sizeof(float)) == 0;
 }
 
-int report_next_pair(const report *r, size_t *at, report_pair *pair) {
+int qkv_report_next_pair(const report *r, size_t *at, report_pair *pair) {
     for (; *at < r->n_panels * r->n_panels; ++*at) {
         const size_t a = *at / r->n_panels, b = *at % r->n_panels;
         const size_t first = r->panels[a].same_as, second = r->panels[b].same_as;
         if (a >= b || first != a || (second != a && second != b)) continue;
-        *pair = (report_pair){a, b, second == a, report_difference(r, a, b)};
+        *pair = (report_pair){a, b, second == a, qkv_report_difference(r, a, b)};
         if (pair->difference > REPORT_NEAR) continue;
         ++*at;
         return 1;
@@ -66,12 +66,12 @@ static int new_measure(qkv_measure **out, qkv_error *err) {
     char names[512] = "";
     for (int i = 0; i < REPORT_COLUMNS; i++) {
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? "," : "", report_metrics[i]);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? "," : "", qkv_report_metrics[i]);
     }
     return qkv_measure_new(out, names, NULL, err);
 }
 
-report_keys report_visible(const report *r, const report_panel *panel, size_t query) {
+report_keys qkv_report_visible(const report *r, const report_panel *panel, size_t query) {
     return r->visible[panel->cell->prompt][query];
 }
 
@@ -149,7 +149,7 @@ static int measure_outputs(report *r, qkv_session *session, size_t prompt, qkv_m
     size_t n_variants = 1;
     int status =
         qkv_plan_new(&plan, qkv_session_model(session), input->tokens, input->n_tokens, err);
-    if (status == QKV_OK) status = figure_add_sources(fig, plan, err);
+    if (status == QKV_OK) status = qkv_figure_add_sources(fig, plan, err);
     /* Variants were numbered in the order of the cells. */
     for (size_t i = 0; i < r->n_panels && status == QKV_OK; i++) {
         const figure_cell *cell = r->panels[i].cell;
@@ -169,18 +169,18 @@ static int gather(report *r, qkv_session *session, qkv_error *err) {
     int status = find_visible(r, qkv_session_model(session), err);
     if (status == QKV_OK) status = measure_panels(r, err);
     for (size_t i = 0; i < r->n_panels; i++) r->panels[i].output_kl = NAN;
-    if (status == QKV_OK && !r->fig->has_logits) return report_judge(r, err);
+    if (status == QKV_OK && !r->fig->has_logits) return qkv_report_judge(r, err);
     if (status == QKV_OK) status = qkv_measure_new(&measure, "output_kl", NULL, err);
     for (size_t p = 0; p < r->fig->prompts.n && status == QKV_OK; p++) {
         status = measure_outputs(r, session, p, measure, err);
     }
     qkv_measure_free(measure);
-    return status == QKV_OK ? report_judge(r, err) : status;
+    return status == QKV_OK ? qkv_report_judge(r, err) : status;
 }
 
 /* ---- the whole ---- */
 
-int report_new(report **out, const qkv_figure *fig, qkv_session *session, qkv_error *err) {
+int qkv_report_new(report **out, const qkv_figure *fig, qkv_session *session, qkv_error *err) {
     report *r = *out = qkv_calloc(1, sizeof *r);
     if (!r) return qkv_fail_memory(err);
     r->fig = fig;
@@ -191,12 +191,12 @@ int report_new(report **out, const qkv_figure *fig, qkv_session *session, qkv_er
     const int status =
         r->panels && r->plain && r->visible ? gather(r, session, err) : qkv_fail_memory(err);
     if (status == QKV_OK) return QKV_OK;
-    report_free(r);
+    qkv_report_free(r);
     *out = NULL;
     return status;
 }
 
-void report_free(report *r) {
+void qkv_report_free(report *r) {
     if (!r) return;
     for (size_t i = 0; i < r->n_facts; i++) free(r->facts[i].text);
     for (size_t p = 0; r->visible && p < r->fig->prompts.n; p++) free(r->visible[p]);
@@ -207,19 +207,19 @@ void report_free(report *r) {
     free(r);
 }
 
-int report_format(const report *r, const char *format, qkv_text *text, qkv_error *err) {
+int qkv_report_format(const report *r, const char *format, qkv_text *text, qkv_error *err) {
     int status = QKV_OK;
     if (strcmp(format, "md") == 0) {
-        report_markdown(r, text);
+        qkv_report_markdown(r, text);
     } else if (strcmp(format, "html") == 0) {
-        report_html(r, text);
+        qkv_report_html(r, text);
     } else {
-        status = report_json(r, text, err);
+        status = qkv_report_json(r, text, err);
     }
     return status == QKV_OK && text->failed ? qkv_fail_memory(err) : status;
 }
 
-void report_put_number(qkv_text *text, double value) {
+void qkv_report_put_number(qkv_text *text, double value) {
     if (isnan(value)) {
         qkv_text_puts(text, "\xe2\x80\x93");
     } else if (value == 0) {

@@ -28,8 +28,8 @@ enum { REPORT_COLUMN_LIST(REPORT_COLUMN_ENUM) REPORT_COLUMNS };
 #undef REPORT_COLUMN_ENUM
 
 /* Names and headings of the columns. */
-extern const char *const report_metrics[REPORT_COLUMNS];
-extern const char *const report_headings[REPORT_COLUMNS];
+extern const char *const qkv_report_metrics[REPORT_COLUMNS];
+extern const char *const qkv_report_headings[REPORT_COLUMNS];
 
 /* Classes of panels, tried in this order. */
 #define REPORT_UNIFORM 0.95   /* uniformity from here on */
@@ -37,7 +37,7 @@ extern const char *const report_headings[REPORT_COLUMNS];
 #define REPORT_DIAGONAL 0.5   /* diagonal from here on */
 #define REPORT_SATURATED 1e-2 /* largest difference between the panels of the two smallest eps */
 #define REPORT_NEAR 1e-2      /* panels this close are listed as nearly identical */
-extern const char report_thresholds[];
+extern const char qkv_report_thresholds[];
 
 typedef struct report_panel {
     const figure_cell *cell;
@@ -73,13 +73,13 @@ typedef struct report {
     report_keys **visible; /* per prompt: what each of its queries sees */
 } report;
 
-extern const char *const report_verdicts[3];
+extern const char *const qkv_report_verdicts[3];
 
 /* The keys that a query of a panel sees. */
-report_keys report_visible(const report *r, const report_panel *panel, size_t query);
+report_keys qkv_report_visible(const report *r, const report_panel *panel, size_t query);
 
 /* Largest difference of a cell between two panels; infinite when their prompts differ. */
-double report_difference(const report *r, size_t a, size_t b);
+double qkv_report_difference(const report *r, size_t a, size_t b);
 
 /* Two panels that are identical, or nearly. Of a group of identical ones, the first stands for all.
  */
@@ -90,16 +90,16 @@ typedef struct report_pair {
 } report_pair;
 
 /* The next pair; *at starts as 0. Returns 0 when there are no more. */
-int report_next_pair(const report *r, size_t *at, report_pair *pair);
+int qkv_report_next_pair(const report *r, size_t *at, report_pair *pair);
 
 /* report_facts.c */
-int report_judge(report *r, qkv_error *err);
+int qkv_report_judge(report *r, qkv_error *err);
 
 /* A number of a table: "–" where there is none. */
-void report_put_number(qkv_text *text, double value);
+void qkv_report_put_number(qkv_text *text, double value);
 /* The formats: appended to text. */
-void report_markdown(const report *r, qkv_text *text);
-void report_html(const report *r, qkv_text *text);
-int report_json(const report *r, qkv_text *text, qkv_error *err);
+void qkv_report_markdown(const report *r, qkv_text *text);
+void qkv_report_html(const report *r, qkv_text *text);
+int qkv_report_json(const report *r, qkv_text *text, qkv_error *err);
 
 #endif

@@ -64,7 +64,7 @@ static double from_uniform(const report *r, const report_panel *panel) {
     const size_t n = r->fig->prompts.items[panel->cell->prompt].n_tokens;
     double largest = 0;
     for (size_t i = 0; i < n; i++) {
-        const report_keys seen = report_visible(r, panel, i);
+        const report_keys seen = qkv_report_visible(r, panel, i);
         const float *row = panel->cell->pattern + i * n;
         const double share = share_of_keys(r, row, n);
         for (size_t j = 0; j < n; j++) {
@@ -88,9 +88,9 @@ static int judge_uniform(report *r, const char *name, double from, double to, do
     }
     if (n == 0) return QKV_OK;
     return add_fact(r, name, largest <= tolerance, largest,
-                    figure_printf("largest distance of a weight from 1/n, n the keys that its "
-                                  "query sees%s, in %d Query and Key panels: %.3g (at most %g)",
-                                  sink_note(r), n, largest, tolerance),
+                    qkv_figure_printf("largest distance of a weight from 1/n, n the keys that its "
+                                      "query sees%s, in %d Query and Key panels: %.3g (at most %g)",
+                                      sink_note(r), n, largest, tolerance),
                     err);
 }
 
@@ -118,13 +118,14 @@ static int judge_saturation(report *r, qkv_error *err) {
     for (int part = 0; part < FIGURE_PARTS && status == QKV_OK; part++) {
         size_t two[2] = {0, 0};
         if (!two_smallest(r, part, two)) continue;
-        const double d = report_difference(r, two[0], two[1]);
-        status = add_fact(r, names[part], d <= REPORT_SATURATED, d,
-                          figure_printf("largest difference between the panels of \xce\xb5 = %g "
-                                        "and %g: %.3g (at most %g)",
-                                        r->panels[two[1]].cell->eps, r->panels[two[0]].cell->eps, d,
-                                        REPORT_SATURATED),
-                          err);
+        const double d = qkv_report_difference(r, two[0], two[1]);
+        status =
+            add_fact(r, names[part], d <= REPORT_SATURATED, d,
+                     qkv_figure_printf("largest difference between the panels of \xce\xb5 = %g "
+                                       "and %g: %.3g (at most %g)",
+                                       r->panels[two[1]].cell->eps, r->panels[two[0]].cell->eps, d,
+                                       REPORT_SATURATED),
+                     err);
     }
     return status;
 }
@@ -140,16 +141,17 @@ static int judge_exchange(report *r, qkv_error *err) {
             if (!is_part(q, QUERY) || !is_part(key, KEY) || !is_scaled(q, 0, INFINITY) ||
                 key->cell->change != FIGURE_SCALED || q->cell->eps != key->cell->eps)
                 continue;
-            largest = fmax(largest, report_difference(r, i, k));
+            largest = fmax(largest, qkv_report_difference(r, i, k));
             n++;
         }
     }
     if (n == 0) return QKV_OK;
-    return add_fact(r, "Query and Key are exchangeable", largest <= ROUNDING, largest,
-                    figure_printf("largest difference between the Query and the Key panel of the "
-                                  "same \xce\xb5: %.3g (at most %g, which is rounding)",
-                                  largest, ROUNDING),
-                    err);
+    return add_fact(
+        r, "Query and Key are exchangeable", largest <= ROUNDING, largest,
+        qkv_figure_printf("largest difference between the Query and the Key panel of the "
+                          "same \xce\xb5: %.3g (at most %g, which is rounding)",
+                          largest, ROUNDING),
+        err);
 }
 
 /* ---- value ---- */
@@ -171,16 +173,17 @@ static int judge_value(report *r, qkv_error *err) {
     if (n == 0) return QKV_OK;
     int status =
         add_fact(r, "Value does not move the weights of its own layer", largest == 0, largest,
-                 figure_printf("largest difference of %d Value panels from the unmodified "
-                               "pattern: %.3g (exactly 0, bit for bit)",
-                               n, largest),
+                 qkv_figure_printf("largest difference of %d Value panels from the unmodified "
+                                   "pattern: %.3g (exactly 0, bit for bit)",
+                                   n, largest),
                  err);
     if (status != QKV_OK || !isfinite(least_kl)) return status;
-    return add_fact(r, "Value moves the output", least_kl > 0, least_kl,
-                    figure_printf("smallest KL divergence of the next-token distribution over the "
-                                  "Value panels: %.3g (above 0)",
-                                  least_kl),
-                    err);
+    return add_fact(
+        r, "Value moves the output", least_kl > 0, least_kl,
+        qkv_figure_printf("smallest KL divergence of the next-token distribution over the "
+                          "Value panels: %.3g (above 0)",
+                          least_kl),
+        err);
 }
 
 /* ---- sink ---- */
@@ -206,21 +209,23 @@ static int judge_sink(report *r, qkv_error *err) {
     if (n_value == 0 || n_moved == 0) return QKV_OK;
     const char *name = "Value keeps the sink, Query and Key lose it";
     if (!(plain >= REPORT_SINK)) {
-        return add_fact(r, name, REPORT_NOT_APPLICABLE, plain,
-                        figure_printf("first column of the unmodified pattern: %.3f, which is no "
-                                      "sink (at least %g)",
-                                      plain, REPORT_SINK),
-                        err);
+        return add_fact(
+            r, name, REPORT_NOT_APPLICABLE, plain,
+            qkv_figure_printf("first column of the unmodified pattern: %.3f, which is no "
+                              "sink (at least %g)",
+                              plain, REPORT_SINK),
+            err);
     }
-    return add_fact(r, name, value >= REPORT_SINK && moved < REPORT_SINK, moved,
-                    figure_printf("first column: unmodified at least %.3f, Value at least %.3f, "
-                                  "Query and Key%s at most %.3f (a sink has at least %g)",
-                                  plain, value,
-                                  r->panels[r->n_panels - 1].cell->change == FIGURE_SCALED
-                                      ? " with \xce\xb5 up to 1e-3"
-                                      : "",
-                                  moved, REPORT_SINK),
-                    err);
+    return add_fact(
+        r, name, value >= REPORT_SINK && moved < REPORT_SINK, moved,
+        qkv_figure_printf("first column: unmodified at least %.3f, Value at least %.3f, "
+                          "Query and Key%s at most %.3f (a sink has at least %g)",
+                          plain, value,
+                          r->panels[r->n_panels - 1].cell->change == FIGURE_SCALED
+                              ? " with \xce\xb5 up to 1e-3"
+                              : "",
+                          moved, REPORT_SINK),
+        err);
 }
 
 /* ---- temperature ---- */
@@ -252,7 +257,7 @@ static double largest_entropy(const report *r, const report_panel *panel) {
     const size_t n = r->fig->prompts.items[panel->cell->prompt].n_tokens;
     double sum = 0;
     for (size_t i = 1; i < n; i++) {
-        const report_keys seen = report_visible(r, panel, i);
+        const report_keys seen = qkv_report_visible(r, panel, i);
         sum += log((double)(seen.end - seen.first));
     }
     return sum / (double)(n - 1);
@@ -277,10 +282,10 @@ static int judge_temperature(report *r, qkv_error *err) {
     return add_fact(
         r, "\xce\xb5 = 0.5 is a temperature of 2",
         largest <= 10 * ROUNDING && least >= plain && most <= end, largest,
-        figure_printf("largest difference from the unmodified weights to the power "
-                      "0.5, normalised%s: %.3g (at most %g); entropy %.3f, between %.3f "
-                      "unmodified and %.3f uniform",
-                      sink_note(r), largest, 10 * ROUNDING, least, plain, end),
+        qkv_figure_printf("largest difference from the unmodified weights to the power "
+                          "0.5, normalised%s: %.3g (at most %g); entropy %.3f, between %.3f "
+                          "unmodified and %.3f uniform",
+                          sink_note(r), largest, 10 * ROUNDING, least, plain, end),
         err);
 }
 
@@ -290,18 +295,19 @@ static int judge_temperature(report *r, qkv_error *err) {
 static int judge_triangle(report *r, qkv_error *err) {
     double largest = 0;
     for (size_t i = 0; i < r->n_panels; i++) {
-        if (report_visible(r, panel_at(r, i), 0).end > 1 ||
+        if (qkv_report_visible(r, panel_at(r, i), 0).end > 1 ||
             strstr(panel_at(r, i)->cell->edits, "pattern"))
             return QKV_OK;
         largest = fmax(largest, panel_at(r, i)->values[REPORT_upper]);
     }
-    return add_fact(r, "Nothing above the diagonal", largest == 0, largest,
-                    figure_printf("largest mass above the diagonal of %zu panels: %.3g (exactly 0)",
-                                  r->n_panels, largest),
-                    err);
+    return add_fact(
+        r, "Nothing above the diagonal", largest == 0, largest,
+        qkv_figure_printf("largest mass above the diagonal of %zu panels: %.3g (exactly 0)",
+                          r->n_panels, largest),
+        err);
 }
 
-int report_judge(report *r, qkv_error *err) {
+int qkv_report_judge(report *r, qkv_error *err) {
     int status = judge_uniform(r, "\xce\xb5 \xe2\x86\x92 0 makes rows uniform", -1, VANISHED,
                                EXACTLY_UNIFORM, err);
     if (status == QKV_OK) {

@@ -134,7 +134,7 @@ static void put_map(qkv_text *text, const float *map, size_t n) {
 
 static void put_pair(qkv_text *text, const char *name, double value) {
     qkv_text_printf(text, "<dt>%s</dt><dd>", name);
-    report_put_number(text, value);
+    qkv_report_put_number(text, value);
     qkv_text_puts(text, "</dd>");
 }
 
@@ -149,7 +149,7 @@ static void put_card(const report *r, qkv_text *text, const char *title, const r
     put_map(text, map, r->fig->prompts.items[prompt].n_tokens);
     qkv_text_puts(text, "<dl>");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        put_pair(text, report_headings[shown[i]], panel->values[shown[i]]);
+        put_pair(text, qkv_report_headings[shown[i]], panel->values[shown[i]]);
     }
     qkv_text_puts(text, "</dl></div>\n");
 }
@@ -179,7 +179,7 @@ static void put_cards(const report *r, qkv_text *text) {
         put_card(r, text, cell->title, &r->panels[i], cell->pattern, cell->prompt);
     }
     qkv_text_puts(text, "</div>\n<p class=\"soft\">");
-    put_text(text, report_thresholds);
+    put_text(text, qkv_report_thresholds);
     qkv_text_puts(text, ". Colours go from 0 (blue) to 1 (red).");
     put_pooling(r, text);
     qkv_text_puts(text, "</p>\n");
@@ -194,11 +194,11 @@ static void put_table_row(qkv_text *text, const char *title, const report_panel 
     qkv_text_printf(text, "</td><td>%s</td>", panel->kind);
     for (int i = 0; i < REPORT_COLUMNS; i++) {
         qkv_text_puts(text, "<td>");
-        report_put_number(text, panel->values[i]);
+        qkv_report_put_number(text, panel->values[i]);
         qkv_text_puts(text, "</td>");
     }
     qkv_text_puts(text, "<td>");
-    report_put_number(text, output_kl);
+    qkv_report_put_number(text, output_kl);
     qkv_text_puts(text, "</td></tr>\n");
 }
 
@@ -206,7 +206,7 @@ static void put_table(const report *r, qkv_text *text) {
     qkv_text_puts(text, "<h2>All numbers</h2>\n<div class=\"wide\"><table><thead><tr><th>panel</th>"
                         "<th>class</th>");
     for (int i = 0; i < REPORT_COLUMNS; i++) {
-        qkv_text_printf(text, "<th>%s</th>", report_headings[i]);
+        qkv_text_printf(text, "<th>%s</th>", qkv_report_headings[i]);
     }
     qkv_text_puts(text, "<th>output KL</th></tr></thead><tbody>\n");
     for (size_t p = 0; p < r->fig->prompts.n; p++) {
@@ -232,7 +232,7 @@ static void put_facts(const report *r, qkv_text *text) {
     for (size_t i = 0; i < r->n_facts; i++) {
         const report_fact *fact = &r->facts[i];
         qkv_text_printf(text, "<li><span class=\"mark %s\" title=\"%s\">%s</span><strong>",
-                        classes[fact->verdict], report_verdicts[fact->verdict],
+                        classes[fact->verdict], qkv_report_verdicts[fact->verdict],
                         marks[fact->verdict]);
         put_text(text, fact->name);
         qkv_text_puts(text, "</strong><span class=\"soft\">");
@@ -246,7 +246,7 @@ static void put_identical(const report *r, qkv_text *text) {
     qkv_text_puts(text, "<h2>Identical panels</h2>\n<ul class=\"soft\">\n");
     size_t n = 0;
     report_pair pair;
-    for (size_t at = 0; report_next_pair(r, &at, &pair); n++) {
+    for (size_t at = 0; qkv_report_next_pair(r, &at, &pair); n++) {
         qkv_text_puts(text, "<li>");
         put_title(text, r->panels[pair.a].cell->title);
         qkv_text_puts(text, " and ");
@@ -263,7 +263,7 @@ static void put_identical(const report *r, qkv_text *text) {
                     REPORT_NEAR);
 }
 
-void report_html(const report *r, qkv_text *text) {
+void qkv_report_html(const report *r, qkv_text *text) {
     const qkv_figure *fig = r->fig;
     const char *title = fig->title ? fig->title : "Attention weights";
     qkv_text_puts(text, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"

@@ -13,7 +13,7 @@ static json_t *number(double value) {
 static json_t *values_of(const report_panel *panel) {
     json_t *values = json_object();
     for (int i = 0; i < REPORT_COLUMNS; i++) {
-        json_object_set_new(values, report_metrics[i], number(panel->values[i]));
+        json_object_set_new(values, qkv_report_metrics[i], number(panel->values[i]));
     }
     return values;
 }
@@ -22,7 +22,7 @@ static json_t *describe_panel(const report *r, size_t i) {
     const report_panel *panel = &r->panels[i];
     json_t *differences = json_array();
     for (size_t k = 0; k < r->n_panels; k++) {
-        json_array_append_new(differences, number(report_difference(r, i, k)));
+        json_array_append_new(differences, number(qkv_report_difference(r, i, k)));
     }
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o, s:i, s:o}", "row", (int)panel->row,
                      "col", (int)panel->col, "input", (int)panel->cell->prompt, "title",
@@ -36,9 +36,10 @@ static json_t *describe_facts(const report *r) {
     json_t *list = json_array();
     for (size_t i = 0; i < r->n_facts; i++) {
         const report_fact *fact = &r->facts[i];
-        json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s}", "statement", fact->name,
-                                              "number", number(fact->number), "verdict",
-                                              report_verdicts[fact->verdict], "text", fact->text));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o, s:s, s:s}", "statement", fact->name, "number",
+                                        number(fact->number), "verdict",
+                                        qkv_report_verdicts[fact->verdict], "text", fact->text));
     }
     return list;
 }
@@ -50,18 +51,18 @@ static char *dump_report(const report *r) {
         json_array_append_new(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
                                                values_of(&r->plain[p])));
     }
-    json_t *json = json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
-                             qkv_json_text(r->fig->small_print), "facts", describe_facts(r),
-                             "classes", report_thresholds, "thresholds", "uniform", REPORT_UNIFORM,
-                             "sink", REPORT_SINK, "diagonal", REPORT_DIAGONAL, "saturated",
-                             REPORT_SATURATED, "nearly_identical", REPORT_NEAR, "unmodified", plain,
-                             "panels", panels, "recipe", json_loads(r->fig->recipe, 0, NULL));
+    json_t *json = json_pack(
+        "{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
+        qkv_json_text(r->fig->small_print), "facts", describe_facts(r), "classes",
+        qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink", REPORT_SINK,
+        "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED, "nearly_identical", REPORT_NEAR,
+        "unmodified", plain, "panels", panels, "recipe", json_loads(r->fig->recipe, 0, NULL));
     char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(json);
     return dump;
 }
 
-int report_json(const report *r, qkv_text *text, qkv_error *err) {
+int qkv_report_json(const report *r, qkv_text *text, qkv_error *err) {
     const qkv_locale host = qkv_locale_enter();
     char *dump = dump_report(r);
     qkv_locale_leave(host);

@@ -25,17 +25,17 @@ static void put_row(qkv_text *text, const char *title, const report_panel *panel
     qkv_text_printf(text, " | **%s** |", panel->kind);
     for (int i = 0; i < REPORT_COLUMNS; i++) {
         qkv_text_puts(text, " ");
-        report_put_number(text, panel->values[i]);
+        qkv_report_put_number(text, panel->values[i]);
         qkv_text_puts(text, " |");
     }
     qkv_text_puts(text, " ");
-    report_put_number(text, with_output ? panel->output_kl : 0);
+    qkv_report_put_number(text, with_output ? panel->output_kl : 0);
     qkv_text_puts(text, " |\n");
 }
 
 static void put_panels(const report *r, qkv_text *text) {
     qkv_text_puts(text, "## Panels\n\n| panel | class |");
-    for (int i = 0; i < REPORT_COLUMNS; i++) qkv_text_printf(text, " %s |", report_headings[i]);
+    for (int i = 0; i < REPORT_COLUMNS; i++) qkv_text_printf(text, " %s |", qkv_report_headings[i]);
     qkv_text_puts(text, " output KL |\n|---|---|");
     for (int i = 0; i <= REPORT_COLUMNS; i++) qkv_text_puts(text, "--:|");
     qkv_text_puts(text, "\n");
@@ -53,7 +53,7 @@ static void put_panels(const report *r, qkv_text *text) {
     qkv_text_printf(text,
                     "\nClasses: %s. Changes are those from the unmodified pattern. Formulas: `qkv "
                     "metrics`.\n\n",
-                    report_thresholds);
+                    qkv_report_thresholds);
 }
 
 static void put_facts(const report *r, qkv_text *text) {
@@ -61,7 +61,7 @@ static void put_facts(const report *r, qkv_text *text) {
     for (size_t i = 0; i < r->n_facts; i++) {
         qkv_text_printf(text, "| %s | %s%s%s | %s |\n", r->facts[i].name,
                         r->facts[i].verdict == REPORT_FAILS ? "**" : "",
-                        report_verdicts[r->facts[i].verdict],
+                        qkv_report_verdicts[r->facts[i].verdict],
                         r->facts[i].verdict == REPORT_FAILS ? "**" : "", r->facts[i].text);
     }
     qkv_text_puts(text, "\n");
@@ -71,7 +71,7 @@ static void put_identical(const report *r, qkv_text *text) {
     qkv_text_puts(text, "## Identical panels\n\n");
     size_t n = 0;
     report_pair pair;
-    for (size_t at = 0; report_next_pair(r, &at, &pair); n++) {
+    for (size_t at = 0; qkv_report_next_pair(r, &at, &pair); n++) {
         qkv_text_printf(text, "- %s and %s: ", r->panels[pair.a].cell->title,
                         r->panels[pair.b].cell->title);
         if (pair.same) {
@@ -84,7 +84,7 @@ static void put_identical(const report *r, qkv_text *text) {
     qkv_text_printf(text, "\nNearly identical: largest difference of at most %g.\n", REPORT_NEAR);
 }
 
-void report_markdown(const report *r, qkv_text *text) {
+void qkv_report_markdown(const report *r, qkv_text *text) {
     const qkv_figure *fig = r->fig;
     qkv_text_printf(text, "# %s\n\n", fig->title ? fig->title : "Attention weights");
     put_plain(text, r->fig->small_print, strlen(r->fig->small_print));

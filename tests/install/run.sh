@@ -26,6 +26,10 @@ export PKG_CONFIG_PATH
 found=$(grep -lrE "$source|$build|march=|Wextra" "$library/pkgconfig" "$library/cmake" "$work/moved/include" || true)
 [ -z "$found" ] || die "paths or flags of the build are in $found"
 
+# A program has names of its own: every one of the archive's begins with qkv_ (those of compilers with _).
+found=$(nm "$library/libqkv.a" 2>/dev/null | awk '$2 ~ /^[ABCDRSTVW]$/ && $3 !~ /^(qkv)?_/ { print $3 }')
+[ -z "$found" ] || die "names in libqkv.a that may clash: $found"
+
 check() { # NAME PROGRAM
     LD_LIBRARY_PATH=$library "$2" "$model" >"$work/$1.out" || die "$1: the example does not run"
     grep -q 'unmodified' "$work/$1.out" || die "$1: the example printed something else"
