@@ -6,16 +6,16 @@
 #include "base/memory.h"
 #include "ggml-cpu.h"
 
-typedef struct late_weight {
+typedef struct lazy_weight {
     struct ggml_tensor *tensor;
     qkv_gguf_tensor source;
     int32_t layer;
     ggml_backend_buffer_t buffer; /* NULL until it is made */
-} late_weight;
+} lazy_weight;
 
 struct qkv_lazy_weights {
     pthread_mutex_t lock;
-    late_weight *weights;
+    lazy_weight *weights;
     size_t n_weights, capacity;
 };
 
@@ -30,14 +30,14 @@ static qkv_lazy_weights *new_lazy(void) {
 
 int qkv_lazy_weights_add(qkv_lazy_weights **lazy, struct ggml_tensor *tensor,
                          const qkv_gguf_tensor *t, int32_t layer, qkv_error *err) {
-    const late_weight weight = {.tensor = tensor, .source = *t, .layer = layer};
+    const lazy_weight weight = {.tensor = tensor, .source = *t, .layer = layer};
     if (!*lazy) *lazy = new_lazy();
     if (!*lazy || !QKV_PUSH((*lazy)->weights, (*lazy)->capacity, (*lazy)->n_weights, weight))
         return qkv_fail_memory(err);
     return QKV_OK;
 }
 
-static int make(late_weight *w, qkv_error *err) {
+static int make(lazy_weight *w, qkv_error *err) {
     ggml_backend_buffer_t buffer =
         ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), ggml_nbytes(w->tensor));
     if (!buffer) return qkv_fail_memory(err);
@@ -53,7 +53,7 @@ int qkv_lazy_weights_make(qkv_lazy_weights *lazy, int32_t layer, qkv_error *err)
     if (!lazy) return QKV_OK;
     pthread_mutex_lock(&lazy->lock);
     for (size_t i = 0; i < lazy->n_weights && status == QKV_OK; i++) {
-        late_weight *w = &lazy->weights[i];
+        lazy_weight *w = &lazy->weights[i];
         if (w->layer == layer && !w->buffer) status = make(w, err);
     }
     pthread_mutex_unlock(&lazy->lock);
