@@ -236,6 +236,8 @@ static void test_store(void **state) {
     REFUSED(qkv_store_render_tensors(NULL, 1, NULL, 0, &bytes, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, NULL, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, &bytes, NULL, &err));
+    const qkv_store_tensor namesakes[] = {tensor, tensor};
+    REFUSED(qkv_store_render_tensors(namesakes, 2, NULL, 0, &bytes, &n, &err));
     tensor.data = NULL;
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, &bytes, &n, &err));
 }
