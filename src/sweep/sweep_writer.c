@@ -199,12 +199,26 @@ static int close_database(qkv_sweep_writer *r, qkv_error *err) {
     return status;
 }
 
+/* "2/3", written as we write it: files of one part are told by this text. */
+static int check_part(const char *shard, qkv_error *err) {
+    long long part = 0, n = 0;
+    char text[48];
+    if (!shard) return QKV_OK;
+    if (sscanf(shard, "%lld/%lld", &part, &n) == 2 && n > 0) {
+        snprintf(text, sizeof text, "%lld/%lld", part, n);
+        if (strcmp(text, shard) == 0) return qkv_sweep_check_shard(part, n, err);
+    }
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "'%s' is no part of a sweep, such as 2/3", shard);
+}
+
 int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const char *path,
                           const char *shard, qkv_error *err) {
     QKV_NEED(err, out);
     *out = NULL;
     QKV_NEED(err, sweep);
     QKV_NEED(err, path);
+    const int problem = check_part(shard, err);
+    if (problem != QKV_OK) return problem;
     qkv_sweep_writer *r = qkv_calloc(1, sizeof *r);
     if (!r) return qkv_fail_memory(err);
     r->sweep = qkv_sweep_retain(sweep);

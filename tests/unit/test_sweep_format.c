@@ -152,6 +152,24 @@ static void names_are_those_of_files(void **state) {
     qkv_sweep_free(sweep);
 }
 
+static void parts_are_checked(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", "2", "9/3", "0/3", "-1/3", "1/0", "2/3 ", "02/3", "b"};
+    qkv_sweep *sweep = sweep_of(SPEC("0.5"));
+    qkv_sweep_writer *results = NULL;
+    qkv_error err = {0};
+    const char *path = scratch_path("parts.sqlite");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(qkv_sweep_writer_open(&results, sweep, path, wrong[i], &err),
+                         QKV_ERR_ARGUMENT);
+        assert_null(results);
+        assert_false(scratch_exists("parts.sqlite"));
+    }
+    assert_int_equal(qkv_sweep_writer_open(&results, sweep, path, "3/3", &err), QKV_OK);
+    assert_int_equal(qkv_sweep_writer_close(results, &err), QKV_OK);
+    qkv_sweep_free(sweep);
+}
+
 /* ---- what a file may hold ---- */
 
 /* No way of reading takes it, and nothing is left of what they began to write. */
@@ -297,6 +315,7 @@ int main(void) {
         cmocka_unit_test_setup(a_second_writer_is_refused, set_alarm),
         cmocka_unit_test_setup(of_those_that_start_together_one_wins, set_alarm),
         cmocka_unit_test_setup(names_are_those_of_files, set_alarm),
+        cmocka_unit_test_setup(parts_are_checked, set_alarm),
         cmocka_unit_test_setup(what_no_sweep_makes_is_refused, set_alarm),
         cmocka_unit_test_setup(rows_that_no_sweep_makes_are_refused, set_alarm),
         cmocka_unit_test_setup(a_tree_that_leads_into_itself_is_refused, set_alarm),
