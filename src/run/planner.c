@@ -419,6 +419,10 @@ static int run(qkv_planner *p, qkv_error *err) {
 }
 
 int qkv_session_run(qkv_session *session, qkv_result **out, const qkv_plan *plan, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, session);
+    QKV_NEED(err, plan);
     return qkv_session_observe(session, out, plan, NULL, err);
 }
 
