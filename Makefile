@@ -20,7 +20,7 @@ program: configure
 	@cmake --build build -j $(JOBS) --target qkv
 
 configure: setup
-	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DQKV_BUILD_TESTS=$(TESTS) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >build/configure.log 2>&1 \
+	@cmake --preset release -DQKV_NATIVE=$(NATIVE) -DQKV_BUILD_TESTS=$(TESTS) -DCMAKE_INSTALL_PREFIX="$(PREFIX)" >build/configure.log 2>&1 \
 	    || { cat build/configure.log; exit 1; }
 
 setup: ## install missing packages, fetch and build ggml (once)
