@@ -116,6 +116,7 @@ int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     errno = 0;
     out->path = qkv_strdup(path);
     out->target = out->path ? resolve(path) : NULL;
+    // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): *out holds the path; qkv_output_finish frees it
     const int code = out->target ? open_stream(out) : errno ? errno : ENOMEM;
     if (!code) return QKV_OK;
     qkv_output_abandon(out);

@@ -20,15 +20,24 @@
 #include "cli/cli.h"
 #include "qkv/host.h"
 
-/* As much as a signal handler may do. The first thread that comes here speaks for all. */
+/* As much as a signal handler may do. */
+static void say(const char *text) {
+    for (size_t left = strlen(text); left;) {
+        const ssize_t n = write(STDERR_FILENO, text, left);
+        if (n <= 0) return;
+        text += n;
+        left -= (size_t)n;
+    }
+}
+
+/* The first thread that comes here speaks for all. */
 static _Noreturn void end(const char *text) {
     static atomic_flag taken = ATOMIC_FLAG_INIT;
     while (atomic_flag_test_and_set(&taken)) pause();
     qkv_temporaries_remove();
-    static const char before[] = "qkv: ";
-    ssize_t written = write(STDERR_FILENO, before, sizeof before - 1);
-    if (written >= 0) written = write(STDERR_FILENO, text, strlen(text));
-    if (written >= 0) written = write(STDERR_FILENO, "\n", 1);
+    say("qkv: ");
+    say(text);
+    say("\n");
     _exit(EXIT_FAILURE);
 }
 

@@ -23,7 +23,7 @@ static struct timespec asked_at;
 
 /* The signal comes a second time, so that the exit status tells of it. */
 void cli_end_by_signal(int number) {
-    qkv_temporaries_remove();
+    qkv_temporaries_remove(); // NOLINT(bugprone-signal-handler): made to be called here
     signal(number, SIG_DFL);
     raise(number);
 }
