@@ -75,7 +75,7 @@ static int try_lock(qkv_file_lock *lock, const char *path, int *current, qkv_err
         return errno == EWOULDBLOCK
                    ? qkv_fail(err, QKV_ERR_IO,
                               "%s is being written by another sweep; wait for it, or give another "
-                              "-o",
+                              "name",
                               path)
                    : fail_lock(err, path, errno);
     }

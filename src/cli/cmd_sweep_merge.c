@@ -26,6 +26,7 @@ static int run_merge(const cli_call *call, qkv_error *err) {
     if (status != QKV_OK) return status;
     status = qkv_sweep_merge(args->output, call->operands, call->n_operands, args->partial,
                              &summary, err);
+    cli_name_fields(status, err);
     if (status == QKV_OK && summary.n_missing) {
         fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",
                 summary.n_missing, summary.n_cells, args->output);

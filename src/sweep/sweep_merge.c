@@ -106,7 +106,7 @@ static int check_missing(qkv_database *db, int partial, qkv_sweep_summary *summa
         status =
             qkv_fail(err, QKV_ERR_ARGUMENT,
                      "%lld of %lld cells are missing, the first is %s; finish the shards, or "
-                     "merge what is there with --partial",
+                     "merge what is there with `partial`",
                      (long long)summary->n_missing, (long long)summary->n_cells, edit ? edit : "?");
     free(edit);
     return status;
@@ -142,7 +142,7 @@ static int check_paths(const char *out, const char *const *paths, size_t n, qkv_
         if (is_same_file(&part, out))
             return qkv_fail(err, QKV_ERR_ARGUMENT,
                             "%s is to be written, and is one of the files to merge; give another "
-                            "-o",
+                            "name",
                             out);
         for (size_t k = 0; k < i; k++) {
             if (!is_same_file(&part, paths[k])) continue;
@@ -184,7 +184,7 @@ static int clear_logs(const char *out, const char *target, int old, qkv_error *e
     if (status == QKV_OK) status = qkv_database_has_log(target, &logged, err);
     if (busy || (status == QKV_OK && logged))
         return qkv_fail(err, QKV_ERR_IO,
-                        "%s is open in another program; close it, or give another -o", out);
+                        "%s is open in another program; close it, or give another name", out);
     return status == QKV_OK ? qkv_database_remove_logs(target, err) : status;
 }
 

@@ -140,7 +140,7 @@ static int check_entry(qkv_sweep_writer *r, const char *key, const char *wanted,
     int status = qkv_sweep_format_meta(&r->db, key, &found, err);
     if (status == QKV_OK && strcmp(found ? found : "", wanted) != 0)
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s holds the results of another %s; give another -o, or remove it",
+                          "%s holds the results of another %s; give another name, or remove it",
                           r->db.path, what);
     free(found);
     return status;

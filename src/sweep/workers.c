@@ -9,7 +9,7 @@
  * Every message of a follower is answered with a task or with the word that there are no more. After
  * as many of those as it said that it is ready it ends, and the leader forgets it. A follower that
  * is gone before that ends the run: what the others have in hand is stored, what it was computing
- * is missing in the file, and the same command goes on from there.
+ * is missing in the file, and the next run goes on from there.
  */
 #include "sweep/workers.h"
 
@@ -205,7 +205,8 @@ static void lose(leader *l, int rank) {
     }
     note(l,
          qkv_fail(&problem, QKV_ERR_BACKEND,
-                  "process %d is gone; the same command goes on from what is stored", rank),
+                  "process %d is gone; run the sweep again, and it goes on from what is stored",
+                  rank),
          &problem);
 }
 
