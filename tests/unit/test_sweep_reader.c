@@ -15,6 +15,7 @@
 
 #include "qkv/sweep_reader.h"
 #include "support/scratch.h"
+#include "support/sweep_files.h"
 #include "support/sweep_maker.h"
 #include "support/values.h"
 
@@ -93,23 +94,13 @@ static void test_rows(void **state) {
     qkv_sweep_reader_close(file);
 }
 
-static void execute(sqlite3 *db, const char *sql) {
-    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-}
-
-static sqlite3 *open_database(const char *path) {
-    sqlite3 *db = NULL;
-    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    return db;
-}
-
 /* What a running sweep has committed is seen, though it lies in the log beside the file. */
 static void test_running_sweep(void **state) {
     (void)state;
     const char *path = make("running.sqlite", 0);
     sqlite3 *db = open_database(path);
-    execute(db, "PRAGMA journal_mode = WAL");
-    execute(db, "INSERT INTO results VALUES(0, 'sink', 0.75)");
+    execute_sql(db, "PRAGMA journal_mode = WAL");
+    execute_sql(db, "INSERT INTO results VALUES(0, 'sink', 0.75)");
     qkv_sweep_reader *file = open_ok(path);
     qkv_sweep_rows *rows;
     assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, NULL), QKV_OK);
@@ -134,10 +125,10 @@ static size_t count_missing(qkv_sweep_reader *file, const char *metric) {
 /* Fills all cells, as a sweep does: through a log, which is gone when it is done. */
 static void finish_sweep(const char *path) {
     sqlite3 *db = open_database(path);
-    execute(db, "PRAGMA journal_mode = WAL");
-    execute(db, "INSERT OR IGNORE INTO results SELECT id, 'kl', 0.5 FROM cells");
-    execute(db, "INSERT OR IGNORE INTO results SELECT id, 'sink', 0.5 FROM cells");
-    execute(db, "PRAGMA journal_mode = DELETE");
+    execute_sql(db, "PRAGMA journal_mode = WAL");
+    execute_sql(db, "INSERT OR IGNORE INTO results SELECT id, 'kl', 0.5 FROM cells");
+    execute_sql(db, "INSERT OR IGNORE INTO results SELECT id, 'sink', 0.5 FROM cells");
+    execute_sql(db, "PRAGMA journal_mode = DELETE");
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     char log[4096];
     snprintf(log, sizeof log, "%s-wal", path);
@@ -152,8 +143,8 @@ static void test_reader_follows_sweep(void **state) {
     assert_int_equal(qkv_sweep_reader_get_info(from_start)->n_metrics, 0);
     assert_int_equal(count_missing(from_start, "sink"), CELLS);
     sqlite3 *db = open_database(path);
-    execute(db, "PRAGMA journal_mode = WAL");
-    execute(db, "INSERT INTO results VALUES(0, 'kl', 0.75), (0, 'sink', 0.75)");
+    execute_sql(db, "PRAGMA journal_mode = WAL");
+    execute_sql(db, "INSERT INTO results VALUES(0, 'kl', 0.75), (0, 'sink', 0.75)");
     qkv_sweep_reader *amid = open_ok(path);
     assert_int_equal(count_missing(from_start, "sink"), CELLS - 1);
     assert_int_equal(count_missing(amid, "sink"), CELLS - 1);
@@ -171,7 +162,7 @@ static void test_reader_of_replaced_file(void **state) {
     (void)state;
     qkv_sweep_reader *file = open_ok(make("replaced.sqlite", -1));
     sqlite3 *db = open_database(scratch_path("replaced.sqlite"));
-    execute(db, "UPDATE meta SET value = '00' WHERE key = 'spec_hash'");
+    execute_sql(db, "UPDATE meta SET value = '00' WHERE key = 'spec_hash'");
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     qkv_sweep_rows *rows;
     qkv_error err = {0};
@@ -188,7 +179,7 @@ static void test_nothing_left_behind(void **state) {
     (void)state;
     const char *path = make("with ?#% and ü.sqlite", -1);
     sqlite3 *db = open_database(path);
-    execute(db, "PRAGMA journal_mode = WAL");
+    execute_sql(db, "PRAGMA journal_mode = WAL");
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     qkv_sweep_reader *file = open_ok(path);
     assert_int_not_equal(access(scratch_path("with ?#% and ü.sqlite-shm"), F_OK), 0);
@@ -207,7 +198,7 @@ static void refuse(const char *path, int status, const char *part) {
 static const char *changed(const char *name, const char *sql) {
     const char *path = make(name, -1);
     sqlite3 *db = open_database(path);
-    execute(db, sql);
+    execute_sql(db, sql);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
     return path;
 }
@@ -235,11 +226,11 @@ static void test_malformed_cells(void **state) {
         refuse(changed("malformed.sqlite", changes[i]), QKV_ERR_FORMAT, "cell 5");
     /* Also when they come while it is open. */
     sqlite3 *db = open_database(make("changing.sqlite", -1));
-    execute(db, "PRAGMA journal_mode = WAL; UPDATE results SET value = 0.5");
+    execute_sql(db, "PRAGMA journal_mode = WAL; UPDATE results SET value = 0.5");
     qkv_sweep_reader *file = open_ok(scratch_path("changing.sqlite"));
     qkv_sweep_rows *rows;
     qkv_error err = {0};
-    execute(db, changes[0]);
+    execute_sql(db, changes[0]);
     assert_int_equal(qkv_sweep_reader_rows(file, "sink", &rows, &err), QKV_ERR_FORMAT);
     assert_null(rows);
     qkv_sweep_reader_close(file);
