@@ -20,7 +20,7 @@ if(ggml_archives)
 endif()
 string(APPEND QKV_PC_PRIVATE "-lggml -lggml-blas -lggml-cpu -lggml-base")
 # Not Requires.private: pkg-config would want the packages' headers, and give their include paths to everybody.
-foreach(package PANGO JANSSON PCRE2 UTF8PROC XXHASH SQLITE)
+foreach(package PANGO JANSSON PCRE2 UTF8PROC XXHASH SQLITE CURL CRYPTO)
     string(REPLACE ";" " " flags "${${package}_LDFLAGS}")
     string(APPEND QKV_PC_PRIVATE " ${flags}")
 endforeach()

@@ -16,6 +16,7 @@ draw:       qkv base
 store:      qkv base
 sweep:      qkv base measure store
 study:      qkv base
+hub:        qkv base
 cli:        qkv base
 '
 # HEADER: the folders, or the one file, that may include a dependency's header.
@@ -28,6 +29,8 @@ fontconfig    draw
 pcre2.h       tokenizer
 utf8proc.h    tokenizer
 sqlite3.h     store
+curl          hub
+openssl       hub
 mpi.h         cli/mpi_transport.c
 '
 

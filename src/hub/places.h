@@ -1,0 +1,26 @@
+/*
+ * Where models that have names lie on this machine.
+ *
+ * Hugging Face's cache, as its tools have it:
+ *
+ *     CACHE/models--org--name/refs/main                 a commit
+ *     CACHE/models--org--name/snapshots/COMMIT/FILE     a link to
+ *     CACHE/models--org--name/blobs/DIGEST              the bytes
+ *
+ * qkv's own, for models that come from packages: HOME/NAME/...
+ */
+#ifndef QKV_HUB_PLACES_H
+#define QKV_HUB_PLACES_H
+
+#include "base/text.h"
+
+/* HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else
+ * ~/.cache/huggingface/hub. Fails where the environment names no place. */
+int qkv_hub_cache(qkv_text *path, qkv_error *err);
+/* The folder of a repository, "org/name", in it. */
+int qkv_hub_folder(qkv_text *path, const char *repository, qkv_error *err);
+
+/* QKV_CACHE/models, else XDG_CACHE_HOME/qkv/models, else ~/.cache/qkv/models. */
+int qkv_own_models(qkv_text *path, qkv_error *err);
+
+#endif
