@@ -52,7 +52,6 @@ typedef struct qkv_session_options {
     size_t size;
     /* 0 = all cores; the last bits of results depend on it. At most OMP_THREAD_LIMIT. */
     int32_t n_threads;
-    size_t weights_budget; /* bytes for F32 copies of weights in other types; 0 = 1 GiB, 1 = none */
     /* Bytes for attention maps, batches and the kept trunk; 0 = 256 MiB. Results do not depend on
      * it. One variant's pass is the least there is, even where it takes more. */
     size_t memory_budget;

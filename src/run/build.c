@@ -8,16 +8,6 @@ struct ggml_tensor *qkv_input(qkv_graph *g, enum ggml_type type, int64_t n0, int
     return t;
 }
 
-struct ggml_tensor *qkv_weight_f32(qkv_graph *g, struct ggml_tensor *w) {
-    if (w->type == GGML_TYPE_F32) return w;
-    struct ggml_tensor *copy = qkv_weight_copies_find(g->weight_copies, w);
-    return copy ? copy : ggml_cast(g->ctx, w, GGML_TYPE_F32);
-}
-
-struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
-    return ggml_mul_mat(g->ctx, qkv_weight_f32(g, w), x);
-}
-
 struct ggml_tensor *qkv_linear(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
                                struct ggml_tensor *x) {
     x = qkv_matmul(g, w, x);

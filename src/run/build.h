@@ -6,6 +6,7 @@
 #define QKV_RUN_BUILD_H
 
 #include "run/graph.h"
+#include "run/product.h"
 
 #define LAYER(g, il, slot) ((g)->model->layers[il].w[QKV_LAYER_##slot])
 #define MODEL(g, slot) ((g)->model->w[QKV_MODEL_##slot])
@@ -13,10 +14,7 @@
 /* A tensor that is filled in before the graph is computed. */
 struct ggml_tensor *qkv_input(qkv_graph *g, enum ggml_type type, int64_t n0, int64_t n1,
                               int64_t n2);
-/* A weight as F32: itself, the session's copy, or a conversion in the graph. */
-struct ggml_tensor *qkv_weight_f32(qkv_graph *g, struct ggml_tensor *w);
-struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x);
-/* The same and a bias, which may be NULL. */
+/* The product with a weight, and a bias, which may be NULL. */
 struct ggml_tensor *qkv_linear(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
                                struct ggml_tensor *x);
 /* The family's norm over the innermost axis; the input itself where there is no weight. */

@@ -60,8 +60,8 @@ static struct ggml_tensor *dense(qkv_graph *g, int32_t il, struct ggml_tensor *x
 /* Each token's product with the weights of the experts chosen for it: x [n, 1 or k, T·B]. */
 static struct ggml_tensor *expert_linear(qkv_graph *g, struct ggml_tensor *w,
                                          struct ggml_tensor *bias, struct ggml_tensor *x,
-                                         struct ggml_tensor *chosen) {
-    x = ggml_mul_mat_id(g->ctx, qkv_weight_f32(g, w), x, chosen);
+                                         struct ggml_tensor *chosen, struct ggml_tensor *list) {
+    x = qkv_expert_matmul(g, w, x, chosen, list);
     return bias ? ggml_add_id(g->ctx, x, bias, chosen) : x;
 }
 
@@ -92,14 +92,16 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
         ggml_get_rows(ctx, ggml_reshape_3d(ctx, scores, 1, hp->n_expert, n), chosen); // [1, k, T·B]
     share = ggml_soft_max(ctx, ggml_reshape_2d(ctx, share, k, n));
     share = ggml_reshape_3d(ctx, share, 1, k, n);
+    struct ggml_tensor *list = qkv_expert_list(g, chosen, hp->n_expert);
 
     x = ggml_reshape_3d(ctx, x, D, 1, n);
     struct ggml_tensor *up =
-        expert_linear(g, LAYER(g, il, UP_EXPERTS), LAYER(g, il, UP_EXPERTS_BIAS), x, chosen);
-    struct ggml_tensor *gate =
-        expert_linear(g, LAYER(g, il, GATE_EXPERTS), LAYER(g, il, GATE_EXPERTS_BIAS), x, chosen);
+        expert_linear(g, LAYER(g, il, UP_EXPERTS), LAYER(g, il, UP_EXPERTS_BIAS), x, chosen, list);
+    struct ggml_tensor *gate = expert_linear(g, LAYER(g, il, GATE_EXPERTS),
+                                             LAYER(g, il, GATE_EXPERTS_BIAS), x, chosen, list);
     up = gated(g, gate, up); // [f, k, T·B]
-    up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen);
+    up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen,
+                       list);
     up = ggml_mul(ctx, up, share); // [D, k, T·B]
     return ggml_custom_4d(ctx, GGML_TYPE_F32, D, g->n_tokens, g->n_batch, 1, &up, 1, sum_experts,
                           GGML_N_TASKS_MAX, NULL);

@@ -5,9 +5,9 @@
  * The batch is an axis of its own in every product, so that each variant is multiplied by itself: a
  * result does not depend, to the last bit, on what else was in the batch.
  *
- * All arithmetic is in F32. A weight of another type is turned into F32 before its product: ggml's
- * own kernels would round the activations to the weight's type instead, by an amount that depends
- * on the length of the prompt.
+ * All arithmetic is in F32. A weight of another type is turned into F32 for its product
+ * (kernel/product.h): ggml's own kernels would round the activations to the weight's type instead,
+ * by an amount that depends on the length of the prompt.
  */
 #include <math.h>
 
@@ -191,13 +191,10 @@ qkv_cost qkv_graph_cost(const qkv_graph *g) {
     qkv_cost cost = {0};
     for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
-        if (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) continue;
-        const struct ggml_tensor *w = node->src[0];
-        if (w->op == GGML_OP_CPY) w = w->src[0]; /* a weight turned into F32 */
-        int is_weight = w->buffer != NULL && ggml_backend_buffer_get_usage(w->buffer) ==
-                                                 GGML_BACKEND_BUFFER_USAGE_WEIGHTS;
+        const struct ggml_tensor *w = qkv_product_weight(node);
+        if (!w && node->op != GGML_OP_MUL_MAT) continue;
         cost.flop += 2.0 * (double)ggml_nelements(node) * (double)node->src[0]->ne[0];
-        if (is_weight) {
+        if (w) {
             cost.n_matmul++;
             cost.bytes += (double)ggml_nbytes(w);
         } else {

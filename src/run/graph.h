@@ -22,9 +22,9 @@
 #include "run/observer.h"
 #include "run/overflow.h"
 #include "run/plan.h"
-#include "run/weight_copies.h"
 
 typedef struct qkv_tap_op qkv_tap_op;
+typedef struct qkv_product_op qkv_product_op;
 
 /* One variant of a pass. */
 typedef struct qkv_member {
@@ -74,7 +74,6 @@ typedef struct qkv_graph {
     int64_t n_batch;           /* B */
     const qkv_member *members; /* B of them */
     const qkv_patches *patches;
-    const qkv_weight_copies *weight_copies; /* F32 copies of weights */
     qkv_start start;
     int32_t from;                  /* first layer */
     const uint8_t *keep;           /* (n_layer + 1) × sites: QKV_KEEP_* */
@@ -99,12 +98,16 @@ typedef struct qkv_graph {
     struct ggml_tensor *in_mask[QKV_MASK_COUNT];     /* F32, see qkv_mask_fill */
     struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [rope_dims/2] */
     struct ggml_tensor *in_rows;    /* I32: columns of [D, T·B] that go to the output */
+    struct ggml_tensor *in_scratch; /* F32: what threads need for products with weights */
     struct ggml_tensor *in_nothing; /* F32 [1]: the result of operations that have none */
 
     qkv_kept *kept;
     size_t n_kept, kept_capacity;
     qkv_tap_op **taps;
     size_t n_taps, taps_capacity;
+    qkv_product_op **products;
+    size_t n_products, products_capacity;
+    struct ggml_tensor *packed_from, *packed; /* activations that were packed last */
     qkv_check **checks;
     size_t n_checks, checks_capacity;
     int32_t at_layer; /* that is being built: -1 before all layers, n_layer behind them */

@@ -280,37 +280,6 @@ static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {
     return 0;
 }
 
-/* Gives the weights that the graph would convert F32 copies, as far as the budget goes. */
-static int keep_weight_copies(qkv_planner *p, const qkv_graph *g) {
-    int added = 0;
-    for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
-        const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
-        if (node->op != GGML_OP_MUL_MAT && node->op != GGML_OP_MUL_MAT_ID) continue;
-        if (node->src[0]->op != GGML_OP_CPY) continue;
-        if (qkv_steps_tick(g->steps)) break;
-        added += qkv_weight_copies_add(&p->session->weight_copies, node->src[0]->src[0],
-                                       p->session->n_threads);
-    }
-    return added;
-}
-
-/* A second time, where there are now copies of weights to use: the first graph says which are
- * needed. */
-static int build(qkv_planner *p, qkv_graph *g, qkv_error *err) {
-    qkv_graph clean = *g;
-    int status = qkv_graph_build(g, err);
-    if (status != QKV_OK || p->explanation) return status;
-    const int added = keep_weight_copies(p, g);
-    if (qkv_steps_stopped(g->steps)) return qkv_fail_cancelled(err);
-    if (!added) return QKV_OK;
-    g->accumulators = NULL; /* still those of `clean` */
-    g->n_accumulators = 0;
-    g->watch.touched = NULL;
-    qkv_graph_release(g);
-    *g = clean;
-    return qkv_graph_build(g, err);
-}
-
 /* Fails where numbers became too large inside, and what came out would not tell. */
 static int check_overflow(const qkv_planner *p, const qkv_pass *pass, const qkv_graph *g,
                           qkv_error *err) {
@@ -356,7 +325,6 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .n_batch = (int64_t)n_batch,
                      .members = members,
                      .patches = &p->patches,
-                     .weight_copies = &p->session->weight_copies,
                      .start = pass->start,
                      .from = pass->from,
                      .keep = p->keep,
@@ -371,7 +339,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     choose_heads(p, pass, g);
     int status = allocate_accumulators(p, g, err);
     if (status == QKV_OK) status = prepare_watch(p, pass, g, err);
-    if (status == QKV_OK) status = build(p, g, err);
+    if (status == QKV_OK) status = qkv_graph_build(g, err);
     if (status != QKV_OK) return status;
     account(p, g);
     if (p->explanation) {

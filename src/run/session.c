@@ -17,9 +17,6 @@
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)
 
-/* For F32 copies of weights stored in another type: enough for a model of 250 M parameters. */
-#define DEFAULT_WEIGHTS_BUDGET ((size_t)1 << 30)
-
 typedef void (*set_threads_fn)(ggml_backend_t backend, int n_threads);
 
 static void set_threads(ggml_backend_t backend, int n_threads) {
@@ -86,8 +83,6 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     qkv_session *session = qkv_calloc(1, sizeof *session);
     if (!session) return qkv_fail_memory(err);
     session->model = qkv_model_retain(model);
-    session->weight_copies.budget =
-        how.weights_budget ? how.weights_budget : DEFAULT_WEIGHTS_BUDGET;
     session->memory_budget = how.memory_budget ? how.memory_budget : DEFAULT_BUDGET;
     session->n_threads = n_threads;
     qkv_ggml_log_enter();
@@ -104,7 +99,6 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 void qkv_session_free(qkv_session *session) {
     if (!session) return;
     qkv_trunk_release(&session->trunk);
-    qkv_weight_copies_release(&session->weight_copies);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
     qkv_model_free(session->model);

@@ -21,7 +21,6 @@ struct qkv_session {
     ggml_backend_sched_t scheduler;
     size_t scheduler_nodes; /* graphs of so many nodes fit */
     qkv_trunk trunk;
-    qkv_weight_copies weight_copies;
     qkv_steps steps; /* who watches, and can stop it */
 };
 

@@ -246,6 +246,7 @@ void qkv_graph_release(qkv_graph *g) {
         free(g->taps[i]->scratch);
         free(g->taps[i]);
     }
+    for (size_t i = 0; i < g->n_products; i++) free(g->products[i]);
     for (size_t i = 0; i < g->n_checks; i++) free(g->checks[i]);
     for (size_t i = 0; i < g->n_accumulators; i++) free(g->accumulators[i].data);
     free(g->accumulators);
@@ -253,10 +254,12 @@ void qkv_graph_release(qkv_graph *g) {
     free(g->taps);
     free(g->kept);
     free(g->checks);
+    free(g->products);
     if (g->ctx) ggml_free(g->ctx);
     g->accumulators = NULL;
     g->taps = NULL;
     g->kept = NULL;
     g->checks = NULL;
+    g->products = NULL;
     g->ctx = NULL;
 }

@@ -1,0 +1,216 @@
+#include "kernel/product.h"
+
+#include <string.h>
+
+#include "ggml.h"
+
+/* Vectors as wide as the processor has them. Lanes never meet, so that the width does not show in
+ * the results. */
+#if defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#else
+#define LANES 4
+#endif
+typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
+typedef float loose_vector
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* A panel is what a kernel multiplies at a time: two vectors of columns. Against it stand six rows,
+ * which makes twelve sums: as many as sixteen registers allow, and enough to hide the latency of a
+ * multiply-add. A panel of which one half is empty is multiplied with twice as many rows. */
+#define PANEL (2 * LANES)
+#define KERNEL_ROWS 6
+#define GROUP_ROWS ((int64_t)2 * KERNEL_ROWS)
+
+/* A tile of converted weights: in the second-level cache where many columns use it again, in the
+ * first-level one where few do. */
+#define LARGE_TILE (8 * GROUP_ROWS)
+#define SMALL_TILE GROUP_ROWS
+#define FEW_COLUMNS 48
+
+/* Columns at a time, which bounds the memory for sums. */
+#define MOST_COLUMNS 512
+
+static int64_t round_up(int64_t n, int64_t to) {
+    return (n + to - 1) / to * to;
+}
+
+/* ---- activations ---- */
+
+int64_t qkv_packed_size(int64_t width, int64_t columns) {
+    return round_up(columns, PANEL) * width;
+}
+
+int64_t qkv_packed_parts(int64_t columns) {
+    return round_up(columns, PANEL) / PANEL;
+}
+
+static float *column_of(const qkv_columns *x, int64_t t) {
+    return x->data + (x->index ? x->index[t] / x->repeat : t) * x->stride;
+}
+
+/* A panel holds value 0 of its columns, then value 1 of them, ... Missing columns are 0. */
+void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part) {
+    enum { STRIP = 16 };
+    float *panel = packed + part * PANEL * width;
+    const float *from[PANEL];
+    int64_t n = x->n - part * PANEL;
+    n = n < PANEL ? n : PANEL;
+    for (int64_t j = 0; j < n; j++) from[j] = column_of(x, part * PANEL + j);
+    if (n < PANEL) memset(panel, 0, (size_t)(PANEL * width) * sizeof *panel);
+    for (int64_t k = 0; k < width; k += STRIP) { /* a cache line of each column */
+        const int64_t end = k + STRIP < width ? k + STRIP : width;
+        for (int64_t j = 0; j < n; j++) {
+            for (int64_t i = k; i < end; i++) panel[i * PANEL + j] = from[j][i];
+        }
+    }
+}
+
+/* ---- kernels ---- */
+
+/* Rows of a tile are QKV_PIECE apart. A kernel adds what n terms come to, to the sums that it finds,
+ * or stores it where these are the first. */
+
+static inline vector load(const float *at) {
+    return *(const loose_vector *)at;
+}
+
+static inline void add_up(float *sum, vector value, int first) {
+    if (!first) value += load(sum);
+    *(loose_vector *)sum = value;
+}
+
+#define SUMS_2(r) vector low##r = {0}, high##r = {0};
+#define STEP_2(r)                                                                                  \
+    {                                                                                              \
+        const vector w = a[(r)*QKV_PIECE + k] - (vector){0};                                       \
+        low##r += w * x0;                                                                          \
+        high##r += w * x1;                                                                         \
+    }
+#define STORE_2(r)                                                                                 \
+    add_up(sums + (r)*PANEL, low##r, first);                                                       \
+    add_up(sums + (r)*PANEL + LANES, high##r, first);
+#define SIX(X) X(0) X(1) X(2) X(3) X(4) X(5)
+
+static void multiply_panel(const float *restrict a, const float *restrict panel, int64_t n,
+                           float *restrict sums, int first) {
+    SIX(SUMS_2)
+    for (int64_t k = 0; k < n; k++) {
+        const vector x0 = load(panel + k * PANEL), x1 = load(panel + k * PANEL + LANES);
+        SIX(STEP_2)
+    }
+    SIX(STORE_2)
+}
+
+#define SUMS_1(r) vector low##r = {0};
+#define STEP_1(r) low##r += (a[(r)*QKV_PIECE + k] - (vector){0}) * x0;
+#define STORE_1(r) add_up(sums + (r)*PANEL, low##r, first);
+#define STORE_1B(r) add_up(more + (r - KERNEL_ROWS) * PANEL, low##r, first);
+#define SIX_MORE(X) X(6) X(7) X(8) X(9) X(10) X(11)
+
+static void multiply_half_panel(const float *restrict a, const float *restrict panel, int64_t n,
+                                float *restrict sums, float *restrict more, int first) {
+    SIX(SUMS_1)
+    SIX_MORE(SUMS_1)
+    for (int64_t k = 0; k < n; k++) {
+        const vector x0 = load(panel + k * PANEL);
+        SIX(STEP_1)
+        SIX_MORE(STEP_1)
+    }
+    SIX(STORE_1)
+    SIX_MORE(STORE_1B)
+}
+
+/* ---- products ---- */
+
+qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t number) {
+    return (qkv_weights_view){.data = (const char *)weights->data + (size_t)number * weights->nb[2],
+                              .row_bytes = weights->nb[1],
+                              .block_bytes = ggml_type_size(weights->type),
+                              .block = ggml_blck_size(weights->type),
+                              .rows = weights->ne[1],
+                              .width = weights->ne[0],
+                              .convert = qkv_converter(weights->type)};
+}
+
+/* What a thread works with. */
+typedef struct workplace {
+    float *tile; /* rows × QKV_PIECE */
+    float *sums; /* rows / KERNEL_ROWS × panels × KERNEL_ROWS × PANEL */
+} workplace;
+
+size_t qkv_product_scratch(void) {
+    return (size_t)LARGE_TILE * QKV_PIECE + (size_t)LARGE_TILE * MOST_COLUMNS;
+}
+
+int64_t qkv_product_rows(int64_t rows, int n_threads) {
+    const int64_t each = round_up(rows / (4 * (int64_t)n_threads), GROUP_ROWS);
+    return each < GROUP_ROWS ? GROUP_ROWS : each < LARGE_TILE ? each : LARGE_TILE;
+}
+
+/* Weights [k, k + n) of rows [first, end) as F32, and zeros up to a whole group. */
+static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, int64_t k,
+                         int64_t n, float *tile) {
+    const size_t offset = (size_t)(k / w->block) * w->block_bytes;
+    const int64_t rows = end - first, padded = round_up(rows, GROUP_ROWS);
+    for (int64_t r = 0; r < rows; r++)
+        w->convert(w->data + (size_t)(first + r) * w->row_bytes + offset, tile + r * QKV_PIECE, n);
+    if (padded > rows)
+        memset(tile + rows * QKV_PIECE, 0, (size_t)((padded - rows) * QKV_PIECE) * sizeof *tile);
+}
+
+static float *sums_of(const workplace *at, int64_t panels, int64_t row, int64_t panel) {
+    return at->sums + (row / KERNEL_ROWS * panels + panel) * KERNEL_ROWS * PANEL;
+}
+
+/* Panel by panel, so that one stays in the first-level cache while the tile passes it. */
+static void multiply_tile(const workplace *at, int64_t rows, const float *packed, int64_t width,
+                          int64_t columns, int64_t k, int64_t n) {
+    const int64_t panels = qkv_packed_parts(columns);
+    const int first = k == 0;
+    for (int64_t p = 0; p < panels; p++) {
+        const float *panel = packed + p * PANEL * width + k * PANEL;
+        const int half = columns - p * PANEL <= LANES;
+        for (int64_t r = 0; r < rows; r += GROUP_ROWS) {
+            const float *a = at->tile + r * QKV_PIECE;
+            float *sums = sums_of(at, panels, r, p);
+            float *more = sums_of(at, panels, r + KERNEL_ROWS, p);
+            if (half) {
+                multiply_half_panel(a, panel, n, sums, more, first);
+            } else {
+                multiply_panel(a, panel, n, sums, first);
+                multiply_panel(a + KERNEL_ROWS * QKV_PIECE, panel, n, more, first);
+            }
+        }
+    }
+}
+
+static void write_out(const workplace *at, int64_t first, int64_t end, const qkv_columns *out,
+                      int64_t from, int64_t columns) {
+    const int64_t panels = qkv_packed_parts(columns);
+    for (int64_t t = 0; t < columns; t++) {
+        float *to = column_of(out, from + t) + first;
+        for (int64_t r = 0; r < end - first; r++)
+            to[r] = sums_of(at, panels, r, t / PANEL)[r % KERNEL_ROWS * PANEL + t % PANEL];
+    }
+}
+
+void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const float *packed,
+                 const qkv_columns *out, float *scratch) {
+    const int64_t tile_rows = out->n <= FEW_COLUMNS ? SMALL_TILE : LARGE_TILE;
+    const workplace at = {scratch, scratch + LARGE_TILE * QKV_PIECE};
+    for (int64_t r = first; r < end; r += tile_rows) {
+        const int64_t last = r + tile_rows < end ? r + tile_rows : end;
+        for (int64_t t = 0; t < out->n; t += MOST_COLUMNS) {
+            const int64_t columns = out->n - t < MOST_COLUMNS ? out->n - t : MOST_COLUMNS;
+            for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
+                const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
+                convert_tile(w, r, last, k, n, at.tile);
+                multiply_tile(&at, last - r, packed + t * w->width, w->width, columns, k, n);
+            }
+            write_out(&at, r, last, out, t, columns);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+/*
+ * Products of weights, in any type that ggml can convert, with activations in F32.
+ *
+ *     out[t][n] = sum over k of W[n][k] · x[t][k]
+ *
+ * Weights are converted in tiles that stay in the cache and multiplied at once: no matrix exists in
+ * F32 as a whole. Activations are packed before; all products that read them share that.
+ *
+ * Every sum is taken in one order: k ascending within pieces of QKV_PIECE terms, then piece by
+ * piece. The lanes of a vector are columns, and no column sees another. So a result does not depend,
+ * to the last bit, on how many columns there are, on the number of threads, or on the type that the
+ * same values are stored in.
+ */
+#ifndef QKV_KERNEL_PRODUCT_H
+#define QKV_KERNEL_PRODUCT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernel/convert.h"
+
+/* Terms that are added to each other before they join the sum. Blocks of all types fit into it. */
+#define QKV_PIECE 256
+
+/* The columns of a matrix in memory: column t begins at data + place · stride, where place is t, or
+ * index[t] / repeat. */
+typedef struct qkv_columns {
+    float *data;
+    int64_t stride;
+    const int32_t *index; /* NULL: one after the other */
+    int32_t repeat;
+    int64_t n;
+} qkv_columns;
+
+/* Floats that `columns` columns of `width` values take when packed. */
+int64_t qkv_packed_size(int64_t width, int64_t columns);
+/* How many parts the packing comes in, for threads to share. */
+int64_t qkv_packed_parts(int64_t columns);
+void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part);
+
+/* A matrix of weights. */
+typedef struct qkv_weights_view {
+    const char *data;
+    size_t row_bytes;
+    size_t block_bytes; /* for `block` values */
+    int64_t block;
+    int64_t rows, width;
+    qkv_convert_fn convert;
+} qkv_weights_view;
+
+/* One of a tensor's matrices: that of an expert, or number 0. */
+qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t number);
+
+/* Floats of scratch memory that a thread needs. */
+size_t qkv_product_scratch(void);
+/* How many rows a thread should take at a time. */
+int64_t qkv_product_rows(int64_t rows, int n_threads);
+/* Rows [first, end) of the product with packed columns. */
+void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const float *packed,
+                 const qkv_columns *out, float *scratch);
+
+#endif
