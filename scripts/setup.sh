@@ -89,7 +89,7 @@ build_ggml() {
     { cmake -S "$root/cmake/ggml" -DGGML_SOURCE="$deps/llama.cpp/ggml" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
             -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF \
             -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DGGML_NATIVE="$native" $generic -DGGML_OPENMP=ON \
-            -DGGML_BLAS=ON -DGGML_BLAS_VENDOR=OpenBLAS -DGGML_CCACHE=OFF \
+            -DGGML_BLAS=OFF -DGGML_CCACHE=OFF \
             -DGGML_BUILD_TESTS=OFF -DGGML_BUILD_EXAMPLES=OFF &&
       cmake --build "$build" && cmake --install "$build"; } >"$deps/ggml-build.log" 2>&1 || {
         tail -n 20 "$deps/ggml-build.log" >&2

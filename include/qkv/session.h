@@ -26,10 +26,8 @@
  * can be used after a run that failed.
  *
  * Sessions may run at the same time, in threads of their own, and each gives the bits that it gives
- * alone. Those of equal n_threads compute together; one with another n_threads waits for each pass
- * until they are done with theirs, in the order of asking, because the number of threads of OpenBLAS
- * is the process's. That number and OpenMP's are as before when nothing runs. A program that calls
- * OpenBLAS itself must not set its number of threads while a session runs.
+ * alone. Results do not depend on n_threads. OpenMP's settings of the calling thread are as before
+ * when a run ends.
  */
 #ifndef QKV_SESSION_H
 #define QKV_SESSION_H
@@ -50,7 +48,7 @@ typedef struct qkv_result qkv_result;
 
 typedef struct qkv_session_options {
     size_t size;
-    /* 0 = all cores; the last bits of results depend on it. At most OMP_THREAD_LIMIT. */
+    /* 0 = all cores. Results do not depend on it. At most OMP_THREAD_LIMIT. */
     int32_t n_threads;
     /* Bytes for attention maps, batches and the kept trunk; 0 = 256 MiB. Results do not depend on
      * it. One variant's pass is the least there is, even where it takes more. */

@@ -173,14 +173,14 @@ typedef struct qkv_sweep_share_options {
     { .size = sizeof(qkv_sweep_share_options), .n_processes = 1 }
 
 /* Runs the sweep into a file of results, which is made or resumed as by qkv_sweep_writer_open. Every
- * process computes with one thread, so that the rows do not depend on how many there are. options
+ * process computes with one thread; the rows do not depend on how many there are. options
  * may be NULL. *stopped (may be NULL) is 1 when progress ended it: what is stored is kept, and the
  * same call goes on from there.
  *
  * With n_processes other than 1 this process is forked, so many times less one, before anything is
  * computed; no more processes are started than there is work for. A copy has the calling thread
  * alone, and a lock that another thread holds at that moment stays locked in it for ever. So no
- * other thread may be inside this library, ggml or OpenBLAS while this is called; threads that wait
+ * other thread may be inside this library, ggml or LAPACK while this is called; threads that wait
  * or do other work, and sessions of several threads that were used before, do no harm. Where that
  * cannot be promised, give 1, which never forks, or a transport. The copies ignore SIGINT and
  * SIGTERM, run no handlers of atexit, write nothing, and end when this process does; all are waited

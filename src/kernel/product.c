@@ -68,10 +68,19 @@ void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part) 
     }
 }
 
+void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width, int64_t columns,
+                   int64_t part) {
+    float *panel = packed + part * PANEL * width;
+    const int64_t n = columns - part * PANEL < PANEL ? columns - part * PANEL : PANEL;
+    if (n < PANEL) memset(panel, 0, (size_t)(PANEL * width) * sizeof *panel);
+    for (int64_t k = 0; k < width; k++)
+        memcpy(panel + k * PANEL, x + k * stride + part * PANEL, (size_t)n * sizeof *panel);
+}
+
 /* ---- kernels ---- */
 
-/* Rows of a tile are QKV_PIECE apart. A kernel adds what n terms come to, to the sums that it finds,
- * or stores it where these are the first. */
+/* A kernel adds what n terms come to, to the sums that it finds, or stores it where these are the
+ * first. Rows are `step` apart, their sums `sum_step`. */
 
 static inline vector load(const float *at) {
     return *(const loose_vector *)at;
@@ -82,20 +91,23 @@ static inline void add_up(float *sum, vector value, int first) {
     *(loose_vector *)sum = value;
 }
 
+#define SIX(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define SIX_MORE(X) X(6) X(7) X(8) X(9) X(10) X(11)
+
 #define SUMS_2(r) vector low##r = {0}, high##r = {0};
 #define STEP_2(r)                                                                                  \
     {                                                                                              \
-        const vector w = a[(r)*QKV_PIECE + k] - (vector){0};                                       \
+        const vector w = a[(r)*step + k] - (vector){0};                                            \
         low##r += w * x0;                                                                          \
         high##r += w * x1;                                                                         \
     }
 #define STORE_2(r)                                                                                 \
-    add_up(sums + (r)*PANEL, low##r, first);                                                       \
-    add_up(sums + (r)*PANEL + LANES, high##r, first);
-#define SIX(X) X(0) X(1) X(2) X(3) X(4) X(5)
+    add_up(sums + (r)*sum_step, low##r, first);                                                    \
+    add_up(sums + (r)*sum_step + LANES, high##r, first);
 
-static void multiply_panel(const float *restrict a, const float *restrict panel, int64_t n,
-                           float *restrict sums, int first) {
+static inline void multiply_panel(const float *restrict a, int64_t step,
+                                  const float *restrict panel, int64_t n, float *restrict sums,
+                                  int64_t sum_step, int first) {
     SIX(SUMS_2)
     for (int64_t k = 0; k < n; k++) {
         const vector x0 = load(panel + k * PANEL), x1 = load(panel + k * PANEL + LANES);
@@ -108,8 +120,8 @@ static void multiply_panel(const float *restrict a, const float *restrict panel,
 #define STEP_1(r) low##r += (a[(r)*QKV_PIECE + k] - (vector){0}) * x0;
 #define STORE_1(r) add_up(sums + (r)*PANEL, low##r, first);
 #define STORE_1B(r) add_up(more + (r - KERNEL_ROWS) * PANEL, low##r, first);
-#define SIX_MORE(X) X(6) X(7) X(8) X(9) X(10) X(11)
 
+/* The first half of a panel, with twelve rows of a tile; the sums of the last six are elsewhere. */
 static void multiply_half_panel(const float *restrict a, const float *restrict panel, int64_t n,
                                 float *restrict sums, float *restrict more, int first) {
     SIX(SUMS_1)
@@ -123,7 +135,7 @@ static void multiply_half_panel(const float *restrict a, const float *restrict p
     SIX_MORE(STORE_1B)
 }
 
-/* ---- products ---- */
+/* ---- weights ---- */
 
 qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t number) {
     return (qkv_weights_view){.data = (const char *)weights->data + (size_t)number * weights->nb[2],
@@ -180,8 +192,9 @@ static void multiply_tile(const workplace *at, int64_t rows, const float *packed
             if (half) {
                 multiply_half_panel(a, panel, n, sums, more, first);
             } else {
-                multiply_panel(a, panel, n, sums, first);
-                multiply_panel(a + KERNEL_ROWS * QKV_PIECE, panel, n, more, first);
+                multiply_panel(a, QKV_PIECE, panel, n, sums, PANEL, first);
+                multiply_panel(a + KERNEL_ROWS * QKV_PIECE, QKV_PIECE, panel, n, more, PANEL,
+                               first);
             }
         }
     }
@@ -211,6 +224,41 @@ void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const fl
                 multiply_tile(&at, last - r, packed + t * w->width, w->width, columns, k, n);
             }
             write_out(&at, r, last, out, t, columns);
+        }
+    }
+}
+
+/* ---- activations ---- */
+
+/* Six rows by one panel that are not all there: on the side. */
+static void multiply_edge(const qkv_row_product *p, int64_t row, int64_t column) {
+    float a[KERNEL_ROWS * QKV_PIECE] = {0}, sums[KERNEL_ROWS * PANEL];
+    const int64_t rows = p->rows - row < KERNEL_ROWS ? p->rows - row : KERNEL_ROWS;
+    const int64_t columns = p->columns - column < PANEL ? p->columns - column : PANEL;
+    for (int64_t k = 0; k < p->width; k += QKV_PIECE) {
+        const int64_t n = p->width - k < QKV_PIECE ? p->width - k : QKV_PIECE;
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(a + r * QKV_PIECE, p->a + (row + r) * p->a_stride + k, (size_t)n * sizeof *a);
+        multiply_panel(a, QKV_PIECE, p->packed + column * p->packed_width + k * PANEL, n, sums,
+                       PANEL, k == 0);
+    }
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(p->out + (row + r) * p->out_stride + column, sums + r * PANEL,
+               (size_t)columns * sizeof *sums);
+}
+
+void qkv_multiply_rows(const qkv_row_product *p) {
+    for (int64_t column = 0; column < p->columns; column += PANEL) {
+        const float *panel = p->packed + column * p->packed_width;
+        for (int64_t row = 0; row < p->rows; row += KERNEL_ROWS) {
+            if (row + KERNEL_ROWS > p->rows || column + PANEL > p->columns) {
+                multiply_edge(p, row, column);
+                continue;
+            }
+            for (int64_t k = 0; k < p->width; k += QKV_PIECE)
+                multiply_panel(p->a + row * p->a_stride + k, p->a_stride, panel + k * PANEL,
+                               p->width - k < QKV_PIECE ? p->width - k : QKV_PIECE,
+                               p->out + row * p->out_stride + column, p->out_stride, k == 0);
         }
     }
 }

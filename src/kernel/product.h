@@ -1,15 +1,14 @@
 /*
- * Products of weights, in any type that ggml can convert, with activations in F32.
+ * Products of matrices. One side is packed before, so that all products that read it share that; the
+ * other is read as it lies in memory.
  *
- *     out[t][n] = sum over k of W[n][k] · x[t][k]
- *
- * Weights are converted in tiles that stay in the cache and multiplied at once: no matrix exists in
- * F32 as a whole. Activations are packed before; all products that read them share that.
+ * Weights, in any type that ggml can convert, are converted in tiles that stay in the cache and
+ * multiplied at once: no matrix exists in F32 as a whole.
  *
  * Every sum is taken in one order: k ascending within pieces of QKV_PIECE terms, then piece by
  * piece. The lanes of a vector are columns, and no column sees another. So a result does not depend,
- * to the last bit, on how many columns there are, on the number of threads, or on the type that the
- * same values are stored in.
+ * to the last bit, on how many rows and columns there are, on the number of threads, or on the type
+ * that the same values are stored in. Terms of 0 at the end change nothing.
  */
 #ifndef QKV_KERNEL_PRODUCT_H
 #define QKV_KERNEL_PRODUCT_H
@@ -21,6 +20,8 @@
 
 /* Terms that are added to each other before they join the sum. Blocks of all types fit into it. */
 #define QKV_PIECE 256
+
+/* ---- packing ---- */
 
 /* The columns of a matrix in memory: column t begins at data + place · stride, where place is t, or
  * index[t] / repeat. */
@@ -37,6 +38,11 @@ int64_t qkv_packed_size(int64_t width, int64_t columns);
 /* How many parts the packing comes in, for threads to share. */
 int64_t qkv_packed_parts(int64_t columns);
 void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part);
+/* The same of a matrix whose rows lie one after the other: value k of all columns at x + k · stride. */
+void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width, int64_t columns,
+                   int64_t part);
+
+/* ---- weights with activations: out[t][n] = sum over k of w[n][k] · x[t][k], x packed ---- */
 
 /* A matrix of weights. */
 typedef struct qkv_weights_view {
@@ -58,5 +64,19 @@ int64_t qkv_product_rows(int64_t rows, int n_threads);
 /* Rows [first, end) of the product with packed columns. */
 void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const float *packed,
                  const qkv_columns *out, float *scratch);
+
+/* ---- activations with activations: out[r][c] = sum over k of a[r][k] · b[k][c], b packed ---- */
+
+typedef struct qkv_row_product {
+    const float *a; /* rows a_stride apart */
+    int64_t a_stride;
+    const float *packed; /* of columns at least, and packed_width at least as many terms */
+    int64_t packed_width;
+    float *out; /* rows out_stride apart */
+    int64_t out_stride;
+    int64_t rows, columns, width;
+} qkv_row_product;
+
+void qkv_multiply_rows(const qkv_row_product *p);
 
 #endif

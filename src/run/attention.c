@@ -82,14 +82,6 @@ static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *
                          rope->base, 1, 0, rope->attn_factor, 0, 0);
 }
 
-/* [d, heads, T, B] to [d, T, n, B]: heads from `first` on. Contiguous, which is what BLAS takes. */
-static struct ggml_tensor *by_head(qkv_graph *g, struct ggml_tensor *x, int64_t first, int64_t n) {
-    if (n != x->ne[1])
-        x = ggml_view_4d(g->ctx, x, x->ne[0], n, x->ne[2], x->ne[3], x->nb[1], x->nb[2], x->nb[3],
-                         (size_t)first * x->nb[1]);
-    return ggml_cont(g->ctx, ggml_permute(g->ctx, x, 0, 2, 1, 3));
-}
-
 /* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
 static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
                                    int64_t keys) {
@@ -98,23 +90,6 @@ static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int6
     if (band->ne[0] == keys) return band; /* one block */
     size_t offset = (size_t)(g->n_tokens - first) * sizeof(float);
     return ggml_cont(g->ctx, ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], offset));
-}
-
-/* Rows [first, first + rows) of x along its second axis. Contiguous for BLAS: copying is cheap
- * beside a product that goes elsewhere. */
-static struct ggml_tensor *rows_of(qkv_graph *g, struct ggml_tensor *x, int64_t first,
-                                   int64_t rows) {
-    if (rows == x->ne[1]) return x;
-    return ggml_cont(g->ctx, ggml_view_4d(g->ctx, x, x->ne[0], rows, x->ne[2], x->ne[3], x->nb[1],
-                                          x->nb[2], x->nb[3], (size_t)first * x->nb[1]));
-}
-
-/* The same along its first axis. */
-static struct ggml_tensor *columns_of(qkv_graph *g, struct ggml_tensor *x, int64_t first,
-                                      int64_t columns) {
-    if (columns == x->ne[0]) return x;
-    return ggml_cont(g->ctx, ggml_view_4d(g->ctx, x, columns, x->ne[1], x->ne[2], x->ne[3],
-                                          x->nb[1], x->nb[2], x->nb[3], (size_t)first * x->nb[0]));
 }
 
 /* A learned sink per head takes part in the softmax and gets no column. */
@@ -127,46 +102,20 @@ static void add_sinks(qkv_graph *g, int32_t il, struct ggml_tensor *pattern, qkv
     ggml_soft_max_add_sinks(pattern, sinks);
 }
 
-/* Which keys a block of queries looks at. Those that the whole block cannot see are left out, unless
- * an edit of the map may read or write them: then they have products of their own, so that the rest
- * is rounded as without that edit, which may be another variant's of the batch. */
-typedef struct key_span {
-    int64_t seen, beyond; /* keys from 0 on, and those behind them */
-} key_span;
-
 static int map_is_edited(const qkv_graph *g, int32_t il) {
     return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il);
-}
-
-/* k · q: [seen + beyond, rows, H, B] */
-static struct ggml_tensor *key_products(qkv_graph *g, struct ggml_tensor *q, struct ggml_tensor *k,
-                                        key_span span) {
-    struct ggml_tensor *seen = ggml_mul_mat(g->ctx, rows_of(g, k, 0, span.seen), q);
-    if (!span.beyond) return seen;
-    struct ggml_tensor *rest = rows_of(g, k, span.seen, span.beyond);
-    return ggml_concat(g->ctx, seen, ggml_mul_mat(g->ctx, rest, q), 0);
-}
-
-/* pattern · v: [d, rows, H, B] */
-static struct ggml_tensor *value_products(qkv_graph *g, struct ggml_tensor *pattern,
-                                          struct ggml_tensor *v, key_span span) {
-    struct ggml_tensor *seen =
-        ggml_mul_mat(g->ctx, columns_of(g, v, 0, span.seen), columns_of(g, pattern, 0, span.seen));
-    if (!span.beyond) return seen;
-    struct ggml_tensor *rest = ggml_mul_mat(g->ctx, columns_of(g, v, span.seen, span.beyond),
-                                            columns_of(g, pattern, span.seen, span.beyond));
-    return ggml_add(g->ctx, seen, rest);
 }
 
 /* scores = scale · k·q, soft-capped, and pattern = softmax(scores + mask) for one block of
  * queries. */
 static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                      struct ggml_tensor *k, key_span span, qkv_part part) {
-    struct ggml_tensor *scores = key_products(g, q, k, span); // [keys, rows, H, B]
+                                      struct ggml_tensor *keys, const qkv_query_block *block) {
+    const qkv_part part = {.first_head = (int32_t)block->first_head, .first_row = block->first_row};
+    struct ggml_tensor *scores = qkv_key_product(g, q, keys, block); // [keys, rows, H, B]
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
     scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
     scores = qkv_tap_part(g, QKV_SITE_SCORES, il, scores, part);
-    struct ggml_tensor *mask = mask_of(g, il, part.first_row, q->ne[1], scores->ne[0]);
+    struct ggml_tensor *mask = mask_of(g, il, block->first_row, block->rows, block->keys);
     struct ggml_tensor *pattern =
         ggml_soft_max_ext(g->ctx, scores, mask, 1, 0); // [keys, rows, H, B]
     add_sinks(g, il, pattern, part);
@@ -186,39 +135,43 @@ static int z_is_needed(const qkv_graph *g, int32_t il) {
     return 0;
 }
 
+/* Keys that no query of a block can see are left out, unless an edit of the map may read or write
+ * them. That changes no bit of the rest, which may be another variant's of the batch. */
+static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int64_t rows) {
+    return g->model->hp.causal && !map_is_edited(g, il) ? first + rows : g->n_tokens;
+}
+
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
- * Without v, only the map is wanted.
+ * Without values, only the map is wanted.
  *
  * A block's share of z enters the graph with the block. Left to what needs z later, it would come
  * behind the readers of all blocks, and every block would have to stay in memory until then. */
 static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                            struct ggml_tensor *k, struct ggml_tensor *v,
-                                            qkv_part part) {
-    int64_t T = g->n_tokens;
-    int needed = v && z_is_needed(g, il);
-    struct ggml_tensor *z = NULL; // [d, T, H, B]
-    if (v && g->block_rows < T) z = ggml_dup(g->ctx, q);
+                                            struct ggml_tensor *keys, struct ggml_tensor *values,
+                                            qkv_query_block block) {
+    int64_t T = g->n_tokens, d = g->model->hp.head_dim;
+    int needed = values && z_is_needed(g, il);
+    struct ggml_tensor *z = NULL; // [d, H, T, B]
+    if (values && g->block_rows < T) z = ggml_dup(g->ctx, q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
      * has used fits the others. */
     int64_t last = (T - 1) / g->block_rows * g->block_rows;
     for (int64_t first = last; first >= 0; first -= g->block_rows) {
-        int64_t rows = T - first < g->block_rows ? T - first : g->block_rows;
-        key_span span = {.seen = g->model->hp.causal ? first + rows : T};
-        if (map_is_edited(g, il)) span.beyond = T - span.seen;
-        part.first_row = first;
-        struct ggml_tensor *pattern = pattern_of(g, il, rows_of(g, q, first, rows), k, span, part);
-        if (!v) continue;
-        struct ggml_tensor *zb = value_products(g, pattern, v, span);
-        if (rows == T) return zb;
+        block.first_row = first;
+        block.rows = T - first < g->block_rows ? T - first : g->block_rows;
+        block.keys = keys_of_block(g, il, first, block.rows);
+        struct ggml_tensor *pattern = pattern_of(g, il, q, keys, &block);
+        if (!values) continue;
+        struct ggml_tensor *zb = qkv_value_product(g, pattern, values, d);
+        if (block.rows == T) return zb;
         assert(z);
-        z = ggml_set_inplace(g->ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[1]);
+        z = ggml_set_inplace(g->ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[2]);
         if (needed) ggml_build_forward_expand(g->cgraph, z);
     }
     return z;
 }
 
 static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
-    struct ggml_context *ctx = g->ctx;
     struct ggml_tensor *q = qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q)); // [d, H, T, B]
     struct ggml_tensor *k = qkv_tap(g, QKV_SITE_K_ROT, il, rotate(g, il, p.k)); // [d, G, T, B]
 
@@ -226,16 +179,13 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     if (g->n_heads && il == g->from) first = g->first_head, n = g->n_heads;
     int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
     int64_t n_keys = n > shared_by ? n / shared_by : 1;
-    q = by_head(g, q, first, n);                  // [d, T, H, B]
-    k = by_head(g, k, first / shared_by, n_keys); // [d, T, G, B]
-    qkv_part part = {.first_head = (int32_t)first};
+    qkv_query_block block = {.first_head = first, .n_heads = n};
+    struct ggml_tensor *keys = qkv_packed_keys(g, k, first / shared_by, n_keys);
     if (n < H) { /* the pass ends with the pattern of these heads */
-        attend_in_blocks(g, il, q, k, NULL, part);
+        attend_in_blocks(g, il, q, keys, NULL, block);
         return NULL;
     }
-    struct ggml_tensor *v = ggml_cont(ctx, ggml_permute(ctx, p.v, 1, 2, 0, 3)); // [T, d, G, B]
-    struct ggml_tensor *z = attend_in_blocks(g, il, q, k, v, part);
-    z = ggml_cont(ctx, ggml_permute(ctx, z, 0, 2, 1, 3)); // [d, H, T, B]
+    struct ggml_tensor *z = attend_in_blocks(g, il, q, keys, qkv_packed_values(g, p.v), block);
     return qkv_tap(g, QKV_SITE_Z, il, z);
 }
 

@@ -191,15 +191,12 @@ qkv_cost qkv_graph_cost(const qkv_graph *g) {
     qkv_cost cost = {0};
     for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
-        const struct ggml_tensor *w = qkv_product_weight(node);
-        if (!w && node->op != GGML_OP_MUL_MAT) continue;
-        cost.flop += 2.0 * (double)ggml_nelements(node) * (double)node->src[0]->ne[0];
-        if (w) {
-            cost.n_matmul++;
-            cost.bytes += (double)ggml_nbytes(w);
-        } else {
-            cost.n_attention++;
-        }
+        double flop;
+        const qkv_product_kind kind = qkv_product_of(node, &flop);
+        cost.flop += flop;
+        cost.n_matmul += kind == QKV_PRODUCT_WEIGHT;
+        cost.n_attention += kind == QKV_PRODUCT_ATTENTION;
+        if (kind == QKV_PRODUCT_WEIGHT) cost.bytes += (double)ggml_nbytes(node->src[0]);
     }
     return cost;
 }

@@ -12,17 +12,31 @@
  * another. */
 struct qkv_product_op {
     atomic_llong next;
+    qkv_product_kind kind;
+    int64_t width;         /* terms of each sum */
+    qkv_query_block block; /* of queries times keys */
 };
 
 /* Columns of an expert that are packed at a time, by each thread for itself: there are few. */
 #define EXPERT_COLUMNS 64
 
-static qkv_product_op *new_op(qkv_graph *g) {
+/* A product in the graph. Its node leads back to the operation, for those who read the graph. */
+static struct ggml_tensor *product(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
+                                   int n_from, ggml_custom_op_t run, qkv_product_op how) {
     qkv_product_op *op = qkv_calloc(1, sizeof *op);
-    if (op && QKV_PUSH(g->products, g->products_capacity, g->n_products, op)) return op;
-    free(op);
-    g->out_of_memory = 1;
-    return NULL;
+    if (!op || !QKV_PUSH(g->products, g->products_capacity, g->n_products, op)) {
+        free(op);
+        op = NULL;
+        g->out_of_memory = 1;
+    } else {
+        op->kind = how.kind;
+        op->width = how.width;
+        op->block = how.block;
+    }
+    struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne[0], ne[1], ne[2], ne[3],
+                                              from, n_from, run, GGML_N_TASKS_MAX, op);
+    node->extra = op;
+    return node;
 }
 
 static int64_t take(qkv_product_op *op) {
@@ -82,8 +96,9 @@ static void run_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
 
 struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
     struct ggml_tensor *from[] = {w, packed(g, x), scratch_of(g)};
-    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, w->ne[1], x->ne[1], x->ne[2], x->ne[3], from, 3,
-                          run_product, GGML_N_TASKS_MAX, new_op(g));
+    const int64_t ne[] = {w->ne[1], x->ne[1], x->ne[2], x->ne[3]};
+    return product(g, ne, from, 3, run_product,
+                   (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
 }
 
 /* ---- experts ---- */
@@ -156,17 +171,142 @@ static void run_expert_product(struct ggml_tensor *dst, int ith, int nth, void *
 struct ggml_tensor *qkv_expert_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x,
                                       struct ggml_tensor *chosen, struct ggml_tensor *list) {
     struct ggml_tensor *from[] = {w, x, list, scratch_of(g)};
-    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, w->ne[1], chosen->ne[0], chosen->ne[1], 1, from, 4,
-                          run_expert_product, GGML_N_TASKS_MAX, new_op(g));
+    const int64_t ne[] = {w->ne[1], chosen->ne[0], chosen->ne[1], 1};
+    return product(g, ne, from, 4, run_expert_product,
+                   (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
+}
+
+/* ---- attention ---- */
+
+static float *head_at(const struct ggml_tensor *x, int64_t head, int64_t token, int64_t b) {
+    char *at = x->data;
+    at += (size_t)head * x->nb[1] + (size_t)token * x->nb[2] + (size_t)b * x->nb[3];
+    return (float *)(void *)at;
+}
+
+static int64_t token_stride(const struct ggml_tensor *x) {
+    return (int64_t)(x->nb[2] / sizeof(float));
+}
+
+/* Packed heads are [floats, heads, B]; the width of what is in them is known to who uses them. */
+static struct ggml_tensor *pack_heads(qkv_graph *g, struct ggml_tensor *x, int64_t first, int64_t n,
+                                      int64_t size, ggml_custom_op_t run) {
+    struct ggml_tensor *chosen = x;
+    if (n < x->ne[1])
+        chosen = ggml_view_4d(g->ctx, x, x->ne[0], n, x->ne[2], x->ne[3], x->nb[1], x->nb[2],
+                              x->nb[3], (size_t)first * x->nb[1]);
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, size, n, x->ne[3], 1, &chosen, 1, run,
+                          GGML_N_TASKS_MAX, NULL);
+}
+
+static void run_pack_keys(struct ggml_tensor *dst, int ith, int nth, void *unused) {
+    (void)unused;
+    const struct ggml_tensor *k = dst->src[0];
+    const int64_t parts = qkv_packed_parts(k->ne[2]), heads = k->ne[1] * k->ne[3];
+    for (int64_t i = ith; i < parts * heads; i += nth) {
+        const int64_t head = i / parts;
+        const qkv_columns tokens = {.data = head_at(k, head % k->ne[1], 0, head / k->ne[1]),
+                                    .stride = token_stride(k),
+                                    .repeat = 1,
+                                    .n = k->ne[2]};
+        qkv_pack((float *)dst->data + head * dst->ne[0], &tokens, k->ne[0], i % parts);
+    }
+}
+
+struct ggml_tensor *qkv_packed_keys(qkv_graph *g, struct ggml_tensor *k, int64_t first, int64_t n) {
+    return pack_heads(g, k, first, n, qkv_packed_size(k->ne[0], k->ne[2]), run_pack_keys);
+}
+
+static void run_pack_values(struct ggml_tensor *dst, int ith, int nth, void *unused) {
+    (void)unused;
+    const struct ggml_tensor *v = dst->src[0];
+    const int64_t parts = qkv_packed_parts(v->ne[0]), heads = v->ne[1] * v->ne[3];
+    for (int64_t i = ith; i < parts * heads; i += nth) {
+        const int64_t head = i / parts;
+        qkv_pack_rows((float *)dst->data + head * dst->ne[0],
+                      head_at(v, head % v->ne[1], 0, head / v->ne[1]), token_stride(v), v->ne[2],
+                      v->ne[0], i % parts);
+    }
+}
+
+struct ggml_tensor *qkv_packed_values(qkv_graph *g, struct ggml_tensor *v) {
+    return pack_heads(g, v, 0, v->ne[1], qkv_packed_size(v->ne[2], v->ne[0]), run_pack_values);
+}
+
+/* Rows that a thread takes at a time; a multiple of what a kernel does at once. */
+#define ROWS_AT_A_TIME 48
+
+/* The packed head that a query head looks at. */
+static const float *packed_head(const struct ggml_tensor *packed, int64_t head, int64_t heads,
+                                int64_t b) {
+    const int64_t shared_by = heads / packed->ne[1];
+    return (const float *)packed->data + (head / shared_by + b * packed->ne[1]) * packed->ne[0];
+}
+
+static void run_key_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    (void)ith, (void)nth;
+    qkv_product_op *op = data;
+    const struct ggml_tensor *q = dst->src[0];
+    const int64_t rows = dst->ne[1], heads = dst->ne[2];
+    const int64_t parts = (rows + ROWS_AT_A_TIME - 1) / ROWS_AT_A_TIME;
+    for (int64_t i; (i = take(op)) < parts * heads * dst->ne[3];) {
+        const int64_t row = i % parts * ROWS_AT_A_TIME, head = i / parts % heads;
+        const int64_t b = i / parts / heads;
+        qkv_multiply_rows(&(qkv_row_product){
+            .a = head_at(q, op->block.first_head + head, op->block.first_row + row, b),
+            .a_stride = token_stride(q),
+            .packed = packed_head(dst->src[1], head, heads, b),
+            .packed_width = q->ne[0],
+            .out = (float *)dst->data + ((b * heads + head) * rows + row) * dst->ne[0],
+            .out_stride = dst->ne[0],
+            .rows = rows - row < ROWS_AT_A_TIME ? rows - row : ROWS_AT_A_TIME,
+            .columns = dst->ne[0],
+            .width = q->ne[0]});
+    }
+}
+
+struct ggml_tensor *qkv_key_product(qkv_graph *g, struct ggml_tensor *q, struct ggml_tensor *keys,
+                                    const qkv_query_block *block) {
+    struct ggml_tensor *from[] = {q, keys};
+    const int64_t ne[] = {block->keys, block->rows, block->n_heads, q->ne[3]};
+    return product(
+        g, ne, from, 2, run_key_product,
+        (qkv_product_op){.kind = QKV_PRODUCT_ATTENTION, .width = q->ne[0], .block = *block});
+}
+
+static void run_value_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    (void)ith, (void)nth;
+    const struct ggml_tensor *pattern = dst->src[0];
+    const int64_t d = dst->ne[0], heads = dst->ne[1], rows = dst->ne[2];
+    const int64_t parts = (rows + ROWS_AT_A_TIME - 1) / ROWS_AT_A_TIME;
+    for (int64_t i; (i = take(data)) < parts * heads * dst->ne[3];) {
+        const int64_t row = i % parts * ROWS_AT_A_TIME, head = i / parts % heads;
+        const int64_t b = i / parts / heads, keys = pattern->ne[0];
+        qkv_multiply_rows(&(qkv_row_product){
+            .a = (const float *)pattern->data + ((b * heads + head) * rows + row) * keys,
+            .a_stride = keys,
+            .packed = packed_head(dst->src[1], head, heads, b),
+            .packed_width = dst->src[1]->ne[0] / qkv_packed_size(1, d),
+            .out = (float *)dst->data + ((b * rows + row) * heads + head) * d,
+            .out_stride = heads * d,
+            .rows = rows - row < ROWS_AT_A_TIME ? rows - row : ROWS_AT_A_TIME,
+            .columns = d,
+            .width = keys});
+    }
+}
+
+struct ggml_tensor *qkv_value_product(qkv_graph *g, struct ggml_tensor *pattern,
+                                      struct ggml_tensor *values, int64_t d) {
+    struct ggml_tensor *from[] = {pattern, values};
+    const int64_t ne[] = {d, pattern->ne[2], pattern->ne[1], pattern->ne[3]};
+    return product(g, ne, from, 2, run_value_product,
+                   (qkv_product_op){.kind = QKV_PRODUCT_ATTENTION, .width = pattern->ne[0]});
 }
 
 /* ---- reading graphs ---- */
 
-/* No other operation of ours reads a weight first. */
-const struct ggml_tensor *qkv_product_weight(const struct ggml_tensor *node) {
-    const struct ggml_tensor *w = node->op == GGML_OP_CUSTOM ? node->src[0] : NULL;
-    if (!w || !w->buffer) return NULL;
-    const int is_weight =
-        ggml_backend_buffer_get_usage(w->buffer) == GGML_BACKEND_BUFFER_USAGE_WEIGHTS;
-    return is_weight ? w : NULL;
+qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop) {
+    const qkv_product_op *op = node->op == GGML_OP_CUSTOM ? node->extra : NULL;
+    *flop = op ? 2.0 * (double)ggml_nelements(node) * (double)op->width : 0;
+    return op ? op->kind : QKV_PRODUCT_NONE;
 }

@@ -1,8 +1,9 @@
 /*
- * Products of weights with activations, as operations of the graph (kernel/product.h).
+ * The products of a pass, as operations of the graph (kernel/product.h): of weights with
+ * activations, and inside attention.
  *
  * Columns of all tokens and variants go through one product: how many there are does not show in
- * the results.
+ * the results. Nor does the number of threads.
  */
 #ifndef QKV_RUN_PRODUCT_H
 #define QKV_RUN_PRODUCT_H
@@ -20,7 +21,35 @@ struct ggml_tensor *qkv_expert_list(qkv_graph *g, struct ggml_tensor *chosen, in
 struct ggml_tensor *qkv_expert_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x,
                                       struct ggml_tensor *chosen, struct ggml_tensor *list);
 
-/* The weight, where a node of the graph is a product with one; else NULL. */
-const struct ggml_tensor *qkv_product_weight(const struct ggml_tensor *node);
+/* Attention. Heads of k and v are packed once, for all query heads that share them and for all
+ * blocks of queries. */
+
+/* Heads [first, first + n) of k [d, G, T, B], for products with queries. */
+struct ggml_tensor *qkv_packed_keys(qkv_graph *g, struct ggml_tensor *k, int64_t first, int64_t n);
+/* All heads of v [d, G, T, B], for products with patterns. */
+struct ggml_tensor *qkv_packed_values(qkv_graph *g, struct ggml_tensor *v);
+
+/* A block of queries: all heads, or `n_heads` of them from `first_head` on, which share the heads
+ * that were packed; rows [first_row, first_row + rows), and the keys [0, keys). */
+typedef struct qkv_query_block {
+    int64_t first_head, n_heads, first_row, rows, keys;
+} qkv_query_block;
+
+/* q [d, H, T, B] times keys: [keys, rows, heads, B] */
+struct ggml_tensor *qkv_key_product(qkv_graph *g, struct ggml_tensor *q, struct ggml_tensor *keys,
+                                    const qkv_query_block *block);
+/* pattern [keys, rows, H, B] times values of width d: [d, H, rows, B] */
+struct ggml_tensor *qkv_value_product(qkv_graph *g, struct ggml_tensor *pattern,
+                                      struct ggml_tensor *values, int64_t d);
+
+/* What kind of product a node of the graph is. */
+typedef enum qkv_product_kind {
+    QKV_PRODUCT_NONE,
+    QKV_PRODUCT_WEIGHT, /* its first source is the weight */
+    QKV_PRODUCT_ATTENTION
+} qkv_product_kind;
+
+/* And the multiplications and additions that it takes. */
+qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop);
 
 #endif

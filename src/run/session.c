@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "ggml-cpu.h"
-#include "run/blas_turn.h"
+#include "run/team.h"
 
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)
@@ -35,28 +35,16 @@ static void find_backends(void) {
     if (!was_set) unsetenv("KMP_BLOCKTIME");
 }
 
-/* Accelerators that compute in the CPU's memory (BLAS) come first, so that the scheduler prefers
- * them. */
-static int start_backends(qkv_session *session, qkv_error *err) {
+/* All products are operations of our own (run/product.h), which run on the CPU. */
+static int start_backend(qkv_session *session, qkv_error *err) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_backends);
-    for (size_t i = 0; i < ggml_backend_dev_count() && session->n_backends < QKV_MAX_BACKENDS - 1;
-         i++) {
-        ggml_backend_dev_t device = ggml_backend_dev_get(i);
-        if (ggml_backend_dev_type(device) != GGML_BACKEND_DEVICE_TYPE_ACCEL) continue;
-        ggml_backend_t backend = ggml_backend_dev_init(device, NULL);
-        if (backend) session->backends[session->n_backends++] = backend;
-    }
-    ggml_backend_t cpu = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
-    if (!cpu) return qkv_fail(err, QKV_ERR_BACKEND, "ggml has no CPU backend");
-    session->backends[session->n_backends++] = cpu;
-    for (int i = 0; i < session->n_backends; i++)
-        set_threads(session->backends[i], session->n_threads);
+    session->backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
+    if (!session->backend) return qkv_fail(err, QKV_ERR_BACKEND, "ggml has no CPU backend");
     return QKV_OK;
 }
 
-/* OpenMP's limit (OMP_THREAD_LIMIT) cannot be lifted, and a product of BLAS would wait for ever for
- * the threads beyond it. */
+/* OpenMP's limit (OMP_THREAD_LIMIT) cannot be lifted. */
 static int choose_n_threads(int32_t wanted, int *n_threads, qkv_error *err) {
     const int limit = omp_get_thread_limit();
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -86,7 +74,7 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
     session->memory_budget = how.memory_budget ? how.memory_budget : DEFAULT_BUDGET;
     session->n_threads = n_threads;
     qkv_ggml_log_enter();
-    status = start_backends(session, err);
+    status = start_backend(session, err);
     qkv_ggml_log_leave();
     if (status != QKV_OK) {
         qkv_session_free(session);
@@ -100,7 +88,7 @@ void qkv_session_free(qkv_session *session) {
     if (!session) return;
     qkv_trunk_release(&session->trunk);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
-    for (int i = 0; i < session->n_backends; i++) ggml_backend_free(session->backends[i]);
+    if (session->backend) ggml_backend_free(session->backend);
     qkv_model_free(session->model);
     free(session);
 }
@@ -111,8 +99,7 @@ const qkv_model *qkv_session_model(const qkv_session *session) {
 
 /* ---- watching ---- */
 
-/* ggml asks after every operation of the CPU backend. Those of BLAS come in ones and twos between
- * them. */
+/* ggml asks after every operation. */
 static bool is_stopped(void *steps) {
     return qkv_steps_part(steps) != 0;
 }
@@ -121,9 +108,8 @@ int qkv_session_set_progress(qkv_session *session, const qkv_progress *progress,
     if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no session to watch");
     const int status = qkv_steps_set(&session->steps, progress, err);
     if (status != QKV_OK) return status;
-    ggml_backend_cpu_set_abort_callback(session->backends[session->n_backends - 1],
-                                        session->steps.host.step ? is_stopped : NULL,
-                                        &session->steps);
+    ggml_backend_cpu_set_abort_callback(
+        session->backend, session->steps.host.step ? is_stopped : NULL, &session->steps);
     return QKV_OK;
 }
 
@@ -196,12 +182,10 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
 /* Below this much work per pass, waking and joining threads costs more than it saves. */
 #define FLOP_FOR_THREADS 1e8
 
-/* Of the CPU backend only, whose rows come out the same whoever computes them. BLAS cuts a product
- * by the number of threads and rounds accordingly, so that its number must not depend on what else
- * is in the pass; for small products it uses one by itself. */
+/* No result depends on how many there are. */
 static void choose_threads(qkv_session *session, const qkv_graph *g) {
     int n = qkv_graph_cost(g).flop < FLOP_FOR_THREADS ? 1 : session->n_threads;
-    set_threads(session->backends[session->n_backends - 1], n);
+    set_threads(session->backend, n);
 }
 
 /* What ggml's scheduler takes per node at most: it makes room for a split at every node, with many
@@ -217,8 +201,7 @@ static int prepare_scheduler(qkv_session *session, const qkv_graph *g, qkv_error
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     session->scheduler = NULL;
     if (!qkv_memory_allows(nodes * SCHEDULER_BYTES_PER_NODE)) return qkv_fail_memory(err);
-    session->scheduler =
-        ggml_backend_sched_new(session->backends, NULL, session->n_backends, nodes, false, false);
+    session->scheduler = ggml_backend_sched_new(&session->backend, NULL, 1, nodes, false, false);
     session->scheduler_nodes = session->scheduler ? nodes : 0;
     return session->scheduler ? QKV_OK : qkv_fail_memory(err);
 }
@@ -237,25 +220,12 @@ static int allows_working_memory(const computation *c) {
     return qkv_memory_allows(ggml_graph_plan(c->graph, c->session->n_threads, NULL).work_size);
 }
 
-/* Nodes that BLAS computes. Short prompts have no products that are worth it. */
-static int n_blas_nodes(const computation *c) {
-    ggml_backend_t cpu = c->session->backends[c->session->n_backends - 1];
-    int n = 0;
-    for (int i = 0; i < ggml_graph_n_nodes(c->graph); i++) {
-        struct ggml_tensor *node = ggml_graph_node(c->graph, i);
-        n += ggml_backend_sched_get_tensor_backend(c->session->scheduler, node) != cpu;
-    }
-    return n;
-}
-
 static void compute(computation *c) {
-    qkv_blas_turn turn;
-    int takes_turn = n_blas_nodes(c) > 0;
+    qkv_team team;
     c->status = GGML_STATUS_ALLOC_FAILED;
-    if (!allows_working_memory(c)) return;
-    if (takes_turn && !qkv_blas_enter(&turn, c->session->n_threads, &c->session->steps)) return;
+    if (!allows_working_memory(c) || !qkv_team_enter(&team, c->session->n_threads)) return;
     c->status = ggml_backend_sched_graph_compute(c->session->scheduler, c->graph);
-    if (takes_turn) qkv_blas_leave(turn);
+    qkv_team_leave(team);
 }
 
 static void *compute_in_thread(void *data) {
@@ -277,15 +247,14 @@ static void wait_for_end(computation *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
-/* A team of OpenMP's inside a team of the program's gets one thread, and so does BLAS, which rounds
- * otherwise then. A new thread is in no team. */
+/* A team of OpenMP's inside a team of the program's gets one thread. A new thread is in no team. */
 static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_graph *g) {
     computation c = {.session = session,
                      .graph = g->cgraph,
                      .status = GGML_STATUS_FAILED,
                      .lock = PTHREAD_MUTEX_INITIALIZER,
                      .ended = PTHREAD_COND_INITIALIZER};
-    session->steps.parts = ggml_graph_n_nodes(c.graph) - n_blas_nodes(&c);
+    session->steps.parts = ggml_graph_n_nodes(c.graph);
     if (session->n_threads == 1 || !omp_in_parallel()) {
         compute(&c);
         return c.status;
@@ -320,8 +289,6 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
 }
 
 size_t qkv_session_buffer_size(const qkv_session *session) {
-    size_t size = 0;
-    for (int i = 0; session->scheduler && i < session->n_backends; i++)
-        size += ggml_backend_sched_get_buffer_size(session->scheduler, session->backends[i]);
-    return size;
+    if (!session->scheduler) return 0;
+    return ggml_backend_sched_get_buffer_size(session->scheduler, session->backend);
 }

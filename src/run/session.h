@@ -1,5 +1,5 @@
 /*
- * What a session owns: the backends that compute, and the scheduler that spreads a graph over them.
+ * What a session owns: the backend that computes, and the memory of graphs.
  */
 #ifndef QKV_RUN_SESSION_H
 #define QKV_RUN_SESSION_H
@@ -10,16 +10,13 @@
 #include "run/graph.h"
 #include "run/trunk.h"
 
-#define QKV_MAX_BACKENDS 8
-
 struct qkv_session {
     qkv_model *model; /* kept alive */
     int n_threads;
     size_t memory_budget; /* bytes for attention maps and batches in one pass, and for the trunk */
-    ggml_backend_t backends[QKV_MAX_BACKENDS]; /* BLAS and the like first, the CPU last */
-    int n_backends;
-    ggml_backend_sched_t scheduler;
-    size_t scheduler_nodes; /* graphs of so many nodes fit */
+    ggml_backend_t backend;
+    ggml_backend_sched_t scheduler; /* has the memory of graphs */
+    size_t scheduler_nodes;         /* graphs of so many nodes fit */
     qkv_trunk trunk;
     qkv_steps steps; /* who watches, and can stop it */
 };

@@ -166,75 +166,6 @@ static void inside_a_team(void **state) {
     engine_close(&e);
 }
 
-/* A session that waits for its turn at BLAS, which another one has for as long as it likes. */
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int is_inside, may_go_on;
-} meeting = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-
-static int stay_inside(void *user, const char *what, double done, double total) {
-    (void)user;
-    (void)what;
-    (void)total;
-    if (done == floor(done)) return 0; /* not computing yet */
-    pthread_mutex_lock(&meeting.lock);
-    meeting.is_inside = 1;
-    pthread_cond_broadcast(&meeting.changed);
-    while (!meeting.may_go_on) pthread_cond_wait(&meeting.changed, &meeting.lock);
-    pthread_mutex_unlock(&meeting.lock);
-    return 0;
-}
-
-static void *run_inside(void *data) {
-    engine *e = data;
-    qkv_progress progress = QKV_PROGRESS_INIT;
-    progress.step = stay_inside;
-    qkv_plan *plan = make_plan(e);
-    qkv_result *result = NULL;
-    intptr_t status = qkv_session_set_progress(e->session, &progress, NULL);
-    e->session->steps.interval = 0;
-    if (status == QKV_OK) status = qkv_session_run(e->session, &result, plan, NULL);
-    qkv_result_free(result);
-    qkv_plan_free(plan);
-    return (void *)status;
-}
-
-static void waiting_for_a_turn(void **state) {
-    (void)state;
-    engine inside, waiting;
-    pthread_t thread;
-    watcher w;
-    void *status = NULL;
-    qkv_result *result = NULL;
-    qkv_error err = {0};
-    engine_open(&inside, model_path, 2);
-    engine_open(&waiting, model_path, 1);
-    qkv_plan *plan = make_plan(&waiting);
-    assert_int_equal(pthread_create(&thread, NULL, run_inside, &inside), 0);
-    pthread_mutex_lock(&meeting.lock);
-    while (!meeting.is_inside) pthread_cond_wait(&meeting.changed, &meeting.lock);
-    pthread_mutex_unlock(&meeting.lock);
-    watch(&waiting, &w, 20, 1); /* it has only as many before it computes if it waits */
-    assert_int_equal(qkv_session_run(waiting.session, &result, plan, &err), QKV_ERR_CANCELLED);
-    assert_true(w.done == floor(w.done));
-    pthread_mutex_lock(&meeting.lock);
-    meeting.may_go_on = 1;
-    pthread_cond_broadcast(&meeting.changed);
-    pthread_mutex_unlock(&meeting.lock);
-    assert_int_equal(pthread_join(thread, &status), 0);
-    assert_int_equal((intptr_t)status, QKV_OK);
-    unwatch(&waiting);
-    expect_ok(qkv_session_run(waiting.session, &result, plan, &err), &err, "its turn");
-    qkv_result *right = run_fresh(1);
-    expect_same(right, result);
-    qkv_result_free(right);
-    qkv_result_free(result);
-    qkv_plan_free(plan);
-    engine_close(&inside);
-    engine_close(&waiting);
-}
-
 /* Unwatched and watched, the bits are the same, and the count ends before the total. */
 static void watching_changes_nothing(void **state) {
     (void)state;
@@ -479,7 +410,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs),
         cmocka_unit_test(inside_a_team),
-        cmocka_unit_test(waiting_for_a_turn),
         cmocka_unit_test(watching_changes_nothing),
         cmocka_unit_test(measures),
         cmocka_unit_test(figures),

@@ -1,7 +1,6 @@
 /*
- * Memory that runs out inside ggml or OpenBLAS is an error of ours: the process neither ends nor
- * hangs. Children with less and less address space open a model and run it; its prompt is long
- * enough for BLAS.
+ * Memory that runs out inside ggml is an error of ours: the process neither ends nor
+ * hangs. Children with less and less address space open a model and run it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,8 +82,8 @@ static void less_and_less(void **state) {
     assert_true(n_short > 0);
 }
 
-/* BLAS has its buffers before threads are started, which take the room that was there for them. */
-static void threads_and_buffers(void **state) {
+/* Threads take room for their stacks, which OpenMP does not ask for in advance. */
+static void threads_and_stacks(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
     skip();
@@ -101,6 +100,6 @@ static void threads_and_buffers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(less_and_less),
-                                       cmocka_unit_test(threads_and_buffers)};
+                                       cmocka_unit_test(threads_and_stacks)};
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -1,7 +1,7 @@
 /*
  * Sessions side by side: whatever their numbers of threads and their models, each gives the bits
- * that it gives alone. The number of threads of a BLAS is the process's, so sessions can disturb one
- * another, and the program they are in. Products are large enough for BLAS to share them out.
+ * that it gives alone, and that any other number of threads gives. Products are large enough to be
+ * shared out.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ typedef struct actor {
     qkv_plan *plan;
     qkv_result *alone;
     int n_threads, n_runs, n_failed, n_different;
-    int threads_of_blas, threads_of_openmp; /* what it found afterwards */
+    int threads_of_openmp; /* what it found afterwards */
 } actor;
 
 static qkv_model *models[MODELS];
@@ -111,6 +111,17 @@ static void expect_all_exact(const actor *actors) {
     }
 }
 
+static void with_any_number_of_threads(void **state) {
+    (void)state;
+    actor actors[ACTORS];
+    prepare_all(actors);
+    for (int i = MODELS; i < ACTORS; i++) {
+        assert_int_not_equal(actors[i].n_threads, actors[i - MODELS].n_threads);
+        assert_true(is_same(actors[i].alone, actors[i % MODELS].alone));
+    }
+    release_all(actors);
+}
+
 static void in_parallel(void **state) {
     (void)state;
     actor actors[ACTORS];
@@ -169,7 +180,7 @@ static void host_settings(void **state) {
     qkv_session_free(a.e.session);
 }
 
-/* A team that is smaller than BLAS asked for would never finish a product. */
+/* Where OpenMP would give a team of one, the session has its threads all the same. */
 static void small_teams(void **state) {
     (void)state;
     actor a;
@@ -208,8 +219,11 @@ static int close_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_turn),       cmocka_unit_test(in_parallel),
-        cmocka_unit_test(inside_a_team), cmocka_unit_test(host_settings),
+        cmocka_unit_test(with_any_number_of_threads),
+        cmocka_unit_test(in_turn),
+        cmocka_unit_test(in_parallel),
+        cmocka_unit_test(inside_a_team),
+        cmocka_unit_test(host_settings),
         cmocka_unit_test(small_teams),
     };
     return cmocka_run_group_tests(tests, open_models, close_models);

@@ -1,6 +1,5 @@
 /*
- * What a session computes must not depend on what it computed before. The prompt is long enough for
- * the products to go to BLAS, so that graphs are split between backends, and the plans come in an
+ * What a session computes must not depend on what it computed before. The plans come in an
  * order in which graphs of equal size but different shape follow one another: an allocator that
  * took one for the other would hand out memory that is still in use.
  */
