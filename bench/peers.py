@@ -19,16 +19,17 @@ def output_of(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
-def qkv(program, model, tokens):
-    report = json.loads(output_of(program, "bench", "-m", model, "-T", str(tokens), "--only", "forward,forward-last",
-                                  "--repeats", "3", "--json"))
+def qkv(program, model, tokens, threads=0, only=("forward", "forward-last"), repeats=3):
+    report = json.loads(output_of(program, "bench", "-m", model, "-T", str(tokens), "--only", ",".join(only),
+                                  "-t", str(threads), "--repeats", str(repeats), "--json"))
     measured = report["models"][0]["measurements"]
-    return {name: measured[name]["median"] for name in ("forward", "forward-last")}
+    return {name: measured[name]["median"] for name in only}
 
 
-def llama(program, model, tokens):
-    report = json.loads(output_of(program, "-m", model, "-p", str(tokens), "-n", "0", "-r", "3", "-fa", "0",
-                                  "-t", str(os.cpu_count()), "-b", str(tokens), "-ub", str(tokens), "-o", "json"))
+def llama(program, model, tokens, threads=0, repeats=3):
+    report = json.loads(output_of(program, "-m", model, "-p", str(tokens), "-n", "0", "-r", str(repeats), "-fa", "0",
+                                  "-t", str(threads or os.cpu_count()), "-b", str(tokens), "-ub", str(tokens),
+                                  "-o", "json"))
     return report[0]["avg_ns"] * 1e-9
 
 
