@@ -23,6 +23,7 @@ struct qkv_session {
     qkv_trunk trunk;
     qkv_weight_copies weight_copies;
     qkv_steps steps; /* who watches, and can stop it */
+    qkv_run_stats stats; /* of all runs */
 };
 
 /* What a pass starts with; NULL where its kind of start does not need it. */
