@@ -22,7 +22,7 @@ struct qkv_session {
     size_t scheduler_nodes; /* graphs of so many nodes fit */
     qkv_trunk trunk;
     qkv_weight_copies weight_copies;
-    qkv_steps steps; /* who watches, and can stop it */
+    qkv_steps steps;     /* who watches, and can stop it */
     qkv_run_stats stats; /* of all runs */
 };
 
