@@ -58,12 +58,12 @@ static void put_pixels(png_structp png, cairo_surface_t *image) {
 
 static void put_recipe(png_structp png, png_infop info, const char *recipe) {
     char key[] = "qkv-recipe", none[] = "";
-    png_text text = {.compression = PNG_ITXT_COMPRESSION_NONE,
-                     .key = key,
-                     .text = (char *)recipe,
-                     .lang = none,
-                     .lang_key = none};
-    png_set_text(png, info, &text, 1);
+    const png_text chunk = {.compression = PNG_ITXT_COMPRESSION_NONE,
+                            .key = key,
+                            .text = (char *)recipe,
+                            .lang = none,
+                            .lang_key = none};
+    png_set_text(png, info, &chunk, 1);
 }
 
 /* 0 when memory ran out on the way. */
