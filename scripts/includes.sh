@@ -27,6 +27,7 @@ gguf.h        format
 cairo         draw
 pango         draw
 fontconfig    draw
+png.h         draw/png_writer.c
 pcre2.h       tokenizer
 utf8proc.h    tokenizer
 sqlite3.h     store

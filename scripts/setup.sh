@@ -29,7 +29,7 @@ install_packages() {
     command -v dpkg-query >/dev/null 2>&1 || { say "not a Debian system: dependencies are not installed"; return; }
     missing=
     for p in $extra gcc g++ make cmake ninja-build pkg-config git ca-certificates \
-             libopenblas-openmp-dev libcairo2-dev libpango1.0-dev libjansson-dev libpcre2-dev \
+             libopenblas-openmp-dev libcairo2-dev libpango1.0-dev libpng-dev libjansson-dev libpcre2-dev \
              libutf8proc-dev libxxhash-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev fonts-dejavu-core; do
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q '^install ok installed' || missing="$missing $p"
     done

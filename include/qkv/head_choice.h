@@ -41,7 +41,8 @@ typedef struct qkv_head_choice {
 
 /* The largest first-column mass (qkv_measure_first_column) of the unedited prompt among the heads
  * that layer and head leave open, either or both of them QKV_AUTO. Of several, the first. Where
- * both are given nothing is computed. */
+ * both are given nothing is computed. A plan that captures maps of the same tokens, and edits up to
+ * the layer chosen, starts from what this leaves in the session (see qkv_plan_prepare). */
 QKV_API int qkv_choose_head(qkv_session *session, const int32_t *tokens, size_t n_tokens,
                             int32_t layer, int32_t head, qkv_head_choice *choice, qkv_error *err);
 

@@ -117,6 +117,11 @@ QKV_API int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *inde
 
 QKV_API int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err);
 
+/* Names a capture of plans to come on the same tokens, with edits in the same layers. A run of this
+ * plan leaves in the session what they start with there, as far as its memory_budget goes, and
+ * computes attention as they will; what does not fit they compute again. Captures nothing here. */
+QKV_API int qkv_plan_prepare(qkv_plan *plan, const char *capture, qkv_error *err);
+
 QKV_API size_t qkv_plan_n_variants(const qkv_plan *plan); /* with the baseline */
 /* The text of a variant's edits as it was given; "" for the baseline. */
 QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);

@@ -101,6 +101,10 @@ QKV_API int qkv_session_explain(qkv_session *session, char **text, const qkv_pla
 QKV_API int qkv_session_estimate(qkv_session *session, qkv_run_stats *stats, const qkv_plan *plan,
                                  qkv_error *err);
 
+/* What all runs of the session took together, also those that failed. Returns 1, or 0 without a
+ * session. */
+QKV_API int qkv_session_get_stats(const qkv_session *session, qkv_run_stats *stats);
+
 /* ---- results ---- */
 
 /* One captured tensor, F32, row-major. data and heads belong to the result. */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "draw/embed.h"
 #include "draw/lettering.h"
+#include "draw/png_writer.h"
 #include "qkv/grid.h"
 #include "qkv/version.h"
 
@@ -134,12 +135,9 @@ static int draw_png(drawing *made, qkv_error *err) {
                                    (int)ceil(made->page->height * pixels - 1e-6));
     status = cairo_failure(cairo_surface_status(surface), err);
     if (status == QKV_OK) status = paint_surface(made->page, surface, pixels, err);
-    if (status == QKV_OK) {
-        status = cairo_failure(
-            cairo_surface_write_to_png_stream(surface, append_bytes, &made->file), err);
-    }
+    if (status == QKV_OK)
+        status = qkv_png_write(&made->file, surface, made->recipe, made->page->dpi, err);
     cairo_surface_destroy(surface);
-    if (status == QKV_OK) status = qkv_embed_png(&made->file, made->recipe, made->page->dpi, err);
     return status;
 }
 

@@ -12,6 +12,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "draw/paint.h"
@@ -80,8 +81,14 @@ static void fill_line(uint32_t *pixels, int32_t width, double *sums, const span 
         const double weight = span_weight(rows, r);
         for (int32_t c = 0; c < panel->n_cols; c++) sums[c] += weight * values[c];
     }
+    int32_t shown = -1; /* the cell of the pixel before, where it shows one alone */
     for (int32_t x = 0; x < width; x++) {
         const span cols = span_of(x, width, panel->n_cols);
+        if (panel->n_cols <= width && cols.first == shown) {
+            pixels[x] = pixels[x - 1];
+            continue;
+        }
+        shown = cols.first;
         double sum = 0;
         for (int32_t c = cols.first; c <= cols.last; c++) sum += span_weight(&cols, c) * sums[c];
         pixels[x] = qkv_colormap_color(map, sum / (rows->total * cols.total));
@@ -100,10 +107,15 @@ static int make_image(cairo_surface_t **out, int32_t width, int32_t height,
     }
     unsigned char *data = cairo_image_surface_get_data(image);
     const int stride = cairo_image_surface_get_stride(image);
+    int32_t shown = -1; /* the row of the line before, where it shows one alone */
     for (int32_t y = 0; y < height; y++) {
         const span rows = span_of(y, height, panel->n_rows);
-        fill_line((uint32_t *)(void *)(data + (ptrdiff_t)y * stride), width, sums, &rows, panel,
-                  map);
+        unsigned char *line = data + (ptrdiff_t)y * stride;
+        if (panel->n_rows <= height && rows.first == shown)
+            memcpy(line, line - stride, (size_t)stride);
+        else
+            fill_line((uint32_t *)(void *)line, width, sums, &rows, panel, map);
+        shown = rows.first;
     }
     cairo_surface_mark_dirty(image);
     free(sums);

@@ -21,9 +21,11 @@
 /* ---- memory ---- */
 
 /* Asked of the whole plan, so that all its passes cut attention alike: blocks round differently. And
- * of the pass, because another prompt's maps are kept for patching. */
+ * of the pass, because another prompt's maps are kept for patching. A plan that prepares for whole
+ * maps is cut as they will be: its trunk has their bits. */
 static int wants_whole_map(const qkv_planner *p) {
     static const qkv_site maps[] = {QKV_SITE_SCORES, QKV_SITE_PATTERN};
+    if (p->plan->prepares_maps) return 1;
     for (int32_t il = 0; il < p->plan->model->hp.n_layer; il++) {
         for (int i = 0; i < 2; i++) {
             if (qkv_plan_wanted(p->plan, il, maps[i])->wanted ||
@@ -260,14 +262,18 @@ static int prepare_watch(const qkv_planner *p, const qkv_pass *pass, qkv_graph *
 
 /* ---- running ---- */
 
-static void account(qkv_planner *p, const qkv_graph *g) {
-    qkv_cost cost = qkv_graph_cost(g);
-    qkv_run_stats *stats = &p->result->stats;
+static void add_pass(qkv_run_stats *stats, const qkv_cost *cost) {
     stats->n_passes++;
-    stats->n_matmul += cost.n_matmul;
-    stats->n_attention += cost.n_attention;
-    stats->flop += cost.flop;
-    stats->weight_bytes += cost.bytes;
+    stats->n_matmul += cost->n_matmul;
+    stats->n_attention += cost->n_attention;
+    stats->flop += cost->flop;
+    stats->weight_bytes += cost->bytes;
+}
+
+static void account(qkv_planner *p, const qkv_graph *g) {
+    const qkv_cost cost = qkv_graph_cost(g);
+    add_pass(&p->result->stats, &cost);
+    if (!p->explanation) add_pass(&p->session->stats, &cost);
 }
 
 static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {

@@ -50,8 +50,10 @@ int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, 
     plan->n_variants = plan->variants_capacity = 1;
     plan->wanted =
         qkv_calloc((size_t)(model->hp.n_layer + 1) * QKV_SITE_COUNT, sizeof *plan->wanted);
+    plan->prepared = qkv_calloc((size_t)model->hp.n_layer + 1, sizeof *plan->prepared);
     if (plan->variants) plan->variants[0].text = qkv_strdup("");
-    if (!plan->tokens || !plan->variants || !plan->wanted || !plan->variants[0].text) {
+    if (!plan->tokens || !plan->variants || !plan->wanted || !plan->prepared ||
+        !plan->variants[0].text) {
         qkv_plan_free(plan);
         return qkv_fail_memory(err);
     }
@@ -81,6 +83,7 @@ void qkv_plan_free(qkv_plan *plan) {
     free(plan->variants);
     free(plan->sources);
     free(plan->wanted);
+    free(plan->prepared);
     free(plan->tokens);
     qkv_model_free(plan->model);
     free(plan);
@@ -224,6 +227,23 @@ int qkv_plan_add_capture(qkv_plan *plan, const char *text, qkv_error *err) {
     }
     qkv_selector_release(&capture.where);
     return status;
+}
+
+int qkv_plan_prepare(qkv_plan *plan, const char *text, qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, text);
+    const qkv_hparams *hp = &plan->model->hp;
+    qkv_notation notation = {.hp = hp, .n_tokens = plan->n_tokens};
+    qkv_capture capture;
+    int status = qkv_notation_capture(&notation, &capture, text, err);
+    if (status != QKV_OK) return status;
+    for (int32_t il = 0; capture.where.layers && il < hp->n_layer; il++)
+        plan->prepared[il] |= capture.where.layers[il];
+    if (capture.where.site == QKV_SITE_LOGITS) plan->prepared[hp->n_layer] = 1;
+    if (qkv_site_get_axes(capture.where.site) == QKV_AXES_MAP && !capture.reduction)
+        plan->prepares_maps = 1;
+    qkv_selector_release(&capture.where);
+    return QKV_OK;
 }
 
 /* ---- questions about the whole plan ---- */

@@ -51,6 +51,8 @@ struct qkv_plan {
     size_t n_captures, captures_capacity;
     int observed;       /* some patterns are: the plan needs an observer */
     qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; the layer of logits is n_layer */
+    uint8_t *prepared;  /* n_layer + 1: plans to come fork there */
+    int prepares_maps;  /* and capture whole maps */
 };
 
 /* Is anything of the site captured, whole or reduced, or observed? */

@@ -3,8 +3,8 @@
  *
  *     sources   every prompt that an edit patches from, as far as the patched sites
  *     trunk     the baseline: its own captures, and what variants start with at the layers where
- *               they fork; from the nearest layer that an earlier plan on the same tokens has left
- *               in the session
+ *               they, or plans to come, fork; from the nearest layer that an earlier plan on the
+ *               same tokens has left in the session
  *     variants  from their first edited layer, up to the last capture that they can change; those
  *               that fork at the same place run as one batch, as far as the memory budget goes
  *
@@ -372,6 +372,8 @@ static int prepare(qkv_planner *p, qkv_error *err) {
             p->result->variants[v].edits[i].ran =
                 first_shown(plan, &plan->variants[v].edits[i]) >= 0;
     }
+    qkv_trunk_mark(plan->model, plan->n_tokens, plan->prepared, p->session->memory_budget,
+                   p->needs_trunk);
     return QKV_OK;
 }
 

@@ -97,6 +97,11 @@ const qkv_model *qkv_session_model(const qkv_session *session) {
     return session ? session->model : NULL;
 }
 
+int qkv_session_get_stats(const qkv_session *session, qkv_run_stats *stats) {
+    if (!session || !stats) return 0;
+    return qkv_sized_write(stats, &session->stats, sizeof *stats, "qkv_run_stats", NULL) == QKV_OK;
+}
+
 /* ---- watching ---- */
 
 /* ggml asks after every operation. */

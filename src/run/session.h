@@ -18,7 +18,8 @@ struct qkv_session {
     ggml_backend_sched_t scheduler; /* has the memory of graphs */
     size_t scheduler_nodes;         /* graphs of so many nodes fit */
     qkv_trunk trunk;
-    qkv_steps steps; /* who watches, and can stop it */
+    qkv_steps steps;     /* who watches, and can stop it */
+    qkv_run_stats stats; /* of all runs */
 };
 
 /* What a pass starts with; NULL where its kind of start does not need it. */

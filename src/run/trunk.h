@@ -38,6 +38,12 @@ int qkv_trunk_select(qkv_trunk *trunk, const qkv_model *model, const int32_t *to
                      int64_t n_tokens, int64_t block_rows, qkv_error *err);
 void qkv_trunk_release(qkv_trunk *trunk);
 
+/* Marks of the prepared layers (n_layer + 1) as many as fit into `budget` bytes: all of them, else
+ * every second, third and so on from the last one down. What is left out is computed again from the
+ * nearest layer below it. */
+void qkv_trunk_mark(const qkv_model *model, int64_t n_tokens, const uint8_t *prepared,
+                    size_t budget, uint8_t *marked);
+
 /* Drops the layers used longest ago until the rest fits into `budget` bytes; those of the current
  * plan stay. */
 void qkv_trunk_trim(qkv_trunk *trunk, const qkv_model *model, size_t budget);

@@ -93,7 +93,7 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     if (status == QKV_OK) status = qkv_figure_make_notes(fig, model, err);
     forget_lists(&fig->options, fig->own_title);
     if (status == QKV_OK && fig->options.report) {
-        status = qkv_report_new(&fig->report, fig, session, err);
+        status = qkv_report_new(&fig->report, fig, model, err);
     }
     return status;
 }

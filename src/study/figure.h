@@ -44,6 +44,8 @@ typedef struct figure_cell {
     size_t variant; /* in the plan of its prompt */
     float *values;  /* [T, qkv_figure_n_cols] */
     float *pattern; /* [T, T], for a report */
+    double
+        output_kl; /* what the edits do to the next token, for a report; NaN where there is none */
 } figure_cell;
 
 typedef struct figure_warnings {
@@ -112,7 +114,6 @@ int qkv_figure_grid_cells(qkv_figure *fig, qkv_error *err);
 /* ---- figure_run.c ---- */
 
 int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
-int qkv_figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err);
 /* Columns of the panels of a prompt. */
 size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt);
 
@@ -132,7 +133,7 @@ int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *styl
 
 /* ---- report.c ---- */
 
-int qkv_report_new(struct report **out, const qkv_figure *fig, qkv_session *session,
+int qkv_report_new(struct report **out, const qkv_figure *fig, const qkv_model *model,
                    qkv_error *err);
 void qkv_report_free(struct report *r);
 /* format: md, html, json. Appended to text. */

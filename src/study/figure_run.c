@@ -1,9 +1,15 @@
-/* Computes what a figure shows: one plan and run per prompt, one matrix per cell. */
+/*
+ * Computes what a figure shows: one plan and run per prompt, one matrix per cell. All that concerns a
+ * prompt is computed before the next one: a session keeps the trunk of one. The first is the prompt
+ * that the head was chosen with.
+ */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "qkv/measure.h"
 #include "study/figure.h"
 
 /* ---- plan ---- */
@@ -25,7 +31,7 @@ static int add_variant(const qkv_figure *fig, qkv_plan *plan, size_t index, qkv_
     return qkv_plan_add_variant(plan, cell->edits, &cell->variant, err);
 }
 
-int qkv_figure_add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
+static int add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < fig->sources.n && status == QKV_OK; i++) {
         const study_prompt *source = &fig->sources.items[i];
@@ -42,7 +48,7 @@ static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t promp
     const study_prompt *input = &fig->prompts.items[prompt];
     int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
-    if (status == QKV_OK) status = qkv_figure_add_sources(fig, *plan, err);
+    if (status == QKV_OK) status = add_sources(fig, *plan, err);
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = add_variant(fig, *plan, i, err);
     }
@@ -142,6 +148,57 @@ static int warn_unchanged(qkv_figure *fig, const qkv_result *result, qkv_error *
     return status;
 }
 
+/* ---- output ---- */
+
+/* The variants of the first plan without its capture, numbered alike: in the order of the cells. */
+static int make_output_plan(const qkv_figure *fig, const qkv_model *model, size_t prompt,
+                            qkv_plan **plan, qkv_error *err) {
+    const study_prompt *input = &fig->prompts.items[prompt];
+    size_t n_variants = 1;
+    int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
+    if (status == QKV_OK) status = add_sources(fig, *plan, err);
+    for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
+        const figure_cell *cell = &fig->cells[i];
+        if (cell->prompt != prompt || cell->variant != n_variants) continue;
+        status = qkv_plan_add_variant(*plan, cell->edits, NULL, err);
+        n_variants++;
+    }
+    return status;
+}
+
+static void take_outputs(const qkv_figure *fig, size_t prompt, const qkv_table *table) {
+    qkv_measurement row = QKV_MEASUREMENT_INIT;
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        figure_cell *cell = &fig->cells[i];
+        if (cell->prompt != prompt) continue;
+        const int found = table && qkv_table_get(table, cell->variant, &row);
+        cell->output_kl = found ? row.value : NAN;
+    }
+}
+
+/* What the edits of a prompt's cells do to the distribution of the next token: right behind the
+ * patterns of the prompt, while the session has its trunk. */
+static int measure_outputs(const qkv_figure *fig, qkv_session *session, size_t prompt,
+                           qkv_error *err) {
+    qkv_measure *measure = NULL;
+    qkv_plan *plan = NULL;
+    qkv_table *table = NULL;
+    int status = QKV_OK;
+    if (fig->has_logits) {
+        status = qkv_measure_new(&measure, "output_kl", NULL, err);
+        if (status == QKV_OK)
+            status = make_output_plan(fig, qkv_session_model(session), prompt, &plan, err);
+        if (status == QKV_OK) status = qkv_measure_run(measure, &table, session, plan, err);
+    }
+    take_outputs(fig, prompt, table);
+    qkv_table_free(table);
+    qkv_plan_free(plan);
+    qkv_measure_free(measure);
+    return status;
+}
+
+/* ---- prompts ---- */
+
 /* The published figures have edits that change nothing on purpose; a grid's are the caller's. */
 static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
@@ -156,6 +213,9 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
+    if (status == QKV_OK && fig->options.report) {
+        status = measure_outputs(fig, session, prompt, err);
+    }
     return status;
 }
 

@@ -1,7 +1,10 @@
 /*
- * Looks for the strongest first-token sink. Whole maps, and not the reduction pattern:first: beyond
- * 256 tokens reductions go through blocks of queries, whose products round differently, and the
- * choice between close heads should not depend on that.
+ * Looks for the strongest first-token sink: one pass, of which the weights on the first token are
+ * all that is kept of the maps.
+ *
+ * What is drawn next is a whole map of one of these layers under edits, of the same prompt. The pass
+ * prepares for that (qkv_plan_prepare): its attention is cut as that of whole maps, so the choice
+ * and the figure see the same bits, and the figure starts from what the pass leaves in the session.
  */
 #include "qkv/head_choice.h"
 
@@ -9,11 +12,6 @@
 
 #include "base/fail.h"
 #include "base/sized.h"
-#include "qkv/measure.h"
-
-/* Patterns of all layers of a long prompt do not fit in memory: they are captured in groups of
- * layers that stay below this many bytes. */
-#define PATTERN_BUDGET ((int64_t)512 << 20)
 
 typedef struct search {
     qkv_session *session;
@@ -23,60 +21,51 @@ typedef struct search {
     qkv_head_choice best;
 } search;
 
+/* qkv_measure_first_column, of the column alone. */
+static double mean_weight(const float *column, int64_t n_tokens) {
+    double sum = 0;
+    for (int64_t i = 1; i < n_tokens; i++) sum += column[i];
+    return n_tokens > 1 ? sum / (double)(n_tokens - 1) : 1;
+}
+
 static void look_at_layer(search *s, const qkv_result *result, int32_t layer) {
-    qkv_tensor pattern = QKV_TENSOR_INIT;
-    if (!qkv_result_get(result, 0, QKV_SITE_PATTERN, layer, &pattern)) return;
-    const int64_t n_tokens = pattern.shape[1];
-    for (int32_t i = 0; i < pattern.n_heads; i++) {
-        const float *head = pattern.data + (int64_t)i * n_tokens * n_tokens;
-        const double sink = qkv_measure_first_column(head, n_tokens);
+    qkv_tensor first = QKV_TENSOR_INIT;
+    if (!qkv_result_get_reduced(result, 0, QKV_REDUCTION_FIRST, layer, &first)) return;
+    const int64_t n_tokens = first.shape[1];
+    for (int32_t i = 0; i < first.n_heads; i++) {
+        const double sink = mean_weight(first.data + (int64_t)i * n_tokens, n_tokens);
         if (sink <= s->best.sink) continue;
         s->best.sink = sink;
         s->best.layer = layer;
-        s->best.head = pattern.heads ? pattern.heads[i] : i;
+        s->best.head = first.heads[i];
     }
 }
 
-static int look_at_layers(search *s, int32_t first, int32_t last, qkv_error *err) {
-    char capture[96];
-    int n = snprintf(capture, sizeof capture, "pattern@%d-%d", (int)first, (int)last);
-    if (first == last) n = snprintf(capture, sizeof capture, "pattern@%d", (int)first);
-    if (s->head != QKV_AUTO) {
-        snprintf(capture + n, sizeof capture - (size_t)n, ".h%d", (int)s->head);
-    }
-    qkv_plan *plan = NULL;
-    qkv_result *result = NULL;
-    int status = qkv_plan_new(&plan, qkv_session_model(s->session), s->tokens, s->n_tokens, err);
-    if (status == QKV_OK) status = qkv_plan_add_capture(plan, capture, err);
-    if (status == QKV_OK) status = qkv_session_run(s->session, &result, plan, err);
-    for (int32_t layer = first; layer <= last && status == QKV_OK; layer++) {
-        look_at_layer(s, result, layer);
-    }
-    qkv_result_free(result);
-    qkv_plan_free(plan);
-    return status;
-}
-
-/* How many layers at a time. */
-static int32_t group_size(const search *s, const qkv_model_info *info, int32_t n_layers) {
-    if (s->n_tokens > (size_t)info->n_ctx) return n_layers; /* the plan will refuse it */
-    const int64_t n_tokens = (int64_t)s->n_tokens;
-    const int64_t n_heads = s->head == QKV_AUTO ? info->n_head : 1;
-    const int64_t bytes = n_heads * n_tokens * n_tokens * (int64_t)sizeof(float);
-    if (bytes * n_layers <= PATTERN_BUDGET) return n_layers;
-    return bytes > PATTERN_BUDGET ? 1 : (int32_t)(PATTERN_BUDGET / bytes);
+/* Edits of a figure may be in any layer up to the one that it shows. */
+static int make_plan(const search *s, int32_t first, int32_t last, qkv_plan **plan,
+                     qkv_error *err) {
+    char capture[96], prepared[64], heads[32] = "";
+    if (s->head != QKV_AUTO) snprintf(heads, sizeof heads, ".h%d", (int)s->head);
+    snprintf(capture, sizeof capture, "pattern@%d-%d%s:first", (int)first, (int)last, heads);
+    snprintf(prepared, sizeof prepared, "pattern@0-%d", (int)last);
+    int status = qkv_plan_new(plan, qkv_session_model(s->session), s->tokens, s->n_tokens, err);
+    if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
+    return status == QKV_OK ? qkv_plan_prepare(*plan, prepared, err) : status;
 }
 
 static int run_search(search *s, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(qkv_session_model(s->session));
     const int32_t first = s->layer == QKV_AUTO ? 0 : s->layer;
     const int32_t last = s->layer == QKV_AUTO ? info->n_layer - 1 : s->layer;
-    const int32_t group = group_size(s, info, last - first + 1);
-    int status = QKV_OK;
-    for (int32_t layer = first; layer <= last && status == QKV_OK; layer += group) {
-        const int32_t end = layer + group - 1 < last ? layer + group - 1 : last;
-        status = look_at_layers(s, layer, end, err);
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    int status = make_plan(s, first, last, &plan, err);
+    if (status == QKV_OK) status = qkv_session_run(s->session, &result, plan, err);
+    for (int32_t layer = first; layer <= last && status == QKV_OK; layer++) {
+        look_at_layer(s, result, layer);
     }
+    qkv_result_free(result);
+    qkv_plan_free(plan);
     return status;
 }
 

@@ -119,6 +119,7 @@ static int measure_panels(report *r, qkv_error *err) {
         panel->cell = &fig->cells[i];
         panel->row = i / fig->cols;
         panel->col = i % fig->cols;
+        panel->output_kl = fig->cells[i].output_kl;
         status = measure_map(r, measure, panel->cell->prompt, panel->cell->pattern, panel, err);
         panel->same_as = i;
         for (size_t k = 0; k < i && panel->same_as == i; k++) {
@@ -129,58 +130,15 @@ static int measure_panels(report *r, qkv_error *err) {
     return status;
 }
 
-/* What the edits of every panel do to the distribution of the next token. */
-static int take_outputs(report *r, size_t prompt, const qkv_table *table) {
-    qkv_measurement row = QKV_MEASUREMENT_INIT;
-    for (size_t i = 0; i < r->n_panels; i++) {
-        if (r->panels[i].cell->prompt != prompt) continue;
-        qkv_table_get(table, r->panels[i].cell->variant, &row);
-        r->panels[i].output_kl = row.value;
-    }
-    return QKV_OK;
-}
-
-static int measure_outputs(report *r, qkv_session *session, size_t prompt, qkv_measure *measure,
-                           qkv_error *err) {
-    const qkv_figure *fig = r->fig;
-    const study_prompt *input = &fig->prompts.items[prompt];
-    qkv_plan *plan = NULL;
-    qkv_table *table = NULL;
-    size_t n_variants = 1;
-    int status =
-        qkv_plan_new(&plan, qkv_session_model(session), input->tokens, input->n_tokens, err);
-    if (status == QKV_OK) status = qkv_figure_add_sources(fig, plan, err);
-    /* Variants were numbered in the order of the cells. */
-    for (size_t i = 0; i < r->n_panels && status == QKV_OK; i++) {
-        const figure_cell *cell = r->panels[i].cell;
-        if (cell->prompt != prompt || cell->variant != n_variants) continue;
-        status = qkv_plan_add_variant(plan, cell->edits, NULL, err);
-        n_variants++;
-    }
-    if (status == QKV_OK) status = qkv_measure_run(measure, &table, session, plan, err);
-    if (status == QKV_OK) status = take_outputs(r, prompt, table);
-    qkv_table_free(table);
-    qkv_plan_free(plan);
-    return status;
-}
-
-static int gather(report *r, qkv_session *session, qkv_error *err) {
-    qkv_measure *measure = NULL;
-    int status = find_visible(r, qkv_session_model(session), err);
+static int gather(report *r, const qkv_model *model, qkv_error *err) {
+    int status = find_visible(r, model, err);
     if (status == QKV_OK) status = measure_panels(r, err);
-    for (size_t i = 0; i < r->n_panels; i++) r->panels[i].output_kl = NAN;
-    if (status == QKV_OK && !r->fig->has_logits) return qkv_report_judge(r, err);
-    if (status == QKV_OK) status = qkv_measure_new(&measure, "output_kl", NULL, err);
-    for (size_t p = 0; p < r->fig->prompts.n && status == QKV_OK; p++) {
-        status = measure_outputs(r, session, p, measure, err);
-    }
-    qkv_measure_free(measure);
     return status == QKV_OK ? qkv_report_judge(r, err) : status;
 }
 
 /* ---- the whole ---- */
 
-int qkv_report_new(report **out, const qkv_figure *fig, qkv_session *session, qkv_error *err) {
+int qkv_report_new(report **out, const qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     report *r = *out = qkv_calloc(1, sizeof *r);
     if (!r) return qkv_fail_memory(err);
     r->fig = fig;
@@ -189,7 +147,7 @@ int qkv_report_new(report **out, const qkv_figure *fig, qkv_session *session, qk
     r->plain = qkv_calloc(fig->prompts.n, sizeof *r->plain);
     r->visible = qkv_calloc(fig->prompts.n, sizeof *r->visible);
     const int status =
-        r->panels && r->plain && r->visible ? gather(r, session, err) : qkv_fail_memory(err);
+        r->panels && r->plain && r->visible ? gather(r, model, err) : qkv_fail_memory(err);
     if (status == QKV_OK) return QKV_OK;
     qkv_report_free(r);
     *out = NULL;

@@ -31,6 +31,12 @@ static inline qkv_run_stats result_stats(const qkv_result *result) {
     return stats;
 }
 
+static inline qkv_run_stats session_stats(const qkv_session *session) {
+    qkv_run_stats stats = QKV_RUN_STATS_INIT;
+    value_found(qkv_session_get_stats(session, &stats));
+    return stats;
+}
+
 static inline qkv_cell sweep_cell(const qkv_sweep *sweep, int64_t id) {
     qkv_cell cell = QKV_CELL_INIT;
     value_found(qkv_sweep_get_cell(sweep, id, &cell));

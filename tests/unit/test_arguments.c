@@ -180,6 +180,9 @@ static void test_plan(void **state) {
     REFUSED(qkv_plan_add_variant(it.plan, NULL, NULL, &err));
     REFUSED(qkv_plan_add_capture(NULL, "pattern", &err));
     REFUSED(qkv_plan_add_capture(it.plan, NULL, &err));
+    REFUSED(qkv_plan_prepare(NULL, "pattern", &err));
+    REFUSED(qkv_plan_prepare(it.plan, NULL, &err));
+    assert_int_equal(qkv_plan_prepare(it.plan, "pattern@99", &err), QKV_ERR_PLAN);
     REFUSED(qkv_plan_observe(NULL, "pattern", &err));
     REFUSED(qkv_plan_observe(it.plan, NULL, &err));
     REFUSED(qkv_plan_select(NULL, "pattern", layers, heads, &err));
@@ -273,6 +276,9 @@ static void test_session(void **state) {
     REFUSED(qkv_session_estimate(s, NULL, it.plan, &err));
     REFUSED(qkv_session_estimate(s, &stats, NULL, &err));
     REFUSED(qkv_session_estimate(s, &(qkv_run_stats){0}, it.plan, &err));
+    assert_false(qkv_session_get_stats(NULL, &stats));
+    assert_false(qkv_session_get_stats(s, NULL));
+    assert_false(qkv_session_get_stats(s, &(qkv_run_stats){0}));
     qkv_plan *watched = NULL;
     OK(qkv_plan_new(&watched, it.e.model, TOKENS, N, &err));
     OK(qkv_plan_observe(watched, "pattern@0", &err));
