@@ -9,8 +9,9 @@ rules='
 base:       qkv
 format:     qkv base
 tokenizer:  qkv base format
-model:      qkv base format tokenizer
-run:        qkv base model
+kernel:     qkv base
+model:      qkv base format tokenizer kernel
+run:        qkv base model kernel
 measure:    qkv base model run
 draw:       qkv base
 store:      qkv base
@@ -20,7 +21,7 @@ cli:        qkv base
 '
 # HEADER: the folders, or the one file, that may include a dependency's header.
 owners='
-ggml          format model run
+ggml          format kernel model run
 gguf.h        format
 cairo         draw
 pango         draw

@@ -1,0 +1,162 @@
+/* Types with one scale for a block of 16 to 128 weights, and a minimum where there is one. */
+#include "kernel/convert_types.h"
+
+#if defined(__AVX2__) && defined(__F16C__)
+#include "kernel/grids.h"
+#include "kernel/lanes.h"
+
+typedef struct {
+    uint8_t scale[2];
+    uint8_t bits[16];
+} block_q1_0;
+
+/* The scale, or minus the scale where the bit is not set. */
+void qkv_convert_q1_0(const void *from, float *to, int64_t n) {
+    for (const block_q1_0 *x = from; n > 0; n -= 128, x++) {
+        const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
+        for (int i = 0; i < 4; i++) {
+            const __m256i minus = _mm256_set1_epi32((int32_t)~lanes_u32(x->bits + 4 * i));
+            for (int group = 0; group < 4; group++, to += 8)
+                _mm256_storeu_ps(to, _mm256_xor_ps(scale, lanes_signs(minus, group)));
+        }
+    }
+}
+
+typedef struct {
+    uint8_t scale[2];
+    uint8_t quarters[16];
+} block_q2_0;
+
+void qkv_convert_q2_0(const void *from, float *to, int64_t n) {
+    const __m256i shift = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14);
+    for (const block_q2_0 *x = from; n > 0; n -= 64, x++) {
+        const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
+        for (int i = 0; i < 8; i++, to += 8) {
+            const int pair = x->quarters[2 * i] | x->quarters[2 * i + 1] << 8;
+            const __m256i q = _mm256_and_si256(_mm256_srlv_epi32(_mm256_set1_epi32(pair), shift),
+                                               _mm256_set1_epi32(3));
+            const __m256 weight = _mm256_cvtepi32_ps(_mm256_sub_epi32(q, _mm256_set1_epi32(1)));
+            _mm256_storeu_ps(to, _mm256_mul_ps(weight, scale));
+        }
+    }
+}
+
+typedef struct {
+    uint8_t scale[2];
+    uint8_t nibbles[16];
+} block_q4_0;
+
+void qkv_convert_q4_0(const void *from, float *to, int64_t n) {
+    for (const block_q4_0 *x = from; n > 0; n -= 32, x++, to += 32) {
+        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
+        lanes_scale32(to, _mm256_sub_epi8(q, _mm256_set1_epi8(8)), lanes_half(x->scale));
+    }
+}
+
+/* Times a scale, then more by a minimum; the order of the sum is ggml's, should both be NaN. */
+static inline void raise_by32(float *to, __m256i bytes, float scale, float minimum) {
+    const __m256 s = _mm256_set1_ps(scale), m = _mm256_set1_ps(minimum);
+    const __m128i half[] = {lanes_lower16(bytes), lanes_upper16(bytes)};
+    for (int i = 0; i < 2; i++, to += 16) {
+        const __m256 a = lanes_floats(half[i]), b = lanes_floats(lanes_upper8(half[i]));
+        _mm256_storeu_ps(to, _mm256_add_ps(_mm256_mul_ps(a, s), m));
+        _mm256_storeu_ps(to + 8, _mm256_add_ps(_mm256_mul_ps(b, s), m));
+    }
+}
+
+typedef struct {
+    uint8_t scale[2], minimum[2];
+    uint8_t nibbles[16];
+} block_q4_1;
+
+void qkv_convert_q4_1(const void *from, float *to, int64_t n) {
+    for (const block_q4_1 *x = from; n > 0; n -= 32, x++, to += 32)
+        raise_by32(to, lanes_nibbles(lanes_load16(x->nibbles)), lanes_half(x->scale),
+                   lanes_half(x->minimum));
+}
+
+typedef struct {
+    uint8_t scale[2];
+    uint8_t fifth[4];
+    uint8_t nibbles[16];
+} block_q5_0;
+
+/* Less 16, which is to say: with all upper bits set where the fifth is not. */
+void qkv_convert_q5_0(const void *from, float *to, int64_t n) {
+    const __m256i upper = _mm256_set1_epi8((char)0xf0);
+    for (const block_q5_0 *x = from; n > 0; n -= 32, x++, to += 32) {
+        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
+        const __m256i fifth = lanes_spread_bits(lanes_u32(x->fifth));
+        lanes_scale32(to, _mm256_or_si256(q, _mm256_andnot_si256(fifth, upper)),
+                      lanes_half(x->scale));
+    }
+}
+
+typedef struct {
+    uint8_t scale[2], minimum[2];
+    uint8_t fifth[4];
+    uint8_t nibbles[16];
+} block_q5_1;
+
+void qkv_convert_q5_1(const void *from, float *to, int64_t n) {
+    for (const block_q5_1 *x = from; n > 0; n -= 32, x++, to += 32) {
+        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
+        const __m256i fifth = lanes_spread_bits(lanes_u32(x->fifth));
+        raise_by32(to, _mm256_or_si256(q, _mm256_and_si256(fifth, _mm256_set1_epi8(16))),
+                   lanes_half(x->scale), lanes_half(x->minimum));
+    }
+}
+
+typedef struct {
+    uint8_t scale[2];
+    int8_t weights[32];
+} block_q8_0;
+
+void qkv_convert_q8_0(const void *from, float *to, int64_t n) {
+    for (const block_q8_0 *x = from; n > 0; n -= 32, x++) {
+        const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
+        for (int i = 0; i < 32; i += 8, to += 8)
+            _mm256_storeu_ps(to, _mm256_mul_ps(lanes_floats(lanes_load8(x->weights + i)), scale));
+    }
+}
+
+void qkv_convert_iq4_nl(const void *from, float *to, int64_t n) {
+    const __m256i values = _mm256_broadcastsi128_si256(lanes_load16(qkv_grids.iq4));
+    for (const block_q4_0 *x = from; n > 0; n -= 32, x++, to += 32) {
+        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
+        lanes_scale32(to, _mm256_shuffle_epi8(values, q), lanes_half(x->scale));
+    }
+}
+
+typedef struct {
+    uint8_t scale;
+    uint8_t nibbles[16];
+} block_mxfp4;
+
+void qkv_convert_mxfp4(const void *from, float *to, int64_t n) {
+    const __m256i values = _mm256_broadcastsi128_si256(lanes_load16(qkv_grids.fp4));
+    for (const block_mxfp4 *x = from; n > 0; n -= 32, x++, to += 32) {
+        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
+        lanes_scale32(to, _mm256_shuffle_epi8(values, q), qkv_grids.mxfp4_scale[x->scale]);
+    }
+}
+
+typedef struct {
+    uint8_t scale[4];
+    uint8_t nibbles[32];
+} block_nvfp4;
+
+/* Four groups of 16, the low nibbles of each first. */
+void qkv_convert_nvfp4(const void *from, float *to, int64_t n) {
+    const __m128i values = lanes_load16(qkv_grids.fp4), mask = _mm_set1_epi8(0x0f);
+    for (const block_nvfp4 *x = from; n > 0; n -= 64, x++) {
+        for (int i = 0; i < 4; i++, to += 16) {
+            const __m128i bytes = lanes_load8(x->nibbles + 8 * i);
+            const __m128i q = _mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4));
+            lanes_scale16(to, _mm_shuffle_epi8(values, _mm_and_si128(q, mask)),
+                          qkv_grids.nvfp4_scale[x->scale[i]]);
+        }
+    }
+}
+
+#endif
