@@ -41,8 +41,7 @@ static double best_rate(qkv_convert_fn convert, const char *rows, size_t row_siz
 static char *make_rows(enum ggml_type type, size_t row_size) {
     char *rows = malloc(ROWS * row_size);
     if (!rows) abort();
-    for (size_t i = 0; i < ROWS * row_size; i++)
-        rows[i] = (char)qkv_random_mix((uint64_t)type, i);
+    for (size_t i = 0; i < ROWS * row_size; i++) rows[i] = (char)qkv_random_mix((uint64_t)type, i);
     return rows;
 }
 

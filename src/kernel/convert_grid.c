@@ -104,10 +104,14 @@ void qkv_convert_iq2_xs(const void *from, float *to, int64_t n) {
         const __m256i seven = _mm256_permute4x64_epi64(_mm256_packus_epi16(a, b), 0xd8);
         _mm256_storeu_si256((__m256i *)signs, eighth_signs(seven));
         half_step_pairs(scale, x->inner, lanes_half(x->scale));
-        for (int i = 0; i < 32; i++, to += 8) {
-            const int index = x->index[i][0] | (x->index[i][1] & 1) << 8;
-            put8(to, lanes_load8(qkv_grids.iq2_xs[index]), _mm256_set1_epi32((int32_t)signs[i / 4]),
-                 i % 4, _mm256_set1_ps(scale[i / 2]));
+        for (int i = 0; i < 8; i++) {
+            const __m256i sign = _mm256_set1_epi32((int32_t)signs[i]);
+            for (int k = 0; k < 4; k++, to += 8) {
+                const uint8_t *pair = x->index[4 * i + k];
+                const int index = pair[0] | (pair[1] & 1) << 8;
+                put8(to, lanes_load8(qkv_grids.iq2_xs[index]), sign, k,
+                     _mm256_set1_ps(scale[2 * i + k / 2]));
+            }
         }
     }
 }
@@ -124,11 +128,13 @@ void qkv_convert_iq2_s(const void *from, float *to, int64_t n) {
     float scale[16];
     for (const block_iq2_s *x = from; n > 0; n -= SUPER, x++) {
         half_step_pairs(scale, x->inner, lanes_half(x->scale));
-        for (int i = 0; i < 32; i++, to += 8) {
-            const int index = x->index[i] | (x->high[i / 4] >> 2 * (i % 4) & 3) << 8;
-            const uint32_t signs = lanes_u32(x->signs + i / 4 * 4);
-            put8(to, lanes_load8(qkv_grids.iq2_s[index]), _mm256_set1_epi32((int32_t)signs), i % 4,
-                 _mm256_set1_ps(scale[i / 2]));
+        for (int i = 0; i < 8; i++) {
+            const __m256i sign = _mm256_set1_epi32((int32_t)lanes_u32(x->signs + 4 * i));
+            for (int k = 0; k < 4; k++, to += 8) {
+                const int index = x->index[4 * i + k] | (x->high[i] << (8 - 2 * k) & 0x300);
+                put8(to, lanes_load8(qkv_grids.iq2_s[index]), sign, k,
+                     _mm256_set1_ps(scale[2 * i + k / 2]));
+            }
         }
     }
 }
@@ -146,11 +152,14 @@ void qkv_convert_iq3_xxs(const void *from, float *to, int64_t n) {
         const __m256i bits = lanes_load32(x->signs);
         _mm256_storeu_si256((__m256i *)signs, signs_of_28_bits(bits));
         half_step_scales(scale, _mm256_srli_epi32(bits, 28), lanes_half(x->scale), 0.5f);
-        for (int i = 0; i < 32; i++, to += 8) {
-            const int8_t *a = qkv_grids.iq3_xxs[x->index[2 * i]];
-            const int8_t *b = qkv_grids.iq3_xxs[x->index[2 * i + 1]];
-            put8(to, two_of_four(a, b), _mm256_set1_epi32((int32_t)signs[i / 4]), i % 4,
-                 _mm256_set1_ps(scale[i / 4]));
+        for (int i = 0; i < 8; i++) {
+            const __m256i sign = _mm256_set1_epi32((int32_t)signs[i]);
+            const __m256 s = _mm256_set1_ps(scale[i]);
+            for (int k = 0; k < 4; k++, to += 8) {
+                const uint8_t *pair = x->index + 8 * i + 2 * k;
+                const int8_t *a = qkv_grids.iq3_xxs[pair[0]], *b = qkv_grids.iq3_xxs[pair[1]];
+                put8(to, two_of_four(a, b), sign, k, s);
+            }
         }
     }
 }
@@ -177,21 +186,24 @@ void qkv_convert_iq3_s(const void *from, float *to, int64_t n) {
         const __m256i numbers =
             _mm256_and_si256(_mm256_srlv_epi32(inner, nibble), _mm256_set1_epi32(15));
         _mm256_storeu_ps(scale, odd_scales(numbers, lanes_half(x->scale)));
-        for (int i = 0; i < 32; i++, to += 8) {
-            const int high = x->high[i / 4] >> 2 * (i % 4);
-            const int8_t *a = qkv_grids.iq3_s[x->index[2 * i] | (high & 1) << 8];
-            const int8_t *b = qkv_grids.iq3_s[x->index[2 * i + 1] | (high & 2) << 7];
-            const uint32_t signs = lanes_u32(x->signs + i / 4 * 4);
-            put8(to, two_of_four(a, b), _mm256_set1_epi32((int32_t)signs), i % 4,
-                 _mm256_set1_ps(scale[i / 4]));
+        for (int i = 0; i < 8; i++) {
+            const __m256i sign = _mm256_set1_epi32((int32_t)lanes_u32(x->signs + 4 * i));
+            const __m256 s = _mm256_set1_ps(scale[i]);
+            for (int k = 0; k < 4; k++, to += 8) {
+                const uint8_t *pair = x->index + 8 * i + 2 * k;
+                const int8_t *a = qkv_grids.iq3_s[pair[0] | (x->high[i] << (8 - 2 * k) & 0x100)];
+                const int8_t *b = qkv_grids.iq3_s[pair[1] | (x->high[i] << (7 - 2 * k) & 0x100)];
+                put8(to, two_of_four(a, b), sign, k, s);
+            }
         }
     }
 }
 
-/* Eight weights between the table's -1, 0 and 1: an eighth above, or below. */
+/* Eight weights beside the table's -1, 0 and 1: an eighth above, or below. */
 static inline void put8_shifted(float *to, int index, int below, float scale) {
-    const __m256 shift = _mm256_set1_ps(below ? -0.125f : 0.125f);
-    const __m256 weights = _mm256_add_ps(lanes_floats(lanes_load8(qkv_grids.iq1[index])), shift);
+    static const float shift[] = {0.125f, -0.125f};
+    const __m256 numbers = lanes_floats(lanes_load8(qkv_grids.iq1[index]));
+    const __m256 weights = _mm256_add_ps(numbers, _mm256_set1_ps(shift[below]));
     _mm256_storeu_ps(to, _mm256_mul_ps(weights, _mm256_set1_ps(scale)));
 }
 
@@ -207,10 +219,11 @@ void qkv_convert_iq1_s(const void *from, float *to, int64_t n) {
         const __m256i high = _mm256_cvtepu16_epi32(lanes_load16(x->high));
         const __m256i numbers = _mm256_and_si256(_mm256_srli_epi32(high, 12), _mm256_set1_epi32(7));
         _mm256_storeu_ps(scale, odd_scales(numbers, lanes_half(x->scale)));
-        for (int i = 0; i < 32; i++, to += 8) {
-            const int bits = x->high[i / 4][0] | x->high[i / 4][1] << 8;
-            put8_shifted(to, x->index[i] | (bits >> 3 * (i % 4) & 7) << 8, bits & 0x8000,
-                         scale[i / 4]);
+        for (int i = 0; i < 8; i++) {
+            const int bits = x->high[i][0] | x->high[i][1] << 8;
+            for (int k = 0; k < 4; k++, to += 8)
+                put8_shifted(to, x->index[4 * i + k] | (bits >> 3 * k & 7) << 8, bits >> 15,
+                             scale[i]);
         }
     }
 }
@@ -239,9 +252,11 @@ void qkv_convert_iq1_m(const void *from, float *to, int64_t n) {
     float scale[16];
     for (const block_iq1_m *x = from; n > 0; n -= SUPER, x++) {
         iq1_m_scales(scale, x->inner);
-        for (int i = 0; i < 32; i++, to += 8) {
-            const int bits = x->high[i / 2] >> 4 * (i % 2);
-            put8_shifted(to, x->index[i] | (bits & 7) << 8, bits & 8, scale[i / 2]);
+        for (int i = 0; i < 16; i++, to += 16) {
+            const uint8_t *pair = x->index + 2 * i;
+            const int bits = x->high[i];
+            put8_shifted(to, pair[0] | (bits << 8 & 0x700), bits >> 3 & 1, scale[i]);
+            put8_shifted(to + 8, pair[1] | (bits << 4 & 0x700), bits >> 7, scale[i]);
         }
     }
 }

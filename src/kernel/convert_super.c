@@ -27,6 +27,7 @@ void qkv_convert_q2_k(const void *from, float *to, int64_t n) {
         inner_scales(scale, _mm_and_si128(inner, four_bits), lanes_half(x->scale));
         inner_scales(minimum, _mm_and_si128(_mm_srli_epi16(inner, 4), four_bits),
                      lanes_half(x->minimum));
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
@@ -61,6 +62,7 @@ void qkv_convert_q3_k(const void *from, float *to, int64_t n) {
     for (const block_q3_k *x = from; n > 0; n -= SUPER, x++) {
         const __m256i third = lanes_load32(x->third);
         inner_scales(scale, q3_k_scales(x->inner), lanes_half(x->scale));
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
@@ -99,6 +101,7 @@ void qkv_convert_q4_k(const void *from, float *to, int64_t n) {
     float scale[8], minimum[8];
     for (const block_q4_k *x = from; n > 0; n -= SUPER, x++) {
         six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale), lanes_half(x->minimum));
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->nibbles + 32 * (i / 2));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 4 * (i % 2)), mask);
@@ -120,6 +123,7 @@ void qkv_convert_q5_k(const void *from, float *to, int64_t n) {
     for (const block_q5_k *x = from; n > 0; n -= SUPER, x++) {
         const __m256i fifth = lanes_load32(x->fifth);
         six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale), lanes_half(x->minimum));
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->nibbles + 32 * (i / 2));
             const __m256i low = _mm256_and_si256(_mm256_srli_epi16(bytes, 4 * (i % 2)), mask);
@@ -143,6 +147,7 @@ void qkv_convert_q6_k(const void *from, float *to, int64_t n) {
     float scale[16];
     for (const block_q6_k *x = from; n > 0; n -= SUPER, x++) {
         inner_scales(scale, lanes_load16(x->inner), lanes_half(x->scale));
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const int half = i / 4, part = i % 4;
             const __m256i bytes = lanes_load32(x->nibbles + 64 * half + 32 * (part % 2));
@@ -183,6 +188,7 @@ void qkv_convert_iq4_xs(const void *from, float *to, int64_t n) {
     float scale[8];
     for (const block_iq4_xs *x = from; n > 0; n -= SUPER, x++) {
         iq4_xs_scales(scale, x);
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i q = lanes_nibbles(lanes_load16(x->nibbles + 16 * i));
             lanes_scale32(to, _mm256_shuffle_epi8(values, q), scale[i]);
@@ -233,6 +239,7 @@ void qkv_convert_tq2_0(const void *from, float *to, int64_t n) {
     const __m256i two_bits = _mm256_set1_epi8(3), one = _mm256_set1_epi8(1);
     for (const block_tq2_0 *x = from; n > 0; n -= SUPER, x++) {
         const float scale = lanes_half(x->scale);
+#pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
