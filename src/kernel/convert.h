@@ -14,7 +14,8 @@
 #include "ggml.h"
 
 /* Turns n weights of one row (n a multiple of the type's block) into F32, bit for bit as ggml's own
- * converter does. `from` needs no alignment. Thread-safe. */
+ * converter does; where a quantised row has a scale that is NaN, which NaN comes out is not promised.
+ * `from` may lie anywhere if the type is quantised. Thread-safe. */
 typedef void (*qkv_convert_fn)(const void *from, float *to, int64_t n);
 
 /* The fastest converter there is for a type; NULL where ggml has none. Thread-safe. */

@@ -1,8 +1,5 @@
 /*
  * Types whose weights come four or eight at a time from a table (grids.h), with signs and scales beside.
- *
- * ggml multiplies by the scale and then by the sign. Here the sign goes to the table's number, which is
- * never zero: the product is the same, and stays NaN as it is where the scale is.
  */
 #include "kernel/convert_types.h"
 
@@ -14,8 +11,8 @@ enum { SUPER = 256 };
 
 /* Eight weights; the signs are the given bits of a number that all lanes hold. */
 static inline void put8(float *to, __m128i numbers, __m256i signs, int group, __m256 scale) {
-    const __m256 weights = _mm256_xor_ps(lanes_floats(numbers), lanes_signs(signs, group));
-    _mm256_storeu_ps(to, _mm256_mul_ps(weights, scale));
+    const __m256 weights = _mm256_mul_ps(lanes_floats(numbers), scale);
+    _mm256_storeu_ps(to, _mm256_xor_ps(weights, lanes_signs(signs, group)));
 }
 
 static inline __m128i two_of_four(const int8_t a[4], const int8_t b[4]) {

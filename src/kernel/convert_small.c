@@ -1,9 +1,15 @@
-/* Types with one scale for a block of 16 to 128 weights, and a minimum where there is one. */
+/* F16, and types with one scale for 16 to 128 weights, and a minimum where there is one. */
 #include "kernel/convert_types.h"
 
 #if defined(__AVX2__) && defined(__F16C__)
 #include "kernel/grids.h"
 #include "kernel/lanes.h"
+
+void qkv_convert_f16(const void *from, float *to, int64_t n) {
+    const uint8_t *x = from;
+    for (; n >= 8; n -= 8, x += 16, to += 8) _mm256_storeu_ps(to, _mm256_cvtph_ps(lanes_load16(x)));
+    for (; n > 0; n--, x += 2) *to++ = lanes_half(x);
+}
 
 typedef struct {
     uint8_t scale[2];

@@ -12,6 +12,7 @@
 
 #if defined(__AVX2__) && defined(__F16C__)
 #define QKV_CONVERT_LIST(X)                                                                        \
+    X(GGML_TYPE_F16, f16)                                                                          \
     X(GGML_TYPE_Q1_0, q1_0)                                                                        \
     X(GGML_TYPE_Q2_0, q2_0)                                                                        \
     X(GGML_TYPE_Q4_0, q4_0)                                                                        \
