@@ -3,7 +3,8 @@
  * that stay in cache, on one thread and on all of them. The best of many short runs, in CPU time, so that
  * other programs count little.
  *
- *     cmake --build build && gcc -O2 -fopenmp -Isrc -Iinclude -I.deps/ggml-native/include bench/converters.c -o converters \
+ *     gcc -O2 -fopenmp -Isrc -I.deps/ggml-native/include bench/converters.c -o converters build/libqkv.a \
+ *         .deps/ggml-native/lib/libggml-cpu.a .deps/ggml-native/lib/libggml-base.a -lstdc++ -lm && ./converters
  */
 #define _POSIX_C_SOURCE 200809L
 #include <omp.h>
@@ -51,8 +52,9 @@ static double rate(qkv_convert_fn convert, enum ggml_type type, int threads) {
 #pragma omp parallel num_threads(threads) reduction(+ : sum)
     {
         char *rows = make_rows(type, row_size);
-        float *to = calloc(ROWS * WIDTH, sizeof *to);
+        float *to = aligned_alloc(64, ROWS * WIDTH * sizeof *to);
         if (!to) abort();
+        memset(to, 0, ROWS * WIDTH * sizeof *to);
 #pragma omp barrier
         sum += best_rate(convert, rows, row_size, to);
         free(rows);
