@@ -1,7 +1,7 @@
 /*
  * How many weights a second are turned into F32, by ggml's converters and by ours, for each type: rows
- * that stay in cache, on one thread and on all of them. The best of many short runs, in CPU time, so that
- * other programs count little.
+ * that stay in cache, on one thread and on all of them. The best few of many short runs, in CPU time, so
+ * that other programs count little.
  *
  *     gcc -O2 -fopenmp -Isrc -I.deps/ggml-native/include bench/converters.c -o converters build/libqkv.a \
  *         .deps/ggml-native/lib/libggml-cpu.a .deps/ggml-native/lib/libggml-base.a -lstdc++ -lm && ./converters
@@ -16,7 +16,7 @@
 #include "base/random.h"
 #include "kernel/convert.h"
 
-enum { ROWS = 4, WIDTH = 2048, PASSES = 16, ROUNDS = 400 };
+enum { ROWS = 4, WIDTH = 2048, PASSES = 16, ROUNDS = 1000 };
 
 static double cpu_seconds(void) {
     struct timespec t;
@@ -24,18 +24,23 @@ static double cpu_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Billions of weights a second of this thread. */
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Billions of weights a second of this thread. Not the very best run: clocks err now and then. */
 static double best_rate(qkv_convert_fn convert, const char *rows, size_t row_size, float *to) {
-    double best = 1e9;
+    double seconds[ROUNDS];
     for (int r = 0; r < ROUNDS; r++) {
         const double start = cpu_seconds();
         for (int p = 0; p < PASSES; p++) {
             for (size_t i = 0; i < ROWS; i++) convert(rows + i * row_size, to + i * WIDTH, WIDTH);
         }
-        const double seconds = cpu_seconds() - start;
-        if (seconds < best) best = seconds;
+        seconds[r] = cpu_seconds() - start;
     }
-    return 1e-9 * ROWS * WIDTH * PASSES / best;
+    qsort(seconds, ROUNDS, sizeof *seconds, by_size);
+    return 1e-9 * ROWS * WIDTH * PASSES / seconds[ROUNDS / 50];
 }
 
 /* Any bytes will do: what takes time does not depend on them. */

@@ -1,7 +1,7 @@
 /* F16, and types with one scale for 16 to 128 weights, and a minimum where there is one. */
 #include "kernel/convert_types.h"
 
-#if defined(__AVX2__) && defined(__F16C__)
+#if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
 #include "kernel/grids.h"
 #include "kernel/lanes.h"
 
@@ -52,21 +52,14 @@ typedef struct {
     uint8_t nibbles[16];
 } block_q4_0;
 
+/* Less eight: as numbers of four bits with a sign, on top of a byte and so 16 times too large. */
 void qkv_convert_q4_0(const void *from, float *to, int64_t n) {
+    const __m256i mask = _mm256_set1_epi8((char)0xf0), eights = _mm256_set1_epi8((char)0x88);
     for (const block_q4_0 *x = from; n > 0; n -= 32, x++, to += 32) {
-        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
-        lanes_scale32(to, _mm256_sub_epi8(q, _mm256_set1_epi8(8)), lanes_half(x->scale));
-    }
-}
-
-/* Times a scale, then more by a minimum; the order of the sum is ggml's, should both be NaN. */
-static inline void raise_by32(float *to, __m256i bytes, float scale, float minimum) {
-    const __m256 s = _mm256_set1_ps(scale), m = _mm256_set1_ps(minimum);
-    const __m128i half[] = {lanes_lower16(bytes), lanes_upper16(bytes)};
-    for (int i = 0; i < 2; i++, to += 16) {
-        const __m256 a = lanes_floats(half[i]), b = lanes_floats(lanes_upper8(half[i]));
-        _mm256_storeu_ps(to, _mm256_add_ps(_mm256_mul_ps(a, s), m));
-        _mm256_storeu_ps(to + 8, _mm256_add_ps(_mm256_mul_ps(b, s), m));
+        const __m256i q = _mm256_xor_si256(lanes_twice(x->nibbles), eights);
+        const float scale = lanes_half(x->scale) * (LANES_TOP / 16);
+        lanes_scale16(to, _mm256_and_si256(_mm256_slli_epi16(q, 4), mask), scale);
+        lanes_scale16(to + 16, _mm256_and_si256(q, mask), scale);
     }
 }
 
@@ -76,9 +69,16 @@ typedef struct {
 } block_q4_1;
 
 void qkv_convert_q4_1(const void *from, float *to, int64_t n) {
-    for (const block_q4_1 *x = from; n > 0; n -= 32, x++, to += 32)
-        raise_by32(to, lanes_nibbles(lanes_load16(x->nibbles)), lanes_half(x->scale),
-                   lanes_half(x->minimum));
+    for (const block_q4_1 *x = from; n > 0; n -= 32, x++, to += 32) {
+        const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
+        const __m256 minimum = _mm256_set1_ps(lanes_half(x->minimum));
+        for (int i = 0; i < 16; i += 8) {
+            const __m256i bytes = lanes_bytes(x->nibbles + i);
+            const __m256 low = lanes_low_nibbles(bytes), high = lanes_high_nibbles(bytes);
+            _mm256_storeu_ps(to + i, _mm256_fmadd_ps(low, scale, minimum));
+            _mm256_storeu_ps(to + 16 + i, _mm256_fmadd_ps(high, scale, minimum));
+        }
+    }
 }
 
 typedef struct {
@@ -91,10 +91,10 @@ typedef struct {
 void qkv_convert_q5_0(const void *from, float *to, int64_t n) {
     const __m256i upper = _mm256_set1_epi8((char)0xf0);
     for (const block_q5_0 *x = from; n > 0; n -= 32, x++, to += 32) {
-        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
         const __m256i fifth = lanes_spread_bits(lanes_u32(x->fifth));
-        lanes_scale32(to, _mm256_or_si256(q, _mm256_andnot_si256(fifth, upper)),
-                      lanes_half(x->scale));
+        const __m256i missing = _mm256_andnot_si256(fifth, upper);
+        lanes_scale32(to, _mm256_or_si256(lanes_nibbles(x->nibbles), missing),
+                      lanes_half(x->scale) * LANES_TOP);
     }
 }
 
@@ -104,12 +104,13 @@ typedef struct {
     uint8_t nibbles[16];
 } block_q5_1;
 
+/* More by a minimum is less by its negative. */
 void qkv_convert_q5_1(const void *from, float *to, int64_t n) {
     for (const block_q5_1 *x = from; n > 0; n -= 32, x++, to += 32) {
-        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
         const __m256i fifth = lanes_spread_bits(lanes_u32(x->fifth));
-        raise_by32(to, _mm256_or_si256(q, _mm256_and_si256(fifth, _mm256_set1_epi8(16))),
-                   lanes_half(x->scale), lanes_half(x->minimum));
+        const __m256i sixteens = _mm256_and_si256(fifth, _mm256_set1_epi8(16));
+        lanes_lower_by32(to, _mm256_or_si256(lanes_nibbles(x->nibbles), sixteens),
+                         lanes_half(x->scale) * LANES_TOP, -lanes_half(x->minimum));
     }
 }
 
@@ -127,11 +128,9 @@ void qkv_convert_q8_0(const void *from, float *to, int64_t n) {
 }
 
 void qkv_convert_iq4_nl(const void *from, float *to, int64_t n) {
-    const __m256i values = _mm256_broadcastsi128_si256(lanes_load16(qkv_grids.iq4));
-    for (const block_q4_0 *x = from; n > 0; n -= 32, x++, to += 32) {
-        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
-        lanes_scale32(to, _mm256_shuffle_epi8(values, q), lanes_half(x->scale));
-    }
+    const __m256i values = lanes_twice(qkv_grids.iq4);
+    for (const block_q4_0 *x = from; n > 0; n -= 32, x++, to += 32)
+        lanes_look_up32(to, values, lanes_twice(x->nibbles), lanes_half(x->scale) * LANES_TOP);
 }
 
 typedef struct {
@@ -139,11 +138,17 @@ typedef struct {
     uint8_t nibbles[16];
 } block_mxfp4;
 
+/* Scales may be as small as 2^-128: they cannot take another factor. */
 void qkv_convert_mxfp4(const void *from, float *to, int64_t n) {
-    const __m256i values = _mm256_broadcastsi128_si256(lanes_load16(qkv_grids.fp4));
-    for (const block_mxfp4 *x = from; n > 0; n -= 32, x++, to += 32) {
-        const __m256i q = lanes_nibbles(lanes_load16(x->nibbles));
-        lanes_scale32(to, _mm256_shuffle_epi8(values, q), qkv_grids.mxfp4_scale[x->scale]);
+    const __m256i values = lanes_twice(qkv_grids.fp4);
+    for (const block_mxfp4 *x = from; n > 0; n -= 32, x++) {
+        const __m256i q = _mm256_shuffle_epi8(values, lanes_nibbles(x->nibbles));
+        const __m256 scale = _mm256_set1_ps(qkv_grids.mxfp4_scale[x->scale]);
+        const __m128i half[] = {_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1)};
+        for (int i = 0; i < 2; i++, to += 16) {
+            _mm256_storeu_ps(to, _mm256_mul_ps(lanes_floats(half[i]), scale));
+            _mm256_storeu_ps(to + 8, _mm256_mul_ps(lanes_floats(lanes_upper8(half[i])), scale));
+        }
     }
 }
 
@@ -159,8 +164,9 @@ void qkv_convert_nvfp4(const void *from, float *to, int64_t n) {
         for (int i = 0; i < 4; i++, to += 16) {
             const __m128i bytes = lanes_load8(x->nibbles + 8 * i);
             const __m128i q = _mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4));
-            lanes_scale16(to, _mm_shuffle_epi8(values, _mm_and_si128(q, mask)),
-                          qkv_grids.nvfp4_scale[x->scale[i]]);
+            const __m128i weights = _mm_shuffle_epi8(values, _mm_and_si128(q, mask));
+            lanes_scale16(to, _mm256_broadcastsi128_si256(weights),
+                          qkv_grids.nvfp4_scale[x->scale[i]] * LANES_TOP);
         }
     }
 }

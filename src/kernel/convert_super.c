@@ -1,7 +1,7 @@
 /* Types whose blocks of 256 weights hold a scale, and smaller scales for each 16 or 32 weights. */
 #include "kernel/convert_types.h"
 
-#if defined(__AVX2__) && defined(__F16C__)
+#if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
 #include "kernel/grids.h"
 #include "kernel/lanes.h"
 
@@ -15,7 +15,7 @@ typedef struct {
 
 /* Sixteen bytes times a factor. */
 static inline void inner_scales(float out[16], __m128i bytes, float factor) {
-    lanes_scale16(out, bytes, factor);
+    lanes_scale16(out, _mm256_broadcastsi128_si256(bytes), factor * LANES_TOP);
 }
 
 void qkv_convert_q2_k(const void *from, float *to, int64_t n) {
@@ -24,15 +24,15 @@ void qkv_convert_q2_k(const void *from, float *to, int64_t n) {
     float scale[16], minimum[16];
     for (const block_q2_k *x = from; n > 0; n -= SUPER, x++) {
         const __m128i inner = lanes_load16(x->inner);
-        inner_scales(scale, _mm_and_si128(inner, four_bits), lanes_half(x->scale));
+        inner_scales(scale, _mm_and_si128(inner, four_bits), lanes_half(x->scale) * LANES_TOP);
         inner_scales(minimum, _mm_and_si128(_mm_srli_epi16(inner, 4), four_bits),
                      lanes_half(x->minimum));
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
-            lanes_lower_by16(to, lanes_lower16(q), scale[2 * i], minimum[2 * i]);
-            lanes_lower_by16(to + 16, lanes_upper16(q), scale[2 * i + 1], minimum[2 * i + 1]);
+            lanes_lower_by16(to, lanes_lower_half(q), scale[2 * i], minimum[2 * i]);
+            lanes_lower_by16(to + 16, lanes_upper_half(q), scale[2 * i + 1], minimum[2 * i + 1]);
         }
     }
 }
@@ -61,7 +61,7 @@ void qkv_convert_q3_k(const void *from, float *to, int64_t n) {
     float scale[16];
     for (const block_q3_k *x = from; n > 0; n -= SUPER, x++) {
         const __m256i third = lanes_load32(x->third);
-        inner_scales(scale, q3_k_scales(x->inner), lanes_half(x->scale));
+        inner_scales(scale, q3_k_scales(x->inner), lanes_half(x->scale) * LANES_TOP);
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
@@ -69,8 +69,8 @@ void qkv_convert_q3_k(const void *from, float *to, int64_t n) {
             const __m256i bit = _mm256_set1_epi8((char)(1 << i));
             const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(third, bit), bit);
             const __m256i weights = _mm256_or_si256(q, _mm256_andnot_si256(set, upper));
-            lanes_scale16(to, lanes_lower16(weights), scale[2 * i]);
-            lanes_scale16(to + 16, lanes_upper16(weights), scale[2 * i + 1]);
+            lanes_scale16(to, lanes_lower_half(weights), scale[2 * i]);
+            lanes_scale16(to + 16, lanes_upper_half(weights), scale[2 * i + 1]);
         }
     }
 }
@@ -97,15 +97,17 @@ typedef struct {
 } block_q4_k;
 
 void qkv_convert_q4_k(const void *from, float *to, int64_t n) {
-    const __m256i mask = _mm256_set1_epi8(0x0f);
     float scale[8], minimum[8];
     for (const block_q4_k *x = from; n > 0; n -= SUPER, x++) {
         six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale), lanes_half(x->minimum));
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
-            const __m256i bytes = lanes_load32(x->nibbles + 32 * (i / 2));
-            const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 4 * (i % 2)), mask);
-            lanes_lower_by32(to, q, scale[i], minimum[i]);
+        for (int i = 0; i < 8; i += 2, to += 64) {
+            const __m256 s = _mm256_set1_ps(scale[i]), m = _mm256_set1_ps(minimum[i]);
+            const __m256 s2 = _mm256_set1_ps(scale[i + 1]), m2 = _mm256_set1_ps(minimum[i + 1]);
+            for (int k = 0; k < 32; k += 8) {
+                const __m256i bytes = lanes_bytes(x->nibbles + 16 * i + k);
+                _mm256_storeu_ps(to + k, _mm256_fmsub_ps(lanes_low_nibbles(bytes), s, m));
+                _mm256_storeu_ps(to + 32 + k, _mm256_fmsub_ps(lanes_high_nibbles(bytes), s2, m2));
+            }
         }
     }
 }
@@ -122,7 +124,8 @@ void qkv_convert_q5_k(const void *from, float *to, int64_t n) {
     float scale[8], minimum[8];
     for (const block_q5_k *x = from; n > 0; n -= SUPER, x++) {
         const __m256i fifth = lanes_load32(x->fifth);
-        six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale), lanes_half(x->minimum));
+        six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale) * LANES_TOP,
+                       lanes_half(x->minimum));
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->nibbles + 32 * (i / 2));
@@ -141,23 +144,26 @@ typedef struct {
     uint8_t scale[2];
 } block_q6_k;
 
-/* Halves of 128 weights: 64 low nibbles, then their high ones; two more bits for each. */
+/* Halves of 128 weights: 64 low nibbles, then their high ones; two more bits for each. The six bits are put
+ * together on top of a byte, where less 32 means the other top bit: four times too large. */
 void qkv_convert_q6_k(const void *from, float *to, int64_t n) {
-    const __m256i four_bits = _mm256_set1_epi8(0x0f), two_bits = _mm256_set1_epi8(3);
+    const __m256i four_bits = _mm256_set1_epi8(0x3c), two_bits = _mm256_set1_epi8((char)0xc0);
+    const __m256i top = _mm256_set1_epi8((char)0x80);
     float scale[16];
     for (const block_q6_k *x = from; n > 0; n -= SUPER, x++) {
-        inner_scales(scale, lanes_load16(x->inner), lanes_half(x->scale));
+        inner_scales(scale, lanes_load16(x->inner), lanes_half(x->scale) * (LANES_TOP / 4));
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const int half = i / 4, part = i % 4;
             const __m256i bytes = lanes_load32(x->nibbles + 64 * half + 32 * (part % 2));
-            const __m256i pairs = _mm256_srli_epi16(lanes_load32(x->upper + 32 * half), 2 * part);
-            const __m256i low =
-                _mm256_and_si256(_mm256_srli_epi16(bytes, 4 * (part / 2)), four_bits);
-            const __m256i high = _mm256_slli_epi16(_mm256_and_si256(pairs, two_bits), 4);
-            const __m256i q = _mm256_sub_epi8(_mm256_or_si256(low, high), _mm256_set1_epi8(32));
-            lanes_scale16(to, lanes_lower16(q), scale[2 * i]);
-            lanes_scale16(to + 16, lanes_upper16(q), scale[2 * i + 1]);
+            const __m256i pairs = lanes_load32(x->upper + 32 * half);
+            const __m256i nibbles =
+                part < 2 ? _mm256_slli_epi16(bytes, 2) : _mm256_srli_epi16(bytes, 2);
+            const __m256i low = _mm256_and_si256(nibbles, four_bits);
+            const __m256i high = _mm256_and_si256(_mm256_slli_epi16(pairs, 6 - 2 * part), two_bits);
+            const __m256i q = _mm256_xor_si256(_mm256_or_si256(low, high), top);
+            lanes_scale16(to, lanes_lower_half(q), scale[2 * i]);
+            lanes_scale16(to + 16, lanes_upper_half(q), scale[2 * i + 1]);
         }
     }
 }
@@ -180,19 +186,16 @@ static inline void iq4_xs_scales(float scale[8], const block_iq4_xs *x) {
         _mm256_or_si256(_mm256_and_si256(four, _mm256_set1_epi32(15)),
                         _mm256_slli_epi32(_mm256_and_si256(two, _mm256_set1_epi32(3)), 4));
     const __m256 s = _mm256_cvtepi32_ps(_mm256_sub_epi32(six, _mm256_set1_epi32(32)));
-    _mm256_storeu_ps(scale, _mm256_mul_ps(s, _mm256_set1_ps(lanes_half(x->scale))));
+    _mm256_storeu_ps(scale, _mm256_mul_ps(s, _mm256_set1_ps(lanes_half(x->scale) * LANES_TOP)));
 }
 
 void qkv_convert_iq4_xs(const void *from, float *to, int64_t n) {
-    const __m256i values = _mm256_broadcastsi128_si256(lanes_load16(qkv_grids.iq4));
+    const __m256i values = lanes_twice(qkv_grids.iq4);
     float scale[8];
     for (const block_iq4_xs *x = from; n > 0; n -= SUPER, x++) {
         iq4_xs_scales(scale, x);
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
-            const __m256i q = lanes_nibbles(lanes_load16(x->nibbles + 16 * i));
-            lanes_scale32(to, _mm256_shuffle_epi8(values, q), scale[i]);
-        }
+        for (int i = 0; i < 8; i++, to += 32)
+            lanes_look_up32(to, values, lanes_twice(x->nibbles + 16 * i), scale[i]);
     }
 }
 
@@ -213,7 +216,7 @@ static inline __m256i next_digits(__m256i *fraction) {
 
 void qkv_convert_tq1_0(const void *from, float *to, int64_t n) {
     for (const block_tq1_0 *x = from; n > 0; n -= SUPER, x++) {
-        const float scale = lanes_half(x->scale);
+        const float scale = lanes_half(x->scale) * LANES_TOP;
         __m256i first = lanes_load32(x->fives);
         for (int i = 0; i < 5; i++, to += 32) lanes_scale32(to, next_digits(&first), scale);
         /* Sixteen bytes of five digits and four bytes of four, side by side. */
@@ -222,10 +225,10 @@ void qkv_convert_tq1_0(const void *from, float *to, int64_t n) {
         uint32_t fours[4];
         for (int i = 0; i < 5; i++, to += 16) {
             const __m256i digits = next_digits(&rest);
-            lanes_scale16(to, lanes_lower16(digits), scale);
-            if (i < 4) fours[i] = (uint32_t)_mm_cvtsi128_si32(lanes_upper16(digits));
+            lanes_scale16(to, lanes_lower_half(digits), scale);
+            if (i < 4) fours[i] = (uint32_t)_mm_cvtsi128_si32(_mm256_extracti128_si256(digits, 1));
         }
-        lanes_scale16(to, lanes_load16(fours), scale);
+        lanes_scale16(to, lanes_twice(fours), scale);
         to += 16;
     }
 }
@@ -238,7 +241,7 @@ typedef struct {
 void qkv_convert_tq2_0(const void *from, float *to, int64_t n) {
     const __m256i two_bits = _mm256_set1_epi8(3), one = _mm256_set1_epi8(1);
     for (const block_tq2_0 *x = from; n > 0; n -= SUPER, x++) {
-        const float scale = lanes_half(x->scale);
+        const float scale = lanes_half(x->scale) * LANES_TOP;
 #pragma GCC unroll 8
         for (int i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#if defined(__AVX2__) && defined(__F16C__)
+#if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
 #define QKV_CONVERT_LIST(X)                                                                        \
     X(GGML_TYPE_F16, f16)                                                                          \
     X(GGML_TYPE_Q1_0, q1_0)                                                                        \

@@ -36,11 +36,28 @@ static inline __m256i lanes_load32(const void *bytes) {
     return _mm256_loadu_si256((const __m256i *)bytes);
 }
 
-/* The lower and the upper half of 16 bytes: the nibbles of a block, first all low ones. */
-static inline __m256i lanes_nibbles(__m128i bytes) {
-    const __m128i mask = _mm_set1_epi8(0x0f);
-    return _mm256_set_m128i(_mm_and_si128(_mm_srli_epi16(bytes, 4), mask),
-                            _mm_and_si128(bytes, mask));
+/* The same sixteen bytes in both halves. */
+static inline __m256i lanes_twice(const void *bytes) {
+    return _mm256_broadcastsi128_si256(lanes_load16(bytes));
+}
+
+/* Eight bytes, each in a lane, and what their halves are. */
+static inline __m256i lanes_bytes(const void *bytes) {
+    return _mm256_cvtepu8_epi32(lanes_load8(bytes));
+}
+
+static inline __m256 lanes_low_nibbles(__m256i bytes) {
+    return _mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(0x0f)));
+}
+
+static inline __m256 lanes_high_nibbles(__m256i bytes) {
+    return _mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4));
+}
+
+/* The low nibbles of sixteen bytes, then their high ones. */
+static inline __m256i lanes_nibbles(const void *bytes) {
+    const __m256i shifted = _mm256_srlv_epi64(lanes_twice(bytes), _mm256_setr_epi64x(0, 0, 4, 4));
+    return _mm256_and_si256(shifted, _mm256_set1_epi8(0x0f));
 }
 
 /* The lower eight signed bytes. */
@@ -52,36 +69,58 @@ static inline __m128i lanes_upper8(__m128i bytes) {
     return _mm_unpackhi_epi64(bytes, bytes);
 }
 
-static inline __m128i lanes_lower16(__m256i bytes) {
-    return _mm256_castsi256_si128(bytes);
+/* Signed bytes as floats, 2^24 times too large: each lies on top of its lane, which needs no extension of
+ * the sign. `halves` holds the same sixteen bytes twice. */
+static inline __m256 lanes_tops(__m256i halves, int upper8) {
+    const __m256i lower =
+        _mm256_setr_epi8(-1, -1, -1, 0, -1, -1, -1, 1, -1, -1, -1, 2, -1, -1, -1, 3, -1, -1, -1, 4,
+                         -1, -1, -1, 5, -1, -1, -1, 6, -1, -1, -1, 7);
+    const __m256i upper = _mm256_add_epi8(lower, _mm256_set1_epi32(8 << 24));
+    return _mm256_cvtepi32_ps(_mm256_shuffle_epi8(halves, upper8 ? upper : lower));
 }
 
-static inline __m128i lanes_upper16(__m256i bytes) {
-    return _mm256_extracti128_si256(bytes, 1);
-}
+/* Undoes that, in a scale. It is exact: no scale that comes from an F16 becomes too small. */
+#define LANES_TOP 0x1p-24f
 
-/* Sixteen signed bytes times a scale. */
-static inline void lanes_scale16(float *to, __m128i bytes, float scale) {
+/* Sixteen signed bytes, there twice, times a scale that has the factor LANES_TOP in it. */
+static inline void lanes_scale16(float *to, __m256i halves, float scale) {
     const __m256 s = _mm256_set1_ps(scale);
-    _mm256_storeu_ps(to, _mm256_mul_ps(lanes_floats(bytes), s));
-    _mm256_storeu_ps(to + 8, _mm256_mul_ps(lanes_floats(lanes_upper8(bytes)), s));
+    _mm256_storeu_ps(to, _mm256_mul_ps(lanes_tops(halves, 0), s));
+    _mm256_storeu_ps(to + 8, _mm256_mul_ps(lanes_tops(halves, 1), s));
+}
+
+/* The low nibbles of sixteen bytes, there twice, then their high ones: indices of sixteen values. */
+static inline void lanes_look_up32(float *to, __m256i values, __m256i halves, float scale) {
+    const __m256i mask = _mm256_set1_epi8(0x0f);
+    const __m256i low = _mm256_and_si256(halves, mask);
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi16(halves, 4), mask);
+    lanes_scale16(to, _mm256_shuffle_epi8(values, low), scale);
+    lanes_scale16(to + 16, _mm256_shuffle_epi8(values, high), scale);
+}
+
+static inline __m256i lanes_lower_half(__m256i bytes) {
+    return _mm256_permute2x128_si256(bytes, bytes, 0x00);
+}
+
+static inline __m256i lanes_upper_half(__m256i bytes) {
+    return _mm256_permute2x128_si256(bytes, bytes, 0x11);
 }
 
 static inline void lanes_scale32(float *to, __m256i bytes, float scale) {
-    lanes_scale16(to, lanes_lower16(bytes), scale);
-    lanes_scale16(to + 16, lanes_upper16(bytes), scale);
+    lanes_scale16(to, lanes_lower_half(bytes), scale);
+    lanes_scale16(to + 16, lanes_upper_half(bytes), scale);
 }
 
-/* Times a scale, then less a minimum. */
-static inline void lanes_lower_by16(float *to, __m128i bytes, float scale, float minimum) {
+/* Times such a scale, then less a minimum. */
+static inline void lanes_lower_by16(float *to, __m256i halves, float scale, float minimum) {
     const __m256 s = _mm256_set1_ps(scale), m = _mm256_set1_ps(minimum);
-    _mm256_storeu_ps(to, _mm256_sub_ps(_mm256_mul_ps(lanes_floats(bytes), s), m));
-    _mm256_storeu_ps(to + 8, _mm256_sub_ps(_mm256_mul_ps(lanes_floats(lanes_upper8(bytes)), s), m));
+    _mm256_storeu_ps(to, _mm256_fmsub_ps(lanes_tops(halves, 0), s, m));
+    _mm256_storeu_ps(to + 8, _mm256_fmsub_ps(lanes_tops(halves, 1), s, m));
 }
 
 static inline void lanes_lower_by32(float *to, __m256i bytes, float scale, float minimum) {
-    lanes_lower_by16(to, lanes_lower16(bytes), scale, minimum);
-    lanes_lower_by16(to + 16, lanes_upper16(bytes), scale, minimum);
+    lanes_lower_by16(to, lanes_lower_half(bytes), scale, minimum);
+    lanes_lower_by16(to + 16, lanes_upper_half(bytes), scale, minimum);
 }
 
 /* All bits of byte i set where bit i is. */
