@@ -10,7 +10,7 @@
 enum { SUPER = 256 };
 
 /* Eight weights; the signs are the given bits of a number that all lanes hold. */
-static inline void put8(float *to, __m128i numbers, __m256i signs, int group, __m256 scale) {
+static inline void put8(float *to, __m128i numbers, __m256i signs, size_t group, __m256 scale) {
     const __m256 weights = _mm256_mul_ps(lanes_floats(numbers), scale);
     _mm256_storeu_ps(to, _mm256_xor_ps(weights, lanes_signs(signs, group)));
 }
@@ -59,6 +59,7 @@ typedef struct {
 } block_iq2_xxs;
 
 void qkv_convert_iq2_xxs(const void *from, float *to, int64_t n) {
+    int8_t(*table)[8] = qkv_grids.iq2_xxs;
     uint32_t signs[8];
     float scale[8];
     for (const block_iq2_xxs *x = from; n > 0; n -= SUPER, x++) {
@@ -68,11 +69,11 @@ void qkv_convert_iq2_xxs(const void *from, float *to, int64_t n) {
         const __m256i bits = _mm256_permute4x64_epi64(odd, 0xd8);
         _mm256_storeu_si256((__m256i *)signs, signs_of_28_bits(bits));
         half_step_scales(scale, _mm256_srli_epi32(bits, 28), lanes_half(x->scale), 0.25f);
-        for (int i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
             const __m256i sign = _mm256_set1_epi32((int32_t)signs[i]);
             const __m256 s = _mm256_set1_ps(scale[i]);
-            for (int k = 0; k < 4; k++, to += 8)
-                put8(to, lanes_load8(qkv_grids.iq2_xxs[x->part[i].index[k]]), sign, k, s);
+            for (size_t k = 0; k < 4; k++, to += 8)
+                put8(to, lanes_load8(table[x->part[i].index[k]]), sign, k, s);
         }
     }
 }
@@ -93,6 +94,7 @@ typedef struct {
 } block_iq2_xs;
 
 void qkv_convert_iq2_xs(const void *from, float *to, int64_t n) {
+    int8_t(*table)[8] = qkv_grids.iq2_xs;
     uint32_t signs[8];
     float scale[16];
     for (const block_iq2_xs *x = from; n > 0; n -= SUPER, x++) {
@@ -101,12 +103,12 @@ void qkv_convert_iq2_xs(const void *from, float *to, int64_t n) {
         const __m256i seven = _mm256_permute4x64_epi64(_mm256_packus_epi16(a, b), 0xd8);
         _mm256_storeu_si256((__m256i *)signs, eighth_signs(seven));
         half_step_pairs(scale, x->inner, lanes_half(x->scale));
-        for (int i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
             const __m256i sign = _mm256_set1_epi32((int32_t)signs[i]);
-            for (int k = 0; k < 4; k++, to += 8) {
-                const uint8_t *pair = x->index[4 * i + k];
-                const int index = pair[0] | (pair[1] & 1) << 8;
-                put8(to, lanes_load8(qkv_grids.iq2_xs[index]), sign, k,
+            for (size_t k = 0; k < 4; k++, to += 8) {
+                uint16_t bits;
+                memcpy(&bits, x->index[4 * i + k], sizeof bits);
+                put8(to, lanes_load8(table[bits & 0x1ff]), sign, k,
                      _mm256_set1_ps(scale[2 * i + k / 2]));
             }
         }
@@ -122,15 +124,16 @@ typedef struct {
 } block_iq2_s;
 
 void qkv_convert_iq2_s(const void *from, float *to, int64_t n) {
+    int8_t(*table)[8] = qkv_grids.iq2_s;
     float scale[16];
     for (const block_iq2_s *x = from; n > 0; n -= SUPER, x++) {
         half_step_pairs(scale, x->inner, lanes_half(x->scale));
-        for (int i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
             const __m256i sign = _mm256_set1_epi32((int32_t)lanes_u32(x->signs + 4 * i));
-            for (int k = 0; k < 4; k++, to += 8) {
-                const int index = x->index[4 * i + k] | (x->high[i] << (8 - 2 * k) & 0x300);
-                put8(to, lanes_load8(qkv_grids.iq2_s[index]), sign, k,
-                     _mm256_set1_ps(scale[2 * i + k / 2]));
+            const size_t high = x->high[i];
+            for (size_t k = 0; k < 4; k++, to += 8) {
+                const size_t index = x->index[4 * i + k] | (high << (8 - 2 * k) & 0x300);
+                put8(to, lanes_load8(table[index]), sign, k, _mm256_set1_ps(scale[2 * i + k / 2]));
             }
         }
     }
@@ -143,19 +146,19 @@ typedef struct {
 } block_iq3_xxs;
 
 void qkv_convert_iq3_xxs(const void *from, float *to, int64_t n) {
+    int8_t(*table)[4] = qkv_grids.iq3_xxs;
     uint32_t signs[8];
     float scale[8];
     for (const block_iq3_xxs *x = from; n > 0; n -= SUPER, x++) {
         const __m256i bits = lanes_load32(x->signs);
         _mm256_storeu_si256((__m256i *)signs, signs_of_28_bits(bits));
         half_step_scales(scale, _mm256_srli_epi32(bits, 28), lanes_half(x->scale), 0.5f);
-        for (int i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
             const __m256i sign = _mm256_set1_epi32((int32_t)signs[i]);
             const __m256 s = _mm256_set1_ps(scale[i]);
-            for (int k = 0; k < 4; k++, to += 8) {
+            for (size_t k = 0; k < 4; k++, to += 8) {
                 const uint8_t *pair = x->index + 8 * i + 2 * k;
-                const int8_t *a = qkv_grids.iq3_xxs[pair[0]], *b = qkv_grids.iq3_xxs[pair[1]];
-                put8(to, two_of_four(a, b), sign, k, s);
+                put8(to, two_of_four(table[pair[0]], table[pair[1]]), sign, k, s);
             }
         }
     }
@@ -176,6 +179,7 @@ typedef struct {
 } block_iq3_s;
 
 void qkv_convert_iq3_s(const void *from, float *to, int64_t n) {
+    int8_t(*table)[4] = qkv_grids.iq3_s;
     const __m256i nibble = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
     float scale[8];
     for (const block_iq3_s *x = from; n > 0; n -= SUPER, x++) {
@@ -183,13 +187,14 @@ void qkv_convert_iq3_s(const void *from, float *to, int64_t n) {
         const __m256i numbers =
             _mm256_and_si256(_mm256_srlv_epi32(inner, nibble), _mm256_set1_epi32(15));
         _mm256_storeu_ps(scale, odd_scales(numbers, lanes_half(x->scale)));
-        for (int i = 0; i < 8; i++) {
+        for (size_t i = 0; i < 8; i++) {
             const __m256i sign = _mm256_set1_epi32((int32_t)lanes_u32(x->signs + 4 * i));
             const __m256 s = _mm256_set1_ps(scale[i]);
-            for (int k = 0; k < 4; k++, to += 8) {
+            const size_t high = x->high[i];
+            for (size_t k = 0; k < 4; k++, to += 8) {
                 const uint8_t *pair = x->index + 8 * i + 2 * k;
-                const int8_t *a = qkv_grids.iq3_s[pair[0] | (x->high[i] << (8 - 2 * k) & 0x100)];
-                const int8_t *b = qkv_grids.iq3_s[pair[1] | (x->high[i] << (7 - 2 * k) & 0x100)];
+                const int8_t *a = table[pair[0] | (high << (8 - 2 * k) & 0x100)];
+                const int8_t *b = table[pair[1] | (high << (7 - 2 * k) & 0x100)];
                 put8(to, two_of_four(a, b), sign, k, s);
             }
         }
@@ -197,7 +202,7 @@ void qkv_convert_iq3_s(const void *from, float *to, int64_t n) {
 }
 
 /* Eight weights beside the table's -1, 0 and 1: an eighth above, or below. */
-static inline void put8_shifted(float *to, int index, int below, float scale) {
+static inline void put8_shifted(float *to, size_t index, size_t below, float scale) {
     static const float shift[] = {0.125f, -0.125f};
     const __m256 numbers = lanes_floats(lanes_load8(qkv_grids.iq1[index]));
     const __m256 weights = _mm256_add_ps(numbers, _mm256_set1_ps(shift[below]));
@@ -216,9 +221,10 @@ void qkv_convert_iq1_s(const void *from, float *to, int64_t n) {
         const __m256i high = _mm256_cvtepu16_epi32(lanes_load16(x->high));
         const __m256i numbers = _mm256_and_si256(_mm256_srli_epi32(high, 12), _mm256_set1_epi32(7));
         _mm256_storeu_ps(scale, odd_scales(numbers, lanes_half(x->scale)));
-        for (int i = 0; i < 8; i++) {
-            const int bits = x->high[i][0] | x->high[i][1] << 8;
-            for (int k = 0; k < 4; k++, to += 8)
+        for (size_t i = 0; i < 8; i++) {
+            uint16_t bits;
+            memcpy(&bits, x->high[i], sizeof bits);
+            for (size_t k = 0; k < 4; k++, to += 8)
                 put8_shifted(to, x->index[4 * i + k] | (bits >> 3 * k & 7) << 8, bits >> 15,
                              scale[i]);
         }
@@ -249,9 +255,9 @@ void qkv_convert_iq1_m(const void *from, float *to, int64_t n) {
     float scale[16];
     for (const block_iq1_m *x = from; n > 0; n -= SUPER, x++) {
         iq1_m_scales(scale, x->inner);
-        for (int i = 0; i < 16; i++, to += 16) {
+        for (size_t i = 0; i < 16; i++, to += 16) {
             const uint8_t *pair = x->index + 2 * i;
-            const int bits = x->high[i];
+            const size_t bits = x->high[i];
             put8_shifted(to, pair[0] | (bits << 8 & 0x700), bits >> 3 & 1, scale[i]);
             put8_shifted(to + 8, pair[1] | (bits << 4 & 0x700), bits >> 7, scale[i]);
         }

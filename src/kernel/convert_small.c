@@ -20,9 +20,9 @@ typedef struct {
 void qkv_convert_q1_0(const void *from, float *to, int64_t n) {
     for (const block_q1_0 *x = from; n > 0; n -= 128, x++) {
         const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
-        for (int i = 0; i < 4; i++) {
+        for (size_t i = 0; i < 4; i++) {
             const __m256i minus = _mm256_set1_epi32((int32_t)~lanes_u32(x->bits + 4 * i));
-            for (int group = 0; group < 4; group++, to += 8)
+            for (size_t group = 0; group < 4; group++, to += 8)
                 _mm256_storeu_ps(to, _mm256_xor_ps(scale, lanes_signs(minus, group)));
         }
     }
@@ -37,7 +37,7 @@ void qkv_convert_q2_0(const void *from, float *to, int64_t n) {
     const __m256i shift = _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14);
     for (const block_q2_0 *x = from; n > 0; n -= 64, x++) {
         const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
-        for (int i = 0; i < 8; i++, to += 8) {
+        for (size_t i = 0; i < 8; i++, to += 8) {
             const int pair = x->quarters[2 * i] | x->quarters[2 * i + 1] << 8;
             const __m256i q = _mm256_and_si256(_mm256_srlv_epi32(_mm256_set1_epi32(pair), shift),
                                                _mm256_set1_epi32(3));
@@ -72,7 +72,7 @@ void qkv_convert_q4_1(const void *from, float *to, int64_t n) {
     for (const block_q4_1 *x = from; n > 0; n -= 32, x++, to += 32) {
         const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
         const __m256 minimum = _mm256_set1_ps(lanes_half(x->minimum));
-        for (int i = 0; i < 16; i += 8) {
+        for (size_t i = 0; i < 16; i += 8) {
             const __m256i bytes = lanes_bytes(x->nibbles + i);
             const __m256 low = lanes_low_nibbles(bytes), high = lanes_high_nibbles(bytes);
             _mm256_storeu_ps(to + i, _mm256_fmadd_ps(low, scale, minimum));
@@ -122,7 +122,7 @@ typedef struct {
 void qkv_convert_q8_0(const void *from, float *to, int64_t n) {
     for (const block_q8_0 *x = from; n > 0; n -= 32, x++) {
         const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
-        for (int i = 0; i < 32; i += 8, to += 8)
+        for (size_t i = 0; i < 32; i += 8, to += 8)
             _mm256_storeu_ps(to, _mm256_mul_ps(lanes_floats(lanes_load8(x->weights + i)), scale));
     }
 }
@@ -145,7 +145,7 @@ void qkv_convert_mxfp4(const void *from, float *to, int64_t n) {
         const __m256i q = _mm256_shuffle_epi8(values, lanes_nibbles(x->nibbles));
         const __m256 scale = _mm256_set1_ps(qkv_grids.mxfp4_scale[x->scale]);
         const __m128i half[] = {_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1)};
-        for (int i = 0; i < 2; i++, to += 16) {
+        for (size_t i = 0; i < 2; i++, to += 16) {
             _mm256_storeu_ps(to, _mm256_mul_ps(lanes_floats(half[i]), scale));
             _mm256_storeu_ps(to + 8, _mm256_mul_ps(lanes_floats(lanes_upper8(half[i])), scale));
         }
@@ -161,7 +161,7 @@ typedef struct {
 void qkv_convert_nvfp4(const void *from, float *to, int64_t n) {
     const __m128i values = lanes_load16(qkv_grids.fp4), mask = _mm_set1_epi8(0x0f);
     for (const block_nvfp4 *x = from; n > 0; n -= 64, x++) {
-        for (int i = 0; i < 4; i++, to += 16) {
+        for (size_t i = 0; i < 4; i++, to += 16) {
             const __m128i bytes = lanes_load8(x->nibbles + 8 * i);
             const __m128i q = _mm_unpacklo_epi64(bytes, _mm_srli_epi16(bytes, 4));
             const __m128i weights = _mm_shuffle_epi8(values, _mm_and_si128(q, mask));

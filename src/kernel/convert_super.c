@@ -28,7 +28,7 @@ void qkv_convert_q2_k(const void *from, float *to, int64_t n) {
         inner_scales(minimum, _mm_and_si128(_mm_srli_epi16(inner, 4), four_bits),
                      lanes_half(x->minimum));
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
+        for (size_t i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
             lanes_lower_by16(to, lanes_lower_half(q), scale[2 * i], minimum[2 * i]);
@@ -63,7 +63,7 @@ void qkv_convert_q3_k(const void *from, float *to, int64_t n) {
         const __m256i third = lanes_load32(x->third);
         inner_scales(scale, q3_k_scales(x->inner), lanes_half(x->scale) * LANES_TOP);
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
+        for (size_t i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
             const __m256i bit = _mm256_set1_epi8((char)(1 << i));
@@ -100,10 +100,10 @@ void qkv_convert_q4_k(const void *from, float *to, int64_t n) {
     float scale[8], minimum[8];
     for (const block_q4_k *x = from; n > 0; n -= SUPER, x++) {
         six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale), lanes_half(x->minimum));
-        for (int i = 0; i < 8; i += 2, to += 64) {
+        for (size_t i = 0; i < 8; i += 2, to += 64) {
             const __m256 s = _mm256_set1_ps(scale[i]), m = _mm256_set1_ps(minimum[i]);
             const __m256 s2 = _mm256_set1_ps(scale[i + 1]), m2 = _mm256_set1_ps(minimum[i + 1]);
-            for (int k = 0; k < 32; k += 8) {
+            for (size_t k = 0; k < 32; k += 8) {
                 const __m256i bytes = lanes_bytes(x->nibbles + 16 * i + k);
                 _mm256_storeu_ps(to + k, _mm256_fmsub_ps(lanes_low_nibbles(bytes), s, m));
                 _mm256_storeu_ps(to + 32 + k, _mm256_fmsub_ps(lanes_high_nibbles(bytes), s2, m2));
@@ -127,7 +127,7 @@ void qkv_convert_q5_k(const void *from, float *to, int64_t n) {
         six_bit_scales(scale, minimum, x->inner, lanes_half(x->scale) * LANES_TOP,
                        lanes_half(x->minimum));
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
+        for (size_t i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->nibbles + 32 * (i / 2));
             const __m256i low = _mm256_and_si256(_mm256_srli_epi16(bytes, 4 * (i % 2)), mask);
             const __m256i high = _mm256_and_si256(_mm256_srli_epi16(fifth, i), one);
@@ -153,8 +153,8 @@ void qkv_convert_q6_k(const void *from, float *to, int64_t n) {
     for (const block_q6_k *x = from; n > 0; n -= SUPER, x++) {
         inner_scales(scale, lanes_load16(x->inner), lanes_half(x->scale) * (LANES_TOP / 4));
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
-            const int half = i / 4, part = i % 4;
+        for (size_t i = 0; i < 8; i++, to += 32) {
+            const size_t half = i / 4, part = i % 4;
             const __m256i bytes = lanes_load32(x->nibbles + 64 * half + 32 * (part % 2));
             const __m256i pairs = lanes_load32(x->upper + 32 * half);
             const __m256i nibbles =
@@ -194,7 +194,7 @@ void qkv_convert_iq4_xs(const void *from, float *to, int64_t n) {
     float scale[8];
     for (const block_iq4_xs *x = from; n > 0; n -= SUPER, x++) {
         iq4_xs_scales(scale, x);
-        for (int i = 0; i < 8; i++, to += 32)
+        for (size_t i = 0; i < 8; i++, to += 32)
             lanes_look_up32(to, values, lanes_twice(x->nibbles + 16 * i), scale[i]);
     }
 }
@@ -218,12 +218,12 @@ void qkv_convert_tq1_0(const void *from, float *to, int64_t n) {
     for (const block_tq1_0 *x = from; n > 0; n -= SUPER, x++) {
         const float scale = lanes_half(x->scale) * LANES_TOP;
         __m256i first = lanes_load32(x->fives);
-        for (int i = 0; i < 5; i++, to += 32) lanes_scale32(to, next_digits(&first), scale);
+        for (size_t i = 0; i < 5; i++, to += 32) lanes_scale32(to, next_digits(&first), scale);
         /* Sixteen bytes of five digits and four bytes of four, side by side. */
         __m256i rest = _mm256_set_m128i(_mm_cvtsi32_si128((int32_t)lanes_u32(x->fours)),
                                         lanes_load16(x->fives + 32));
         uint32_t fours[4];
-        for (int i = 0; i < 5; i++, to += 16) {
+        for (size_t i = 0; i < 5; i++, to += 16) {
             const __m256i digits = next_digits(&rest);
             lanes_scale16(to, lanes_lower_half(digits), scale);
             if (i < 4) fours[i] = (uint32_t)_mm_cvtsi128_si32(_mm256_extracti128_si256(digits, 1));
@@ -243,7 +243,7 @@ void qkv_convert_tq2_0(const void *from, float *to, int64_t n) {
     for (const block_tq2_0 *x = from; n > 0; n -= SUPER, x++) {
         const float scale = lanes_half(x->scale) * LANES_TOP;
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; i++, to += 32) {
+        for (size_t i = 0; i < 8; i++, to += 32) {
             const __m256i bytes = lanes_load32(x->quarters + 32 * (i / 4));
             const __m256i q = _mm256_and_si256(_mm256_srli_epi16(bytes, 2 * (i % 4)), two_bits);
             lanes_scale32(to, _mm256_sub_epi8(q, one), scale);

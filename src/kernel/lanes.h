@@ -1,14 +1,15 @@
 /*
- * Small quantities to floats, eight lanes at a time (AVX2, F16C): what all converters are made of.
+ * Small numbers to floats, eight lanes at a time (AVX2, F16C, FMA): what all converters are made of.
  *
- * A weight is an integer of at most a byte times a scale, and for some types plus or minus a minimum. The
- * products are exact (11 bits of scale, at most 6 of an inner scale, 5 of a weight), so it does not matter
- * whether a compiler fuses them with what follows.
+ * A weight is an integer of at most a byte times a scale, and for some types plus or minus a minimum.
+ * ggml rounds after the product and after the sum. Where there is a sum the product is exact (11 bits of
+ * scale, 6 of an inner scale, 5 of a weight), so that one fused operation gives the same bits.
  */
 #ifndef QKV_KERNEL_LANES_H
 #define QKV_KERNEL_LANES_H
 
 #include <immintrin.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -133,9 +134,9 @@ static inline __m256i lanes_spread_bits(uint32_t bits) {
 }
 
 /* Eight lanes whose sign bits are bits 8 * group ... 8 * group + 7 of a number that all lanes hold. */
-static inline __m256 lanes_signs(__m256i bits, int group) {
+static inline __m256 lanes_signs(__m256i bits, size_t group) {
     const __m256i last = _mm256_setr_epi32(31, 30, 29, 28, 27, 26, 25, 24);
-    const __m256i shift = _mm256_sub_epi32(last, _mm256_set1_epi32(8 * group));
+    const __m256i shift = _mm256_sub_epi32(last, _mm256_set1_epi32(8 * (int)group));
     return _mm256_and_ps(_mm256_castsi256_ps(_mm256_sllv_epi32(bits, shift)),
                          _mm256_set1_ps(-0.0f));
 }
