@@ -3,7 +3,7 @@
  */
 #include "kernel/convert_types.h"
 
-#if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
+#ifdef QKV_CONVERT_HERE
 #include "kernel/grids.h"
 #include "kernel/lanes.h"
 

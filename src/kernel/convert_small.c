@@ -1,7 +1,7 @@
 /* F16, and types with one scale for 16 to 128 weights, and a minimum where there is one. */
 #include "kernel/convert_types.h"
 
-#if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
+#ifdef QKV_CONVERT_HERE
 #include "kernel/grids.h"
 #include "kernel/lanes.h"
 

@@ -1,7 +1,7 @@
 /* Types whose blocks of 256 weights hold a scale, and smaller scales for each 16 or 32 weights. */
 #include "kernel/convert_types.h"
 
-#if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
+#ifdef QKV_CONVERT_HERE
 #include "kernel/grids.h"
 #include "kernel/lanes.h"
 

@@ -1,6 +1,6 @@
 /*
  * The types that have a converter of their own: one line each. A converter X is qkv_convert_X; where this
- * processor lacks the instructions (AVX2, F16C) the list is empty and ggml's converters are used.
+ * processor lacks the instructions (AVX2, F16C, FMA) the list is empty and ggml's converters are used.
  *
  * convert_small.c has the types with one scale a block, convert_super.c those whose blocks of 256 hold
  * scales of their own, convert_grid.c those whose weights are entries of a table (grids.h).
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #if defined(__AVX2__) && defined(__F16C__) && defined(__FMA__)
+#define QKV_CONVERT_HERE
 #define QKV_CONVERT_LIST(X)                                                                        \
     X(GGML_TYPE_F16, f16)                                                                          \
     X(GGML_TYPE_Q1_0, q1_0)                                                                        \
