@@ -9,9 +9,9 @@ rules='
 base:       qkv
 format:     qkv base
 tokenizer:  qkv base format
-model:      qkv base format tokenizer
 kernel:     qkv base
-run:        qkv base kernel model
+model:      qkv base format tokenizer kernel
+run:        qkv base model kernel
 measure:    qkv base model run
 draw:       qkv base
 store:      qkv base
