@@ -111,8 +111,7 @@ static int open_stream(qkv_output *out) {
 
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     *out = (qkv_output){0};
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return fail_output(err, path, EISDIR);
+    if (qkv_is_directory(path)) return fail_output(err, path, EISDIR);
     errno = 0;
     out->path = qkv_strdup(path);
     out->target = out->path ? resolve(path) : NULL;
@@ -216,8 +215,7 @@ int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_er
 
 int qkv_output_check(const char *path, qkv_error *err) {
     if (exists_irregular(path)) {
-        struct stat st;
-        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return fail_output(err, path, EISDIR);
+        if (qkv_is_directory(path)) return fail_output(err, path, EISDIR);
         return access(path, W_OK) == 0 ? QKV_OK : fail_output(err, path, errno);
     }
     qkv_output out;
@@ -293,6 +291,11 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
     int status = read_stream(stream, data, size, path, limit, err);
     if (!standard_input) fclose(stream);
     return status;
+}
+
+int qkv_is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 const char *qkv_path_base(const char *path) {

@@ -66,6 +66,9 @@ void qkv_mapping_close(qkv_mapping *map);
  * free. */
 int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);
 
+/* 1 or 0, through links. */
+int qkv_is_directory(const char *path);
+
 /* The last part of a path, where it begins: a slash behind it stays. */
 const char *qkv_path_base(const char *path);
 

@@ -208,15 +208,37 @@ static int open_weights(opener *o, qkv_error *err) {
 
 /* ---- what they become ---- */
 
-/* The last part of the directory's path: what people call the model. */
+/* The part of a path before the one that begins at *start; *start moves to where it begins. Returns
+ * its length. */
+static size_t part_before(const char *path, size_t *start) {
+    size_t end = *start;
+    while (end > 0 && path[end - 1] == '/') end--;
+    *start = end;
+    while (*start > 0 && path[*start - 1] != '/') --*start;
+    return end - *start;
+}
+
+/* In Hugging Face's cache, models--org--name/snapshots/COMMIT, the name; else the directory's own. */
+static size_t find_name(const char *path, size_t *start) {
+    static const char folder[] = "models--", below[] = "snapshots";
+    *start = strlen(path);
+    const size_t length = part_before(path, start);
+    size_t at = *start, n = part_before(path, &at);
+    if (n != sizeof below - 1 || memcmp(path + at, below, n) != 0) return length;
+    n = part_before(path, &at);
+    if (n < sizeof folder || memcmp(path + at, folder, sizeof folder - 1) != 0) return length;
+    size_t dash = n - 1; /* the last of two that stand together */
+    while (path[at + dash] != '-' || path[at + dash - 1] != '-') dash--;
+    *start = at + dash + 1;
+    return n - dash - 1;
+}
+
+/* What people call the model. */
 static void set_name(opener *o) {
     const char *path = o->file->path;
-    size_t end = strlen(path);
-    while (end > 0 && path[end - 1] == '/') end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/') start--;
     char name[256];
-    const size_t length = end - start < sizeof name - 1 ? end - start : sizeof name - 1;
+    size_t start, length = find_name(path, &start);
+    if (length > sizeof name - 1) length = sizeof name - 1;
     memcpy(name, path + start, length);
     name[length] = '\0';
     if (length && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
