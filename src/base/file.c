@@ -305,6 +305,28 @@ const char *qkv_path_base(const char *path) {
     return end;
 }
 
+/* Where the part before one begins, NULL where there is none. */
+static const char *part_before(const char *path, const char *part) {
+    const char *end = part;
+    while (end > path && end[-1] == '/') end--;
+    if (end == path) return NULL;
+    while (end > path && end[-1] != '/') end--;
+    return end;
+}
+
+const char *qkv_path_snapshot(const char *path) {
+    static const char above[] = "snapshots/", folder[] = "models--";
+    const char *part = part_before(path, qkv_path_base(path));
+    if (!part || strncmp(part, above, sizeof above - 1) != 0) return NULL;
+    part = part_before(path, part);
+    return part && strncmp(part, folder, sizeof folder - 1) == 0 ? part : NULL;
+}
+
+const char *qkv_path_model(const char *path) {
+    const char *snapshot = qkv_path_snapshot(path);
+    return snapshot ? snapshot : qkv_path_base(path);
+}
+
 void qkv_text_append_model(qkv_text *text, const char *name, const char *path) {
     enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
     const char *file = qkv_path_base(path);

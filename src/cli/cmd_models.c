@@ -96,11 +96,13 @@ static void format_size(char out[32], uint64_t size) {
         snprintf(out, 32, "-");
 }
 
-static void print_row(const model_row *row, int width) {
+static void print_row(const model_row *row, int is_default, int width) {
+    static const char shipped[] = "comes with qkv, used without -m";
     char size[32];
     format_size(size, row->size);
     const char *const cells[] = {row->place->name, size,
-                                 row->architecture[0] ? row->architecture : "-", row->problem};
+                                 row->architecture[0] ? row->architecture : "-",
+                                 is_default && !row->problem[0] ? shipped : row->problem};
     print_cells(width, cells);
 }
 
@@ -164,7 +166,7 @@ static void print_table(const shelf *s) {
     for (size_t i = 0; (place = shelf_get(s, i)); i++) {
         model_row row;
         read_row(&row, place);
-        print_row(&row, (int)width);
+        print_row(&row, s->shipped && i == 0, (int)width);
         fflush(stdout);
     }
 }

@@ -70,6 +70,9 @@ int qkv_gguf_has_quant(const char *name, const char *quant) {
     const size_t n = stem_length(name), length = strlen(quant);
     for (size_t at = 0; length && at + length <= n; at++) {
         if (!is_boundary(name, at) || !starts_with_ignoring_case(name + at, quant)) continue;
+        /* Behind an underscore may stand the rest of another one: the K_M of Q4_K_M. */
+        if (at && name[at - 1] == '_' && !is_quant(name + at, word_length(name + at, n - at)))
+            continue;
         if (at + length == n || strchr("-./", name[at + length])) return 1;
     }
     return 0;

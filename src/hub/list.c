@@ -206,7 +206,8 @@ static int add_own(qkv_model_list *list, const char *name, qkv_error *err) {
 
 static int compare_places(const void *a, const void *b) {
     const qkv_model_place *p = a, *q = b;
-    return strcmp(p->info.name, q->info.name);
+    const int order = strcmp(p->info.repository, q->info.repository);
+    return order ? order : strcmp(p->info.name, q->info.name);
 }
 
 /* What a folder adds, sorted. One that is not there, or cannot be read, has nothing. */

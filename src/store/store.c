@@ -272,7 +272,7 @@ static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan 
     const qkv_model_info *info = qkv_model_get_info(model);
     metadata_draft draft = {json_object(), 0};
     put_text(&draft, "qkv_version", qkv_version());
-    put_text(&draft, "model", qkv_path_base(info->path));
+    put_text(&draft, "model", qkv_path_model(info->path));
     put_text(&draft, "model_hash", hash);
     put_text(&draft, "architecture", info->architecture);
     put_plan(&draft, plan);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "format/json_read.h"
@@ -208,38 +209,26 @@ static int open_weights(opener *o, qkv_error *err) {
 
 /* ---- what they become ---- */
 
-/* The part of a path before the one that begins at *start; *start moves to where it begins. Returns
- * its length. */
-static size_t part_before(const char *path, size_t *start) {
-    size_t end = *start;
-    while (end > 0 && path[end - 1] == '/') end--;
-    *start = end;
-    while (*start > 0 && path[*start - 1] != '/') --*start;
-    return end - *start;
-}
-
-/* In Hugging Face's cache, models--org--name/snapshots/COMMIT, the name; else the directory's own. */
-static size_t find_name(const char *path, size_t *start) {
-    static const char folder[] = "models--", below[] = "snapshots";
-    *start = strlen(path);
-    const size_t length = part_before(path, start);
-    size_t at = *start, n = part_before(path, &at);
-    if (n != sizeof below - 1 || memcmp(path + at, below, n) != 0) return length;
-    n = part_before(path, &at);
-    if (n < sizeof folder || memcmp(path + at, folder, sizeof folder - 1) != 0) return length;
-    size_t dash = n - 1; /* the last of two that stand together */
-    while (path[at + dash] != '-' || path[at + dash - 1] != '-') dash--;
-    *start = at + dash + 1;
-    return n - dash - 1;
+/* In Hugging Face's cache, models--org--name/snapshots/COMMIT, the name; else what the directory is
+ * called. */
+static const char *find_name(const char *path, size_t *length) {
+    const char *snapshot = qkv_path_snapshot(path);
+    const char *name = snapshot ? snapshot : qkv_path_base(path);
+    *length = strcspn(name, "/");
+    if (!snapshot) return name;
+    const char *end = name + *length, *start = end;
+    while (start[-1] != '-' || start[-2] != '-') start--;
+    *length = (size_t)(end - start);
+    return start;
 }
 
 /* What people call the model. */
 static void set_name(opener *o) {
-    const char *path = o->file->path;
     char name[256];
-    size_t start, length = find_name(path, &start);
+    size_t length;
+    const char *found = find_name(o->file->path, &length);
     if (length > sizeof name - 1) length = sizeof name - 1;
-    memcpy(name, path + start, length);
+    memcpy(name, found, length);
     name[length] = '\0';
     if (length && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
         gguf_set_val_str(o->file->parts[0].header, "general.name", name);
