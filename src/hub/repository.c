@@ -94,10 +94,6 @@ static int compare_refs(const void *a, const void *b) {
     return strcmp(((const qkv_ref *)a)->name, ((const qkv_ref *)b)->name);
 }
 
-static int compare_commits(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int qkv_repository_read(qkv_repository *r, const char *name, qkv_error *err) {
     qkv_text folder = {0};
     *r = (qkv_repository){.name = qkv_strdup(name)};
@@ -106,7 +102,7 @@ int qkv_repository_read(qkv_repository *r, const char *name, qkv_error *err) {
     if (status == QKV_OK) status = read_folder(r, "refs", "", 0, err);
     if (status == QKV_OK) status = read_folder(r, "snapshots", "", 0, err);
     if (r->n_refs > 1) qsort(r->refs, r->n_refs, sizeof *r->refs, compare_refs);
-    if (r->n_commits > 1) qsort(r->commits, r->n_commits, sizeof *r->commits, compare_commits);
+    if (r->n_commits > 1) qsort(r->commits, r->n_commits, sizeof *r->commits, qkv_compare_strings);
     return status;
 }
 
@@ -168,9 +164,9 @@ static const qkv_ref *find_ref(const qkv_repository *r, const char *name) {
 }
 
 static const char *find_commit(const qkv_repository *r, const char *name) {
-    char *const *found =
-        r->n_commits ? bsearch(&name, r->commits, r->n_commits, sizeof *r->commits, compare_commits)
-                     : NULL;
+    char *const *found = r->n_commits ? bsearch(&name, r->commits, r->n_commits, sizeof *r->commits,
+                                                qkv_compare_strings)
+                                      : NULL;
     return found ? *found : NULL;
 }
 

@@ -102,14 +102,10 @@ static int read_folder(qkv_snapshot *s, const char *folder, int depth, qkv_error
     return status;
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 int qkv_snapshot_read(qkv_snapshot *s, const char *path, qkv_error *err) {
     *s = (qkv_snapshot){.path = qkv_strdup(path)};
     int status = s->path ? read_folder(s, "", 0, err) : qkv_fail_memory(err);
-    if (s->n_ggufs > 1) qsort(s->ggufs, s->n_ggufs, sizeof *s->ggufs, compare_names);
+    if (s->n_ggufs > 1) qsort(s->ggufs, s->n_ggufs, sizeof *s->ggufs, qkv_compare_strings);
     return status;
 }
 

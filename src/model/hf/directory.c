@@ -98,10 +98,6 @@ static int add_name(opener *o, const char *name, qkv_error *err) {
     return QKV_OK;
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Where the index says that a tensor is; a name with a slash could lead anywhere. */
 static int add_indexed(opener *o, qkv_json_span tensor, qkv_json_span file, qkv_error *err) {
     qkv_text name = {0};
@@ -189,7 +185,7 @@ static int open_weights(opener *o, qkv_error *err) {
     if (!qkv_string_map_init(&o->known, MAX_PARTS)) return qkv_fail_memory(err);
     int status = indexed ? add_index(o, err) : add_single(o, err);
     if (status != QKV_OK) return status;
-    if (o->n_names > 1) qsort(o->names, o->n_names, sizeof *o->names, compare_names);
+    if (o->n_names > 1) qsort(o->names, o->n_names, sizeof *o->names, qkv_compare_strings);
     for (size_t i = 0; i < o->n_names && status == QKV_OK; i++) {
         qkv_gguf_part *part = NULL;
         if (indexed && !has_file(o, o->names[i]))
