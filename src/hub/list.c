@@ -6,12 +6,12 @@
  * lists of the same files are equal.
  */
 #define _POSIX_C_SOURCE 200809L
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "hub/folder.h"
 #include "hub/gguf_choice.h"
 #include "hub/name.h"
 #include "hub/place.h"
@@ -161,8 +161,11 @@ static int add_lost_ref(qkv_model_list *list, const qkv_repository *r, const qkv
 }
 
 static int add_repository(qkv_model_list *list, const char *name, qkv_error *err) {
+    const row_source source = {.list = list, .name = name, .repository = name};
     qkv_repository r;
-    int status = qkv_repository_read(&r, name, err);
+    qkv_error why = {0};
+    const int found = qkv_repository_read(&r, name, &why);
+    int status = found == QKV_OK ? QKV_OK : add_found(&source, name, found, NULL, 0, &why, err);
     for (size_t i = 0; i < r.n_commits && status == QKV_OK; i++)
         status = add_commit(list, &r, r.commits[i], err);
     for (size_t i = 0; i < r.n_refs && status == QKV_OK; i++)
@@ -172,7 +175,8 @@ static int add_repository(qkv_model_list *list, const char *name, qkv_error *err
 }
 
 /* models--org--name; folders that are called otherwise hold other things. */
-static int add_cache_folder(qkv_model_list *list, const char *folder, qkv_error *err) {
+static int add_cache_folder(void *user, const char *path, const char *folder, qkv_error *err) {
+    (void)path;
     const size_t start = sizeof FOLDER_START - 1;
     if (strncmp(folder, FOLDER_START, start) != 0) return QKV_OK;
     const char *rest = folder + start, *dashes = strstr(rest, "--");
@@ -182,24 +186,18 @@ static int add_cache_folder(qkv_model_list *list, const char *folder, qkv_error 
     int status = name.failed ? qkv_fail_memory(err) : QKV_OK;
     if (status == QKV_OK && name.data && !strpbrk(name.data, "@:") && !strstr(name.data, "--") &&
         (qkv_hub_name_matches(name.data) || qkv_hub_plain_name_matches(name.data)))
-        status = add_repository(list, name.data, err);
+        status = add_repository(user, name.data, err);
     qkv_text_release(&name);
     return status;
 }
 
 /* ---- qkv's own ---- */
 
-static int add_own(qkv_model_list *list, const char *name, qkv_error *err) {
-    if (strpbrk(name, "@:") || !qkv_hub_plain_name_matches(name)) return QKV_OK;
-    const row_source source = {.list = list, .name = name};
-    qkv_text folder = {0};
-    int status = qkv_own_models(&folder, err);
-    qkv_text_printf(&folder, "/%s", name);
-    if (status == QKV_OK && folder.failed) status = qkv_fail_memory(err);
-    if (status == QKV_OK && qkv_is_directory(folder.data))
-        status = add_snapshot(&source, folder.data, err);
-    qkv_text_release(&folder);
-    return status;
+static int add_own(void *user, const char *path, const char *name, qkv_error *err) {
+    const row_source source = {.list = user, .name = name};
+    if (!qkv_is_directory(path) || strpbrk(name, "@:") || !qkv_hub_plain_name_matches(name))
+        return QKV_OK;
+    return add_snapshot(&source, path, err);
 }
 
 /* ---- all of them ---- */
@@ -210,19 +208,13 @@ static int compare_places(const void *a, const void *b) {
     return order ? order : strcmp(p->info.name, q->info.name);
 }
 
-/* What a folder adds, sorted. One that is not there, or cannot be read, has nothing. */
+/* What a folder adds, sorted. */
 static int add_folder(qkv_model_list *list, int (*place)(qkv_text *path, qkv_error *err),
-                      int (*add)(qkv_model_list *list, const char *name, qkv_error *err),
-                      qkv_error *err) {
+                      qkv_folder_visitor *add, qkv_error *err) {
     qkv_text path = {0};
     const size_t first = list->n;
     int status = place(&path, err);
-    DIR *directory = status == QKV_OK ? opendir(path.data) : NULL;
-    const struct dirent *entry;
-    while (status == QKV_OK && directory && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] != '.') status = add(list, entry->d_name, err);
-    }
-    if (directory) closedir(directory);
+    if (status == QKV_OK) status = qkv_folder_visit(path.data, "", add, list, err);
     qkv_text_release(&path);
     if (list->n > first)
         qsort(list->places + first, list->n - first, sizeof *list->places, compare_places);

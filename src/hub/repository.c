@@ -1,17 +1,18 @@
 #define _POSIX_C_SOURCE 200809L
 #include "hub/repository.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "hub/folder.h"
 #include "hub/name.h"
 #include "hub/places.h"
 
+#define REFS "refs"
+#define SNAPSHOTS "snapshots"
 #define MAX_REF 256        /* bytes of a file in refs/ */
 #define MAX_DEPTH 4        /* of names with slashes */
 #define MAX_ENTRIES 100000 /* of refs and of snapshots */
@@ -54,40 +55,26 @@ static int add_commit(qkv_repository *r, const char *name, qkv_error *err) {
     return qkv_fail_memory(err);
 }
 
-static int read_folder(qkv_repository *r, const char *kind, const char *below, int depth,
-                       qkv_error *err);
-
-/* `name` is a path below refs/ or snapshots/. */
-static int read_entry(qkv_repository *r, const char *kind, const char *path, const char *name,
-                      int depth, qkv_error *err) {
-    const int folder = qkv_is_directory(path);
-    if (r->n_refs + r->n_commits >= MAX_ENTRIES)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: more than %d revisions", r->folder, MAX_ENTRIES);
-    if (kind[0] == 's') return folder ? add_commit(r, name, err) : QKV_OK;
-    if (!folder) return add_ref(r, path, name, err);
-    return depth < MAX_DEPTH ? read_folder(r, kind, name, depth + 1, err) : QKV_OK;
+static int check_number(const qkv_repository *r, qkv_error *err) {
+    if (r->n_refs + r->n_commits < MAX_ENTRIES) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: more than %d revisions", r->folder, MAX_ENTRIES);
 }
 
-/* A folder that is not there, or that cannot be read, has nothing in it. */
-static int read_folder(qkv_repository *r, const char *kind, const char *below, int depth,
-                       qkv_error *err) {
-    qkv_text path = {0}, name = {0};
-    qkv_text_printf(&path, "%s/%s/%s", r->folder, kind, below);
-    DIR *directory = path.failed ? NULL : opendir(path.data);
-    int status = path.failed ? qkv_fail_memory(err) : QKV_OK;
-    const struct dirent *entry;
-    while (status == QKV_OK && directory && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] == '.') continue;
-        name.length = path.length = 0;
-        qkv_text_printf(&name, "%s%s%s", below, *below ? "/" : "", entry->d_name);
-        qkv_text_printf(&path, "%s/%s/%s", r->folder, kind, name.data ? name.data : "");
-        status = name.failed || path.failed ? qkv_fail_memory(err)
-                                            : read_entry(r, kind, path.data, name.data, depth, err);
-    }
-    if (directory) closedir(directory);
-    qkv_text_release(&name);
-    qkv_text_release(&path);
-    return status;
+static int read_commit_folder(void *user, const char *path, const char *name, qkv_error *err) {
+    qkv_repository *r = user;
+    const int status = check_number(r, err);
+    return status == QKV_OK && qkv_is_directory(path) ? add_commit(r, name + sizeof SNAPSHOTS, err)
+                                                      : status;
+}
+
+/* Names of branches may have slashes. */
+static int read_ref(void *user, const char *path, const char *name, qkv_error *err) {
+    qkv_repository *r = user;
+    const int status = check_number(r, err);
+    if (status != QKV_OK) return status;
+    if (!qkv_is_directory(path)) return add_ref(r, path, name + sizeof REFS, err);
+    if (qkv_folder_depth(name) > MAX_DEPTH) return QKV_OK;
+    return qkv_folder_visit(r->folder, name, read_ref, r, err);
 }
 
 static int compare_refs(const void *a, const void *b) {
@@ -99,8 +86,9 @@ int qkv_repository_read(qkv_repository *r, const char *name, qkv_error *err) {
     *r = (qkv_repository){.name = qkv_strdup(name)};
     int status = r->name ? qkv_hub_folder(&folder, name, err) : qkv_fail_memory(err);
     r->folder = folder.data;
-    if (status == QKV_OK) status = read_folder(r, "refs", "", 0, err);
-    if (status == QKV_OK) status = read_folder(r, "snapshots", "", 0, err);
+    if (status == QKV_OK) status = qkv_folder_visit(r->folder, REFS, read_ref, r, err);
+    if (status == QKV_OK)
+        status = qkv_folder_visit(r->folder, SNAPSHOTS, read_commit_folder, r, err);
     if (r->n_refs > 1) qsort(r->refs, r->n_refs, sizeof *r->refs, compare_refs);
     if (r->n_commits > 1) qsort(r->commits, r->n_commits, sizeof *r->commits, qkv_compare_strings);
     return status;

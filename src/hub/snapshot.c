@@ -1,8 +1,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "hub/snapshot.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/split_name.h"
+#include "hub/folder.h"
 #include "hub/gguf_choice.h"
 #include "hub/name.h"
 
@@ -62,15 +61,14 @@ static int add_gguf(qkv_snapshot *s, const char *name, qkv_error *err) {
     return qkv_fail_memory(err);
 }
 
-static int read_folder(qkv_snapshot *s, const char *folder, int depth, qkv_error *err);
-
 /* `name` is a path in the snapshot. Folders that are links could lead round in circles. */
-static int read_entry(qkv_snapshot *s, const char *path, const char *name, int depth,
-                      qkv_error *err) {
+static int read_entry(void *user, const char *path, const char *name, qkv_error *err) {
+    qkv_snapshot *s = user;
+    const int depth = qkv_folder_depth(name);
     struct stat facts, target;
     if (lstat(path, &facts) != 0) return QKV_OK;
     if (S_ISDIR(facts.st_mode))
-        return depth < MAX_DEPTH ? read_folder(s, name, depth + 1, err) : QKV_OK;
+        return depth < MAX_DEPTH ? qkv_folder_visit(s->path, name, read_entry, s, err) : QKV_OK;
     const int is_there = stat(path, &target) == 0;
     if (is_there && !S_ISREG(target.st_mode)) return QKV_OK;
     const int status =
@@ -78,33 +76,9 @@ static int read_entry(qkv_snapshot *s, const char *path, const char *name, int d
     return status == QKV_OK && qkv_gguf_is_choice(name) ? add_gguf(s, name, err) : status;
 }
 
-/* `folder` is "" for the snapshot itself. */
-static int read_folder(qkv_snapshot *s, const char *folder, int depth, qkv_error *err) {
-    qkv_text path = {0};
-    qkv_text_printf(&path, "%s/%s", s->path, folder);
-    DIR *directory = path.failed ? NULL : opendir(path.data);
-    int status = path.failed ? qkv_fail_memory(err) : QKV_OK;
-    if (status == QKV_OK && !directory)
-        status = qkv_fail(err, QKV_ERR_IO, "cannot read %s: %s", path.data, strerror(errno));
-    qkv_text_release(&path);
-    const struct dirent *entry;
-    while (status == QKV_OK && (entry = readdir(directory)) != NULL) {
-        if (entry->d_name[0] == '.') continue;
-        qkv_text name = {0};
-        qkv_text_printf(&name, "%s%s%s", folder, *folder ? "/" : "", entry->d_name);
-        qkv_text_printf(&path, "%s/%s", s->path, name.data ? name.data : "");
-        status = name.failed || path.failed ? qkv_fail_memory(err)
-                                            : read_entry(s, path.data, name.data, depth, err);
-        qkv_text_release(&name);
-        qkv_text_release(&path);
-    }
-    if (directory) closedir(directory);
-    return status;
-}
-
 int qkv_snapshot_read(qkv_snapshot *s, const char *path, qkv_error *err) {
     *s = (qkv_snapshot){.path = qkv_strdup(path)};
-    int status = s->path ? read_folder(s, "", 0, err) : qkv_fail_memory(err);
+    int status = s->path ? qkv_folder_visit(s->path, "", read_entry, s, err) : qkv_fail_memory(err);
     if (s->n_ggufs > 1) qsort(s->ggufs, s->n_ggufs, sizeof *s->ggufs, qkv_compare_strings);
     return status;
 }

@@ -1,10 +1,16 @@
+# shellcheck shell=sh
 # Sourced by cases: a cache as Hugging Face's tools leave it, in $HF_HUB_CACHE, made of links to blobs.
 
 hub_digests=0
 
+# hub_folder REPOSITORY: where it is in the cache
+hub_folder() {
+    echo "$HF_HUB_CACHE/models--$(printf %s "$1" | sed 's,/,--,')"
+}
+
 # hub_add REPOSITORY COMMIT FILE SOURCE: one file of a snapshot, or a link to nowhere where SOURCE is -.
 hub_add() {
-    folder=$HF_HUB_CACHE/models--$(echo "$1" | sed 's,/,--,')
+    folder=$(hub_folder "$1")
     hub_digests=$((hub_digests + 1))
     mkdir -p "$folder/blobs" "$(dirname "$folder/snapshots/$2/$3")"
     up=$(dirname "$3" | sed 's,^\.$,,; s,[^/][^/]*,..,g; s,$,/,; s,^/$,,')
@@ -14,7 +20,7 @@ hub_add() {
 
 # hub_ref REPOSITORY REVISION COMMIT
 hub_ref() {
-    folder=$HF_HUB_CACHE/models--$(echo "$1" | sed 's,/,--,')
+    folder=$(hub_folder "$1")
     mkdir -p "$(dirname "$folder/refs/$2")"
     printf %s "$3" >"$folder/refs/$2"
 }

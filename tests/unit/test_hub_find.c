@@ -573,11 +573,13 @@ static void lists(void **state) {
     tree_write("hub/models--/refs/main", ONE);
     tree_write("hub/models--a@b--c/refs/main", ONE);
     tree_write("hub/version.txt", "1");
+    tree_link("hub/models--mill--loop/snapshots", "snapshots");
     append_list(&text);
     assert_string_equal(text.data, "empty 0 -\n"
                                    "tiny 5\n"
                                    "gpt2 9\n"
                                    "mill/bad 0 -\n"
+                                   "mill/loop 0 -\n"
                                    "mill/lost 0 -\n"
                                    "mill/one 1\n"
                                    "mill/river 9\n"
