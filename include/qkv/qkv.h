@@ -90,6 +90,7 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/host.h"
+#include "qkv/hub.h"
 #include "qkv/observe.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"

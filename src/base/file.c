@@ -111,8 +111,7 @@ static int open_stream(qkv_output *out) {
 
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     *out = (qkv_output){0};
-    struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return fail_output(err, path, EISDIR);
+    if (qkv_is_directory(path)) return fail_output(err, path, EISDIR);
     errno = 0;
     out->path = qkv_strdup(path);
     out->target = out->path ? resolve(path) : NULL;
@@ -216,8 +215,7 @@ int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_er
 
 int qkv_output_check(const char *path, qkv_error *err) {
     if (exists_irregular(path)) {
-        struct stat st;
-        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return fail_output(err, path, EISDIR);
+        if (qkv_is_directory(path)) return fail_output(err, path, EISDIR);
         return access(path, W_OK) == 0 ? QKV_OK : fail_output(err, path, errno);
     }
     qkv_output out;
@@ -295,11 +293,38 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
     return status;
 }
 
+int qkv_is_directory(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 const char *qkv_path_base(const char *path) {
     const char *end = path + strlen(path);
     while (end > path && end[-1] == '/') end--;
     while (end > path && end[-1] != '/') end--;
     return end;
+}
+
+/* Where the part before one begins, NULL where there is none. */
+static const char *part_before(const char *path, const char *part) {
+    const char *end = part;
+    while (end > path && end[-1] == '/') end--;
+    if (end == path) return NULL;
+    while (end > path && end[-1] != '/') end--;
+    return end;
+}
+
+const char *qkv_path_snapshot(const char *path) {
+    static const char above[] = "snapshots/", folder[] = "models--";
+    const char *part = part_before(path, qkv_path_base(path));
+    if (!part || strncmp(part, above, sizeof above - 1) != 0) return NULL;
+    part = part_before(path, part);
+    return part && strncmp(part, folder, sizeof folder - 1) == 0 ? part : NULL;
+}
+
+const char *qkv_path_model(const char *path) {
+    const char *snapshot = qkv_path_snapshot(path);
+    return snapshot ? snapshot : qkv_path_base(path);
 }
 
 void qkv_text_append_model(qkv_text *text, const char *name, const char *path) {

@@ -66,8 +66,18 @@ void qkv_mapping_close(qkv_mapping *map);
  * free. */
 int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);
 
+/* 1 or 0, through links. */
+int qkv_is_directory(const char *path);
+
 /* The last part of a path, where it begins: a slash behind it stays. */
 const char *qkv_path_base(const char *path);
+
+/* Of a directory in Hugging Face's cache, .../models--org--name/snapshots/COMMIT, these three parts,
+ * where they begin; NULL for any other path. */
+const char *qkv_path_snapshot(const char *path);
+/* A model's path as files that are handed on show it: those three, or the last part. Neither tells
+ * where on somebody's machine things lie. */
+const char *qkv_path_model(const char *path);
 
 /* A model as small print names it: "Name (file.gguf)", or "file.gguf" where the name is "". */
 void qkv_text_append_model(qkv_text *text, const char *name, const char *path);

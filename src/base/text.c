@@ -192,3 +192,7 @@ void qkv_text_append_utf8(qkv_text *text, const char *bytes, size_t length) {
         qkv_text_append_visible(text, bytes, length);
     }
 }
+
+int qkv_compare_strings(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

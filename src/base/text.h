@@ -59,4 +59,7 @@ int qkv_is_letter(char byte);
 char qkv_lower(char byte);
 int qkv_equal_ignoring_case(const char *a, const char *b);
 
+/* For qsort and bsearch of an array of strings: by their bytes. */
+int qkv_compare_strings(const void *a, const void *b);
+
 #endif

@@ -27,13 +27,16 @@ enum { CLI_USAGE = 1 };
     X(FLAG, int)          /* no value; writes the option's tag */                                  \
     X(TEXT, const char *) /* any text */                                                           \
     X(PATH, const char *) /* the name of a file: see cli_command_words */                          \
-    X(LIST, cli_list)     /* any text, any number of times */                                      \
-    X(PATHS, cli_list)    /* names of files */                                                     \
-    X(NAMED, cli_list)    /* NAME=TEXT or NAME=@FILE, any number of times */                       \
-    X(INTEGER, int64_t)   /* min to max */                                                         \
-    X(INDEX, int64_t)     /* 0 to max, or "auto" as CLI_AUTO */                                    \
-    X(REAL, double)       /* min to max */                                                         \
-    X(CHOICE, int)        /* one of the words of `value`, written as its number */
+    X(MODEL,                                                                                       \
+      const char *)     /* the same, or the name of a model, which tells nothing about places */   \
+    X(LIST, cli_list)   /* any text, any number of times */                                        \
+    X(PATHS, cli_list)  /* names of files */                                                       \
+    X(MODELS, cli_list) /* of files or of models */                                                \
+    X(NAMED, cli_list)  /* NAME=TEXT or NAME=@FILE, any number of times */                         \
+    X(INTEGER, int64_t) /* min to max */                                                           \
+    X(INDEX, int64_t)   /* 0 to max, or "auto" as CLI_AUTO */                                      \
+    X(REAL, double)     /* min to max */                                                           \
+    X(CHOICE, int)      /* one of the words of `value`, written as its number */
 
 #define CLI_KIND_ENUM(kind, type) CLI_##kind,
 typedef enum cli_kind { CLI_KIND_LIST(CLI_KIND_ENUM) CLI_KIND_COUNT } cli_kind;

@@ -29,7 +29,7 @@ const cli_command cli_command_convert = {
     .description =
         "Writes a Hugging Face directory (config.json, *.safetensors, tokenizer.json) as one GGUF "
         "file, which llama.cpp reads too. A GGUF file is accepted as well, to store it in another "
-        "type.\n"
+        "type. MODEL may be a name, too (org/name, org/name:Q4_K_M): see 'qkv models'.\n"
         "\n"
         "Matrices get the requested type; norms, biases, routers and position embeddings are "
         "F32. A matrix whose rows do not divide into the blocks of a type gets another type, "
@@ -55,7 +55,11 @@ static int run_convert(const cli_call *call, qkv_error *err) {
                                      .note = print_note,
                                      .progress = cli_progress()};
     if (!args->output) return cli_usage(err, "say with -o which file to write");
+    qkv_model_place *place = NULL;
     int status = qkv_output_check(args->output, err);
-    if (status == QKV_OK) status = qkv_model_convert(call->operands[0], args->output, &how, err);
+    if (status == QKV_OK) status = cli_model_find(&place, call->operands[0], err);
+    if (status == QKV_OK)
+        status = qkv_model_convert(qkv_model_place_get_info(place)->path, args->output, &how, err);
+    qkv_model_place_free(place);
     return status;
 }

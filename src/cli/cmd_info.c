@@ -27,8 +27,10 @@ const cli_command cli_command_info = {
     .name = "info",
     .summary = "facts about a model",
     .synopsis = "[-m MODEL] [--json] [--hash]",
-    .description = "Prints a model's architecture, sizes, heads, position encoding, context, "
-                   "tensor types, parameters and vocabulary.\n",
+    .description =
+        "Prints a model's architecture, sizes, heads, position encoding, context, "
+        "tensor types, parameters and vocabulary. Of a model that was given by its name, "
+        "also which file that is, and of which revision.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .run = run_info,
@@ -70,6 +72,24 @@ static void print_row(const char *label, const char *value) {
 
 static void print_number(const char *label, uint64_t value) {
     printf("%-20s%" PRIu64 "\n", label, value);
+}
+
+/* Does the name tell more than the path? */
+static int is_by_name(const qkv_model_place_info *place) {
+    return strcmp(place->name, place->path) != 0;
+}
+
+/* How a name led to the file. */
+static void print_place(const qkv_model_place_info *place) {
+    if (!is_by_name(place)) return;
+    print_row("given as", place->name);
+    if (!place->repository[0]) return;
+    qkv_text revision = {0};
+    qkv_text_puts(&revision, place->revision);
+    if (strcmp(place->revision, place->commit) != 0)
+        qkv_text_printf(&revision, " (%s)", place->commit);
+    print_row("revision", revision.data ? revision.data : "");
+    qkv_text_release(&revision);
 }
 
 static void print_table(const qkv_model_info *info, const char *hash) {
@@ -134,17 +154,37 @@ static json_t *make_json(const qkv_model_info *info, const char *hash) {
     return json;
 }
 
+static void add_place(json_t *json, const qkv_model_place_info *place) {
+    if (!is_by_name(place)) return;
+    json_object_set_new(json, "given_as", qkv_json_text(place->name));
+    if (!place->repository[0]) return;
+    json_object_set_new(json, "revision", qkv_json_text(place->revision));
+    json_object_set_new(json, "commit", qkv_json_text(place->commit));
+}
+
+static int print_json(const qkv_model_info *info, const qkv_model_place_info *place,
+                      const char *hash, qkv_error *err) {
+    json_t *json = make_json(info, hash);
+    add_place(json, place);
+    return cli_print_json(json, err);
+}
+
 static int run_info(const cli_call *call, qkv_error *err) {
     const info_args *args = call->args;
+    qkv_model_place *found = NULL;
     qkv_model *model = NULL;
     char hash[33] = "";
-    int status = cli_model_open(&model, args->model, err);
+    int status = cli_model_find(&found, args->model, err);
+    const qkv_model_place_info *place = qkv_model_place_get_info(found);
+    if (status == QKV_OK) status = cli_model_open(&model, place->path, err);
     if (status == QKV_OK && args->hash) status = qkv_model_hash(model, hash, err);
     if (status == QKV_OK && args->json) {
-        status = cli_print_json(make_json(qkv_model_get_info(model), hash), err);
+        status = print_json(qkv_model_get_info(model), place, hash, err);
     } else if (status == QKV_OK) {
+        print_place(place);
         print_table(qkv_model_get_info(model), hash);
     }
     qkv_model_free(model);
+    qkv_model_place_free(found);
     return status;
 }

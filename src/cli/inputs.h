@@ -6,19 +6,25 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "qkv/hub.h"
 #include "qkv/session.h"
 
 /* ---- the model: locate.c ---- */
 
-#define CLI_MODEL_OPTION(type)                                                                                    \
-    {                                                                                                             \
-        'm', "model", "MODEL",                                                                                    \
-            "model: a GGUF file or a Hugging Face directory (default: QKV_MODEL, or the model shipped with qkv)", \
-            CLI_PATH, offsetof(type, model), 0, 0, 0                                                              \
+#define CLI_MODEL_OPTION(type)                                                                                                                     \
+    {                                                                                                                                              \
+        'm', "model", "MODEL",                                                                                                                     \
+            "model: a GGUF file, a Hugging Face directory, or a name such as org/name:Q4_K_M (default: QKV_MODEL, or the model shipped with qkv)", \
+            CLI_MODEL, offsetof(type, model), 0, 0, 0                                                                                              \
     }
 
-/* Opens the model that was named, or that QKV_MODEL names, or the default one. */
-int cli_model_open(qkv_model **out, const char *path, qkv_error *err);
+/* Where the model is that was given, or that QKV_MODEL gives, or the default one: all may be paths
+ * or names. */
+int cli_model_find(qkv_model_place **out, const char *given, qkv_error *err);
+/* Opens it. */
+int cli_model_open(qkv_model **out, const char *given, qkv_error *err);
+/* The path of the model that comes with the program; freed with free. */
+int cli_default_model(char **out, qkv_error *err);
 
 /* The path of a file in the folder of recipes; freed with free. */
 int cli_recipe_find(char **out, const char *name, qkv_error *err);

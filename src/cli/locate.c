@@ -1,7 +1,7 @@
 /*
- * Finds what comes with the program: the default model, the recipes. A program that lies in its build
- * tree uses the source tree's; an installed one uses what was installed with it, also when the build
- * tree is still there.
+ * Finds the model that is meant, and what comes with the program: the default model, the recipes. A
+ * program that lies in its build tree uses the source tree's; an installed one uses what was
+ * installed with it, also when the build tree is still there.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static char *find_file(const char *source, const char *installed, const char *na
     return found;
 }
 
-static int find_default(char **out, qkv_error *err) {
+int cli_default_model(char **out, qkv_error *err) {
     qkv_text looked = {0};
     *out = find_file("/models", "", DEFAULT_MODEL, &looked);
     int status = QKV_OK;
@@ -88,13 +88,22 @@ int cli_recipe_find(char **out, const char *name, qkv_error *err) {
     return status;
 }
 
-int cli_model_open(qkv_model **out, const char *path, qkv_error *err) {
+int cli_model_find(qkv_model_place **out, const char *given, qkv_error *err) {
     *out = NULL;
-    const char *named = path ? path : getenv("QKV_MODEL");
-    if (named && (path || named[0])) return qkv_model_open(out, named, err);
+    const char *named = given ? given : getenv("QKV_MODEL");
+    if (named && (given || named[0])) return qkv_model_find(out, named, err);
     char *found = NULL;
-    int status = find_default(&found, err);
-    if (status == QKV_OK) status = qkv_model_open(out, found, err);
+    int status = cli_default_model(&found, err);
+    if (status == QKV_OK) status = qkv_model_find(out, found, err);
     free(found);
+    return status;
+}
+
+int cli_model_open(qkv_model **out, const char *given, qkv_error *err) {
+    qkv_model_place *place = NULL;
+    *out = NULL;
+    int status = cli_model_find(&place, given, err);
+    if (status == QKV_OK) status = qkv_model_open(out, qkv_model_place_get_info(place)->path, err);
+    qkv_model_place_free(place);
     return status;
 }

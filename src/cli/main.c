@@ -13,6 +13,7 @@
 
 #define CLI_COMMAND_LIST(X)                                                                        \
     X(info)                                                                                        \
+    X(models)                                                                                      \
     X(tokens)                                                                                      \
     X(run)                                                                                         \
     X(measure)                                                                                     \

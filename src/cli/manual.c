@@ -52,9 +52,19 @@ static const char notation[] =
     "  mean=N                H,N,N: map pooled to at most N x N cells, by their mean\n"
     "  max=N                 H,N,N: the same by their largest weight\n";
 
-static const char files_text[] =
-    "Without -m the model named by QKV_MODEL is used, and without that the model default.gguf that "
-    "comes with qkv.";
+static const struct {
+    const char *names, *text;
+} variables[] = {
+    {"QKV_MODEL",
+     "Without -m the model named by QKV_MODEL is used, and without that the model default.gguf that "
+     "comes with qkv."},
+    {"HF_HUB_CACHE, HF_HOME",
+     "Where the models of Hugging Face's hub are stored: HF_HUB_CACHE, else HF_HOME/hub, else "
+     "XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub."},
+    {"QKV_CACHE",
+     "Where models with short names are stored: QKV_CACHE/models, else XDG_CACHE_HOME/qkv/models, "
+     "else ~/.cache/qkv/models."},
+};
 
 static const char exit_text[] =
     "0 on success, 1 when something failed, 2 when the command line makes no sense. Messages go to "
@@ -153,7 +163,7 @@ void cli_print_overview(void) {
     for (size_t i = 0; i < cli_n_commands; i++) print_command_line(cli_commands[i]);
     printf("\n'qkv COMMAND --help' explains one command, 'qkv help notation' how edits are\n"
            "written; 'qkv --version' prints the version.\n\n");
-    print_text(files_text);
+    print_text(variables[0].text);
 }
 
 void cli_print_group(const char *group) {
@@ -262,9 +272,12 @@ void cli_print_manual(void) {
         roff_escape(what, strlen(what));
         putchar('\n');
     }
-    printf(".SH ENVIRONMENT\n.TP\n\\fBQKV_MODEL\\fR\n");
-    roff_text(files_text);
-    putchar('\n');
+    printf(".SH ENVIRONMENT\n");
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        printf(".TP\n\\fB%s\\fR\n", variables[i].names);
+        roff_text(variables[i].text);
+        putchar('\n');
+    }
     printf(".SH EXIT STATUS\n");
     roff_text(exit_text);
     putchar('\n');

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/cli.h"
+#include "qkv/hub.h"
 
 typedef int (*value_reader)(const cli_option *option, void *field, const char *value,
                             qkv_error *err);
@@ -103,20 +104,23 @@ int cli_parse_range(const char *range, double *low, double *high, qkv_error *err
 }
 
 static const value_reader readers[] = {
-    [CLI_FLAG] = read_flag,       [CLI_TEXT] = read_text,   [CLI_PATH] = read_text,
-    [CLI_LIST] = read_list,       [CLI_PATHS] = read_list,  [CLI_NAMED] = read_list,
-    [CLI_INTEGER] = read_integer, [CLI_INDEX] = read_index, [CLI_REAL] = read_real,
-    [CLI_CHOICE] = read_choice,
+    [CLI_FLAG] = read_flag,   [CLI_TEXT] = read_text,  [CLI_PATH] = read_text,
+    [CLI_MODEL] = read_text,  [CLI_LIST] = read_list,  [CLI_PATHS] = read_list,
+    [CLI_MODELS] = read_list, [CLI_NAMED] = read_list, [CLI_INTEGER] = read_integer,
+    [CLI_INDEX] = read_index, [CLI_REAL] = read_real,  [CLI_CHOICE] = read_choice,
 };
 _Static_assert(sizeof readers / sizeof *readers == CLI_KIND_COUNT, "one reader for every kind");
 
 static int is_list(const cli_option *option) {
-    return option->kind == CLI_LIST || option->kind == CLI_PATHS || option->kind == CLI_NAMED;
+    return option->kind == CLI_LIST || option->kind == CLI_PATHS || option->kind == CLI_MODELS ||
+           option->kind == CLI_NAMED;
 }
 
 /* Where in an option's value the name of a file begins; NULL: it has none. */
 static const char *path_in(const cli_option *option, const char *value) {
     if (option->kind == CLI_PATH || option->kind == CLI_PATHS) return value;
+    if (option->kind == CLI_MODEL || option->kind == CLI_MODELS)
+        return qkv_model_is_name(value) ? NULL : value;
     const char *equals = option->kind == CLI_NAMED ? strchr(value, '=') : NULL;
     return equals && equals[1] == '@' ? equals + 2 : NULL;
 }

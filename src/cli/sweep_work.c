@@ -35,7 +35,8 @@ static int start_mpi(sweep_work *w, qkv_error *err) {
 static int open_model(sweep_work *w, json_t *spec, qkv_error *err) {
     json_t *named = json_object_get(spec, "model");
     if (named && !json_is_string(named)) {
-        return qkv_fail(err, QKV_ERR_SYNTAX, "model must be the path of a file");
+        return qkv_fail(err, QKV_ERR_SYNTAX,
+                        "model must be a text: the path or the name of a model");
     }
     const char *path = w->job->model ? w->job->model : json_string_value(named);
     const int status = cli_model_open(&w->model, path, err);

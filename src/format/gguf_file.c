@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/split_name.h"
 #include "format/ggml_log.h"
 #include "ggml.h"
 
@@ -103,30 +104,6 @@ static int open_part(qkv_gguf_part *part, const char *path, qkv_error *err) {
     return check_tensor_bounds(part, err);
 }
 
-/* Five digits, or -1. */
-static int five_digits(const char *text) {
-    int value = 0;
-    for (int i = 0; i < 5; i++) {
-        if (text[i] < '0' || text[i] > '9') return -1;
-        value = value * 10 + (text[i] - '0');
-    }
-    return value;
-}
-
-/* NAME-00002-of-00003.gguf: how many parts there are, and the prefix's length. Any other name, also
- * one whose numbers cannot be meant, is that of a whole model: 0. */
-static int split_count(const char *path, size_t *prefix) {
-    static const size_t tail = sizeof "-00001-of-00003.gguf" - 1;
-    const size_t length = strlen(path);
-    if (length <= tail) return 0;
-    const char *text = path + length - tail;
-    if (text[0] != '-' || memcmp(text + 6, "-of-", 4) != 0 || strcmp(text + 15, ".gguf") != 0)
-        return 0;
-    const int index = five_digits(text + 1), count = five_digits(text + 10);
-    *prefix = length - tail;
-    return index >= 1 && index <= count && count <= MAX_PARTS ? count : 0;
-}
-
 /* Parts that were renamed, swapped or taken from another model would show as missing tensors: say
  * what is wrong instead. Each part is asked before the next one is opened, so that a name alone
  * makes nobody open a thousand files. */
@@ -151,12 +128,12 @@ static int check_split_keys(const qkv_gguf_part *opened, size_t i, size_t n_part
 }
 
 /* Part i, of a split model or the only one. */
-static int add_part(qkv_gguf *file, const char *path, size_t prefix, int i, int count,
+static int add_part(qkv_gguf *file, const char *path, const qkv_split_name *split, int i,
                     qkv_error *err) {
     char *name = qkv_strdup(path);
     if (!name) return qkv_fail_memory(err);
-    if (count)
-        snprintf(name, strlen(path) + 1, "%.*s-%05d-of-%05d.gguf", (int)prefix, path, i + 1, count);
+    const int count = split->count;
+    if (count) qkv_split_name_write(name, split, i + 1);
     qkv_gguf_part *part = &file->parts[file->n_parts++];
     int status = open_part(part, name, err);
     free(name);
@@ -169,13 +146,13 @@ static int add_part(qkv_gguf *file, const char *path, size_t prefix, int i, int 
 
 /* Opens the parts of a split model, whichever of them was named. */
 static int open_parts(qkv_gguf *file, const char *path, qkv_error *err) {
-    size_t prefix = 0;
-    const int count = split_count(path, &prefix);
+    qkv_split_name split;
+    if (!qkv_split_name_read(&split, path) || split.count > MAX_PARTS) split.count = 0;
+    const int n = split.count ? split.count : 1;
     int status = QKV_OK;
-    file->parts = qkv_calloc(count ? (size_t)count : 1, sizeof *file->parts);
+    file->parts = qkv_calloc((size_t)n, sizeof *file->parts);
     if (!file->parts) return qkv_fail_memory(err);
-    for (int i = 0; i < (count ? count : 1) && status == QKV_OK; i++)
-        status = add_part(file, path, prefix, i, count, err);
+    for (int i = 0; i < n && status == QKV_OK; i++) status = add_part(file, path, &split, i, err);
     file->path = file->parts[0].path;
     return status;
 }

@@ -51,10 +51,10 @@ typedef struct pieces {
     size_t revision_length;
 } pieces;
 
-static int split(pieces *p, const char *text) {
+static int split(pieces *p, const char *text, int has_org) {
     const size_t org = strcspn(text, "/@:");
-    if (text[org] != '/' || !is_part(text, org)) return 0;
-    const char *name = text + org + 1, *end = name + strcspn(name, "/@:");
+    if ((text[org] == '/') != has_org || !is_part(text, org)) return 0;
+    const char *name = has_org ? text + org + 1 : text, *end = name + strcspn(name, "/@:");
     if (*end == '/' || !is_part(name, (size_t)(end - name))) return 0;
     *p = (pieces){.repository = (size_t)(end - text)};
     if (*end == '@') {
@@ -69,16 +69,21 @@ static int split(pieces *p, const char *text) {
 
 int qkv_hub_name_matches(const char *text) {
     pieces p;
-    return split(&p, text);
+    return split(&p, text, 1);
 }
 
-int qkv_hub_name_parse(qkv_hub_name *name, const char *text, qkv_error *err) {
+int qkv_hub_plain_name_matches(const char *text) {
+    pieces p;
+    return split(&p, text, 0);
+}
+
+static int parse(qkv_hub_name *name, const char *text, int has_org, qkv_error *err) {
     pieces p;
     *name = (qkv_hub_name){0};
-    if (!split(&p, text)) {
+    if (!split(&p, text, has_org)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "'%.200s' is not a model's name: org/name[@REVISION][:FILE or QUANT]",
-                        text);
+                        "'%.200s' is not a model's name: %sname[@REVISION][:FILE or QUANT]", text,
+                        has_org ? "org/" : "");
     }
     name->repository = qkv_strndup(text, p.repository);
     name->revision = p.revision ? qkv_strndup(p.revision, p.revision_length) : strdup("main");
@@ -86,6 +91,14 @@ int qkv_hub_name_parse(qkv_hub_name *name, const char *text, qkv_error *err) {
     if (name->repository && name->revision && (name->file || !p.file)) return QKV_OK;
     qkv_hub_name_release(name);
     return qkv_fail_memory(err);
+}
+
+int qkv_hub_name_parse(qkv_hub_name *name, const char *text, qkv_error *err) {
+    return parse(name, text, 1, err);
+}
+
+int qkv_hub_plain_name_parse(qkv_hub_name *name, const char *text, qkv_error *err) {
+    return parse(name, text, 0, err);
 }
 
 void qkv_hub_name_release(qkv_hub_name *name) {

@@ -21,6 +21,12 @@ typedef struct qkv_hub_name {
 int qkv_hub_name_matches(const char *text);
 
 int qkv_hub_name_parse(qkv_hub_name *name, const char *text, qkv_error *err);
+
+/* The same without "org/": what the hub's first models were called ("gpt2"), and still are in
+ * caches. */
+int qkv_hub_plain_name_matches(const char *text);
+int qkv_hub_plain_name_parse(qkv_hub_name *name, const char *text, qkv_error *err);
+
 void qkv_hub_name_release(qkv_hub_name *name);
 
 /* Is the text a path below a directory, without empty parts, "." and "..": fit to be written

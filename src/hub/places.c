@@ -64,3 +64,18 @@ int qkv_own_models(qkv_text *path, qkv_error *err) {
         found = from(path, value, "/.cache/qkv/models");
     return end(path, found, "QKV_CACHE", err);
 }
+
+static int is_known(int (*place)(qkv_text *path, qkv_error *err)) {
+    qkv_text path = {0};
+    const int known = place(&path, NULL) != QKV_ERR_IO;
+    qkv_text_release(&path);
+    return known;
+}
+
+int qkv_hub_cache_is_known(void) {
+    return is_known(qkv_hub_cache);
+}
+
+int qkv_own_models_is_known(void) {
+    return is_known(qkv_own_models);
+}

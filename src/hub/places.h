@@ -17,10 +17,13 @@
 /* HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else
  * ~/.cache/huggingface/hub. Fails where the environment names no place. */
 int qkv_hub_cache(qkv_text *path, qkv_error *err);
+/* Does the environment name one? Where it does not, no model can have been stored. */
+int qkv_hub_cache_is_known(void);
 /* The folder of a repository, "org/name", in it. */
 int qkv_hub_folder(qkv_text *path, const char *repository, qkv_error *err);
 
 /* QKV_CACHE/models, else XDG_CACHE_HOME/qkv/models, else ~/.cache/qkv/models. */
 int qkv_own_models(qkv_text *path, qkv_error *err);
+int qkv_own_models_is_known(void);
 
 #endif

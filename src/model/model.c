@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -109,9 +109,7 @@ static int describe(qkv_model *model, qkv_error *err) {
 }
 
 int qkv_model_file_open(qkv_gguf **out, const char *path, qkv_error *err) {
-    struct stat facts;
-    const int is_directory = stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-    return is_directory ? qkv_hf_open(out, path, err) : qkv_gguf_open(out, path, err);
+    return qkv_is_directory(path) ? qkv_hf_open(out, path, err) : qkv_gguf_open(out, path, err);
 }
 
 int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {

@@ -81,17 +81,13 @@ static int check_tensors(const store_content *content, qkv_error *err) {
     return QKV_OK;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* A file of two tensors with one name has lost one of them. */
 static int check_names(const store_content *content, qkv_error *err) {
     const size_t n = content->n_tensors;
     const char *twice = NULL, **names = qkv_calloc(n, sizeof *names);
     if (!names) return qkv_fail_memory(err);
     for (size_t i = 0; i < n; i++) names[i] = content->tensors[i].name;
-    qsort(names, n, sizeof *names, by_name);
+    qsort(names, n, sizeof *names, qkv_compare_strings);
     for (size_t i = 1; i < n && !twice; i++) {
         if (strcmp(names[i - 1], names[i]) == 0) twice = names[i];
     }
@@ -272,7 +268,7 @@ static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan 
     const qkv_model_info *info = qkv_model_get_info(model);
     metadata_draft draft = {json_object(), 0};
     put_text(&draft, "qkv_version", qkv_version());
-    put_text(&draft, "model", qkv_path_base(info->path));
+    put_text(&draft, "model", qkv_path_model(info->path));
     put_text(&draft, "model_hash", hash);
     put_text(&draft, "architecture", info->architecture);
     put_plan(&draft, plan);

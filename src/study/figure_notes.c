@@ -126,7 +126,7 @@ static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
     json_t *json = json_pack(
         "{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
         qkv_version(), "command", describe_command(&fig->options), "model",
-        qkv_json_text(qkv_path_base(path)), "model_hash", hash, "site", qkv_site_name(fig->site),
+        qkv_json_text(qkv_path_model(path)), "model_hash", hash, "site", qkv_site_name(fig->site),
         "layer", (int)fig->layer, "head", (int)fig->head, "range", fig->low, fig->high, "inputs",
         describe_inputs(fig), "sources", describe_sources(fig), "panels", describe_panels(fig));
     fig->recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

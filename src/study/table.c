@@ -126,7 +126,7 @@ static int write_json_head(const qkv_table_writer *w, qkv_error *err) {
     if (status != QKV_OK) return status;
     const char *path = qkv_model_get_info(w->names.model)->path;
     json_t *json = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(),
-                             "model", qkv_json_text(qkv_path_base(path)), "model_hash", hash,
+                             "model", qkv_json_text(qkv_path_model(path)), "model_hash", hash,
                              "prompts", describe_prompts(w), "variants", describe_variants(w),
                              "metrics", describe_metrics(w));
     char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;

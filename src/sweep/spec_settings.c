@@ -197,17 +197,13 @@ static int add_ops(qkv_spec *spec, const json_t *list, const numbers *epsilons, 
     return status;
 }
 
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int check_settings(const qkv_sweep *s, qkv_error *err) {
     int status = QKV_OK;
     if (s->n_settings < 2) return QKV_OK;
     const char **sorted = qkv_calloc(s->n_settings, sizeof *sorted);
     if (!sorted) return qkv_fail_memory(err);
     for (size_t i = 0; i < s->n_settings; i++) sorted[i] = s->settings[i].text;
-    qsort(sorted, s->n_settings, sizeof *sorted, by_text);
+    qsort(sorted, s->n_settings, sizeof *sorted, qkv_compare_strings);
     for (size_t i = 1; i < s->n_settings && status == QKV_OK; i++) {
         if (strcmp(sorted[i - 1], sorted[i]) == 0)
             status = qkv_fail(err, QKV_ERR_SYNTAX, "operation '%s' is given twice", sorted[i]);

@@ -63,7 +63,7 @@ static int put_all_meta(qkv_sweep_writer *r, const char *model_hash, const char 
     const char *const entries[][2] = {{"format", QKV_SWEEP_FORMAT},
                                       {"spec", r->sweep->json},
                                       {"spec_hash", r->sweep->hash},
-                                      {"model_path", qkv_path_base(info->path)},
+                                      {"model_path", qkv_path_model(info->path)},
                                       {"model_name", info->name},
                                       {"model_hash", model_hash},
                                       {"n_layer", layers},

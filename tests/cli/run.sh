@@ -27,8 +27,10 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
 ln -s "$QKV" "$work/bin/qkv"
-unset QKV_MODEL
-export MODELS QKV VECTORS
+unset QKV_MODEL HF_HOME HUGGINGFACE_HUB_CACHE
+# Cases see no model of this machine.
+HF_HUB_CACHE=$work/run/hub QKV_CACHE=$work/run/own
+export MODELS QKV VECTORS HF_HUB_CACHE QKV_CACHE
 failed=0
 
 complain() {

@@ -9,5 +9,7 @@ rm -rf "$directory"
 mkdir -p "$directory"
 ln -s "$model" "$directory/model.gguf"
 [ $# -eq 0 ] || cp "$@" "$directory"
+# Examples see no model of this machine.
+export HF_HUB_CACHE="$directory/hub" QKV_CACHE="$directory/own"
 cd "$directory"
 "$program" >stdout

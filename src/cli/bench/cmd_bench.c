@@ -30,8 +30,9 @@ enum { MODEL_SHAPE, MODEL_FILE };
 static const cli_option options[] = {
     {0, "shape", "SHAPE", "a model with random weights (default gpt2-124m); may be repeated",
      CLI_LIST, offsetof(bench_args, models), MODEL_SHAPE, 0, 0},
-    {'m', "model", "MODEL", "a model: a GGUF file or a Hugging Face directory; may be repeated",
-     CLI_PATHS, offsetof(bench_args, models), MODEL_FILE, 0, 0},
+    {'m', "model", "MODEL",
+     "a model: a GGUF file, a Hugging Face directory, or a name; may be repeated", CLI_MODELS,
+     offsetof(bench_args, models), MODEL_FILE, 0, 0},
     {0, "type", "TYPE",
      "how weights of shapes are stored: f32 (default), f16, bf16, q8_0, q4_K, ...; may be repeated",
      CLI_LIST, offsetof(bench_args, types), 0, 0, 0},
@@ -147,11 +148,19 @@ static int open_shape(bench_state *b, const char *shape, const char *type, qkv_e
     return status;
 }
 
-static int open_item(bench_state *b, const cli_item *item, const cli_list *types, qkv_error *err) {
-    if (item->tag == MODEL_FILE) {
+static int open_model(bench_state *b, const char *given, qkv_error *err) {
+    qkv_model_place *place = NULL;
+    int status = cli_model_find(&place, given, err);
+    if (status == QKV_OK) {
         bench_case *c = &b->cases[b->n_cases++];
-        return bench_case_open(c, &b->setting, item->value, item->value, err);
+        status = bench_case_open(c, &b->setting, given, qkv_model_place_get_info(place)->path, err);
     }
+    qkv_model_place_free(place);
+    return status;
+}
+
+static int open_item(bench_state *b, const cli_item *item, const cli_list *types, qkv_error *err) {
+    if (item->tag == MODEL_FILE) return open_model(b, item->value, err);
     if (types->n == 0) return open_shape(b, item->value, "f32", err);
     int status = QKV_OK;
     for (size_t i = 0; i < types->n && status == QKV_OK; i++) {

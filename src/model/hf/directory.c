@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "format/json_read.h"
@@ -95,10 +96,6 @@ static int add_name(opener *o, const char *name, qkv_error *err) {
     }
     qkv_string_map_add(&o->known, copy, strlen(copy), 0);
     return QKV_OK;
-}
-
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Where the index says that a tensor is; a name with a slash could lead anywhere. */
@@ -188,7 +185,7 @@ static int open_weights(opener *o, qkv_error *err) {
     if (!qkv_string_map_init(&o->known, MAX_PARTS)) return qkv_fail_memory(err);
     int status = indexed ? add_index(o, err) : add_single(o, err);
     if (status != QKV_OK) return status;
-    if (o->n_names > 1) qsort(o->names, o->n_names, sizeof *o->names, compare_names);
+    if (o->n_names > 1) qsort(o->names, o->n_names, sizeof *o->names, qkv_compare_strings);
     for (size_t i = 0; i < o->n_names && status == QKV_OK; i++) {
         qkv_gguf_part *part = NULL;
         if (indexed && !has_file(o, o->names[i]))
@@ -208,16 +205,26 @@ static int open_weights(opener *o, qkv_error *err) {
 
 /* ---- what they become ---- */
 
-/* The last part of the directory's path: what people call the model. */
+/* In Hugging Face's cache, models--org--name/snapshots/COMMIT, the name; else what the directory is
+ * called. */
+static const char *find_name(const char *path, size_t *length) {
+    const char *snapshot = qkv_path_snapshot(path);
+    const char *name = snapshot ? snapshot : qkv_path_base(path);
+    *length = strcspn(name, "/");
+    if (!snapshot) return name;
+    const char *end = name + *length, *start = end;
+    while (start[-1] != '-' || start[-2] != '-') start--;
+    *length = (size_t)(end - start);
+    return start;
+}
+
+/* What people call the model. */
 static void set_name(opener *o) {
-    const char *path = o->file->path;
-    size_t end = strlen(path);
-    while (end > 0 && path[end - 1] == '/') end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/') start--;
     char name[256];
-    const size_t length = end - start < sizeof name - 1 ? end - start : sizeof name - 1;
-    memcpy(name, path + start, length);
+    size_t length;
+    const char *found = find_name(o->file->path, &length);
+    if (length > sizeof name - 1) length = sizeof name - 1;
+    memcpy(name, found, length);
     name[length] = '\0';
     if (length && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
         gguf_set_val_str(o->file->parts[0].header, "general.name", name);

@@ -1,0 +1,196 @@
+/* qkv models: the models on this machine, as a table or as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "cli/inputs.h"
+
+typedef struct models_args {
+    int json;
+} models_args;
+
+static const models_args defaults = {0};
+
+static const cli_option options[] = {
+    CLI_JSON_OPTION(models_args),
+};
+
+static int run_models(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_models = {
+    .name = "models",
+    .summary = "the models on this machine",
+    .synopsis = "[--json]",
+    .description =
+        "Lists the model that comes with qkv, those that were pulled by a short name, and every "
+        "model in Hugging Face's cache: what to give with -m, the size of its files, and its "
+        "architecture, or why it cannot be opened. Headers are read, and no weights.\n"
+        "\n"
+        "A name is org/name, with @REVISION for another one than main, and with :QUANT or "
+        ":FILE.gguf for a GGUF file of it. The cache is where HF_HUB_CACHE or HF_HOME say, else "
+        "~/.cache/huggingface/hub; models with short names are in QKV_CACHE/models, else "
+        "~/.cache/qkv/models.\n"
+        "\n"
+        "  qkv models\n"
+        "  qkv info -m org/name:Q4_K_M\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .run = run_models,
+};
+
+/* ---- one model ---- */
+
+/* What there is to say about one. */
+typedef struct model_row {
+    const qkv_model_place_info *place;
+    uint64_t size;
+    char architecture[64]; /* "" where it cannot be opened */
+    char problem[1024];    /* "" where it can */
+} model_row;
+
+static void read_row(model_row *row, const qkv_model_place_info *place) {
+    qkv_error why = {0};
+    qkv_model *model = NULL;
+    *row = (model_row){.place = place, .size = place->size};
+    snprintf(row->problem, sizeof row->problem, "%s", place->problem);
+    if (place->problem[0]) return;
+    if (qkv_model_open(&model, place->path, &why) == QKV_OK) {
+        const qkv_model_info *info = qkv_model_get_info(model);
+        snprintf(row->architecture, sizeof row->architecture, "%s", info->architecture);
+        row->size = info->file_size;
+    } else {
+        snprintf(row->problem, sizeof row->problem, "%s", why.message);
+    }
+    qkv_model_free(model);
+}
+
+/* ---- as a table ---- */
+
+enum { N_COLUMNS = 4, MAX_WIDTH = 60 };
+
+/* Four cells; the last one may be long. */
+static void print_cells(int width, const char *const cells[N_COLUMNS]) {
+    qkv_text name = {0}, rest = {0};
+    qkv_text_append_visible(&name, cells[0], strlen(cells[0]));
+    qkv_text_append_visible(&rest, cells[3], strlen(cells[3]));
+    printf("%-*s  %9s  ", width, name.data ? name.data : "", cells[1]);
+    if (rest.length)
+        printf("%-12s  %s\n", cells[2], rest.data);
+    else
+        printf("%s\n", cells[2]);
+    qkv_text_release(&name);
+    qkv_text_release(&rest);
+}
+
+/* "638.2 MB"; what is not known is a dash. */
+static void format_size(char out[32], uint64_t size) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)size;
+    size_t unit = 0;
+    for (; value >= 999.95 && unit < 4; unit++) value /= 1000;
+    if (size)
+        qkv_format(out, 32, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+    else
+        snprintf(out, 32, "-");
+}
+
+static void print_row(const model_row *row, int is_default, int width) {
+    static const char shipped[] = "comes with qkv, used without -m";
+    char size[32];
+    format_size(size, row->size);
+    const char *const cells[] = {row->place->name, size,
+                                 row->architecture[0] ? row->architecture : "-",
+                                 is_default && !row->problem[0] ? shipped : row->problem};
+    print_cells(width, cells);
+}
+
+/* ---- as JSON ---- */
+
+static json_t *text_or_null(const char *text) {
+    return text[0] ? qkv_json_text(text) : json_null();
+}
+
+static json_t *row_json(const model_row *row) {
+    json_t *json = json_object();
+    json_object_set_new(json, "name", qkv_json_text(row->place->name));
+    json_object_set_new(json, "path", text_or_null(row->place->path));
+    json_object_set_new(json, "repository", text_or_null(row->place->repository));
+    json_object_set_new(json, "revision", text_or_null(row->place->revision));
+    json_object_set_new(json, "commit", text_or_null(row->place->commit));
+    json_object_set_new(json, "size", json_integer((json_int_t)row->size));
+    json_object_set_new(json, "architecture", text_or_null(row->architecture));
+    json_object_set_new(json, "problem", text_or_null(row->problem));
+    return json;
+}
+
+/* ---- all of them ---- */
+
+/* The default model, where there is one, and then those that have names. */
+typedef struct shelf {
+    qkv_model_place *shipped; /* or NULL */
+    qkv_model_list *list;
+} shelf;
+
+static int shelf_open(shelf *s, qkv_error *err) {
+    char *path = NULL;
+    int status = QKV_OK;
+    *s = (shelf){0};
+    if (cli_default_model(&path, NULL) == QKV_OK) status = qkv_model_find(&s->shipped, path, err);
+    free(path);
+    return status == QKV_OK ? qkv_model_list_new(&s->list, err) : status;
+}
+
+static void shelf_release(shelf *s) {
+    qkv_model_place_free(s->shipped);
+    qkv_model_list_free(s->list);
+}
+
+/* NULL past the end. */
+static const qkv_model_place_info *shelf_get(const shelf *s, size_t i) {
+    if (s->shipped && i == 0) return qkv_model_place_get_info(s->shipped);
+    return qkv_model_list_get(s->list, s->shipped ? i - 1 : i);
+}
+
+/* Rows are printed as models are opened, so that a large cache shows at once. */
+static void print_table(const shelf *s) {
+    static const char *const head[] = {"name", "size", "architecture", ""};
+    const qkv_model_place_info *place;
+    size_t width = strlen(head[0]);
+    for (size_t i = 0; (place = shelf_get(s, i)); i++) {
+        const size_t length = strlen(place->name);
+        if (length > width) width = length < MAX_WIDTH ? length : MAX_WIDTH;
+    }
+    print_cells((int)width, head);
+    for (size_t i = 0; (place = shelf_get(s, i)); i++) {
+        model_row row;
+        read_row(&row, place);
+        print_row(&row, s->shipped && i == 0, (int)width);
+        fflush(stdout);
+    }
+}
+
+static int print_json(const shelf *s, qkv_error *err) {
+    const qkv_model_place_info *place;
+    json_t *models = json_array(), *json = json_object();
+    for (size_t i = 0; (place = shelf_get(s, i)); i++) {
+        model_row row;
+        read_row(&row, place);
+        json_array_append_new(models, row_json(&row));
+    }
+    json_object_set_new(json, "models", models);
+    return cli_print_json(json, err);
+}
+
+static int run_models(const cli_call *call, qkv_error *err) {
+    const models_args *args = call->args;
+    shelf s;
+    int status = shelf_open(&s, err);
+    if (status == QKV_OK && args->json)
+        status = print_json(&s, err);
+    else if (status == QKV_OK)
+        print_table(&s);
+    shelf_release(&s);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* Going through what a folder holds; names that begin with a dot are nobody's. */
+#ifndef QKV_HUB_FOLDER_H
+#define QKV_HUB_FOLDER_H
+
+#include "base/fail.h"
+
+/* Is called with the path of an entry, and with its name as seen from `root`: "a", "below/a". What is
+ * not QKV_OK ends it. */
+typedef int qkv_folder_visitor(void *user, const char *path, const char *name, qkv_error *err);
+
+/* Visits the entries of root/below, in no order; `below` may be "". A folder that is not there is
+ * empty; one that cannot be read is an error. */
+int qkv_folder_visit(const char *root, const char *below, qkv_folder_visitor *visitor, void *user,
+                     qkv_error *err);
+
+/* How many folders lie between `root` and the entry of that name. */
+int qkv_folder_depth(const char *name);
+
+#endif
