@@ -72,6 +72,10 @@ QKV_API const char *qkv_family_name(size_t index);
 
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
 
+/* What whoever uses the model should know, a line each: settings of config.json that have no effect,
+ * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */
+QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
+
 /* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
  * asked for. */
 QKV_API int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err);

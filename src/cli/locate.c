@@ -88,13 +88,22 @@ int cli_recipe_find(char **out, const char *name, qkv_error *err) {
     return status;
 }
 
+/* Opens a model and says what there is to know about it. */
+static int open_model(qkv_model **out, const char *path, qkv_error *err) {
+    const int status = qkv_model_open(out, path, err);
+    const char *notice;
+    for (size_t i = 0; status == QKV_OK && (notice = qkv_model_notice(*out, i)); i++)
+        fprintf(stderr, "qkv: warning: %s\n", notice);
+    return status;
+}
+
 int cli_model_open(qkv_model **out, const char *path, qkv_error *err) {
     *out = NULL;
     const char *named = path ? path : getenv("QKV_MODEL");
-    if (named && (path || named[0])) return qkv_model_open(out, named, err);
+    if (named && (path || named[0])) return open_model(out, named, err);
     char *found = NULL;
     int status = find_default(&found, err);
-    if (status == QKV_OK) status = qkv_model_open(out, found, err);
+    if (status == QKV_OK) status = open_model(out, found, err);
     free(found);
     return status;
 }

@@ -165,6 +165,10 @@ const qkv_model_info *qkv_model_get_info(const qkv_model *model) {
     return model ? &model->info : NULL;
 }
 
+const char *qkv_model_notice(const qkv_model *model, size_t index) {
+    return model && index < model->file->n_notices ? model->file->notices[index] : NULL;
+}
+
 int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err) {
     QKV_NEED(err, model);
     QKV_NEED(err, out);

@@ -47,6 +47,7 @@ typedef struct qkv_hparams {
     int32_t causal;
     int32_t has_logits;
     int32_t has_sink;      /* a learned sink takes part in the softmax */
+    qkv_activation activation;
     int32_t parallel;      /* attention and feed-forward read the same input */
     int32_t window;        /* a query sees this many keys, itself included; 0 = all */
     int32_t window_period; /* every n-th layer sees all; 0: none does */

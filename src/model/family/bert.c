@@ -92,7 +92,6 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .prefix = "bert.",
     .block = "encoder.layer.",
-    .activations = "|gelu|",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

@@ -15,6 +15,7 @@ static const qkv_hf_setting hf_settings[] = {
     {"use_parallel_block", QKV_HF_MUST, NULL, 1},
     {"use_embedding_sharing", QKV_HF_MUST, NULL, 1},
     {"use_parallel_embedding", QKV_HF_SKIP, NULL, 0},
+    {"use_qk_norm", QKV_HF_SKIP, NULL, 0},
     {"layer_switch", QKV_HF_MUST, NULL, 4},
     {"order_of_interleaved_layers", QKV_HF_WORD, "local_attn_first", 0},
     {"position_embedding_type", QKV_HF_WORD, "rope_gptj", 0},
@@ -25,7 +26,7 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .defaults = "{\"logit_scale\": 0.0625}",
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_PERIOD | QKV_HF_WINDOW_TYPES,
 };
 
 const qkv_family qkv_family_cohere2 = {

@@ -1,5 +1,5 @@
 /*
- * gemma3: Gemma 3, text only.
+ * gemma3: Gemma 3, its language part.
  *
  * As gemma2 without soft-caps, with queries and keys RMS-normalised per head. Every sixth layer sees
  * everything and turns by the global base with its scaling; the others have the window and the local
@@ -20,6 +20,8 @@ static const qkv_hf_name hf_layer_names[] = {
 static const qkv_hf_setting hf_settings[] = {
     {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
     {"attn_logit_softcapping", QKV_HF_MUST, NULL, 0},
+    {"hidden_act", QKV_HF_SKIP, NULL, 0},
+    {"use_bidirectional_attention", QKV_HF_REFUSE, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
@@ -29,14 +31,23 @@ static const char hf_defaults[] =
     " \"head_dim\": 256, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
     " \"rope_local_base_freq\": 10000.0, \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096}";
 
+/* Inside the larger models the sizes too are left out where they are the default's. */
+static const qkv_hf_text hf_texts[] = {
+    {"gemma3_text", "Gemma3ForCausalLM",
+     "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
+     " \"tie_word_embeddings\": true}"},
+    {NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_pytorch_tanh|",
+    .texts = hf_texts,
+    .activation = "hidden_activation",
     .defaults = hf_defaults,
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_PERIOD | QKV_HF_WINDOW_TYPES,
     .configure = qkv_hf_read_query_scale,
 };
 

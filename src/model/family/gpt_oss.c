@@ -57,7 +57,8 @@ static const qkv_hf hf = {
     .architectures = hf_architectures,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
-    .window = 1,
+    .fixed_activation = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_TYPES,
     .configure = hf_configure,
 };
 

@@ -2,7 +2,7 @@
  * gptneox: GPT-NeoX and Pythia.
  *
  * LayerNorms and biases everywhere, fused projection, RoPE on a part of the channels (base 10000, no
- * key), GELU in its exact form. Attention and feed-forward stand side by side, each behind its own
+ * key), GELU in its exact form (the 20B model's config says the tanh form). Attention and feed-forward stand side by side, each behind its own
  * norm, unless the file says otherwise.
  */
 #include "model/hf/hf.h"
@@ -36,7 +36,6 @@ static const char *const hf_ignored[] = {".attention.bias", ".attention.masked_b
 static const qkv_hf hf = {
     .architectures = hf_architectures,
     .prefix = "gpt_neox.",
-    .activations = "|gelu|",
     .defaults = "{\"use_parallel_residual\": true, \"rotary_pct\": 0.25}",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,

@@ -27,7 +27,6 @@ static const qkv_hf_setting hf_settings[] = {
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_new|gelu_pytorch_tanh|gelu_fast|",
     .defaults = "{\"partial_rotary_factor\": 0.5}",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,

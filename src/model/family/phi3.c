@@ -20,6 +20,7 @@ static const qkv_hf_setting hf_settings[] = {
     {"original_max_position_embeddings", QKV_HF_INT, "rope.scaling.original_context_length", 0},
     {"full_attn_mod", QKV_HF_MUST, NULL, 1},
     {"interpolate_factor", QKV_HF_MUST, NULL, 1},
+    {"lm_head_bias", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
@@ -28,7 +29,8 @@ static const qkv_hf hf = {
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .partial_rotary = 1,
-    .window = 1,
+    .yarn_is_longrope = 1,
+    .window = QKV_HF_WINDOW,
     .writes_no_window = 1,
 };
 

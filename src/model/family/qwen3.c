@@ -10,8 +10,9 @@ static const char *const hf_architectures[] = {"Qwen3ForCausalLM", NULL};
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_sliding_window\": false}",
-    .window = 1,
+    .defaults = "{\"use_sliding_window\": false, \"sliding_window\": 4096,"
+                " \"max_window_layers\": 28}",
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_USE | QKV_HF_WINDOW_FIRST | QKV_HF_WINDOW_TYPES,
 };
 
 const qkv_family qkv_family_qwen3 = {

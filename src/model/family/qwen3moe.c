@@ -19,6 +19,7 @@ static const qkv_hf_setting hf_settings[] = {
     {"moe_intermediate_size", QKV_HF_INT, "expert_feed_forward_length", 0},
     {"norm_topk_prob", QKV_HF_MUST, NULL, 1},
     {"decoder_sparse_step", QKV_HF_MUST, NULL, 1},
+    {"mlp_only_layers", QKV_HF_REFUSE, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
@@ -27,7 +28,7 @@ static const qkv_hf hf = {
     .defaults = "{\"use_sliding_window\": false, \"norm_topk_prob\": false}",
     .layer_names = hf_layer_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_USE,
 };
 
 const qkv_family qkv_family_qwen3moe = {

@@ -26,10 +26,17 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
                             config->path);
 }
 
+/* With windows it would have them in the layers without RoPE. */
+static const qkv_hf_setting hf_settings[] = {
+    {"use_sliding_window", QKV_HF_REFUSE, NULL, 0},
+    {"sliding_window", QKV_HF_SKIP, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_sliding_window\": false}",
-    .window = 1,
+    .settings = hf_settings,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_TYPES,
     .configure = hf_configure,
 };
 

@@ -23,10 +23,9 @@ static const qkv_hf_setting hf_settings[] = {
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_pytorch_tanh|gelu_new|",
     .layer_names = hf_layer_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW,
 };
 
 const qkv_family qkv_family_starcoder2 = {
