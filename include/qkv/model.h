@@ -55,8 +55,9 @@ typedef struct qkv_model_info {
     int32_t causal;     /* 0: every token sees every other one */
     int32_t n_expert;   /* experts per layer, 0 = none */
     int32_t n_expert_used;
-    int32_t has_logits; /* 0: an encoder; its output is the last layer's resid_post */
-    int32_t has_sink;   /* 1: a learned sink takes a share of every row of the pattern */
+    int32_t has_logits;  /* 0: an encoder; its output is the last layer's resid_post */
+    int32_t has_sink;    /* 1: a learned sink takes a share of every row of the pattern */
+    const char *notices; /* all that qkv_model_notice gives, joined by "; ", or "" */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging

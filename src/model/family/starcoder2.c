@@ -15,6 +15,8 @@ static const qkv_hf_name hf_layer_names[] = {
 };
 
 static const qkv_hf_setting hf_settings[] = {
+    {"activation_function", QKV_HF_SKIP, NULL, 0}, /* of StarCoder 1, as is the next */
+    {"layer_norm_epsilon", QKV_HF_SKIP, NULL, 0},
     {"norm_type", QKV_HF_WORD, "layer_norm", 0},
     {"mlp_type", QKV_HF_WORD, "default", 0},
     {"scale_attn_weights", QKV_HF_MUST, NULL, 1},
@@ -23,6 +25,7 @@ static const qkv_hf_setting hf_settings[] = {
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .epsilon = "norm_epsilon",
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .window = QKV_HF_WINDOW,

@@ -250,10 +250,11 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
 
 static int read_epsilon(qkv_hf_config *config, qkv_error *err) {
     static const char *const rms[] = {"rms_norm_eps", NULL};
-    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
-                                        "norm_eps", NULL};
+    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_eps", NULL};
     const int is_rms = config->family->norm == QKV_NORM_RMS;
-    for (const char *const *name = is_rms ? rms : layer; *name; name++) {
+    const char *const own[] = {config->hf->epsilon, NULL};
+    const char *const *names = *own ? own : is_rms ? rms : layer;
+    for (const char *const *name = names; *name; name++) {
         double value = 0;
         const int found = qkv_hf_take_float(config, *name, 0, 1, &value, err);
         if (found < 0) return found;
@@ -263,7 +264,7 @@ static int read_epsilon(qkv_hf_config *config, qkv_error *err) {
             value);
         return QKV_OK;
     }
-    return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path, is_rms ? rms[0] : layer[0]);
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path, names[0]);
 }
 
 /* Most classes take any function by its name; written where it is not the family's own. */

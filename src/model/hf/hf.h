@@ -119,6 +119,7 @@ struct qkv_hf {
     const char *prefix;               /* of all tensors but the output's, optional in files */
     const char *block;                /* what stands before a layer's number */
     const char *activation;           /* the setting that names it; NULL: hidden_act */
+    const char *epsilon;              /* the norm's, where it has a name of its own */
     const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
     const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
     const char *defaults;             /* JSON: settings that a config may leave out */
