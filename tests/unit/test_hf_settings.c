@@ -52,7 +52,8 @@ static void settings(void **state) {
     } cases[] = {
         {"llama", NULL, NULL, NULL},
         {"llama", "architectures", "[\"MambaForCausalLM\"]", "'MambaForCausalLM' is not supported"},
-        {"llama", "architectures", "[]", "does not name"},
+        {"llama", "architectures", "[]", NULL}, /* its model_type does */
+        {"llama", "architectures", "[7]", "does not name"},
         {"llama", "architectures", "7", "does not name"},
         {"llama", "hidden_act", "\"relu\"", "hidden_act is |relu|"},
         {"llama", "hidden_act", "7", "hidden_act is"},

@@ -49,12 +49,18 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+static const qkv_hf_class hf_classes[] = {
+    {"falcon", "FalconForCausalLM",
+     "{\"layer_norm_epsilon\": 1e-5, \"max_position_embeddings\": 2048}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .prefix = "transformer.",
     .block = "h.",
     .activation = "activation",
-    .defaults = "{\"max_position_embeddings\": 2048}",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

@@ -25,9 +25,15 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"gemma", "GemmaForCausalLM", "{\"rms_norm_eps\": 1e-6}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 /* Configs that say "gelu" were written before the tanh form had a name there. */
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .usual_activations = "|gelu|",
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,

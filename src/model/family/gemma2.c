@@ -23,8 +23,14 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"gemma2", "Gemma2ForCausalLM", "{\"rms_norm_eps\": 1e-6}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .activation = "hidden_activation",
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,

@@ -25,25 +25,21 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
-/* Published configs leave out what they have in common. */
-static const char hf_defaults[] =
-    "{\"max_position_embeddings\": 131072, \"num_attention_heads\": 8, \"num_key_value_heads\": 4,"
-    " \"head_dim\": 256, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
-    " \"rope_local_base_freq\": 10000.0, \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096}";
-
-/* Inside the larger models the sizes too are left out where they are the default's. */
-static const qkv_hf_text hf_texts[] = {
+static const qkv_hf_class hf_classes[] = {
     {"gemma3_text", "Gemma3ForCausalLM",
+     "{\"max_position_embeddings\": 131072, \"num_attention_heads\": 8,"
+     " \"num_key_value_heads\": 4, \"head_dim\": 256, \"rms_norm_eps\": 1e-6,"
+     " \"rope_theta\": 1000000.0, \"rope_local_base_freq\": 10000.0,"
+     " \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096}",
      "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
      " \"tie_word_embeddings\": true}"},
-    {NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .texts = hf_texts,
+    .classes = hf_classes,
     .activation = "hidden_activation",
-    .defaults = hf_defaults,
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,
     .settings = hf_settings,

@@ -53,8 +53,14 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+static const qkv_hf_class hf_classes[] = {
+    {"gpt_oss", "GptOssForCausalLM", "{\"rms_norm_eps\": 1e-5}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .fixed_activation = 1,

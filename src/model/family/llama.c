@@ -27,22 +27,23 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     return strncmp(config->architecture, "Mi", 2) == 0 ? qkv_hf_window_read(config, err) : QKV_OK;
 }
 
-static const qkv_hf_text hf_texts[] = {
-    {"llama", "LlamaForCausalLM",
+static const qkv_hf_class hf_classes[] = {
+    {"llama", "LlamaForCausalLM", "{\"rms_norm_eps\": 1e-6}",
      "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
-     " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048, \"rms_norm_eps\": 1e-6,"
-     " \"rope_theta\": 10000.0, \"tie_word_embeddings\": false}"},
-    {"mistral", "MistralForCausalLM",
-     "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32,"
-     " \"num_attention_heads\": 32, \"num_key_value_heads\": 8, \"rms_norm_eps\": 1e-6,"
-     " \"max_position_embeddings\": 131072, \"rope_theta\": 10000.0, \"sliding_window\": 4096,"
+     " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
      " \"tie_word_embeddings\": false}"},
-    {NULL, NULL, NULL},
+    {"mistral", "MistralForCausalLM", "{\"rms_norm_eps\": 1e-6}",
+     "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+     " \"max_position_embeddings\": 131072, \"sliding_window\": 4096,"
+     " \"tie_word_embeddings\": false}"},
+    {"mixtral", "MixtralForCausalLM", "{\"rms_norm_eps\": 1e-5}", NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .texts = hf_texts,
+    .classes = hf_classes,
     .expert_architecture = "MixtralForCausalLM",
     .layer_names = hf_layer_names,
     .configure = hf_configure,

@@ -23,9 +23,15 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"qwen3_moe", "Qwen3MoeForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"norm_topk_prob\": false}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_sliding_window\": false, \"norm_topk_prob\": false}",
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .window = QKV_HF_WINDOW | QKV_HF_WINDOW_USE,

@@ -33,8 +33,14 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"smollm3", "SmolLM3ForCausalLM", "{\"rms_norm_eps\": 1e-6}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .settings = hf_settings,
     .window = QKV_HF_WINDOW | QKV_HF_WINDOW_TYPES,
     .configure = hf_configure,

@@ -23,8 +23,14 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"starcoder2", "Starcoder2ForCausalLM", "{\"norm_epsilon\": 1e-5}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .epsilon = "norm_epsilon",
     .layer_names = hf_layer_names,
     .settings = hf_settings,

@@ -142,9 +142,28 @@ static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_
     return status;
 }
 
-static int find_family(qkv_hf_config *config, qkv_error *err) {
+const qkv_hf_class *qkv_hf_class_find(const char *model_type) {
+    for (int i = 0; qkv_family_get(i); i++) {
+        const qkv_hf *hf = qkv_family_get(i)->hf;
+        for (const qkv_hf_class *c = hf ? hf->classes : NULL; c && c->model_type; c++) {
+            if (strcmp(c->model_type, model_type) == 0) return c;
+        }
+    }
+    return NULL;
+}
+
+/* Where no architecture is named, that of models of this type. */
+static const char *name_architecture(const qkv_hf_config *config) {
     const json_t *list = json_object_get(config->settings, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
+    const char *type = json_string_value(json_object_get(config->settings, "model_type"));
+    const int is_silent = !list || qkv_hf_says_nothing(list);
+    const qkv_hf_class *known = is_silent && type ? qkv_hf_class_find(type) : NULL;
+    return known ? known->architecture : name;
+}
+
+static int find_family(qkv_hf_config *config, qkv_error *err) {
+    const char *name = name_architecture(config);
     if (!name)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: architectures does not name the kind of model this is", config->path);
@@ -161,12 +180,27 @@ static int find_family(qkv_hf_config *config, qkv_error *err) {
     return fail_architecture(config, name, err);
 }
 
-static int add_defaults(qkv_hf_config *config, qkv_error *err) {
-    if (!config->hf->defaults) return QKV_OK;
-    json_t *defaults = json_loads(config->hf->defaults, 0, NULL);
-    int failed = !defaults || json_object_update_missing(config->settings, defaults) != 0;
+/* The class of the architecture; the family's first where it has none of its own. */
+static const qkv_hf_class *class_of(const qkv_hf_config *config) {
+    for (const qkv_hf_class *c = config->hf->classes; c->model_type; c++) {
+        if (strcmp(c->architecture, config->architecture) == 0) return c;
+    }
+    return config->hf->classes;
+}
+
+static int add_missing(qkv_hf_config *config, const char *text, qkv_error *err) {
+    json_t *defaults = json_loads(text, 0, NULL);
+    const int failed = !defaults || json_object_update_missing(config->settings, defaults) != 0;
     json_decref(defaults);
     return failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+static int add_defaults(qkv_hf_config *config, qkv_error *err) {
+    const qkv_hf_class *known = class_of(config);
+    int status = add_missing(config, known->defaults, err);
+    if (status == QKV_OK && config->wrapper && known->part_defaults)
+        status = add_missing(config, known->part_defaults, err);
+    return status;
 }
 
 /* ---- the common numbers ---- */

@@ -97,12 +97,15 @@ typedef struct qkv_hf_setting {
     double number;
 } qkv_hf_setting;
 
-/* The family as the language part of a larger model, whose config leaves out what is the default. */
-typedef struct qkv_hf_text {
-    const char *model_type;   /* of text_config */
+/* A class of configurations, by the name that it has there. */
+typedef struct qkv_hf_class {
+    const char *model_type;
     const char *architecture; /* one of the family's */
-    const char *defaults;     /* JSON: those of the configuration's class */
-} qkv_hf_text;
+    const char *defaults;     /* JSON: settings that a config may leave out */
+    /* The same of those that only the language part of a larger model leaves out; NULL: it is never
+     * a part of one. */
+    const char *part_defaults;
+} qkv_hf_class;
 
 /* Which settings of a sliding window the class reads. */
 enum qkv_hf_window {
@@ -115,14 +118,13 @@ enum qkv_hf_window {
 
 struct qkv_hf {
     const char *const *architectures; /* as config.json calls them; ends with NULL */
-    const qkv_hf_text *texts;         /* ends with {NULL}; NULL: never part of another model */
+    const qkv_hf_class *classes;      /* ends with {NULL} */
     const char *prefix;               /* of all tensors but the output's, optional in files */
     const char *block;                /* what stands before a layer's number */
     const char *activation;           /* the setting that names it; NULL: hidden_act */
     const char *epsilon;              /* the norm's, where it has a name of its own */
     const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
     const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
-    const char *defaults;             /* JSON: settings that a config may leave out */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
     const char *const *ignored; /* ends of names of tensors that are no weights; ends with NULL */
@@ -160,6 +162,8 @@ struct qkv_hf_config {
     size_t n_divisors;
 };
 
+/* config.c: the class of that name, or NULL. */
+const qkv_hf_class *qkv_hf_class_find(const char *model_type);
 /* config.c: chooses the family and writes the keys. The config is released by the caller, also
  * after a failure. */
 int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err);

@@ -18,16 +18,17 @@ typedef struct rope {
     int64_t dims;
 } rope;
 
+/* Most classes read the first name; those that may turn a part of the channels, one of the others. */
 static const char *const base_names[] = {"rope_theta", "rotary_emb_base", NULL};
 static const char *const part_names[] = {"partial_rotary_factor", "rotary_pct", "rope_pct", NULL};
 
 /* The first that is there wins; all are taken out. */
-static int take_any_float(qkv_hf_config *config, const char *const *names, double *value,
+static int take_any_float(qkv_hf_config *config, const char *const *names, int n, double *value,
                           qkv_error *err) {
     int found = 0;
-    for (; *names; names++) {
+    for (int i = 0; i < n && names[i]; i++) {
         double number = 0;
-        const int got = qkv_hf_take_float(config, *names, 0, 1e12, &number, err);
+        const int got = qkv_hf_take_float(config, names[i], 0, 1e12, &number, err);
         if (got < 0) return got;
         if (got && !found) *value = number;
         found |= got;
@@ -36,8 +37,9 @@ static int take_any_float(qkv_hf_config *config, const char *const *names, doubl
 }
 
 static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
-    int found = take_any_float(from, base_names, &r->base, err);
-    if (found >= 0) found = take_any_float(from, part_names, &r->part, err);
+    const int n = r->config->hf->partial_rotary ? 3 : 1;
+    int found = take_any_float(from, base_names, n, &r->base, err);
+    if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
     return found < 0 ? found : QKV_OK;
 }
 

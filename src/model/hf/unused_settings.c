@@ -21,11 +21,11 @@ static const char *const irrelevant[] = {
     "attention_probs_dropout_prob", "attention_softmax_in_fp32", "attn_implementation",
     "attn_pdrop", "auto_map", "bad_words_ids", "begin_suppress_tokens", "bos_token_id",
     "cache_implementation", "chunk_size_feed_forward", "classifier_dropout", "cls_token_id",
-    "cross_attention_hidden_size", "decoder_start_token_id", "diversity_penalty", "do_sample",
+    "cross_attention_hidden_size", "custom_pipelines", "decoder_start_token_id", "diversity_penalty", "do_sample",
     "dtype", "early_stopping", "embd_pdrop", "embedding_dropout", "encoder_no_repeat_ngram_size",
     "eos_token_id", "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
     "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob",
-    "id2label", "initializer_range", "is_decoder", "is_llama_config", "keys_to_ignore_at_inference",
+    "id2label", "initializer_range", "is_composition", "is_decoder", "is_llama_config", "keys_to_ignore_at_inference",
     "label2id", "length_penalty", "mask_token_id", "max_length", "max_new_tokens",
     "max_window_layers", "min_length", "min_p", "mlp_bias", "model_max_length", "model_type",
     "name_or_path", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels",
@@ -57,6 +57,12 @@ static int is_among(const char *const *list, const char *name) {
     return 0;
 }
 
+/* "quantization" is what MLX writes; its tensors are no others than its own programs read. */
+static int is_quantised(const char *name, const json_t *value) {
+    if (strcmp(name, "quantization") == 0) return json_object_size(value) > 0;
+    return is_among(quantised, name) && !qkv_hf_says_nothing(value);
+}
+
 int qkv_hf_says_nothing(const json_t *value) {
     if (json_is_null(value) || json_is_false(value)) return 1;
     if (json_is_number(value)) return json_number_value(value) == 0;
@@ -73,13 +79,12 @@ void qkv_hf_ignore(qkv_hf_config *config, const char *object, const char *name) 
 
 static int check_setting(qkv_hf_config *config, const char *name, const json_t *value,
                          qkv_error *err) {
-    const int silent = qkv_hf_says_nothing(value);
-    if (!silent && is_among(quantised, name))
+    if (is_quantised(name, value))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: the weights are quantised (%s); take the original model, or a "
                         "quantised GGUF file",
                         config->path, name);
-    if (!silent && is_among(refused, name))
+    if (is_among(refused, name) && !qkv_hf_says_nothing(value))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: the setting %s of %s is not supported, and to ignore it would compute "
                         "another model",

@@ -3,7 +3,7 @@
  *
  * Its settings are the object text_config, which leaves out what is the default of its class; its
  * tensors have language_model in their names. What it is says text_config's model_type, and the
- * families say under which they are known (qkv_hf.texts). The other parts are not loaded: prompts are
+ * families say under which they are known (qkv_hf.classes). The other parts are not loaded: prompts are
  * text, and without an image they have no effect. Refused: wrappers in which the language part does
  * not run as it does alone (other positions, other masks, cross-attention); they are on no list.
  */
@@ -61,26 +61,14 @@ static const qkv_hf_wrapper *find_wrapper(const json_t *settings) {
     return NULL;
 }
 
-static const qkv_hf_text *find_text(const char *model_type) {
-    for (int i = 0; qkv_family_get(i); i++) {
-        const qkv_hf *hf = qkv_family_get(i)->hf;
-        for (const qkv_hf_text *t = hf ? hf->texts : NULL; t && t->model_type; t++) {
-            if (strcmp(t->model_type, model_type) == 0) return t;
-        }
-    }
-    return NULL;
-}
-
-/* What the class of the language part would be alone, and what its config leaves out. */
-static int complete(const qkv_hf_config *config, const qkv_hf_text *text, qkv_error *err) {
-    json_t *defaults = json_loads(text->defaults, 0, NULL);
+/* The architecture that the language part would be alone; and whether its output is tied may stand
+ * outside. */
+static int complete(const qkv_hf_config *config, const qkv_hf_class *text, qkv_error *err) {
     json_t *tied = json_object_get(config->outer, "tie_word_embeddings");
     int failed = json_object_set_new(config->settings, "architectures",
                                      json_pack("[s]", text->architecture)) != 0;
     if (json_is_boolean(tied) && !json_object_get(config->settings, "tie_word_embeddings"))
         failed |= json_object_set(config->settings, "tie_word_embeddings", tied) != 0;
-    failed |= !defaults || json_object_update_missing(config->settings, defaults) != 0;
-    json_decref(defaults);
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
@@ -95,8 +83,8 @@ int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err) {
                         config->wrapper->architecture);
     const json_t *given = json_object_get(config->settings, "model_type");
     const char *type = given ? json_string_value(given) : config->wrapper->text_type;
-    const qkv_hf_text *text = type ? find_text(type) : NULL;
-    if (!text)
+    const qkv_hf_class *text = type ? qkv_hf_class_find(type) : NULL;
+    if (!text || !text->part_defaults)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: %s with a language part of type '%.60s' is not supported",
                         config->path, config->wrapper->architecture, type ? type : "?");
