@@ -24,7 +24,8 @@ static const qkv_hf_setting hf_settings[] = {
 };
 
 static const qkv_hf_class hf_classes[] = {
-    {"gemma2", "Gemma2ForCausalLM", "{\"rms_norm_eps\": 1e-6}", NULL},
+    {"gemma2", "Gemma2ForCausalLM", "{\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true}",
+     NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -30,9 +30,8 @@ static const qkv_hf_class hf_classes[] = {
      "{\"max_position_embeddings\": 131072, \"num_attention_heads\": 8,"
      " \"num_key_value_heads\": 4, \"head_dim\": 256, \"rms_norm_eps\": 1e-6,"
      " \"rope_theta\": 1000000.0, \"rope_local_base_freq\": 10000.0,"
-     " \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096}",
-     "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26,"
-     " \"tie_word_embeddings\": true}"},
+     " \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096, \"tie_word_embeddings\": true}",
+     "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26}"},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -36,6 +36,7 @@ static const qkv_hf_name hf_layer_names[] = {
 
 static const qkv_hf_setting hf_settings[] = {
     {"swiglu_limit", QKV_HF_MUST, NULL, 7},
+    {"swiglu_alpha", QKV_HF_MUST, NULL, 1.702},
     {"experts_per_token", QKV_HF_SKIP, NULL, 0},
     {"initial_context_length", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
@@ -54,7 +55,7 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
 }
 
 static const qkv_hf_class hf_classes[] = {
-    {"gpt_oss", "GptOssForCausalLM", "{\"rms_norm_eps\": 1e-5}", NULL},
+    {"gpt_oss", "GptOssForCausalLM", "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 150000.0}", NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -37,7 +37,7 @@ static const qkv_hf_class hf_classes[] = {
      " \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
      " \"max_position_embeddings\": 131072, \"sliding_window\": 4096,"
      " \"tie_word_embeddings\": false}"},
-    {"mixtral", "MixtralForCausalLM", "{\"rms_norm_eps\": 1e-5}", NULL},
+    {"mixtral", "MixtralForCausalLM", "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 1000000.0}", NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -34,7 +34,7 @@ static const qkv_hf_setting hf_settings[] = {
 };
 
 static const qkv_hf_class hf_classes[] = {
-    {"smollm3", "SmolLM3ForCausalLM", "{\"rms_norm_eps\": 1e-6}", NULL},
+    {"smollm3", "SmolLM3ForCausalLM", "{\"rms_norm_eps\": 1e-6, \"rope_theta\": 2000000.0}", NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -57,7 +57,8 @@ static int take_local(rope *r, json_t *parameters, qkv_error *err) {
     return QKV_OK;
 }
 
-/* Finds the object of the scaling, whichever way it is written, and takes the base and the part. */
+/* Finds the object of the scaling, whichever way it is written, and takes the base and the part. The
+ * older way goes before the newer one, as it does there. */
 static int find_scaling(rope *r, qkv_error *err) {
     int status = take_numbers(r->config, r, err);
     if (status != QKV_OK) return status;
@@ -66,12 +67,12 @@ static int find_scaling(rope *r, qkv_error *err) {
     if (status < 0) return status;
     json_t *old = qkv_hf_take(r->config, "rope_scaling");
     json_t *all = qkv_hf_take(r->config, "rope_parameters");
-    json_t *used = all ? all : old;
+    json_t *used = old && !qkv_hf_says_nothing(old) ? old : all;
     status = used && !json_is_object(used)
                  ? qkv_fail(err, QKV_ERR_FORMAT, "%s: the settings of RoPE should be an object",
                             r->config->path)
                  : QKV_OK;
-    r->object = all ? "rope_parameters" : "rope_scaling";
+    r->object = used == old ? "rope_scaling" : "rope_parameters";
     json_t *full = json_object_get(used, "full_attention");
     if (status == QKV_OK && full) status = take_local(r, used, err);
     if (status == QKV_OK && json_is_object(full)) used = full;

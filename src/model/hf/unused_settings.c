@@ -23,9 +23,9 @@ static const char *const irrelevant[] = {
     "cache_implementation", "chunk_size_feed_forward", "classifier_dropout", "cls_token_id",
     "cross_attention_hidden_size", "custom_pipelines", "decoder_start_token_id", "diversity_penalty", "do_sample",
     "dtype", "early_stopping", "embd_pdrop", "embedding_dropout", "encoder_no_repeat_ngram_size",
-    "eos_token_id", "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+    "eos_token_id", "experts_implementation", "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
     "forced_eos_token_id", "gradient_checkpointing", "hidden_dropout", "hidden_dropout_prob",
-    "id2label", "initializer_range", "is_composition", "is_decoder", "is_llama_config", "keys_to_ignore_at_inference",
+    "id2label", "initializer_range", "is_causal", "is_composition", "is_decoder", "is_llama_config", "keys_to_ignore_at_inference",
     "label2id", "length_penalty", "mask_token_id", "max_length", "max_new_tokens",
     "max_window_layers", "min_length", "min_p", "mlp_bias", "model_max_length", "model_type",
     "name_or_path", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_labels",
@@ -47,7 +47,7 @@ static const char *const irrelevant[] = {
 
 /* What the base class uses, whatever the model: other layers, other heads, other weights. */
 static const char *const refused[] = {"is_encoder_decoder", "per_layer_config", "pruned_heads",
-                                      NULL};
+                                      "transformers_weights", NULL};
 static const char *const quantised[] = {"quantization_config", "compression_config", NULL};
 
 static int is_among(const char *const *list, const char *name) {
@@ -77,6 +77,13 @@ void qkv_hf_ignore(qkv_hf_config *config, const char *object, const char *name) 
     qkv_text_append_short(&config->ignored, name, strlen(name), MAX_NAME);
 }
 
+/* A decoder that is said not to be causal has another mask there, since version 5. */
+static int is_refused(const qkv_hf_config *config, const char *name, const json_t *value) {
+    if (strcmp(name, "is_causal") == 0)
+        return !config->family->bidirectional && !json_is_true(value) && !json_is_null(value);
+    return is_among(refused, name) && !qkv_hf_says_nothing(value);
+}
+
 static int check_setting(qkv_hf_config *config, const char *name, const json_t *value,
                          qkv_error *err) {
     if (is_quantised(name, value))
@@ -84,7 +91,7 @@ static int check_setting(qkv_hf_config *config, const char *name, const json_t *
                         "%s: the weights are quantised (%s); take the original model, or a "
                         "quantised GGUF file",
                         config->path, name);
-    if (is_among(refused, name) && !qkv_hf_says_nothing(value))
+    if (is_refused(config, name, value))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: the setting %s of %s is not supported, and to ignore it would compute "
                         "another model",
