@@ -32,7 +32,7 @@ static int fail_kind(const qkv_hf_config *config, const char *name, const char *
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %s", config->path, name, kind);
 }
 
-/* 4096.0 is a whole number too; one beyond 64 bits is the nearest that they hold. */
+/* 4096.0 is a whole number too; one beyond 64 bits is the largest or smallest that they hold. */
 static int take_whole(qkv_hf_config *config, const char *name, int64_t *value, qkv_error *err) {
     json_t *json = qkv_hf_take(config, name);
     if (!json) return 0;
@@ -51,6 +51,9 @@ int qkv_hf_take_int(qkv_hf_config *config, const char *name, int64_t low, int64_
     int64_t number = 0;
     const int found = take_whole(config, name, &number, err);
     if (found <= 0) return found;
+    if (number == INT64_MAX || number == INT64_MIN)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is far outside %lld to %lld", config->path,
+                        name, (long long)low, (long long)high);
     if (number < low || number > high)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is %lld, outside %lld to %lld", config->path,
                         name, (long long)number, (long long)low, (long long)high);
@@ -63,9 +66,7 @@ int qkv_hf_take_limit(qkv_hf_config *config, const char *name, int64_t high, int
     int64_t number = 0;
     const int found = take_whole(config, name, &number, err);
     if (found <= 0) return found;
-    if (number < 0)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is %lld", config->path, name,
-                        (long long)number);
+    if (number < 0) return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is below 0", config->path, name);
     *value = number < high ? number : high;
     return 1;
 }
@@ -135,6 +136,8 @@ static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_
         for (const char *const *a = hf ? hf->architectures : NULL; a && *a; a++)
             qkv_text_printf(&known, "%s%s", known.length ? ", " : "", *a);
     }
+    for (const qkv_hf_wrapper *w = qkv_hf_wrappers; w->architecture; w++)
+        qkv_text_printf(&known, ", %s", w->architecture);
     int status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: architecture '%.100s' is not supported; these are: %s", config->path,
                           name, known.data ? known.data : "");

@@ -171,6 +171,7 @@ void qkv_hf_config_release(qkv_hf_config *config);
 
 /* wrapper.c: where the config is that of a larger model, its language part takes its place. */
 int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err);
+extern const qkv_hf_wrapper qkv_hf_wrappers[]; /* ends with {NULL} */
 /* Of all such models, each ended by NULL: what stands before the names of the language part's tensors;
  * the parts that are not loaded, as tensors call them; settings that say nothing about language. */
 extern const char *const qkv_hf_text_prefixes[], *const qkv_hf_other_parts[],

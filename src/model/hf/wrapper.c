@@ -11,13 +11,14 @@
 
 #include "model/hf/hf.h"
 
-static const qkv_hf_wrapper wrappers[] = {
+const qkv_hf_wrapper qkv_hf_wrappers[] = {
     {"Gemma3ForConditionalGeneration", "gemma3_text"},
     {"LlavaForConditionalGeneration", "llama"},
     {"LlavaNextForConditionalGeneration", "llama"},
     {"LlavaOnevisionForConditionalGeneration", "qwen2"},
     {"Mistral3ForConditionalGeneration", "mistral"},
     {"VipLlavaForConditionalGeneration", "llama"},
+    {NULL, NULL},
 };
 
 /* As versions 4 and 5 of transformers save them; the last two are of the output, and of a model that
@@ -55,8 +56,8 @@ const char *const qkv_hf_other_settings[] = {
 static const qkv_hf_wrapper *find_wrapper(const json_t *settings) {
     const json_t *list = json_object_get(settings, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
-    for (size_t i = 0; name && i < sizeof wrappers / sizeof *wrappers; i++) {
-        if (strcmp(wrappers[i].architecture, name) == 0) return &wrappers[i];
+    for (const qkv_hf_wrapper *w = qkv_hf_wrappers; name && w->architecture; w++) {
+        if (strcmp(w->architecture, name) == 0) return w;
     }
     return NULL;
 }
