@@ -55,7 +55,7 @@ static void settings(void **state) {
         {"llama", "architectures", "[]", NULL}, /* its model_type does */
         {"llama", "architectures", "[7]", "does not name"},
         {"llama", "architectures", "7", "does not name"},
-        {"llama", "hidden_act", "\"relu\"", "hidden_act is |relu|"},
+        {"llama", "hidden_act", "\"relu\"", "hidden_act is 'relu'"},
         {"llama", "hidden_act", "7", "hidden_act is"},
         {"llama", "quantization_config", "{\"quant_method\": \"gptq\"}", "quantised"},
         {"llama", "some_new_trick", "true", NULL},
@@ -93,7 +93,7 @@ static void settings(void **state) {
         {"llama", "tie_word_embeddings", "1", "true or false"},
         {"llama_gqa", "tie_word_embeddings", "false", "lm_head.weight is missing"},
         {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "scale_attn_by_inverse_layer_idx"},
-        {"gpt2", "activation_function", "\"mish\"", "activation_function is |mish|"},
+        {"gpt2", "activation_function", "\"mish\"", "activation_function is 'mish'"},
         {"gpt2", "hidden_act", "\"mish\"", NULL},      /* which GPT-2 does not read */
         {"qwen3", "use_sliding_window", "true", NULL}, /* of no width */
         {"qwen3", "layer_types", "[\"full_attention\"]", "a list of 3 names"},

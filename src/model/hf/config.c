@@ -318,8 +318,8 @@ static int read_activation(qkv_hf_config *config, qkv_error *err) {
     if (config->hf->fixed_activation || (usual && strstr(usual, quoted))) return QKV_OK;
     if (found < 0)
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: %s is %s; SiLU and GELU, exact or in its tanh form, are supported",
-                        config->path, setting, quoted);
+                        "%s: %s is '%.*s'; silu, gelu and the names of its tanh form are supported",
+                        config->path, setting, (int)strlen(quoted) - 2, quoted + 1);
     if (found != (int)config->family->activation)
         qkv_hf_set_text(config, "hidden_activation", qkv_activation_name(found));
     return QKV_OK;
