@@ -158,6 +158,26 @@ static void wrappers(void **state) {
     }
 }
 
+/* Settings without effect, inside and outside, are said in one line more. */
+static void wrapper_settings(void **state) {
+    (void)state;
+    qkv_error err;
+    qkv_model *model = NULL;
+    json_t *config = wrap_config("gemma3", "Gemma3ForConditionalGeneration", nothing);
+    json_object_set_new(config, "conversational", json_true());
+    json_object_set_new(json_object_get(config, "text_config"), "a_note", json_string("x"));
+    hf_directory_write_config(config);
+    hf_directory_wrap_weights("gemma3", rename_older, others);
+    expect_ok(qkv_model_open(&model, hf_directory_path(), &err), &err, "a wrapper with notes");
+    assert_string_equal(qkv_model_notice(model, 1),
+                        "config.json: settings that Gemma3ForConditionalGeneration does not have "
+                        "were ignored: a_note, conversational");
+    assert_non_null(strstr(qkv_model_get_info(model)->notices, "; config.json: settings"));
+    assert_null(qkv_model_notice(model, 2));
+    qkv_model_free(model);
+    json_decref(config);
+}
+
 static void expect_refused(const json_t *config, const char *words) {
     qkv_error err = {0};
     qkv_model *model = NULL;
@@ -230,6 +250,7 @@ static void other_activations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wrappers),
+        cmocka_unit_test(wrapper_settings),
         cmocka_unit_test(refused_wrappers),
         cmocka_unit_test(other_activations),
     };

@@ -260,7 +260,8 @@ static int note_ignored(opener *o, const qkv_hf_config *config, qkv_error *err) 
     qkv_text text = {0};
     if (config->n_ignored == 0) return QKV_OK;
     qkv_text_printf(&text, "config.json: settings that %s does not have were ignored: %s",
-                    config->architecture, config->ignored.data ? config->ignored.data : "");
+                    config->wrapper ? config->wrapper->architecture : config->architecture,
+                    config->ignored.data ? config->ignored.data : "");
     return qkv_gguf_add_notice(o->file, &text, err);
 }
 
