@@ -53,8 +53,8 @@ qkv reads.
 Of models for images and text the language part is opened: `Gemma3ForConditionalGeneration` (Gemma 3 4B and larger),
 `Mistral3ForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
 `LlavaOnevisionForConditionalGeneration`, `VipLlavaForConditionalGeneration`; within them, language parts of the types
-`gemma3_text`, `llama`, `mistral` and `qwen2`. Activations are SiLU and GELU, exact or in its tanh form, whichever the
-config names (`silu`, `gelu`, `gelu_new`, `gelu_fast`, ...).
+`gemma3_text`, `granite`, `llama`, `mistral`, `phi3`, `qwen2` and `qwen3`. Activations are SiLU and GELU, exact or in
+its tanh form, whichever the config names (`silu`, `gelu`, `gelu_new`, `gelu_fast`, ...).
 
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
 in width; ALiBi; multi-head latent attention; shared experts.
