@@ -50,6 +50,12 @@ The same model in two safetensors files (`llama_gqa/hf-sharded`) and in BF16 (`q
 window of `mistral` is only in its directory: llama.cpp's format has no key for it. `qkv convert` writes a key that
 qkv reads.
 
+Of models for images and text the language part is opened: `Gemma3ForConditionalGeneration` (Gemma 3 4B and larger),
+`Mistral3ForConditionalGeneration`, `LlavaForConditionalGeneration`, `LlavaNextForConditionalGeneration`,
+`LlavaOnevisionForConditionalGeneration`, `VipLlavaForConditionalGeneration`; within them, language parts of the types
+`gemma3_text`, `granite`, `llama`, `mistral`, `phi3`, `qwen2` and `qwen3`. Activations are SiLU and GELU, exact or in
+its tanh form, whichever the config names (`silu`, `gelu`, `gelu_new`, `gelu_fast`, ...).
+
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
 in width; ALiBi; multi-head latent attention; shared experts.
 

@@ -55,8 +55,9 @@ typedef struct qkv_model_info {
     int32_t causal;     /* 0: every token sees every other one */
     int32_t n_expert;   /* experts per layer, 0 = none */
     int32_t n_expert_used;
-    int32_t has_logits; /* 0: an encoder; its output is the last layer's resid_post */
-    int32_t has_sink;   /* 1: a learned sink takes a share of every row of the pattern */
+    int32_t has_logits;  /* 0: an encoder; its output is the last layer's resid_post */
+    int32_t has_sink;    /* 1: a learned sink takes a share of every row of the pattern */
+    const char *notices; /* all that qkv_model_notice gives, joined by "; ", or "" */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
@@ -71,6 +72,10 @@ QKV_API void qkv_model_free(qkv_model *model);
 QKV_API const char *qkv_family_name(size_t index);
 
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
+
+/* What whoever uses the model should know, a line each: settings of config.json that have no effect,
+ * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */
+QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
 
 /* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
  * asked for. */

@@ -37,11 +37,12 @@ typedef struct qkv_sweep_reader qkv_sweep_reader;
 /* Belongs to the file. Fields are only ever added at the end. */
 typedef struct qkv_sweep_reader_info {
     const char *path;
-    const char *model_name; /* these four: "" where the file does not say */
+    const char *model_name; /* these four, and the last: "" where the file does not say */
     const char *model_path; /* its last part */
     const char *model_hash;
     const char *spec_hash;
     size_t n_prompts, n_metrics, n_targets, n_ops;
+    const char *model_notices; /* as in qkv_model_info */
 } qkv_sweep_reader_info;
 
 /* The cells of a sweep with the values of one metric. */

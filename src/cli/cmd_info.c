@@ -61,7 +61,8 @@ const cli_command cli_command_info = {
     X(tensor_types, "tensor_types", "tensor types", COUNTS)                                        \
     X(n_params, "n_params", "parameters", NUMBER)                                                  \
     X(n_files, "n_files", "files", NUMBER)                                                         \
-    X(file_size, "file_size", "file size", NUMBER)
+    X(file_size, "file_size", "file size", NUMBER)                                                 \
+    X(notices, "notices", "notices", IF_SAID)
 
 static void print_row(const char *label, const char *value) {
     qkv_text visible = {0};
@@ -104,9 +105,12 @@ static void print_table(const qkv_model_info *info, const char *hash) {
 #define TABLE_IF_ANY(field, label)                                                                 \
     if (info->field) print_number(label, (uint64_t)info->field);
 #define TABLE_YES_NO(field, label) print_row(label, info->field ? "yes" : "no");
+#define TABLE_IF_SAID(field, label)                                                                \
+    if (info->field[0]) print_row(label, info->field);
 #define TABLE_FIELD(field, key, label, kind) TABLE_##kind(field, label)
     INFO_FIELDS(TABLE_FIELD)
 #undef TABLE_FIELD
+#undef TABLE_IF_SAID
 #undef TABLE_YES_NO
 #undef TABLE_IF_ANY
 #undef TABLE_LENGTH
@@ -141,9 +145,11 @@ static json_t *make_json(const qkv_model_info *info, const char *hash) {
 #define JSON_LENGTH(field) (info->field ? JSON_NUMBER(field) : json_null())
 #define JSON_IF_ANY(field) JSON_NUMBER(field)
 #define JSON_YES_NO(field) json_boolean(info->field)
+#define JSON_IF_SAID(field) (info->field[0] ? JSON_TEXT(field) : NULL) /* NULL: no such key */
 #define JSON_FIELD(field, key, label, kind) json_object_set_new(json, key, JSON_##kind(field));
     INFO_FIELDS(JSON_FIELD)
 #undef JSON_FIELD
+#undef JSON_IF_SAID
 #undef JSON_YES_NO
 #undef JSON_IF_ANY
 #undef JSON_LENGTH

@@ -99,11 +99,20 @@ int cli_model_find(qkv_model_place **out, const char *given, qkv_error *err) {
     return status;
 }
 
+/* Opens a model and says what there is to know about it. */
+static int open_path(qkv_model **out, const char *path, qkv_error *err) {
+    const int status = qkv_model_open(out, path, err);
+    const char *notice;
+    for (size_t i = 0; status == QKV_OK && (notice = qkv_model_notice(*out, i)); i++)
+        fprintf(stderr, "qkv: warning: %s\n", notice);
+    return status;
+}
+
 int cli_model_open(qkv_model **out, const char *given, qkv_error *err) {
     qkv_model_place *place = NULL;
     *out = NULL;
     int status = cli_model_find(&place, given, err);
-    if (status == QKV_OK) status = qkv_model_open(out, qkv_model_place_get_info(place)->path, err);
+    if (status == QKV_OK) status = open_path(out, qkv_model_place_get_info(place)->path, err);
     qkv_model_place_free(place);
     return status;
 }

@@ -228,8 +228,20 @@ int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err) {
     return qkv_gguf_build(out, path, open_files, err);
 }
 
+int qkv_gguf_add_notice(qkv_gguf *file, qkv_text *text, qkv_error *err) {
+    if (!text->failed && text->data &&
+        QKV_PUSH(file->notices, file->notices_capacity, file->n_notices, text->data)) {
+        *text = (qkv_text){0};
+        return QKV_OK;
+    }
+    qkv_text_release(text);
+    return qkv_fail_memory(err);
+}
+
 void qkv_gguf_free(qkv_gguf *file) {
     if (!file) return;
+    for (size_t i = 0; i < file->n_notices; i++) free(file->notices[i]);
+    free(file->notices);
     for (size_t i = 0; i < file->n_parts; i++) {
         if (file->parts[i].header) gguf_free(file->parts[i].header);
         qkv_mapping_close(&file->parts[i].map);

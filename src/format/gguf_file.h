@@ -14,6 +14,7 @@
 
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "gguf.h"
 
 typedef struct qkv_gguf_part {
@@ -52,6 +53,8 @@ typedef struct qkv_gguf {
     /* Rows of W_q and W_k are in the original model's order, also where GGUF files of the family
      * have them reordered. */
     int original_order;
+    char **notices; /* what whoever opens the file should know: one line each */
+    size_t n_notices, notices_capacity;
 } qkv_gguf;
 
 int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
@@ -59,6 +62,9 @@ int qkv_gguf_open(qkv_gguf **out, const char *path, qkv_error *err);
 int qkv_gguf_build(qkv_gguf **out, const char *path,
                    int (*fill)(qkv_gguf *file, const char *path, qkv_error *err), qkv_error *err);
 void qkv_gguf_free(qkv_gguf *file);
+
+/* Adds a notice; the text is the file's from here on, also after a failure. */
+int qkv_gguf_add_notice(qkv_gguf *file, qkv_text *text, qkv_error *err);
 
 /* gguf_keys.c: refuses keys that ggml would take too long to compare; `start` is where the first of
  * them is. */

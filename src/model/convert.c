@@ -366,10 +366,17 @@ static int check_target(const converter *c, const char *path, qkv_error *err) {
     return QKV_OK;
 }
 
+static void tell_notices(const converter *c) {
+    const char *notice;
+    for (size_t i = 0; c->options->note && (notice = qkv_model_notice(c->model, i)); i++)
+        c->options->note(c->options->user, notice);
+}
+
 static int convert(converter *c, const char *path, qkv_error *err) {
     int status = check_target(c, path, err);
     if (status == QKV_OK) status = make_header(c, err);
     if (status != QKV_OK) return status;
+    tell_notices(c);
     const qkv_gguf *file = c->model->file;
     size_t room = CHUNK;
     for (size_t i = 0; i < file->n_tensors; i++) {

@@ -169,6 +169,22 @@ static int read_flags(qkv_model *model, qkv_error *err) {
     return found < 0 ? found : QKV_OK;
 }
 
+/* The family's own where the file names none; a family whose own has no name takes no other. */
+static int read_activation(qkv_model *model, qkv_error *err) {
+    char key[128];
+    const char *name = NULL;
+    const int usual = (int)model->family->activation;
+    snprintf(key, sizeof key, "%s.hidden_activation", model->family->name);
+    int found = qkv_gguf_string(model->file, key, &name, err);
+    if (found < 0) return found;
+    const int activation = found ? qkv_activation_find(name) : usual;
+    if (found && (activation < 0 || !qkv_activation_name(usual)))
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: %s is '%.60s', which is not supported",
+                        model->file->path, key, name);
+    model->hp.activation = (qkv_activation)activation;
+    return QKV_OK;
+}
+
 static int read_experts(qkv_model *model, qkv_error *err) {
     qkv_hparams *hp = &model->hp;
     if (!reads(model, QKV_KEY_EXPERTS)) return QKV_OK;
@@ -228,5 +244,6 @@ int qkv_hparams_read(qkv_model *model, qkv_error *err) {
     if (status == QKV_OK) status = read_experts(model, err);
     if (status == QKV_OK) status = read_factors(model, err);
     if (status == QKV_OK) status = read_flags(model, err);
+    if (status == QKV_OK) status = read_activation(model, err);
     return status == QKV_OK ? qkv_rope_read(model, err) : status;
 }

@@ -73,8 +73,18 @@ static int summarise_tensors(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+static int join_notices(qkv_model *model, qkv_error *err) {
+    qkv_text text = {0};
+    qkv_text_puts(&text, "");
+    for (size_t i = 0; i < model->file->n_notices; i++)
+        qkv_text_printf(&text, "%s%s", i ? "; " : "", model->file->notices[i]);
+    model->notices = text.data;
+    return text.failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
 static int describe(qkv_model *model, qkv_error *err) {
     int status = summarise_tensors(model, err);
+    if (status == QKV_OK) status = join_notices(model, err);
     if (status != QKV_OK) return status;
     const qkv_hparams *hp = &model->hp;
     qkv_model_info *info = &model->info;
@@ -85,6 +95,7 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->architecture = model->family->name;
     info->position = model->position;
     info->tensor_types = model->tensor_types;
+    info->notices = model->notices;
     info->tokenizer = model->vocab ? qkv_vocab_kind(model->vocab) : "none";
     info->n_layer = hp->n_layer;
     info->n_embd = hp->n_embd;
@@ -154,6 +165,7 @@ void qkv_model_free(qkv_model *model) {
     qkv_hparams_release(&model->hp);
     free(model->tensor_types);
     free(model->position);
+    free(model->notices);
     qkv_gguf_free(model->file);
     qkv_model_hash_cache_free(model->hash);
     free(model);
@@ -161,6 +173,10 @@ void qkv_model_free(qkv_model *model) {
 
 const qkv_model_info *qkv_model_get_info(const qkv_model *model) {
     return model ? &model->info : NULL;
+}
+
+const char *qkv_model_notice(const qkv_model *model, size_t index) {
+    return model && index < model->file->n_notices ? model->file->notices[index] : NULL;
 }
 
 int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err) {

@@ -46,7 +46,8 @@ typedef struct qkv_hparams {
     int32_t n_ff_expert; /* f */
     int32_t causal;
     int32_t has_logits;
-    int32_t has_sink;      /* a learned sink takes part in the softmax */
+    int32_t has_sink; /* a learned sink takes part in the softmax */
+    qkv_activation activation;
     int32_t parallel;      /* attention and feed-forward read the same input */
     int32_t window;        /* a query sees this many keys, itself included; 0 = all */
     int32_t window_period; /* every n-th layer sees all; 0: none does */
@@ -89,6 +90,7 @@ struct qkv_model {
     qkv_model_info info;
     char *tensor_types;
     char *position;
+    char *notices;
     qkv_model_hash_cache *hash;
 };
 

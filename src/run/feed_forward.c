@@ -19,7 +19,7 @@ static struct ggml_tensor *gelu_tanh(qkv_graph *g, struct ggml_tensor *x) {
 }
 
 static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
-    switch (g->model->family->activation) {
+    switch (g->model->hp.activation) {
     case QKV_ACT_GELU_TANH:
         return gelu_tanh(g, x);
     case QKV_ACT_GELU_ERF:
@@ -30,7 +30,7 @@ static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
 }
 
 static struct ggml_tensor *gated(qkv_graph *g, struct ggml_tensor *gate, struct ggml_tensor *up) {
-    if (g->model->family->activation == QKV_ACT_SWIGLU_CLAMPED)
+    if (g->model->hp.activation == QKV_ACT_SWIGLU_CLAMPED)
         return ggml_swiglu_oai(g->ctx, gate, up, 1.702f, 7.0f);
     return ggml_mul(g->ctx, activate(g, gate), up);
 }

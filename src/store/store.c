@@ -270,6 +270,7 @@ static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan 
     put_text(&draft, "qkv_version", qkv_version());
     put_text(&draft, "model", qkv_path_model(info->path));
     put_text(&draft, "model_hash", hash);
+    if (info->notices[0]) put_text(&draft, "model_notices", info->notices);
     put_text(&draft, "architecture", info->architecture);
     put_plan(&draft, plan);
     for (size_t v = 0; v < qkv_result_n_variants(result); v++) {

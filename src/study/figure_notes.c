@@ -121,14 +121,16 @@ static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
     char hash[33];
     const int status = qkv_model_hash(model, hash, err);
     if (status != QKV_OK) return status;
-    const char *path = qkv_model_get_info(model)->path;
+    const qkv_model_info *info = qkv_model_get_info(model);
     const qkv_locale host = qkv_locale_enter();
-    json_t *json = json_pack(
-        "{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
-        qkv_version(), "command", describe_command(&fig->options), "model",
-        qkv_json_text(qkv_path_model(path)), "model_hash", hash, "site", qkv_site_name(fig->site),
-        "layer", (int)fig->layer, "head", (int)fig->head, "range", fig->low, fig->high, "inputs",
-        describe_inputs(fig), "sources", describe_sources(fig), "panels", describe_panels(fig));
+    json_t *json =
+        json_pack("{s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[f, f], s:o, s:o, s:o}", "qkv_version",
+                  qkv_version(), "command", describe_command(&fig->options), "model",
+                  qkv_json_text(qkv_path_model(info->path)), "model_hash", hash, "site",
+                  qkv_site_name(fig->site), "layer", (int)fig->layer, "head", (int)fig->head,
+                  "range", fig->low, fig->high, "inputs", describe_inputs(fig), "sources",
+                  describe_sources(fig), "panels", describe_panels(fig));
+    if (info->notices[0]) json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
     fig->recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     qkv_locale_leave(host);
     json_decref(json);

@@ -124,11 +124,12 @@ static int write_json_head(const qkv_table_writer *w, qkv_error *err) {
     char hash[33];
     const int status = qkv_model_hash(w->names.model, hash, err);
     if (status != QKV_OK) return status;
-    const char *path = qkv_model_get_info(w->names.model)->path;
+    const qkv_model_info *info = qkv_model_get_info(w->names.model);
     json_t *json = json_pack("{s:s, s:o, s:s, s:o, s:o, s:o}", "qkv_version", qkv_version(),
-                             "model", qkv_json_text(qkv_path_model(path)), "model_hash", hash,
+                             "model", qkv_json_text(qkv_path_model(info->path)), "model_hash", hash,
                              "prompts", describe_prompts(w), "variants", describe_variants(w),
                              "metrics", describe_metrics(w));
+    if (info->notices[0]) json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
     char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (!text) return qkv_fail_memory(err);

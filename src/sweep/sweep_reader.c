@@ -35,7 +35,8 @@ typedef struct name_list {
     X(model_name, "model_name")                                                                    \
     X(model_path, "model_path")                                                                    \
     X(model_hash, "model_hash")                                                                    \
-    X(spec_hash, "spec_hash")
+    X(spec_hash, "spec_hash")                                                                      \
+    X(model_notices, "model_notices")
 
 #define META_ENUM(field, key) META_##field,
 enum { META_LIST(META_ENUM) META_COUNT };

@@ -66,6 +66,7 @@ static int put_all_meta(qkv_sweep_writer *r, const char *model_hash, const char 
                                       {"model_path", qkv_path_model(info->path)},
                                       {"model_name", info->name},
                                       {"model_hash", model_hash},
+                                      {"model_notices", info->notices[0] ? info->notices : NULL},
                                       {"n_layer", layers},
                                       {"n_head", heads},
                                       {"version", qkv_version()},

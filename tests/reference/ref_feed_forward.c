@@ -32,7 +32,7 @@ static double gated(ref_activation kind, double gate, double up) {
 /* One feed-forward of n rows: gate (or none), up, down. */
 static void mlp(const ref_model *m, double *out, const double *x, ref_linear gate, ref_linear up,
                 ref_linear down, int n) {
-    const ref_activation kind = m->family->activation;
+    const ref_activation kind = m->activation;
     const size_t count = (size_t)n * (size_t)m->F;
     double *inner = ref_new_doubles(count), *opened = ref_new_doubles(count);
     ref_apply_linear(inner, x, up, n, m->F, m->D);

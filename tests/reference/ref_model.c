@@ -226,6 +226,17 @@ static void load_layer(source_file *f, int window) {
 
 /* ---- the whole ---- */
 
+/* The family's, unless the file names another. */
+static ref_activation read_activation(const source_file *f, ref_activation usual) {
+    const int64_t id = find_key(f, "hidden_activation");
+    const char *name = id < 0 ? "" : gguf_get_val_str(f->gguf, id);
+    if (strcmp(name, "silu") == 0) return REF_SILU;
+    if (strcmp(name, "gelu") == 0) return REF_GELU_ERF;
+    if (strcmp(name, "gelu_pytorch_tanh") == 0) return REF_GELU_TANH;
+    if (*name) give_up("unknown activation", name);
+    return usual;
+}
+
 static void read_shape(source_file *f) {
     ref_model *m = f->model;
     m->n_layer = key_int(f, "block_count", 0);
@@ -238,6 +249,7 @@ static void read_shape(source_file *f) {
     m->F = key_int(f, "feed_forward_length", 0);
     if (m->n_expert) m->F = key_int(f, "expert_feed_forward_length", m->F);
     m->turned = key_int(f, "rope.dimension_count", m->d);
+    m->activation = read_activation(f, m->family->activation);
     m->parallel = key_flag(f, "use_parallel_residual", m->family->parallel);
 }
 

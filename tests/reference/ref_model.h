@@ -54,6 +54,7 @@ typedef struct ref_model {
     int n_layer, D, H, G, d, F, V;
     int n_expert, n_expert_used;
     int parallel;
+    ref_activation activation;
     double norm_epsilon;
     double score_scale, score_cap; /* cap 0 = none */
     double embedding_scale, residual_scale;

@@ -127,6 +127,7 @@ static void test_model(void **state) {
     REFUSED(qkv_model_open(&model, NULL, &err));
     assert_null(model);
     assert_null(qkv_model_get_info(NULL));
+    assert_null(qkv_model_notice(NULL, 0));
     REFUSED(qkv_model_hash(NULL, hash, &err));
     REFUSED(qkv_model_hash(m, NULL, &err));
     REFUSED(qkv_tokenize(NULL, &ids, &n, "a", 1, 0, &err));

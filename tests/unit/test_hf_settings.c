@@ -15,34 +15,18 @@
 
 #include "qkv/model.h"
 #include "support/engine.h"
+#include "support/hf_directory.h"
 #include "support/scratch.h"
-
-#define VECTORS QKV_TEST_SOURCE_DIR "/vectors/"
-
-/* The scratch directory itself is the model. */
-static const char *model_path(void) {
-    return scratch_path("");
-}
-
-static void link_weights(const char *family) {
-    char from[512];
-    snprintf(from, sizeof from, VECTORS "%s/hf/model.safetensors", family);
-    unlink(scratch_path("model.safetensors"));
-    assert_int_equal(symlink(from, scratch_path("model.safetensors")), 0);
-}
 
 /* The family's config with one setting replaced by a JSON text. */
 static void write_config(const char *family, const char *setting, const char *value) {
-    char from[512];
-    snprintf(from, sizeof from, VECTORS "%s/hf/config.json", family);
-    json_t *config = json_load_file(from, 0, NULL);
-    assert_non_null(config);
+    json_t *config = hf_directory_config(family);
     if (setting) {
         json_t *json = json_loads(value, JSON_DECODE_ANY, NULL);
         assert_non_null(json);
         json_object_set_new(config, setting, json);
     }
-    assert_int_equal(json_dump_file(config, scratch_path("config.json"), 0), 0);
+    hf_directory_write_config(config);
     json_decref(config);
 }
 
@@ -50,7 +34,7 @@ static void write_config(const char *family, const char *setting, const char *va
 static void expect_open(const char *what, const char *words) {
     qkv_error err = {0};
     qkv_model *model = NULL;
-    const int status = qkv_model_open(&model, model_path(), &err);
+    const int status = qkv_model_open(&model, hf_directory_path(), &err);
     if (!words) {
         expect_ok(status, &err, what);
     } else if (status == QKV_OK) {
@@ -68,18 +52,24 @@ static void settings(void **state) {
     } cases[] = {
         {"llama", NULL, NULL, NULL},
         {"llama", "architectures", "[\"MambaForCausalLM\"]", "'MambaForCausalLM' is not supported"},
-        {"llama", "architectures", "[]", "does not name"},
+        {"llama", "architectures", "[]", NULL}, /* its model_type does */
+        {"llama", "architectures", "[7]", "does not name"},
         {"llama", "architectures", "7", "does not name"},
-        {"llama", "hidden_act", "\"relu\"", "hidden_act is |relu|"},
+        {"llama", "hidden_act", "\"relu\"", "hidden_act is 'relu'"},
         {"llama", "hidden_act", "7", "hidden_act is"},
         {"llama", "quantization_config", "{\"quant_method\": \"gptq\"}", "quantised"},
-        {"llama", "some_new_trick", "true", "some_new_trick is not known for LlamaForCausalLM"},
+        {"llama", "some_new_trick", "true", NULL},
         {"llama", "some_new_trick", "false", NULL},
         {"llama", "some_new_trick", "null", NULL},
         {"llama", "sliding_window", "4", NULL}, /* which Llama does not have */
         {"llama", "num_hidden_layers", "\"three\"", "num_hidden_layers should be a whole number"},
         {"llama", "num_hidden_layers", "0", "no num_hidden_layers"},
         {"llama", "num_hidden_layers", "-1", "outside"},
+        {"llama", "num_hidden_layers", "2.5", "num_hidden_layers should be a whole number"},
+        {"llama", "num_hidden_layers", "1e30", "far outside"},
+        {"llama", "num_hidden_layers", "3.0", NULL},
+        {"llama", "max_position_embeddings", "1e30", NULL},
+        {"llama", "max_position_embeddings", "-1", "max_position_embeddings is below 0"},
         {"llama", "num_hidden_layers", "100000", "cannot be meant"},
         {"llama", "num_hidden_layers", "2", "model.layers.2."},
         {"llama", "num_hidden_layers", "4", "blk.3.attn_norm.weight is missing"},
@@ -90,34 +80,40 @@ static void settings(void **state) {
         {"llama", "rms_norm_eps", "null", "no rms_norm_eps"},
         {"llama", "rms_norm_eps", "\"small\"", "rms_norm_eps should be a number"},
         {"llama", "partial_rotary_factor", "0.5", "0.5 of the channels"},
-        {"llama", "rope_scaling", "{\"rope_type\": \"dynamic\", \"factor\": 2.0}", "'dynamic'"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"dynamic\", \"factor\": 2.0}", NULL},
+        {"llama", "rope_scaling", "{\"rope_type\": \"dynamic\"}", "no factor"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"mrope\"}", "'mrope'"},
         {"llama", "rope_scaling", "{\"rope_type\": \"linear\"}", "no factor"},
         {"llama", "rope_scaling", "{\"type\": \"linear\", \"factor\": 2.0}", NULL},
         {"llama", "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2.0, \"twist\": 1}",
-         "setting twist of RoPE"},
+         NULL},
         {"llama", "rope_scaling", "[1]", "should be an object"},
         {"llama", "rope_scaling", "{\"rope_type\": 3}", "of type '?'"},
         {"llama", "rope_theta", "\"a\"", "rope_theta should be a number"},
         {"llama", "tie_word_embeddings", "1", "true or false"},
         {"llama_gqa", "tie_word_embeddings", "false", "lm_head.weight is missing"},
         {"gpt2", "scale_attn_by_inverse_layer_idx", "true", "scale_attn_by_inverse_layer_idx"},
-        {"gpt2", "activation_function", "\"gelu\"", "activation_function is |gelu|"},
+        {"gpt2", "activation_function", "\"mish\"", "activation_function is 'mish'"},
+        {"gpt2", "hidden_act", "\"mish\"", NULL},      /* which GPT-2 does not read */
         {"qwen3", "use_sliding_window", "true", NULL}, /* of no width */
         {"qwen3", "layer_types", "[\"full_attention\"]", "a list of 3 names"},
         {"qwen3", "layer_types", "[\"linear_attention\", 1, 2]", "'linear_attention'"},
         {"qwen3_moe", "norm_topk_prob", "false", "norm_topk_prob is supported only as 1"},
-        {"qwen3_moe", "mlp_only_layers", "[0]", "mlp_only_layers is not known"},
+        {"qwen3_moe", "mlp_only_layers", "[0]", "the setting mlp_only_layers of Qwen3Moe"},
         {"qwen3_moe", "num_experts_per_tok", "9", "expert_used_count"},
         {"cohere2", "layer_types",
          "[\"full_attention\", \"sliding_attention\", \"full_attention\", \"full_attention\"]",
          "not those that"},
         {"smollm3", "no_rope_layers", "[1, 0, 1, 0]", "every 4th layer"},
+        {"smollm3", "use_sliding_window", "true", "use_sliding_window"},
+        {"mistral", "layer_types", "[\"linear_attention\"]",
+         NULL}, /* which Mistral does not read */
         {"falcon", "alibi", "true", "alibi is supported only as 0"},
         {"bert", "position_embedding_type", "\"relative_key\"", "only as 'absolute'"},
         {"gemma", "use_bidirectional_attention", "true", "use_bidirectional_attention"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        link_weights(cases[i].family);
+        hf_directory_link_weights(cases[i].family);
         write_config(cases[i].family, cases[i].setting, cases[i].value);
         char what[128];
         snprintf(what, sizeof what, "%s, %s = %s", cases[i].family,
@@ -152,9 +148,40 @@ static void published(void **state) {
         {"bert", "architectures", "[\"BertForSequenceClassification\"]", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        link_weights(cases[i].family);
+        hf_directory_link_weights(cases[i].family);
         write_config(cases[i].family, cases[i].setting, cases[i].value);
         expect_open(cases[i].setting, cases[i].words);
+    }
+}
+
+/* ---- what is said ---- */
+
+static void notices(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *setting, *value, *notice;
+    } cases[] = {
+        {"llama", NULL, NULL, NULL},
+        {"llama", "some_new_trick", "null", NULL},
+        {"llama", "some_new_trick", "false",
+         "config.json: settings that LlamaForCausalLM does not have were ignored: some_new_trick"},
+        {"llama", "rope_scaling", "{\"type\": \"linear\", \"factor\": 2, \"twist\": 1}",
+         "config.json: settings that LlamaForCausalLM does not have were ignored: "
+         "rope_scaling.twist"},
+        {"bert", "conversational", "\"yes\"",
+         "config.json: settings that BertModel does not have were ignored: conversational"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qkv_error err;
+        qkv_model *model = NULL;
+        hf_directory_link_weights(cases[i].family);
+        write_config(cases[i].family, cases[i].setting, cases[i].value);
+        expect_ok(qkv_model_open(&model, hf_directory_path(), &err), &err, cases[i].family);
+        const char *notice = qkv_model_notice(model, 0);
+        assert_string_equal(notice ? notice : "", cases[i].notice ? cases[i].notice : "");
+        assert_string_equal(qkv_model_get_info(model)->notices, notice ? notice : "");
+        assert_null(qkv_model_notice(model, 1));
+        qkv_model_free(model);
     }
 }
 
@@ -163,9 +190,9 @@ static void published(void **state) {
 static qkv_model *open_with(const char *family, const char *setting, const char *value) {
     qkv_error err;
     qkv_model *model = NULL;
-    link_weights(family);
+    hf_directory_link_weights(family);
     write_config(family, setting, value);
-    expect_ok(qkv_model_open(&model, model_path(), &err), &err, setting);
+    expect_ok(qkv_model_open(&model, hf_directory_path(), &err), &err, setting);
     return model;
 }
 
@@ -219,7 +246,7 @@ static void configs(void **state) {
     (void)state;
     static const char *const cases[][2] = {
         {"", "is empty"}, {"{", "line 1"}, {"[]", "not a JSON object"}, {"{}", "architectures"}};
-    link_weights("llama");
+    hf_directory_link_weights("llama");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scratch_write("config.json", cases[i][0], strlen(cases[i][0]));
         expect_open(cases[i][0], cases[i][1]);
@@ -334,9 +361,9 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings),  cmocka_unit_test(published), cmocka_unit_test(windows),
-        cmocka_unit_test(positions), cmocka_unit_test(configs),   cmocka_unit_test(headers),
-        cmocka_unit_test(files),
+        cmocka_unit_test(settings), cmocka_unit_test(published), cmocka_unit_test(notices),
+        cmocka_unit_test(windows),  cmocka_unit_test(positions), cmocka_unit_test(configs),
+        cmocka_unit_test(headers),  cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

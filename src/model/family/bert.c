@@ -88,11 +88,16 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+static const qkv_hf_class hf_classes[] = {
+    {"bert", "BertModel", "{\"layer_norm_eps\": 1e-12}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .prefix = "bert.",
     .block = "encoder.layer.",
-    .activations = "|gelu|",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

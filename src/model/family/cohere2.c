@@ -15,17 +15,24 @@ static const qkv_hf_setting hf_settings[] = {
     {"use_parallel_block", QKV_HF_MUST, NULL, 1},
     {"use_embedding_sharing", QKV_HF_MUST, NULL, 1},
     {"use_parallel_embedding", QKV_HF_SKIP, NULL, 0},
+    {"use_qk_norm", QKV_HF_SKIP, NULL, 0},
+    {"rotary_pct", QKV_HF_MUST, NULL, 1},
     {"layer_switch", QKV_HF_MUST, NULL, 4},
     {"order_of_interleaved_layers", QKV_HF_WORD, "local_attn_first", 0},
     {"position_embedding_type", QKV_HF_WORD, "rope_gptj", 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"cohere2", "Cohere2ForCausalLM", "{\"layer_norm_eps\": 1e-5, \"logit_scale\": 0.0625}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"logit_scale\": 0.0625}",
+    .classes = hf_classes,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_PERIOD | QKV_HF_WINDOW_TYPES,
 };
 
 const qkv_family qkv_family_cohere2 = {

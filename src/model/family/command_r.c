@@ -20,9 +20,14 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"cohere", "CohereForCausalLM", "{\"layer_norm_eps\": 1e-5, \"logit_scale\": 0.0625}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"logit_scale\": 0.0625}",
+    .classes = hf_classes,
     .settings = hf_settings,
 };
 

@@ -32,6 +32,7 @@ static const qkv_hf_setting hf_settings[] = {
     {"alibi", QKV_HF_MUST, NULL, 0},
     {"bias", QKV_HF_MUST, NULL, 0},
     {"parallel_attn", QKV_HF_MUST, NULL, 1},
+    {"apply_residual_connection_post_layernorm", QKV_HF_REFUSE, NULL, 0},
     {"num_ln_in_parallel_attn", QKV_HF_SKIP, NULL, 0},
     {"ff_factor", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
@@ -48,12 +49,18 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+static const qkv_hf_class hf_classes[] = {
+    {"falcon", "FalconForCausalLM",
+     "{\"layer_norm_epsilon\": 1e-5, \"max_position_embeddings\": 2048}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .prefix = "transformer.",
     .block = "h.",
-    .activations = "|gelu|",
-    .defaults = "{\"max_position_embeddings\": 2048}",
+    .activation = "activation",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

@@ -46,6 +46,36 @@ qkv_weight_slot qkv_family_model_slot(int slot) {
     return model_slots[slot];
 }
 
+/* Names of transformers; the first of each function is the one that is written. */
+static const struct activation_name {
+    const char *name;
+    qkv_activation activation;
+} activation_names[] = {
+    {"silu", QKV_ACT_SILU},
+    {"swish", QKV_ACT_SILU},
+    {"gelu", QKV_ACT_GELU_ERF},
+    {"gelu_python", QKV_ACT_GELU_ERF},
+    {"gelu_pytorch_tanh", QKV_ACT_GELU_TANH},
+    {"gelu_new", QKV_ACT_GELU_TANH},
+    {"gelu_fast", QKV_ACT_GELU_TANH},
+    {"gelu_accurate", QKV_ACT_GELU_TANH},
+    {"gelu_python_tanh", QKV_ACT_GELU_TANH},
+};
+
+int qkv_activation_find(const char *name) {
+    for (size_t i = 0; i < sizeof activation_names / sizeof *activation_names; i++) {
+        if (strcmp(activation_names[i].name, name) == 0) return (int)activation_names[i].activation;
+    }
+    return -1;
+}
+
+const char *qkv_activation_name(int activation) {
+    for (size_t i = 0; i < sizeof activation_names / sizeof *activation_names; i++) {
+        if ((int)activation_names[i].activation == activation) return activation_names[i].name;
+    }
+    return NULL;
+}
+
 const char *qkv_family_key_name(int key) {
     return key_names[key];
 }

@@ -146,6 +146,11 @@ typedef struct qkv_slot_override {
     const char *name, *shape;
 } qkv_slot_override;
 
+/* By the name that configurations and the key ARCH.hidden_activation have for it; -1: none. */
+int qkv_activation_find(const char *name);
+/* The usual name of one that has any. */
+const char *qkv_activation_name(int activation);
+
 struct qkv_hf;
 
 typedef struct qkv_family {
@@ -153,7 +158,7 @@ typedef struct qkv_family {
     qkv_norm_kind norm;
     qkv_position_kind position;
     qkv_rope_pairs rope_pairs;
-    qkv_activation activation;
+    qkv_activation activation; /* unless the key hidden_activation names another */
     qkv_mlp_kind mlp;
     /* The file reorders the rows of W_q and W_k inside each head: channel 2i is the original i. */
     int qk_permuted;

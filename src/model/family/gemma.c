@@ -19,12 +19,25 @@ const qkv_hf_name qkv_gemma_model_names[] = {
     {NULL, NULL, NULL},
 };
 
+static const qkv_hf_setting hf_settings[] = {
+    {"hidden_activation", QKV_HF_WORD, "gelu_pytorch_tanh", 0},
+    {"use_bidirectional_attention", QKV_HF_REFUSE, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf_class hf_classes[] = {
+    {"gemma", "GemmaForCausalLM", "{\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 /* Configs that say "gelu" were written before the tanh form had a name there. */
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_pytorch_tanh|gelu_new|gelu|",
+    .classes = hf_classes,
+    .usual_activations = "|gelu|",
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,
+    .settings = hf_settings,
 };
 
 const qkv_family qkv_family_gemma = {

@@ -18,16 +18,25 @@ static const qkv_hf_setting hf_settings[] = {
     {"attn_logit_softcapping", QKV_HF_FLOAT, "attn_logit_softcapping", 0},
     {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
     {"sliding_window_size", QKV_HF_SKIP, NULL, 0},
+    {"hidden_act", QKV_HF_SKIP, NULL, 0},
+    {"use_bidirectional_attention", QKV_HF_REFUSE, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf_class hf_classes[] = {
+    {"gemma2", "Gemma2ForCausalLM", "{\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true}",
+     NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_pytorch_tanh|",
+    .classes = hf_classes,
+    .activation = "hidden_activation",
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_TYPES,
     .configure = qkv_hf_read_query_scale,
 };
 

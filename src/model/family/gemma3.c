@@ -1,5 +1,5 @@
 /*
- * gemma3: Gemma 3, text only.
+ * gemma3: Gemma 3, its language part.
  *
  * As gemma2 without soft-caps, with queries and keys RMS-normalised per head. Every sixth layer sees
  * everything and turns by the global base with its scaling; the others have the window and the local
@@ -20,23 +20,29 @@ static const qkv_hf_name hf_layer_names[] = {
 static const qkv_hf_setting hf_settings[] = {
     {"final_logit_softcapping", QKV_HF_FLOAT, "final_logit_softcapping", 0},
     {"attn_logit_softcapping", QKV_HF_MUST, NULL, 0},
+    {"hidden_act", QKV_HF_SKIP, NULL, 0},
+    {"use_bidirectional_attention", QKV_HF_REFUSE, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
-/* Published configs leave out what they have in common. */
-static const char hf_defaults[] =
-    "{\"max_position_embeddings\": 131072, \"num_attention_heads\": 8, \"num_key_value_heads\": 4,"
-    " \"head_dim\": 256, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
-    " \"rope_local_base_freq\": 10000.0, \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096}";
+static const qkv_hf_class hf_classes[] = {
+    {"gemma3_text", "Gemma3ForCausalLM",
+     "{\"max_position_embeddings\": 131072, \"num_attention_heads\": 8,"
+     " \"num_key_value_heads\": 4, \"head_dim\": 256, \"rms_norm_eps\": 1e-6,"
+     " \"rope_theta\": 1000000.0, \"rope_local_base_freq\": 10000.0,"
+     " \"query_pre_attn_scalar\": 256, \"sliding_window\": 4096, \"tie_word_embeddings\": true}",
+     "{\"hidden_size\": 2304, \"intermediate_size\": 9216, \"num_hidden_layers\": 26}"},
+    {NULL, NULL, NULL, NULL},
+};
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_pytorch_tanh|",
-    .defaults = hf_defaults,
+    .classes = hf_classes,
+    .activation = "hidden_activation",
     .layer_names = hf_layer_names,
     .model_names = qkv_gemma_model_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_PERIOD | QKV_HF_WINDOW_TYPES,
     .configure = qkv_hf_read_query_scale,
 };
 

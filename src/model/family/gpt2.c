@@ -29,6 +29,7 @@ static const qkv_hf_name hf_model_names[] = {
 static const qkv_hf_setting hf_settings[] = {
     {"scale_attn_weights", QKV_HF_MUST, NULL, 1},
     {"scale_attn_by_inverse_layer_idx", QKV_HF_MUST, NULL, 0},
+    {"n_special", QKV_HF_SKIP, NULL, 0},
     {"add_cross_attention", QKV_HF_MUST, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
@@ -36,11 +37,17 @@ static const qkv_hf_setting hf_settings[] = {
 /* The causal mask, which old versions saved. */
 static const char *const hf_ignored[] = {".attn.bias", ".attn.masked_bias", NULL};
 
+static const qkv_hf_class hf_classes[] = {
+    {"gpt2", "GPT2LMHeadModel", "{\"layer_norm_epsilon\": 1e-5}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .prefix = "transformer.",
     .block = "h.",
-    .activations = "|gelu_new|gelu_pytorch_tanh|gelu_fast|",
+    .activation = "activation_function",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

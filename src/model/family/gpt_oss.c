@@ -36,6 +36,7 @@ static const qkv_hf_name hf_layer_names[] = {
 
 static const qkv_hf_setting hf_settings[] = {
     {"swiglu_limit", QKV_HF_MUST, NULL, 7},
+    {"swiglu_alpha", QKV_HF_MUST, NULL, 1.702},
     {"experts_per_token", QKV_HF_SKIP, NULL, 0},
     {"initial_context_length", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
@@ -53,11 +54,18 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+static const qkv_hf_class hf_classes[] = {
+    {"gpt_oss", "GptOssForCausalLM", "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 150000.0}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
-    .window = 1,
+    .fixed_activation = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_TYPES,
     .configure = hf_configure,
 };
 

@@ -2,7 +2,7 @@
  * gptneox: GPT-NeoX and Pythia.
  *
  * LayerNorms and biases everywhere, fused projection, RoPE on a part of the channels (base 10000, no
- * key), GELU in its exact form. Attention and feed-forward stand side by side, each behind its own
+ * key), GELU in its exact form (the 20B model's config says the tanh form). Attention and feed-forward stand side by side, each behind its own
  * norm, unless the file says otherwise.
  */
 #include "model/hf/hf.h"
@@ -33,11 +33,16 @@ static const qkv_hf_setting hf_settings[] = {
 /* The causal mask, which old versions saved. */
 static const char *const hf_ignored[] = {".attention.bias", ".attention.masked_bias", NULL};
 
+static const qkv_hf_class hf_classes[] = {
+    {"gpt_neox", "GPTNeoXForCausalLM",
+     "{\"layer_norm_eps\": 1e-5, \"use_parallel_residual\": true, \"rotary_pct\": 0.25}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .prefix = "gpt_neox.",
-    .activations = "|gelu|",
-    .defaults = "{\"use_parallel_residual\": true, \"rotary_pct\": 0.25}",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

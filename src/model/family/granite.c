@@ -16,12 +16,20 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
-static const char hf_defaults[] = "{\"attention_multiplier\": 1.0, \"embedding_multiplier\": 1.0,"
-                                  " \"residual_multiplier\": 1.0, \"logits_scaling\": 1.0}";
+static const qkv_hf_class hf_classes[] = {
+    {"granite", "GraniteForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"attention_multiplier\": 1.0,"
+     " \"embedding_multiplier\": 1.0, \"residual_multiplier\": 1.0,"
+     " \"logits_scaling\": 1.0}",
+     "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
+     " \"tie_word_embeddings\": false}"},
+    {NULL, NULL, NULL, NULL},
+};
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = hf_defaults,
+    .classes = hf_classes,
     .settings = hf_settings,
 };
 

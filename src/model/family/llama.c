@@ -24,16 +24,28 @@ static const qkv_hf_name hf_layer_names[] = {
 
 /* Llama has no window, whatever its config says; the others have it in all layers. */
 static int hf_configure(qkv_hf_config *config, qkv_error *err) {
-    (void)err;
-    if (strncmp(config->architecture, "Mi", 2) != 0)
-        json_object_del(config->settings, "sliding_window");
-    return QKV_OK;
+    return strncmp(config->architecture, "Mi", 2) == 0 ? qkv_hf_window_read(config, err) : QKV_OK;
 }
+
+static const qkv_hf_class hf_classes[] = {
+    {"llama", "LlamaForCausalLM", "{\"rms_norm_eps\": 1e-6}",
+     "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
+     " \"tie_word_embeddings\": false}"},
+    {"mistral", "MistralForCausalLM", "{\"rms_norm_eps\": 1e-6}",
+     "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+     " \"max_position_embeddings\": 131072, \"sliding_window\": 4096,"
+     " \"tie_word_embeddings\": false}"},
+    {"mixtral", "MixtralForCausalLM", "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 1000000.0}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
+    .expert_architecture = "MixtralForCausalLM",
     .layer_names = hf_layer_names,
-    .window = 1,
     .configure = hf_configure,
 };
 

@@ -17,8 +17,14 @@ static const qkv_hf_name hf_layer_names[] = {
     {NULL, NULL, NULL},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"olmo2", "Olmo2ForCausalLM", "{\"rms_norm_eps\": 1e-5}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
 };
 

@@ -25,10 +25,14 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"phi", "PhiForCausalLM", "{\"layer_norm_eps\": 1e-5, \"partial_rotary_factor\": 0.5}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_new|gelu_pytorch_tanh|gelu_fast|",
-    .defaults = "{\"partial_rotary_factor\": 0.5}",
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

@@ -20,15 +20,26 @@ static const qkv_hf_setting hf_settings[] = {
     {"original_max_position_embeddings", QKV_HF_INT, "rope.scaling.original_context_length", 0},
     {"full_attn_mod", QKV_HF_MUST, NULL, 1},
     {"interpolate_factor", QKV_HF_MUST, NULL, 1},
+    {"lm_head_bias", QKV_HF_SKIP, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf_class hf_classes[] = {
+    {"phi3", "Phi3ForCausalLM", "{\"rms_norm_eps\": 1e-5}",
+     "{\"hidden_size\": 3072, \"intermediate_size\": 8192, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"max_position_embeddings\": 4096,"
+     " \"tie_word_embeddings\": false}"},
+    {NULL, NULL, NULL, NULL},
 };
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .partial_rotary = 1,
-    .window = 1,
+    .yarn_is_longrope = 1,
+    .window = QKV_HF_WINDOW,
     .writes_no_window = 1,
 };
 

@@ -8,10 +8,20 @@
 
 static const char *const hf_architectures[] = {"Qwen3ForCausalLM", NULL};
 
+static const qkv_hf_class hf_classes[] = {
+    {"qwen3", "Qwen3ForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"sliding_window\": 4096,"
+     " \"max_window_layers\": 28}",
+     "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
+     " \"num_attention_heads\": 32, \"num_key_value_heads\": 32, \"head_dim\": 128,"
+     " \"max_position_embeddings\": 32768, \"tie_word_embeddings\": false}"},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_sliding_window\": false}",
-    .window = 1,
+    .classes = hf_classes,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_USE | QKV_HF_WINDOW_FIRST | QKV_HF_WINDOW_TYPES,
 };
 
 const qkv_family qkv_family_qwen3 = {

@@ -19,15 +19,22 @@ static const qkv_hf_setting hf_settings[] = {
     {"moe_intermediate_size", QKV_HF_INT, "expert_feed_forward_length", 0},
     {"norm_topk_prob", QKV_HF_MUST, NULL, 1},
     {"decoder_sparse_step", QKV_HF_MUST, NULL, 1},
+    {"mlp_only_layers", QKV_HF_REFUSE, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf_class hf_classes[] = {
+    {"qwen3_moe", "Qwen3MoeForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"norm_topk_prob\": false}", NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_sliding_window\": false, \"norm_topk_prob\": false}",
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_USE,
 };
 
 const qkv_family qkv_family_qwen3moe = {

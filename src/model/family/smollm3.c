@@ -26,10 +26,23 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
                             config->path);
 }
 
+/* With windows it would have them in the layers without RoPE. */
+static const qkv_hf_setting hf_settings[] = {
+    {"use_sliding_window", QKV_HF_REFUSE, NULL, 0},
+    {"sliding_window", QKV_HF_SKIP, NULL, 0},
+    {NULL, QKV_HF_SKIP, NULL, 0},
+};
+
+static const qkv_hf_class hf_classes[] = {
+    {"smollm3", "SmolLM3ForCausalLM", "{\"rms_norm_eps\": 1e-6, \"rope_theta\": 2000000.0}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_sliding_window\": false}",
-    .window = 1,
+    .classes = hf_classes,
+    .settings = hf_settings,
+    .window = QKV_HF_WINDOW | QKV_HF_WINDOW_TYPES,
     .configure = hf_configure,
 };
 

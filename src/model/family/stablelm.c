@@ -26,9 +26,19 @@ static const qkv_hf_setting hf_settings[] = {
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"stablelm", "StableLmForCausalLM",
+     "{\"layer_norm_eps\": 1e-5, \"use_parallel_residual\": false,"
+     " \"partial_rotary_factor\": 0.25}",
+     NULL},
+    {"stablelm_epoch", "StableLMEpochForCausalLM",
+     "{\"use_parallel_residual\": false, \"rope_pct\": 0.25}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .defaults = "{\"use_parallel_residual\": false, \"partial_rotary_factor\": 0.25}",
+    .classes = hf_classes,
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .partial_rotary = 1,

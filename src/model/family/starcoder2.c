@@ -15,18 +15,26 @@ static const qkv_hf_name hf_layer_names[] = {
 };
 
 static const qkv_hf_setting hf_settings[] = {
+    {"activation_function", QKV_HF_SKIP, NULL, 0}, /* of StarCoder 1, as is the next */
+    {"layer_norm_epsilon", QKV_HF_SKIP, NULL, 0},
     {"norm_type", QKV_HF_WORD, "layer_norm", 0},
     {"mlp_type", QKV_HF_WORD, "default", 0},
     {"scale_attn_weights", QKV_HF_MUST, NULL, 1},
     {NULL, QKV_HF_SKIP, NULL, 0},
 };
 
+static const qkv_hf_class hf_classes[] = {
+    {"starcoder2", "Starcoder2ForCausalLM", "{\"norm_epsilon\": 1e-5}", NULL},
+    {NULL, NULL, NULL, NULL},
+};
+
 static const qkv_hf hf = {
     .architectures = hf_architectures,
-    .activations = "|gelu_pytorch_tanh|gelu_new|",
+    .classes = hf_classes,
+    .epsilon = "norm_epsilon",
     .layer_names = hf_layer_names,
     .settings = hf_settings,
-    .window = 1,
+    .window = QKV_HF_WINDOW,
 };
 
 const qkv_family qkv_family_starcoder2 = {

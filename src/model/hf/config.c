@@ -1,8 +1,8 @@
 /*
  * config.json to GGUF keys.
  *
- * Settings are taken out of the JSON object as they are read; what is left at the end is either known
- * to say nothing about the forward pass, or refused.
+ * Settings are taken out of the JSON object as they are read; unused_settings.c judges what is left at
+ * the end.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,36 +16,6 @@
 #define MAX_LAYERS 1024
 #define MAX_HEADS 4096
 #define MAX_HEAD_DIM 16384 /* RoPE may take a table of half as many numbers */
-
-/* Settings that change nothing in a forward pass: training, generation, caching, bookkeeping; or
- * that the tensors tell as well. */
-/* clang-format off */
-static const char *const irrelevant[] = {
-    "architectures", "attention_bias", "attention_dropout", "attention_probs_dropout_prob",
-    "attention_softmax_in_fp32", "attn_implementation", "attn_pdrop", "auto_map", "bad_words_ids",
-    "begin_suppress_tokens", "bos_token_id", "cache_implementation", "classifier_dropout",
-    "cls_token_id", "decoder_start_token_id", "do_sample", "dtype", "early_stopping", "embd_pdrop",
-    "embedding_dropout", "eos_token_id", "finetuning_task", "gradient_checkpointing",
-    "hidden_dropout", "hidden_dropout_prob", "id2label", "initializer_range", "is_llama_config",
-    "label2id", "length_penalty", "mask_token_id", "max_length", "max_window_layers", "min_length",
-    "mlp_bias", "model_max_length", "model_type", "no_repeat_ngram_size", "num_beam_groups",
-    "num_beams", "num_labels", "num_return_sequences", "original_max_position_embeddings",
-    "output_attentions", "output_hidden_states", "output_past", "output_router_logits",
-    "output_scores", "pad_token_id", "predict_special_tokens", "prefix", "pretraining_tp",
-    "problem_type", "reorder_and_upcast_attn", "repetition_penalty", "resid_pdrop",
-    "residual_dropout", "return_dict", "return_dict_in_generate", "router_aux_loss_coef",
-    "router_jitter_noise", "scale_attention_softmax_in_fp32", "sep_token_id", "seq_length",
-    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type",
-    "summary_use_proj", "suppress_tokens", "task_specific_params", "temperature", "tokenizer_class",
-    "top_k", "top_p", "torch_dtype", "torchscript", "transformers.js_config",
-    "transformers_version", "typical_p", "unk_token_id", "unsloth_fixed", "unsloth_version",
-    "use_bfloat16", "use_bias", "use_cache", "use_qkv_bias", "vocab_size", "xla_device",
-    NULL,
-};
-/* clang-format on */
-
-static const char *const activation_settings[] = {"hidden_act", "hidden_activation",
-                                                  "activation_function", "activation", NULL};
 
 /* ---- taking and writing ---- */
 
@@ -62,18 +32,42 @@ static int fail_kind(const qkv_hf_config *config, const char *name, const char *
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be %s", config->path, name, kind);
 }
 
-int qkv_hf_take_int(qkv_hf_config *config, const char *name, int64_t low, int64_t high,
-                    int64_t *value, qkv_error *err) {
+/* 4096.0 is a whole number too; one beyond 64 bits is the largest or smallest that they hold. */
+static int take_whole(qkv_hf_config *config, const char *name, int64_t *value, qkv_error *err) {
     json_t *json = qkv_hf_take(config, name);
     if (!json) return 0;
-    const int is_number = json_is_integer(json);
-    const json_int_t number = json_integer_value(json);
+    const double number = json_number_value(json);
+    const int is_whole = json_is_integer(json) || (json_is_real(json) && number == floor(number));
+    *value = json_is_integer(json) ? json_integer_value(json)
+             : number >= 0x1p62    ? INT64_MAX
+             : number <= -0x1p62   ? INT64_MIN
+                                   : (int64_t)number;
     json_decref(json);
-    if (!is_number) return fail_kind(config, name, "a whole number", err);
+    return is_whole ? 1 : fail_kind(config, name, "a whole number", err);
+}
+
+int qkv_hf_take_int(qkv_hf_config *config, const char *name, int64_t low, int64_t high,
+                    int64_t *value, qkv_error *err) {
+    int64_t number = 0;
+    const int found = take_whole(config, name, &number, err);
+    if (found <= 0) return found;
+    if (number == INT64_MAX || number == INT64_MIN)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is far outside %lld to %lld", config->path,
+                        name, (long long)low, (long long)high);
     if (number < low || number > high)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is %lld, outside %lld to %lld", config->path,
                         name, (long long)number, (long long)low, (long long)high);
     *value = number;
+    return 1;
+}
+
+int qkv_hf_take_limit(qkv_hf_config *config, const char *name, int64_t high, int64_t *value,
+                      qkv_error *err) {
+    int64_t number = 0;
+    const int found = take_whole(config, name, &number, err);
+    if (found <= 0) return found;
+    if (number < 0) return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s is below 0", config->path, name);
+    *value = number < high ? number : high;
     return 1;
 }
 
@@ -142,6 +136,8 @@ static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_
         for (const char *const *a = hf ? hf->architectures : NULL; a && *a; a++)
             qkv_text_printf(&known, "%s%s", known.length ? ", " : "", *a);
     }
+    for (const qkv_hf_wrapper *w = qkv_hf_wrappers; w->architecture; w++)
+        qkv_text_printf(&known, ", %s", w->architecture);
     int status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
                           "%s: architecture '%.100s' is not supported; these are: %s", config->path,
                           name, known.data ? known.data : "");
@@ -149,9 +145,28 @@ static int fail_architecture(const qkv_hf_config *config, const char *name, qkv_
     return status;
 }
 
-static int find_family(qkv_hf_config *config, qkv_error *err) {
+const qkv_hf_class *qkv_hf_class_find(const char *model_type) {
+    for (int i = 0; qkv_family_get(i); i++) {
+        const qkv_hf *hf = qkv_family_get(i)->hf;
+        for (const qkv_hf_class *c = hf ? hf->classes : NULL; c && c->model_type; c++) {
+            if (strcmp(c->model_type, model_type) == 0) return c;
+        }
+    }
+    return NULL;
+}
+
+/* Where no architecture is named, that of models of this type. */
+static const char *name_architecture(const qkv_hf_config *config) {
     const json_t *list = json_object_get(config->settings, "architectures");
     const char *name = json_string_value(json_array_get(list, 0));
+    const char *type = json_string_value(json_object_get(config->settings, "model_type"));
+    const int is_silent = !list || qkv_hf_says_nothing(list);
+    const qkv_hf_class *known = is_silent && type ? qkv_hf_class_find(type) : NULL;
+    return known ? known->architecture : name;
+}
+
+static int find_family(qkv_hf_config *config, qkv_error *err) {
+    const char *name = name_architecture(config);
     if (!name)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: architectures does not name the kind of model this is", config->path);
@@ -168,23 +183,39 @@ static int find_family(qkv_hf_config *config, qkv_error *err) {
     return fail_architecture(config, name, err);
 }
 
-static int add_defaults(qkv_hf_config *config, qkv_error *err) {
-    if (!config->hf->defaults) return QKV_OK;
-    json_t *defaults = json_loads(config->hf->defaults, 0, NULL);
-    int failed = !defaults || json_object_update_missing(config->settings, defaults) != 0;
+/* The class of the architecture; the family's first where it has none of its own. */
+static const qkv_hf_class *class_of(const qkv_hf_config *config) {
+    for (const qkv_hf_class *c = config->hf->classes; c->model_type; c++) {
+        if (strcmp(c->architecture, config->architecture) == 0) return c;
+    }
+    return config->hf->classes;
+}
+
+static int add_missing(qkv_hf_config *config, const char *text, qkv_error *err) {
+    json_t *defaults = json_loads(text, 0, NULL);
+    const int failed = !defaults || json_object_update_missing(config->settings, defaults) != 0;
     json_decref(defaults);
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
+static int add_defaults(qkv_hf_config *config, qkv_error *err) {
+    const qkv_hf_class *known = class_of(config);
+    int status = add_missing(config, known->defaults, err);
+    if (status == QKV_OK && config->wrapper && known->part_defaults)
+        status = add_missing(config, known->part_defaults, err);
+    return status;
+}
+
 /* ---- the common numbers ---- */
 
-/* One number under whichever of the names it has. */
-static int take_any_int(qkv_hf_config *config, const char *const *names, int64_t *value,
-                        qkv_error *err) {
+/* One number under whichever of the names it has; there may be no limit to it. */
+static int take_any_int(qkv_hf_config *config, const char *const *names, int no_limit,
+                        int64_t *value, qkv_error *err) {
     int found = 0;
     for (; *names; names++) {
         int64_t number = 0;
-        const int got = qkv_hf_take_int(config, *names, 0, MAX_NUMBER, &number, err);
+        const int got = no_limit ? qkv_hf_take_limit(config, *names, MAX_NUMBER, &number, err)
+                                 : qkv_hf_take_int(config, *names, 0, MAX_NUMBER, &number, err);
         if (got < 0) return got;
         if (got && !found) *value = number;
         found |= got;
@@ -197,25 +228,38 @@ static int take_any_int(qkv_hf_config *config, const char *const *names, int64_t
     X(n_layer, "block_count", 1, "num_hidden_layers", "n_layer", "n_layers", "num_layers")         \
     X(n_ctx, "context_length", 1, "max_position_embeddings", "n_positions", "n_ctx",               \
       "max_sequence_length")                                                                       \
-    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd")                                      \
+    X(n_embd, "embedding_length", 1, "hidden_size", "n_embd", "n_embed")                           \
     X(n_ff, "feed_forward_length", 0, "intermediate_size", "n_inner", "ffn_hidden_size")           \
     X(n_head, "attention.head_count", 1, "num_attention_heads", "n_head")                          \
-    X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv") \
+    X(n_kv_head, "attention.head_count_kv", 0, "num_key_value_heads", "num_kv_heads", "n_head_kv")
+
+#define EXPERT_INTS(X)                                                                             \
     X(n_expert, "expert_count", 0, "num_local_experts", "num_experts")                             \
     X(n_used, "expert_used_count", 0, "num_experts_per_tok")
+
+/* A dense model's class does not read the settings of experts. */
+static int has_experts(const qkv_hf_config *config) {
+    const char *only = config->hf->expert_architecture;
+    return (config->family->keys & QKV_READS(EXPERTS)) != 0 &&
+           (!only || strcmp(only, config->architecture) == 0);
+}
 
 static int read_numbers(qkv_hf_config *config, qkv_error *err) {
     int64_t n_layer = 0, n_ctx = 0, n_embd = 0, n_ff = 0, n_head = 0, n_kv_head = 0, n_expert = 0,
             n_used = 0, head_dim = 0;
     int found;
 #define READ_INT(variable, key, required, ...)                                                     \
-    found = take_any_int(config, (const char *const[]){__VA_ARGS__, NULL}, &variable, err);        \
+    found = take_any_int(config, (const char *const[]){__VA_ARGS__, NULL}, &variable == &n_ctx,    \
+                         &variable, err);                                                          \
     if (found < 0) return found;                                                                   \
     if (required && (!found || variable == 0))                                                     \
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path,                            \
                         ((const char *const[]){__VA_ARGS__})[0]);                                  \
     if (found) qkv_hf_set_int(config, key, variable);
     COMMON_INTS(READ_INT)
+    if (has_experts(config)) {
+        EXPERT_INTS(READ_INT)
+    }
 #undef READ_INT
     config->n_ff = n_ff ? n_ff : 4 * n_embd;
     qkv_hf_set_int(config, "feed_forward_length", config->n_ff);
@@ -243,10 +287,11 @@ static int read_numbers(qkv_hf_config *config, qkv_error *err) {
 
 static int read_epsilon(qkv_hf_config *config, qkv_error *err) {
     static const char *const rms[] = {"rms_norm_eps", NULL};
-    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
-                                        "norm_eps", NULL};
+    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_eps", NULL};
     const int is_rms = config->family->norm == QKV_NORM_RMS;
-    for (const char *const *name = is_rms ? rms : layer; *name; name++) {
+    const char *const own[] = {config->hf->epsilon, NULL};
+    const char *const *names = *own ? own : is_rms ? rms : layer;
+    for (const char *const *name = names; *name; name++) {
         double value = 0;
         const int found = qkv_hf_take_float(config, *name, 0, 1, &value, err);
         if (found < 0) return found;
@@ -256,23 +301,27 @@ static int read_epsilon(qkv_hf_config *config, qkv_error *err) {
             value);
         return QKV_OK;
     }
-    return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path, is_rms ? rms[0] : layer[0]);
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: no %s", config->path, names[0]);
 }
 
-static int check_activation(qkv_hf_config *config, qkv_error *err) {
-    const char *accepted = config->hf->activations ? config->hf->activations : "|silu|swish|";
-    for (const char *const *name = activation_settings; *name; name++) {
-        json_t *value = qkv_hf_take(config, *name);
-        if (!value) continue;
-        char wanted[64];
-        snprintf(wanted, sizeof wanted, "|%.48s|",
-                 json_is_string(value) ? json_string_value(value) : "?");
-        json_decref(value);
-        if (!strstr(accepted, wanted))
-            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                            "%s: %s is %s; models of this kind are known with %s only",
-                            config->path, *name, wanted, accepted);
-    }
+/* Most classes take any function by its name; written where it is not the family's own. */
+static int read_activation(qkv_hf_config *config, qkv_error *err) {
+    const char *setting = config->hf->activation ? config->hf->activation : "hidden_act";
+    const char *usual = config->hf->usual_activations;
+    json_t *value = qkv_hf_take(config, setting);
+    char quoted[64];
+    if (!value) return QKV_OK;
+    snprintf(quoted, sizeof quoted, "|%.48s|",
+             json_is_string(value) ? json_string_value(value) : "?");
+    const int found = json_is_string(value) ? qkv_activation_find(json_string_value(value)) : -1;
+    json_decref(value);
+    if (config->hf->fixed_activation || (usual && strstr(usual, quoted))) return QKV_OK;
+    if (found < 0)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: %s is '%.*s'; silu, gelu and the names of its tanh form are supported",
+                        config->path, setting, (int)strlen(quoted) - 2, quoted + 1);
+    if (found != (int)config->family->activation)
+        qkv_hf_set_text(config, "hidden_activation", qkv_activation_name(found));
     return QKV_OK;
 }
 
@@ -306,6 +355,17 @@ static int check_word(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error 
                     s->name, s->key);
 }
 
+static int check_refused(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
+    json_t *value = qkv_hf_take(config, s->name);
+    const int fits = !value || qkv_hf_says_nothing(value);
+    json_decref(value);
+    if (fits) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                    "%s: the setting %s of %s is not supported, and to ignore it would compute "
+                    "another model",
+                    config->path, s->name, config->architecture);
+}
+
 static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_error *err) {
     int64_t integer = 0;
     double number = 0;
@@ -337,6 +397,9 @@ static int apply_setting(qkv_hf_config *config, const qkv_hf_setting *s, qkv_err
         if (gguf_find_key(config->meta, full_key(config, s->key, full)) < 0)
             qkv_hf_set_text(config, s->key, s->name);
         break;
+    case QKV_HF_REFUSE:
+        found = check_refused(config, s, err);
+        break;
     }
     return found < 0 ? found : QKV_OK;
 }
@@ -361,55 +424,31 @@ int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
-/* ---- what is left ---- */
-
-static int says_nothing(const json_t *value) {
-    if (json_is_null(value) || json_is_false(value)) return 1;
-    if (json_is_number(value)) return json_number_value(value) == 0;
-    if (json_is_string(value)) return json_string_length(value) == 0;
-    return json_array_size(value) == 0 && json_object_size(value) == 0 && !json_is_true(value);
-}
-
-static int refuse_rest(const qkv_hf_config *config, qkv_error *err) {
-    const char *name;
-    json_t *value;
-    json_object_foreach(config->settings, name, value) {
-        int known = name[0] == '_' || says_nothing(value);
-        for (const char *const *n = irrelevant; *n && !known; n++) known = strcmp(*n, name) == 0;
-        if (known) continue;
-        if (strcmp(name, "quantization_config") == 0)
-            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                            "%s: the weights are quantised (quantization_config); take the "
-                            "original model, or a quantised GGUF file",
-                            config->path);
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: the setting %.100s is not known for %s; to ignore it might compute "
-                        "another model",
-                        config->path, name, config->architecture);
-    }
-    return QKV_OK;
-}
+/* ---- all of them ---- */
 
 int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err) {
     config->settings = json_copy(json);
     if (!config->settings) return qkv_fail_memory(err);
-    int status = find_family(config, err);
+    int status = qkv_hf_unwrap(config, err);
+    if (status == QKV_OK) status = find_family(config, err);
     if (status == QKV_OK) status = add_defaults(config, err);
     if (status != QKV_OK) return status;
     gguf_set_val_str(config->meta, "general.architecture", config->family->name);
     gguf_set_val_str(config->meta, "general.type", "model");
     status = read_numbers(config, err);
     if (status == QKV_OK) status = read_epsilon(config, err);
-    if (status == QKV_OK) status = check_activation(config, err);
+    if (status == QKV_OK) status = read_activation(config, err);
     if (status == QKV_OK) status = read_ties(config, err);
     if (status == QKV_OK && config->family->position == QKV_POSITION_ROPE)
         status = qkv_hf_rope_read(config, err);
     if (status == QKV_OK) status = apply_settings(config, err);
-    return status == QKV_OK ? refuse_rest(config, err) : status;
+    return status == QKV_OK ? qkv_hf_check_unused(config, err) : status;
 }
 
 void qkv_hf_config_release(qkv_hf_config *config) {
     json_decref(config->settings);
+    json_decref(config->outer);
+    qkv_text_release(&config->ignored);
     free(config->rope_freqs);
     free(config->rope_long);
     free(config->rope_short);

@@ -262,6 +262,16 @@ static int set_vocab_size(opener *o, qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
+/* config.json says things that are known to nobody. */
+static int note_ignored(opener *o, const qkv_hf_config *config, qkv_error *err) {
+    qkv_text text = {0};
+    if (config->n_ignored == 0) return QKV_OK;
+    qkv_text_printf(&text, "config.json: settings that %s does not have were ignored: %s",
+                    config->wrapper ? config->wrapper->architecture : config->architecture,
+                    config->ignored.data ? config->ignored.data : "");
+    return qkv_gguf_add_notice(o->file, &text, err);
+}
+
 /* Without one the model takes token ids only. */
 static int open_tokenizer(opener *o, qkv_error *err) {
     qkv_gguf_part *part = NULL;
@@ -307,6 +317,7 @@ static int read_directory(qkv_gguf *file, const char *path, qkv_error *err) {
     status = open_config(&o, &config, err);
     if (status == QKV_OK) status = open_weights(&o, err);
     if (status == QKV_OK) status = qkv_hf_bind_tensors(file, &config, err);
+    if (status == QKV_OK) status = note_ignored(&o, &config, err);
     if (status == QKV_OK) status = set_vocab_size(&o, &config, err);
     if (status == QKV_OK) status = open_tokenizer(&o, err);
     if (status == QKV_OK) set_name(&o);

@@ -9,7 +9,9 @@
  * they are needed.
  *
  * What all families share is in the tables of config.c and tensor_map.c; a qkv_hf in a family's
- * file says the rest. A setting that is in no table is refused: it may change what is computed.
+ * file says the rest. A setting that transformers uses and this library does not implement is refused;
+ * one that is in no table is unknown to transformers too, and named in a notice (unused_settings.c).
+ * The language part of a larger model is taken out of it first (wrapper.c).
  */
 #ifndef QKV_MODEL_HF_HF_H
 #define QKV_MODEL_HF_HF_H
@@ -19,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 #include "format/gguf_file.h"
 #include "format/safetensors.h"
 #include "model/family/family.h"
@@ -83,7 +86,8 @@ typedef enum qkv_hf_use {
     QKV_HF_MUST,  /* must be `number` (true is 1) where it is given */
     QKV_HF_SKIP,  /* says nothing about the forward pass, or the tensors say it themselves */
     QKV_HF_WORD,  /* must be the text `key` where it is given */
-    QKV_HF_TEXT   /* no setting: `name` is the text written under `key`, where nothing is yet */
+    QKV_HF_TEXT,  /* no setting: `name` is the text written under `key`, where nothing is yet */
+    QKV_HF_REFUSE /* transformers uses it and we do not: must be null, false, 0 or empty */
 } qkv_hf_use;
 
 typedef struct qkv_hf_setting {
@@ -93,26 +97,60 @@ typedef struct qkv_hf_setting {
     double number;
 } qkv_hf_setting;
 
+/* A class of configurations, by the name that it has there. */
+typedef struct qkv_hf_class {
+    const char *model_type;
+    const char *architecture; /* one of the family's */
+    const char *defaults;     /* JSON: settings that a config may leave out */
+    /* The same of those that only the language part of a larger model leaves out; NULL: it is never
+     * a part of one. */
+    const char *part_defaults;
+} qkv_hf_class;
+
+/* Which settings of a sliding window the class reads. */
+enum qkv_hf_window {
+    QKV_HF_WINDOW = 1,        /* sliding_window */
+    QKV_HF_WINDOW_USE = 2,    /* use_sliding_window */
+    QKV_HF_WINDOW_FIRST = 4,  /* max_window_layers */
+    QKV_HF_WINDOW_PERIOD = 8, /* sliding_window_pattern */
+    QKV_HF_WINDOW_TYPES = 16  /* layer_types */
+};
+
 struct qkv_hf {
     const char *const *architectures; /* as config.json calls them; ends with NULL */
+    const qkv_hf_class *classes;      /* ends with {NULL} */
     const char *prefix;               /* of all tensors but the output's, optional in files */
     const char *block;                /* what stands before a layer's number */
-    const char *activations;          /* accepted names, "|a|b|"; NULL: SiLU's */
-    const char *defaults;             /* JSON: settings that a config may leave out */
+    const char *activation;           /* the setting that names it; NULL: hidden_act */
+    const char *epsilon;              /* the norm's, where it has a name of its own */
+    const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
+    const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
     const char *const *ignored; /* ends of names of tensors that are no weights; ends with NULL */
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
     int partial_rotary;         /* RoPE may turn a part of the channels */
-    int window;                 /* there may be a sliding window */
+    int fixed_activation;       /* the class does not read its name */
+    int yarn_is_longrope;       /* an old name */
+    int window;                 /* set of qkv_hf_window; 0: there is none */
     int writes_no_window;       /* the file says 0 where there is none */
     /* What tables cannot say. */
     int (*configure)(qkv_hf_config *config, qkv_error *err);
 };
 
+/* A model that has a language part, and others that are not loaded. */
+typedef struct qkv_hf_wrapper {
+    const char *architecture;
+    const char *text_type; /* the model_type of a text_config that does not say it */
+} qkv_hf_wrapper;
+
 struct qkv_hf_config {
-    json_t *settings;         /* what nobody has asked for yet */
+    json_t *settings; /* what nobody has asked for yet */
+    json_t *outer;    /* the same of the model that this is the language part of, or NULL */
+    const qkv_hf_wrapper *wrapper; /* that model, or NULL */
+    qkv_text ignored;              /* names of settings without effect */
+    size_t n_ignored;
     const char *path;         /* of config.json */
     const char *architecture; /* as config.json calls it */
     struct gguf_context *meta;
@@ -124,15 +162,36 @@ struct qkv_hf_config {
     size_t n_divisors;
 };
 
+/* config.c: the class of that name, or NULL. */
+const qkv_hf_class *qkv_hf_class_find(const char *model_type);
 /* config.c: chooses the family and writes the keys. The config is released by the caller, also
  * after a failure. */
 int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err);
 void qkv_hf_config_release(qkv_hf_config *config);
 
+/* wrapper.c: where the config is that of a larger model, its language part takes its place. */
+int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err);
+extern const qkv_hf_wrapper qkv_hf_wrappers[]; /* ends with {NULL} */
+/* Of all such models, each ended by NULL: what stands before the names of the language part's tensors;
+ * the parts that are not loaded, as tensors call them; settings that say nothing about language. */
+extern const char *const qkv_hf_text_prefixes[], *const qkv_hf_other_parts[],
+                                                     *const qkv_hf_other_settings[];
+
+/* unused_settings.c: what nobody has asked for is refused, said to have no effect, or known to have
+ * none. */
+int qkv_hf_check_unused(qkv_hf_config *config, qkv_error *err);
+/* Adds a name to config->ignored; `object` stands before it, or is NULL. */
+void qkv_hf_ignore(qkv_hf_config *config, const char *object, const char *name);
+/* null, false, 0 or empty */
+int qkv_hf_says_nothing(const json_t *value);
+
 /* Take a setting out: 1 and the value; 0 when it is absent or null; a negative status when it is not
  * of this kind or out of range. */
 int qkv_hf_take_int(qkv_hf_config *config, const char *name, int64_t low, int64_t high,
                     int64_t *value, qkv_error *err);
+/* The same; what is above `high` counts as `high`. Some write 10^30 for "no limit". */
+int qkv_hf_take_limit(qkv_hf_config *config, const char *name, int64_t high, int64_t *value,
+                      qkv_error *err);
 int qkv_hf_take_float(qkv_hf_config *config, const char *name, double low, double high,
                       double *value, qkv_error *err);
 int qkv_hf_take_bool(qkv_hf_config *config, const char *name, int *value, qkv_error *err);

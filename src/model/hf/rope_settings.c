@@ -13,20 +13,22 @@
 typedef struct rope {
     qkv_hf_config *config;
     qkv_hf_config scaling; /* its settings are those of the scaling; for the take functions */
+    const char *object;    /* what the config calls them */
     double base, local_base, part; /* part: of the channels that turn */
     int64_t dims;
 } rope;
 
+/* Most classes read the first name; those that may turn a part of the channels, one of the others. */
 static const char *const base_names[] = {"rope_theta", "rotary_emb_base", NULL};
 static const char *const part_names[] = {"partial_rotary_factor", "rotary_pct", "rope_pct", NULL};
 
 /* The first that is there wins; all are taken out. */
-static int take_any_float(qkv_hf_config *config, const char *const *names, double *value,
+static int take_any_float(qkv_hf_config *config, const char *const *names, int n, double *value,
                           qkv_error *err) {
     int found = 0;
-    for (; *names; names++) {
+    for (int i = 0; i < n && names[i]; i++) {
         double number = 0;
-        const int got = qkv_hf_take_float(config, *names, 0, 1e12, &number, err);
+        const int got = qkv_hf_take_float(config, names[i], 0, 1e12, &number, err);
         if (got < 0) return got;
         if (got && !found) *value = number;
         found |= got;
@@ -35,8 +37,9 @@ static int take_any_float(qkv_hf_config *config, const char *const *names, doubl
 }
 
 static int take_numbers(qkv_hf_config *from, rope *r, qkv_error *err) {
-    int found = take_any_float(from, base_names, &r->base, err);
-    if (found >= 0) found = take_any_float(from, part_names, &r->part, err);
+    const int n = r->config->hf->partial_rotary ? 3 : 1;
+    int found = take_any_float(from, base_names, n, &r->base, err);
+    if (found >= 0) found = take_any_float(from, part_names, n, &r->part, err);
     return found < 0 ? found : QKV_OK;
 }
 
@@ -54,19 +57,22 @@ static int take_local(rope *r, json_t *parameters, qkv_error *err) {
     return QKV_OK;
 }
 
-/* Finds the object of the scaling, whichever way it is written, and takes the base and the part. */
+/* Finds the object of the scaling, whichever way it is written, and takes the base and the part. The
+ * older way goes before the newer one, as it does there. */
 static int find_scaling(rope *r, qkv_error *err) {
     int status = take_numbers(r->config, r, err);
     if (status != QKV_OK) return status;
-    status = qkv_hf_take_float(r->config, "rope_local_base_freq", 1, 1e12, &r->local_base, err);
+    if (r->config->family->local_rope)
+        status = qkv_hf_take_float(r->config, "rope_local_base_freq", 1, 1e12, &r->local_base, err);
     if (status < 0) return status;
     json_t *old = qkv_hf_take(r->config, "rope_scaling");
     json_t *all = qkv_hf_take(r->config, "rope_parameters");
-    json_t *used = all ? all : old;
+    json_t *used = old && !qkv_hf_says_nothing(old) ? old : all;
     status = used && !json_is_object(used)
                  ? qkv_fail(err, QKV_ERR_FORMAT, "%s: the settings of RoPE should be an object",
                             r->config->path)
                  : QKV_OK;
+    r->object = used == old ? "rope_scaling" : "rope_parameters";
     json_t *full = json_object_get(used, "full_attention");
     if (status == QKV_OK && full) status = take_local(r, used, err);
     if (status == QKV_OK && json_is_object(full)) used = full;
@@ -223,6 +229,12 @@ static int write_longrope(rope *r, qkv_error *err) {
     return QKV_OK;
 }
 
+/* NTK scaling by the prompt's length begins beyond the context, where no prompt is taken. */
+static int write_dynamic(rope *r, qkv_error *err) {
+    double factor = 1;
+    return need_float(r, "factor", &factor, err);
+}
+
 static int write_nothing(rope *r, qkv_error *err) {
     (void)r;
     (void)err;
@@ -235,6 +247,7 @@ static const struct scaling_kind {
 } kinds[] = {
     {"default", write_nothing}, {"linear", write_linear},     {"yarn", write_yarn},
     {"llama3", write_llama3},   {"longrope", write_longrope}, {"su", write_longrope},
+    {"dynamic", write_dynamic},
 };
 
 static int write_scaling(rope *r, qkv_error *err) {
@@ -243,6 +256,7 @@ static int write_scaling(rope *r, qkv_error *err) {
     const char *name = json_string_value(type ? type : old);
     int status = QKV_OK, known = 0;
     if (!type && !old) name = "default";
+    if (name && r->config->hf->yarn_is_longrope && strcmp(name, "yarn") == 0) name = "longrope";
     for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds && !known; i++) {
         if (strcmp(kinds[i].name, name) != 0) continue;
         known = 1;
@@ -250,24 +264,21 @@ static int write_scaling(rope *r, qkv_error *err) {
     }
     if (!known)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                          "%s: scaling of RoPE of type '%.40s'; default, linear, yarn, llama3 and "
-                          "longrope are supported",
+                          "%s: scaling of RoPE of type '%.40s'; default, linear, dynamic, yarn, "
+                          "llama3 and longrope are supported",
                           r->config->path, name ? name : "?");
     json_decref(old);
     json_decref(type);
     return status;
 }
 
-static int refuse_rest(const rope *r, qkv_error *err) {
+/* All that a kind of scaling uses has been taken out. */
+static void ignore_rest(const rope *r) {
     const char *name;
     json_t *value;
     json_object_foreach(r->scaling.settings, name, value) {
-        if (json_is_null(value)) continue;
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: the setting %.100s of RoPE is not supported here", r->config->path,
-                        name);
+        if (!json_is_null(value)) qkv_hf_ignore(r->config, r->object, name);
     }
-    return QKV_OK;
 }
 
 static int write_numbers(rope *r, qkv_error *err) {
@@ -291,7 +302,7 @@ int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err) {
     int status = find_scaling(&r, err);
     if (status == QKV_OK) status = write_numbers(&r, err);
     if (status == QKV_OK) status = write_scaling(&r, err);
-    if (status == QKV_OK) status = refuse_rest(&r, err);
+    if (status == QKV_OK) ignore_rest(&r);
     json_decref(r.scaling.settings);
     return status;
 }

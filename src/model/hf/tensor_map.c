@@ -41,14 +41,22 @@ typedef struct binder {
 
 /* ---- finding sources ---- */
 
-/* PREFIX NAME, or NAME alone: some files leave the prefix out. */
-static qkv_st_tensor *find_source(const binder *b, const char *name) {
+static qkv_st_tensor *find_with(const binder *b, const char *prefix, const char *name) {
     qkv_text full = {0};
-    const char *prefix = b->config->hf->prefix ? b->config->hf->prefix : "model.";
     qkv_text_printf(&full, "%s%s", prefix, name);
     qkv_st_tensor *t = full.failed ? NULL : qkv_st_find(&b->dir->sources, full.data);
     qkv_text_release(&full);
-    return t ? t : qkv_st_find(&b->dir->sources, name);
+    return t;
+}
+
+/* PREFIX NAME, or NAME alone: some files leave the prefix out. */
+static qkv_st_tensor *find_source(const binder *b, const char *name) {
+    const char *const plain[] = {b->config->hf->prefix ? b->config->hf->prefix : "model.", "",
+                                 NULL};
+    qkv_st_tensor *t = NULL;
+    for (const char *const *p = b->config->wrapper ? qkv_hf_text_prefixes : plain; *p && !t; p++)
+        t = find_with(b, *p, name);
+    return t;
 }
 
 /* The i-th name that `name` stands for, the caller's to free: NULL past the last. '#' counts without
@@ -212,7 +220,7 @@ static int bind_layers(binder *b, qkv_error *err) {
 
 /* Tied models may store the output's matrix all the same: it is the embedding. */
 static int bind_output(binder *b, qkv_error *err) {
-    qkv_st_tensor *head = qkv_st_find(&b->dir->sources, "lm_head.weight");
+    qkv_st_tensor *head = find_source(b, "lm_head.weight");
     if (b->config->tied == 1 && head) head->used = 1;
     if (b->config->tied == 1) return QKV_OK;
     if (b->config->tied == 0 && !head && !b->config->hf->plain_output)
@@ -246,6 +254,42 @@ static int is_ignored(const char *const *list, const char *name) {
     return 0;
 }
 
+/* ---- what is not bound ---- */
+
+/* "vision_tower.x" and "model.vision_tower.x" are of the part vision_tower. */
+static int is_of_part(const char *name, const char *part) {
+    const size_t n = strlen(part);
+    if (strncmp(name, "model.", 6) == 0) name += 6;
+    return strncmp(name, part, n) == 0 && (name[n] == '.' || name[n] == '\0');
+}
+
+/* Marks the tensors of a part and counts them. */
+static size_t leave_part(const binder *b, const char *part) {
+    const qkv_st_list *list = &b->dir->sources;
+    size_t n = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->items[i].used || !is_of_part(list->items[i].name, part)) continue;
+        list->items[i].used = 1;
+        n++;
+    }
+    return n;
+}
+
+/* Parts of a larger model that are not loaded. */
+static int leave_parts(const binder *b, qkv_error *err) {
+    if (!b->config->wrapper) return QKV_OK;
+    qkv_text text = {0};
+    size_t n_parts = 0;
+    qkv_text_printf(&text, "only the language part of %s is used",
+                    b->config->wrapper->architecture);
+    for (const char *const *part = qkv_hf_other_parts; *part; part++) {
+        const size_t n = leave_part(b, *part);
+        if (!n) continue;
+        qkv_text_printf(&text, "%s%zu of %s", n_parts++ ? ", " : "; tensors left out: ", n, *part);
+    }
+    return qkv_gguf_add_notice(b->file, &text, err);
+}
+
 static int refuse_unknown(const binder *b, qkv_error *err) {
     const qkv_st_list *list = &b->dir->sources;
     for (size_t i = 0; i < list->count; i++) {
@@ -271,5 +315,6 @@ int qkv_hf_bind_tensors(qkv_gguf *file, const qkv_hf_config *config, qkv_error *
     if (status == QKV_OK)
         status = bind_divisors(&b, "rope_factors_short.weight", &config->rope_short, err);
     if (status == QKV_OK) status = bind_layers(&b, err);
+    if (status == QKV_OK) status = leave_parts(&b, err);
     return status == QKV_OK ? refuse_unknown(&b, err) : status;
 }

@@ -22,18 +22,23 @@ static int has_by_rule(int64_t period, int64_t il) {
     return period == 0 || (il + 1) % period != 0;
 }
 
+static int reads(const window *w, int setting) {
+    return (w->config->hf->window & setting) != 0;
+}
+
 static int take_numbers(window *w, qkv_error *err) {
     qkv_hf_config *config = w->config;
     int use = 1;
     w->period = config->family->window_period;
-    int found = qkv_hf_take_int(config, "sliding_window", 0, 1 << 30, &w->width, err);
-    if (found >= 0) found = qkv_hf_take_bool(config, "use_sliding_window", &use, err);
-    if (found >= 0)
+    int found = qkv_hf_take_limit(config, "sliding_window", 1 << 30, &w->width, err);
+    if (found >= 0 && reads(w, QKV_HF_WINDOW_USE))
+        found = qkv_hf_take_bool(config, "use_sliding_window", &use, err);
+    if (found >= 0 && reads(w, QKV_HF_WINDOW_PERIOD))
         found = qkv_hf_take_int(config, "_sliding_window_pattern", 0, 4096, &w->period, err);
-    if (found >= 0)
+    if (found >= 0 && reads(w, QKV_HF_WINDOW_PERIOD))
         found = qkv_hf_take_int(config, "sliding_window_pattern", 0, 4096, &w->period, err);
-    if (found >= 0)
-        found = qkv_hf_take_int(config, "max_window_layers", 0, 1 << 30, &w->first, err);
+    if (found >= 0 && reads(w, QKV_HF_WINDOW_FIRST))
+        found = qkv_hf_take_limit(config, "max_window_layers", 1 << 30, &w->first, err);
     if (!use) w->width = 0;
     return found < 0 ? found : QKV_OK;
 }
@@ -83,7 +88,7 @@ int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err) {
     window w = {.config = config, .flags = qkv_calloc((size_t)config->n_layer, 1)};
     if (!w.flags) return qkv_fail_memory(err);
     int status = take_numbers(&w, err);
-    json_t *types = qkv_hf_take(config, "layer_types");
+    json_t *types = reads(&w, QKV_HF_WINDOW_TYPES) ? qkv_hf_take(config, "layer_types") : NULL;
     for (int64_t il = 0; il < config->n_layer && w.width; il++)
         w.flags[il] = (uint8_t)(il >= w.first && has_by_rule(w.period, il));
     if (status == QKV_OK && types) status = read_types(&w, types, err);

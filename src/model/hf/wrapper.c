@@ -1,0 +1,93 @@
+/*
+ * The language part of a model for images and text.
+ *
+ * Its settings are the object text_config, which leaves out what is the default of its class; its
+ * tensors have language_model in their names. What it is says text_config's model_type, and the
+ * families say under which they are known (qkv_hf.classes). The other parts are not loaded: prompts are
+ * text, and without an image they have no effect. Refused: wrappers in which the language part does
+ * not run as it does alone (other positions, other masks, cross-attention); they are on no list.
+ */
+#include <string.h>
+
+#include "model/hf/hf.h"
+
+const qkv_hf_wrapper qkv_hf_wrappers[] = {
+    {"Gemma3ForConditionalGeneration", "gemma3_text"},
+    {"LlavaForConditionalGeneration", "llama"},
+    {"LlavaNextForConditionalGeneration", "llama"},
+    {"LlavaOnevisionForConditionalGeneration", "qwen2"},
+    {"Mistral3ForConditionalGeneration", "mistral"},
+    {"VipLlavaForConditionalGeneration", "llama"},
+    {NULL, NULL},
+};
+
+/* As versions 4 and 5 of transformers save them; the last two are of the output, and of a model that
+ * was saved without it. */
+const char *const qkv_hf_text_prefixes[] = {"language_model.model.", "model.language_model.",
+                                            "language_model.", "", NULL};
+
+const char *const qkv_hf_other_parts[] = {"vision_tower", "multi_modal_projector", "image_newline",
+                                          NULL};
+
+const char *const qkv_hf_other_settings[] = {
+    "boi_token_index",
+    "eoi_token_index",
+    "ignore_index",
+    "image_grid_pinpoints",
+    "image_seq_length",
+    "image_token_id",
+    "image_token_index",
+    "mm_tokens_per_image",
+    "multimodal_projector_bias",
+    "projector_hidden_act",
+    "projector_layernorm_eps",
+    "spatial_merge_size",
+    "tie_word_embeddings", /* where text_config does not say it */
+    "use_image_newline_parameter",
+    "video_token_index",
+    "vision_aspect_ratio",
+    "vision_config",
+    "vision_feature_layer",
+    "vision_feature_layers",
+    "vision_feature_select_strategy",
+    NULL,
+};
+
+static const qkv_hf_wrapper *find_wrapper(const json_t *settings) {
+    const json_t *list = json_object_get(settings, "architectures");
+    const char *name = json_string_value(json_array_get(list, 0));
+    for (const qkv_hf_wrapper *w = qkv_hf_wrappers; name && w->architecture; w++) {
+        if (strcmp(w->architecture, name) == 0) return w;
+    }
+    return NULL;
+}
+
+/* The architecture that the language part would be alone; and whether its output is tied may stand
+ * outside. */
+static int complete(const qkv_hf_config *config, const qkv_hf_class *text, qkv_error *err) {
+    json_t *tied = json_object_get(config->outer, "tie_word_embeddings");
+    int failed = json_object_set_new(config->settings, "architectures",
+                                     json_pack("[s]", text->architecture)) != 0;
+    if (json_is_boolean(tied) && !json_object_get(config->settings, "tie_word_embeddings"))
+        failed |= json_object_set(config->settings, "tie_word_embeddings", tied) != 0;
+    return failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err) {
+    config->wrapper = find_wrapper(config->settings);
+    if (!config->wrapper) return QKV_OK;
+    config->outer = config->settings;
+    config->settings = json_copy(json_object_get(config->outer, "text_config"));
+    json_object_del(config->outer, "text_config");
+    if (!json_is_object(config->settings))
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s without an object text_config", config->path,
+                        config->wrapper->architecture);
+    const json_t *given = json_object_get(config->settings, "model_type");
+    const char *type = given ? json_string_value(given) : config->wrapper->text_type;
+    const qkv_hf_class *text = type ? qkv_hf_class_find(type) : NULL;
+    if (!text || !text->part_defaults)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s: %s with a language part of type '%.60s' is not supported",
+                        config->path, config->wrapper->architecture, type ? type : "?");
+    return complete(config, text, err);
+}
