@@ -102,6 +102,10 @@ static const struct {
     {"mask_token", KEY("mask_token_id")},
 };
 
+const char *qkv_json_role(size_t index) {
+    return index < sizeof roles / sizeof *roles ? roles[index].name : NULL;
+}
+
 int qkv_json_read_ends(qkv_tokenizer_json *reader, qkv_error *err) {
     int status = QKV_OK;
     if (reader->post.text) {
@@ -109,12 +113,6 @@ int qkv_json_read_ends(qkv_tokenizer_json *reader, qkv_error *err) {
         status = qkv_json_tree(reader, reader->post, "the post-processor", &tree, err);
         if (status == QKV_OK) status = read_one(reader, tree, 0, err);
         json_decref(tree);
-    }
-    /* A token with a role is special, whether or not it is listed among the added ones. */
-    for (size_t i = 0; i < sizeof roles / sizeof *roles && status == QKV_OK; i++) {
-        int32_t id = named_token(reader, roles[i].name);
-        if (id != QKV_NO_TOKEN && reader->tokens[id].type == QKV_TOKEN_NORMAL)
-            reader->tokens[id].type = QKV_TOKEN_CONTROL;
     }
     return status;
 }

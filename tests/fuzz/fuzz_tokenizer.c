@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "model/model.h"
 #include "mutators.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_files.h"
 
 /* The piece up to the next NUL; *data and *size become what is behind it. */
 static size_t take_piece(const uint8_t **data, size_t *size, const uint8_t **piece) {
@@ -43,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_put("tokenizer.json", json, n_json);
     fuzz_put("tokenizer_config.json", n_config ? config : NULL, n_config);
     fuzz_watch_memory(whole, FUZZ_JSON);
-    int status = qkv_tokenizer_json_read(meta, fuzz_directory(), &err);
+    unsigned files = 0;
+    int status = qkv_tokenizer_read(meta, fuzz_directory(), &files, &err);
     fuzz_check_memory();
     fuzz_check_status(status, status == QKV_OK ? meta : NULL, &err);
     if (status == QKV_OK) use(meta, data, size);

@@ -22,7 +22,7 @@
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tokenizer_file.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/tokenizer_ranks.h"
 
 #define HF QKV_TEST_SOURCE_DIR "/vectors/llama/hf/"
@@ -160,7 +160,8 @@ typedef struct tokenizer {
 
 static int open_tokenizer(tokenizer *t, const char *json, const char *config, qkv_error *err) {
     *t = (tokenizer){.meta = gguf_init_empty()};
-    int status = qkv_tokenizer_json_read(t->meta, tokenizer_dir(json, config), err);
+    unsigned files = 0;
+    int status = qkv_tokenizer_read(t->meta, tokenizer_dir(json, config), &files, err);
     return status == QKV_OK ? qkv_vocab_load(&t->vocab, t->meta, "tokenizer.json", err) : status;
 }
 
