@@ -41,39 +41,44 @@ static void release(qkv_tokenizer_json *reader) {
     free(reader->charsmap);
 }
 
+static const char *architecture(const struct gguf_context *meta) {
+    const int64_t id = gguf_find_key(meta, "general.architecture");
+    return id < 0 ? "" : gguf_get_val_str(meta, id);
+}
+
 /* The rows of embeddings that the architecture's key tells, or 0. */
 static size_t count_rows(const struct gguf_context *meta) {
-    const int64_t architecture = gguf_find_key(meta, "general.architecture");
-    if (architecture < 0) return 0;
     qkv_text key = {0};
-    qkv_text_printf(&key, "%s.vocab_size", gguf_get_val_str(meta, architecture));
+    qkv_text_printf(&key, "%s.vocab_size", architecture(meta));
     const int64_t id = key.failed ? -1 : gguf_find_key(meta, key.data);
     qkv_text_release(&key);
     return id >= 0 && gguf_get_kv_type(meta, id) == GGUF_TYPE_UINT32 ? gguf_get_val_u32(meta, id)
                                                                      : 0;
 }
 
-static int read_parts(qkv_tokenizer_json *reader, const char *dir, struct gguf_context *meta,
-                      qkv_error *err) {
-    int status = qkv_json_read_config(reader, dir, err);
-    if (status == QKV_OK) status = qkv_json_read_parts(reader, err);
-    return status == QKV_OK ? qkv_json_write(reader, meta, err) : status;
+static int read_json(qkv_tokenizer_json *reader, const qkv_mapping *map, const char *dir,
+                     qkv_error *err) {
+    reader->files = 1U << QKV_TOKENIZER_FILE_JSON;
+    int status = qkv_json_find_parts(reader, map, err);
+    return status == QKV_OK ? qkv_json_read_config(reader, dir, err) : status;
 }
 
 int qkv_tokenizer_read(struct gguf_context *meta, const char *dir, unsigned *files,
                        qkv_error *err) {
     qkv_tokenizer_json reader = {.unknown = QKV_NO_TOKEN, .n_rows = count_rows(meta)};
+    qkv_older_files older = {0};
     qkv_text path = {0};
     qkv_mapping map = {0};
-    *files = 0;
     int status = qkv_tokenizer_map_file(&map, &path, dir, QKV_TOKENIZER_FILE_JSON, err);
-    if (map.data) {
-        reader.path = path.data;
-        reader.files = 1U << QKV_TOKENIZER_FILE_JSON;
-        status = qkv_json_find_parts(&reader, &map, err);
-        if (status == QKV_OK) status = read_parts(&reader, dir, meta, err);
-        *files = reader.files;
-    }
+    reader.path = path.data;
+    if (map.data)
+        status = read_json(&reader, &map, dir, err);
+    else if (status == QKV_OK)
+        status = qkv_older_files_open(&older, &reader, dir, architecture(meta), err);
+    if (status == QKV_OK && reader.files) status = qkv_json_read_parts(&reader, err);
+    if (status == QKV_OK && reader.files) status = qkv_json_write(&reader, meta, err);
+    *files = reader.files;
+    qkv_older_files_close(&older);
     qkv_mapping_close(&map);
     release(&reader);
     qkv_text_release(&path);

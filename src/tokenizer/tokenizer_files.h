@@ -16,7 +16,11 @@ struct gguf_context;
     X(JSON, "tokenizer.json")                                                                      \
     X(CONFIG, "tokenizer_config.json")                                                             \
     X(ROLES, "special_tokens_map.json")                                                            \
-    X(ADDED, "added_tokens.json")
+    X(ADDED, "added_tokens.json")                                                                  \
+    X(VOCAB_JSON, "vocab.json")                                                                    \
+    X(MERGES, "merges.txt")                                                                        \
+    X(VOCAB_TXT, "vocab.txt")                                                                      \
+    X(PIECES, "tokenizer.model")
 
 enum qkv_tokenizer_file {
 #define QKV_TOKENIZER_FILE_ENUM(identifier, name) QKV_TOKENIZER_FILE_##identifier,

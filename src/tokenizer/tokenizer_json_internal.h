@@ -1,7 +1,8 @@
 /*
- * What the files that read tokenizer.json share: the file in hand, and what has been understood of
- * it so far. Each part is read by a function of its own; tokenizer_json_write.c then writes the
- * metadata.
+ * What the files that read a tokeniser share: the parts in hand, and what has been understood of
+ * them so far. Each part is read by a function of its own; tokenizer_json_write.c then writes the
+ * metadata. The parts are those of tokenizer.json, or those that tokenizer_classes.c puts together
+ * from older files.
  */
 #ifndef QKV_TOKENIZER_TOKENIZER_JSON_INTERNAL_H
 #define QKV_TOKENIZER_TOKENIZER_JSON_INTERNAL_H
@@ -62,7 +63,10 @@ typedef struct qkv_tokenizer_json {
     enum qkv_json_model kind;
     /* The model's settings. */
     qkv_json_span vocab, merges;
-    json_t *options; /* of the model, without vocab and merges */
+    qkv_json_span vocab_lines, merge_lines; /* in their place: the text of older files */
+    qkv_json_span pieces;                   /* or of tokenizer.model */
+    int by_score;                           /* scores say what merges, in place of a list */
+    json_t *options;                        /* of the model, without vocab and merges */
     int byte_fallback, ignore_merges, fuse_unknown;
     int64_t max_characters;
     const char *continuing; /* WordPiece's mark of a token inside a word */
@@ -83,6 +87,7 @@ typedef struct qkv_tokenizer_json {
     int bert_words, lowercase, strip_accents;
 
     /* What is put around it. */
+    int wraps; /* the tokens that have the roles cls and sep, without a post-processor */
     qkv_json_end first, last;
 } qkv_tokenizer_json;
 
@@ -127,6 +132,24 @@ int qkv_json_set_token(qkv_tokenizer_json *reader, size_t id, size_t start, floa
 int qkv_json_read_merges(qkv_tokenizer_json *reader, qkv_error *err);
 /* The id of a token by its text, or QKV_NO_TOKEN. */
 int32_t qkv_json_find_token(const qkv_tokenizer_json *reader, const char *text);
+
+/* ---- tokenizer_lines.c ---- */
+int qkv_lines_read_vocab(qkv_tokenizer_json *reader, qkv_error *err);
+int qkv_lines_read_merges(qkv_tokenizer_json *reader, qkv_error *err);
+
+/* ---- tokenizer_classes.c ---- */
+
+/* What makes a tokenizer.json of older files: the parts, as texts. */
+typedef struct qkv_older_files {
+    qkv_mapping maps[2];
+    qkv_text path, model, normalizer, pre;
+} qkv_older_files;
+
+/* Finds the files of a tokeniser class whose tokenizer.json is known, and fills in the reader's
+ * parts. reader->files stays 0 where there are none. */
+int qkv_older_files_open(qkv_older_files *older, qkv_tokenizer_json *reader, const char *dir,
+                         const char *architecture, qkv_error *err);
+void qkv_older_files_close(qkv_older_files *older);
 
 /* ---- tokenizer_json_added.c ---- */
 int qkv_json_read_added(qkv_tokenizer_json *reader, qkv_error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tokenizer/sentencepiece_file.h"
 #include "tokenizer/tokenizer_json_internal.h"
 
 /* Holes cost memory that the file's size does not account for: their number is limited in all, not
@@ -84,14 +85,25 @@ int32_t qkv_json_find_token(const qkv_tokenizer_json *reader, const char *text) 
     return QKV_NO_TOKEN;
 }
 
-int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err) {
+/* As the model has it, an object or, of Unigram, an array. */
+static int read_members(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_json_scan scan;
-    qkv_text_puts(&reader->pool, "");
     if (!qkv_json_open(&scan, reader->vocab) ||
         scan.is_object == (reader->kind == QKV_JSON_Unigram))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the model has no vocabulary of its kind",
                         reader->path);
-    int status = scan.is_object ? read_object(reader, &scan, err) : read_array(reader, &scan, err);
+    return scan.is_object ? read_object(reader, &scan, err) : read_array(reader, &scan, err);
+}
+
+int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err) {
+    int status;
+    qkv_text_puts(&reader->pool, "");
+    if (reader->vocab_lines.text)
+        status = qkv_lines_read_vocab(reader, err);
+    else if (reader->pieces.text)
+        status = qkv_pieces_read_vocab(reader, err);
+    else
+        status = read_members(reader, err);
     if (status != QKV_OK) return status;
     if (reader->n_tokens == 0 || reader->n_tokens > INT32_MAX)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the vocabulary has %zu tokens", reader->path,
@@ -135,7 +147,8 @@ int qkv_json_read_merges(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_json_scan scan;
     qkv_json_span value;
     int more = 0;
-    if (reader->kind != QKV_JSON_BPE) return QKV_OK;
+    if (reader->kind != QKV_JSON_BPE || reader->by_score) return QKV_OK;
+    if (reader->merge_lines.text) return qkv_lines_read_merges(reader, err);
     if (!qkv_json_open(&scan, reader->merges) || scan.is_object)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the model has no merges", reader->path);
     qkv_text pool = {0};
