@@ -222,6 +222,20 @@ static void drops_tokens_without_rows(void **state) {
     close_files(&d);
 }
 
+/* The class of BERT takes its settings from the configuration. */
+static void overrides_bert(void **state) {
+    (void)state;
+    const char *json =
+        FILE_OF("", "{'type':'BertNormalizer','lowercase':false}", "{'type':'BertPreTokenizer'}",
+                "null", "{'type':'WordPiece','unk_token':'?','vocab':{'?':0,'a':1,'A':2}}");
+    directory d = with_config(json, "{'do_lower_case':true}", 0);
+    check_ids(&d, "a A", 0, "1 2");
+    close_files(&d);
+    d = with_config(json, "{'do_lower_case':true,'tokenizer_class':'BertTokenizer'}", 0);
+    check_ids(&d, "a A", 0, "1 1");
+    close_files(&d);
+}
+
 static void refuses_bad_lists(void **state) {
     (void)state;
     static const char *const bad[] = {"{'x':{'content':'<a>'}}", "{'-1':{'content':'<a>'}}",
@@ -458,12 +472,19 @@ static void survives_damage(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adds_tokens),          cmocka_unit_test(replaces_placeholders),
-        cmocka_unit_test(overrides_properties), cmocka_unit_test(names_special_tokens),
-        cmocka_unit_test(reads_older_lists),    cmocka_unit_test(drops_tokens_without_rows),
-        cmocka_unit_test(refuses_bad_lists),    cmocka_unit_test(reads_vocab_and_merges),
-        cmocka_unit_test(leaves_others_alone),  cmocka_unit_test(refuses_bad_merges),
-        cmocka_unit_test(reads_lines_of_words), cmocka_unit_test(reads_pieces),
+        cmocka_unit_test(adds_tokens),
+        cmocka_unit_test(replaces_placeholders),
+        cmocka_unit_test(overrides_properties),
+        cmocka_unit_test(names_special_tokens),
+        cmocka_unit_test(reads_older_lists),
+        cmocka_unit_test(drops_tokens_without_rows),
+        cmocka_unit_test(overrides_bert),
+        cmocka_unit_test(refuses_bad_lists),
+        cmocka_unit_test(reads_vocab_and_merges),
+        cmocka_unit_test(leaves_others_alone),
+        cmocka_unit_test(refuses_bad_merges),
+        cmocka_unit_test(reads_lines_of_words),
+        cmocka_unit_test(reads_pieces),
         cmocka_unit_test(survives_damage),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
