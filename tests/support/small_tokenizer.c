@@ -27,8 +27,7 @@ static char *quoted(const char *text) {
     return copy;
 }
 
-/* As a converter would: what is understood must be the same from a file. */
-static struct gguf_context *written_and_read(struct gguf_context *meta) {
+struct gguf_context *written_and_read(struct gguf_context *meta) {
     const char *path = scratch_path("converted.gguf");
     struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
     assert_true(gguf_write_to_file(meta, path, true));

@@ -50,7 +50,9 @@ static int try_open(directory *d, const char *architecture, uint32_t n_rows, qkv
     if (n_rows) gguf_set_val_u32(d->meta, key.data, n_rows);
     qkv_text_release(&key);
     int status = qkv_tokenizer_read(d->meta, scratch_path("."), &d->files, err);
-    return status == QKV_OK ? qkv_vocab_load(&d->vocab, d->meta, "tokenizer", err) : status;
+    if (status != QKV_OK) return status;
+    d->meta = written_and_read(d->meta);
+    return qkv_vocab_load(&d->vocab, d->meta, "tokenizer", err);
 }
 
 static directory open_files(const char *architecture, uint32_t n_rows) {
