@@ -6,23 +6,9 @@
 
 #include "gguf.h"
 #include "harness.h"
-#include "model/model.h"
 #include "tokenizer/tokenizer_files.h"
 
 static const char text[] = "The old  mill\n isn't [SEP] 12 \xc3\xa9</s>\xff";
-
-static void use(const struct gguf_context *meta) {
-    qkv_model model = {0};
-    qkv_error err = {0};
-    int status = qkv_vocab_load(&model.vocab, meta, "older files", &err);
-    if (status != QKV_OK) fuzz_check_status(status, model.vocab, &err);
-    if (model.vocab) {
-        model.info.n_vocab = qkv_vocab_size(model.vocab);
-        fuzz_use_text(&model, text, sizeof text - 1);
-        fuzz_show_tokens(&model);
-    }
-    qkv_vocab_free(model.vocab);
-}
 
 /* The architecture, whose class of tokeniser then counts. */
 static const char *put_files(uint8_t kind, const uint8_t *data, size_t size) {
@@ -48,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int status = qkv_tokenizer_read(meta, fuzz_directory(), &files, &err);
     fuzz_check_memory();
     fuzz_check_status(status, status == QKV_OK ? meta : NULL, &err);
-    if (status == QKV_OK) use(meta);
+    if (status == QKV_OK) fuzz_use_vocab(meta, text, sizeof text - 1);
     gguf_free(meta);
     return 0;
 }

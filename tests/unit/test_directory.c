@@ -125,6 +125,16 @@ static void hash_of_all(void **state) {
         assert_string_not_equal(before, after);
         write_with(others[i], "");
     }
+    /* The older lists of tokens too, where they say something; a token without a row is left out. */
+    open_directory(NULL, before);
+    write_text("special_tokens_map.json", "{\"bos_token\":\"<s>\"}");
+    open_directory(NULL, after);
+    assert_string_equal(before, after);
+    write_text("added_tokens.json", "{\"<pad>\":1000000}");
+    open_directory(NULL, after);
+    assert_string_not_equal(before, after);
+    unlink(scratch_path("special_tokens_map.json"));
+    unlink(scratch_path("added_tokens.json"));
 }
 
 /* A file that is there and cannot be read is an error, whatever the reason. */
