@@ -61,7 +61,7 @@ typedef struct qkv_model_info {
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
- * Face directory: config.json, *.safetensors, tokenizer.json. */
+ * Face directory: config.json, *.safetensors, tokenizer.json (or the files of older tokenisers). */
 QKV_API int qkv_model_open(qkv_model **out, const char *path, qkv_error *err);
 /* One more who needs the model, and has to free it. Returns the model, NULL for NULL. */
 QKV_API qkv_model *qkv_model_retain(const qkv_model *model);

@@ -192,6 +192,11 @@ const char *qkv_family_name(size_t index) {
 
 static int need_vocab(const qkv_model *model, qkv_error *err) {
     if (model->vocab) return QKV_OK;
+    if (model->file->source) /* a directory */
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "%s has no tokenizer that can be read (tokenizer.json, or the files of an "
+                        "older GPT-2, Qwen 2, BERT or Llama); give token ids instead of text",
+                        model->file->path);
     return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s has no tokenizer; give token ids instead of text",
                     model->file->path);
 }

@@ -377,13 +377,13 @@ static int fits(const qkv_text *text, size_t original) {
     return text->length <= original * 64 + 65536 && text->length <= INT32_MAX;
 }
 
-static int is_prefix_step(const step *s) {
-    return s->kind->run == run_prepend || s->kind->run == run_prefix ||
-           s->kind->run == run_prefix_first;
+/* What is put before words rather than before texts: the pre-tokeniser's doing in a tokenizer.json. */
+static int is_word_step(const step *s) {
+    return s->kind->run == run_prefix || s->kind->run == run_prefix_first;
 }
 
 static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                     size_t length, int first, int prefixes, qkv_match_budget *budget,
+                     size_t length, int first, int words, qkv_match_budget *budget,
                      qkv_error *err) {
     qkv_text next = {0};
     int status = QKV_OK;
@@ -391,7 +391,7 @@ static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char
     qkv_text_append(out, text, length);
     for (size_t i = 0; i < normalizer->n_steps && status == QKV_OK; i++) {
         const step *s = &normalizer->steps[i];
-        if (!prefixes && is_prefix_step(s)) continue;
+        if (!words && is_word_step(s)) continue;
         if (out->failed) break;
         const stretch in = {normalizer, out->data, out->length, first, budget};
         next.length = 0;
@@ -415,12 +415,7 @@ int qkv_normalizer_run(const qkv_normalizer *normalizer, qkv_text *out, const ch
     return run_steps(normalizer, out, text, length, first, 1, budget, err);
 }
 
-int qkv_normalizer_keeps(const qkv_normalizer *normalizer, const char *text, size_t length,
-                         qkv_match_budget *budget, qkv_error *err) {
-    qkv_text out = {0};
-    int status = run_steps(normalizer, &out, text, length, 0, 0, budget, err);
-    int same =
-        status == QKV_OK && out.length == length && memcmp(out.data, text, length) == 0 ? 1 : 0;
-    qkv_text_release(&out);
-    return status == QKV_OK ? same : status;
+int qkv_normalizer_form(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
+                        size_t length, qkv_match_budget *budget, qkv_error *err) {
+    return run_steps(normalizer, out, text, length, 0, 0, budget, err);
 }

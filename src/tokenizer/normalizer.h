@@ -59,9 +59,9 @@ void qkv_normalizer_free(qkv_normalizer *normalizer);
 int qkv_normalizer_run(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
                        size_t length, int first, qkv_match_budget *budget, qkv_error *err);
 
-/* 1 when the text stays as it is, but for what the prefix steps put before it; negative on
- * failure. */
-int qkv_normalizer_keeps(const qkv_normalizer *normalizer, const char *text, size_t length,
-                         qkv_match_budget *budget, qkv_error *err);
+/* What a token is looked for as in text that has been normalised: the same without the prefix
+ * steps. */
+int qkv_normalizer_form(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
+                        size_t length, qkv_match_budget *budget, qkv_error *err);
 
 #endif

@@ -4,13 +4,8 @@
  * The file is mapped and gone through in place; only its small parts become trees. What is not
  * understood, a type of part or an option that would change the ids, is refused by name.
  */
-#define _POSIX_C_SOURCE 200809L
-#include "tokenizer/tokenizer_json.h"
-
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "format/json_read.h"
@@ -81,8 +76,7 @@ static int fail_malformed(const char *path, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: not well-formed JSON, or not an object", path);
 }
 
-/* Where the parts are. */
-static int find_parts(qkv_tokenizer_json *reader, const qkv_mapping *map, qkv_error *err) {
+int qkv_json_find_parts(qkv_tokenizer_json *reader, const qkv_mapping *map, qkv_error *err) {
     const struct {
         const char *name;
         qkv_json_span *span;
@@ -197,7 +191,7 @@ static int read_options(qkv_tokenizer_json *reader, qkv_error *err) {
 }
 
 /* Before the rest, since a mistake there says more than one in a long list. */
-static int read_parts(qkv_tokenizer_json *reader, qkv_error *err) {
+int qkv_json_read_parts(qkv_tokenizer_json *reader, qkv_error *err) {
     int status = read_options(reader, err);
     if (status == QKV_OK) status = qkv_json_read_normalizer(reader, err);
     if (status == QKV_OK) status = qkv_json_read_words(reader, err);
@@ -205,59 +199,5 @@ static int read_parts(qkv_tokenizer_json *reader, qkv_error *err) {
     if (status == QKV_OK) status = qkv_json_read_added(reader, err);
     if (status == QKV_OK) status = qkv_json_read_merges(reader, err);
     if (status == QKV_OK) status = qkv_json_read_ends(reader, err);
-    return status;
-}
-
-/* tokenizer_config.json need not be there; one that cannot be read is an error, since it may say that
- * BOS goes before the text. */
-static int read_config(qkv_tokenizer_json *reader, const char *dir, qkv_error *err) {
-    qkv_text path = {0};
-    qkv_mapping map = {0};
-    struct stat st;
-    qkv_text_printf(&path, "%s/tokenizer_config.json", dir);
-    if (path.failed) return qkv_fail_memory(err);
-    const int absent = lstat(path.data, &st) != 0 && errno == ENOENT;
-    int status = absent ? QKV_OK : qkv_mapping_open(&map, path.data, err);
-    if (map.data) {
-        const qkv_tokenizer_json named = {.path = path.data};
-        const qkv_json_span all = {(const char *)map.data, map.size};
-        status = qkv_json_tree(&named, all, "the file", &reader->config, err);
-        if (status == QKV_OK && !json_is_object(reader->config))
-            status = fail_malformed(path.data, err);
-        qkv_mapping_close(&map);
-    }
-    qkv_text_release(&path);
-    return status;
-}
-
-static void release(qkv_tokenizer_json *reader) {
-    json_decref(reader->config);
-    json_decref(reader->options);
-    free(reader->tokens);
-    qkv_text_release(&reader->pool);
-    qkv_word_list_release(&reader->merge_list);
-    qkv_word_list_release(&reader->steps);
-    qkv_word_list_release(&reader->patterns);
-    qkv_word_list_release(&reader->behaviors);
-    free(reader->charsmap);
-}
-
-int qkv_tokenizer_json_read(struct gguf_context *meta, const char *dir, qkv_error *err) {
-    qkv_tokenizer_json reader = {.unknown = QKV_NO_TOKEN};
-    qkv_text path = {0};
-    qkv_mapping map = {0};
-    qkv_text_printf(&path, "%s/tokenizer.json", dir);
-    if (path.failed) return qkv_fail_memory(err);
-    reader.path = path.data;
-    int status = qkv_mapping_open(&map, path.data, err);
-    if (status == QKV_OK) {
-        status = read_config(&reader, dir, err);
-        if (status == QKV_OK) status = find_parts(&reader, &map, err);
-        if (status == QKV_OK) status = read_parts(&reader, err);
-        if (status == QKV_OK) status = qkv_json_write(&reader, meta, err);
-        qkv_mapping_close(&map);
-    }
-    release(&reader);
-    qkv_text_release(&path);
     return status;
 }

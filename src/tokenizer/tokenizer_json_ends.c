@@ -102,19 +102,25 @@ static const struct {
     {"mask_token", KEY("mask_token_id")},
 };
 
+const char *qkv_json_role(size_t index) {
+    return index < sizeof roles / sizeof *roles ? roles[index].name : NULL;
+}
+
+/* Those with the roles cls and sep. */
+static void wrap(qkv_tokenizer_json *reader) {
+    const int32_t first = named_token(reader, "cls_token"), last = named_token(reader, "sep_token");
+    if (first != QKV_NO_TOKEN) reader->first = (qkv_json_end){first, 1};
+    if (last != QKV_NO_TOKEN) reader->last = (qkv_json_end){last, 1};
+}
+
 int qkv_json_read_ends(qkv_tokenizer_json *reader, qkv_error *err) {
     int status = QKV_OK;
+    if (reader->wraps) wrap(reader);
     if (reader->post.text) {
         json_t *tree = NULL;
         status = qkv_json_tree(reader, reader->post, "the post-processor", &tree, err);
         if (status == QKV_OK) status = read_one(reader, tree, 0, err);
         json_decref(tree);
-    }
-    /* A token with a role is special, whether or not it is listed among the added ones. */
-    for (size_t i = 0; i < sizeof roles / sizeof *roles && status == QKV_OK; i++) {
-        int32_t id = named_token(reader, roles[i].name);
-        if (id != QKV_NO_TOKEN && reader->tokens[id].type == QKV_TOKEN_NORMAL)
-            reader->tokens[id].type = QKV_TOKEN_CONTROL;
     }
     return status;
 }

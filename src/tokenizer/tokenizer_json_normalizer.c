@@ -81,16 +81,38 @@ static int read_replace(qkv_tokenizer_json *reader, const json_t *tree, int dept
     return status;
 }
 
+/* transformers gives its class for BERT the settings of tokenizer_config.json, also where the normaliser
+ * of tokenizer.json has others. */
+static const json_t *bert_setting(const qkv_tokenizer_json *reader, const char *key) {
+    const char *class = text_of(reader->config, "tokenizer_class");
+    const json_t *value = json_object_get(reader->config, key);
+    const int is_bert =
+        class && (strcmp(class, "BertTokenizer") == 0 || strcmp(class, "BertTokenizerFast") == 0);
+    return is_bert && json_is_boolean(value) ? value : NULL;
+}
+
+static int read_bert_flag(const qkv_tokenizer_json *reader, const json_t *tree, const char *key,
+                          const char *setting, int fallback, int *value, qkv_error *err) {
+    const json_t *stated = bert_setting(reader, setting);
+    int status = qkv_json_flag(reader, tree, "BertNormalizer", key, fallback, value, err);
+    if (status == QKV_OK && stated) *value = json_is_true(stated);
+    return status;
+}
+
 static int read_bert(qkv_tokenizer_json *reader, const json_t *tree, int depth, qkv_error *err) {
     (void)depth;
-    const char *name = "BertNormalizer";
-    int status = qkv_json_flag(reader, tree, name, "lowercase", 1, &reader->lowercase, err);
+    int chinese = 1;
+    int status =
+        read_bert_flag(reader, tree, "lowercase", "do_lower_case", 1, &reader->lowercase, err);
     if (status == QKV_OK) /* null: as lowercase says */
-        status = qkv_json_flag(reader, tree, name, "strip_accents", reader->lowercase,
-                               &reader->strip_accents, err);
+        status = read_bert_flag(reader, tree, "strip_accents", "strip_accents", reader->lowercase,
+                                &reader->strip_accents, err);
+    if (status == QKV_OK)
+        status = read_bert_flag(reader, tree, "handle_chinese_chars", "tokenize_chinese_chars", 1,
+                                &chinese, err);
     if (status == QKV_OK) status = push(reader, "bert", err);
-    if (status == QKV_OK) status = push_flag(reader, tree, name, "clean_text", 1, err);
-    if (status == QKV_OK) status = push_flag(reader, tree, name, "handle_chinese_chars", 1, err);
+    if (status == QKV_OK) status = push_flag(reader, tree, "BertNormalizer", "clean_text", 1, err);
+    if (status == QKV_OK) status = push(reader, chinese ? "1" : "0", err);
     if (status == QKV_OK) status = push(reader, reader->strip_accents ? "1" : "0", err);
     if (status == QKV_OK) status = push(reader, reader->lowercase ? "1" : "0", err);
     return status;

@@ -1,14 +1,15 @@
-/* The tokens of tokenizer.json: the model's vocabulary, the tokens added to it, and the merges. */
+/* The vocabulary of tokenizer.json's model, and its merges; tokenizer_json_added.c adds to them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "tokenizer/sentencepiece_file.h"
 #include "tokenizer/tokenizer_json_internal.h"
 
-/* Makes room for an id, of so many that there can be. Holes cost memory that the file's size does not
- * account for: their number is limited in all, not from one id to the next. */
-static int reach(qkv_tokenizer_json *reader, double id, size_t expected, qkv_error *err) {
+/* Holes cost memory that the file's size does not account for: their number is limited in all, not
+ * from one id to the next. */
+int qkv_json_reach(qkv_tokenizer_json *reader, double id, size_t expected, qkv_error *err) {
     if (!(id >= 0 && id < (double)(expected + QKV_JSON_MAX_HOLES)) || floor(id) != id)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: token id %g is out of range", reader->path, id);
     while (reader->n_tokens <= (size_t)id) {
@@ -19,9 +20,8 @@ static int reach(qkv_tokenizer_json *reader, double id, size_t expected, qkv_err
     return QKV_OK;
 }
 
-/* Sets a token whose text is the end of the pool, from `start`. */
-static int set_token(qkv_tokenizer_json *reader, size_t id, size_t start, float score,
-                     qkv_error *err) {
+int qkv_json_set_token(qkv_tokenizer_json *reader, size_t id, size_t start, float score,
+                       qkv_error *err) {
     size_t length = reader->pool.length - start;
     if (reader->pool.failed) return qkv_fail_memory(err);
     if (length > INT32_MAX)
@@ -48,8 +48,8 @@ static int read_object(qkv_tokenizer_json *reader, qkv_json_scan *scan, qkv_erro
         size_t start = reader->pool.length;
         if (!qkv_json_append_string(key, &reader->pool) || !qkv_json_number(value, &id))
             return fail_vocab(reader, err);
-        int status = reach(reader, id, most, err);
-        if (status == QKV_OK) status = set_token(reader, (size_t)id, start, 0, err);
+        int status = qkv_json_reach(reader, id, most, err);
+        if (status == QKV_OK) status = qkv_json_set_token(reader, (size_t)id, start, 0, err);
         if (status != QKV_OK) return status;
     }
     return more < 0 ? fail_vocab(reader, err) : QKV_OK;
@@ -67,8 +67,8 @@ static int read_array(qkv_tokenizer_json *reader, qkv_json_scan *scan, qkv_error
             qkv_json_next(&pair, NULL, &text) <= 0 || qkv_json_next(&pair, NULL, &score) <= 0 ||
             !qkv_json_append_string(text, &reader->pool) || !qkv_json_number(score, &number))
             return fail_vocab(reader, err);
-        int status = reach(reader, (double)id, id, err);
-        if (status == QKV_OK) status = set_token(reader, id, start, (float)number, err);
+        int status = qkv_json_reach(reader, (double)id, id, err);
+        if (status == QKV_OK) status = qkv_json_set_token(reader, id, start, (float)number, err);
         if (status != QKV_OK) return status;
     }
     return more < 0 ? fail_vocab(reader, err) : QKV_OK;
@@ -85,112 +85,30 @@ int32_t qkv_json_find_token(const qkv_tokenizer_json *reader, const char *text) 
     return QKV_NO_TOKEN;
 }
 
-int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err) {
+/* As the model has it, an object or, of Unigram, an array. */
+static int read_members(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_json_scan scan;
-    qkv_text_puts(&reader->pool, "");
     if (!qkv_json_open(&scan, reader->vocab) ||
         scan.is_object == (reader->kind == QKV_JSON_Unigram))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the model has no vocabulary of its kind",
                         reader->path);
-    int status = scan.is_object ? read_object(reader, &scan, err) : read_array(reader, &scan, err);
+    return scan.is_object ? read_object(reader, &scan, err) : read_array(reader, &scan, err);
+}
+
+int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err) {
+    int status;
+    qkv_text_puts(&reader->pool, "");
+    if (reader->vocab_lines.text)
+        status = qkv_lines_read_vocab(reader, err);
+    else if (reader->pieces.text)
+        status = qkv_pieces_read_vocab(reader, err);
+    else
+        status = read_members(reader, err);
     if (status != QKV_OK) return status;
     if (reader->n_tokens == 0 || reader->n_tokens > INT32_MAX)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the vocabulary has %zu tokens", reader->path,
                         reader->n_tokens);
     return QKV_OK;
-}
-
-/* ---- added tokens ---- */
-
-static int add_token(qkv_tokenizer_json *reader, const json_t *entry, size_t expected,
-                     qkv_error *err) {
-    const char *text = json_string_value(json_object_get(entry, "content"));
-    const json_t *id = json_object_get(entry, "id");
-    int special, left, right, normalized, single;
-    if (!text || !json_is_integer(id))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: an added token has no content or no id",
-                        reader->path);
-    int status = reach(reader, (double)json_integer_value(id), expected, err);
-    if (status != QKV_OK) return status;
-    size_t index = (size_t)json_integer_value(id), start = reader->pool.length;
-    qkv_json_token *token = &reader->tokens[index];
-    if (token->type == QKV_TOKEN_UNDEFINED) {
-        qkv_text_puts(&reader->pool, text);
-        status = set_token(reader, index, start, 0, err);
-    } else if (token->length != strlen(text) ||
-               memcmp(reader->pool.data + token->start, text, token->length) != 0) {
-        status = qkv_fail(err, QKV_ERR_FORMAT,
-                          "%s: added token '%.80s' has id %zu, which another token has",
-                          reader->path, text, index);
-    }
-    const struct {
-        const char *key;
-        int *value;
-        int fallback;
-    } flags[] = {{"special", &special, 0},
-                 {"lstrip", &left, 0},
-                 {"rstrip", &right, 0},
-                 {"single_word", &single, 0},
-                 {"normalized", &normalized, 0}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags && status == QKV_OK; i++)
-        status = qkv_json_flag(reader, entry, "an added token", flags[i].key, flags[i].fallback,
-                               flags[i].value, err);
-    if (status != QKV_OK) return status;
-    token->type = special ? QKV_TOKEN_CONTROL : QKV_TOKEN_USER_DEFINED;
-    token->strips_left = (uint8_t)left;
-    token->strips_right = (uint8_t)right;
-    token->single_word = (uint8_t)single;
-    /* Without a normaliser there is no difference. */
-    token->normalized = (uint8_t)(normalized && reader->normalizer.text);
-    return QKV_OK;
-}
-
-/* The token for what no other covers. */
-static int find_unknown(qkv_tokenizer_json *reader, qkv_error *err) {
-    const json_t *name = json_object_get(reader->options, "unk_token");
-    const json_t *id = json_object_get(reader->options, "unk_id");
-    if (json_is_integer(id)) {
-        json_int_t value = json_integer_value(id);
-        if (value < 0 || value >= (json_int_t)reader->n_tokens)
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: unk_id is out of range", reader->path);
-        reader->unknown = (int32_t)value;
-    } else if (json_is_string(name)) {
-        reader->unknown = qkv_json_find_token(reader, json_string_value(name));
-        if (reader->unknown == QKV_NO_TOKEN)
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: unk_token '%.64s' is not a token",
-                            reader->path, json_string_value(name));
-    }
-    return QKV_OK;
-}
-
-/* Tokens that text becomes by other ways than its own characters. */
-static void set_types(qkv_tokenizer_json *reader) {
-    for (size_t i = 0; i < reader->n_tokens; i++) {
-        qkv_json_token *token = &reader->tokens[i];
-        const char *text = reader->pool.data + token->start;
-        if (token->type == QKV_TOKEN_NORMAL && reader->byte_fallback && !reader->byte_level &&
-            qkv_vocab_byte_of(text, token->length) >= 0)
-            token->type = QKV_TOKEN_BYTE;
-    }
-    if (reader->unknown != QKV_NO_TOKEN && !reader->byte_level)
-        reader->tokens[reader->unknown].type = QKV_TOKEN_UNKNOWN;
-}
-
-int qkv_json_read_added(qkv_tokenizer_json *reader, qkv_error *err) {
-    int status = QKV_OK;
-    json_t *list = NULL;
-    if (reader->added.text) {
-        status = qkv_json_tree(reader, reader->added, "added_tokens", &list, err);
-        if (status == QKV_OK && !json_is_array(list))
-            status = qkv_fail(err, QKV_ERR_FORMAT, "%s: added_tokens is not a list", reader->path);
-    }
-    const size_t expected = reader->n_tokens + json_array_size(list);
-    for (size_t i = 0; i < json_array_size(list) && status == QKV_OK; i++)
-        status = add_token(reader, json_array_get(list, i), expected, err);
-    json_decref(list);
-    if (status == QKV_OK) status = find_unknown(reader, err);
-    if (status == QKV_OK) set_types(reader);
-    return status;
 }
 
 /* ---- merges ---- */
@@ -229,7 +147,8 @@ int qkv_json_read_merges(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_json_scan scan;
     qkv_json_span value;
     int more = 0;
-    if (reader->kind != QKV_JSON_BPE) return QKV_OK;
+    if (reader->kind != QKV_JSON_BPE || reader->by_score) return QKV_OK;
+    if (reader->merge_lines.text) return qkv_lines_read_merges(reader, err);
     if (!qkv_json_open(&scan, reader->merges) || scan.is_object)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: the model has no merges", reader->path);
     qkv_text pool = {0};

@@ -107,13 +107,14 @@ static int write_tokens(const qkv_tokenizer_json *reader, struct gguf_context *m
     if (!arrays.texts || !arrays.types || !arrays.scores || !arrays.starts)
         status = qkv_fail_memory(err);
     if (status == QKV_OK) status = fill_arrays(reader, &arrays, err);
-    if (status == QKV_OK && is_spm) status = score_by_rank(reader, &arrays, err);
+    if (status == QKV_OK && is_spm && !reader->by_score)
+        status = score_by_rank(reader, &arrays, err);
     if (status == QKV_OK) {
         gguf_set_arr_str(meta, KEY("tokens"), arrays.texts, n);
         gguf_set_arr_data(meta, KEY("token_type"), GGUF_TYPE_INT32, arrays.types, n);
         if (is_spm || reader->kind == QKV_JSON_Unigram)
             gguf_set_arr_data(meta, KEY("scores"), GGUF_TYPE_FLOAT32, arrays.scores, n);
-        if (reader->kind == QKV_JSON_BPE)
+        if (reader->kind == QKV_JSON_BPE && !reader->by_score)
             gguf_set_arr_str(meta, KEY("merges"), (const char **)reader->merge_list.items,
                              reader->merge_list.count);
     }
@@ -241,6 +242,7 @@ static const char *model_name(const qkv_tokenizer_json *reader, const struct ggu
     if (reader->kind == QKV_JSON_WordPiece) return "bert";
     if (reader->kind == QKV_JSON_Unigram) return "t5";
     if (reader->byte_level) return "gpt2";
+    if (reader->by_score) return "llama";
     int64_t bos = gguf_find_key(meta, KEY("add_bos_token"));
     return !reader->space_prefix && bos >= 0 && gguf_get_val_bool(meta, bos) ? "gemma4" : "llama";
 }
@@ -250,7 +252,7 @@ static void write_flags(const qkv_tokenizer_json *reader, struct gguf_context *m
     if (reader->kind == QKV_JSON_BPE) {
         gguf_set_val_bool(meta, OUR_KEY("ignore_merges"), reader->ignore_merges);
         if (!reader->byte_level) {
-            gguf_set_val_bool(meta, OUR_KEY("use_merges"), true);
+            gguf_set_val_bool(meta, OUR_KEY("use_merges"), !reader->by_score);
             gguf_set_val_bool(meta, OUR_KEY("fuse_unknown"), reader->fuse_unknown);
             gguf_set_val_bool(meta, OUR_KEY("byte_fallback"), reader->byte_fallback);
         }

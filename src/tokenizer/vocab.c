@@ -48,7 +48,7 @@ static int load_kind(qkv_vocab **out, const qkv_tokenizer *kind, const qkv_gguf 
     int status = qkv_vocab_read_metadata(vocab, file, err);
     if (status == QKV_OK) status = qkv_vocab_read_pipeline(vocab, file, err);
     if (status == QKV_OK) status = kind->load(vocab, file, err);
-    if (status == QKV_OK) status = qkv_vocab_check_specials(vocab, file->path, err);
+    if (status == QKV_OK) status = qkv_vocab_form_specials(vocab, file->path, err);
     if (status == QKV_OK)
         *out = vocab;
     else
@@ -82,6 +82,7 @@ void qkv_vocab_free(qkv_vocab *vocab) {
     free(vocab->pool);
     free(vocab->scores);
     qkv_token_index_release(&vocab->specials);
+    qkv_token_forms_release(&vocab->forms);
     qkv_normalizer_free(vocab->normalizer);
     qkv_charsmap_release(&vocab->charsmap);
     qkv_pretokenizer_free(vocab->pre);

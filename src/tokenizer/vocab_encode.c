@@ -52,16 +52,16 @@ static int is_word_before(const char *text, size_t at) {
     return start < at && is_word_at(text + start, at - start);
 }
 
-/* Where the next special token starts, or `length`. */
+/* Where the next special token starts, or `length`; and how long it is. */
 static size_t find_special(const encoder *e, const char *text, size_t from, size_t length,
-                           int normalized, int32_t *id) {
+                           int normalized, int32_t *id, size_t *taken) {
     const qkv_vocab *vocab = e->vocab;
     for (size_t i = from; i < length; i++) {
-        *id = qkv_vocab_match_special(vocab, text + i, length - i, e->parse_special, normalized);
+        *id = qkv_vocab_match_special(vocab, text + i, length - i, e->parse_special, normalized,
+                                      taken);
         if (*id == QKV_NO_TOKEN) continue;
-        const qkv_vocab_token *token = &vocab->tokens[*id];
-        size_t end = i + token->length;
-        if (!token->single_word ||
+        size_t end = i + *taken;
+        if (!vocab->tokens[*id].single_word ||
             (!is_word_before(text, i) && !is_word_at(text + end, length - end)))
             return i;
         i = end - 1;
@@ -76,7 +76,7 @@ static int cut_specials(encoder *e, const char *text, size_t length, int normali
     size_t at = 0;
     while (at < length) {
         int32_t id;
-        size_t next = find_special(e, text, at, length, normalized, &id);
+        size_t taken = 0, next = find_special(e, text, at, length, normalized, &id, &taken);
         const qkv_vocab_token *token = id == QKV_NO_TOKEN ? NULL : &e->vocab->tokens[id];
         size_t end = next;
         if (token && token->strips_left) {
@@ -88,7 +88,7 @@ static int cut_specials(encoder *e, const char *text, size_t length, int normali
         }
         if (!token) break;
         if (qkv_token_list_push(&e->work.out, id, err) != QKV_OK) return QKV_ERR_MEMORY;
-        at = next + token->length;
+        at = next + taken;
         if (token->strips_right) {
             while (at < length && is_blank(text[at])) at++;
         }
@@ -118,8 +118,8 @@ static int encode_raw(encoder *e, const char *text, size_t length, qkv_error *er
         length = e->normalized.length;
         if (length == 0) return QKV_OK;
     }
-    return e->vocab->has_normalized ? cut_specials(e, text, length, 1, encode_words, err)
-                                    : encode_words(e, text, length, err);
+    return e->vocab->forms.count > 0 ? cut_specials(e, text, length, 1, encode_words, err)
+                                     : encode_words(e, text, length, err);
 }
 
 static int add(encoder *e, int wanted, int32_t id, qkv_error *err) {

@@ -77,6 +77,15 @@ typedef struct qkv_token_index {
     uint32_t ranges[257]; /* ids[ranges[b] .. ranges[b + 1]) start with byte b */
 } qkv_token_index;
 
+/* Special tokens as they look in normalised text. */
+typedef struct qkv_token_forms {
+    qkv_vocab_token *tokens; /* with other texts */
+    int32_t *ids;            /* of the tokens they are */
+    size_t count;
+    qkv_text pool;
+    qkv_token_index index;
+} qkv_token_forms;
+
 typedef struct qkv_tokenizer qkv_tokenizer;
 
 struct qkv_vocab {
@@ -87,7 +96,7 @@ struct qkv_vocab {
     char *pool;                /* the bytes of all token texts */
     float *scores;             /* NULL when the file has none */
     qkv_token_index specials;  /* tokens that are looked for in the text */
-    int has_normalized;        /* some of them in the normalised text */
+    qkv_token_forms forms;     /* those that are looked for in the normalised text */
     int32_t bos, eos, unknown; /* or QKV_NO_TOKEN */
     int32_t sep;
     int add_bos, add_eos, add_sep, add_space_prefix;
@@ -149,12 +158,15 @@ int qkv_vocab_read_pipeline(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *e
 
 /* Gathers the special tokens and their rules. */
 int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err);
-/* Checks those that are looked for in the normalised text, once the normaliser is there. */
-int qkv_vocab_check_specials(const qkv_vocab *vocab, const char *path, qkv_error *err);
-/* The longest special token at the start of `text`, or QKV_NO_TOKEN. Control and unknown tokens
- * count only with parse_special. `normalized`: those for normalised text, else the others. */
+/* Finds out what those look like that are looked for in the normalised text, once the normaliser is
+ * there. */
+int qkv_vocab_form_specials(qkv_vocab *vocab, const char *path, qkv_error *err);
+void qkv_token_forms_release(qkv_token_forms *forms);
+/* The longest special token at the start of `text`, or QKV_NO_TOKEN, and how many bytes it takes.
+ * Control and unknown tokens count only with parse_special. `normalized`: those for normalised text,
+ * else the others. */
 int32_t qkv_vocab_match_special(const qkv_vocab *vocab, const char *text, size_t length,
-                                int parse_special, int normalized);
+                                int parse_special, int normalized, size_t *taken);
 
 /* ---- vocab_index.c ---- */
 

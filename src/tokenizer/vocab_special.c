@@ -120,7 +120,6 @@ static int read_property(qkv_vocab *vocab, const qkv_gguf *file, enum property p
             return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %d is no special token", file->path, key,
                             (int)ids[i]);
         set_property(&vocab->tokens[ids[i]], property);
-        if (property == NORMALIZED) vocab->has_normalized = 1;
     }
     return QKV_OK;
 }
@@ -133,39 +132,105 @@ int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *
     return status;
 }
 
-int qkv_vocab_check_specials(const qkv_vocab *vocab, const char *path, qkv_error *err) {
-    if (!vocab->has_normalized || !vocab->normalizer) return QKV_OK;
-    qkv_match_budget budget = qkv_match_budget_for((size_t)vocab->n_tokens);
-    for (size_t i = 0; i < vocab->specials.count; i++) {
-        const qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
-        if (!token->normalized) continue;
-        int kept =
-            qkv_normalizer_keeps(vocab->normalizer, token->text, token->length, &budget, err);
-        if (kept < 0) return kept;
-        if (!kept)
-            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                            "%s: token '%.80s' is looked for in normalized text, but the "
-                            "normalizer changes it, which is not supported",
-                            path, token->text);
-    }
-    return QKV_OK;
+/* ---- in normalised text ---- */
+
+/* All forms together, in bytes, for each byte of a special token; and for nothing at all. */
+enum { MAX_GROWTH = 8, MIN_FORMS = 1 << 16 };
+
+static int append_form(qkv_vocab *vocab, int32_t id, qkv_text *form, qkv_match_budget *budget,
+                       size_t most, const char *path, qkv_error *err) {
+    qkv_token_forms *forms = &vocab->forms;
+    const qkv_vocab_token *token = &vocab->tokens[id];
+    int status = QKV_OK;
+    form->length = 0;
+    if (vocab->normalizer)
+        status =
+            qkv_normalizer_form(vocab->normalizer, form, token->text, token->length, budget, err);
+    else
+        qkv_text_append(form, token->text, token->length);
+    if (status == QKV_OK && form->failed) status = qkv_fail_memory(err);
+    if (status != QKV_OK || form->length == 0) return status;
+    if (form->length > most - forms->pool.length)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: the normalizer makes tokens too long", path);
+    forms->tokens[forms->count] = *token;
+    forms->tokens[forms->count].length = (uint32_t)form->length;
+    forms->ids[forms->count++] = id;
+    qkv_text_append(&forms->pool, form->data, form->length);
+    return forms->pool.failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
+/* Of equal ones the first counts: user-defined tokens, as in gather_specials. */
+static int make_forms(qkv_vocab *vocab, size_t count, size_t most, const char *path,
+                      qkv_error *err) {
+    qkv_token_forms *forms = &vocab->forms;
+    qkv_match_budget budget = qkv_match_budget_for((size_t)vocab->n_tokens);
+    qkv_text form = {0};
+    int status = QKV_OK;
+    forms->tokens = qkv_calloc(count, sizeof *forms->tokens);
+    forms->ids = qkv_calloc(count, sizeof *forms->ids);
+    if (!forms->tokens || !forms->ids) return qkv_fail_memory(err);
+    for (size_t i = 0; i < 2 * vocab->specials.count && status == QKV_OK; i++) {
+        const int32_t id = vocab->specials.ids[i % vocab->specials.count];
+        const int user = vocab->tokens[id].type == QKV_TOKEN_USER_DEFINED;
+        if (vocab->tokens[id].normalized && user == (i < vocab->specials.count))
+            status = append_form(vocab, id, &form, &budget, most, path, err);
+    }
+    qkv_text_release(&form);
+    return status;
+}
+
+static int index_forms(qkv_token_forms *forms, qkv_error *err) {
+    int32_t *all = qkv_calloc(forms->count, sizeof *all);
+    size_t start = 0;
+    if (!all) return qkv_fail_memory(err);
+    for (size_t i = 0; i < forms->count; i++) {
+        forms->tokens[i].text = forms->pool.data + start;
+        start += forms->tokens[i].length;
+        all[i] = (int32_t)i;
+    }
+    int status = qkv_token_index_init(&forms->index, forms->tokens, all, forms->count, err);
+    free(all);
+    return status;
+}
+
+int qkv_vocab_form_specials(qkv_vocab *vocab, const char *path, qkv_error *err) {
+    size_t count = 0, bytes = 0;
+    for (size_t i = 0; i < vocab->specials.count; i++) {
+        const qkv_vocab_token *token = &vocab->tokens[vocab->specials.ids[i]];
+        count += token->normalized;
+        bytes += token->normalized ? token->length : 0;
+    }
+    if (count == 0) return QKV_OK;
+    int status = make_forms(vocab, count, bytes * MAX_GROWTH + MIN_FORMS, path, err);
+    return status == QKV_OK ? index_forms(&vocab->forms, err) : status;
+}
+
+void qkv_token_forms_release(qkv_token_forms *forms) {
+    free(forms->tokens);
+    free(forms->ids);
+    qkv_text_release(&forms->pool);
+    qkv_token_index_release(&forms->index);
+}
+
+/* ---- in a text ---- */
+
 int32_t qkv_vocab_match_special(const qkv_vocab *vocab, const char *text, size_t length,
-                                int parse_special, int normalized) {
+                                int parse_special, int normalized, size_t *taken) {
     int32_t best = QKV_NO_TOKEN;
     if (length == 0) return best;
-    const qkv_token_index *index = &vocab->specials;
+    const qkv_token_index *index = normalized ? &vocab->forms.index : &vocab->specials;
+    const qkv_vocab_token *tokens = normalized ? vocab->forms.tokens : vocab->tokens;
     qkv_token_cursor cursor = qkv_token_index_start(index, text[0]);
     if (cursor.low >= cursor.high) return best;
     do {
-        int32_t id = qkv_token_index_get(index, vocab->tokens, &cursor);
+        int32_t id = qkv_token_index_get(index, tokens, &cursor);
         if (id == QKV_NO_TOKEN) continue;
-        const qkv_vocab_token *token = &vocab->tokens[id];
-        if (token->normalized == normalized &&
-            (parse_special || token->type == QKV_TOKEN_USER_DEFINED))
-            best = id;
+        if (tokens[id].normalized != normalized ||
+            (!parse_special && tokens[id].type != QKV_TOKEN_USER_DEFINED))
+            continue;
+        best = normalized ? vocab->forms.ids[id] : id;
+        *taken = tokens[id].length;
     } while (cursor.depth < length &&
-             qkv_token_index_step(index, vocab->tokens, &cursor, text[cursor.depth]));
+             qkv_token_index_step(index, tokens, &cursor, text[cursor.depth]));
     return best;
 }

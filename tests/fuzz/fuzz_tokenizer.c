@@ -6,9 +6,8 @@
 
 #include "gguf.h"
 #include "harness.h"
-#include "model/model.h"
 #include "mutators.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_files.h"
 
 /* The piece up to the next NUL; *data and *size become what is behind it. */
 static size_t take_piece(const uint8_t **data, size_t *size, const uint8_t **piece) {
@@ -18,19 +17,6 @@ static size_t take_piece(const uint8_t **data, size_t *size, const uint8_t **pie
     *data += used;
     *size -= used;
     return length;
-}
-
-static void use(const struct gguf_context *meta, const uint8_t *text, size_t size) {
-    qkv_model model = {0};
-    qkv_error err = {0};
-    int status = qkv_vocab_load(&model.vocab, meta, "tokenizer.json", &err);
-    if (status != QKV_OK) fuzz_check_status(status, model.vocab, &err);
-    if (model.vocab) {
-        model.info.n_vocab = qkv_vocab_size(model.vocab);
-        fuzz_use_text(&model, (const char *)text, size);
-        fuzz_show_tokens(&model);
-    }
-    qkv_vocab_free(model.vocab);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -43,10 +29,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_put("tokenizer.json", json, n_json);
     fuzz_put("tokenizer_config.json", n_config ? config : NULL, n_config);
     fuzz_watch_memory(whole, FUZZ_JSON);
-    int status = qkv_tokenizer_json_read(meta, fuzz_directory(), &err);
+    unsigned files = 0;
+    int status = qkv_tokenizer_read(meta, fuzz_directory(), &files, &err);
     fuzz_check_memory();
     fuzz_check_status(status, status == QKV_OK ? meta : NULL, &err);
-    if (status == QKV_OK) use(meta, data, size);
+    if (status == QKV_OK) fuzz_use_vocab(meta, (const char *)data, size);
     gguf_free(meta);
     return 0;
 }

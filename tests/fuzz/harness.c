@@ -17,6 +17,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gguf.h"
+#include "model/model.h"
+
 _Noreturn void fuzz_fail(const char *condition, const char *file, int line) {
     fprintf(stderr, "%s:%d: broken promise: %s\n", file, line, condition);
     abort();
@@ -233,4 +236,17 @@ void fuzz_use_model(const qkv_model *model) {
     fuzz_use_text(model, text, sizeof text - 1);
     fuzz_show_tokens(model);
     run(model);
+}
+
+void fuzz_use_vocab(const struct gguf_context *meta, const char *text, size_t length) {
+    qkv_model model = {0};
+    qkv_error err = {0};
+    int status = qkv_vocab_load(&model.vocab, meta, "the tokenizer", &err);
+    if (status != QKV_OK) fuzz_check_status(status, model.vocab, &err);
+    if (model.vocab) {
+        model.info.n_vocab = qkv_vocab_size(model.vocab);
+        fuzz_use_text(&model, text, length);
+        fuzz_show_tokens(&model);
+    }
+    qkv_vocab_free(model.vocab);
 }

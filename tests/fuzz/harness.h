@@ -43,6 +43,9 @@ void fuzz_use_model(const qkv_model *model);
 /* Of these, what needs nothing but a vocabulary. */
 void fuzz_use_text(const qkv_model *model, const char *text, size_t length);
 void fuzz_show_tokens(const qkv_model *model);
+/* Both with the vocabulary of metadata, which may be refused. */
+struct gguf_context;
+void fuzz_use_vocab(const struct gguf_context *meta, const char *text, size_t length);
 
 #define FUZZ_REQUIRE(condition) ((condition) ? (void)0 : fuzz_fail(#condition, __FILE__, __LINE__))
 _Noreturn void fuzz_fail(const char *condition, const char *file, int line);

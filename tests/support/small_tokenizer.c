@@ -15,7 +15,7 @@
 #include "gguf.h"
 #include "support/scratch.h"
 #include "support/tokenizer_file.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_files.h"
 
 /* Single quotes stand for double ones, for the sake of reading. */
 static char *quoted(const char *text) {
@@ -27,8 +27,7 @@ static char *quoted(const char *text) {
     return copy;
 }
 
-/* As a converter would: what is understood must be the same from a file. */
-static struct gguf_context *written_and_read(struct gguf_context *meta) {
+struct gguf_context *written_and_read(struct gguf_context *meta) {
     const char *path = scratch_path("converted.gguf");
     struct gguf_init_params params = {.no_alloc = true, .ctx = NULL};
     assert_true(gguf_write_to_file(meta, path, true));
@@ -43,7 +42,8 @@ int read_tokenizer(qkv_vocab **vocab, const char *json, const char *config, qkv_
     const char *dir = tokenizer_dir(text, settings);
     struct gguf_context *meta = gguf_init_empty();
     *vocab = NULL;
-    int status = qkv_tokenizer_json_read(meta, dir, err);
+    unsigned files = 0;
+    int status = qkv_tokenizer_read(meta, dir, &files, err);
     if (status == QKV_OK) {
         meta = written_and_read(meta);
         status = qkv_vocab_load(vocab, meta, dir, err);

@@ -15,6 +15,12 @@
 #define ADD QKV_TOKENIZE_ADD_SPECIAL
 #define PARSE QKV_TOKENIZE_PARSE_SPECIAL
 
+struct gguf_context;
+
+/* The metadata as a converter would write them and a model would read them: what is understood must
+ * be the same from a file. Frees `meta`. */
+struct gguf_context *written_and_read(struct gguf_context *meta);
+
 /* The vocabulary is the caller's to free; NULL when the file is refused. */
 int read_tokenizer(qkv_vocab **vocab, const char *json, const char *config, qkv_error *err);
 /* The text must become these tokens, with bars between them. */

@@ -23,14 +23,15 @@
 #include "support/time_limit.h"
 #include "support/tokenizer_file.h"
 #include "support/vocab_pairs.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/vocab.h"
 
 static qkv_vocab *load_dir(const char *dir) {
     qkv_vocab *vocab = NULL;
     qkv_error err = {0};
     struct gguf_context *meta = gguf_init_empty();
-    int status = qkv_tokenizer_json_read(meta, dir, &err);
+    unsigned files = 0;
+    int status = qkv_tokenizer_read(meta, dir, &files, &err);
     if (status == QKV_OK) status = qkv_vocab_load(&vocab, meta, dir, &err);
     gguf_free(meta);
     if (status != QKV_OK) fail_msg("%s", err.message);

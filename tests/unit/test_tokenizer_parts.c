@@ -208,9 +208,17 @@ static void test_added_tokens(void **state) {
                                 "{'type':'Lowercase'}", "null", "null", CHARACTERS);
     check_tokens(late, NULL, "ABcab", 0, "ab|c|ab");
     check_tokens(early, NULL, "ABcab", 0, "a|b|c|ab");
-    refuse_tokenizer(FILE_OF("{'id':22,'content':'AB','normalized':true}", "{'type':'Lowercase'}",
-                             "null", "null", CHARACTERS),
-                     NULL, "'AB' is looked for in normalized text");
+    /* As what the normaliser makes of it: a mark before the text becomes one of the token's. */
+    check_tokens(FILE_OF("{'id':22,'content':'AB','normalized':true}", "{'type':'Lowercase'}",
+                         "null", "null", CHARACTERS),
+                 NULL, "ABcab", 0, "AB|c|AB");
+    const char *marked =
+        FILE_OF("{'id':22,'content':'ab','normalized':true}",
+                "{'type':'Sequence','normalizers':[{'type':'Prepend','prepend':'\\u2581'},"
+                "{'type':'Replace','pattern':{'String':' '},'content':'\\u2581'}]}",
+                "null", "null", CHARACTERS);
+    check_tokens(marked, NULL, "ab", 0, "ab");
+    check_tokens(marked, NULL, "cab ab", 0, " |c|a|b|ab");
     /* Ids may have gaps. */
     check_tokens(FILE_OF("{'id':30,'content':'<x>'}", "null", "null", "null", CHARACTERS), NULL,
                  "<x>", 0, "<x>");

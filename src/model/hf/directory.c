@@ -3,9 +3,10 @@
  *
  * parts[0] is config.json with the metadata made from it; the files of the weights follow, as
  * model.safetensors.index.json lists them, or model.safetensors, or the only *.safetensors there is;
- * tokenizer.json and tokenizer_config.json come last. All that decides a token's id or a number is a
- * part, and so in the model's hash; the index is not, since the files it names are. Refused: names that lead out of the directory, and weights as pickles
- * (*.bin, *.pt), which are programs and can do anything.
+ * the tokeniser's (tokenizer_files.h) come last. All that decides a token's id or a number is a
+ * part, and so in the model's hash; the index is not, since the files it names are. Refused: names
+ * that lead out of the directory, and weights as pickles (*.bin, *.pt), which are programs and can
+ * do anything.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <dirent.h>
@@ -20,7 +21,7 @@
 #include "format/json_read.h"
 #include "format/json_scan.h"
 #include "model/hf/hf.h"
-#include "tokenizer/tokenizer_json.h"
+#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/vocab_internal.h"
 
 #define INDEX_NAME "model.safetensors.index.json"
@@ -274,13 +275,14 @@ static int note_ignored(opener *o, const qkv_hf_config *config, qkv_error *err) 
 
 /* Without one the model takes token ids only. */
 static int open_tokenizer(opener *o, qkv_error *err) {
-    qkv_gguf_part *part = NULL;
-    if (!has_file(o, "tokenizer.json")) return QKV_OK;
-    int status = add_part(o, "tokenizer.json", &part, err);
-    if (status == QKV_OK && has_file(o, "tokenizer_config.json"))
-        status = add_part(o, "tokenizer_config.json", &part, err);
-    if (status != QKV_OK) return status;
-    return qkv_tokenizer_json_read(o->file->parts[0].header, o->file->path, err);
+    unsigned files = 0;
+    int status = qkv_tokenizer_read(o->file->parts[0].header, o->file->path, &files, err);
+    for (int i = 0; i < QKV_TOKENIZER_N_FILES && status == QKV_OK; i++) {
+        qkv_gguf_part *part = NULL;
+        if (files >> i & 1)
+            status = add_part(o, qkv_tokenizer_file_name((enum qkv_tokenizer_file)i), &part, err);
+    }
+    return status;
 }
 
 static void free_directory(void *source) {
