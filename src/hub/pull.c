@@ -40,10 +40,10 @@ static int survey(pull *p, qkv_error *err) {
 
 static int fetch_file(pull *p, qkv_listed_file *file, qkv_error *err) {
     int status = QKV_OK;
-    qkv_pull_watch_file(&p->watch, file->path, file->size);
     if (qkv_pull_cache_has(&p->cache, file, NULL)) {
-        qkv_pull_watch_reach(&p->watch, file->size, 0);
+        qkv_pull_watch_skip(&p->watch, file->size);
     } else {
+        qkv_pull_watch_file(&p->watch, file->path, file->size);
         status = qkv_pull_cache_prepare(&p->cache, err);
         if (status == QKV_OK) status = qkv_pull_blob(&p->cache, &p->hub, file, err);
         if (status == QKV_OK && qkv_pull_watch_show(&p->watch))

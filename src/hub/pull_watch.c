@@ -50,6 +50,9 @@ int qkv_pull_watch_show(qkv_pull_watch *watch) {
 
 int qkv_pull_watch_tick(void *user) {
     qkv_pull_watch *watch = user;
+    const qkv_pull_step *step = &watch->step;
+    /* That a file is complete is told once, when it has its name. */
+    if (step->file_size && step->file_done == step->file_size) return watch->stopped;
     return now() - watch->called >= show_every ? qkv_pull_watch_show(watch) : watch->stopped;
 }
 
@@ -57,6 +60,10 @@ void qkv_pull_watch_file(qkv_pull_watch *watch, const char *path, uint64_t size)
     watch->step.file = path;
     watch->step.file_done = 0;
     watch->step.file_size = size;
+}
+
+void qkv_pull_watch_skip(qkv_pull_watch *watch, uint64_t size) {
+    watch->step.done += size;
 }
 
 int qkv_pull_watch_reach(qkv_pull_watch *watch, uint64_t done, uint64_t fetched) {

@@ -27,6 +27,8 @@ int qkv_pull_watch_start(qkv_pull_watch *watch, const qkv_pull_options *options,
 
 /* The next file. */
 void qkv_pull_watch_file(qkv_pull_watch *watch, const char *path, uint64_t size);
+/* One that needs no work. */
+void qkv_pull_watch_skip(qkv_pull_watch *watch, uint64_t size);
 /* So many bytes of it are done, `fetched` of them new from the network since the last time. Returns
  * as qkv_pull_watch_tick. */
 int qkv_pull_watch_reach(qkv_pull_watch *watch, uint64_t done, uint64_t fetched);
