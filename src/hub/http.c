@@ -140,6 +140,7 @@ typedef struct hop {
     int has_answer; /* the fields of `answer` are those of this hop */
     int status;     /* what `take` returned */
     int cancelled, too_long;
+    char reason[CURL_ERROR_SIZE]; /* what libcurl has to say about a failure */
     qkv_error *err;
 } hop;
 
@@ -268,6 +269,7 @@ static void set_options(hop *h, const struct curl_slist *headers) {
     curl_easy_reset(easy);
     curl_easy_setopt(easy, CURLOPT_URL, h->url);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, h->reason);
     curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "qkv/" QKV_VERSION);
@@ -312,6 +314,7 @@ static CURLcode perform(hop *h) {
                                              : CURLE_ABORTED_BY_CALLBACK;
     if (result == CURLE_OK) read_headers(h);
     curl_multi_remove_handle(http->multi, http->easy);
+    curl_easy_setopt(http->easy, CURLOPT_ERRORBUFFER, NULL); /* it ends with the hop */
     return result;
 }
 
@@ -344,8 +347,8 @@ static int fail_hop(const hop *h, CURLcode code) {
         return qkv_fail(h->err, QKV_ERR_IO, "%s sends headers without end", host);
     if (code == CURLE_OUT_OF_MEMORY) return qkv_fail_memory(h->err);
     h->answer->broken = may_pass(code);
-    const char *why = curl_easy_strerror(code);
-    if (h->has_answer || code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR)
+    const char *why = h->reason[0] ? h->reason : curl_easy_strerror(code);
+    if (h->has_answer || code == CURLE_PARTIAL_FILE)
         return qkv_fail(h->err, QKV_ERR_IO, "the connection to %s broke: %s", host, why);
     return qkv_fail(h->err, QKV_ERR_IO, "cannot reach %s: %s", host, why);
 }

@@ -58,6 +58,10 @@ static void entry_release(entry *e) {
     qkv_text_release(&e->type);
 }
 
+static void read_size(double *size, qkv_json_span value) {
+    if (!qkv_json_number(value, size)) *size = -1;
+}
+
 static int scan_lfs(entry *e, qkv_json_span value) {
     qkv_json_scan scan;
     qkv_json_span key;
@@ -68,7 +72,7 @@ static int scan_lfs(entry *e, qkv_json_span value) {
         if (qkv_json_equals(key, "sha256") || qkv_json_equals(key, "oid"))
             qkv_json_append_string(value, &e->sha256);
         else if (qkv_json_equals(key, "size"))
-            qkv_json_number(value, &e->lfs_size);
+            read_size(&e->lfs_size, value);
     }
     return more == 0;
 }
@@ -88,7 +92,7 @@ static int scan_entry(entry *e, qkv_json_span value) {
         else if (qkv_json_equals(key, "type"))
             qkv_json_append_string(value, &e->type);
         else if (qkv_json_equals(key, "size"))
-            qkv_json_number(value, &e->size);
+            read_size(&e->size, value);
         else if (qkv_json_equals(key, "lfs") && !scan_lfs(e, value))
             return 0;
     }

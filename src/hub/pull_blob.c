@@ -275,6 +275,8 @@ static int fetch_locked(blob *b, qkv_error *err) {
     int status = open_incomplete(b, err);
     if (status == QKV_OK) status = fetch_checked(b, err);
     if (status == QKV_OK) status = give_name(b, err);
+    /* Nothing came: there is nothing to resume. */
+    if (status != QKV_OK && b->fd >= 0 && b->done == 0) unlink(b->incomplete.data);
     return status;
 }
 

@@ -90,7 +90,8 @@ def case_cut_short_for_ever(case):
     case.hub.rules.append(times(10**6, lambda r: r.reply_file(data, '"e"', stop_after=0)))
     case.refused(says="the connection to 127.0.0.1")
     expect_equal(len(case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))), 6, "attempts")
-    expect_unfinished(case, repository)
+    expect(not [b for b in case.blobs() if b.startswith(repository.blob(WEIGHTS))], "an empty file stays")
+    expect_equal(case.reference(), None, "the reference")
 
 
 def case_without_length(case):
