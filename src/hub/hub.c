@@ -11,7 +11,7 @@
 
 #define USUAL_ENDPOINT "https://huggingface.co"
 
-enum { MOST_TRIES = 6, LONGEST_PAUSE = 300, LONGEST_TOKEN = 4096 };
+enum { MOST_TRIES = 5, LONGEST_PAUSE = 300, LONGEST_TOKEN = 4096 };
 
 /* ---- where it is, and who asks ---- */
 
@@ -153,7 +153,7 @@ static int fail_busy(const qkv_hub *hub, const qkv_http_answer *answer, qkv_erro
 /* 1, 2, 4 ... seconds, or what the hub asks for. */
 static int wait_for_next(qkv_hub *hub, int tries, const qkv_http_answer *answer, const char *why,
                          qkv_error *err) {
-    const double own = tries < 5 ? (double)(1 << (tries - 1)) : 16;
+    const double own = (double)(1 << (tries - 1));
     const double asked = (double)answer->retry_after;
     const double seconds = asked > own ? asked : own;
     qkv_pull_watch_note(hub->watch, "%s; trying again in %.0f s", why, seconds);

@@ -72,21 +72,27 @@ static void append_choices(qkv_text *text, const qkv_listing *listing, const ggu
     }
 }
 
-static int fail_gguf(const qkv_hub *hub, const qkv_listing *listing, const gguf_list *list,
-                     qkv_error *err) {
+static int fail_gguf(int several, const qkv_hub *hub, const qkv_listing *listing,
+                     const gguf_list *list, qkv_error *err) {
     const char *repository = hub->name.repository, *wanted = hub->name.file;
-    if (wanted && !list->n)
+    if (!list->n)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no GGUF files: leave out ':%s'", repository,
                         wanted);
     qkv_text choices = {0};
     append_choices(&choices, listing, list);
     const char *all = choices.data ? choices.data : "";
-    const int status =
-        wanted ? qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no one GGUF file is '%s'; there are %s",
-                          repository, wanted, all)
-               : qkv_fail(err, QKV_ERR_ARGUMENT,
+    int status;
+    if (!wanted)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "%s has several GGUF files; say which, as in %s:%.*s: %s", repository,
                           repository, (int)strcspn(all, " "), all, all);
+    else if (several)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "%s has several GGUF files that '%s' may mean; it has %s", repository,
+                          wanted, all);
+    else
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no GGUF file '%s'; it has %s", repository,
+                          wanted, all);
     qkv_text_release(&choices);
     return status;
 }
@@ -95,8 +101,9 @@ static int choose_gguf(qkv_pull_choice *choice, const qkv_listing *listing, cons
                        const gguf_list *list, qkv_error *err) {
     size_t index = 0;
     uint64_t size;
-    if (qkv_gguf_choose(&index, list->names, list->n, hub->name.file, "", NULL) != QKV_OK)
-        return fail_gguf(hub, listing, list, err);
+    const int found = qkv_gguf_choose(&index, list->names, list->n, hub->name.file, "", NULL);
+    /* That says which it is, and this one adds sizes. */
+    if (found != QKV_OK) return fail_gguf(found == QKV_ERR_ARGUMENT, hub, listing, list, err);
     choice->gguf = list->names[index];
     return use_parts(listing, choice->gguf, QKV_FILE_WEIGHTS, &size, err);
 }

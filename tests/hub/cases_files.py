@@ -113,7 +113,10 @@ def case_gguf(case):
     run = case.refused(says=["several GGUF files", "Q4_K_M (50 kB)", "Q8_0 (90 kB)", "BF16 (121 kB)"])
     expect("mmproj" not in run.err, run.err)
     expect(not case.cache.exists(), "something was written")
-    case.refused(NAME + ":Q2_K", says=["Q2_K", "Q4_K_M (50 kB)"])
+    case.refused(NAME + ":Q2_K", says=["no GGUF file 'Q2_K'", "Q4_K_M (50 kB)"])
+    repository.files["other-Q8_0.gguf"] = pattern(5000)
+    case.refused(NAME + ":Q8_0", says=["several GGUF files that 'Q8_0'", "tiny-Q8_0.gguf (90 kB)"])
+    del repository.files["other-Q8_0.gguf"]
     run = case.pull(NAME + ":q4_k_m")
     path = case.store() / "snapshots" / repository.commit / "tiny-Q4_K_M.gguf"
     expect_equal(run.out.splitlines()[0], str(path), "standard output")

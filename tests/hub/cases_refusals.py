@@ -161,7 +161,7 @@ def case_server_error(case):
     case.hub.rules = [always(503)]
     case.hub.requests.clear()
     case.refused(says=["503", "try later"])
-    expect_equal(len(case.hub.requests), 6, "attempts")
+    expect_equal(len(case.hub.requests), 5, "attempts")
 
 
 def case_other_status(case):

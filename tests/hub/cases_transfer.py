@@ -89,7 +89,7 @@ def case_cut_short_for_ever(case):
     data = repository.files[WEIGHTS]
     case.hub.rules.append(times(10**6, lambda r: r.reply_file(data, '"e"', stop_after=0)))
     case.refused(says="the connection to 127.0.0.1")
-    expect_equal(len(case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))), 6, "attempts")
+    expect_equal(len(case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))), 5, "attempts")
     expect(not [b for b in case.blobs() if b.startswith(repository.blob(WEIGHTS))], "an empty file stays")
     expect_equal(case.reference(), None, "the reference")
 
@@ -253,6 +253,37 @@ def case_lock_of_others(case):
         expect_equal(process.returncode, -signal.SIGTERM, "ended by")
     case.pull()
     case.expect_pulled(repository, DIRECTORY)
+
+
+def case_terminal(case):
+    """One line that is drawn over itself: file, share, speed and time left."""
+    import pty
+    import subprocess
+
+    from case import QKV
+
+    repository = case.directory()
+    gate = Gate(case, repository.files[WEIGHTS])
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [QKV, "pull", NAME], env=case.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    case.started.append(process)
+    os.close(theirs)
+    shown = b""
+    while b"model.safetensors 50%, in all 50% of 3.01 MB, " not in shown:
+        shown += os.read(ours, 4096)
+    while b"left" not in shown.split(b"50%, in all")[-1]:
+        shown += os.read(ours, 4096)
+    gate.opened.set()
+    expect_equal(process.wait(60), 0)
+    case.expect_pulled(repository, DIRECTORY)
+
+
+def case_quiet(case):
+    case.directory()
+    run = case.pull(NAME, "--quiet")
+    expect_equal(run.err, "", "standard error")
 
 
 def case_empty_file(case):
