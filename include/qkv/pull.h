@@ -59,7 +59,7 @@ typedef struct qkv_pull_file {
 /* How far the fetching has come. The library fills it. */
 typedef struct qkv_pull_step {
     size_t size;
-    const char *file;              /* that is being fetched, or checked */
+    const char *file;              /* that is being fetched, or checked; "" before the first */
     uint64_t file_done, file_size; /* its bytes */
     uint64_t done, total;          /* bytes of all files; what was there before counts as done */
     double speed;                  /* bytes a second, of the last few seconds; 0: not known yet */

@@ -345,7 +345,10 @@ static int fail_hop(const hop *h, CURLcode code) {
     const char *host = h->answer->host;
     if (h->header_bytes > MOST_HEADER_BYTES)
         return qkv_fail(h->err, QKV_ERR_IO, "%s sends headers without end", host);
-    if (code == CURLE_OUT_OF_MEMORY) return qkv_fail_memory(h->err);
+    /* Older versions of libcurl say the same of a line that is too long for them. */
+    if (code == CURLE_OUT_OF_MEMORY)
+        return qkv_fail(h->err, QKV_ERR_MEMORY,
+                        "out of memory, or %s sends a header that is too long", host);
     h->answer->broken = may_pass(code);
     const char *why = h->reason[0] ? h->reason : curl_easy_strerror(code);
     if (h->has_answer || code == CURLE_PARTIAL_FILE)

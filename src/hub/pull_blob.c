@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
+#include "base/file.h"
 #include "hub/digest.h"
 
 enum { PIECE = 1 << 20 };
@@ -248,22 +248,11 @@ static int fetch_checked(blob *b, qkv_error *err) {
     return fail_for_good(b, err, "its digest is not the one that the hub's list gives");
 }
 
-static void sync_folder(const char *path) {
-    qkv_text folder = {0};
-    qkv_text_append(&folder, path, (size_t)(strrchr(path, '/') - path));
-    const int fd = folder.failed ? -1 : open(folder.data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    qkv_text_release(&folder);
-}
-
 static int give_name(const blob *b, qkv_error *err) {
     if (fsync(b->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
         return fail_file(err, b->incomplete.data, errno);
     if (rename(b->incomplete.data, b->path.data) != 0) return fail_file(err, b->path.data, errno);
-    sync_folder(b->path.data);
+    qkv_sync_directory(b->path.data);
     return QKV_OK;
 }
 

@@ -140,19 +140,21 @@ static void append_target(qkv_text *target, const qkv_listed_file *file) {
     qkv_text_printf(target, "blobs/%s", file->blob);
 }
 
-/* Under another name first: a link is there or not, and never a wrong one. */
-static int make_link(const char *target, const char *path, qkv_error *err) {
-    qkv_text beside = {0};
-    qkv_text_printf(&beside, "%s.%ld.link", path, (long)getpid());
-    int status = beside.failed ? qkv_fail_memory(err) : QKV_OK;
+/* Under another name first: a link is there or not, and never a wrong one. The name is one of this
+ * thread, among the blobs, where a stray one would disturb nobody. */
+static int make_link(const char *target, const char *blob, const char *path, qkv_error *err) {
+    qkv_text other = {0};
+    qkv_text_printf(&other, "%s.%ld.%p.link", blob, (long)getpid(), (void *)&other);
+    int status = other.failed ? qkv_fail_memory(err) : QKV_OK;
     if (status == QKV_OK) {
-        unlink(beside.data);
-        if (symlink(target, beside.data) != 0 || rename(beside.data, path) != 0) {
+        unlink(other.data);
+        if (symlink(target, other.data) != 0 || rename(other.data, path) != 0) {
             status = fail_write(err, path, errno);
-            unlink(beside.data);
+            unlink(other.data);
         }
+        qkv_sync_directory(path);
     }
-    qkv_text_release(&beside);
+    qkv_text_release(&other);
     return status;
 }
 
@@ -169,7 +171,7 @@ int qkv_pull_cache_link(const qkv_pull_cache *cache, const qkv_listed_file *file
                (stat(path.data, &there) != 0 || there.st_dev != meant.st_dev ||
                 there.st_ino != meant.st_ino)) {
         status = make_folders(path.data, err);
-        if (status == QKV_OK) status = make_link(target.data, path.data, err);
+        if (status == QKV_OK) status = make_link(target.data, blob.data, path.data, err);
     }
     qkv_text_release(&path);
     qkv_text_release(&blob);

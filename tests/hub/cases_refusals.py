@@ -241,6 +241,8 @@ def case_endless_headers(case):
 
     case.hub.rules = [endless]
     case.refused(says="headers")
+    case.hub.rules = [lambda r: r.reply(200, b"{}", [("X-Long", "x" * 200000)])]
+    case.refused(says="127.0.0.1")
 
 
 def case_endless_redirects(case):
