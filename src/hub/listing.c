@@ -195,8 +195,17 @@ static int keep_commit(qkv_listing *listing, const qkv_hub *hub, qkv_json_span v
     return status;
 }
 
-static int read_answer(qkv_listing *listing, const qkv_hub *hub, const qkv_text *body,
-                       qkv_error *err) {
+static int by_path(const void *a, const void *b) {
+    return strcmp(((const qkv_listed_file *)a)->path, ((const qkv_listed_file *)b)->path);
+}
+
+static void sort_files(qkv_listing *listing) {
+    if (listing->n) qsort(listing->files, listing->n, sizeof *listing->files, by_path);
+}
+
+int qkv_listing_parse(qkv_listing *listing, const qkv_hub *hub, const qkv_text *body,
+                      qkv_error *err) {
+    *listing = (qkv_listing){0};
     qkv_json_scan scan;
     qkv_json_span key, value;
     int more = 0, status = QKV_OK;
@@ -209,6 +218,7 @@ static int read_answer(qkv_listing *listing, const qkv_hub *hub, const qkv_text 
             status = add_all(listing, hub, value, err);
     }
     if (status == QKV_OK && (more < 0 || !listing->commit[0])) status = fail_list(hub, err);
+    sort_files(listing);
     return status;
 }
 
@@ -225,7 +235,7 @@ static int read_list(qkv_listing *listing, qkv_hub *hub, qkv_error *err) {
     qkv_text url = {0}, body = {0};
     int status = list_url(hub, &url, "revision", hub->name.revision, "?blobs=true", err);
     if (status == QKV_OK) status = qkv_hub_read(hub, url.data, NULL, LIST_LIMIT, &body, NULL, err);
-    if (status == QKV_OK) status = read_answer(listing, hub, &body, err);
+    if (status == QKV_OK) status = qkv_listing_parse(listing, hub, &body, err);
     qkv_text_release(&url);
     qkv_text_release(&body);
     return status;
@@ -252,6 +262,7 @@ static int read_pages(qkv_listing *listing, qkv_hub *hub, qkv_error *err) {
     qkv_text_release(&url);
     qkv_text_release(&body);
     qkv_text_release(&next);
+    sort_files(listing);
     return status;
 }
 
@@ -269,16 +280,11 @@ static int read_long_list(qkv_listing *listing, qkv_hub *hub, qkv_error *err) {
     return status != QKV_OK && hub->status == 404 ? QKV_OK : status;
 }
 
-static int by_path(const void *a, const void *b) {
-    return strcmp(((const qkv_listed_file *)a)->path, ((const qkv_listed_file *)b)->path);
-}
-
 int qkv_listing_read(qkv_listing *listing, qkv_hub *hub, qkv_error *err) {
     *listing = (qkv_listing){0};
     int status = read_list(listing, hub, err);
     if (status == QKV_OK && listing->n_listed >= DOUBTFUL_LENGTH)
         status = read_long_list(listing, hub, err);
-    if (listing->n) qsort(listing->files, listing->n, sizeof *listing->files, by_path);
     return status;
 }
 

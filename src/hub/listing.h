@@ -37,6 +37,10 @@ typedef struct qkv_listing {
 int qkv_listing_read(qkv_listing *listing, qkv_hub *hub, qkv_error *err);
 void qkv_listing_release(qkv_listing *listing);
 
+/* Reads the hub's answer about a revision, {"sha": COMMIT, "siblings": [FILE, ...]}. */
+int qkv_listing_parse(qkv_listing *listing, const qkv_hub *hub, const qkv_text *body,
+                      qkv_error *err);
+
 /* NULL: there is none, or none that counts. */
 qkv_listed_file *qkv_listing_find(const qkv_listing *listing, const char *path);
 

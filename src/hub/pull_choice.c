@@ -131,10 +131,11 @@ static void use_settings(const qkv_listing *listing) {
     }
 }
 
-/* From the cache, or from the hub; it is kept, and written from there. */
+/* From the cache, or from the hub, unless it is known already; it is kept, and written from there. */
 static int read_index(qkv_listed_file *index, qkv_hub *hub, const qkv_pull_cache *cache,
                       qkv_error *err) {
     qkv_text where = {0};
+    if (index->content.length) return QKV_OK;
     int status = qkv_listing_complete(cache->listing, hub, index, err);
     if (status == QKV_OK && qkv_pull_cache_has(cache, index, &where)) {
         char *text = NULL;
