@@ -57,7 +57,8 @@ typedef struct pull_view {
     const char *name;
     int dry_run, quiet;
     int on_terminal;
-    int is_drawn; /* the line of a terminal holds something */
+    int is_drawn;     /* the line of a terminal holds something */
+    const char *told; /* the file that was said to be complete */
     uint64_t n_bytes, n_present, n_files;
 } pull_view;
 
@@ -124,7 +125,8 @@ static int show_step(void *user, const qkv_pull_step *step) {
     if (step->file[0] && !view->quiet) {
         if (step->file_done == step->file_size) {
             clear_line(view);
-            print_fetched(step);
+            if (view->told != step->file) print_fetched(step);
+            view->told = step->file;
         } else if (view->on_terminal) {
             draw_line(view, step);
         }
@@ -155,14 +157,6 @@ static void show_end(void *user, const char *path) {
 
 /* ---- the command ---- */
 
-static int pull_by_name(const char *name, const qkv_pull_options *how, qkv_error *err) {
-    if (strchr(name, '/')) return qkv_pull(name, how, err);
-    return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "'%.200s' is not the name of a model that can be pulled: "
-                    "org/name[@REVISION][:FILE or QUANT]",
-                    name);
-}
-
 static int run_pull(const cli_call *call, qkv_error *err) {
     const pull_args *args = call->args;
     pull_view view = {.name = call->operands[0],
@@ -177,7 +171,7 @@ static int run_pull(const cli_call *call, qkv_error *err) {
                                   .note = show_note,
                                   .end = show_end};
     cli_hear_signals();
-    const int status = pull_by_name(view.name, &how, err);
+    const int status = qkv_pull(view.name, &how, err);
     clear_line(&view);
     return status;
 }

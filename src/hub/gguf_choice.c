@@ -70,6 +70,9 @@ int qkv_gguf_has_quant(const char *name, const char *quant) {
     const size_t n = stem_length(name), length = strlen(quant);
     for (size_t at = 0; length && at + length <= n; at++) {
         if (!is_boundary(name, at) || !starts_with_ignoring_case(name + at, quant)) continue;
+        /* Behind an underscore may stand the rest of another one: the K_M of Q4_K_M. */
+        if (at && name[at - 1] == '_' && !is_quant(name + at, word_length(name + at, n - at)))
+            continue;
         if (at + length == n || strchr("-./", name[at + length])) return 1;
     }
     return 0;
@@ -143,11 +146,11 @@ static int fail_several(qkv_error *err, const char *const *names, size_t n, cons
     const char *all = list.data ? list.data : "";
     const int status =
         wanted ? qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s has several GGUF files of %s; choose one with %s:FILE: %.600s", model,
-                          wanted, model, all)
+                          "%s has several GGUF files of %s: %.600s; choose one with %s:FILE", model,
+                          wanted, all, model)
                : qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s has several GGUF files; choose one, as in %s:%.*s: %.600s", model,
-                          model, (int)strcspn(all, ","), all, all);
+                          "%s has %zu GGUF files: %.600s; choose one, as in %s:%.*s", model, n, all,
+                          model, (int)strcspn(all, ","), all);
     qkv_text_release(&list);
     return status;
 }

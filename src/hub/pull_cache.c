@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/number.h"
+#include "hub/folder.h"
 #include "hub/places.h"
 
 int qkv_pull_cache_open(qkv_pull_cache *cache, const char *repository, const qkv_listing *listing,
@@ -70,27 +69,17 @@ uint64_t qkv_pull_cache_present(const qkv_pull_cache *cache, const qkv_listed_fi
 }
 
 int qkv_pull_cache_check_space(const qkv_pull_cache *cache, uint64_t needed, qkv_error *err) {
-    struct statvfs facts;
-    qkv_text path = {0};
-    qkv_text_puts(&path, cache->folder.data);
-    /* The nearest folder that there is. */
-    while (!path.failed && statvfs(path.data, &facts) != 0) {
-        char *slash = strrchr(path.data, '/');
-        if (errno != ENOENT || !slash || slash == path.data) {
-            qkv_text_release(&path);
-            return QKV_OK; /* nothing is known; writing will tell */
-        }
-        *slash = '\0';
+    char *path = qkv_strdup(cache->folder.data);
+    if (!path) return qkv_fail_memory(err);
+    /* The nearest folder that there is: nothing is made before it is known that all of it fits. */
+    while (access(path, F_OK) != 0) {
+        char *slash = strrchr(path, '/');
+        if (slash) slash[slash == path] = '\0';
+        if (!slash || slash == path) break;
     }
-    int status = path.failed ? qkv_fail_memory(err) : QKV_OK;
-    char wanted[QKV_BYTES_SIZE], available[QKV_BYTES_SIZE];
-    const double space = path.failed ? 0 : (double)facts.f_bavail * (double)facts.f_frsize;
-    if (status == QKV_OK && (double)needed > space)
-        status =
-            qkv_fail(err, QKV_ERR_IO, "not enough space: %s are to be fetched, %s are free in %s",
-                     qkv_format_bytes(wanted, needed), qkv_format_bytes(available, (uint64_t)space),
-                     path.data);
-    qkv_text_release(&path);
+    const int exists = access(path, F_OK) == 0;
+    const int status = qkv_folder_check_space(exists ? path : ".", needed, err);
+    free(path);
     return status;
 }
 
@@ -100,34 +89,20 @@ static int fail_write(qkv_error *err, const char *path, int code) {
     return qkv_fail(err, QKV_ERR_IO, "cannot write %s: %s", path, strerror(code));
 }
 
-static int is_directory(const char *path) {
-    struct stat facts;
-    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
-/* All folders of a path, up to its last slash. */
-static int make_folders(const char *path, qkv_error *err) {
-    char *copy = qkv_strdup(path);
-    int status = copy ? QKV_OK : qkv_fail_memory(err);
-    for (char *at = copy ? strchr(copy + 1, '/') : NULL; at && status == QKV_OK;
-         at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(copy, 0777) != 0 && !is_directory(copy)) status = fail_write(err, copy, errno);
-        *at = '/';
-    }
-    free(copy);
+/* The folder that a file is to be in. */
+static int make_folder_of(const char *path, qkv_error *err) {
+    char *folder = qkv_strndup(path, (size_t)(strrchr(path, '/') - path));
+    const int status = folder ? qkv_folder_make(folder, err) : qkv_fail_memory(err);
+    free(folder);
     return status;
 }
 
 int qkv_pull_cache_prepare(const qkv_pull_cache *cache, qkv_error *err) {
-    qkv_text blobs = {0}, locks = {0};
-    qkv_text_printf(&blobs, "%s/blobs/", cache->folder.data);
-    qkv_text_printf(&locks, "%s/", cache->locks.data);
-    int status = blobs.failed || locks.failed ? qkv_fail_memory(err) : QKV_OK;
-    if (status == QKV_OK) status = make_folders(blobs.data, err);
-    if (status == QKV_OK) status = make_folders(locks.data, err);
+    qkv_text blobs = {0};
+    qkv_text_printf(&blobs, "%s/blobs", cache->folder.data);
+    int status = blobs.failed ? qkv_fail_memory(err) : qkv_folder_make(blobs.data, err);
+    if (status == QKV_OK) status = qkv_folder_make(cache->locks.data, err);
     qkv_text_release(&blobs);
-    qkv_text_release(&locks);
     return status;
 }
 
@@ -170,7 +145,7 @@ int qkv_pull_cache_link(const qkv_pull_cache *cache, const qkv_listed_file *file
     } else if (stat(blob.data, &meant) == 0 &&
                (stat(path.data, &there) != 0 || there.st_dev != meant.st_dev ||
                 there.st_ino != meant.st_ino)) {
-        status = make_folders(path.data, err);
+        status = make_folder_of(path.data, err);
         if (status == QKV_OK) status = make_link(target.data, blob.data, path.data, err);
     }
     qkv_text_release(&path);
@@ -196,7 +171,7 @@ int qkv_pull_cache_refer(const qkv_pull_cache *cache, const char *revision, qkv_
     qkv_text_printf(&path, "%s/refs/%s", cache->folder.data, revision);
     int status = path.failed ? qkv_fail_memory(err) : QKV_OK;
     if (status == QKV_OK && !says(path.data, commit)) {
-        status = make_folders(path.data, err);
+        status = make_folder_of(path.data, err);
         if (status == QKV_OK) status = qkv_output_write(path.data, commit, strlen(commit), err);
     }
     qkv_text_release(&path);

@@ -75,9 +75,6 @@ static void append_choices(qkv_text *text, const qkv_listing *listing, const ggu
 static int fail_gguf(int several, const qkv_hub *hub, const qkv_listing *listing,
                      const gguf_list *list, qkv_error *err) {
     const char *repository = hub->name.repository, *wanted = hub->name.file;
-    if (!list->n)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no GGUF files: leave out ':%s'", repository,
-                        wanted);
     qkv_text choices = {0};
     append_choices(&choices, listing, list);
     const char *all = choices.data ? choices.data : "";
@@ -101,6 +98,9 @@ static int choose_gguf(qkv_pull_choice *choice, const qkv_listing *listing, cons
                        const gguf_list *list, qkv_error *err) {
     size_t index = 0;
     uint64_t size;
+    if (!list->n)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no GGUF files: leave out ':%s'",
+                        hub->name.repository, hub->name.file);
     const int found = qkv_gguf_choose(&index, list->names, list->n, hub->name.file, "", NULL);
     /* That says which it is, and this one adds sizes. */
     if (found != QKV_OK) return fail_gguf(found == QKV_ERR_ARGUMENT, hub, listing, list, err);
