@@ -66,7 +66,7 @@ static int scan_lfs(entry *e, qkv_json_span value) {
     qkv_json_scan scan;
     qkv_json_span key;
     int more = 0;
-    if (!qkv_json_open(&scan, value)) return 1; /* null: not in LFS */
+    if (!qkv_json_open(&scan, value) || !scan.is_object) return 1; /* null: not in LFS */
     e->has_lfs = 1;
     while ((more = qkv_json_next(&scan, &key, &value)) == 1) {
         if (qkv_json_equals(key, "sha256") || qkv_json_equals(key, "oid"))
@@ -83,7 +83,7 @@ static int scan_entry(entry *e, qkv_json_span value) {
     qkv_json_span key;
     int more = 0;
     *e = (entry){.size = -1, .lfs_size = -1};
-    if (!qkv_json_open(&scan, value)) return 0;
+    if (!qkv_json_open(&scan, value) || !scan.is_object) return 0;
     while ((more = qkv_json_next(&scan, &key, &value)) == 1) {
         if (qkv_json_equals(key, "rfilename") || qkv_json_equals(key, "path"))
             qkv_json_append_string(value, &e->path);

@@ -289,7 +289,7 @@ def case_bad_lists(case):
     for body in (
         b"", b"<html>", b"[]", b"{}", b'{"sha": "../../x", "siblings": []}', b'{"sha": 3, "siblings": []}',
         b'{"sha": "%s"' % (b"a" * 40), b'{"sha": "%s", "siblings": {}}' % (b"a" * 40),
-        b'{"sha": "%s", "siblings": [3]}' % (b"a" * 40), b'{"sha": "%s", "siblings": [{"size": 3}]}' % (b"a" * 40),
+        b'{"sha": "%s", "siblings": [3]}' % (b"a" * 40), b'{"sha": "%s", "siblings": [["a.gguf"]]}' % (b"a" * 40), b'{"sha": "%s", "siblings": [{"size": 3}]}' % (b"a" * 40),
         b'{"sha": "%s", "siblings": [{"rfilename": "a.gguf", ' % (b"a" * 40),
     ):
         case.hub.rules = [lambda r: r.reply(200, body)]
