@@ -100,7 +100,7 @@ build_ggml() {
 }
 
 mkdir -p "$deps"
-tests="libcmocka-dev libopenmpi-dev openmpi-bin locales"
+tests="libcmocka-dev libopenmpi-dev openmpi-bin locales python3"
 case ${1:-} in
 tests) extra=$tests ;;
 fuzz) extra="$tests clang libclang-rt-dev libomp-dev" ;;

@@ -62,6 +62,9 @@ typedef struct qkv_mapping {
 int qkv_mapping_open(qkv_mapping *map, const char *path, qkv_error *err);
 void qkv_mapping_close(qkv_mapping *map);
 
+/* Puts on the disk which names there are in the directory of a path, as far as the system can. */
+void qkv_sync_directory(const char *path);
+
 /* Reads a whole file (or standard input for "-") up to `limit` bytes; NUL-terminated, freed with
  * free. */
 int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv_error *err);

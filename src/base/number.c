@@ -72,6 +72,15 @@ int qkv_parse_double(const char *string, size_t length, double *value) {
     return *end == '\0';
 }
 
+const char *qkv_format_bytes(char out[QKV_BYTES_SIZE], uint64_t bytes) {
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 999.5; unit++) value /= 1000;
+    qkv_format(out, QKV_BYTES_SIZE, "%.3g %s", value, units[unit]);
+    return out;
+}
+
 double qkv_round_digits(double value, int digits) {
     char text[64];
     const qkv_locale host = qkv_locale_enter();

@@ -41,6 +41,10 @@ int qkv_parse_double(const char *string, size_t length, double *value);
 /* Is a number written as zero, and not as one that is too small for its type? */
 int qkv_text_is_zero(const char *string, size_t length);
 
+/* A number of bytes for people, in powers of 1000 as shops and hubs count: "812 B", "4.37 GB". */
+enum { QKV_BYTES_SIZE = 16 };
+const char *qkv_format_bytes(char out[QKV_BYTES_SIZE], uint64_t bytes);
+
 /* The value after being written with so many digits: 12 make powers of ten come out as such. */
 double qkv_round_digits(double value, int digits);
 

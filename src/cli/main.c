@@ -12,6 +12,7 @@
 #include "qkv/version.h"
 
 #define CLI_COMMAND_LIST(X)                                                                        \
+    X(pull)                                                                                        \
     X(info)                                                                                        \
     X(models)                                                                                      \
     X(tokens)                                                                                      \

@@ -30,17 +30,33 @@ static int end(qkv_text *path, int found, const char *says, qkv_error *err) {
     return path->failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
-int qkv_hub_cache(qkv_text *path, qkv_error *err) {
+/* A place in the home of Hugging Face's tools. */
+static int from_hub_home(qkv_text *path, const char *below) {
     const char *value;
     int found = 0;
+    if ((value = variable("HF_HOME")))
+        found = from(path, value, "");
+    else if ((value = variable("XDG_CACHE_HOME")))
+        found = from(path, value, "/huggingface");
+    else if ((value = variable("HOME")))
+        found = from(path, value, "/.cache/huggingface");
+    qkv_text_puts(path, below);
+    return found;
+}
+
+int qkv_hub_cache(qkv_text *path, qkv_error *err) {
+    const char *value;
+    int found;
     if ((value = variable("HF_HUB_CACHE")) || (value = variable("HUGGINGFACE_HUB_CACHE")))
         found = from(path, value, "");
-    else if ((value = variable("HF_HOME")))
-        found = from(path, value, "/hub");
-    else if ((value = variable("XDG_CACHE_HOME")))
-        found = from(path, value, "/huggingface/hub");
-    else if ((value = variable("HOME")))
-        found = from(path, value, "/.cache/huggingface/hub");
+    else
+        found = from_hub_home(path, "/hub");
+    return end(path, found, "HF_HOME", err);
+}
+
+int qkv_hub_token_path(qkv_text *path, qkv_error *err) {
+    const char *value = variable("HF_TOKEN_PATH");
+    const int found = value ? from(path, value, "") : from_hub_home(path, "/token");
     return end(path, found, "HF_HOME", err);
 }
 

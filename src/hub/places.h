@@ -21,6 +21,9 @@ int qkv_hub_cache(qkv_text *path, qkv_error *err);
 int qkv_hub_cache_is_known(void);
 /* The folder of a repository, "org/name", in it. */
 int qkv_hub_folder(qkv_text *path, const char *repository, qkv_error *err);
+/* The file in which Hugging Face's tools keep the token: HF_TOKEN_PATH, else "token" in the folder
+ * that "hub" is in. */
+int qkv_hub_token_path(qkv_text *path, qkv_error *err);
 
 /* QKV_CACHE/models, else XDG_CACHE_HOME/qkv/models, else ~/.cache/qkv/models. */
 int qkv_own_models(qkv_text *path, qkv_error *err);

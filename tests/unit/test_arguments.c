@@ -149,6 +149,11 @@ static void test_model(void **state) {
     REFUSED(qkv_model_convert(NULL, "out.gguf", NULL, &err));
     REFUSED(qkv_model_convert("in.gguf", NULL, NULL, &err));
     REFUSED(qkv_model_convert("in.gguf", "out.gguf", &(qkv_convert_options){0}, &err));
+    REFUSED(qkv_pull(NULL, NULL, &err));
+    REFUSED(qkv_pull("", NULL, &err));
+    REFUSED(qkv_pull("../x", NULL, &err));
+    REFUSED(qkv_pull("org/name:../x", NULL, &err));
+    REFUSED(qkv_pull("org/name", &(qkv_pull_options){0}, &err));
     REFUSED(qkv_synthetic_write(NULL, "gpt2-124m", "f32", 1, &err));
     REFUSED(qkv_synthetic_write("out.gguf", NULL, "f32", 1, &err));
     REFUSED(qkv_synthetic_write("out.gguf", "gpt2-124m", NULL, 1, &err));

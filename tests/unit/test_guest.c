@@ -2,6 +2,7 @@
  * A good guest: what belongs to the host's process is after every kind of work as it was before.
  */
 #define _DEFAULT_SOURCE
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <locale.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 
 #include "ggml.h"
 #include "model/model.h"
+#include "qkv/pull.h"
 #include "qkv/qkv.h"
 #include "support/engine.h"
 #include "support/figures.h"
@@ -226,6 +229,36 @@ static void work(int n_threads) {
         &err, "converting");
 }
 
+/* From a hub that is not there: nobody listens on a port that was just taken and given back. */
+static void pull(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    char endpoint[64];
+    qkv_error err = {0};
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%d", ntohs(address.sin_port));
+    setenv("HF_ENDPOINT", endpoint, 1);
+    setenv("HF_HUB_CACHE", scratch_path("cache"), 1);
+    setenv("NO_PROXY", "*", 1);
+    static process before;
+    look(&before);
+    assert_int_equal(qkv_pull("org/name", NULL, &err), QKV_ERR_IO);
+    assert_non_null(strstr(err.message, "127.0.0.1"));
+    expect_unchanged(&before);
+    unsetenv("HF_ENDPOINT");
+    unsetenv("HF_HUB_CACHE");
+    unsetenv("NO_PROXY");
+    close(fd);
+}
+
+static void leaves_the_process_alone_when_fetching(void **state) {
+    (void)state;
+    pull();
+    pull(); /* libcurl has started */
+}
+
 static void leaves_the_process_alone(void **state) {
     (void)state;
     static process before;
@@ -329,6 +362,7 @@ static void hash_is_computed_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_the_process_alone),
+        cmocka_unit_test(leaves_the_process_alone_when_fetching),
         cmocka_unit_test(failures_too),
         cmocka_unit_test(log_of_the_host),
         cmocka_unit_test(hash_is_computed_once),

@@ -3,6 +3,7 @@
  * longer than the library's. What is missing has its default, what is unknown must be 0, and nothing
  * is read or written beyond the caller's struct.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,6 +70,14 @@ static int read_pattern(const void *given) {
 static int read_convert(const void *given) {
     return qkv_model_convert(qkv_model_get_info(e.model)->path, scratch_path("c.gguf"), given,
                              &err);
+}
+
+/* Offline: what is asked for is understood, and refused. */
+static int read_pull(const void *given) {
+    setenv("HF_HUB_OFFLINE", "1", 1);
+    const int status = qkv_pull("org/name", given, &err);
+    unsetenv("HF_HUB_OFFLINE");
+    return status == QKV_ERR_IO ? QKV_OK : status;
 }
 
 static int read_observer(const void *given) {
@@ -192,6 +201,7 @@ static void test_read(void **state) {
     const qkv_measure_options measure = QKV_MEASURE_OPTIONS_INIT;
     const qkv_pattern pattern = {.size = sizeof pattern, .weights = &ONE, .n_tokens = 1};
     const qkv_convert_options convert = QKV_CONVERT_OPTIONS_INIT;
+    const qkv_pull_options pull = QKV_PULL_OPTIONS_INIT;
     const qkv_observer observer = {.size = sizeof observer, .rows = look};
     const qkv_sweep_options sweep = QKV_SWEEP_OPTIONS_INIT;
     const qkv_store_tensor tensor = {
@@ -200,6 +210,7 @@ static void test_read(void **state) {
     check_read(read_measure, &measure, sizeof measure);
     check_read(read_pattern, &pattern, sizeof pattern);
     check_read(read_convert, &convert, sizeof convert);
+    check_read(read_pull, &pull, sizeof pull);
     check_read(read_observer, &observer, sizeof observer);
     check_read(read_sweep, &sweep, sizeof sweep);
     check_read(read_store_tensor, &tensor, sizeof tensor);

@@ -1,0 +1,177 @@
+/* qkv pull: fetches a model by its name. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/number.h"
+#include "cli/inputs.h"
+#include "cli/sweep.h"
+#include "qkv/pull.h"
+
+typedef struct pull_args {
+    int dry_run;
+    int quiet;
+} pull_args;
+
+static const pull_args defaults = {0};
+
+static const cli_option options[] = {
+    {0, "dry-run", NULL, "list the files and their sizes; fetch and write nothing", CLI_FLAG,
+     offsetof(pull_args, dry_run), 1, 0, 0},
+    {'q', "quiet", NULL, "do not show progress", CLI_FLAG, offsetof(pull_args, quiet), 1, 0, 0},
+};
+
+static int run_pull(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_pull = {
+    .name = "pull",
+    .summary = "fetch a model by its name",
+    .synopsis = "NAME [--dry-run] [--quiet]",
+    .description =
+        "Fetches org/name[@REVISION][:FILE or QUANT] from the Hugging Face hub: configuration, "
+        "tokenizer and safetensors, or the one GGUF file that is named. Pickled weights (*.bin, "
+        "*.pt) are never fetched.\n"
+        "\n"
+        "Files go into the cache that Hugging Face's tools use, so that either finds what the other "
+        "has fetched. What is there is not fetched again, what was interrupted is resumed, and "
+        "nothing has its name before its digest was checked.\n"
+        "\n"
+        "  qkv pull org/name\n"
+        "  qkv pull org/name@v1.0 --dry-run\n"
+        "  qkv pull org/name-GGUF:Q4_K_M\n"
+        "\n"
+        "Environment: HF_ENDPOINT, the hub's address; HF_TOKEN, for private and gated models, sent "
+        "to the endpoint alone; HF_HUB_CACHE or HF_HOME, where files go; HF_HUB_OFFLINE; "
+        "https_proxy and no_proxy.\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_pull,
+};
+
+/* What is shown of one pull. */
+typedef struct pull_view {
+    const char *name;
+    int dry_run, quiet;
+    int on_terminal;
+    int is_drawn;     /* the line of a terminal holds something */
+    const char *told; /* the file that was said to be complete */
+    uint64_t n_bytes, n_present, n_files;
+} pull_view;
+
+/* ---- the list ---- */
+
+static void show_file(void *user, const qkv_pull_file *file) {
+    pull_view *view = user;
+    char size[QKV_BYTES_SIZE], rest[QKV_BYTES_SIZE];
+    view->n_files++;
+    view->n_bytes += file->n_bytes;
+    view->n_present += file->n_present;
+    if (!view->dry_run) return;
+    const char *state = file->n_present == file->n_bytes ? "there" : "to fetch";
+    printf("%10s  %-10s", qkv_format_bytes(size, file->n_bytes), state);
+    cli_print_line(file->path);
+    if (file->n_present && file->n_present < file->n_bytes)
+        printf("%10s  of it are there\n", qkv_format_bytes(rest, file->n_present));
+}
+
+static void print_total(const pull_view *view) {
+    char all[QKV_BYTES_SIZE], rest[QKV_BYTES_SIZE];
+    printf("%" PRIu64 " files, %s; %s to fetch\n", view->n_files,
+           qkv_format_bytes(all, view->n_bytes),
+           qkv_format_bytes(rest, view->n_bytes - view->n_present));
+}
+
+/* ---- progress, on standard error ---- */
+
+static void clear_line(pull_view *view) {
+    if (view->is_drawn) fputs("\r\033[K", stderr);
+    view->is_drawn = 0;
+}
+
+static double percent(uint64_t done, uint64_t total) {
+    return total ? 100.0 * (double)done / (double)total : 100;
+}
+
+/* "model.safetensors 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left" */
+static void draw_line(pull_view *view, const qkv_pull_step *step) {
+    char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
+    qkv_text file = {0};
+    qkv_text_append_short(&file, step->file, strlen(step->file), 40);
+    if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
+    qkv_print(stderr, "\r%s %.0f%%, in all %.0f%% of %s, %s/s, %s left\033[K",
+              file.data ? file.data : "", percent(step->file_done, step->file_size),
+              percent(step->done, step->total), qkv_format_bytes(all, step->total),
+              qkv_format_bytes(speed, (uint64_t)step->speed), left);
+    fflush(stderr);
+    view->is_drawn = 1;
+    qkv_text_release(&file);
+}
+
+static void print_fetched(const qkv_pull_step *step) {
+    char size[QKV_BYTES_SIZE];
+    qkv_text file = {0};
+    qkv_text_append_visible(&file, step->file, strlen(step->file));
+    fprintf(stderr, "qkv pull: %s, %s\n", file.data ? file.data : "",
+            qkv_format_bytes(size, step->file_size));
+    qkv_text_release(&file);
+}
+
+static int show_step(void *user, const qkv_pull_step *step) {
+    pull_view *view = user;
+    if (step->file[0] && !view->quiet) {
+        if (step->file_done == step->file_size) {
+            clear_line(view);
+            if (view->told != step->file) print_fetched(step);
+            view->told = step->file;
+        } else if (view->on_terminal) {
+            draw_line(view, step);
+        }
+    }
+    return cli_stop_asked();
+}
+
+static void show_note(void *user, const char *line) {
+    pull_view *view = user;
+    clear_line(view);
+    qkv_text visible = {0};
+    qkv_text_append_visible(&visible, line, strlen(line));
+    fprintf(stderr, "qkv pull: %s\n", visible.data ? visible.data : "");
+    qkv_text_release(&visible);
+}
+
+static void show_end(void *user, const char *path) {
+    pull_view *view = user;
+    clear_line(view);
+    if (view->dry_run) {
+        print_total(view);
+        return;
+    }
+    if (view->n_present == view->n_bytes) printf("%s is up to date\n", view->name);
+    printf("%s\n", path);
+    printf("next: qkv info -m %s\n", view->name);
+}
+
+/* ---- the command ---- */
+
+static int run_pull(const cli_call *call, qkv_error *err) {
+    const pull_args *args = call->args;
+    pull_view view = {.name = call->operands[0],
+                      .dry_run = args->dry_run,
+                      .quiet = args->quiet,
+                      .on_terminal = isatty(STDERR_FILENO)};
+    const qkv_pull_options how = {.size = sizeof how,
+                                  .dry_run = args->dry_run,
+                                  .user = &view,
+                                  .file = show_file,
+                                  .step = show_step,
+                                  .note = show_note,
+                                  .end = show_end};
+    cli_hear_signals();
+    const int status = qkv_pull(view.name, &how, err);
+    clear_line(&view);
+    return status;
+}
