@@ -91,6 +91,8 @@
 #ifdef QKV_UNSTABLE
 #include "qkv/host.h"
 #include "qkv/observe.h"
+#include "qkv/package.h"
+#include "qkv/pull.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #endif

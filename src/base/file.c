@@ -143,8 +143,7 @@ static int sync_file(FILE *stream) {
     return errno;
 }
 
-/* So that the new name lasts as well; the file is whole either way. */
-static void sync_directory(const char *path) {
+void qkv_sync_name(const char *path) {
     const char *slash = strrchr(path, '/');
     char *directory = slash ? qkv_strndup(path, (size_t)(slash + 1 - path)) : qkv_strdup(".");
     const int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -167,7 +166,7 @@ int qkv_output_finish(qkv_output *out, qkv_error *err) {
         if (qkv_temporary_rename(&out->temporary, out->target) != 0)
             code = errno;
         else
-            sync_directory(out->target);
+            qkv_sync_name(out->target);
     }
     if (code) {
         int status = fail_output(err, out->path, code);

@@ -53,6 +53,9 @@ int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_er
 /* Fails early, before long work, where a later qkv_output_open could not succeed. */
 int qkv_output_check(const char *path, qkv_error *err);
 
+/* So that a new name lasts through a crash of the machine; what it names is whole either way. */
+void qkv_sync_name(const char *path);
+
 typedef struct qkv_mapping {
     const unsigned char *data; /* page-aligned */
     size_t size;
