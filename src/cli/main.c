@@ -26,6 +26,7 @@
     X(recipe)                                                                                      \
     X(plot)                                                                                        \
     X(convert)                                                                                     \
+    X(pull)                                                                                        \
     X(bench)                                                                                       \
     X(help)
 
