@@ -143,7 +143,7 @@ static int sync_file(FILE *stream) {
     return errno;
 }
 
-void qkv_sync_name(const char *path) {
+void qkv_sync_directory(const char *path) {
     const char *slash = strrchr(path, '/');
     char *directory = slash ? qkv_strndup(path, (size_t)(slash + 1 - path)) : qkv_strdup(".");
     const int fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -166,7 +166,7 @@ int qkv_output_finish(qkv_output *out, qkv_error *err) {
         if (qkv_temporary_rename(&out->temporary, out->target) != 0)
             code = errno;
         else
-            qkv_sync_name(out->target);
+            qkv_sync_directory(out->target); /* so that the new name lasts as well */
     }
     if (code) {
         int status = fail_output(err, out->path, code);

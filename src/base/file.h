@@ -53,9 +53,6 @@ int qkv_output_write(const char *path, const char *bytes, size_t n_bytes, qkv_er
 /* Fails early, before long work, where a later qkv_output_open could not succeed. */
 int qkv_output_check(const char *path, qkv_error *err);
 
-/* So that a new name lasts through a crash of the machine; what it names is whole either way. */
-void qkv_sync_name(const char *path);
-
 typedef struct qkv_mapping {
     const unsigned char *data; /* page-aligned */
     size_t size;
@@ -64,6 +61,9 @@ typedef struct qkv_mapping {
 /* Maps a whole regular file read-only. */
 int qkv_mapping_open(qkv_mapping *map, const char *path, qkv_error *err);
 void qkv_mapping_close(qkv_mapping *map);
+
+/* Puts on the disk which names there are in the directory of a path, as far as the system can. */
+void qkv_sync_directory(const char *path);
 
 /* Reads a whole file (or standard input for "-") up to `limit` bytes; NUL-terminated, freed with
  * free. */
