@@ -9,8 +9,8 @@ TESTS := OFF
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all program setup setup-tests configure demo test test-asan test-clang test-tsan stress \
-    fuzz coverage bench install fmt lint clean help
+.PHONY: all program setup setup-tests configure demo build-tests test test-real test-all test-asan \
+    test-clang test-tsan stress fuzz coverage bench install fmt lint clean help
 
 # Tests and examples are built by `make test` alone.
 all: configure ## build the library and the program (build/qkv)
@@ -27,13 +27,22 @@ setup: ## install missing packages, fetch and build ggml (once)
 	@QKV_NATIVE=$(NATIVE) scripts/setup.sh
 	@mkdir -p build
 
-demo: program ## draw both figures with the default model
-	@scripts/demo.sh
+demo: program ## draw both figures with the default model, or with MODEL=tinyllama
+	@scripts/demo.sh "$(MODEL)"
 
-test: TESTS := ON
-test: setup-tests configure ## build everything and run all tests
-	@cmake --build build -j $(JOBS)
+# Tests with real models, which are fetched, are a set of their own.
+test: build-tests ## build everything and run all tests but those with real models
+	@scripts/test.sh build -LE real
+
+test-real: build-tests ## fetch three real models (about 470 MB, once) and compare with transformers
+	@scripts/test.sh build -L real
+
+test-all: build-tests ## both
 	@scripts/test.sh build
+
+build-tests: TESTS := ON
+build-tests: setup-tests configure
+	@cmake --build build -j $(JOBS)
 
 setup-tests:
 	@scripts/setup.sh tests
@@ -41,7 +50,7 @@ setup-tests:
 test-asan: setup setup-tests ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-debug -j $(JOBS)
-	@scripts/test.sh build-debug
+	@scripts/test.sh build-debug -LE real
 
 stress: TESTS := ON
 stress: setup-tests configure ## kill sweeps, start two at once, fill disks, mix sessions, for STRESS_SECONDS (300)
@@ -52,7 +61,7 @@ test-clang: setup setup-tests ## the same tests with everything compiled by clan
 	@scripts/setup.sh fuzz
 	@cmake --preset clang -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-clang -j $(JOBS)
-	@scripts/test.sh build-clang
+	@scripts/test.sh build-clang -LE real
 
 test-tsan: setup setup-tests ## four threads with sessions on one model, under ThreadSanitizer
 	@scripts/tsan.sh -DQKV_NATIVE=$(NATIVE)
@@ -63,7 +72,7 @@ fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
 coverage: setup setup-tests ## line coverage of the tests (needs gcovr)
 	@cmake --preset coverage -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-coverage -j $(JOBS)
-	@scripts/test.sh build-coverage
+	@scripts/test.sh build-coverage -LE real
 	@gcovr -r . build-coverage --filter src/ --print-summary
 
 bench: all ## measure speed and memory, and whether the targets hold

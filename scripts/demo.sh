@@ -1,10 +1,22 @@
 #!/bin/sh
-# Draws both figures with the default model into demo/ and says where they are.
+# Draws both figures into demo/ and says where they are: with the default model, or with the one that is named, which is
+# pulled where it is not there.
+#
+#   scripts/demo.sh [MODEL]        a short name (tinyllama), org/name, a GGUF file or a directory
 set -eu
 cd "$(dirname "$0")/.."
+model=${1:-}
+start=
+set --
+if [ -n "$model" ]; then
+    [ -e "$model" ] || build/qkv pull "$model"
+    start=$(basename "$model" .gguf | tr -c 'A-Za-z0-9._\n-' _)-
+    set -- -m "$model"
+fi
 mkdir -p demo
 for figure in modify mean; do
-    build/qkv figure $figure -o demo/$figure.png -o demo/$figure.svg -o demo/$figure.pdf
+    out=demo/$start$figure
+    build/qkv figure $figure "$@" -o "$out.png" -o "$out.svg" -o "$out.pdf"
 done
 echo "The two figures, each as PNG, SVG and PDF:"
-for figure in modify mean; do echo "  $(pwd)/demo/$figure.png"; done
+for figure in modify mean; do echo "  $(pwd)/demo/$start$figure.png"; done

@@ -17,7 +17,7 @@ draw:       qkv base
 store:      qkv base
 sweep:      qkv base measure store
 study:      qkv base
-hub:        qkv base format
+hub:        qkv base format model
 cli:        qkv base
 '
 # HEADER: the folders, or the one file, that may include a dependency's header.

@@ -92,6 +92,7 @@
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/observe.h"
+#include "qkv/package.h"
 #include "qkv/pull.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"

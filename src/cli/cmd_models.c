@@ -1,4 +1,4 @@
-/* qkv models: the models on this machine, as a table or as JSON. */
+/* qkv models: the models on this machine and those that have short names, as a table or as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +21,13 @@ static int run_models(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_models = {
     .name = "models",
-    .summary = "the models on this machine",
+    .summary = "the models on this machine, and those to pull by a short name",
     .synopsis = "[--json]",
     .description =
         "Lists the model that comes with qkv, those that were pulled by a short name, and every "
         "model in Hugging Face's cache: what to give with -m, the size of its files, and its "
-        "architecture, or why it cannot be opened. Headers are read, and no weights.\n"
+        "architecture, or why it cannot be opened. Headers are read, and no weights. Then the models "
+        "with short names that 'qkv pull' can fetch.\n"
         "\n"
         "A name is org/name, with @REVISION for another one than main, and with :QUANT or "
         ":FILE.gguf for a GGUF file of it. The cache is where HF_HUB_CACHE or HF_HOME say, else "
@@ -68,7 +69,7 @@ static void read_row(model_row *row, const qkv_model_place_info *place) {
 
 /* ---- as a table ---- */
 
-enum { N_COLUMNS = 4, MAX_WIDTH = 60 };
+enum { N_COLUMNS = 4, MAX_WIDTH = 60, PACKAGE_WIDTH = 12 };
 
 /* Four cells; the last one may be long. */
 static void print_cells(int width, const char *const cells[N_COLUMNS]) {
@@ -86,12 +87,8 @@ static void print_cells(int width, const char *const cells[N_COLUMNS]) {
 
 /* "638.2 MB"; what is not known is a dash. */
 static void format_size(char out[32], uint64_t size) {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-    double value = (double)size;
-    size_t unit = 0;
-    for (; value >= 999.95 && unit < 4; unit++) value /= 1000;
     if (size)
-        qkv_format(out, 32, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
+        qkv_format_bytes(out, 32, (double)size);
     else
         snprintf(out, 32, "-");
 }
@@ -106,7 +103,47 @@ static void print_row(const model_row *row, int is_default, int width) {
     print_cells(width, cells);
 }
 
+/* Is a model with this short name on the machine? */
+static int is_there(const qkv_model_list *list, const char *name) {
+    const qkv_model_place_info *place;
+    for (size_t i = 0; (place = qkv_model_list_get(list, i)); i++) {
+        if (strcmp(place->name, name) == 0 && !place->problem[0]) return 1;
+    }
+    return 0;
+}
+
+static void print_packages(const qkv_model_list *list) {
+    static const char *const head[] = {"to pull", "size", "licence", "from"};
+    const qkv_package_info *package;
+    int n = 0;
+    for (size_t i = 0; (package = qkv_package_get(i)); i++) {
+        char size[32];
+        if (is_there(list, package->name)) continue;
+        format_size(size, package->n_bytes);
+        if (n++ == 0) {
+            putchar('\n');
+            print_cells(PACKAGE_WIDTH, head);
+        }
+        print_cells(PACKAGE_WIDTH,
+                    (const char *const[]){package->name, size, package->licence, package->source});
+    }
+}
+
 /* ---- as JSON ---- */
+
+static json_t *packages_json(const qkv_model_list *list) {
+    const qkv_package_info *package;
+    json_t *json = json_array();
+    for (size_t i = 0; (package = qkv_package_get(i)); i++) {
+        json_array_append_new(json, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:b}", "name",
+                                              package->name, "description", package->description,
+                                              "licence", package->licence, "source",
+                                              package->source, "size", (json_int_t)package->n_bytes,
+                                              "fetched", (json_int_t)package->n_fetched, "is_here",
+                                              is_there(list, package->name)));
+    }
+    return json;
+}
 
 static json_t *text_or_null(const char *text) {
     return text[0] ? qkv_json_text(text) : json_null();
@@ -180,6 +217,7 @@ static int print_json(const shelf *s, qkv_error *err) {
         json_array_append_new(models, row_json(&row));
     }
     json_object_set_new(json, "models", models);
+    json_object_set_new(json, "to_pull", packages_json(s->list));
     return cli_print_json(json, err);
 }
 
@@ -189,8 +227,10 @@ static int run_models(const cli_call *call, qkv_error *err) {
     int status = shelf_open(&s, err);
     if (status == QKV_OK && args->json)
         status = print_json(&s, err);
-    else if (status == QKV_OK)
+    else if (status == QKV_OK) {
         print_table(&s);
+        print_packages(s.list);
+    }
     shelf_release(&s);
     return status;
 }

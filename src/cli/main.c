@@ -28,6 +28,7 @@
     X(recipe)                                                                                      \
     X(plot)                                                                                        \
     X(convert)                                                                                     \
+    X(pull)                                                                                        \
     X(bench)                                                                                       \
     X(help)
 

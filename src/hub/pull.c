@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "hub/package.h"
 #include "hub/pull_blob.h"
 #include "hub/pull_choice.h"
 
@@ -85,16 +86,9 @@ static int run(pull *p, const char *name, qkv_error *err) {
     return status;
 }
 
-static int pull_short_name(const char *name, qkv_error *err) {
-    return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "'%.200s' is not the name of a model that can be pulled: "
-                    "org/name[@REVISION][:FILE or QUANT]",
-                    name);
-}
-
 int qkv_pull(const char *name, const qkv_pull_options *options, qkv_error *err) {
     QKV_NEED(err, name);
-    if (!strchr(name, '/')) return pull_short_name(name, err);
+    if (!strchr(name, '/')) return qkv_package_pull(name, options, err);
     pull p = {0};
     /* Not the caller's, which may be NULL: lines about attempts repeat what it says. */
     qkv_error own = {0};

@@ -391,27 +391,48 @@ static int convert(converter *c, const char *path, qkv_error *err) {
     return status == QKV_OK ? put_model(c, err) : status;
 }
 
+/* The options, before anything is opened. */
+static int begin(converter *c, qkv_convert_options *how, const qkv_convert_options *options,
+                 qkv_error *err) {
+    *c = (converter){.options = how, .type = GGML_TYPE_COUNT};
+    int status = qkv_sized_read(how, sizeof *how, options, "qkv_convert_options", err);
+    if (status == QKV_OK) status = qkv_steps_set(&c->steps, how->progress, err);
+    if (status == QKV_OK && how->type) status = qkv_weight_type_parse(&c->type, how->type, err);
+    return status;
+}
+
+static int write_model(converter *c, const qkv_model *model, const char *path, qkv_error *err) {
+    c->model = model;
+    qkv_ggml_log_enter();
+    const int status = convert(c, path, err);
+    qkv_ggml_log_leave();
+    qkv_output_abandon(&c->out);
+    free(c->encoded);
+    free(c->decoded);
+    free(c->values);
+    gguf_free(c->header);
+    ggml_free(c->tensors);
+    return status;
+}
+
+int qkv_model_write(const qkv_model *model, const char *path, const qkv_convert_options *options,
+                    qkv_error *err) {
+    qkv_convert_options how = QKV_CONVERT_OPTIONS_INIT;
+    converter c;
+    const int status = begin(&c, &how, options, err);
+    return status == QKV_OK ? write_model(&c, model, path, err) : status;
+}
+
 int qkv_model_convert(const char *model_path, const char *path, const qkv_convert_options *options,
                       qkv_error *err) {
     qkv_convert_options how = QKV_CONVERT_OPTIONS_INIT;
-    converter c = {.options = &how, .type = GGML_TYPE_COUNT};
+    converter c;
     qkv_model *model = NULL;
     if (!model_path || !path)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a model and a file to write are needed");
-    int status = qkv_sized_read(&how, sizeof how, options, "qkv_convert_options", err);
-    if (status == QKV_OK) status = qkv_steps_set(&c.steps, how.progress, err);
-    if (status == QKV_OK && how.type) status = qkv_weight_type_parse(&c.type, how.type, err);
+    int status = begin(&c, &how, options, err);
     if (status == QKV_OK) status = qkv_model_open(&model, model_path, err);
-    c.model = model;
-    qkv_ggml_log_enter();
-    if (status == QKV_OK) status = convert(&c, path, err);
-    qkv_ggml_log_leave();
-    qkv_output_abandon(&c.out);
-    free(c.encoded);
-    free(c.decoded);
-    free(c.values);
-    gguf_free(c.header);
-    ggml_free(c.tensors);
+    if (status == QKV_OK) status = write_model(&c, model, path, err);
     qkv_model_free(model);
     return status;
 }

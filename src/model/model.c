@@ -123,17 +123,15 @@ int qkv_model_file_open(qkv_gguf **out, const char *path, qkv_error *err) {
     return qkv_is_directory(path) ? qkv_hf_open(out, path, err) : qkv_gguf_open(out, path, err);
 }
 
-int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
-    QKV_NEED(err, out);
+int qkv_model_open_by(qkv_model **out, const char *path, qkv_file_opener *open, qkv_error *err) {
     *out = NULL;
-    if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
     qkv_model *model = qkv_calloc(1, sizeof *model);
     if (!model) return qkv_fail_memory(err);
     atomic_init(&model->n_owners, 1);
     qkv_ggml_log_enter();
     const qkv_locale host = qkv_locale_enter(); /* jansson reads the numbers of a directory */
     model->hash = qkv_model_hash_cache_new();
-    int status = model->hash ? qkv_model_file_open(&model->file, path, err) : qkv_fail_memory(err);
+    int status = model->hash ? open(&model->file, path, err) : qkv_fail_memory(err);
     if (status == QKV_OK) status = find_family(model, err);
     if (status == QKV_OK) status = qkv_hparams_read(model, err);
     if (status == QKV_OK) status = qkv_weights_bind(model, err);
@@ -147,6 +145,13 @@ int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
     }
     *out = model;
     return QKV_OK;
+}
+
+int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
+    return qkv_model_open_by(out, path, qkv_model_file_open, err);
 }
 
 qkv_model *qkv_model_retain(const qkv_model *model) {

@@ -71,6 +71,8 @@ typedef struct qkv_layer {
     struct ggml_tensor *w[QKV_LAYER_WEIGHT_COUNT]; /* NULL where the model has none */
 } qkv_layer;
 
+struct qkv_convert_options;
+
 struct qkv_model {
     atomic_size_t n_owners;
     qkv_gguf *file;
@@ -94,8 +96,15 @@ struct qkv_model {
     qkv_model_hash_cache *hash;
 };
 
+typedef int qkv_file_opener(qkv_gguf **out, const char *path, qkv_error *err);
+
 /* A GGUF file, or a Hugging Face directory in the form of one. */
 int qkv_model_file_open(qkv_gguf **out, const char *path, qkv_error *err);
+/* A model of what an opener makes of the path; qkv_model_open's is the one above. */
+int qkv_model_open_by(qkv_model **out, const char *path, qkv_file_opener *open, qkv_error *err);
+/* convert.c: an opened model as a GGUF file. options as of qkv_model_convert. */
+int qkv_model_write(const qkv_model *model, const char *path,
+                    const struct qkv_convert_options *options, qkv_error *err);
 /* hparams.c: reads and checks the numbers. */
 int qkv_hparams_read(qkv_model *model, qkv_error *err);
 void qkv_hparams_release(qkv_hparams *hp);

@@ -89,6 +89,8 @@ static void test_lists(void **state) {
     assert_null(qkv_figure_kind_name(QKV_FIGURE_KINDS));
     assert_null(qkv_figure_part_name(NULL));
     assert_null(qkv_synthetic_shape_name(far));
+    assert_null(qkv_package_get(far));
+    assert_null(qkv_package_get(qkv_package_count()));
     assert_null(qkv_default_prompt(far));
     qkv_host_on_abort(NULL);
 }
