@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "cli/inputs.h"
+#include "qkv/package.h"
 
 typedef struct models_args {
     int json;
@@ -86,16 +87,16 @@ static void print_cells(int width, const char *const cells[N_COLUMNS]) {
 }
 
 /* "638.2 MB"; what is not known is a dash. */
-static void format_size(char out[32], uint64_t size) {
+static void format_size(char out[QKV_BYTES_SIZE], uint64_t size) {
     if (size)
-        qkv_format_bytes(out, 32, (double)size);
+        qkv_format_bytes(out, size);
     else
-        snprintf(out, 32, "-");
+        snprintf(out, QKV_BYTES_SIZE, "-");
 }
 
 static void print_row(const model_row *row, int is_default, int width) {
     static const char shipped[] = "comes with qkv, used without -m";
-    char size[32];
+    char size[QKV_BYTES_SIZE];
     format_size(size, row->size);
     const char *const cells[] = {row->place->name, size,
                                  row->architecture[0] ? row->architecture : "-",
@@ -117,7 +118,7 @@ static void print_packages(const qkv_model_list *list) {
     const qkv_package_info *package;
     int n = 0;
     for (size_t i = 0; (package = qkv_package_get(i)); i++) {
-        char size[32];
+        char size[QKV_BYTES_SIZE];
         if (is_there(list, package->name)) continue;
         format_size(size, package->n_bytes);
         if (n++ == 0) {
