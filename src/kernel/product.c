@@ -24,11 +24,13 @@ typedef float loose_vector
 #define KERNEL_ROWS 6
 #define GROUP_ROWS ((int64_t)2 * KERNEL_ROWS)
 
-/* A tile of converted weights: in the second-level cache where many columns use it again, in the
- * first-level one where few do. */
-#define LARGE_TILE (8 * GROUP_ROWS)
-#define SMALL_TILE GROUP_ROWS
-#define FEW_COLUMNS 48
+/* Rows that meet a piece of all columns before the next piece. */
+#define TILE_ROWS (4 * GROUP_ROWS)
+
+/* A piece of so many columns stays in the second-level cache. Then rows are converted group by group,
+ * into the first-level one; with more columns a whole tile at a time, and each panel stays in the
+ * first-level cache while the tile passes it. */
+#define FEW_COLUMNS 192
 
 /* Columns at a time, which bounds the memory for sums. */
 #define MOST_COLUMNS 512
@@ -154,21 +156,40 @@ typedef struct workplace {
 } workplace;
 
 size_t qkv_product_scratch(void) {
-    return (size_t)LARGE_TILE * QKV_PIECE + (size_t)LARGE_TILE * MOST_COLUMNS;
+    return (size_t)TILE_ROWS * QKV_PIECE + (size_t)TILE_ROWS * MOST_COLUMNS;
 }
 
 int64_t qkv_product_rows(int64_t rows, int n_threads) {
     const int64_t each = round_up(rows / (4 * (int64_t)n_threads), GROUP_ROWS);
-    return each < GROUP_ROWS ? GROUP_ROWS : each < LARGE_TILE ? each : LARGE_TILE;
+    return each < GROUP_ROWS ? GROUP_ROWS : each < TILE_ROWS ? each : TILE_ROWS;
+}
+
+/* Where weights [k, ...) of a row are. */
+static const char *weights_at(const qkv_weights_view *w, int64_t row, int64_t k) {
+    return w->data + (size_t)row * w->row_bytes + (size_t)(k / w->block) * w->block_bytes;
+}
+
+/* Asks for the weights that this row's place in the tile will have next: too far from each other for
+ * the processor to guess, and it would wait for each of them. */
+static void fetch_ahead(const qkv_weights_view *w, int64_t row, int64_t k) {
+    enum { LINE = 64 };
+    k += QKV_PIECE;
+    if (k >= w->width) k = 0, row += TILE_ROWS;
+    if (row >= w->rows) return;
+    const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
+    const size_t bytes = (size_t)(n / w->block) * w->block_bytes;
+    const char *at = weights_at(w, row, k);
+    for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch(at + i);
 }
 
 /* Weights [k, k + n) of rows [first, end) as F32, and zeros up to a whole group. */
 static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, int64_t k,
                          int64_t n, float *tile) {
-    const size_t offset = (size_t)(k / w->block) * w->block_bytes;
     const int64_t rows = end - first, padded = round_up(rows, GROUP_ROWS);
-    for (int64_t r = 0; r < rows; r++)
-        w->convert(w->data + (size_t)(first + r) * w->row_bytes + offset, tile + r * QKV_PIECE, n);
+    for (int64_t r = 0; r < rows; r++) {
+        fetch_ahead(w, first + r, k);
+        w->convert(weights_at(w, first + r, k), tile + r * QKV_PIECE, n);
+    }
     if (padded > rows)
         memset(tile + rows * QKV_PIECE, 0, (size_t)((padded - rows) * QKV_PIECE) * sizeof *tile);
 }
@@ -177,9 +198,10 @@ static float *sums_of(const workplace *at, int64_t panels, int64_t row, int64_t 
     return at->sums + (row / KERNEL_ROWS * panels + panel) * KERNEL_ROWS * PANEL;
 }
 
-/* Panel by panel, so that one stays in the first-level cache while the tile passes it. */
-static void multiply_tile(const workplace *at, int64_t rows, const float *packed, int64_t width,
-                          int64_t columns, int64_t k, int64_t n) {
+/* Rows [from, from + rows) of a tile, which are at the beginning of at->tile, with a piece of all
+ * columns. */
+static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const float *packed,
+                          int64_t width, int64_t columns, int64_t k, int64_t n) {
     const int64_t panels = qkv_packed_parts(columns);
     const int first = k == 0;
     for (int64_t p = 0; p < panels; p++) {
@@ -187,8 +209,8 @@ static void multiply_tile(const workplace *at, int64_t rows, const float *packed
         const int half = columns - p * PANEL <= LANES;
         for (int64_t r = 0; r < rows; r += GROUP_ROWS) {
             const float *a = at->tile + r * QKV_PIECE;
-            float *sums = sums_of(at, panels, r, p);
-            float *more = sums_of(at, panels, r + KERNEL_ROWS, p);
+            float *sums = sums_of(at, panels, from + r, p);
+            float *more = sums_of(at, panels, from + r + KERNEL_ROWS, p);
             if (half) {
                 multiply_half_panel(a, panel, n, sums, more, first);
             } else {
@@ -210,19 +232,28 @@ static void write_out(const workplace *at, int64_t first, int64_t end, const qkv
     }
 }
 
+/* Rows [first, end), a tile at most, with some of the columns. */
+static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t end,
+                            const float *packed, int64_t columns, const workplace *at) {
+    const int64_t step = columns <= FEW_COLUMNS ? GROUP_ROWS : TILE_ROWS;
+    for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
+        const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
+        for (int64_t r = first; r < end; r += step) {
+            const int64_t last = r + step < end ? r + step : end;
+            convert_tile(w, r, last, k, n, at->tile);
+            multiply_tile(at, r - first, last - r, packed, w->width, columns, k, n);
+        }
+    }
+}
+
 void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const float *packed,
                  const qkv_columns *out, float *scratch) {
-    const int64_t tile_rows = out->n <= FEW_COLUMNS ? SMALL_TILE : LARGE_TILE;
-    const workplace at = {scratch, scratch + LARGE_TILE * QKV_PIECE};
-    for (int64_t r = first; r < end; r += tile_rows) {
-        const int64_t last = r + tile_rows < end ? r + tile_rows : end;
+    const workplace at = {scratch, scratch + TILE_ROWS * QKV_PIECE};
+    for (int64_t r = first; r < end; r += TILE_ROWS) {
+        const int64_t last = r + TILE_ROWS < end ? r + TILE_ROWS : end;
         for (int64_t t = 0; t < out->n; t += MOST_COLUMNS) {
             const int64_t columns = out->n - t < MOST_COLUMNS ? out->n - t : MOST_COLUMNS;
-            for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
-                const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
-                convert_tile(w, r, last, k, n, at.tile);
-                multiply_tile(&at, last - r, packed + t * w->width, w->width, columns, k, n);
-            }
+            product_of_tile(w, r, last, packed + t * w->width, columns, &at);
             write_out(&at, r, last, out, t, columns);
         }
     }

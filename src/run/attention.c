@@ -193,6 +193,5 @@ struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *
     const qkv_hparams *hp = &g->model->hp;
     struct ggml_tensor *z = attend(g, il, edited_heads(g, il, x));
     if (!z) return NULL;
-    z = ggml_reshape_3d(g->ctx, z, (int64_t)hp->head_dim * hp->n_head, g->n_tokens, g->n_batch);
-    return qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
+    return ggml_reshape_3d(g->ctx, z, (int64_t)hp->head_dim * hp->n_head, g->n_tokens, g->n_batch);
 }

@@ -27,7 +27,8 @@ struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
 /* The inputs of a pass are the same for all its variants. */
 struct ggml_tensor *qkv_for_each_variant(qkv_graph *g, struct ggml_tensor *x);
 
-/* attention.c: of the normalised input [D, T, B]. NULL where the pass ends with the maps. */
+/* attention.c: z [H·d, T, B] of the normalised input [D, T, B]. NULL where the pass ends with the
+ * maps. */
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* feed_forward.c: of the normalised input [D, T, B]; plain, gated, or experts. */
 struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x);

@@ -84,7 +84,7 @@ static void sum_experts(struct ggml_tensor *dst, int ith, int nth, void *unused)
 static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     struct ggml_context *ctx = g->ctx;
     const qkv_hparams *hp = &g->model->hp;
-    int64_t k = hp->n_expert_used, D = hp->n_embd, n = g->n_tokens * g->n_batch;
+    int64_t k = hp->n_expert_used, D = hp->n_embd, rows = x->ne[1], n = rows * g->n_batch;
     struct ggml_tensor *scores = qkv_linear(g, LAYER(g, il, ROUTER), LAYER(g, il, ROUTER_BIAS), x);
     scores = ggml_reshape_2d(ctx, scores, hp->n_expert, n);               // [E, T·B]
     struct ggml_tensor *chosen = ggml_argsort_top_k(ctx, scores, (int)k); // [k, T·B]
@@ -103,7 +103,7 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
     up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen,
                        list);
     up = ggml_mul(ctx, up, share); // [D, k, T·B]
-    return ggml_custom_4d(ctx, GGML_TYPE_F32, D, g->n_tokens, g->n_batch, 1, &up, 1, sum_experts,
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, D, rows, g->n_batch, 1, &up, 1, sum_experts,
                           GGML_N_TASKS_MAX, NULL);
 }
 

@@ -18,6 +18,37 @@
 #define MAX_NODES_PER_LAYER 160
 #define MAX_NODES_PER_BLOCK 40
 
+/* ---- tokens whose logits are wanted ---- */
+
+static int64_t n_logit_rows(const qkv_graph *g) {
+    int64_t n = 0;
+    for (int64_t t = 0; t < g->n_tokens; t++) n += !g->logit_rows || g->logit_rows[t];
+    return n;
+}
+
+/* [n, T, B] to [n, rows, B] */
+static struct ggml_tensor *wanted_rows(qkv_graph *g, struct ggml_tensor *x) {
+    const int64_t rows = n_logit_rows(g);
+    if (!g->in_rows) g->in_rows = qkv_input(g, GGML_TYPE_I32, rows * g->n_batch, 1, 1);
+    x = ggml_reshape_2d(g->ctx, x, x->ne[0], g->n_tokens * g->n_batch);
+    x = ggml_get_rows(g->ctx, x, g->in_rows);
+    return ggml_reshape_3d(g->ctx, x, x->ne[0], rows, g->n_batch);
+}
+
+/* Behind the last layer's attention the other tokens matter to nobody, unless something there is
+ * kept or edited. */
+static int only_wanted_rows(const qkv_graph *g, int32_t il) {
+    static const qkv_site behind[] = {QKV_SITE_ATTN_OUT, QKV_SITE_MLP_OUT, QKV_SITE_RESID_POST};
+    const int32_t n_layer = g->model->hp.n_layer;
+    if (il != n_layer - 1 || n_logit_rows(g) == g->n_tokens) return 0;
+    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
+        if (g->keep[(size_t)il * QKV_SITE_COUNT + behind[i]] || qkv_graph_edits(g, behind[i], il))
+            return 0;
+    }
+    return qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer) &&
+           !qkv_graph_keeps(g, QKV_SITE_RESID_PRE, n_layer);
+}
+
 /* ---- the block ---- */
 
 /* A block's output as it is added to the residual stream. */
@@ -42,8 +73,10 @@ static struct ggml_tensor *feed_forward_input(qkv_graph *g, int32_t il, struct g
 static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     x = qkv_tap(g, QKV_SITE_RESID_PRE, il, x); // [D, T, B]
 
-    struct ggml_tensor *a = qkv_attention(g, il, attention_input(g, il, x));
-    if (!a) return x;
+    struct ggml_tensor *z = qkv_attention(g, il, attention_input(g, il, x));
+    if (!z) return x;
+    if (only_wanted_rows(g, il)) z = wanted_rows(g, z), x = wanted_rows(g, x);
+    struct ggml_tensor *a = qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
     a = qkv_tap(g, QKV_SITE_ATTN_OUT, il, added(g, LAYER(g, il, POST_ATTN_NORM), a));
     struct ggml_tensor *mid = ggml_add(g->ctx, x, a);
     mid = qkv_norm(g, LAYER(g, il, ATTN_OUT_NORM), LAYER(g, il, ATTN_OUT_NORM_BIAS), mid);
@@ -84,12 +117,6 @@ static struct ggml_tensor *first_residual(qkv_graph *g) {
     return ggml_reshape_3d(g->ctx, x, hp->n_embd, g->n_tokens, g->n_batch);
 }
 
-static int64_t n_logit_rows(const qkv_graph *g) {
-    int64_t n = 0;
-    for (int64_t t = 0; t < g->n_tokens; t++) n += !g->logit_rows || g->logit_rows[t];
-    return n;
-}
-
 /* Only the tokens whose logits are wanted are projected to the vocabulary. */
 static void output(qkv_graph *g, struct ggml_tensor *x) {
     int32_t n_layer = g->model->hp.n_layer;
@@ -97,13 +124,7 @@ static void output(qkv_graph *g, struct ggml_tensor *x) {
     if (qkv_graph_keeps(g, QKV_SITE_RESID_PRE, n_layer))
         qkv_graph_keep(g, QKV_SITE_RESID_PRE, n_layer, x);
     if (!qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer)) return;
-    int64_t rows = n_logit_rows(g);
-    if (rows < g->n_tokens) {
-        g->in_rows = qkv_input(g, GGML_TYPE_I32, rows * g->n_batch, 1, 1);
-        x = ggml_reshape_2d(g->ctx, x, x->ne[0], g->n_tokens * g->n_batch);
-        x = ggml_get_rows(g->ctx, x, g->in_rows);
-        x = ggml_reshape_3d(g->ctx, x, x->ne[0], rows, g->n_batch);
-    }
+    if (x->ne[1] != n_logit_rows(g)) x = wanted_rows(g, x);
     x = qkv_norm(g, MODEL(g, OUTPUT_NORM), MODEL(g, OUTPUT_NORM_BIAS), x);
     x = qkv_linear(g, g->model->output, MODEL(g, OUTPUT_BIAS), x); // [V, rows, B]
     x = qkv_softcap(g, qkv_scaled(g, x, g->model->hp.logit_scale), g->model->hp.logit_softcap);
