@@ -53,30 +53,51 @@ static float *column_of(const qkv_columns *x, int64_t t) {
     return x->data + (x->index ? x->index[t] / x->repeat : t) * x->stride;
 }
 
-/* A panel holds value 0 of its columns, then value 1 of them, ... Missing columns are 0. */
+/* Packed values come piece by piece, so that a piece of all columns lies together; in it panel by
+ * panel. A panel holds value 0 of its columns, then value 1 of them, ... */
+static int64_t panel_at(int64_t width, int64_t columns, int64_t k, int64_t panel) {
+    const int64_t n = width - k < QKV_PIECE ? width - k : QKV_PIECE;
+    return k * round_up(columns, PANEL) + panel * PANEL * n;
+}
+
+/* Value k of all columns of a panel; missing columns are 0. */
+static float *values_at(float *packed, int64_t width, int64_t columns, int64_t k, int64_t panel) {
+    const int64_t begin = k / QKV_PIECE * QKV_PIECE;
+    return packed + panel_at(width, columns, begin, panel) + (k - begin) * PANEL;
+}
+
+static void clear_panel(float *packed, int64_t width, int64_t columns, int64_t panel) {
+    for (int64_t k = 0; k < width; k += QKV_PIECE) {
+        const int64_t n = width - k < QKV_PIECE ? width - k : QKV_PIECE;
+        memset(packed + panel_at(width, columns, k, panel), 0,
+               (size_t)(n * PANEL) * sizeof *packed);
+    }
+}
+
 void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part) {
-    enum { STRIP = 16 };
-    float *panel = packed + part * PANEL * width;
+    enum { STRIP = 16 }; /* a cache line of each column */
+    _Static_assert(QKV_PIECE % STRIP == 0, "a strip lies in one piece");
     const float *from[PANEL];
     int64_t n = x->n - part * PANEL;
     n = n < PANEL ? n : PANEL;
     for (int64_t j = 0; j < n; j++) from[j] = column_of(x, part * PANEL + j);
-    if (n < PANEL) memset(panel, 0, (size_t)(PANEL * width) * sizeof *panel);
-    for (int64_t k = 0; k < width; k += STRIP) { /* a cache line of each column */
-        const int64_t end = k + STRIP < width ? k + STRIP : width;
+    if (n < PANEL) clear_panel(packed, width, x->n, part);
+    for (int64_t k = 0; k < width; k += STRIP) {
+        const int64_t m = k + STRIP < width ? STRIP : width - k;
+        float *to = values_at(packed, width, x->n, k, part);
         for (int64_t j = 0; j < n; j++) {
-            for (int64_t i = k; i < end; i++) panel[i * PANEL + j] = from[j][i];
+            for (int64_t i = 0; i < m; i++) to[i * PANEL + j] = from[j][k + i];
         }
     }
 }
 
 void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width, int64_t columns,
                    int64_t part) {
-    float *panel = packed + part * PANEL * width;
     const int64_t n = columns - part * PANEL < PANEL ? columns - part * PANEL : PANEL;
-    if (n < PANEL) memset(panel, 0, (size_t)(PANEL * width) * sizeof *panel);
+    if (n < PANEL) clear_panel(packed, width, columns, part);
     for (int64_t k = 0; k < width; k++)
-        memcpy(panel + k * PANEL, x + k * stride + part * PANEL, (size_t)n * sizeof *panel);
+        memcpy(values_at(packed, width, columns, k, part), x + k * stride + part * PANEL,
+               (size_t)n * sizeof *packed);
 }
 
 /* ---- kernels ---- */
@@ -169,13 +190,10 @@ static const char *weights_at(const qkv_weights_view *w, int64_t row, int64_t k)
     return w->data + (size_t)row * w->row_bytes + (size_t)(k / w->block) * w->block_bytes;
 }
 
-/* Asks for the weights that this row's place in the tile will have next: too far from each other for
- * the processor to guess, and it would wait for each of them. */
-static void fetch_ahead(const qkv_weights_view *w, int64_t row, int64_t k) {
+/* Asks for a piece of a row: pieces are too far from each other for the processor to guess, and it
+ * would wait for each of them. */
+static void fetch(const qkv_weights_view *w, int64_t row, int64_t k) {
     enum { LINE = 64 };
-    k += QKV_PIECE;
-    if (k >= w->width) k = 0, row += TILE_ROWS;
-    if (row >= w->rows) return;
     const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
     const size_t bytes = (size_t)(n / w->block) * w->block_bytes;
     const char *at = weights_at(w, row, k);
@@ -187,7 +205,7 @@ static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, 
                          int64_t n, float *tile) {
     const int64_t rows = end - first, padded = round_up(rows, GROUP_ROWS);
     for (int64_t r = 0; r < rows; r++) {
-        fetch_ahead(w, first + r, k);
+        if (k + QKV_PIECE < w->width) fetch(w, first + r, k + QKV_PIECE);
         w->convert(weights_at(w, first + r, k), tile + r * QKV_PIECE, n);
     }
     if (padded > rows)
@@ -198,14 +216,13 @@ static float *sums_of(const workplace *at, int64_t panels, int64_t row, int64_t 
     return at->sums + (row / KERNEL_ROWS * panels + panel) * KERNEL_ROWS * PANEL;
 }
 
-/* Rows [from, from + rows) of a tile, which are at the beginning of at->tile, with a piece of all
- * columns. */
-static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const float *packed,
-                          int64_t width, int64_t columns, int64_t k, int64_t n) {
+/* Rows [from, from + rows) of a tile, which are at the beginning of at->tile, with n values of
+ * columns, from the first panel on. */
+static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const float *piece,
+                          int64_t columns, int64_t n, int first) {
     const int64_t panels = qkv_packed_parts(columns);
-    const int first = k == 0;
     for (int64_t p = 0; p < panels; p++) {
-        const float *panel = packed + p * PANEL * width + k * PANEL;
+        const float *panel = piece + p * PANEL * n;
         const int half = columns - p * PANEL <= LANES;
         for (int64_t r = 0; r < rows; r += GROUP_ROWS) {
             const float *a = at->tile + r * QKV_PIECE;
@@ -232,16 +249,19 @@ static void write_out(const workplace *at, int64_t first, int64_t end, const qkv
     }
 }
 
-/* Rows [first, end), a tile at most, with some of the columns. */
+/* Rows [first, end), a tile at most, with `columns` of `all` columns from number `from` on. */
 static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t end,
-                            const float *packed, int64_t columns, const workplace *at) {
+                            const float *packed, int64_t all, int64_t from, int64_t columns,
+                            const workplace *at) {
     const int64_t step = columns <= FEW_COLUMNS ? GROUP_ROWS : TILE_ROWS;
+    for (int64_t r = first; r < end; r++) fetch(w, r, 0);
     for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
         const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
         for (int64_t r = first; r < end; r += step) {
             const int64_t last = r + step < end ? r + step : end;
             convert_tile(w, r, last, k, n, at->tile);
-            multiply_tile(at, r - first, last - r, packed, w->width, columns, k, n);
+            multiply_tile(at, r - first, last - r,
+                          packed + panel_at(w->width, all, k, from / PANEL), columns, n, k == 0);
         }
     }
 }
@@ -253,13 +273,17 @@ void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const fl
         const int64_t last = r + TILE_ROWS < end ? r + TILE_ROWS : end;
         for (int64_t t = 0; t < out->n; t += MOST_COLUMNS) {
             const int64_t columns = out->n - t < MOST_COLUMNS ? out->n - t : MOST_COLUMNS;
-            product_of_tile(w, r, last, packed + t * w->width, columns, &at);
+            product_of_tile(w, r, last, packed, out->n, t, columns, &at);
             write_out(&at, r, last, out, t, columns);
         }
     }
 }
 
 /* ---- activations ---- */
+
+static const float *panel_of(const qkv_row_product *p, int64_t k, int64_t column) {
+    return p->packed + panel_at(p->packed_width, p->packed_columns, k, column / PANEL);
+}
 
 /* Six rows by one panel that are not all there: on the side. */
 static void multiply_edge(const qkv_row_product *p, int64_t row, int64_t column) {
@@ -270,8 +294,7 @@ static void multiply_edge(const qkv_row_product *p, int64_t row, int64_t column)
         const int64_t n = p->width - k < QKV_PIECE ? p->width - k : QKV_PIECE;
         for (int64_t r = 0; r < rows; r++)
             memcpy(a + r * QKV_PIECE, p->a + (row + r) * p->a_stride + k, (size_t)n * sizeof *a);
-        multiply_panel(a, QKV_PIECE, p->packed + column * p->packed_width + k * PANEL, n, sums,
-                       PANEL, k == 0);
+        multiply_panel(a, QKV_PIECE, panel_of(p, k, column), n, sums, PANEL, k == 0);
     }
     for (int64_t r = 0; r < rows; r++)
         memcpy(p->out + (row + r) * p->out_stride + column, sums + r * PANEL,
@@ -280,14 +303,13 @@ static void multiply_edge(const qkv_row_product *p, int64_t row, int64_t column)
 
 void qkv_multiply_rows(const qkv_row_product *p) {
     for (int64_t column = 0; column < p->columns; column += PANEL) {
-        const float *panel = p->packed + column * p->packed_width;
         for (int64_t row = 0; row < p->rows; row += KERNEL_ROWS) {
             if (row + KERNEL_ROWS > p->rows || column + PANEL > p->columns) {
                 multiply_edge(p, row, column);
                 continue;
             }
             for (int64_t k = 0; k < p->width; k += QKV_PIECE)
-                multiply_panel(p->a + row * p->a_stride + k, p->a_stride, panel + k * PANEL,
+                multiply_panel(p->a + row * p->a_stride + k, p->a_stride, panel_of(p, k, column),
                                p->width - k < QKV_PIECE ? p->width - k : QKV_PIECE,
                                p->out + row * p->out_stride + column, p->out_stride, k == 0);
         }

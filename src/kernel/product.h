@@ -70,8 +70,8 @@ void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const fl
 typedef struct qkv_row_product {
     const float *a; /* rows a_stride apart */
     int64_t a_stride;
-    const float *packed; /* of columns at least, and packed_width at least as many terms */
-    int64_t packed_width;
+    const float *packed; /* may have more terms and columns than the product */
+    int64_t packed_width, packed_columns;
     float *out; /* rows out_stride apart */
     int64_t out_stride;
     int64_t rows, columns, width;
