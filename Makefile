@@ -78,6 +78,7 @@ coverage: setup setup-tests ## line coverage of the tests (needs gcovr)
 bench: all ## measure speed and memory, and whether the targets hold
 	@build/qkv bench --shape gpt2-124m --shape smollm-135m
 	@bench/peers.sh
+	@bench/peers.sh quantised
 	@/usr/bin/python3 bench/busy.py build/qkv
 
 install: all ## install below PREFIX (default /usr/local)
