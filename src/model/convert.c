@@ -20,6 +20,7 @@
 #include "base/steps.h"
 #include "format/gguf_write.h"
 #include "format/weight_type.h"
+#include "kernel/convert.h"
 #include "model/model.h"
 
 #define TOKENS_KEY "tokenizer.ggml.tokens"
@@ -243,14 +244,11 @@ static row_source rows_of(const converter *c, const qkv_gguf_tensor *t, const vo
 /* n rows as numbers, in the file's order. */
 static void read_rows(const row_source *s, int64_t first, int64_t n, float *out) {
     const size_t size = ggml_row_size(s->type, s->width);
+    const qkv_convert_fn convert = qkv_converter(s->type);
 #pragma omp parallel for
     for (int64_t i = 0; i < n; i++) {
         const unsigned char *row = s->data + (size_t)original_row(s, first + i) * size;
-        float *to = out + i * s->width;
-        if (s->type == GGML_TYPE_F32)
-            memcpy(to, row, size);
-        else
-            ggml_get_type_traits(s->type)->to_float(row, to, s->width);
+        convert(row, out + i * s->width, s->width);
     }
 }
 
@@ -258,14 +256,14 @@ static void read_rows(const row_source *s, int64_t first, int64_t n, float *out)
 static int check_range(const converter *c, const char *name, enum ggml_type type, int64_t width,
                        int64_t n, qkv_error *err) {
     const size_t row = ggml_row_size(type, width);
+    const qkv_convert_fn convert = qkv_converter(type);
     int64_t lost = 0;
     float largest = 0;
 #pragma omp parallel for reduction(+ : lost) reduction(max : largest)
     for (int64_t i = 0; i < n; i++) {
         const float *values = c->values + i * width;
         float *read = c->decoded + i * width;
-        ggml_get_type_traits(type)->to_float((const char *)c->encoded + (size_t)i * row, read,
-                                             width);
+        convert((const char *)c->encoded + (size_t)i * row, read, width);
         for (int64_t k = 0; k < width; k++) {
             if (isfinite(read[k]) || !isfinite(values[k])) continue;
             lost++;

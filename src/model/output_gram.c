@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "kernel/convert.h"
 #include "model/model.h"
 
 /* Adds one row of the projection, x [H · d], to the lower halves. */
@@ -35,12 +36,9 @@ int qkv_output_gram(double **out, const qkv_model *model, int32_t layer, qkv_err
         free(row);
         return qkv_fail_memory(err);
     }
+    const qkv_convert_fn convert = qkv_converter(w->type);
     for (int64_t i = 0; i < w->ne[1]; i++) {
-        const char *from = (const char *)w->data + (size_t)i * w->nb[1];
-        if (w->type == GGML_TYPE_F32)
-            memcpy(row, from, (size_t)w->ne[0] * sizeof *row);
-        else
-            ggml_get_type_traits(w->type)->to_float(from, row, w->ne[0]);
+        convert((const char *)w->data + (size_t)i * w->nb[1], row, w->ne[0]);
         add_row(gram, row, n_head, d);
     }
     mirror(gram, n_head, d);

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "ggml-cpu.h"
+#include "kernel/convert.h"
 #include "model/model.h"
 
 /* Data that are not even aligned for their own type are copied. */
@@ -75,7 +76,7 @@ static int check_shape(const qkv_model *model, const qkv_gguf_tensor *t, const c
 }
 
 static int check_type(const qkv_model *model, const qkv_gguf_tensor *t, qkv_error *err) {
-    if (t->type == GGML_TYPE_F32 || ggml_get_type_traits(t->type)->to_float) return QKV_OK;
+    if (qkv_converter(t->type)) return QKV_OK;
     return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: tensor %s has type %s, which holds no weights",
                     model->file->path, t->name, ggml_type_name(t->type));
 }
@@ -110,7 +111,7 @@ static int copy_tensor(qkv_model *model, struct ggml_tensor *tensor, const qkv_g
     void *stored = malloc(t->size); /* aligned, whatever the file does */
     if (!stored) return qkv_fail_memory(err);
     qkv_gguf_load(t, stored);
-    ggml_get_type_traits(t->type)->to_float(stored, tensor->data, ggml_nelements(tensor));
+    qkv_converter(t->type)(stored, tensor->data, ggml_nelements(tensor));
     free(stored);
     return QKV_OK;
 }
