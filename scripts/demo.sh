@@ -9,7 +9,7 @@ model=${1:-}
 start=
 set --
 if [ -n "$model" ]; then
-    [ -e "$model" ] || build/qkv pull "$model"
+    [ -e "$model" ] || build/qkv info -m "$model" >/dev/null 2>&1 || build/qkv pull "$model"
     start=$(basename "$model" .gguf | tr -c 'A-Za-z0-9._\n-' _)-
     set -- -m "$model"
 fi

@@ -62,7 +62,8 @@ typedef struct qkv_pull_step {
     const char *file;              /* that is being fetched, or checked; "" before the first */
     uint64_t file_done, file_size; /* its bytes */
     uint64_t done, total;          /* bytes of all files; what was there before counts as done */
-    double speed;                  /* bytes a second, of the last few seconds; 0: not known yet */
+    double speed;                  /* bytes a second, of the last few seconds; 0: not known yet;
+                                    * below 0: it will not be, for npm fetches */
     double seconds_left;           /* for all files; below 0: not known yet */
 } qkv_pull_step;
 

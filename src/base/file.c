@@ -329,12 +329,16 @@ const char *qkv_path_model(const char *path) {
 void qkv_text_append_model(qkv_text *text, const char *name, const char *path) {
     enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
     const char *file = qkv_path_base(path);
-    if (name[0]) {
-        qkv_text_append_short(text, name, strlen(name), MOST);
+    const size_t length = strlen(name);
+    /* A directory's name is the model's: once is enough, also with a slash behind it. */
+    const int same = strncmp(name, file, length) == 0 && (!file[length] || file[length] == '/');
+    const int two = length && !same;
+    if (two) {
+        qkv_text_append_short(text, name, length, MOST);
         qkv_text_puts(text, " (");
     }
     qkv_text_append_short(text, file, strlen(file), MOST);
-    if (name[0]) qkv_text_puts(text, ")");
+    if (two) qkv_text_puts(text, ")");
 }
 
 const char *qkv_path_suffix(const char *path) {

@@ -82,7 +82,8 @@ const char *qkv_path_snapshot(const char *path);
  * where on somebody's machine things lie. */
 const char *qkv_path_model(const char *path);
 
-/* A model as small print names it: "Name (file.gguf)", or "file.gguf" where the name is "". */
+/* A model as small print names it: "Name (file.gguf)", or "file.gguf" where the name is "" or the
+ * file's own. */
 void qkv_text_append_model(qkv_text *text, const char *name, const char *path);
 
 /* The part of a path behind its last dot, without the dot, "" when there is none. */

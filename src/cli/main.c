@@ -28,7 +28,6 @@
     X(recipe)                                                                                      \
     X(plot)                                                                                        \
     X(convert)                                                                                     \
-    X(pull)                                                                                        \
     X(bench)                                                                                       \
     X(help)
 

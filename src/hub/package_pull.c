@@ -47,7 +47,7 @@ typedef struct puller {
 
 /* ---- what the caller is told ---- */
 
-/* npm does not say how far it is: an archive counts as done as far as it is unpacked. */
+/* npm does not say how far it is, nor how fast: an archive counts as done as far as it is unpacked. */
 static int on_step(void *user, const char *what, double done, double total) {
     const puller *p = user;
     (void)what;
@@ -61,6 +61,7 @@ static int on_step(void *user, const char *what, double done, double total) {
                                 .file_size = size,
                                 .done = p->done + of_it,
                                 .total = p->package->info.n_fetched,
+                                .speed = -1,
                                 .seconds_left = -1};
     return p->options.step(p->options.user, &step);
 }

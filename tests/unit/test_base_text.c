@@ -382,6 +382,23 @@ static void test_suffix(void **state) {
     assert_string_equal(qkv_path_suffix("c."), "");
 }
 
+static void test_model_in_small_print(void **state) {
+    (void)state;
+    static const char *const cases[][3] = {
+        {"River", "a/river.gguf", "River (river.gguf)"},
+        {"", "a/river.gguf", "river.gguf"},
+        {"river", "a/river", "river"},
+        {"river", "a/river/", "river/"},
+        {"river", "a/river-2", "river (river-2)"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        qkv_text text = {0};
+        qkv_text_append_model(&text, cases[i][0], cases[i][1]);
+        assert_string_equal(text.data, cases[i][2]);
+        qkv_text_release(&text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_grows),
@@ -400,6 +417,7 @@ int main(void) {
         cmocka_unit_test(test_mapping_of_a_pipe),
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_suffix),
+        cmocka_unit_test(test_model_in_small_print),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

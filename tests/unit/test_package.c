@@ -178,6 +178,7 @@ static int on_step(void *user, const qkv_pull_step *step) {
     t->n_complete += step->file[0] && step->file_done == step->file_size;
     t->done = step->done;
     assert_true(step->done <= step->total && step->file_done <= step->file_size);
+    assert_true(step->speed < 0 && step->seconds_left < 0); /* nothing that looks measured */
     return t->stops && access("pid", F_OK) == 0;
 }
 

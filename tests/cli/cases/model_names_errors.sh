@@ -7,6 +7,8 @@ refused() {
 refused mill/river
 refused mill/river@v2:Q4_K_M
 refused tinyllama
+refused tinylama
+refused tinyllama@v2
 refused ./mill/river
 refused mill/river.gguf
 refused river.gguf
@@ -37,3 +39,11 @@ refused mill/river-GGUF
 refused mill/river-GGUF:Q8_0
 refused mill/river-GGUF:Q4_K_M
 refused mill/river-GGUF:lake.gguf
+
+# Nor does it name a command that can do nothing about it.
+hub_ref gpt2 main $one
+refused gpt2
+mkdir -p "$QKV_CACHE/models/tinyllama"
+refused tinyllama
+cp "$VECTORS/llama_gqa/model.gguf" "$QKV_CACHE/models/tinyllama/tinyllama.gguf"
+refused tinyllama:Q4_K_M
