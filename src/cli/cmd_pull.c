@@ -3,12 +3,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "cli/inputs.h"
 #include "cli/sweep.h"
 #include "qkv/pull.h"
+
+enum { USUAL_COLUMNS = 80, LONGEST_NAME = 40 };
 
 typedef struct pull_args {
     int dry_run;
@@ -99,19 +102,38 @@ static double percent(uint64_t done, uint64_t total) {
     return total ? 100.0 * (double)done / (double)total : 100;
 }
 
-/* "model.safetensors 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left" */
-static void draw_line(pull_view *view, const qkv_pull_step *step) {
+/* Columns that a line may have: a longer one would scroll the terminal each time it is drawn. */
+static size_t line_width(void) {
+    struct winsize size = {0};
+    const int is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return (is_known ? size.ws_col : USUAL_COLUMNS) - 1;
+}
+
+/* " 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left" */
+static void append_state(qkv_text *line, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
-    qkv_text file = {0};
-    qkv_text_append_short(&file, step->file, strlen(step->file), 40);
     if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
-    qkv_print(stderr, "\r%s %.0f%%, in all %.0f%% of %s, %s/s, %s left\033[K",
-              file.data ? file.data : "", percent(step->file_done, step->file_size),
-              percent(step->done, step->total), qkv_format_bytes(all, step->total),
-              qkv_format_bytes(speed, (uint64_t)step->speed), left);
+    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s, %s/s, %s left",
+                    percent(step->file_done, step->file_size), percent(step->done, step->total),
+                    qkv_format_bytes(all, step->total),
+                    qkv_format_bytes(speed, (uint64_t)step->speed), left);
+}
+
+/* The name of the file, as far as there is room for it, and the state. */
+static void draw_line(pull_view *view, const qkv_pull_step *step) {
+    const size_t width = line_width();
+    qkv_text file = {0}, state = {0};
+    append_state(&state, step);
+    const size_t room = width > state.length ? width - state.length : 0;
+    if (room > 1)
+        qkv_text_append_short(&file, step->file, strlen(step->file),
+                              room - 1 < LONGEST_NAME ? room - 1 : LONGEST_NAME);
+    if (!state.failed && !file.failed)
+        fprintf(stderr, "\r%s%.*s\033[K", file.data ? file.data : "", (int)width, state.data);
     fflush(stderr);
     view->is_drawn = 1;
     qkv_text_release(&file);
+    qkv_text_release(&state);
 }
 
 static void print_fetched(const qkv_pull_step *step) {

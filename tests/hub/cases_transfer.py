@@ -288,21 +288,31 @@ def case_lock_of_others(case):
     case.expect_pulled(repository, DIRECTORY)
 
 
-def case_terminal(case):
-    """One line that is drawn over itself: file, share, speed and time left."""
+def start_on_terminal(case, columns=0):
+    """The pull, and what its terminal gets."""
+    import fcntl
     import pty
+    import struct
     import subprocess
+    import termios
 
     from case import QKV
 
-    repository = case.directory()
-    gate = Gate(case, repository.files[WEIGHTS])
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = subprocess.Popen(
         [QKV, "pull", NAME], env=case.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs
     )
     case.started.append(process)
     os.close(theirs)
+    return process, ours
+
+
+def case_terminal(case):
+    """One line that is drawn over itself: file, share, speed and time left."""
+    repository = case.directory()
+    gate = Gate(case, repository.files[WEIGHTS])
+    process, ours = start_on_terminal(case)
     shown = b""
     while b"model.safetensors 50%, in all 50% of 3.01 MB, " not in shown:
         shown += os.read(ours, 4096)
@@ -311,6 +321,27 @@ def case_terminal(case):
     gate.opened.set()
     expect_equal(process.wait(60), 0)
     case.expect_pulled(repository, DIRECTORY)
+
+
+def case_narrow_terminal(case):
+    """The line fits into it, and its last column stays free: else each drawing would scroll."""
+    for columns, begins in ((70, "a-rather-long-"), (30, " 50%, in all")):
+        name = "a-rather-long-name-of-a-model.safetensors"
+        data = pattern(3000000, columns)
+        case.hub.repositories[NAME] = Repository({"config.json": b"{}", name: data})
+        case.hub.rules.clear()
+        gate = Gate(case, data)
+        process, ours = start_on_terminal(case, columns)
+        shown = b""
+        while b"50%, in all" not in shown.rpartition(b"\033[K")[0]:
+            shown += os.read(ours, 4096)
+        gate.opened.set()
+        drawn = [line.split("\r")[-1] for line in shown.decode().split("\033[K")[:-1]]
+        drawn = [line for line in drawn if "%, in all" in line]
+        expect(drawn[-1].startswith(begins), drawn[-1])
+        expect(max(map(len, drawn)) < columns, max(drawn, key=len))
+        expect_equal(process.wait(60), 0)
+        os.close(ours)
 
 
 def case_quiet(case):
