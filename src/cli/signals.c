@@ -1,9 +1,10 @@
 /*
  * What ends the program from outside takes the temporary files along.
  *
- * Work that can be stopped hears of the first SIGINT (Ctrl-C) or SIGTERM through cli_progress, ends in
- * order, and the program ends by that signal, so that shells see 130 or 143. A second one ends it at
- * once; so does the first where the work does not listen within a second, or nothing listens at all.
+ * Work that can be stopped hears of the first SIGINT (Ctrl-C), SIGTERM or SIGHUP (the terminal is
+ * closed) through cli_progress, ends in order, and the program ends by that signal, so that shells see
+ * 130 or 143. A second one ends it at once; so does the first where the work does not listen within a
+ * second, or nothing listens at all.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
@@ -43,7 +44,7 @@ static int is_echo(void) {
 }
 
 static void on_signal(int number) {
-    const int asks = number == SIGINT || number == SIGTERM;
+    const int asks = number == SIGINT || number == SIGTERM || number == SIGHUP;
     if (asks && asked && is_echo()) return;
     if (!asks || !listens || asked) {
         cli_end_by_signal(number);

@@ -57,14 +57,20 @@ static int make(const char *path) {
 int qkv_folder_make(const char *path, qkv_error *err) {
     char *part = qkv_strdup(path);
     if (!part) return qkv_fail_memory(err);
-    /* What is above may be there and forbid mkdir: only the last one counts. */
+    /* What is above may be there and forbid mkdir: only the last one counts. If it fails because one
+     * above it is not there, the reason is why that one could not be made. */
+    int above = 0;
     for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        make(part);
+        if (make(part))
+            above = 0;
+        else if (errno != ENOENT)
+            above = errno;
         *slash = '/';
     }
     struct stat facts;
     int code = make(part) ? 0 : errno;
+    if (code == ENOENT && above) code = above;
     if (!code && stat(part, &facts) != 0) code = errno;
     if (!code && !S_ISDIR(facts.st_mode)) code = ENOTDIR;
     free(part);

@@ -199,7 +199,8 @@ static void read_headers(hop *h) {
     copy_field(easy, "X-Error-Message", answer->error_message);
     answer->length = field_number(easy, "Content-Length");
     read_range(easy, answer);
-    if (strcmp(h->origin, h->http->origin) != 0) return;
+    answer->elsewhere = strcmp(h->origin, h->http->origin) != 0;
+    if (answer->elsewhere) return;
     read_link(h);
     if (field_number(easy, "X-Linked-Size") >= 0)
         answer->linked_size = field_number(easy, "X-Linked-Size");

@@ -22,9 +22,10 @@ typedef struct qkv_http qkv_http;
 enum { QKV_HTTP_FIELD = 256 };
 
 typedef struct qkv_http_answer {
-    long status; /* 0: none came */
-    int broken;  /* the connection failed or ended early: another attempt may help */
-    int reached; /* somebody answered */
+    long status;   /* 0: none came */
+    int broken;    /* the connection failed or ended early: another attempt may help */
+    int reached;   /* somebody answered */
+    int elsewhere; /* and not the endpoint, but where it redirects to */
     char etag[QKV_HTTP_FIELD];
     char linked_etag[QKV_HTTP_FIELD]; /* what the endpoint says of the file it redirects to */
     int64_t linked_size, length;      /* below 0: not said */

@@ -24,13 +24,34 @@ static int is_set(const char *name) {
     return 0;
 }
 
+static int check_online(qkv_error *err) {
+    static const char *const names[] = {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (is_set(names[i]))
+            return qkv_fail(err, QKV_ERR_IO, "%s is set: nothing is fetched", names[i]);
+    }
+    return QKV_OK;
+}
+
+/* The address without the user and the password that may stand in front of the host. */
+static char *without_user(const char *address) {
+    const char *slashes = strstr(address, "://"), *host = slashes ? slashes + 3 : address;
+    const char *end = host + strcspn(host, "/?#"), *at = end;
+    while (at > host && at[-1] != '@') at--;
+    qkv_text text = {0};
+    qkv_text_append(&text, address, (size_t)(host - address));
+    qkv_text_puts(&text, at > host ? at : host);
+    return text.failed ? NULL : text.data;
+}
+
 static int find_endpoint(qkv_hub *hub, qkv_error *err) {
     const char *value = getenv("HF_ENDPOINT");
     if (!value || !value[0]) value = USUAL_ENDPOINT;
     size_t length = strlen(value);
     while (length && value[length - 1] == '/') length--;
     hub->endpoint = qkv_strndup(value, length);
-    return hub->endpoint ? QKV_OK : qkv_fail_memory(err);
+    hub->shown = hub->endpoint ? without_user(hub->endpoint) : NULL;
+    return hub->shown ? QKV_OK : qkv_fail_memory(err);
 }
 
 /* Without blanks and line ends around it; one that would break a header is refused. */
@@ -70,8 +91,7 @@ static int find_token(qkv_hub *hub, qkv_error *err) {
 int qkv_hub_open(qkv_hub *hub, const char *name, qkv_pull_watch *watch, qkv_error *err) {
     *hub = (qkv_hub){.watch = watch};
     int status = qkv_hub_name_parse(&hub->name, name, err);
-    if (status == QKV_OK && (is_set("HF_HUB_OFFLINE") || is_set("TRANSFORMERS_OFFLINE")))
-        status = qkv_fail(err, QKV_ERR_IO, "HF_HUB_OFFLINE is set: nothing is fetched");
+    if (status == QKV_OK) status = check_online(err);
     if (status == QKV_OK) status = find_endpoint(hub, err);
     if (status == QKV_OK) status = find_token(hub, err);
     if (status == QKV_OK)
@@ -84,6 +104,7 @@ void qkv_hub_close(qkv_hub *hub) {
     qkv_http_free(hub->http);
     qkv_hub_name_release(&hub->name);
     free(hub->endpoint);
+    free(hub->shown);
     free(hub->token);
     *hub = (qkv_hub){0};
 }
@@ -98,7 +119,7 @@ static int fail_access(const qkv_hub *hub, const qkv_http_answer *answer, qkv_er
                                      "licence at %s/%s with the account that HF_TOKEN belongs to"
                                    : "%s is gated (%ld): accept its licence at %s/%s, then set "
                                      "HF_TOKEN to a token of that account",
-                        repository, answer->status, hub->endpoint, repository);
+                        repository, answer->status, hub->shown, repository);
     }
     return qkv_fail(err, QKV_ERR_IO,
                     hub->token
@@ -106,7 +127,7 @@ static int fail_access(const qkv_hub *hub, const qkv_http_answer *answer, qkv_er
                           "and at %s/%s whether its licence must be accepted"
                         : "the hub wants a token (%ld) for %s: it is private, gated (accept "
                           "its licence at %s/%s) or does not exist; set HF_TOKEN",
-                    answer->status, repository, hub->endpoint, repository);
+                    answer->status, repository, hub->shown, repository);
 }
 
 static int fail_missing(const qkv_hub *hub, const qkv_http_answer *answer, const char *file,
@@ -117,19 +138,21 @@ static int fail_missing(const qkv_hub *hub, const qkv_http_answer *answer, const
         return qkv_fail(err, QKV_ERR_IO, "%s has no revision '%s' (404)", repository, revision);
     if (strcmp(code, "RepoNotFound") == 0)
         return qkv_fail(err, QKV_ERR_IO, "there is no model %s at %s (404)%s", repository,
-                        hub->endpoint, hub->token ? "" : "; a private one needs HF_TOKEN");
+                        hub->shown, hub->token ? "" : "; a private one needs HF_TOKEN");
     if (file || strcmp(code, "EntryNotFound") == 0)
         return qkv_fail(err, QKV_ERR_IO, "%s has no file '%.300s' at revision '%s' (404)",
                         repository, file ? file : "", revision);
     return qkv_fail(err, QKV_ERR_IO, "there is no model %s at %s, or no revision '%s' of it (404)",
-                    repository, hub->endpoint, revision);
+                    repository, hub->shown, revision);
 }
 
 static int fail_status(const qkv_hub *hub, const qkv_http_answer *answer, const char *file,
                        qkv_error *err) {
     const char *says = answer->error_message;
-    if (answer->status == 401 || answer->status == 403) return fail_access(hub, answer, err);
-    if (answer->status == 404) return fail_missing(hub, answer, file, err);
+    const int refuses = answer->status == 401 || answer->status == 403;
+    /* Who only stores files knows of no tokens and of no repositories. */
+    if (refuses && !answer->elsewhere) return fail_access(hub, answer, err);
+    if (answer->status == 404 && !answer->elsewhere) return fail_missing(hub, answer, file, err);
     return qkv_fail(err, QKV_ERR_IO, "%s answered %ld for %s%s%.300s%s%s", answer->host,
                     answer->status, hub->name.repository, file ? ", " : "", file ? file : "",
                     says[0] ? ": " : "", says);

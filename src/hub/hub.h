@@ -12,6 +12,7 @@
 typedef struct qkv_hub {
     qkv_hub_name name;
     char *endpoint; /* no slash at its end */
+    char *shown;    /* the same for messages: without a password */
     char *token;    /* NULL: none */
     qkv_http *http;
     qkv_pull_watch *watch;

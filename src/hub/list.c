@@ -184,7 +184,7 @@ static int add_cache_folder(void *user, const char *path, const char *folder, qk
     qkv_text_append(&name, rest, dashes ? (size_t)(dashes - rest) : strlen(rest));
     if (dashes) qkv_text_printf(&name, "/%s", dashes + 2);
     int status = name.failed ? qkv_fail_memory(err) : QKV_OK;
-    if (status == QKV_OK && name.data && !strpbrk(name.data, "@:") && !strstr(name.data, "--") &&
+    if (status == QKV_OK && name.data && !strpbrk(name.data, "@:") &&
         (qkv_hub_name_matches(name.data) || qkv_hub_plain_name_matches(name.data)))
         status = add_repository(user, name.data, err);
     qkv_text_release(&name);

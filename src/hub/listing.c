@@ -143,7 +143,7 @@ static int add_entry(qkv_listing *listing, const qkv_hub *hub, entry *e, qkv_err
 
 static int fail_list(const qkv_hub *hub, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: what %s sends is not a list of files",
-                    hub->name.repository, hub->endpoint);
+                    hub->name.repository, hub->shown);
 }
 
 static int add_all(qkv_listing *listing, const qkv_hub *hub, qkv_json_span list, qkv_error *err) {
@@ -337,7 +337,7 @@ int qkv_listing_complete(const qkv_listing *listing, qkv_hub *hub, qkv_listed_fi
     qkv_text_release(&url);
     if (status == QKV_OK && (!file->blob[0] || (double)file->size > LARGEST_FILE))
         status = qkv_fail(err, QKV_ERR_FORMAT,
-                          "%s tells no size and digest of %s, so it cannot be checked",
-                          hub->endpoint, file->path);
+                          "%s tells no size and digest of %s, so it cannot be checked", hub->shown,
+                          file->path);
     return status;
 }

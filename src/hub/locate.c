@@ -19,6 +19,7 @@
 #include "hub/places.h"
 #include "hub/repository.h"
 #include "hub/snapshot.h"
+#include "qkv/package.h"
 
 /* What is there but cannot be looked at is there, too: opening it says why. */
 static int exists(const char *path) {
@@ -26,16 +27,32 @@ static int exists(const char *path) {
     return lstat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-/* Names without an owner are pulled where the list of packages has them; a repository of the hub's
- * first days ("gpt2") is none of those. */
-static int can_be_pulled(const char *name) {
-    return qkv_hub_name_matches(name) || qkv_package_find(name) != NULL;
+/* The command that fetches what has this name; for a name that none fetches, those that there are. */
+static void append_advice(qkv_text *advice, const char *text) {
+    const qkv_package_info *package;
+    const size_t length = strcspn(text, "@:");
+    if (qkv_hub_name_matches(text)) {
+        qkv_text_printf(advice, "get it with: qkv pull %s", text);
+        return;
+    }
+    qkv_text_puts(advice, "qkv pull fetches org/name");
+    for (size_t i = 0; (package = qkv_package_get(i)); i++) {
+        qkv_text_printf(advice, ", %s", package->name);
+        if (strlen(package->name) != length || strncmp(package->name, text, length) != 0) continue;
+        advice->length = 0;
+        qkv_text_printf(advice, "get it with: qkv pull %s", package->name);
+        return;
+    }
 }
 
 /* The line about what is missing, and what to do about it. */
-static int suggest_pull(int status, const char *name, qkv_error *err) {
-    if (status != QKV_ERR_IO || !err || !can_be_pulled(name)) return status;
-    return qkv_fail(err, status, "%.700s; get it with: qkv pull %s", err->message, name);
+static int suggest_pull(int status, const char *text, qkv_error *err) {
+    if (status != QKV_ERR_IO || !err) return status;
+    qkv_text advice = {0};
+    append_advice(&advice, text);
+    if (!advice.failed) qkv_fail(err, status, "%.700s; %s", err->message, advice.data);
+    qkv_text_release(&advice);
+    return status;
 }
 
 /* ---- in a directory ---- */
@@ -131,7 +148,8 @@ static int find_own(qkv_model_place *place, const char *text, const qkv_hub_name
         status = qkv_snapshot_read(&snapshot, folder.data, err);
         if (status == QKV_OK) {
             status = locate_in_snapshot(&path, &snapshot, name->file, name->repository, err);
-            status = suggest_pull(status, text, err);
+            /* A file that was never part of it is not fetched either. */
+            if (!name->file) status = suggest_pull(status, text, err);
         }
         const qkv_model_place_info info = {.name = text, .path = path};
         if (status == QKV_OK) status = qkv_place_fill(place, &info, err);
@@ -165,14 +183,11 @@ static int find_name(qkv_model_place *place, const char *text, int *found, qkv_e
 
 /* A path with a mistake in it looks like a name, too. */
 static int fail_absent(qkv_error *err, const char *text) {
-    const int pull = can_be_pulled(text);
-    return qkv_fail(
-        err, QKV_ERR_IO,
-        "cannot open %s: No such file or directory, nor is a model of that name on this "
-        "machine; %s%s",
-        text,
-        pull ? "get it with: qkv pull " : "'qkv models' lists what is here and what can be pulled",
-        pull ? text : "");
+    const int status = qkv_fail(err, QKV_ERR_IO,
+                                "cannot open %s: No such file or directory, nor is a model of that "
+                                "name on this machine",
+                                text);
+    return suggest_pull(status, text, err);
 }
 
 static int find(qkv_model_place *place, const char *text, qkv_error *err) {

@@ -15,12 +15,15 @@ static int is_word(char c) {
     return qkv_is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
 }
 
-/* A part of a repository's name: letters, digits, '-', '_', '.', not first or last a dot or dash. */
+/* A part of a repository's name, as the hub has them: letters, digits, '-', '_', '.', not first or last
+ * a dot or dash, no two of either together ("--" parts the names of folders in the cache), no ".git". */
 static int is_part(const char *text, size_t length) {
     if (length == 0 || length > MAX_PART) return 0;
     for (size_t i = 0; i < length; i++) {
-        if (!is_word(text[i]) || (text[i] == '.' && text[i + 1] == '.')) return 0;
+        const int is_twice = text[i] == text[i + 1] && strchr(".-", text[i]);
+        if (!is_word(text[i]) || is_twice) return 0;
     }
+    if (length >= 4 && memcmp(text + length - 4, ".git", 4) == 0) return 0;
     return !strchr(".-", text[0]) && !strchr(".-", text[length - 1]);
 }
 

@@ -28,7 +28,9 @@ typedef struct blob {
     qkv_digest *digest;        /* of what is in the file */
     uint64_t done;             /* bytes in it */
     uint64_t kept;             /* of them from an earlier process */
+    uint64_t furthest;         /* the most that was ever done, when it was last looked at */
     int answered;              /* this answer's first bytes have come */
+    int misplaced;             /* and they are not those that were asked for */
     char etag[QKV_HTTP_FIELD]; /* of the bytes that this process fetched */
 } blob;
 
@@ -101,7 +103,7 @@ static int add_kept(blob *b, qkv_error *err) {
         if (status == QKV_OK && qkv_pull_watch_reach(b->hub->watch, b->done, 0))
             status = qkv_fail(err, QKV_ERR_CANCELLED, "stopped");
     }
-    b->kept = b->done;
+    b->kept = b->furthest = b->done;
     free(piece);
     return status;
 }
@@ -147,7 +149,8 @@ static int begin_answer(blob *b, const qkv_http_answer *answer, qkv_error *err) 
     if (status != QKV_OK) return status;
     const int64_t begins = answer->status == 206 ? answer->range_from : 0;
     const int64_t total = answer->status == 206 ? answer->range_total : answer->length;
-    if (begins != (int64_t)b->done)
+    b->misplaced = begins != (int64_t)b->done;
+    if (b->misplaced)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s sends another part than was asked for",
                         b->file->path, answer->host);
     if (total >= 0 && total != (int64_t)b->file->size)
@@ -168,12 +171,19 @@ static int take_bytes(void *user, const qkv_http_answer *answer, const void *byt
     return status;
 }
 
+/* Who cannot send the rest is asked for the whole: else no pull would ever come further. */
+static int give_up_parts(blob *b, int failure, qkv_http_answer *answer, qkv_error *err) {
+    const int status = start_anew(b, err);
+    answer->broken = status == QKV_OK;
+    return status == QKV_OK ? failure : status;
+}
+
 static int ask_rest(blob *b, const char *url, qkv_http_answer *answer, qkv_error *err) {
     char etag[QKV_HTTP_FIELD];
     memcpy(etag, b->etag, sizeof etag);
     const qkv_http_request request = {
         .url = url, .from = b->done, .if_range = etag, .take = take_bytes, .user = b};
-    b->answered = 0;
+    b->answered = b->misplaced = 0;
     int status = qkv_http_ask(b->hub->http, &request, answer, err);
     /* Without a length only the list tells that something is missing. */
     if (status == QKV_OK && (answer->status == 200 || answer->status == 206) &&
@@ -190,17 +200,19 @@ static int ask_rest(blob *b, const char *url, qkv_http_answer *answer, qkv_error
         status = qkv_fail(err, QKV_ERR_IO, "%s: %s has fewer bytes than are here already",
                           b->file->path, answer->host);
     }
-    return status;
+    return b->misplaced && b->done > 0 ? give_up_parts(b, status, answer, err) : status;
 }
 
 static int fetch_rest(blob *b, const char *url, qkv_error *err) {
     int tries = 0, status = QKV_OK;
     while (status == QKV_OK && b->done < b->file->size) {
         qkv_http_answer answer;
-        const uint64_t before = b->done;
         int again;
         status = ask_rest(b, url, &answer, err);
-        if (b->done >= before + GOOD_PROGRESS) tries = 0;
+        if (b->done >= b->furthest + GOOD_PROGRESS) {
+            b->furthest = b->done;
+            tries = 0;
+        }
         status = qkv_hub_judge(b->hub, &tries, status, &answer, b->file->path, &again, err);
         qkv_http_answer_release(&answer);
     }
@@ -241,6 +253,7 @@ static int fetch_checked(blob *b, qkv_error *err) {
         qkv_pull_watch_note(b->hub->watch, "%s: what an earlier pull left is not usable; anew",
                             b->file->path);
         status = start_anew(b, err);
+        b->furthest = 0;
         if (status == QKV_OK) status = fetch(b, err);
         if (status == QKV_OK) status = check(b, &matches, err);
     }

@@ -161,8 +161,8 @@ static const char *find_commit(const qkv_repository *r, const char *name) {
 static int find_by_ref(const char **commit, const qkv_repository *r, const qkv_ref *ref,
                        const char *model, qkv_error *err) {
     if (!ref->commit)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s/refs/%s does not hold a commit", model,
-                        r->folder, ref->name);
+        return qkv_fail(err, QKV_ERR_IO, "%s: %s/refs/%s does not hold a commit", model, r->folder,
+                        ref->name);
     *commit = find_commit(r, ref->commit);
     if (*commit) return QKV_OK;
     return qkv_fail(err, QKV_ERR_IO, "%s: the files of revision %s (commit %.12s) are not in %s",

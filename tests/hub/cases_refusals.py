@@ -115,6 +115,21 @@ def case_gated_files(case):
     expect_equal(case.reference(), None, "the reference")
 
 
+def case_store_refuses(case):
+    """Who stores the files knows of no token and of no repository: what it says is not taken for the hub's word."""
+    repository = case.directory()
+    case.variables["HF_TOKEN"] = TOKEN
+    host = case.hub.store.address.split("//")[1]
+    for status in (401, 403, 404):
+        refuses = always(status)
+        case.hub.rules = [lambda r: "/store/" in r.path and WEIGHTS in r.path and refuses(r)]
+        run = case.refused(says="%s answered %d for %s, %s" % (host, status, NAME, WEIGHTS))
+        expect("HF_TOKEN" not in run.err and "no file" not in run.err, run.err)
+    case.hub.rules = []
+    case.pull()
+    case.expect_pulled(repository, DIRECTORY)
+
+
 # ---- statuses ----
 
 
@@ -319,8 +334,20 @@ def case_no_network(case):
     case.variables["HF_ENDPOINT"] = case.hub.endpoint + "//"
     case.directory()
     case.pull()
-    case.variables["HF_HUB_OFFLINE"] = "1"
-    case.refused(says="HF_HUB_OFFLINE")
+    for name in ("TRANSFORMERS_OFFLINE", "HF_HUB_OFFLINE"):
+        case.variables[name] = "1"
+        case.refused(says=name + " is set")
+
+
+def case_password_in_the_endpoint(case):
+    """It is sent, and not shown."""
+    shown = case.hub.endpoint + "/hub"
+    case.variables["HF_ENDPOINT"] = shown.replace("//", "//ada:password@")
+    for status, says in ((404, "at " + shown), (401, "at " + shown + "/" + NAME), (200, shown + " sends")):
+        case.hub.rules = [always(status)]
+        run = case.refused(says=says)
+        expect("ada" not in run.err and "word" not in run.err, run.err)
+    expect(case.hub.requests[0].headers.get("Authorization", "").startswith("Basic "), "no password was sent")
 
 
 def case_certificates(case):

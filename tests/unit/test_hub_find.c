@@ -131,7 +131,7 @@ static void places(void **state) {
     unsetenv("QKV_CACHE");
     unsetenv("HOME");
     REFUSED("mill/river", "No such file", "qkv pull mill/river");
-    REFUSED("river", "No such file", "qkv pull river");
+    REFUSED("minilm", "No such file", "qkv pull minilm");
     /* Each goes before all that came earlier, where their models still are. */
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv(cases[i].variable, cases[i].value, 1);
@@ -205,19 +205,19 @@ static void hostile_refs(void **state) {
     add_directory("../elsewhere", ONE);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         add_ref(r, "main", bad[i]);
-        REFUSED("mill/river", "refs/main does not hold a commit");
+        REFUSED("mill/river", "refs/main does not hold a commit", "qkv pull mill/river");
     }
     char *long_text = calloc(1, 100001);
     memset(long_text, '1', 100000);
     add_ref(r, "main", long_text);
     free(long_text);
-    REFUSED("mill/river", "refs/main does not hold a commit");
+    REFUSED("mill/river", "refs/main does not hold a commit", "qkv pull mill/river");
     unlink("hub/models--mill--river/refs/main");
     assert_int_equal(mkfifo("hub/models--mill--river/refs/main", 0600), 0);
-    REFUSED("mill/river", "refs/main does not hold a commit");
+    REFUSED("mill/river", "refs/main does not hold a commit", "qkv pull mill/river");
     unlink("hub/models--mill--river/refs/main");
     tree_link("hub/models--mill--river/refs/main", "main");
-    REFUSED("mill/river", "refs/main does not hold a commit");
+    REFUSED("mill/river", "refs/main does not hold a commit", "qkv pull mill/river");
     unlink("hub/models--mill--river/refs/main");
     tree_link("hub/models--mill--river/refs/main", "..");
     REFUSED("mill/river", "no revision main");
@@ -225,7 +225,8 @@ static void hostile_refs(void **state) {
     add_ref(r, "main", TWO);
     REFUSED("mill/river", "revision main (commit 222222222222)", "qkv pull mill/river");
     /* Names that would lead out of the cache are no names. */
-    static const char *const names[] = {"../elsewhere", "mill/..",     "mill/river@../x",
+    static const char *const names[] = {"mill/a--b",    "mill--a/b",   "mill/a.git",
+                                        "../elsewhere", "mill/..",     "mill/river@../x",
                                         "a/b/c",        "mill/-river", "mill/river@",
                                         "mill/river:",  "/mill/river", "mill/river:../../x.gguf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -398,11 +399,18 @@ static void incomplete(void **state) {
 
 static void short_names(void **state) {
     (void)state;
-    REFUSED("tiny", "cannot open tiny: No such file or directory", "qkv pull tiny");
+    REFUSED("tiny", "cannot open tiny: No such file or directory", "qkv pull fetches org/name, ");
+    REFUSED("minilm", "cannot open minilm: No such file or directory", "with: qkv pull minilm");
+    REFUSED("minilm:Q8_0", "cannot open minilm:Q8_0: No such file", "with: qkv pull minilm");
+    REFUSED("minil", "cannot open minil: No such file", "qkv pull fetches org/name, ");
     tree_write("own/models/tiny/README.md", "");
-    REFUSED("tiny", "not complete", "qkv pull tiny");
+    REFUSED("tiny", "not complete", "qkv pull fetches org/name, ");
     tree_write("own/models/tiny/tiny.gguf", "a");
     expect_found("tiny", "own/models/tiny/tiny.gguf");
+    /* What a model never had is not fetched either. */
+    qkv_error err;
+    assert_null(find_path("tiny:Q2_K", &err));
+    assert_string_equal(err.message, "tiny has no GGUF file Q2_K; it has tiny.gguf");
     tree_write("own/models/tiny/other-Q8_0.gguf", "a");
     REFUSED("tiny", "2 GGUF files: Q8_0, tiny.gguf");
     expect_found("tiny:Q8_0", "own/models/tiny/other-Q8_0.gguf");
