@@ -253,7 +253,8 @@ static void windows(void **state) {
         {"gemma3", NULL, NULL, 5},
         {"mistral", NULL, NULL, 3},
         {"mistral", "sliding_window", "null", 0},
-        {"qwen3", "sliding_window", "4", 0}, /* use_sliding_window is false */
+        {"mistral", "architectures", "[\"LlamaForCausalLM\"]", 3}, /* its model_type is mistral */
+        {"qwen3", "sliding_window", "4", 0},                       /* use_sliding_window is false */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qkv_model *model = open_with(cases[i].family, cases[i].setting, cases[i].value);
