@@ -89,6 +89,8 @@ static void settings(void **state) {
         {"llama", "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2.0, \"twist\": 1}",
          NULL},
         {"llama", "rope_scaling", "[1]", "should be an object"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"longrope\"}",
+         "no original_max_position_embeddings"},
         {"llama", "rope_scaling", "{\"rope_type\": 3}", "of type '?'"},
         {"llama", "rope_theta", "\"a\"", "rope_theta should be a number"},
         {"llama", "tie_word_embeddings", "1", "true or false"},

@@ -97,13 +97,14 @@ static int need_float(rope *r, const char *name, double *value, qkv_error *err) 
 }
 
 /* How long prompts were before the scaling. Where the config says it outside of RoPE's settings, that
- * goes before what they say; where neither does, it is the context. */
+ * goes before what they say; where neither does, it is the context: 0 is returned. */
 static int take_original(rope *r, int64_t *original, qkv_error *err) {
     static const char name[] = "original_max_position_embeddings";
     *original = r->config->n_ctx;
-    int found = qkv_hf_take_int(&r->scaling, name, 1, 1 << 30, original, err);
-    if (found >= 0) found = qkv_hf_take_int(r->config, name, 1, 1 << 30, original, err);
-    return found < 0 ? found : QKV_OK;
+    const int inside = qkv_hf_take_int(&r->scaling, name, 1, 1 << 30, original, err);
+    if (inside < 0) return inside;
+    const int outside = qkv_hf_take_int(r->config, name, 1, 1 << 30, original, err);
+    return outside < 0 ? outside : inside | outside;
 }
 
 static int write_linear(rope *r, qkv_error *err) {
@@ -146,7 +147,7 @@ static int write_yarn(rope *r, qkv_error *err) {
     int truncate = 1;
     int status = need_float(r, "factor", &factor, err);
     if (status == QKV_OK) status = take_original(r, &original, err);
-    if (status != QKV_OK) return status;
+    if (status < 0) return status;
     qkv_hf_set_text(r->config, "rope.scaling.type", "yarn");
     qkv_hf_set_float(r->config, "rope.scaling.factor", factor);
     qkv_hf_set_int(r->config, "rope.scaling.original_context_length", original);
@@ -170,7 +171,7 @@ static int write_llama3(rope *r, qkv_error *err) {
     if (status == QKV_OK) status = need_float(r, "low_freq_factor", &low, err);
     if (status == QKV_OK) status = need_float(r, "high_freq_factor", &high, err);
     if (status == QKV_OK) status = take_original(r, &original, err);
-    if (status != QKV_OK) return status;
+    if (status < 0) return status;
     const size_t n = (size_t)r->dims / 2;
     float *out = qkv_calloc(n, sizeof *out);
     if (!out) return qkv_fail_memory(err);
@@ -212,7 +213,10 @@ static int write_longrope(rope *r, qkv_error *err) {
     int64_t original = 0;
     double given = 0;
     int status = take_original(r, &original, err);
-    if (status != QKV_OK) return status;
+    if (status < 0) return status;
+    if (status == 0)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: no original_max_position_embeddings",
+                        r->config->path);
     r->config->n_divisors = (size_t)r->dims / 2;
     status = take_divisors(r, "long_factor", &r->config->rope_long, err);
     if (status == QKV_OK) status = take_divisors(r, "short_factor", &r->config->rope_short, err);
