@@ -1,4 +1,4 @@
-/* Numbers that jansson cannot hold are written otherwise in a copy of the text. */
+/* Numbers that jansson cannot hold or does not know are written otherwise in a copy of the text. */
 #include "format/json_read.h"
 
 #include <string.h>
@@ -39,6 +39,16 @@ static size_t number_length(const char *text, size_t length) {
     return i;
 }
 
+/* The length of a word that Python writes for a number that JSON does not have, or 0. */
+static size_t word_length(const char *text, size_t length) {
+    static const char *const words[] = {"Infinity", "NaN"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const size_t n = strlen(words[i]);
+        if (length >= n && memcmp(text, words[i], n) == 0) return n;
+    }
+    return 0;
+}
+
 /* "1e99" fits, "1e999" does not. */
 enum { SHORTEST = 5 };
 
@@ -54,6 +64,8 @@ static void rewrite(qkv_text *out, const char *text, size_t length, size_t flags
                 qkv_text_append(out, at, n);
             else
                 append_number(out, at, n, flags);
+        } else if ((n = word_length(at, length - i)) > 0) {
+            qkv_text_puts(out, LARGEST);
         } else {
             n = 1;
             qkv_text_append(out, at, 1);
@@ -61,11 +73,17 @@ static void rewrite(qkv_text *out, const char *text, size_t length, size_t flags
     }
 }
 
+/* An error of which the other way to write a number may be the cure. */
+static int is_of_number(const json_error_t *error) {
+    const enum json_error_code code = json_error_code(error);
+    return code == json_error_numeric_overflow || code == json_error_invalid_syntax;
+}
+
 json_t *qkv_json_load(const char *text, size_t length, size_t flags, json_error_t *where) {
     json_error_t error;
     const qkv_locale host = qkv_locale_enter();
     json_t *tree = json_loadb(text, length, flags, &error);
-    if (!tree && json_error_code(&error) == json_error_numeric_overflow) {
+    if (!tree && is_of_number(&error)) {
         qkv_text copy = {0};
         rewrite(&copy, text, length, flags);
         if (!copy.failed) tree = json_loadb(copy.data, copy.length, flags, &error);

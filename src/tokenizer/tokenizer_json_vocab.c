@@ -90,7 +90,8 @@ static int read_members(qkv_tokenizer_json *reader, qkv_error *err) {
     qkv_json_scan scan;
     if (!qkv_json_open(&scan, reader->vocab) ||
         scan.is_object == (reader->kind == QKV_JSON_Unigram))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: the model has no vocabulary of its kind",
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: the model has no vocabulary of its kind, or a malformed one",
                         reader->path);
     return scan.is_object ? read_object(reader, &scan, err) : read_array(reader, &scan, err);
 }

@@ -77,7 +77,7 @@ static size_t open_directory(const char *words, char hash[33]) {
     return n;
 }
 
-/* Whatever JSON allows as a number, in every file that is read as a tree. */
+/* Whatever JSON allows as a number, and what Python writes, in every file that is read as a tree. */
 static void numbers_of_any_size(void **state) {
     (void)state;
     static const char *const numbers[] = {
@@ -88,6 +88,9 @@ static void numbers_of_any_size(void **state) {
         "-1e999",
         "1E+400",
         "1e-999",
+        "Infinity",
+        "-Infinity",
+        "NaN",
         "-0",
         "0.00000000000000000000000000000000000000000001",
         "123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890"};
@@ -106,6 +109,11 @@ static void numbers_of_any_size(void **state) {
     /* What is no number stays refused. */
     write_with("tokenizer_config.json", "\"a\":1e999,\"b\":01");
     open_directory("tokenizer_config.json", NULL);
+    write_with("tokenizer_config.json", "\"a\":Infinite");
+    open_directory("tokenizer_config.json", NULL);
+    write_with("tokenizer_config.json", "");
+    write_with("config.json", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":NaN}");
+    open_directory("factor is", NULL);
 }
 
 /* Every file that decides an id or a number. */

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "qkv/model.h"
 #include "support/engine.h"
 #include "support/hf_directory.h"
@@ -88,6 +89,8 @@ static void settings(void **state) {
         {"llama", "rope_scaling", "{\"rope_type\": \"linear\", \"factor\": 2.0, \"twist\": 1}",
          NULL},
         {"llama", "rope_scaling", "[1]", "should be an object"},
+        {"llama", "rope_scaling", "{\"rope_type\": \"longrope\"}",
+         "no original_max_position_embeddings"},
         {"llama", "rope_scaling", "{\"rope_type\": 3}", "of type '?'"},
         {"llama", "rope_theta", "\"a\"", "rope_theta should be a number"},
         {"llama", "tie_word_embeddings", "1", "true or false"},
@@ -168,6 +171,9 @@ static void notices(void **state) {
         {"llama", "rope_scaling", "{\"type\": \"linear\", \"factor\": 2, \"twist\": 1}",
          "config.json: settings that LlamaForCausalLM does not have were ignored: "
          "rope_scaling.twist"},
+        {"llama", "tie_word_embeddings", "true",
+         "the output is not tied to the embedding as config.json says: lm_head.weight holds other "
+         "numbers, and is used"},
         {"bert", "conversational", "\"yes\"",
          "config.json: settings that BertModel does not have were ignored: conversational"},
     };
@@ -183,6 +189,45 @@ static void notices(void **state) {
         assert_null(qkv_model_notice(model, 1));
         qkv_model_free(model);
     }
+}
+
+/* Where a tensor's bytes lie in a safetensors file that is in memory. */
+static char *find_bytes(char *file, const char *name, size_t *size) {
+    uint64_t length;
+    memcpy(&length, file, sizeof length);
+    json_t *header = json_loadb(file + 8, (size_t)length, 0, NULL);
+    json_int_t from = 0, to = 0;
+    assert_int_equal(json_unpack(header, "{s: {s: [I, I]}}", name, "data_offsets", &from, &to), 0);
+    json_decref(header);
+    *size = (size_t)(to - from);
+    return file + 8 + length + from;
+}
+
+/* An output that is stored although it is tied is no other output where its numbers are the same. */
+static void stored_twice(void **state) {
+    (void)state;
+    qkv_error err;
+    qkv_model *model = NULL;
+    size_t length, n, n_output;
+    char *file = NULL;
+    assert_int_equal(
+        qkv_read_file(&file, &length, VECTORS "llama/hf/model.safetensors", (size_t)1 << 24, NULL),
+        0);
+    const char *embedding = find_bytes(file, "model.embed_tokens.weight", &n);
+    char *output = find_bytes(file, "lm_head.weight", &n_output);
+    assert_int_equal(n, n_output);
+    for (int differs = 0; differs < 2; differs++) {
+        memcpy(output, embedding, n);
+        output[n - 1] ^= (char)differs;
+        unlink(scratch_path("model.safetensors"));
+        scratch_write("model.safetensors", file, length);
+        write_config("llama", "tie_word_embeddings", "true");
+        expect_ok(qkv_model_open(&model, hf_directory_path(), &err), &err, "stored twice");
+        assert_int_equal(qkv_model_get_info(model)->tied_output, !differs);
+        assert_int_equal(qkv_model_notice(model, 0) != NULL, differs);
+        qkv_model_free(model);
+    }
+    free(file);
 }
 
 /* ---- settings that GGUF files of the family do not have ---- */
@@ -210,7 +255,8 @@ static void windows(void **state) {
         {"gemma3", NULL, NULL, 5},
         {"mistral", NULL, NULL, 3},
         {"mistral", "sliding_window", "null", 0},
-        {"qwen3", "sliding_window", "4", 0}, /* use_sliding_window is false */
+        {"mistral", "architectures", "[\"LlamaForCausalLM\"]", 3}, /* its model_type is mistral */
+        {"qwen3", "sliding_window", "4", 0},                       /* use_sliding_window is false */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qkv_model *model = open_with(cases[i].family, cases[i].setting, cases[i].value);
@@ -361,9 +407,9 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings), cmocka_unit_test(published), cmocka_unit_test(notices),
-        cmocka_unit_test(windows),  cmocka_unit_test(positions), cmocka_unit_test(configs),
-        cmocka_unit_test(headers),  cmocka_unit_test(files),
+        cmocka_unit_test(settings),     cmocka_unit_test(published), cmocka_unit_test(notices),
+        cmocka_unit_test(stored_twice), cmocka_unit_test(windows),   cmocka_unit_test(positions),
+        cmocka_unit_test(configs),      cmocka_unit_test(headers),   cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

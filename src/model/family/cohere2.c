@@ -24,7 +24,8 @@ static const qkv_hf_setting hf_settings[] = {
 };
 
 static const qkv_hf_class hf_classes[] = {
-    {"cohere2", "Cohere2ForCausalLM", "{\"layer_norm_eps\": 1e-5, \"logit_scale\": 0.0625}", NULL},
+    {"cohere2", "Cohere2ForCausalLM",
+     "{\"layer_norm_eps\": 1e-5, \"logit_scale\": 0.0625, \"sliding_window\": 4096}", NULL},
     {NULL, NULL, NULL, NULL},
 };
 

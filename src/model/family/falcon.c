@@ -61,6 +61,7 @@ static const qkv_hf hf = {
     .prefix = "transformer.",
     .block = "h.",
     .activation = "activation",
+    .epsilon = "layer_norm_epsilon",
     .layer_names = hf_layer_names,
     .model_names = hf_model_names,
     .settings = hf_settings,

@@ -26,7 +26,8 @@ static const qkv_hf_setting hf_settings[] = {
 };
 
 static const qkv_hf_class hf_classes[] = {
-    {"gemma", "GemmaForCausalLM", "{\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true}", NULL},
+    {"gemma", "GemmaForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"head_dim\": 256, \"tie_word_embeddings\": true}", NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -24,7 +24,10 @@ static const qkv_hf_setting hf_settings[] = {
 };
 
 static const qkv_hf_class hf_classes[] = {
-    {"gemma2", "Gemma2ForCausalLM", "{\"rms_norm_eps\": 1e-6, \"tie_word_embeddings\": true}",
+    {"gemma2", "Gemma2ForCausalLM",
+     "{\"rms_norm_eps\": 1e-6, \"head_dim\": 256, \"query_pre_attn_scalar\": 256,"
+     " \"sliding_window\": 4096, \"attn_logit_softcapping\": 50.0,"
+     " \"final_logit_softcapping\": 30.0, \"tie_word_embeddings\": true}",
      NULL},
     {NULL, NULL, NULL, NULL},
 };

@@ -55,7 +55,11 @@ static int hf_configure(qkv_hf_config *config, qkv_error *err) {
 }
 
 static const qkv_hf_class hf_classes[] = {
-    {"gpt_oss", "GptOssForCausalLM", "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 150000.0}", NULL},
+    {"gpt_oss", "GptOssForCausalLM",
+     "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 150000.0, \"head_dim\": 64, \"sliding_window\": 128,"
+     " \"rope_parameters\": {\"rope_type\": \"yarn\", \"factor\": 32.0, \"truncate\": false,"
+     " \"original_max_position_embeddings\": 4096}}",
+     NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -32,11 +32,10 @@ static const qkv_hf_class hf_classes[] = {
      "{\"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 32,"
      " \"num_attention_heads\": 32, \"max_position_embeddings\": 2048,"
      " \"tie_word_embeddings\": false}"},
-    {"mistral", "MistralForCausalLM", "{\"rms_norm_eps\": 1e-6}",
+    {"mistral", "MistralForCausalLM", "{\"rms_norm_eps\": 1e-6, \"sliding_window\": 4096}",
      "{\"hidden_size\": 4096, \"intermediate_size\": 14336, \"num_hidden_layers\": 32,"
      " \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
-     " \"max_position_embeddings\": 131072, \"sliding_window\": 4096,"
-     " \"tie_word_embeddings\": false}"},
+     " \"max_position_embeddings\": 131072, \"tie_word_embeddings\": false}"},
     {"mixtral", "MixtralForCausalLM", "{\"rms_norm_eps\": 1e-5, \"rope_theta\": 1000000.0}", NULL},
     {NULL, NULL, NULL, NULL},
 };

@@ -11,9 +11,9 @@ static const char *const hf_architectures[] = {"Qwen3ForCausalLM", NULL};
 static const qkv_hf_class hf_classes[] = {
     {"qwen3", "Qwen3ForCausalLM",
      "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"sliding_window\": 4096,"
-     " \"max_window_layers\": 28}",
+     " \"max_window_layers\": 28, \"head_dim\": 128}",
      "{\"hidden_size\": 4096, \"intermediate_size\": 22016, \"num_hidden_layers\": 32,"
-     " \"num_attention_heads\": 32, \"num_key_value_heads\": 32, \"head_dim\": 128,"
+     " \"num_attention_heads\": 32, \"num_key_value_heads\": 32,"
      " \"max_position_embeddings\": 32768, \"tie_word_embeddings\": false}"},
     {NULL, NULL, NULL, NULL},
 };

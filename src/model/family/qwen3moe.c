@@ -25,7 +25,8 @@ static const qkv_hf_setting hf_settings[] = {
 
 static const qkv_hf_class hf_classes[] = {
     {"qwen3_moe", "Qwen3MoeForCausalLM",
-     "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"norm_topk_prob\": false}", NULL},
+     "{\"rms_norm_eps\": 1e-6, \"use_sliding_window\": false, \"sliding_window\": 4096, \"norm_topk_prob\": false}",
+     NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -165,6 +165,23 @@ static const char *name_architecture(const qkv_hf_config *config) {
     return known ? known->architecture : name;
 }
 
+/* The class of the architecture; the family's first where it has none of its own. */
+static const qkv_hf_class *class_of(const qkv_hf_config *config) {
+    for (const qkv_hf_class *c = config->hf->classes; c->model_type; c++) {
+        if (strcmp(c->architecture, config->architecture) == 0) return c;
+    }
+    return config->hf->classes;
+}
+
+/* transformers goes by model_type where it knows that: a Mistral that calls itself a Llama has its
+ * window. Where it is of another family, the architecture is more to be trusted. */
+static void prefer_type(qkv_hf_config *config) {
+    const char *type = json_string_value(json_object_get(config->settings, "model_type"));
+    const qkv_hf_class *typed = type ? qkv_hf_class_find(type) : NULL;
+    if (typed && typed != class_of(config) && stands_for(config->hf, typed->architecture))
+        config->architecture = typed->architecture;
+}
+
 static int find_family(qkv_hf_config *config, qkv_error *err) {
     const char *name = name_architecture(config);
     if (!name)
@@ -178,17 +195,10 @@ static int find_family(qkv_hf_config *config, qkv_error *err) {
         for (const char *const *a = config->hf->architectures; *a; a++) {
             if (strcmp(*a, name) == 0) config->architecture = *a;
         }
+        prefer_type(config);
         return QKV_OK;
     }
     return fail_architecture(config, name, err);
-}
-
-/* The class of the architecture; the family's first where it has none of its own. */
-static const qkv_hf_class *class_of(const qkv_hf_config *config) {
-    for (const qkv_hf_class *c = config->hf->classes; c->model_type; c++) {
-        if (strcmp(c->architecture, config->architecture) == 0) return c;
-    }
-    return config->hf->classes;
 }
 
 static int add_missing(qkv_hf_config *config, const char *text, qkv_error *err) {

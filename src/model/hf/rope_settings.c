@@ -96,6 +96,17 @@ static int need_float(rope *r, const char *name, double *value, qkv_error *err) 
                             r->config->path, name);
 }
 
+/* How long prompts were before the scaling. Where the config says it outside of RoPE's settings, that
+ * goes before what they say; where neither does, it is the context: 0 is returned. */
+static int take_original(rope *r, int64_t *original, qkv_error *err) {
+    static const char name[] = "original_max_position_embeddings";
+    *original = r->config->n_ctx;
+    const int inside = qkv_hf_take_int(&r->scaling, name, 1, 1 << 30, original, err);
+    if (inside < 0) return inside;
+    const int outside = qkv_hf_take_int(r->config, name, 1, 1 << 30, original, err);
+    return outside < 0 ? outside : inside | outside;
+}
+
 static int write_linear(rope *r, qkv_error *err) {
     double factor = 1;
     const int status = need_float(r, "factor", &factor, err);
@@ -132,12 +143,10 @@ static int write_yarn(rope *r, qkv_error *err) {
     } numbers[] = {{"beta_fast", "rope.scaling.yarn_beta_fast"},
                    {"beta_slow", "rope.scaling.yarn_beta_slow"}};
     double factor = 1, number = 0;
-    int64_t original = r->config->n_ctx;
+    int64_t original = 0;
     int truncate = 1;
     int status = need_float(r, "factor", &factor, err);
-    if (status != QKV_OK) return status;
-    status = qkv_hf_take_int(&r->scaling, "original_max_position_embeddings", 1, 1 << 30, &original,
-                             err);
+    if (status == QKV_OK) status = take_original(r, &original, err);
     if (status < 0) return status;
     qkv_hf_set_text(r->config, "rope.scaling.type", "yarn");
     qkv_hf_set_float(r->config, "rope.scaling.factor", factor);
@@ -157,13 +166,11 @@ static int write_yarn(rope *r, qkv_error *err) {
  * the order of operations are those of llama.cpp's converter, to the last bit. */
 static int write_llama3(rope *r, qkv_error *err) {
     double factor = 8, low = 1, high = 4;
-    int64_t original = 8192;
+    int64_t original = 0;
     int status = need_float(r, "factor", &factor, err);
     if (status == QKV_OK) status = need_float(r, "low_freq_factor", &low, err);
     if (status == QKV_OK) status = need_float(r, "high_freq_factor", &high, err);
-    if (status != QKV_OK) return status;
-    status = qkv_hf_take_int(&r->scaling, "original_max_position_embeddings", 1, 1 << 30, &original,
-                             err);
+    if (status == QKV_OK) status = take_original(r, &original, err);
     if (status < 0) return status;
     const size_t n = (size_t)r->dims / 2;
     float *out = qkv_calloc(n, sizeof *out);
@@ -205,21 +212,18 @@ static int take_divisors(rope *r, const char *name, float **out, qkv_error *err)
 static int write_longrope(rope *r, qkv_error *err) {
     int64_t original = 0;
     double given = 0;
-    int found = qkv_hf_take_int(&r->scaling, "original_max_position_embeddings", 1, 1 << 30,
-                                &original, err);
-    if (found == 0)
-        found = qkv_hf_take_int(r->config, "original_max_position_embeddings", 1, 1 << 30,
-                                &original, err);
-    if (found < 0) return found;
-    if (found == 0)
+    int status = take_original(r, &original, err);
+    if (status < 0) return status;
+    if (status == 0)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: no original_max_position_embeddings",
                         r->config->path);
     r->config->n_divisors = (size_t)r->dims / 2;
-    int status = take_divisors(r, "long_factor", &r->config->rope_long, err);
+    status = take_divisors(r, "long_factor", &r->config->rope_long, err);
     if (status == QKV_OK) status = take_divisors(r, "short_factor", &r->config->rope_short, err);
     if (status != QKV_OK) return status;
-    json_object_del(r->scaling.settings, "factor");
-    const double scale = (double)r->config->n_ctx / (double)original;
+    double scale = (double)r->config->n_ctx / (double)original;
+    int found = qkv_hf_take_float(&r->scaling, "factor", 1e-6, 1e6, &scale, err);
+    if (found < 0) return found;
     double attention = scale > 1 ? sqrt(1 + log(scale) / log((double)original)) : 1;
     found = qkv_hf_take_float(&r->scaling, "attention_factor", 1e-6, 1e6, &given, err);
     if (found < 0) return found;

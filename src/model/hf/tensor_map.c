@@ -218,11 +218,41 @@ static int bind_layers(binder *b, qkv_error *err) {
     return status;
 }
 
-/* Tied models may store the output's matrix all the same: it is the embedding. */
+/* What the embedding was bound to; NULL where there is none. */
+static const qkv_st_tensor *find_embedding(const binder *b) {
+    for (size_t i = 0; i < b->file->n_tensors; i++) {
+        const qkv_gguf_tensor *t = &b->file->tensors[i];
+        if (strcmp(t->name, "token_embd.weight") == 0)
+            return ((const qkv_tensor_maker *)t->maker)->sources[0];
+    }
+    return NULL;
+}
+
+/* Of the same shape, but not the same numbers. */
+static int is_other_matrix(const qkv_st_tensor *a, const qkv_st_tensor *b) {
+    if (a->n_dims != b->n_dims) return 0;
+    for (int i = 0; i < a->n_dims; i++) {
+        if (a->shape[i] != b->shape[i]) return 0;
+    }
+    return a->type != b->type || memcmp(a->data, b->data, a->size) != 0;
+}
+
+/* Tied models may store the output's matrix all the same: it is the embedding. Where it is not, a model
+ * was trained further without the tie, and transformers takes what is stored (since version 5). */
+static int bind_tied(binder *b, qkv_st_tensor *head, qkv_error *err) {
+    const qkv_st_tensor *embedding = find_embedding(b);
+    qkv_text text = {0};
+    head->used = 1;
+    if (!embedding || !is_other_matrix(head, embedding)) return QKV_OK;
+    qkv_text_puts(&text, "the output is not tied to the embedding as config.json says: "
+                         "lm_head.weight holds other numbers, and is used");
+    const int status = qkv_gguf_add_notice(b->file, &text, err);
+    return status == QKV_OK ? bind_table(b, output_names, NULL, "", "", err) : status;
+}
+
 static int bind_output(binder *b, qkv_error *err) {
     qkv_st_tensor *head = find_source(b, "lm_head.weight");
-    if (b->config->tied == 1 && head) head->used = 1;
-    if (b->config->tied == 1) return QKV_OK;
+    if (b->config->tied == 1) return head ? bind_tied(b, head, err) : QKV_OK;
     if (b->config->tied == 0 && !head && !b->config->hf->plain_output)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s: lm_head.weight is missing, and tie_word_embeddings is false",
