@@ -27,7 +27,7 @@ const cli_command cli_command_models = {
     .description =
         "Lists the model that comes with qkv, those that were pulled by a short name, and every "
         "model in Hugging Face's cache: what to give with -m, the size of its files, and its "
-        "architecture, or why it cannot be opened. Headers are read, and no weights. Then the models "
+        "architecture, or why it cannot be opened. Hardly more than headers are read. Then the models "
         "with short names that 'qkv pull' can fetch.\n"
         "\n"
         "A name is org/name, with @REVISION for another one than main, and with :QUANT or "
