@@ -1,14 +1,12 @@
 /*
  * Models by name: what a name leads to in caches as Hugging Face's tools leave them, whole, half
- * downloaded or made to mislead; which GGUF file is meant; and that models whose files are links open
- * like any other.
+ * downloaded or made to mislead; and which GGUF file is meant.
  */
 #define _XOPEN_SOURCE 700
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,100 +15,11 @@
 #include <cmocka.h>
 
 #include "hub/gguf_choice.h"
-#include "hub/name.h"
 #include "qkv/hub.h"
-#include "qkv/model.h"
 #include "support/engine.h"
-#include "support/scratch.h"
+#include "support/fake_cache.h"
 #include "support/tiny_model.h"
 #include "support/tree.h"
-
-#define ONE "1111111111111111111111111111111111111111"
-#define TWO "2222222222222222222222222222222222222222"
-#define TWIN "1111111222222222222222222222222222222222"
-#define VECTORS QKV_TEST_SOURCE_DIR "/vectors/"
-
-/* ---- a cache ---- */
-
-static int enter(void **state) {
-    static const char *const names[] = {"HF_HOME", "HUGGINGFACE_HUB_CACHE", "XDG_CACHE_HOME"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
-    setenv("HF_HUB_CACHE", "hub", 1);
-    setenv("QKV_CACHE", "own", 1);
-    return tree_enter(state);
-}
-
-static int leave(void **state) {
-    scratch_remove();
-    return tree_leave(state);
-}
-
-/* One file of a repository, "models--org--name", as a link to its bytes; NULL: which are not there. */
-static void add_file(const char *folder, const char *commit, const char *file, const char *text) {
-    static int n;
-    char link[512], blob[512], target[600] = "../../";
-    snprintf(link, sizeof link, "hub/%s/snapshots/%s/%s", folder, commit, file);
-    for (const char *slash = strchr(file, '/'); slash; slash = strchr(slash + 1, '/'))
-        strcat(target, "../");
-    snprintf(blob, sizeof blob, "blobs/%d", ++n);
-    strcat(target, blob);
-    tree_link(link, target);
-    snprintf(blob, sizeof blob, "hub/%s/blobs/%d", folder, n);
-    if (text) tree_write(blob, text);
-}
-
-static void add_ref(const char *folder, const char *name, const char *commit) {
-    char path[512];
-    snprintf(path, sizeof path, "hub/%s/refs/%s", folder, name);
-    tree_write(path, commit);
-}
-
-static int empty_cache(void **state) {
-    (void)state;
-    tree_remove("hub");
-    tree_remove("own");
-    return 0;
-}
-
-static char *find_path(const char *name, qkv_error *err) {
-    qkv_model_place *place = NULL;
-    *err = (qkv_error){0};
-    if (qkv_model_find(&place, name, err) != QKV_OK) {
-        assert_null(place);
-        return NULL;
-    }
-    char *path = strdup(qkv_model_place_get_info(place)->path);
-    assert_string_equal(qkv_model_place_get_info(place)->name, name);
-    qkv_model_place_free(place);
-    return path;
-}
-
-static void expect_found(const char *name, const char *wanted) {
-    qkv_error err;
-    char *path = find_path(name, &err);
-    if (!path) fail_msg("%s: %s", name, err.message);
-    assert_string_equal(path, wanted);
-    free(path);
-}
-
-/* Each of the words, which a NULL ends, is in the message, and that is one line. */
-static void expect_refused(const char *name, const char *const *words) {
-    qkv_error err;
-    char *path = find_path(name, &err);
-    if (path) fail_msg("%s is %s", name, path);
-    assert_null(strchr(err.message, '\n'));
-    for (; *words; words++) {
-        if (!strstr(err.message, *words)) fail_msg("'%s' does not say '%s'", err.message, *words);
-    }
-}
-
-#define REFUSED(name, ...) expect_refused(name, (const char *const[]){__VA_ARGS__, NULL})
-
-/* A directory that transformers would open, as far as names tell. */
-static void add_directory(const char *folder, const char *commit) {
-    add_file(folder, commit, "config.json", "{}");
-    add_file(folder, commit, "model.safetensors", "weights");
-}
 
 /* ---- places ---- */
 
@@ -141,17 +50,17 @@ static void places(void **state) {
         tree_write(file, ONE);
         snprintf(file, sizeof file, "%s%ssnapshots/" ONE "/a.gguf", cases[i].folder, below);
         tree_write(file, "a");
-        expect_found("mill/river", file);
+        cache_expect_found("mill/river", file);
     }
     setenv("HF_HUB_CACHE", "", 1); /* as good as not set */
-    expect_found("mill/river", "old/models--mill--river/snapshots/" ONE "/a.gguf");
+    cache_expect_found("mill/river", "old/models--mill--river/snapshots/" ONE "/a.gguf");
     setenv("HF_HUB_CACHE", "~/.cache/huggingface/hub", 1);
-    expect_found("mill/river",
-                 "home/.cache/huggingface/hub/models--mill--river/snapshots/" ONE "/a.gguf");
+    cache_expect_found("mill/river",
+                       "home/.cache/huggingface/hub/models--mill--river/snapshots/" ONE "/a.gguf");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) unsetenv(cases[i].variable);
     setenv("HOME", "home", 1);
     tree_write("home/.cache/qkv/models/tiny/tiny.gguf", "a");
-    expect_found("tiny", "home/.cache/qkv/models/tiny/tiny.gguf");
+    cache_expect_found("tiny", "home/.cache/qkv/models/tiny/tiny.gguf");
     setenv("HOME", home, 1);
     setenv("HF_HUB_CACHE", "hub", 1);
     setenv("QKV_CACHE", "own", 1);
@@ -162,27 +71,27 @@ static void places(void **state) {
 static void revisions(void **state) {
     (void)state;
     const char *r = "models--mill--river";
-    add_directory(r, ONE);
-    add_directory(r, TWO);
-    add_directory(r, "local");
+    cache_add_directory(r, ONE);
+    cache_add_directory(r, TWO);
+    cache_add_directory(r, "local");
     /* Hugging Face's tools find nothing either where no refs/main says what main is. */
     REFUSED("mill/river", "no revision main", "111111111111", "qkv pull mill/river");
-    add_ref(r, "main", TWO "\n");
-    add_ref(r, "v1.0", ONE);
-    add_ref(r, "refs/pr/1", ONE);
-    expect_found("mill/river", "hub/models--mill--river/snapshots/" TWO);
-    expect_found("mill/river@main", "hub/models--mill--river/snapshots/" TWO);
-    expect_found("mill/river@v1.0", "hub/models--mill--river/snapshots/" ONE);
-    expect_found("mill/river@refs/pr/1", "hub/models--mill--river/snapshots/" ONE);
-    expect_found("mill/river@" ONE, "hub/models--mill--river/snapshots/" ONE);
-    expect_found("mill/river@1111111", "hub/models--mill--river/snapshots/" ONE);
-    expect_found("mill/river@local", "hub/models--mill--river/snapshots/local");
+    cache_add_ref(r, "main", TWO "\n");
+    cache_add_ref(r, "v1.0", ONE);
+    cache_add_ref(r, "refs/pr/1", ONE);
+    cache_expect_found("mill/river", "hub/models--mill--river/snapshots/" TWO);
+    cache_expect_found("mill/river@main", "hub/models--mill--river/snapshots/" TWO);
+    cache_expect_found("mill/river@v1.0", "hub/models--mill--river/snapshots/" ONE);
+    cache_expect_found("mill/river@refs/pr/1", "hub/models--mill--river/snapshots/" ONE);
+    cache_expect_found("mill/river@" ONE, "hub/models--mill--river/snapshots/" ONE);
+    cache_expect_found("mill/river@1111111", "hub/models--mill--river/snapshots/" ONE);
+    cache_expect_found("mill/river@local", "hub/models--mill--river/snapshots/local");
     REFUSED("mill/river@111111", "no revision 111111", "qkv pull mill/river@111111");
     REFUSED("mill/river@3333333", "no revision 3333333", "main, refs/pr/1, v1.0");
     REFUSED("mill/river@loc", "no revision loc");
-    add_directory(r, TWIN);
+    cache_add_directory(r, TWIN);
     REFUSED("mill/river@1111111", "2 commits", "begin with 1111111");
-    expect_found("mill/river@11111111", "hub/models--mill--river/snapshots/" ONE);
+    cache_expect_found("mill/river@11111111", "hub/models--mill--river/snapshots/" ONE);
     /* Where it came from. */
     qkv_model_place *place = NULL;
     qkv_error err = {0};
@@ -201,15 +110,15 @@ static void hostile_refs(void **state) {
         "",   ".",    "..",  "../snapshots/" ONE, "../../../elsewhere", "/etc", "a/b",
         "\n", "a\nb", "a\\b"};
     const char *r = "models--mill--river";
-    add_directory(r, ONE);
-    add_directory("../elsewhere", ONE);
+    cache_add_directory(r, ONE);
+    cache_add_directory("../elsewhere", ONE);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        add_ref(r, "main", bad[i]);
+        cache_add_ref(r, "main", bad[i]);
         REFUSED("mill/river", "refs/main does not hold a commit", "qkv pull mill/river");
     }
     char *long_text = calloc(1, 100001);
     memset(long_text, '1', 100000);
-    add_ref(r, "main", long_text);
+    cache_add_ref(r, "main", long_text);
     free(long_text);
     REFUSED("mill/river", "refs/main does not hold a commit", "qkv pull mill/river");
     unlink("hub/models--mill--river/refs/main");
@@ -222,7 +131,7 @@ static void hostile_refs(void **state) {
     tree_link("hub/models--mill--river/refs/main", "..");
     REFUSED("mill/river", "no revision main");
     unlink("hub/models--mill--river/refs/main");
-    add_ref(r, "main", TWO);
+    cache_add_ref(r, "main", TWO);
     REFUSED("mill/river", "revision main (commit 222222222222)", "qkv pull mill/river");
     /* Names that would lead out of the cache are no names. */
     static const char *const names[] = {"mill/a--b",    "mill--a/b",   "mill/a.git",
@@ -231,7 +140,8 @@ static void hostile_refs(void **state) {
                                         "mill/river:",  "/mill/river", "mill/river:../../x.gguf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         assert_false(qkv_model_is_name(names[i]));
-        if (access(names[i], F_OK) != 0) expect_found(names[i], names[i]); /* for open to refuse */
+        if (access(names[i], F_OK) != 0)
+            cache_expect_found(names[i], names[i]); /* for open to refuse */
     }
 }
 
@@ -299,38 +209,38 @@ static void gguf_files(void **state) {
     (void)state;
     const char *r = "models--mill--river-GGUF", *s = "hub/models--mill--river-GGUF/snapshots/" ONE;
     char wanted[512];
-    add_ref(r, "main", ONE);
-    add_file(r, ONE, "README.md", "");
+    cache_add_ref(r, "main", ONE);
+    cache_add_file(r, ONE, "README.md", "");
     REFUSED("mill/river-GGUF:Q8_0", "no GGUF file Q8_0", "qkv pull mill/river-GGUF:Q8_0");
-    add_file(r, ONE, "river-Q4_K_M.gguf", "a");
-    add_file(r, ONE, "mmproj-F16.gguf", "a");
-    add_file(r, ONE, "config.json", "{}"); /* often there, and says nothing */
+    cache_add_file(r, ONE, "river-Q4_K_M.gguf", "a");
+    cache_add_file(r, ONE, "mmproj-F16.gguf", "a");
+    cache_add_file(r, ONE, "config.json", "{}"); /* often there, and says nothing */
     snprintf(wanted, sizeof wanted, "%s/river-Q4_K_M.gguf", s);
-    expect_found("mill/river-GGUF", wanted);
-    expect_found("mill/river-GGUF:q4_k_m", wanted);
-    expect_found("mill/river-GGUF@main:river-Q4_K_M.gguf", wanted);
+    cache_expect_found("mill/river-GGUF", wanted);
+    cache_expect_found("mill/river-GGUF:q4_k_m", wanted);
+    cache_expect_found("mill/river-GGUF@main:river-Q4_K_M.gguf", wanted);
     REFUSED("mill/river-GGUF:F16", "no GGUF file F16; it has Q4_K_M",
             "qkv pull mill/river-GGUF:F16");
     snprintf(wanted, sizeof wanted, "%s/mmproj-F16.gguf", s);
-    expect_found("mill/river-GGUF:mmproj-F16.gguf", wanted); /* whoever insists */
-    add_file(r, ONE, "Q8_0/river-Q8_0-00001-of-00002.gguf", "a");
+    cache_expect_found("mill/river-GGUF:mmproj-F16.gguf", wanted); /* whoever insists */
+    cache_add_file(r, ONE, "Q8_0/river-Q8_0-00001-of-00002.gguf", "a");
     REFUSED("mill/river-GGUF", "2 GGUF files: Q8_0, Q4_K_M", "mill/river-GGUF:Q8_0");
     REFUSED("mill/river-GGUF:Q8_0", "Q8_0/river-Q8_0-00002-of-00002.gguf is missing", "qkv pull");
-    add_file(r, ONE, "Q8_0/river-Q8_0-00002-of-00002.gguf", NULL);
+    cache_add_file(r, ONE, "Q8_0/river-Q8_0-00002-of-00002.gguf", NULL);
     REFUSED("mill/river-GGUF:Q8_0", "Q8_0/river-Q8_0-00002-of-00002.gguf is missing", "qkv pull");
-    add_file(r, ONE, "Q8_0/river-Q8_0-00002-of-00002.gguf", "a");
+    cache_add_file(r, ONE, "Q8_0/river-Q8_0-00002-of-00002.gguf", "a");
     snprintf(wanted, sizeof wanted, "%s/Q8_0/river-Q8_0-00001-of-00002.gguf", s);
-    expect_found("mill/river-GGUF:Q8_0", wanted);
-    expect_found("mill/river-GGUF:Q8_0/river-Q8_0-00001-of-00002.gguf", wanted);
-    expect_found("mill/river-GGUF:river-Q8_0-00001-of-00002.gguf", wanted);
-    add_file(r, ONE, "lake-Q4_K_M.gguf", "a");
+    cache_expect_found("mill/river-GGUF:Q8_0", wanted);
+    cache_expect_found("mill/river-GGUF:Q8_0/river-Q8_0-00001-of-00002.gguf", wanted);
+    cache_expect_found("mill/river-GGUF:river-Q8_0-00001-of-00002.gguf", wanted);
+    cache_add_file(r, ONE, "lake-Q4_K_M.gguf", "a");
     REFUSED("mill/river-GGUF:Q4_K_M", "lake-Q4_K_M.gguf, river-Q4_K_M.gguf", ":FILE");
     REFUSED("mill/river-GGUF:mill.gguf", "no GGUF file mill.gguf", "qkv pull");
-    add_file(r, ONE, "gone-Q2_K.gguf", NULL);
+    cache_add_file(r, ONE, "gone-Q2_K.gguf", NULL);
     REFUSED("mill/river-GGUF:Q2_K", "gone-Q2_K.gguf is missing", "qkv pull mill/river-GGUF:Q2_K");
     /* With weights beside it a config.json counts. */
-    add_file(r, ONE, "model.safetensors", "a");
-    expect_found("mill/river-GGUF", s);
+    cache_add_file(r, ONE, "model.safetensors", "a");
+    cache_expect_found("mill/river-GGUF", s);
 }
 
 /* Too many to list, and folders that lead round in circles. */
@@ -338,14 +248,14 @@ static void many_files(void **state) {
     (void)state;
     const char *r = "models--mill--many";
     char name[64];
-    add_ref(r, "main", ONE);
+    cache_add_ref(r, "main", ONE);
     for (int i = 0; i < 400; i++) {
         snprintf(name, sizeof name, "river-%030d.gguf", i);
-        add_file(r, ONE, name, "a");
+        cache_add_file(r, ONE, name, "a");
     }
     tree_link("hub/models--mill--many/snapshots/" ONE "/round", ".");
     REFUSED("mill/many", "400 GGUF files", "river-000000000000000000000000000000.gguf");
-    add_file(r, ONE, "a/b/c/d/e/f/deep-Q8_0.gguf", "a");
+    cache_add_file(r, ONE, "a/b/c/d/e/f/deep-Q8_0.gguf", "a");
     REFUSED("mill/many:Q8_0", "no GGUF file Q8_0", "qkv pull mill/many:Q8_0");
 }
 
@@ -356,43 +266,43 @@ static void incomplete(void **state) {
     const char *r = "models--mill--half", *s = "hub/models--mill--half/snapshots/" ONE;
     char path[512];
     REFUSED("mill/half", "No such file or directory", "qkv pull mill/half");
-    add_ref(r, "main", ONE);
+    cache_add_ref(r, "main", ONE);
     REFUSED("mill/half", "the files of revision main", "qkv pull mill/half");
     snprintf(path, sizeof path, "%s/README.md", s);
     tree_write(path, "");
     REFUSED("mill/half", "config.json is missing", "qkv pull mill/half");
-    add_file(r, ONE, "config.json", "{}");
+    cache_add_file(r, ONE, "config.json", "{}");
     REFUSED("mill/half", "weights is missing", "qkv pull mill/half");
-    add_file(r, ONE, "model-00001-of-00002.safetensors", "a");
+    cache_add_file(r, ONE, "model-00001-of-00002.safetensors", "a");
     REFUSED("mill/half", "model.safetensors.index.json is missing", "qkv pull mill/half");
-    add_file(r, ONE, "model.safetensors.index.json",
-             "{\"weight_map\": {\"a\": \"model-00001-of-00002.safetensors\", \"b\": "
-             "\"model-00002-of-00002.safetensors\"}}");
+    cache_add_file(r, ONE, "model.safetensors.index.json",
+                   "{\"weight_map\": {\"a\": \"model-00001-of-00002.safetensors\", \"b\": "
+                   "\"model-00002-of-00002.safetensors\"}}");
     REFUSED("mill/half", "model-00002-of-00002.safetensors is missing", "qkv pull mill/half");
-    add_file(r, ONE, "model-00002-of-00002.safetensors", NULL);
+    cache_add_file(r, ONE, "model-00002-of-00002.safetensors", NULL);
     REFUSED("mill/half", "model-00002-of-00002.safetensors is missing", "qkv pull mill/half");
-    add_file(r, ONE, "model-00002-of-00002.safetensors", "a");
-    expect_found("mill/half", s);
-    add_file(r, ONE, "tokenizer.json", NULL);
+    cache_add_file(r, ONE, "model-00002-of-00002.safetensors", "a");
+    cache_expect_found("mill/half", s);
+    cache_add_file(r, ONE, "tokenizer.json", NULL);
     REFUSED("mill/half", "tokenizer.json is missing", "qkv pull mill/half");
-    add_file(r, ONE, "tokenizer.json", "{}");
-    add_file(r, ONE, "config.json", NULL);
+    cache_add_file(r, ONE, "tokenizer.json", "{}");
+    cache_add_file(r, ONE, "config.json", NULL);
     REFUSED("mill/half", "config.json is missing", "qkv pull mill/half");
-    add_file(r, ONE, "config.json", "{}");
+    cache_add_file(r, ONE, "config.json", "{}");
     /* An index that cannot be understood is for opening to complain about. */
     static const char *const strange[] = {"[", "[]", "{\"weight_map\": 3}",
                                           "{\"weight_map\": {\"a\": 3, \"b\": \"../../x\"}}",
                                           "{\"metadata\": 1e400}"};
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
-        add_file(r, ONE, "model.safetensors.index.json", strange[i]);
-        expect_found("mill/half", s);
+        cache_add_file(r, ONE, "model.safetensors.index.json", strange[i]);
+        cache_expect_found("mill/half", s);
     }
     /* Pickles are refused when they are opened, with the reason. */
     tree_remove("hub");
-    add_ref(r, "main", ONE);
-    add_file(r, ONE, "config.json", "{}");
-    add_file(r, ONE, "pytorch_model.bin", "a");
-    expect_found("mill/half", s);
+    cache_add_ref(r, "main", ONE);
+    cache_add_file(r, ONE, "config.json", "{}");
+    cache_add_file(r, ONE, "pytorch_model.bin", "a");
+    cache_expect_found("mill/half", s);
 }
 
 /* ---- names without an organisation ---- */
@@ -406,213 +316,60 @@ static void short_names(void **state) {
     tree_write("own/models/tiny/README.md", "");
     REFUSED("tiny", "not complete", "qkv pull fetches org/name, ");
     tree_write("own/models/tiny/tiny.gguf", "a");
-    expect_found("tiny", "own/models/tiny/tiny.gguf");
+    cache_expect_found("tiny", "own/models/tiny/tiny.gguf");
     /* What a model never had is not fetched either. */
     qkv_error err;
-    assert_null(find_path("tiny:Q2_K", &err));
+    assert_null(cache_find_path("tiny:Q2_K", &err));
     assert_string_equal(err.message, "tiny has no GGUF file Q2_K; it has tiny.gguf");
     tree_write("own/models/tiny/other-Q8_0.gguf", "a");
     REFUSED("tiny", "2 GGUF files: Q8_0, tiny.gguf");
-    expect_found("tiny:Q8_0", "own/models/tiny/other-Q8_0.gguf");
+    cache_expect_found("tiny:Q8_0", "own/models/tiny/other-Q8_0.gguf");
     tree_write("own/models/mini/config.json", "{}");
     tree_write("own/models/mini/model.safetensors", "a");
-    expect_found("mini", "own/models/mini");
+    cache_expect_found("mini", "own/models/mini");
     /* The first models of the hub have no organisation. */
-    add_ref("models--gpt2", "main", ONE);
-    add_directory("models--gpt2", ONE);
-    expect_found("gpt2", "hub/models--gpt2/snapshots/" ONE);
-    expect_found("gpt2@" ONE, "hub/models--gpt2/snapshots/" ONE);
-    add_ref("models--tiny", "main", ONE);
-    add_directory("models--tiny", ONE);
-    expect_found("tiny@main", "hub/models--tiny/snapshots/" ONE);
-    expect_found("tiny:tiny.gguf", "own/models/tiny/tiny.gguf"); /* qkv's own go first */
-    expect_found("file.gguf", "file.gguf"); /* left to opening, which says that there is none */
-    expect_found("a/file.gguf", "a/file.gguf");
+    cache_add_ref("models--gpt2", "main", ONE);
+    cache_add_directory("models--gpt2", ONE);
+    cache_expect_found("gpt2", "hub/models--gpt2/snapshots/" ONE);
+    cache_expect_found("gpt2@" ONE, "hub/models--gpt2/snapshots/" ONE);
+    cache_add_ref("models--tiny", "main", ONE);
+    cache_add_directory("models--tiny", ONE);
+    cache_expect_found("tiny@main", "hub/models--tiny/snapshots/" ONE);
+    cache_expect_found("tiny:tiny.gguf", "own/models/tiny/tiny.gguf"); /* qkv's own go first */
+    cache_expect_found("file.gguf",
+                       "file.gguf"); /* left to opening, which says that there is none */
+    cache_expect_found("a/file.gguf", "a/file.gguf");
 }
 
 /* What is there as a path is that. */
 static void paths_first(void **state) {
     (void)state;
-    add_ref("models--mill--river", "main", ONE);
-    add_directory("models--mill--river", ONE);
-    expect_found("mill/river", "hub/models--mill--river/snapshots/" ONE);
+    cache_add_ref("models--mill--river", "main", ONE);
+    cache_add_directory("models--mill--river", ONE);
+    cache_expect_found("mill/river", "hub/models--mill--river/snapshots/" ONE);
     assert_true(qkv_model_is_name("mill/river"));
     tree_write("mill/river", "a");
-    expect_found("mill/river", "mill/river");
-    expect_found("./mill/river", "./mill/river");
-    expect_found("./mill/none", "./mill/none");
+    cache_expect_found("mill/river", "mill/river");
+    cache_expect_found("./mill/river", "./mill/river");
+    cache_expect_found("./mill/none", "./mill/none");
     assert_false(qkv_model_is_name("mill/river"));
     unlink("mill/river");
     tree_link("mill/river", "nowhere");
-    expect_found("mill/river", "mill/river");
-    expect_found("mill/river/below", "mill/river/below");
+    cache_expect_found("mill/river", "mill/river");
+    cache_expect_found("mill/river/below", "mill/river/below");
     tree_remove("mill");
 }
-
-/* ---- opening what is found ---- */
-
-static void link_vector(const char *folder, const char *name, const char *file) {
-    char path[512], target[512];
-    snprintf(path, sizeof path, "hub/%s/snapshots/" ONE "/%s", folder, name);
-    snprintf(target, sizeof target, VECTORS "%s", file);
-    tree_link(path, target);
-}
-
-/* The same model, hash and all, and its name and path. */
-static void expect_opens(const char *name, const char *original, const char *called,
-                         const char *base) {
-    qkv_error err = {0};
-    char hash[2][33], *path = find_path(name, &err);
-    if (!path) fail_msg("%s", err.message);
-    qkv_model *model = NULL;
-    const char *const paths[] = {original, path};
-    for (size_t i = 0; i < 2; i++) {
-        expect_ok(qkv_model_open(&model, paths[i], &err), &err, paths[i]);
-        expect_ok(qkv_model_hash(model, hash[i], &err), &err, "hash");
-        if (i == 0) qkv_model_free(model);
-    }
-    assert_string_equal(hash[0], hash[1]);
-    const qkv_model_info *info = qkv_model_get_info(model);
-    if (called) assert_string_equal(info->name, called);
-    assert_string_equal(strrchr(info->path, '/') + 1, base);
-    qkv_model_free(model);
-    free(path);
-}
-
-static void links_open(void **state) {
-    (void)state;
-    static const char *const sharded[] = {"config.json",
-                                          "model-00001-of-00002.safetensors",
-                                          "model-00002-of-00002.safetensors",
-                                          "model.safetensors.index.json",
-                                          "tokenizer.json",
-                                          "tokenizer_config.json"};
-    add_ref("models--mill--river", "main", ONE);
-    for (size_t i = 0; i < sizeof sharded / sizeof *sharded; i++) {
-        char blob[256], target[512], link[256];
-        snprintf(blob, sizeof blob, "hub/models--mill--river/blobs/%zu", i);
-        snprintf(target, sizeof target, VECTORS "llama_gqa/hf-sharded/%s", sharded[i]);
-        tree_link(blob, target);
-        snprintf(link, sizeof link, "hub/models--mill--river/snapshots/" ONE "/%s", sharded[i]);
-        snprintf(target, sizeof target, "../../blobs/%zu", i);
-        tree_link(link, target);
-    }
-    expect_opens("mill/river", VECTORS "llama_gqa/hf-sharded", "river", ONE);
-    add_ref("models--gpt2", "main", ONE);
-    link_vector("models--gpt2", "config.json", "gpt2/hf/config.json");
-    link_vector("models--gpt2", "model.safetensors", "gpt2/hf/model.safetensors");
-    link_vector("models--gpt2", "tokenizer.json", "gpt2/hf/tokenizer.json");
-    link_vector("models--gpt2", "tokenizer_config.json", "gpt2/hf/tokenizer_config.json");
-    expect_opens("gpt2", VECTORS "gpt2/hf", "gpt2", ONE);
-    add_ref("models--mill--river-GGUF", "main", ONE);
-    link_vector("models--mill--river-GGUF", "river-F32.gguf", "llama_gqa/model.gguf");
-    expect_opens("mill/river-GGUF:F32", VECTORS "llama_gqa/model.gguf", NULL, "river-F32.gguf");
-}
-
-/* The parts of a split model are found beside the link, where their names are, and not beside the
- * bytes. */
-static void split_links_open(void **state) {
-    (void)state;
-    tiny_file file;
-    char blob[256], link[256];
-    tiny_build(&file, &(tiny_options){.family = "llama"});
-    char *first = strdup(tiny_save_split(&file, "whole"));
-    tiny_free(&file);
-    add_ref("models--mill--river", "main", ONE);
-    for (int i = 1; i <= 2; i++) {
-        snprintf(link, sizeof link, "whole-%05d-of-00002.gguf", i);
-        const char *part = scratch_path(link);
-        snprintf(blob, sizeof blob, "hub/models--mill--river/blobs/%d", i);
-        tree_link(blob, part);
-        snprintf(link, sizeof link,
-                 "hub/models--mill--river/snapshots/" ONE "/Q8_0/r-%05d-of-00002.gguf", i);
-        snprintf(blob, sizeof blob, "../../../blobs/%d", i);
-        tree_link(link, blob);
-    }
-    expect_opens("mill/river:Q8_0", first, NULL, "r-00001-of-00002.gguf");
-    free(first);
-}
-
-/* ---- lists ---- */
-
-static void append_list(qkv_text *text) {
-    qkv_model_list *list = NULL;
-    qkv_error err = {0};
-    expect_ok(qkv_model_list_new(&list, &err), &err, "list");
-    for (size_t i = 0; i < qkv_model_list_count(list); i++) {
-        const qkv_model_place_info *info = qkv_model_list_get(list, i);
-        qkv_text_printf(text, "%s %d%s\n", info->name, (int)info->size,
-                        info->problem[0] ? " -" : "");
-        assert_int_equal(info->path[0] == '\0', info->problem[0] != '\0');
-        /* The name leads there. */
-        if (info->path[0]) expect_found(info->name, info->path);
-    }
-    qkv_model_list_free(list);
-}
-
-static void lists(void **state) {
-    (void)state;
-    qkv_text text = {0};
-    append_list(&text);
-    assert_int_equal(text.length, 0);
-    tree_write("own/models/tiny/tiny.gguf", "12345");
-    tree_write("own/models/empty/README.md", "");
-    tree_write("own/models/.tmp/tiny.gguf", "");
-    tree_write("own/models/tiny.lock", "");
-    add_directory("models--mill--river", ONE); /* 2 + 7 bytes */
-    add_directory("models--mill--river", TWO);
-    add_ref("models--mill--river", "main", TWO);
-    add_directory("models--mill--river", TWIN);
-    add_ref("models--mill--river", "v1", TWIN);
-    add_directory("models--gpt2", ONE);
-    add_ref("models--gpt2", "main", ONE);
-    add_ref("models--mill--lost", "main", ONE);
-    add_ref("models--mill--bad", "main", "../x");
-    const char *r = "models--mill--river-GGUF";
-    add_ref(r, "main", ONE);
-    add_file(r, ONE, "river-Q4_K_M.gguf", "1234");
-    add_file(r, ONE, "F16/river-F16-00001-of-00002.gguf", "1");
-    add_file(r, ONE, "F16/river-F16-00002-of-00002.gguf", "22");
-    add_file(r, ONE, "river-Q2_K.gguf", NULL);
-    add_file("models--mill--one", ONE, "one.gguf", "1");
-    add_ref("models--mill--one", "main", ONE);
-    tree_write("hub/datasets--mill--river/refs/main", ONE);
-    tree_write("hub/models--a--b--c/refs/main", ONE);
-    tree_write("hub/models--/refs/main", ONE);
-    tree_write("hub/models--a@b--c/refs/main", ONE);
-    tree_write("hub/version.txt", "1");
-    tree_link("hub/models--mill--loop/snapshots", "snapshots");
-    append_list(&text);
-    assert_string_equal(text.data, "empty 0 -\n"
-                                   "tiny 5\n"
-                                   "gpt2 9\n"
-                                   "mill/bad 0 -\n"
-                                   "mill/loop 0 -\n"
-                                   "mill/lost 0 -\n"
-                                   "mill/one 1\n"
-                                   "mill/river 9\n"
-                                   "mill/river@111111111111 9\n"
-                                   "mill/river@v1 9\n"
-                                   "mill/river-GGUF:F16 3\n"
-                                   "mill/river-GGUF:Q2_K 0 -\n"
-                                   "mill/river-GGUF:Q4_K_M 4\n");
-    qkv_text_release(&text);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(places, empty_cache),
-        cmocka_unit_test_teardown(revisions, empty_cache),
-        cmocka_unit_test_teardown(hostile_refs, empty_cache),
+        cmocka_unit_test_teardown(places, cache_empty),
+        cmocka_unit_test_teardown(revisions, cache_empty),
+        cmocka_unit_test_teardown(hostile_refs, cache_empty),
         cmocka_unit_test(quantisations),
-        cmocka_unit_test_teardown(gguf_files, empty_cache),
-        cmocka_unit_test_teardown(many_files, empty_cache),
-        cmocka_unit_test_teardown(incomplete, empty_cache),
-        cmocka_unit_test_teardown(short_names, empty_cache),
-        cmocka_unit_test_teardown(paths_first, empty_cache),
-        cmocka_unit_test_teardown(links_open, empty_cache),
-        cmocka_unit_test_teardown(split_links_open, empty_cache),
-        cmocka_unit_test_teardown(lists, empty_cache),
+        cmocka_unit_test_teardown(gguf_files, cache_empty),
+        cmocka_unit_test_teardown(many_files, cache_empty),
+        cmocka_unit_test_teardown(incomplete, cache_empty),
+        cmocka_unit_test_teardown(short_names, cache_empty),
+        cmocka_unit_test_teardown(paths_first, cache_empty),
     };
-    return cmocka_run_group_tests(tests, enter, leave);
+    return cmocka_run_group_tests(tests, cache_enter, cache_leave);
 }
