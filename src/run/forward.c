@@ -2,7 +2,7 @@
  * The forward pass, as ordinary graph-building code. What the families differ in is read from their
  * description; where the pass can be read or changed it calls qkv_tap.
  *
- * The batch is an axis of its own in every product, so that each variant is multiplied by itself: a
+ * A batch of variants goes through every product together. No column of a product sees another: a
  * result does not depend, to the last bit, on what else was in the batch.
  *
  * All arithmetic is in F32. A weight of another type is turned into F32 for its product

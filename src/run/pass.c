@@ -13,7 +13,7 @@
  * and a block leaves out the keys that all its queries are too early to see, which made a pass of
  * 512 tokens a tenth faster. Very long prompts have smaller blocks, as far as two maps of a block
  * would take more than BLOCK_BYTES. That does not depend on the memory budget, nor on how many
- * variants are in a batch, because products of other shapes are rounded otherwise. */
+ * variants are in a batch, because a softmax over another number of keys is rounded otherwise. */
 #define LONG_PROMPT 256
 #define BLOCK_ROWS 128
 #define BLOCK_BYTES ((int64_t)256 << 20)
