@@ -20,7 +20,7 @@ typedef float loose_vector
 /* A panel is what a kernel multiplies at a time: two vectors of columns. Against it stand six rows,
  * which makes twelve sums: as many as sixteen registers allow, and enough to hide the latency of a
  * multiply-add. A panel of which one half is empty is multiplied with twice as many rows. */
-#define PANEL (2 * LANES)
+#define PANEL ((int64_t)2 * LANES)
 #define KERNEL_ROWS 6
 #define GROUP_ROWS ((int64_t)2 * KERNEL_ROWS)
 
@@ -142,7 +142,7 @@ static inline void multiply_panel(const float *restrict a, int64_t step,
 #define SUMS_1(r) vector low##r = {0};
 #define STEP_1(r) low##r += (a[(r)*QKV_PIECE + k] - (vector){0}) * x0;
 #define STORE_1(r) add_up(sums + (r)*PANEL, low##r, first);
-#define STORE_1B(r) add_up(more + (r - KERNEL_ROWS) * PANEL, low##r, first);
+#define STORE_1B(r) add_up(more + ((r)-KERNEL_ROWS) * PANEL, low##r, first);
 
 /* The first half of a panel, with twelve rows of a tile; the sums of the last six are elsewhere. */
 static void multiply_half_panel(const float *restrict a, const float *restrict panel, int64_t n,

@@ -19,7 +19,7 @@
 #include "kernel/convert.h"
 
 /* Terms that are added to each other before they join the sum. Blocks of all types fit into it. */
-#define QKV_PIECE 256
+#define QKV_PIECE ((int64_t)256)
 
 /* ---- packing ---- */
 

@@ -2,7 +2,7 @@
  * The forward pass, as ordinary graph-building code. What the families differ in is read from their
  * description; where the pass can be read or changed it calls qkv_tap.
  *
- * The batch is an axis of its own in every product, so that each variant is multiplied by itself: a
+ * A batch of variants goes through every product together. No column of a product sees another: a
  * result does not depend, to the last bit, on what else was in the batch.
  *
  * All arithmetic is in F32. A weight of another type is turned into F32 for its product
@@ -38,11 +38,12 @@ static struct ggml_tensor *wanted_rows(qkv_graph *g, struct ggml_tensor *x) {
 /* Behind the last layer's attention the other tokens matter to nobody, unless something there is
  * kept or edited. */
 static int only_wanted_rows(const qkv_graph *g, int32_t il) {
-    static const qkv_site behind[] = {QKV_SITE_ATTN_OUT, QKV_SITE_MLP_OUT, QKV_SITE_RESID_POST};
     const int32_t n_layer = g->model->hp.n_layer;
     if (il != n_layer - 1 || n_logit_rows(g) == g->n_tokens) return 0;
-    for (size_t i = 0; i < sizeof behind / sizeof *behind; i++) {
-        if (g->keep[(size_t)il * QKV_SITE_COUNT + behind[i]] || qkv_graph_edits(g, behind[i], il))
+    for (int site = 0; site < QKV_SITE_COUNT; site++) {
+        if (qkv_site_follows_attention((qkv_site)site) &&
+            (g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site] ||
+             qkv_graph_edits(g, (qkv_site)site, il)))
             return 0;
     }
     return qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer) &&
@@ -75,6 +76,7 @@ static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x
 
     struct ggml_tensor *z = qkv_attention(g, il, attention_input(g, il, x));
     if (!z) return x;
+    g->behind_attention = il == g->model->hp.n_layer - 1;
     if (only_wanted_rows(g, il)) z = wanted_rows(g, z), x = wanted_rows(g, x);
     struct ggml_tensor *a = qkv_linear(g, LAYER(g, il, O), LAYER(g, il, O_BIAS), z); // [D, T, B]
     a = qkv_tap(g, QKV_SITE_ATTN_OUT, il, added(g, LAYER(g, il, POST_ATTN_NORM), a));
@@ -204,6 +206,7 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
         x = layer(g, il, x);
     }
     g->at_layer = hp->n_layer;
+    g->behind_attention = 1;
     if (last == hp->n_layer) output(g, x);
     return g->out_of_memory ? qkv_fail_memory(err) : QKV_OK;
 }

@@ -30,6 +30,7 @@ typedef struct qkv_product_op qkv_product_op;
 typedef struct qkv_member {
     const qkv_variant *variant;
     _Atomic uint64_t *changed; /* per edit of the variant */
+    int needs_all_tokens;      /* behind the last attention, too */
 } qkv_member;
 
 /* The tensors of the prompts that edits patch from: source × (n_layer + 1) × sites, NULL where none
@@ -84,6 +85,7 @@ typedef struct qkv_graph {
      * all. Whole groups, or heads of one group. */
     int32_t first_head, n_heads;
     const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
+    const uint8_t *seen_rows;  /* the same, where an edit of the logits needs them all */
     int64_t block_rows;        /* queries that attention takes at a time */
     int n_threads;
     qkv_steps *steps; /* who may stop the pass; NULL: nobody */
@@ -110,7 +112,8 @@ typedef struct qkv_graph {
     struct ggml_tensor *packed_from, *packed; /* activations that were packed last */
     qkv_check **checks;
     size_t n_checks, checks_capacity;
-    int32_t at_layer; /* that is being built: -1 before all layers, n_layer behind them */
+    int32_t at_layer;     /* that is being built: -1 before all layers, n_layer behind them */
+    int behind_attention; /* of the last layer: what is being built */
     int out_of_memory;
 } qkv_graph;
 

@@ -28,6 +28,26 @@ void qkv_check_note(qkv_check *check, int64_t row) {
     while (row < known && !atomic_compare_exchange_weak(&check->first, &known, row)) {}
 }
 
+/* A norm over heads has several rows per token; behind the last attention there may be rows of the
+ * wanted tokens only. */
+static int64_t token_of(const qkv_check *check, int64_t row) {
+    const qkv_graph *g = check->graph;
+    if (check->n_rows % g->n_tokens == 0) return row / (check->n_rows / g->n_tokens);
+    int64_t token = 0;
+    for (;; token++) {
+        if (g->logit_rows[token] && row-- == 0) return token;
+    }
+}
+
+/* Nothing that a variant shows depends on some tokens behind the last attention. They are computed
+ * where another variant of the batch needs them, and must not make this one fail. */
+static int matters(const qkv_check *check, int64_t row) {
+    const qkv_graph *g = check->graph;
+    if (!check->is_last || !g->seen_rows) return 1;
+    return g->members[row / check->n_rows].needs_all_tokens ||
+           g->seen_rows[token_of(check, row % check->n_rows)];
+}
+
 /* NaN is left to those who look for it. */
 static int exceeds(const float *x, int64_t n, float limit) {
     int found = 0;
@@ -45,7 +65,7 @@ static void run_check(struct ggml_tensor *dst, const struct ggml_tensor *x, int 
         int64_t i1 = r % x->ne[1], i2 = r / x->ne[1] % x->ne[2], i3 = r / x->ne[1] / x->ne[2];
         const char *row = (const char *)x->data + (size_t)i1 * x->nb[1] + (size_t)i2 * x->nb[2] +
                           (size_t)i3 * x->nb[3];
-        if (exceeds((const float *)(const void *)row, x->ne[0], limit)) {
+        if (exceeds((const float *)(const void *)row, x->ne[0], limit) && matters(data, r)) {
             qkv_check_note(data, r);
             return;
         }
@@ -57,16 +77,17 @@ struct ggml_tensor *qkv_check_norm(qkv_graph *g, const struct ggml_tensor *weigh
     qkv_check *check = qkv_check_new(g, weight->name, g->at_layer);
     if (!check) return x;
     check->n_rows = ggml_nrows(x) / g->n_batch;
+    check->is_last = g->behind_attention;
     return ggml_map_custom1_inplace(g->ctx, x, run_check, GGML_N_TASKS_MAX, check);
 }
 
-const qkv_check *qkv_check_find(const qkv_graph *g, int64_t *member, int64_t *row) {
+const qkv_check *qkv_check_find(const qkv_graph *g, int64_t *member, int64_t *token) {
     for (size_t i = 0; i < g->n_checks; i++) {
         const qkv_check *check = g->checks[i];
         int64_t first = check->first;
         if (first == INT64_MAX) continue;
         *member = first / check->n_rows;
-        *row = first % check->n_rows;
+        *token = token_of(check, first % check->n_rows);
         return check;
     }
     return NULL;

@@ -19,6 +19,7 @@ typedef struct qkv_check {
     const char *what; /* the site of an edit, or the weight of a norm */
     int32_t layer;    /* n_layer and -1: behind and before all layers */
     int32_t is_edit;
+    int32_t is_last;       /* behind the last attention, where tokens do not meet any more */
     int64_t n_rows;        /* of one variant */
     _Atomic int64_t first; /* row of the batch that overflows; INT64_MAX: none */
 } qkv_check;
@@ -32,6 +33,6 @@ struct ggml_tensor *qkv_check_norm(struct qkv_graph *g, const struct ggml_tensor
                                    struct ggml_tensor *x);
 
 /* The first operation of the graph that overflowed, and for which of its members; NULL: none. */
-const qkv_check *qkv_check_find(const struct qkv_graph *g, int64_t *member, int64_t *row);
+const qkv_check *qkv_check_find(const struct qkv_graph *g, int64_t *member, int64_t *token);
 
 #endif

@@ -13,7 +13,7 @@
  * and a block leaves out the keys that all its queries are too early to see, which made a pass of
  * 512 tokens a tenth faster. Very long prompts have smaller blocks, as far as two maps of a block
  * would take more than BLOCK_BYTES. That does not depend on the memory budget, nor on how many
- * variants are in a batch, because products of other shapes are rounded otherwise. */
+ * variants are in a batch, because a softmax over another number of keys is rounded otherwise. */
 #define LONG_PROMPT 256
 #define BLOCK_ROWS 128
 #define BLOCK_BYTES ((int64_t)256 << 20)
@@ -286,11 +286,31 @@ static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {
     return 0;
 }
 
+/* Does a variant edit or show anything behind the last attention, other than some tokens' logits? */
+static int needs_all_tokens(const qkv_planner *p, size_t variant) {
+    const qkv_plan *plan = p->plan;
+    const int32_t n_layer = plan->model->hp.n_layer, last = n_layer - 1;
+    if (variant == 0 && p->keep[qkv_place(QKV_SITE_RESID_PRE, n_layer)]) return 1;
+    for (size_t e = 0; e < plan->variants[variant].n_edits; e++) {
+        const qkv_selector *where = &plan->variants[variant].edits[e].where;
+        if (where->site == QKV_SITE_LOGITS ||
+            (qkv_site_follows_attention(where->site) && qkv_selector_has_layer(where, last)))
+            return 1;
+    }
+    for (int site = 0; site < QKV_SITE_COUNT; site++) {
+        if (qkv_site_follows_attention((qkv_site)site) &&
+            qkv_wanted_any(qkv_plan_wanted(plan, last, (qkv_site)site)) &&
+            (variant == 0 || qkv_plan_variant_reaches(plan, variant, (qkv_site)site, last)))
+            return 1;
+    }
+    return 0;
+}
+
 /* Fails where numbers became too large inside, and what came out would not tell. */
 static int check_overflow(const qkv_planner *p, const qkv_pass *pass, const qkv_graph *g,
                           qkv_error *err) {
-    int64_t member, row;
-    const qkv_check *check = qkv_check_find(g, &member, &row);
+    int64_t member, token;
+    const qkv_check *check = qkv_check_find(g, &member, &token);
     if (!check) return QKV_OK;
     qkv_text text = {0};
     size_t variant = (size_t)member < pass->n_variants ? pass->variants[member] : 0;
@@ -306,10 +326,7 @@ static int check_overflow(const qkv_planner *p, const qkv_pass *pass, const qkv_
         qkv_text_printf(&text, " in layer %d", check->layer);
     qkv_text_puts(&text, check->is_edit ? " gives values that single precision cannot hold"
                                         : " is too large to be squared in single precision");
-    /* A norm over heads has several rows per token, that of the output those that are wanted. */
-    if (check->n_rows % g->n_tokens == 0)
-        qkv_text_printf(&text, ", first at token %lld",
-                        (long long)(row / (check->n_rows / g->n_tokens)));
+    qkv_text_printf(&text, ", first at token %lld", (long long)token);
     int status =
         text.failed ? qkv_fail_memory(err) : qkv_fail(err, QKV_ERR_NUMERIC, "%s", text.data);
     qkv_text_release(&text);
@@ -322,6 +339,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     for (size_t i = 0; i < pass->n_variants; i++) {
         members[i].variant = &plan->variants[pass->variants[i]];
         members[i].changed = p->result->variants[pass->variants[i]].changed;
+        members[i].needs_all_tokens = needs_all_tokens(p, pass->variants[i]);
     }
     size_t n_batch = pass->n_variants;
     if (pass->variants[0] != 0 && carries_baseline(p))
@@ -339,9 +357,9 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .steps = p->explanation ? NULL : &p->session->steps};
     if (g->steps && qkv_steps_reach(g->steps, p->done, (double)pass->n_variants))
         return qkv_fail_cancelled(err);
+    if (!pass->tokens) g->seen_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
     /* An edit of the logits may read or name any token: then all are computed. */
-    if (!edits_logits(p, pass) && !pass->tokens)
-        g->logit_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
+    if (!edits_logits(p, pass)) g->logit_rows = g->seen_rows;
     choose_heads(p, pass, g);
     int status = allocate_accumulators(p, g, err);
     if (status == QKV_OK) status = prepare_watch(p, pass, g, err);

@@ -65,7 +65,8 @@ qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site);
 int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer);
 
 /* reach.c. Does the edit, in this layer, show in anything that is captured? */
-int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t layer);
+int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit,
+                        int32_t layer);
 /* Can any edit of the variant show at (site, layer)? */
 int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer);
 

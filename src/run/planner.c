@@ -45,11 +45,12 @@ static uint8_t kept_for(const qkv_wanted *wanted) {
 }
 
 /* First layer in which the edit shows in a capture; -1 when it never does. */
-static int32_t first_shown(const qkv_plan *plan, const qkv_edit *edit) {
+static int32_t first_shown(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit) {
     int32_t n_layer = plan->model->hp.n_layer;
-    if (!edit->where.layers) return qkv_plan_edit_shows(plan, edit, n_layer) ? n_layer : -1;
+    if (!edit->where.layers)
+        return qkv_plan_edit_shows(plan, variant, edit, n_layer) ? n_layer : -1;
     for (int32_t il = 0; il < n_layer; il++) {
-        if (edit->where.layers[il] && qkv_plan_edit_shows(plan, edit, il)) return il;
+        if (edit->where.layers[il] && qkv_plan_edit_shows(plan, variant, edit, il)) return il;
     }
     return -1;
 }
@@ -57,7 +58,7 @@ static int32_t first_shown(const qkv_plan *plan, const qkv_edit *edit) {
 int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant) {
     int32_t first = -1;
     for (size_t i = 0; i < variant->n_edits; i++) {
-        int32_t il = first_shown(plan, &variant->edits[i]);
+        int32_t il = first_shown(plan, variant, &variant->edits[i]);
         if (il >= 0 && (first < 0 || il < first)) first = il;
     }
     return first;
@@ -370,7 +371,7 @@ static int prepare(qkv_planner *p, qkv_error *err) {
         if (from >= 0) p->needs_trunk[from] = 1;
         for (size_t i = 0; i < plan->variants[v].n_edits; i++)
             p->result->variants[v].edits[i].ran =
-                first_shown(plan, &plan->variants[v].edits[i]) >= 0;
+                first_shown(plan, &plan->variants[v], &plan->variants[v].edits[i]) >= 0;
     }
     qkv_trunk_mark(plan->model, plan->n_tokens, plan->prepared, p->session->memory_budget,
                    p->needs_trunk);

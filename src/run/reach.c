@@ -71,17 +71,37 @@ static int shows_in_logits(const qkv_plan *plan, const qkv_selector *where, int3
 
 /* ---- the whole ---- */
 
-int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_edit *edit, int32_t layer) {
+/* Other edits of a variant carry what one has changed to other heads and tokens: means do, and a
+ * pattern can get weight on keys that the mask hides. Does one follow? Then all is taken to show:
+ * computing too much is no fault. */
+static int is_carried(const qkv_variant *variant, const qkv_edit *edit, int32_t layer,
+                      int32_t n_layer) {
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        const qkv_edit *other = &variant->edits[i];
+        if (other == edit || (other->op != QKV_OP_MEAN && other->where.site != QKV_SITE_PATTERN))
+            continue;
+        if (!other->where.layers) return 1;
+        for (int32_t il = layer; il < n_layer; il++) {
+            if (other->where.layers[il]) return 1;
+        }
+    }
+    return 0;
+}
+
+int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit,
+                        int32_t layer) {
     const qkv_selector *where = &edit->where;
     int32_t n_layer = plan->model->hp.n_layer;
+    int carried = is_carried(variant, edit, layer, n_layer);
     for (int32_t il = layer; il <= n_layer; il++) {
         for (int i = 0; i < QKV_SITE_COUNT; i++) {
             qkv_site site = (qkv_site)i;
             const qkv_wanted *wanted = &plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)i];
             if (!qkv_wanted_any(wanted) ||
                 !qkv_site_reaches(&plan->model->hp, where->site, layer, site, il) ||
-                (il == layer && !shows_in_heads(plan, where, site, wanted)) ||
-                (site == QKV_SITE_LOGITS && !shows_in_logits(plan, where, layer, wanted->rows)))
+                (il == layer && !carried && !shows_in_heads(plan, where, site, wanted)) ||
+                (site == QKV_SITE_LOGITS && !carried &&
+                 !shows_in_logits(plan, where, layer, wanted->rows)))
                 continue;
             return 1;
         }

@@ -96,3 +96,7 @@ int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_si
         return site == QKV_SITE_RESID_PRE;
     return (reached_in_layer[site] >> seen & 1) != 0;
 }
+
+int qkv_site_follows_attention(qkv_site site) {
+    return (reached_in_layer[QKV_SITE_ATTN_OUT] >> site & 1) != 0;
+}

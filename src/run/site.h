@@ -28,4 +28,7 @@ int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens);
 int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_site seen,
                      int32_t seen_layer);
 
+/* Is it behind attention in its layer? Tokens do not meet there. */
+int qkv_site_follows_attention(qkv_site site);
+
 #endif

@@ -168,6 +168,34 @@ static void tokens_beyond_a_window(void **state) {
     engine_close(&e);
 }
 
+/* An edit may show only because a later one of the same variant carries it to another token or head.
+ * Then it must be run: the tensor is that part of the whole one. */
+static void edits_carried_by_others(void **state) {
+    (void)state;
+    static const char *const edits[] = {
+        "z@2[3]=scale:5 + logits=mean:token", "mlp_out@1[6]=scale:5 + z@2=mean:token",
+        "resid_post@2[3]=scale:5 + logits=mean:token", "v@1[6]=scale:5 + pattern@2[0,6]=set:1",
+        "resid_pre@0[6]=scale:5 + pattern@1[0,6]=set:1"};
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        qkv_result *all = run(&e, edits[i], "logits"), *first = run(&e, edits[i], "logits[0]");
+        const qkv_tensor a = engine_tensor(all, 1, QKV_SITE_LOGITS, 0);
+        const qkv_tensor b = engine_tensor(first, 1, QKV_SITE_LOGITS, 0);
+        if (!same_bits(a.data, b.data, tensor_count(&b)) || !qkv_result_edit_ran(first, 1, 0))
+            fail_msg("'%s' seen at the first token", edits[i]);
+        qkv_result_free(all);
+        qkv_result_free(first);
+    }
+    qkv_result *head = run(&e, "q@1.h0=zero + pattern@1=mean:head", "pattern@1.h2");
+    assert_true(qkv_result_edit_ran(head, 1, 0));
+    qkv_result_free(head);
+    qkv_result *before = run(&e, "z@2[3]=scale:5 + pattern@1[0,1]=set:1", "logits[0]");
+    assert_false(qkv_result_edit_ran(before, 1, 0));
+    qkv_result_free(before);
+    engine_close(&e);
+}
+
 /* ---- numbers ---- */
 
 static void numbers_too_small(void **state) {
@@ -218,6 +246,34 @@ static void overflow_in_norms(void **state) {
     }
 }
 
+/* Behind the last attention: of the tokens whose logits are wanted, whatever else is in the batch.
+ * Here token 3 overflows, the last token is merely edited. */
+static void overflow_behind_attention(void **state) {
+    (void)state;
+    static const char *const edit = "z@2[3]=set:1e25 + q@2[7]=scale:2";
+    static const char *const others[] = {"mlp_out@2[7]=scale:2", "resid_post@2[7]=zero",
+                                         "z@2[7]=zero + logits[7]=scale:2"};
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 2);
+    qkv_result *alone = run(&e, edit, "logits[7]");
+    const qkv_tensor a = engine_tensor(alone, 1, QKV_SITE_LOGITS, 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        qkv_result *both = engine_execute(
+            &e, &(engine_run){tokens, T, LIST(edit, others[i]), LIST("logits[7]"), NULL});
+        const qkv_tensor b = engine_tensor(both, 1, QKV_SITE_LOGITS, 0);
+        assert_true(same_bits(a.data, b.data, tensor_count(&a)));
+        qkv_result_free(both);
+    }
+    qkv_result_free(alone);
+    expect_numeric(&e, edit, "logits", "token 3");
+    expect_numeric(&e, edit, "logits[1,3]", "token 3");
+    expect_numeric(&e, "z@2[3]=set:1e25 + mlp_out@2=mean:token", "logits[7]", "token 3");
+    expect_numeric(&e, "z@2[3]=set:1e25 + logits=mean:token", "logits[7]", "token 3");
+    expect_numeric(&e, "resid_post@2[5]=set:1e25", "logits[1,5]", "output_norm");
+    expect_numeric(&e, "v@2[2]=set:1e25", "logits[1,4,5]", "token 4");
+    engine_close(&e);
+}
+
 static void overflow_in_edits(void **state) {
     (void)state;
     engine e;
@@ -240,10 +296,16 @@ static void pooling_keeps_nan(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(masked_cells),           cmocka_unit_test(cells_behind_a_window),
-        cmocka_unit_test(masked_scores_stay),     cmocka_unit_test(edits_that_do_not_show),
-        cmocka_unit_test(tokens_beyond_a_window), cmocka_unit_test(numbers_too_small),
-        cmocka_unit_test(overflow_in_norms),      cmocka_unit_test(overflow_in_edits),
+        cmocka_unit_test(masked_cells),
+        cmocka_unit_test(cells_behind_a_window),
+        cmocka_unit_test(masked_scores_stay),
+        cmocka_unit_test(edits_that_do_not_show),
+        cmocka_unit_test(tokens_beyond_a_window),
+        cmocka_unit_test(edits_carried_by_others),
+        cmocka_unit_test(numbers_too_small),
+        cmocka_unit_test(overflow_in_norms),
+        cmocka_unit_test(overflow_behind_attention),
+        cmocka_unit_test(overflow_in_edits),
         cmocka_unit_test(pooling_keeps_nan),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
