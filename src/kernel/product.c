@@ -191,7 +191,8 @@ static const char *weights_at(const qkv_weights_view *w, int64_t row, int64_t k)
 }
 
 /* Asks for a piece of a row: pieces are too far from each other for the processor to guess, and it
- * would wait for each of them. */
+ * would wait for each of them. Once when there is time, and again shortly before it is needed, because
+ * rows that are powers of two apart drive each other out of the first-level cache. */
 static void fetch(const qkv_weights_view *w, int64_t row, int64_t k) {
     enum { LINE = 64 };
     const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
@@ -203,9 +204,11 @@ static void fetch(const qkv_weights_view *w, int64_t row, int64_t k) {
 /* Weights [k, k + n) of rows [first, end) as F32, and zeros up to a whole group. */
 static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, int64_t k,
                          int64_t n, float *tile) {
+    enum { NEAR = 2 };
     const int64_t rows = end - first, padded = round_up(rows, GROUP_ROWS);
     for (int64_t r = 0; r < rows; r++) {
         if (k + QKV_PIECE < w->width) fetch(w, first + r, k + QKV_PIECE);
+        if (r + NEAR < rows) fetch(w, first + r + NEAR, k);
         w->convert(weights_at(w, first + r, k), tile + r * QKV_PIECE, n);
     }
     if (padded > rows)
