@@ -101,8 +101,8 @@ QKV_API const char *qkv_masked_name(qkv_masked masked);
 
 /* What a pixel shows that covers several cells. */
 typedef enum qkv_pooling {
-    QKV_POOLING_AUTO,    /* largest; of a diverging scale, magnitude */
-    QKV_POOLING_LARGEST, /* the largest of the values */
+    QKV_POOLING_AUTO,     /* largest; of a diverging scale, magnitude */
+    QKV_POOLING_LARGEST,  /* the largest of the values */
     QKV_POOLING_MAGNITUDE /* the value of largest magnitude */
 } qkv_pooling;
 
@@ -167,11 +167,11 @@ QKV_API int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, c
 /* What the style asks for and cells are too small for, in numbers of panels. */
 typedef struct qkv_grid_report {
     size_t size;
-    int32_t panels;         /* all that hold values */
-    int32_t without_values; /* no numbers in their cells */
-    int32_t thinned;        /* labels at every second or third row or column only */
-    int32_t with_indices;   /* indices in place of labels */
-    int32_t pooled;         /* pixels that stand for several cells */
+    int32_t panels;          /* all that hold values */
+    int32_t without_values;  /* no numbers in their cells */
+    int32_t thinned;         /* labels at every second or third row or column only */
+    int32_t with_indices;    /* indices in place of labels */
+    int32_t pooled;          /* pixels that stand for several cells */
     int32_t cells_per_pixel; /* along a side, in the panel where they are most; 1: all are seen */
     double dpi;              /* of a PNG, as it is drawn */
 } qkv_grid_report;

@@ -73,7 +73,8 @@ static int label_text(qkv_text *out, const qkv_grid_style *style) {
     if (style->scale == QKV_SCALE_LOG) {
         qkv_text_printf(out, *label ? " (log scale)" : "log scale");
     } else if (style->scale == QKV_SCALE_POWER) {
-        qkv_text_printf(out, *label ? " (power scale, exponent %.3g)" : "power scale, exponent %.3g",
+        qkv_text_printf(out,
+                        *label ? " (power scale, exponent %.3g)" : "power scale, exponent %.3g",
                         style->gamma);
     }
     return !out->failed;
@@ -84,8 +85,8 @@ static PangoLayout *label_words(const qkv_layout *layout, const qkv_grid_style *
     qkv_text text = {0};
     PangoLayout *words = NULL;
     if (label_text(&text, style)) {
-        words = qkv_words_new(lettering, text.data, QKV_WORDS_TITLE, LABEL_SIZE,
-                              layout->bar.height);
+        words =
+            qkv_words_new(lettering, text.data, QKV_WORDS_TITLE, LABEL_SIZE, layout->bar.height);
     }
     qkv_text_release(&text);
     return words;

@@ -119,8 +119,8 @@ static double knot(const uint32_t *knots, int i, int shift) {
 static uint32_t curve_channel(const uint32_t *knots, int i, double u, int shift) {
     const double a = knot(knots, i - 1, shift), b = knot(knots, i, shift),
                  c = knot(knots, i + 1, shift), d = knot(knots, i + 2, shift);
-    const double value = b + 0.5 * u * (c - a + u * (2 * a - 5 * b + 4 * c - d +
-                                                     u * (3 * (b - c) + d - a)));
+    const double value =
+        b + 0.5 * u * (c - a + u * (2 * a - 5 * b + 4 * c - d + u * (3 * (b - c) + d - a)));
     return (uint32_t)lround(fmin(fmax(value, 0), 255));
 }
 
@@ -142,12 +142,17 @@ static double clamp01(double t) {
 uint32_t qkv_colormap_at(qkv_colormap map, double t) {
     t = clamp01(t);
     switch (map) {
-    case QKV_COLORMAP_VIRIDIS: return curve_at(VIRIDIS, t);
-    case QKV_COLORMAP_CIVIDIS: return curve_at(CIVIDIS, t);
-    case QKV_COLORMAP_MAGMA: return curve_at(MAGMA, t);
-    case QKV_COLORMAP_GREY: return grey_at(t);
+    case QKV_COLORMAP_VIRIDIS:
+        return curve_at(VIRIDIS, t);
+    case QKV_COLORMAP_CIVIDIS:
+        return curve_at(CIVIDIS, t);
+    case QKV_COLORMAP_MAGMA:
+        return curve_at(MAGMA, t);
+    case QKV_COLORMAP_GREY:
+        return grey_at(t);
     case QKV_COLORMAP_AUTO:
-    case QKV_COLORMAP_COOLWARM: break;
+    case QKV_COLORMAP_COOLWARM:
+        break;
     }
     return coolwarm_at(t);
 }

@@ -115,7 +115,8 @@ void qkv_panel_pixels(const qkv_painter *painter, const qkv_panel_data *panel, c
                       int32_t *width, int32_t *height) {
     const double s = painter->pixels;
     const qkv_box snapped = qkv_paint_snap(painter, box);
-    *width = s > 0 ? (int32_t)lround(snapped.width * s) : image_side(panel->n_cols, &painter->images);
+    *width =
+        s > 0 ? (int32_t)lround(snapped.width * s) : image_side(panel->n_cols, &painter->images);
     *height =
         s > 0 ? (int32_t)lround(snapped.height * s) : image_side(panel->n_rows, &painter->images);
 }

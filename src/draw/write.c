@@ -54,14 +54,14 @@ static int check_range(const qkv_grid_style *style, qkv_error *err) {
 static int check_colors(const qkv_grid_style *style, qkv_error *err) {
     if (!qkv_colormap_name(style->colormap) || !qkv_masked_name(style->masked) ||
         !qkv_pooling_name(style->pooling)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "unknown colormap %d, masked look %d or pooling %d", (int)style->colormap,
-                        (int)style->masked, (int)style->pooling);
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "unknown colormap %d, masked look %d or pooling %d",
+                        (int)style->colormap, (int)style->masked, (int)style->pooling);
     }
     if (style->diverging && style->colormap > QKV_COLORMAP_COOLWARM) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "the colormap %s has no middle for the 0 of a diverging scale: use coolwarm",
-                        qkv_colormap_name(style->colormap));
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "the colormap %s has no middle for the 0 of a diverging scale: use coolwarm",
+            qkv_colormap_name(style->colormap));
     }
     return QKV_OK;
 }

@@ -15,9 +15,18 @@
 
 /* ---- small print ---- */
 
-static const char *scale_name(qkv_scale scale) {
-    static const char *const names[] = {"linear", "log", "power"};
-    return names[scale];
+static void print_scale(const qkv_figure *fig, qkv_text *text) {
+    const double low = fig->scale == QKV_SCALE_LOG ? qkv_figure_log_floor(fig) : fig->low;
+    qkv_text_printf(text, " \xc2\xb7 %s scale", qkv_scale_name(fig->scale));
+    if (fig->scale == QKV_SCALE_POWER) qkv_text_printf(text, " (exponent %.3g)", fig->gamma);
+    qkv_text_printf(text, " %.4g to %.4g", low, fig->high);
+}
+
+/* Nothing in the look of the papers, where they are like a weight of 0. */
+static void print_masked(const qkv_figure *fig, qkv_text *text) {
+    if (!fig->causal && !fig->window) return;
+    if (fig->masked == QKV_MASKED_WHITE) qkv_text_puts(text, " \xc2\xb7 masked cells are white");
+    if (fig->masked == QKV_MASKED_HATCH) qkv_text_puts(text, " \xc2\xb7 masked cells are hatched");
 }
 
 static void print_tokens(const qkv_figure *fig, qkv_text *text) {
@@ -50,12 +59,10 @@ static int make_small_print(qkv_figure *fig, const qkv_model_info *info, qkv_err
     print_tokens(fig, &text);
     print_keys(o, &text);
     if (o->diff) qkv_text_puts(&text, " \xc2\xb7 edited minus unmodified");
-    qkv_text_printf(&text, " \xc2\xb7 %s scale", scale_name(o->scale));
-    if (o->scale == QKV_SCALE_POWER) qkv_text_printf(&text, " (exponent %g)", qkv_figure_gamma(o));
+    print_scale(fig, &text);
+    print_masked(fig, &text);
     /* A no-break space: the version stays beside the name. */
-    qkv_text_printf(&text, " %.4g to %.4g \xc2\xb7 qkv\xc2\xa0%s",
-                    o->scale == QKV_SCALE_LOG ? qkv_figure_log_floor(fig) : fig->low, fig->high,
-                    qkv_version());
+    qkv_text_printf(&text, " \xc2\xb7 qkv\xc2\xa0%s", qkv_version());
     fig->small_print = text.data;
     return text.failed || fig->operations.failed ? qkv_fail_memory(err) : QKV_OK;
 }
@@ -117,6 +124,18 @@ static json_t *describe_command(const qkv_figure_options *o) {
     return list;
 }
 
+/* What was chosen, by the caller or by the figure. */
+static void describe_look(const qkv_figure *fig, json_t *recipe) {
+    json_object_set_new(recipe, "scale", json_string(qkv_scale_name(fig->scale)));
+    if (fig->scale == QKV_SCALE_POWER) json_object_set_new(recipe, "gamma", json_real(fig->gamma));
+    if (fig->scale == QKV_SCALE_LOG) {
+        json_object_set_new(recipe, "log_floor", json_real(qkv_figure_log_floor(fig)));
+    }
+    json_object_set_new(recipe, "colormap", json_string(qkv_colormap_name(fig->colormap)));
+    json_object_set_new(recipe, "masked", json_string(qkv_masked_name(fig->masked)));
+    json_object_set_new(recipe, "pooling", json_string(fig->is_signed ? "magnitude" : "largest"));
+}
+
 static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     char hash[33];
     const int status = qkv_model_hash(model, hash, err);
@@ -130,6 +149,7 @@ static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
                   qkv_site_name(fig->site), "layer", (int)fig->layer, "head", (int)fig->head,
                   "range", fig->low, fig->high, "inputs", describe_inputs(fig), "sources",
                   describe_sources(fig), "panels", describe_panels(fig));
+    describe_look(fig, json);
     if (info->notices[0]) json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
     fig->recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     qkv_locale_leave(host);
