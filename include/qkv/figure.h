@@ -115,6 +115,12 @@ typedef struct qkv_figure_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -181,7 +187,7 @@ QKV_API int qkv_figure_get_prompt(const qkv_figure *figure, size_t index, qkv_pr
                                   qkv_error *err);
 
 /* One line each, NULL past the end: edits that changed nothing (grid); and, once it was drawn or
- * checked, what was asked for and cells are too small for. */
+ * checked, what was asked for and cells are too small for, and which scripts no font has. */
 QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 
 /* ---- writing ---- */

@@ -60,6 +60,11 @@ typedef struct qkv_panel {
 
 typedef enum qkv_scale { QKV_SCALE_LINEAR, QKV_SCALE_LOG, QKV_SCALE_POWER } qkv_scale;
 
+/* How letters are kept in SVG and PDF. Outlines look the same everywhere. Text can be searched,
+ * selected and edited; a PDF brings its fonts along, but an SVG names them, and its reader must have
+ * them. So the default is text in a PDF and outlines in an SVG. A PNG has neither. */
+typedef enum qkv_text_form { QKV_TEXT_AUTO, QKV_TEXT_PATHS, QKV_TEXT_TEXT } qkv_text_form;
+
 /* "linear", "log", "power"; NULL past the end. */
 QKV_API const char *qkv_scale_name(qkv_scale scale);
 
@@ -82,6 +87,12 @@ typedef struct qkv_grid_style {
     double panel_size;   /* side of a panel in points, 170 */
     /* embedded in the file (PNG text chunk, SVG metadata, PDF keywords); NULL = none */
     const char *recipe;
+    qkv_text_form text;
+    const char *font; /* family that is tried first; NULL: DejaVu Sans. An unknown one is refused */
+    /* Of the page, points; 0: as wide as its content. Panels and letters follow, letters down to 5
+     * points; what does not fit is refused. panel_size then says how large panels are in proportion
+     * to letters where there is room. */
+    double width;
 } qkv_grid_style;
 
 #define QKV_GRID_STYLE_INIT                                                                        \
@@ -119,6 +130,7 @@ typedef struct qkv_grid_report {
     int32_t without_values; /* no numbers in their cells */
     int32_t thinned;        /* labels at every second or third row or column only */
     int32_t with_indices;   /* indices in place of labels */
+    uint64_t scripts;       /* bit i: no font has all glyphs of script i, see qkv/fonts.h */
 } qkv_grid_report;
 
 #define QKV_GRID_REPORT_INIT                                                                       \

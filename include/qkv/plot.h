@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "qkv/bytes.h"
+#include "qkv/grid.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -96,6 +97,12 @@ typedef struct qkv_plot_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \

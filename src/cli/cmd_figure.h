@@ -36,11 +36,13 @@ typedef struct figure_args {
     int64_t memory;
     const char *data;
     cli_list reports;
+    cli_print print;
     cli_list outputs;
 } figure_args;
 
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .panel_size = 170
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1,                   \
+    .print = CLI_PRINT_DEFAULTS
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -85,6 +87,7 @@ typedef struct figure_args {
         FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400, "resolution of a PNG (default 150)"),   \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
                       "side of a panel (default 170)"),                                            \
+        CLI_PRINT_OPTIONS(figure_args),                                                            \
         CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \

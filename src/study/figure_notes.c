@@ -12,6 +12,7 @@
 #include "base/number.h"
 #include "qkv/version.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 /* ---- small print ---- */
 
@@ -131,6 +132,8 @@ static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
                   "range", fig->low, fig->high, "inputs", describe_inputs(fig), "sources",
                   describe_sources(fig), "panels", describe_panels(fig));
     if (info->notices[0]) json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
+    const qkv_figure_options *o = &fig->options;
+    if (json) qkv_print_describe(&(study_print){o->text, o->font, o->width, o->hide_notes}, json);
     fig->recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     qkv_locale_leave(host);
     json_decref(json);
