@@ -95,9 +95,10 @@ static void append_family(qkv_text *out, const char *family) {
     }
 }
 
-/* Family, size, style and colour. */
-static void append_style(qkv_text *out, const run *piece) {
-    static const char *const styles[] = {"", " font-style=\"oblique\"", " font-style=\"italic\""};
+/* Family, size, style and colour. All runs have the layout's size: what a font of pictures says
+ * about its own is that of the pictures it holds. */
+static void append_style(qkv_text *out, const run *piece, double size) {
+    static const char *const styles[] = {"normal", "oblique", "italic"};
     PangoFontDescription *font = pango_font_describe(piece->item->item->analysis.font);
     const char *family = pango_font_description_get_family(font);
     qkv_text_puts(out, " font-family=\"");
@@ -105,9 +106,8 @@ static void append_style(qkv_text *out, const run *piece) {
         append_family(out, family);
         qkv_text_puts(out, ", ");
     }
-    qkv_text_printf(out, "sans-serif\" font-size=\"%.6g\"%s fill=\"#%02x%02x%02x\"",
-                    (double)pango_font_description_get_size(font) / PANGO_SCALE,
-                    styles[pango_font_description_get_style(font)], byte_of(piece->red),
+    qkv_text_printf(out, "sans-serif\" font-size=\"%.6g\" font-style=\"%s\" fill=\"#%02x%02x%02x\"",
+                    size, styles[pango_font_description_get_style(font)], byte_of(piece->red),
                     byte_of(piece->green), byte_of(piece->blue));
     pango_font_description_free(font);
 }
@@ -136,9 +136,26 @@ static void append_place(qkv_text *out, cairo_t *cr, double x, double y) {
                     round(m.xy * 1e9) / 1e9 + 0.0, round(m.yy * 1e9) / 1e9 + 0.0, x, y);
 }
 
-/* One line: a <text>, and in it a <tspan> for each further run. Returns 0 behind the last line. */
-static int append_line(qkv_text *out, cairo_t *cr, PangoLayoutIter *at, const char *text) {
+/* Opens a <tspan> where the style differs from the one before, so that words stay together. */
+static void open_span(qkv_text *out, qkv_text *last, const run *piece, double size) {
+    qkv_text style = {0};
+    append_style(&style, piece, size);
+    if (style.failed) {
+        out->failed = 1;
+    } else if (!last->data || strcmp(style.data, last->data) != 0) {
+        qkv_text_printf(out, "%s<tspan%s>", last->data ? "</tspan>" : "", style.data);
+        qkv_text_release(last);
+        *last = style;
+        return;
+    }
+    qkv_text_release(&style);
+}
+
+/* One line as a <text>. Returns 0 behind the last line. */
+static int append_line(qkv_text *out, cairo_t *cr, PangoLayoutIter *at, const char *text,
+                       double size) {
     double x, y;
+    qkv_text last = {0};
     run piece;
     int more, n_runs = 0;
     cairo_get_current_point(cr, &x, &y);
@@ -147,25 +164,24 @@ static int append_line(qkv_text *out, cairo_t *cr, PangoLayoutIter *at, const ch
             more = pango_layout_iter_next_run(at);
             break;
         }
-        if (n_runs == 0) {
+        if (n_runs++ == 0) {
             qkv_text_puts(out, "<text xml:space=\"preserve\"");
             append_place(out, cr, x + piece.x, y + piece.y);
-        } else {
-            qkv_text_puts(out, "<tspan");
+            qkv_text_puts(out, ">");
         }
-        append_style(out, &piece);
-        qkv_text_puts(out, ">");
+        open_span(out, &last, &piece, size);
         append_letters(out, &piece, text);
-        if (n_runs++) qkv_text_puts(out, "</tspan>");
     } while ((more = pango_layout_iter_next_run(at)));
-    if (n_runs) qkv_text_puts(out, "</text>\n");
+    if (n_runs) qkv_text_puts(out, "</tspan></text>\n");
+    qkv_text_release(&last);
     return more;
 }
 
 static void append_elements(qkv_text *out, cairo_t *cr, PangoLayout *words) {
     const char *text = pango_layout_get_text(words);
+    const int size = pango_font_description_get_size(pango_layout_get_font_description(words));
     PangoLayoutIter *at = pango_layout_get_iter(words);
-    while (append_line(out, cr, at, text)) {}
+    while (append_line(out, cr, at, text, (double)size / PANGO_SCALE)) {}
     pango_layout_iter_free(at);
 }
 

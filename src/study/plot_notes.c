@@ -68,24 +68,29 @@ static void add_words(qkv_text *text, const char *words) {
     }
 }
 
-void qkv_plot_value_label(const qkv_plot *p, qkv_text *text) {
-    if (p->options.change) qkv_text_puts(text, "change of ");
-    add_words(text, p->metric_title);
+/* Differences say so, unless the metric is one. */
+static void add_metric(const qkv_plot *p, qkv_text *text, const char *words) {
+    static const char change[] = "change of ";
+    if (p->options.change && strncmp(words, change, sizeof change - 1) != 0)
+        qkv_text_puts(text, change);
+    add_words(text, words);
 }
 
-/* The same without the unit, at the beginning of a title. */
-static void add_capitalized(const qkv_plot *p, qkv_text *text) {
-    const size_t start = text->length;
-    const qkv_metric_info *info = qkv_metric_find(p->metric);
-    if (p->options.change) qkv_text_puts(text, "change of ");
-    add_words(text, info ? info->title : p->metric_title);
-    char *first = text->data && text->length > start ? text->data + start : NULL;
+void qkv_plot_value_label(const qkv_plot *p, qkv_text *text) {
+    add_metric(p, text, p->metric_title);
+}
+
+/* A title begins with a capital letter. */
+static void capitalize(qkv_text *text) {
+    char *first = text->length ? text->data : NULL;
     if (first && *first >= 'a' && *first <= 'z') *first = (char)(*first - 'a' + 'A');
 }
 
 static void add_title(const qkv_plot *p, qkv_text *text) {
+    const qkv_metric_info *info = qkv_metric_find(p->metric); /* units stand at the axis */
     if (p->kind == QKV_PLOT_RANKING) qkv_text_puts(text, "Heads by ");
-    add_capitalized(p, text);
+    add_metric(p, text, info ? info->title : p->metric_title);
+    capitalize(text);
     if (p->kind == QKV_PLOT_HEATMAP) qkv_text_puts(text, " by Layer and Head");
     if (p->kind == QKV_PLOT_LINES) qkv_text_puts(text, " against " EPSILON);
     if (p->kind == QKV_PLOT_HEATMAP) return; /* its panels say the rest */
