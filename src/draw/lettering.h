@@ -13,6 +13,10 @@
 
 #include "base/fail.h"
 
+/* Letters go onto a page through qkv_words_show (draw/words_show.h), or they would be outlines in an
+ * SVG that is to have text. */
+#pragma GCC poison pango_cairo_show_layout
+
 typedef struct qkv_lettering {
     PangoFontMap *fonts;
     PangoContext *context;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "draw/embed.h"
-#include "draw/lettering.h"
 
 static const cairo_user_data_key_t WAY_KEY;
 
