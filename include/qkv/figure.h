@@ -125,6 +125,12 @@ typedef struct qkv_figure_options {
     int32_t auto_range;    /* 1: colours of weights end at the largest that is shown, not at 1 */
     qkv_colormap colormap; /* AUTO: coolwarm */
     qkv_masked masked;     /* AUTO: white; zero for modify and mean up to 40 tokens */
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -198,7 +204,7 @@ QKV_API int qkv_figure_get_prompt(const qkv_figure *figure, size_t index, qkv_pr
                                   qkv_error *err);
 
 /* One line each, NULL past the end: edits that changed nothing (grid); and, once it was drawn or
- * checked, what was asked for and cells are too small for. */
+ * checked, what was asked for and cells are too small for, and which scripts no font has. */
 QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 
 /* ---- writing ---- */

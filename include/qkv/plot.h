@@ -100,6 +100,12 @@ typedef struct qkv_plot_options {
 
     /* heatmap; AUTO: viridis; coolwarm, around 0, for changes and for metrics with two signs */
     qkv_colormap colormap;
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \

@@ -36,6 +36,7 @@ enum { CLI_USAGE = 1 };
     X(INTEGER, int64_t) /* min to max */                                                           \
     X(INDEX, int64_t)   /* 0 to max, or "auto" as CLI_AUTO */                                      \
     X(REAL, double)     /* min to max */                                                           \
+    X(LENGTH, double)   /* 85mm, 8.5cm, 3.3in or 240pt, in points; min to max */                   \
     X(CHOICE, int)      /* one of the words of `value`, written as its number */
 
 #define CLI_KIND_ENUM(kind, type) CLI_##kind,

@@ -54,6 +54,10 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->title = args->title;
     options->dpi = args->dpi;
     options->panel_size = args->panel_size;
+    options->text = (qkv_text_form)(args->print.text + 1);
+    options->font = args->print.font;
+    options->width = args->print.width;
+    options->hide_notes = args->print.no_notes;
     return read_range(args, options, err);
 }
 
@@ -165,6 +169,7 @@ static int check_outputs(const figure_args *args, qkv_error *err) {
     }
     int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
     if (status == QKV_OK) status = cli_outputs_check_names(&args->reports, "md|html|json", err);
+    if (status == QKV_OK) status = cli_print_check(&args->print, &args->outputs, err);
     if (status == QKV_OK && args->dpi > 0 && !has_png(&args->outputs)) {
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
     }

@@ -36,12 +36,13 @@ typedef struct figure_args {
     int64_t memory;
     const char *data;
     cli_list reports;
+    cli_print print;
     cli_list outputs;
 } figure_args;
 
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1,                \
-    .scale = CLI_AUTO, .colormap = CLI_AUTO, .masked = CLI_AUTO
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .scale = CLI_AUTO,  \
+    .colormap = CLI_AUTO, .masked = CLI_AUTO, .print = CLI_PRINT_DEFAULTS
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -84,15 +85,17 @@ typedef struct figure_args {
                       "leave out the first K keys; colours then end at the largest weight shown"), \
         FIGURE_FLAG("sink-column", sink_column, 1,                                                 \
                     "add a first column: the weight of learned sinks, per query"),                 \
-        FIGURE_OPTION("range", "LO,HI|auto", CLI_TEXT, range,                                      \
-                      "range of the colour scale (default 0,1); auto: to the largest value shown"), \
+        FIGURE_OPTION(                                                                             \
+            "range", "LO,HI|auto", CLI_TEXT, range,                                                \
+            "range of the colour scale (default 0,1); auto: to the largest value shown"),          \
         FIGURE_OPTION("title", "TEXT", CLI_TEXT, title,                                            \
                       "title below the figure; *text* is italic, '' is none"),                     \
-        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400,                                          \
+        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400,                                         \
                       "resolution of a PNG (default 150; more where cells need it)"),              \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
                       "side of a panel (default 170; up to 480 where cells need it)"),             \
-        CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
+        CLI_PRINT_OPTIONS(figure_args), CLI_THREADS_OPTION(figure_args),                           \
+        CLI_MEMORY_OPTION(figure_args),                                                            \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \
         FIGURE_OPTION(                                                                             \

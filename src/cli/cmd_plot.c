@@ -16,11 +16,18 @@ typedef struct plot_args {
     int64_t top; /* 0: not given */
     const char *range, *title;
     double dpi; /* 0: not given */
+    cli_print print;
     cli_list outputs;
 } plot_args;
 
-static const plot_args defaults = {
-    .kind = -1, .by = -1, .band = -1, .scale = -1, .axis = -1, .order = -1, .colormap = -1};
+static const plot_args defaults = {.kind = -1,
+                                   .by = -1,
+                                   .band = -1,
+                                   .scale = -1,
+                                   .axis = -1,
+                                   .order = -1,
+                                   .colormap = -1,
+                                   .print = CLI_PRINT_DEFAULTS};
 
 /* clang-format off: one option to a line or two */
 #define PLOT_OPTION(name, value, kind, field, help)                                                \
@@ -59,6 +66,7 @@ static const cli_option options[] = {
                 "title below the chart; *text* is italic, '' is none"),
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
      2400},
+    CLI_PRINT_OPTIONS(plot_args),
     {'o', "output", "OUT", "file for the chart: .png, .svg or .pdf; may be repeated", CLI_PATHS,
      offsetof(plot_args, outputs), 0, 0, 0},
 };
@@ -98,7 +106,8 @@ const cli_command cli_command_plot = {
 static int check_outputs(const plot_args *args, qkv_error *err) {
     int png = 0;
     if (args->outputs.n == 0) return cli_usage(err, "no output: add for example -o chart.png");
-    const int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    if (status == QKV_OK) status = cli_print_check(&args->print, &args->outputs, err);
     for (size_t i = 0; i < args->outputs.n; i++) {
         png |= strcmp(qkv_path_suffix(args->outputs.items[i].value), "png") == 0;
     }
@@ -131,6 +140,10 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->title = args->title;
     wanted->dpi = args->dpi;
     wanted->colormap = (qkv_colormap)(args->colormap + 1);
+    wanted->text = (qkv_text_form)(args->print.text + 1);
+    wanted->font = args->print.font;
+    wanted->width = args->print.width;
+    wanted->hide_notes = args->print.no_notes;
     if (!args->range || strcmp(args->range, "auto") == 0) return QKV_OK;
     return cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err);
 }
@@ -162,7 +175,7 @@ static int make_and_draw(const cli_call *call, const qkv_plot_options *wanted, q
     int status = qkv_sweep_reader_open(&file, call->operands[0], err);
     if (status == QKV_OK) status = name_options(qkv_plot_new(&plot, file, wanted, err), err);
     qkv_sweep_reader_close(file);
-    if (status == QKV_OK) status = draw(plot, &args->outputs, err);
+    if (status == QKV_OK) status = name_options(draw(plot, &args->outputs, err), err);
     qkv_plot_free(plot);
     return status;
 }

@@ -165,4 +165,52 @@ void cli_print_line(const char *text);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */
 int cli_print_json(json_t *json, qkv_error *err);
 
+/* ---- what goes into print: outputs.c ---- */
+
+/* Options of everything that is drawn. */
+typedef struct cli_print {
+    int text; /* CLI_AUTO: not given */
+    const char *font;
+    double width; /* points; 0: not given */
+    int no_notes;
+} cli_print;
+
+#define CLI_PRINT_DEFAULTS                                                                         \
+    { .text = CLI_AUTO }
+
+/* clang-format off: one option to a line or two */
+#define CLI_PRINT_OPTIONS(args)                                                                    \
+    {0,                                                                                            \
+     "text",                                                                                       \
+     "paths|text",                                                                                 \
+     "letters as outlines, which look the same everywhere, or as text, which can be searched and " \
+     "edited (default: text in a PDF, which brings its fonts along; paths in an SVG)",             \
+     CLI_CHOICE,                                                                                   \
+     offsetof(args, print.text),                                                                   \
+     0,                                                                                            \
+     0,                                                                                            \
+     0},                                                                                           \
+        {0,        "font",                                                                         \
+         "FAMILY", "family of the letters (default DejaVu Sans)",                                  \
+         CLI_TEXT, offsetof(args, print.font),                                                     \
+         0,        0,                                                                              \
+         0},                                                                                       \
+        {0,                                                                                        \
+         "width",                                                                                  \
+         "LENGTH",                                                                                 \
+         "width of the page, e.g. 85mm, 8.5cm, 3.3in or 240pt; letters keep 5 points at least",    \
+         CLI_LENGTH,                                                                               \
+         offsetof(args, print.width),                                                              \
+         0,                                                                                        \
+         1,                                                                                        \
+         14400},                                                                                   \
+    {                                                                                              \
+        0, "no-notes", NULL, "leave out the small print", CLI_FLAG,                                \
+            offsetof(args, print.no_notes), 1, 0, 0                                                \
+    }
+/* clang-format on */
+
+/* Options of a drawing without a drawing to have them, or of text without a file that has any. */
+int cli_print_check(const cli_print *print, const cli_list *outputs, qkv_error *err);
+
 #endif

@@ -79,6 +79,27 @@ static int read_real(const cli_option *option, void *field, const char *value, q
     return QKV_OK;
 }
 
+static int read_length(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    static const struct {
+        const char *name;
+        double points;
+    } units[] = {{"mm", 72 / 25.4}, {"cm", 720 / 25.4}, {"in", 72}, {"pt", 1}};
+    const size_t length = strlen(value);
+    double number;
+    for (size_t i = 0; length > 2 && i < sizeof units / sizeof *units; i++) {
+        if (strcmp(value + length - 2, units[i].name) != 0) continue;
+        if (!qkv_parse_double(value, length - 2, &number)) break;
+        number *= units[i].points;
+        if (!(number >= option->min && number <= option->max)) break;
+        *(double *)field = number;
+        return QKV_OK;
+    }
+    char wanted[96];
+    qkv_format(wanted, sizeof wanted, "a length such as 85mm, 8.5cm, 3.3in or 240pt, up to %gpt",
+               option->max);
+    return fail_value(option, value, wanted, err);
+}
+
 static int read_choice(const cli_option *option, void *field, const char *value, qkv_error *err) {
     const size_t length = strlen(value);
     const char *word = option->value;
@@ -104,10 +125,11 @@ int cli_parse_range(const char *range, double *low, double *high, qkv_error *err
 }
 
 static const value_reader readers[] = {
-    [CLI_FLAG] = read_flag,   [CLI_TEXT] = read_text,  [CLI_PATH] = read_text,
-    [CLI_MODEL] = read_text,  [CLI_LIST] = read_list,  [CLI_PATHS] = read_list,
-    [CLI_MODELS] = read_list, [CLI_NAMED] = read_list, [CLI_INTEGER] = read_integer,
-    [CLI_INDEX] = read_index, [CLI_REAL] = read_real,  [CLI_CHOICE] = read_choice,
+    [CLI_FLAG] = read_flag,     [CLI_TEXT] = read_text,  [CLI_PATH] = read_text,
+    [CLI_MODEL] = read_text,    [CLI_LIST] = read_list,  [CLI_PATHS] = read_list,
+    [CLI_MODELS] = read_list,   [CLI_NAMED] = read_list, [CLI_INTEGER] = read_integer,
+    [CLI_INDEX] = read_index,   [CLI_REAL] = read_real,  [CLI_LENGTH] = read_length,
+    [CLI_CHOICE] = read_choice,
 };
 _Static_assert(sizeof readers / sizeof *readers == CLI_KIND_COUNT, "one reader for every kind");
 

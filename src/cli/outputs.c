@@ -89,3 +89,17 @@ int cli_print_json(json_t *json, qkv_error *err) {
     json_decref(json);
     return QKV_OK;
 }
+
+int cli_print_check(const cli_print *print, const cli_list *outputs, qkv_error *err) {
+    int letters = 0;
+    for (size_t i = 0; i < outputs->n; i++) {
+        letters |= strcmp(qkv_path_suffix(outputs->items[i].value), "png") != 0;
+    }
+    if (outputs->n == 0 && (print->font || print->width > 0 || print->no_notes)) {
+        return cli_usage(err, "--font, --width and --no-notes belong to a drawing: add -o");
+    }
+    if (print->text != CLI_AUTO && !letters) {
+        return cli_usage(err, "--text is about the letters of an SVG or PDF, and no output is one");
+    }
+    return QKV_OK;
+}

@@ -61,6 +61,7 @@ struct qkv_figure {
     qkv_figure_kind kind;
     qkv_figure_options options; /* lists are gone once the figure is made; title is own_title */
     char *own_title;            /* copy of the options'; NULL: none was given */
+    char *own_font;             /* the same */
     study_prompts prompts;
     study_prompts sources; /* to patch from */
     qkv_site site;

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/sized.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
 
@@ -145,7 +146,13 @@ static int check_numbers(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`panel_size` must be %g to %g points, not %g",
                         LEAST_PANEL, MOST_PANEL, o->panel_size);
     }
-    return check_range(o, err);
+    if (o->panel_size != 0 && o->width != 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`panel_size` and `width` exclude each other: panels follow the width");
+    }
+    const study_print print = {o->text, o->font, o->width, o->hide_notes};
+    const int status = qkv_print_check(&print, err);
+    return status == QKV_OK ? check_range(o, err) : status;
 }
 
 static int check_choices(const qkv_figure_options *o, qkv_error *err) {

@@ -21,7 +21,11 @@
 #define LIMITED(name, kind, least, most)                                                           \
     { #name, FIELD_##kind, offsetof(qkv_figure_options, name), NULL, least, most }
 
-enum { MOST_TITLE = 4000, MOST_EPS = 20000 }; /* bytes of texts that files bring along */
+enum {
+    MOST_TITLE = 4000,
+    MOST_EPS = 20000,
+    MOST_FONT = 200
+}; /* bytes of texts that files bring along */
 
 /* Everything in qkv_figure_options but its lists and the command. What excludes each other, and what
  * a kind has, is checked when the figure is made. */
@@ -49,6 +53,10 @@ const field qkv_figure_fields[] = {
     FIELD(auto_range, FLAG),
     WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
     WORDS(masked, "auto|zero|white|hatch"),
+    WORDS(text, "auto|paths|text"),
+    LIMITED(font, TEXT, 0, MOST_FONT),
+    LIMITED(width, REAL, 0, 14400),
+    FIELD(hide_notes, FLAG),
 };
 /* clang-format on */
 const size_t qkv_figure_n_fields = sizeof qkv_figure_fields / sizeof *qkv_figure_fields;

@@ -8,8 +8,10 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "qkv/fonts.h"
 #include "qkv/store.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 /* What a format is called, and where its bytes go. */
 typedef struct target {
@@ -36,6 +38,10 @@ static int warn_undrawn(qkv_figure *fig, const qkv_grid_report *report, qkv_erro
     int status = QKV_OK;
     if (fig->warned) return status;
     fig->warned = 1;
+    for (size_t i = 0; status == QKV_OK && qkv_script_name(i); i++) {
+        if (report->scripts >> i & 1) status = qkv_figure_warn(fig, qkv_print_missing(i), err);
+    }
+    if (status != QKV_OK) return status;
     if (fig->options.values == QKV_VALUES_ALWAYS) {
         status =
             warn_panels(fig, report->without_values, report, "`values` always: no numbers in", err);

@@ -46,6 +46,8 @@ struct qkv_plot {
     qkv_plot_kind kind;
     qkv_plot_by by;
     char *metric;
+    char *metric_title;   /* in words */
+    char *font;           /* of the options; NULL: the default */
     plot_indices targets; /* of the file, in its order */
     char **target_names;
     int32_t op; /* of the file */
@@ -67,7 +69,8 @@ struct qkv_plot {
 
     char *title; /* NULL: none */
     char *small_print, *recipe;
-    char *warning; /* NULL: none */
+    char **warnings;
+    size_t n_warnings, warnings_capacity;
 };
 
 /* plot_choose.c: the metric, targets, operation, ε, layers and heads, and the kind of chart. */

@@ -82,6 +82,8 @@ static void test_lists(void **state) {
     assert_null(qkv_metric_get(far));
     assert_null(qkv_metric_find(NULL));
     assert_null(qkv_metric_scope_name((qkv_metric_scope)99));
+    assert_null(qkv_script_name(far));
+    assert_null(qkv_script_package(far));
     assert_null(qkv_scale_name((qkv_scale)99));
     assert_null(qkv_colormap_name((qkv_colormap)99));
     assert_null(qkv_masked_name((qkv_masked)99));
