@@ -25,14 +25,7 @@ static const measure_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(measure_args),
-    {'p', "prompt", "TEXT", "a prompt; may be repeated", CLI_LIST, offsetof(measure_args, prompts),
-     CLI_PROMPT_TEXT, 0, 0},
-    {'f', "file", "FILE", "prompts from a file, one per line; '-' for standard input", CLI_PATHS,
-     offsetof(measure_args, prompts), CLI_PROMPT_FILE, 0, 0},
-    {0, "tokens", "IDS", "a prompt as token ids, e.g. 1,2,3; fed as they are", CLI_LIST,
-     offsetof(measure_args, prompts), CLI_PROMPT_TOKENS, 0, 0},
-    {0, "parse-special", NULL, "names of special tokens in prompts become those tokens", CLI_FLAG,
-     offsetof(measure_args, parse_special), 1, 0, 0},
+    CLI_PROMPTS_OPTIONS(measure_args),
     {0, "variant", "EDITS", "one variant to measure: edits joined by ' + '; may be repeated",
      CLI_LIST, offsetof(measure_args, variants), 0, 0, 0},
     CLI_SOURCE_OPTIONS(measure_args),
@@ -84,8 +77,7 @@ typedef struct measure_state {
     qkv_model *model;
     qkv_session *session;
     qkv_measure *measure;
-    cli_prompt *prompts;
-    size_t n_prompts, capacity;
+    cli_prompts prompts;
     cli_sources sources;
     measure_files files;
     measure_summary summary;
@@ -93,49 +85,13 @@ typedef struct measure_state {
 
 /* ---- prompts ---- */
 
-static int add_prompt(measure_state *state, const cli_item *item, qkv_error *err) {
-    cli_prompt prompt;
-    int status = cli_prompt_load(&prompt, item, err);
-    if (status == QKV_OK && !QKV_PUSH(state->prompts, state->capacity, state->n_prompts, prompt)) {
-        status = qkv_fail_memory(err);
-    }
-    if (status != QKV_OK) cli_prompt_release(&prompt);
-    return status;
-}
-
-/* Every line that is not empty is a prompt. */
-static int add_lines(measure_state *state, const cli_item *item, qkv_error *err) {
-    cli_prompt whole;
-    int status = cli_prompt_load(&whole, item, err);
-    if (status == QKV_OK && strlen(whole.text) != whole.length) {
-        status =
-            qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a file of prompts", item->value);
-    }
-    const char *line;
-    size_t at = 0, length;
-    while (status == QKV_OK && cli_prompt_next_line(&whole, &at, &line, &length)) {
-        whole.text[line - whole.text + (ptrdiff_t)length] = '\0';
-        const cli_item text = {line, CLI_PROMPT_TEXT};
-        status = add_prompt(state, &text, err);
-    }
-    cli_prompt_release(&whole);
-    return status;
-}
-
 static int load_prompts(measure_state *state, qkv_error *err) {
     const cli_list *given = &state->args->prompts;
     const cli_list *const edits[] = {&state->args->variants};
-    int status = QKV_OK;
+    int status = cli_prompts_load(&state->prompts, given, err);
     for (size_t i = 0; qkv_default_prompt(i) && given->n == 0 && status == QKV_OK; i++) {
         const cli_item own = {qkv_default_prompt(i), CLI_PROMPT_TEXT};
-        status = add_prompt(state, &own, err);
-    }
-    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
-        status = given->items[i].tag == CLI_PROMPT_FILE ? add_lines(state, &given->items[i], err)
-                                                        : add_prompt(state, &given->items[i], err);
-    }
-    if (status == QKV_OK && state->n_prompts == 0) {
-        status = qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: the file is empty");
+        status = cli_prompts_add(&state->prompts, &own, err);
     }
     if (status == QKV_OK) status = cli_sources_load(&state->sources, &state->args->sources, err);
     return status == QKV_OK ? cli_sources_check_used(&state->sources, edits, 1, err) : status;
@@ -144,10 +100,7 @@ static int load_prompts(measure_state *state, qkv_error *err) {
 static int tokenize(measure_state *state, qkv_error *err) {
     const unsigned flags =
         QKV_TOKENIZE_ADD_SPECIAL | (state->args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
-    int status = QKV_OK;
-    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
-        status = cli_prompt_tokenize(&state->prompts[i], state->model, flags, err);
-    }
+    const int status = cli_prompts_tokenize(&state->prompts, state->model, flags, err);
     if (status != QKV_OK) return status;
     return cli_sources_tokenize(&state->sources, state->model, flags, err);
 }
@@ -155,7 +108,7 @@ static int tokenize(measure_state *state, qkv_error *err) {
 /* ---- measuring ---- */
 
 static int make_plan(const measure_state *state, size_t prompt, qkv_plan **plan, qkv_error *err) {
-    const cli_prompt *input = &state->prompts[prompt];
+    const cli_prompt *input = &state->prompts.items[prompt];
     int status = qkv_plan_new(plan, state->model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = cli_sources_add(&state->sources, *plan, err);
     for (size_t i = 0; i < state->args->variants.n && status == QKV_OK; i++) {
@@ -194,7 +147,7 @@ static int measure_set(measure_state *state, qkv_error *err) {
 /* A mistake in a later prompt or an edit shows before anything is computed. */
 static int check_plans(const measure_state *state, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+    for (size_t i = 0; i < state->prompts.n && status == QKV_OK; i++) {
         qkv_plan *plan = NULL;
         qkv_error why = {0};
         status = make_plan(state, i, &plan, &why);
@@ -211,14 +164,14 @@ static int check_plans(const measure_state *state, qkv_error *err) {
 static int measure_all(measure_state *state, qkv_error *err) {
     const measure_names names = {.measure = state->measure,
                                  .variants = &state->args->variants,
-                                 .prompts = state->prompts,
-                                 .n_prompts = state->n_prompts,
+                                 .prompts = state->prompts.items,
+                                 .n_prompts = state->prompts.n,
                                  .model = state->model};
     int status = measure_summary_new(&state->summary, &names, err);
     if (status == QKV_OK) {
         status = measure_files_open(&state->files, &state->args->outputs, &names, err);
     }
-    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+    for (size_t i = 0; i < state->prompts.n && status == QKV_OK; i++) {
         status = measure_prompt(state, i, err);
     }
     if (status == QKV_OK) status = measure_set(state, err);
@@ -270,10 +223,9 @@ static int run_measure(const cli_call *call, qkv_error *err) {
     measure_files_release(&state.files);
     measure_summary_release(&state.summary);
     cli_sources_release(&state.sources);
-    for (size_t i = 0; i < state.n_prompts; i++) cli_prompt_release(&state.prompts[i]);
-    free(state.prompts);
+    cli_prompts_release(&state.prompts);
     qkv_measure_free(state.measure);
-    qkv_session_free(state.session);
+    cli_session_free(state.session);
     qkv_model_free(state.model);
     return status;
 }

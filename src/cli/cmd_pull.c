@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "cli/inputs.h"
+#include "cli/messages.h"
 #include "cli/sweep.h"
 #include "qkv/pull.h"
 
@@ -15,7 +16,7 @@ enum { USUAL_COLUMNS = 80, LONGEST_NAME = 40 };
 
 typedef struct pull_args {
     int dry_run;
-    int quiet;
+    int json;
 } pull_args;
 
 static const pull_args defaults = {0};
@@ -23,7 +24,6 @@ static const pull_args defaults = {0};
 static const cli_option options[] = {
     {0, "dry-run", NULL, "list the files and their sizes; fetch and write nothing", CLI_FLAG,
      offsetof(pull_args, dry_run), 1, 0, 0},
-    {'q', "quiet", NULL, "do not show progress", CLI_FLAG, offsetof(pull_args, quiet), 1, 0, 0},
 };
 
 static int run_pull(const cli_call *call, qkv_error *err);
@@ -114,9 +114,8 @@ static size_t line_width(void) {
 static void append_state(qkv_text *line, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
     if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
-    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s",
-                    percent(step->file_done, step->file_size), percent(step->done, step->total),
-                    qkv_format_bytes(all, step->total));
+    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s", percent(step->file_done, step->file_size),
+                    percent(step->done, step->total), qkv_format_bytes(all, step->total));
     if (step->speed >= 0)
         qkv_text_printf(line, ", %s/s, %s left", qkv_format_bytes(speed, (uint64_t)step->speed),
                         left);
@@ -167,7 +166,7 @@ static void show_note(void *user, const char *line) {
     clear_line(view);
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, line, strlen(line));
-    fprintf(stderr, "qkv pull: %s\n", visible.data ? visible.data : "");
+    cli_notice("qkv pull: %s", visible.data ? visible.data : "");
     qkv_text_release(&visible);
 }
 
@@ -189,7 +188,7 @@ static int run_pull(const cli_call *call, qkv_error *err) {
     const pull_args *args = call->args;
     pull_view view = {.name = call->operands[0],
                       .dry_run = args->dry_run,
-                      .quiet = args->quiet,
+                      .quiet = cli_is_quiet(),
                       .on_terminal = isatty(STDERR_FILENO)};
     const qkv_pull_options how = {.size = sizeof how,
                                   .dry_run = args->dry_run,

@@ -141,7 +141,7 @@ static int add_prompts(json_t *spec, const sweep_flags *flags, qkv_error *err) {
     }
     char *path = NULL;
     int status = cli_recipe_find(&path, "prompts.txt", err);
-    cli_item item = {path, CLI_PROMPT_FILE};
+    cli_item item = {path, CLI_PROMPT_LINES};
     sweep_flags bundled = *flags;
     bundled.prompts = (cli_list){.items = &item, .n = 1};
     if (status == QKV_OK) status = sweep_spec_override(spec, &bundled, err);

@@ -31,8 +31,8 @@ static const cli_option options[] = {
     {0, "ops", "OPS", "what to do to it, e.g. scale,mean:head,zero (default scale)", CLI_TEXT,
      offsetof(sweep_args, flags.ops), 0, 0, 0},
     {0, "epsilon", "LIST",
-     "numbers for scale, set, add and noise, e.g. 0.5,1e-3 or logspace:1e-10,1,13", CLI_TEXT,
-     offsetof(sweep_args, flags.epsilon), 0, 0, 0},
+     "numbers for scale, set, add and noise, e.g. 0.5,1e-3 or logspace:1e-10,1,13, also linspace:",
+     CLI_TEXT, offsetof(sweep_args, flags.epsilon), 0, 0, 0},
     {0, "metrics", "NAMES",
      "what to measure (default sink,entropy_norm,tv; at the output "
      "output_kl,delta_loss,top1_changed); see 'qkv metrics'",

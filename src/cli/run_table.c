@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/messages.h"
 #include "qkv/store.h"
 
 typedef struct summary {
@@ -85,11 +86,10 @@ void cli_print_result(const qkv_result *result) {
 }
 
 static void warn_edit(const qkv_result *result, size_t variant, size_t edit) {
-    fprintf(stderr, "qkv: warning: %s (v%zu) %s\n", qkv_result_edit_text(result, variant, edit),
-            variant,
-            qkv_result_edit_ran(result, variant, edit)
-                ? "changed no value"
-                : "was not computed: nothing that is captured depends on it");
+    cli_warn("%s (v%zu) %s", qkv_result_edit_text(result, variant, edit), variant,
+             qkv_result_edit_ran(result, variant, edit)
+                 ? "changed no value"
+                 : "was not computed: nothing that is captured depends on it");
 }
 
 void cli_warn_unchanged(const qkv_result *result) {
