@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,4 +25,21 @@ void qkv_json_append(qkv_text *line, const char *text) {
         line->failed = 1;
     free(quoted);
     json_decref(string);
+}
+
+json_t *qkv_json_real(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *qkv_json_words(const char *text) {
+    json_t *list = json_array();
+    while (*text) {
+        const size_t length = strcspn(text, ",");
+        size_t begin = 0, end = length;
+        while (begin < end && text[begin] == ' ') begin++;
+        while (end > begin && text[end - 1] == ' ') end--;
+        json_array_append_new(list, qkv_json_string(text + begin, end - begin));
+        text += length + (text[length] == ',');
+    }
+    return list;
 }

@@ -17,9 +17,13 @@ typedef struct measure_args {
     const char *metrics;
     const char *layers, *heads;
     cli_list outputs;
+    const char *format; /* of -o - */
+    int json;
     int64_t threads;
     int64_t memory;
 } measure_args;
+
+#define MEASURE_FORMATS "csv|json"
 
 static const measure_args defaults = {0};
 
@@ -39,8 +43,9 @@ static const cli_option options[] = {
      offsetof(measure_args, heads), 0, 0, 0},
     CLI_THREADS_OPTION(measure_args),
     CLI_MEMORY_OPTION(measure_args),
-    {'o', "output", "OUT", "file for all values, one per row: .csv or .json; may be repeated",
-     CLI_PATHS, offsetof(measure_args, outputs), 0, 0, 0},
+    {0, "json", NULL, "print the summary as JSON", CLI_FLAG, offsetof(measure_args, json), 1, 0, 0},
+    CLI_OUTPUT_OPTIONS(measure_args, "file for all values, one per row: .csv or .json",
+                       MEASURE_FORMATS),
 };
 
 static int run_measure(const cli_call *call, qkv_error *err);
@@ -48,8 +53,9 @@ static int run_measure(const cli_call *call, qkv_error *err);
 const cli_command cli_command_measure = {
     .name = "measure",
     .summary = "measure every head: sinks, entropy, changes under edits",
-    .synopsis = "[-m MODEL] [-p TEXT | -f FILE | --tokens IDS]... [--variant EDITS]... [--metrics "
-                "NAMES] [--layers LAYERS] [--heads HEADS] [-o OUT]...",
+    .synopsis =
+        "[-m MODEL] [-p TEXT | -f FILE | --file FILE | --tokens IDS]... [--variant EDITS]... "
+        "[--metrics NAMES] [--layers LAYERS] [--heads HEADS] [--json] [-o OUT]...",
     .description =
         "Measures the unedited model (baseline) and every variant on every prompt, and prints for "
         "each metric its mean, its extremes and where it is largest. Without prompts it uses "
@@ -59,7 +65,8 @@ const cli_command cli_command_measure = {
         "heads count from 0. A metric of a whole layer has no head, one of the output neither "
         "layer nor head, one over all prompts no prompt. OUT.json holds the same rows, and the "
         "prompts, variants and formulas. A value is nan (null) where it is undefined; 'qkv "
-        "metrics' says when.\n"
+        "metrics' says when. '-o -' writes the rows to standard output, as CSV or with '--format "
+        "json', and leaves out the summary.\n"
         "\n"
         "Patterns are measured row by row while they are computed, and none is kept. To measure "
         "an edit in its own layer only, name that layer with --layers: then no later layer is "
@@ -169,15 +176,19 @@ static int measure_all(measure_state *state, qkv_error *err) {
                                  .model = state->model};
     int status = measure_summary_new(&state->summary, &names, err);
     if (status == QKV_OK) {
-        status = measure_files_open(&state->files, &state->args->outputs, &names, err);
+        const char *format = state->args->format ? state->args->format : "csv";
+        status = measure_files_open(&state->files, &state->args->outputs, format, &names, err);
     }
     for (size_t i = 0; i < state->prompts.n && status == QKV_OK; i++) {
         status = measure_prompt(state, i, err);
     }
     if (status == QKV_OK) status = measure_set(state, err);
     if (status == QKV_OK) status = measure_files_finish(&state->files, err);
-    if (status == QKV_OK) measure_summary_print(&state->summary, &names);
-    return status;
+    if (status != QKV_OK || cli_outputs_have_stdout(&state->args->outputs)) return status;
+    if (state->args->json)
+        return cli_print_json(measure_summary_json(&state->summary, &names), err);
+    measure_summary_print(&state->summary, &names);
+    return QKV_OK;
 }
 
 /* Where to look must matter to some metric. */
@@ -198,12 +209,19 @@ static int check_where(const measure_state *state, qkv_error *err) {
     return QKV_OK;
 }
 
+static int check_outputs(const measure_args *args, qkv_error *err) {
+    if (args->json && cli_outputs_have_stdout(&args->outputs)) {
+        return cli_usage(err, "--json and -o - both write to standard output: give one of them");
+    }
+    return cli_outputs_check(&args->outputs, MEASURE_FORMATS, args->format, "csv", err);
+}
+
 static int prepare(measure_state *state, qkv_error *err) {
     const measure_args *args = state->args;
     const qkv_measure_options where = {
         .size = sizeof where, .layers = args->layers, .heads = args->heads};
     const qkv_session_options session = cli_session_options(args->threads, args->memory);
-    int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
+    int status = check_outputs(args, err);
     if (status == QKV_OK) status = qkv_measure_new(&state->measure, args->metrics, &where, err);
     if (status == QKV_OK) status = check_where(state, err);
     if (status == QKV_OK) status = load_prompts(state, err);

@@ -54,6 +54,7 @@ typedef struct sweep_job {
     int64_t threads, memory;
     int explain; /* say what there is to do, and do nothing */
     int quiet;
+    int json; /* results are printed as JSON */
 } sweep_job;
 
 typedef struct sweep_work {
@@ -62,6 +63,7 @@ typedef struct sweep_work {
     qkv_sweep *sweep;
     int under_mpi;
     qkv_sweep_transport transport; /* there */
+    qkv_run_stats estimate;
     sweep_progress progress;
     int has_begun;
 } sweep_work;
@@ -71,6 +73,8 @@ typedef struct sweep_work {
 int sweep_work_begin(sweep_work *work, const sweep_job *job, json_t *spec, qkv_error *err);
 /* Estimates and runs it. */
 int sweep_work_run(sweep_work *work, qkv_error *err);
+/* What there was to do and, where it was done, how long it took. */
+int sweep_work_print_json(const sweep_work *work, qkv_error *err);
 /* 0 in the other processes of mpirun, which have nothing to print. */
 int sweep_work_leads(const sweep_work *work);
 void sweep_work_release(sweep_work *work);

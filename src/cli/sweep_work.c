@@ -65,18 +65,19 @@ void sweep_work_release(sweep_work *w) {
 
 /* ---- what is said ---- */
 
-static int print_estimate(const sweep_work *w, qkv_error *err) {
+static int print_estimate(sweep_work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
     qkv_session *session = NULL;
-    qkv_run_stats stats = QKV_RUN_STATS_INIT;
+    qkv_run_stats *stats = &w->estimate;
+    *stats = (qkv_run_stats)QKV_RUN_STATS_INIT;
     int status = cli_session_new(&session, w->model, &options, err);
-    if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, &stats, err);
+    if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, stats, err);
     cli_session_free(session);
     if (status != QKV_OK || w->job->quiet) return status;
     cli_notice("qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
                " passes, %.3g GFLOP",
                qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
-               qkv_sweep_n_metrics(w->sweep), stats.n_passes, stats.flop / 1e9);
+               qkv_sweep_n_metrics(w->sweep), stats->n_passes, stats->flop / 1e9);
     return QKV_OK;
 }
 
@@ -101,6 +102,21 @@ static void print_end(const sweep_work *w) {
     cli_notice("qkv sweep: %s is complete: %" PRId64 " cells%s, %" PRId64 " of them in %s",
                w->job->output, w->progress.wanted, w->job->n_shards ? " of this shard" : "",
                w->progress.done - w->progress.first_done, time);
+}
+
+int sweep_work_print_json(const sweep_work *w, qkv_error *err) {
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:I, s:f}", "cells", (json_int_t)qkv_sweep_n_cells(w->sweep),
+                  "prompts", (json_int_t)qkv_sweep_n_prompts(w->sweep), "metrics",
+                  (json_int_t)qkv_sweep_n_metrics(w->sweep), "passes",
+                  (json_int_t)w->estimate.n_passes, "flop", w->estimate.flop);
+    if (!w->job->explain) {
+        json_object_set_new(json, "wanted", json_integer(w->progress.wanted));
+        json_object_set_new(json, "computed",
+                            json_integer(w->progress.done - w->progress.first_done));
+        json_object_set_new(json, "seconds", json_real(cli_seconds() - w->progress.started));
+    }
+    return cli_print_json(json, err);
 }
 
 /* ---- the work ---- */
