@@ -165,7 +165,10 @@ static void add_notices(json_t *json, const qkv_model *model) {
     json_t *list = json_array();
     for (size_t i = 0; (notice = qkv_model_notice(model, i)); i++)
         json_array_append_new(list, qkv_json_text(notice));
-    json_object_set_new(json, "notices", list);
+    if (json_array_size(list))
+        json_object_set_new(json, "notices", list);
+    else
+        json_decref(list);
 }
 
 static void add_place(json_t *json, const qkv_model_place_info *place) {

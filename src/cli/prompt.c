@@ -126,8 +126,7 @@ int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv
             "one text",
             path, prompts->n, path);
     }
-    return cli_usage(err, "one prompt is wanted, with -p, -f, --file or --tokens, and not %zu",
-                     prompts->n);
+    return cli_usage(err, "one prompt is wanted, and %zu are given", prompts->n);
 }
 
 int cli_prompts_tokenize(cli_prompts *prompts, const qkv_model *model, unsigned flags,

@@ -13,7 +13,8 @@ int cli_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 void cli_session_free(qkv_session *session) {
     qkv_run_stats stats = QKV_RUN_STATS_INIT;
     if (qkv_session_get_stats(session, &stats) && stats.n_passes)
-        cli_detail("computed %" PRIu64 " passes, %.3g GFLOP, %.3g MB of weights read",
-                   stats.n_passes, stats.flop / 1e9, stats.weight_bytes / 1e6);
+        cli_detail("computed %" PRIu64 " pass%s, %.3g GFLOP, %.3g MB of weights read",
+                   stats.n_passes, stats.n_passes == 1 ? "" : "es", stats.flop / 1e9,
+                   stats.weight_bytes / 1e6);
     qkv_session_free(session);
 }

@@ -111,7 +111,7 @@ int sweep_work_print_json(const sweep_work *w, qkv_error *err) {
                   (json_int_t)qkv_sweep_n_metrics(w->sweep), "passes",
                   (json_int_t)w->estimate.n_passes, "flop", w->estimate.flop);
     if (!w->job->explain) {
-        json_object_set_new(json, "wanted", json_integer(w->progress.wanted));
+        json_object_set_new(json, "stored", json_integer(w->progress.wanted));
         json_object_set_new(json, "computed",
                             json_integer(w->progress.done - w->progress.first_done));
         json_object_set_new(json, "seconds", json_real(cli_seconds() - w->progress.started));
