@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-enum { MOST_NUMBERS = 10000 }; /* that one word may stand for */
+enum { MOST_NUMBERS = 10000 }; /* that the words of one list may stand for, all together */
 
 typedef struct number_range {
     double from, to;
@@ -25,8 +25,8 @@ static double number_of_range(const number_range *range, int64_t i) {
     return qkv_round_digits(pow(10, low + (high - low) * at), 12);
 }
 
-/* FROM,TO,NUMBER and how long that is; 0 where it is something else. */
-static size_t read_range(number_range *range, const char *text) {
+/* FROM,TO,NUMBER and how long that is; 0 where it is something else, or more than `most` numbers. */
+static size_t read_range(number_range *range, const char *text, int64_t most) {
     const char *first = strchr(text, ','), *second = first ? strchr(first + 1, ',') : NULL;
     if (!second) return 0;
     const size_t length = strcspn(second + 1, ",");
@@ -36,24 +36,25 @@ static size_t read_range(number_range *range, const char *text) {
         return 0;
     const int has_ends = isfinite(range->from) && isfinite(range->to) &&
                          (!range->by_ratio || (range->from > 0 && range->to > 0));
-    return has_ends && range->n >= 2 && range->n <= MOST_NUMBERS
-               ? (size_t)(second + 1 - text) + length
-               : 0;
+    return has_ends && range->n >= 2 && range->n <= most ? (size_t)(second + 1 - text) + length : 0;
 }
 
-/* The part of a list that begins at `text`, up to a comma or the end. */
-static int expand_part(qkv_text *out, const char *text, size_t *length, qkv_error *err) {
+/* The part of a list that begins at `text`, up to a comma or the end. *room is how many numbers its
+ * words may still stand for. */
+static int expand_part(qkv_text *out, const char *text, size_t *length, int64_t *room,
+                       qkv_error *err) {
     static const char *const words[] = {"linspace:", "logspace:"};
     for (int i = 0; i < 2; i++) {
         number_range range = {.by_ratio = i};
         const size_t word = strlen(words[i]);
         if (strncmp(text, words[i], word) != 0) continue;
-        *length = read_range(&range, text + word);
+        *length = read_range(&range, text + word, *room);
         if (!*length)
             return qkv_fail(err, QKV_ERR_SYNTAX,
                             "%s should be %sFROM,TO,NUMBER, with %s and a number from 2 to %d",
-                            text, words[i], i ? "ends above 0" : "finite ends", MOST_NUMBERS);
+                            text, words[i], i ? "ends above 0" : "finite ends", (int)*room);
         *length += word;
+        *room -= range.n;
         for (int64_t k = 0; k < range.n; k++) {
             if (k) qkv_text_puts(out, ",");
             qkv_text_append_number(out, number_of_range(&range, k));
@@ -67,10 +68,11 @@ static int expand_part(qkv_text *out, const char *text, size_t *length, qkv_erro
 
 int qkv_number_list_expand(char **out, const char *list, qkv_error *err) {
     qkv_text text = {0};
+    int64_t room = MOST_NUMBERS;
     *out = NULL;
     for (const char *at = list;; at++) {
         size_t length = 0;
-        const int status = expand_part(&text, at, &length, err);
+        const int status = expand_part(&text, at, &length, &room, err);
         if (status != QKV_OK) {
             qkv_text_release(&text);
             return status;

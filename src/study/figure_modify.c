@@ -47,9 +47,9 @@ static size_t count(const char *list) {
 
 int qkv_figure_modify_cells(qkv_figure *fig, qkv_error *err) {
     char *list = NULL;
-    const char *given = fig->options.eps ? fig->options.eps : DEFAULT_EPS;
+    if (!fig->options.eps) fig->options.eps = DEFAULT_EPS; /* which the recipe then holds */
     fig->title = "The Attention Weight after Modifying Query, Key and Value";
-    int status = qkv_number_list_expand(&list, given, err);
+    int status = qkv_number_list_expand(&list, fig->options.eps, err);
     if (status == QKV_OK) status = qkv_figure_reserve(fig, FIGURE_PARTS, count(list), err);
     for (size_t row = 0; row < FIGURE_PARTS && status == QKV_OK; row++) {
         status = set_row(fig, row, list, err);

@@ -410,8 +410,13 @@ static void test_number_lists(void **state) {
         {"linspace:1,-1,2", "1,-1"},
         {"", ""},
     };
-    static const char *const bad[] = {"logspace:0,1,3",     "logspace:1,2",     "linspace:1,2,1",
-                                      "linspace:1,2,10001", "linspace:inf,2,3", "linspace:"};
+    static const char *const bad[] = {"logspace:0,1,3",
+                                      "logspace:1,2",
+                                      "linspace:1,2,1",
+                                      "linspace:1,2,10001",
+                                      "linspace:inf,2,3",
+                                      "linspace:",
+                                      "linspace:0,1,9999,linspace:0,1,2"};
     qkv_error err;
     char *out = NULL;
     for (size_t i = 0; i < COUNT(good); i++) {

@@ -17,7 +17,7 @@ show qkv sweep -p "$prompt" --epsilon 1 --explain --json -q
 show qkv sweep -p "$prompt" --epsilon 1 --json -q -o r.sqlite
 show qkv recipe --json
 echo '{"title": "A study", "sweep": {"targets": "q", "epsilon": "0.5,1", "layers": "0", "metrics": "tv"},
-  "tables": [{"title": "Change", "metric": "tv", "rows": "epsilon", "columns": "head"}]}' >study.json
+  "tables": [{"title": "Change", "metric": "tv", "rows": "setting", "columns": "head"}]}' >study.json
 show qkv recipe study.json --json -p "$prompt"
 show qkv metrics massive --json
 show qkv tokens "$prompt" --json
