@@ -89,7 +89,8 @@ typedef struct qkv_figure_options {
     size_t n_prompts;          /* 0: neutral texts of the library's own */
     int32_t layer, head;       /* QKV_AUTO: qkv_choose_head on the first prompt */
     int32_t all_heads;         /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
-    const char *eps;           /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10" */
+    const char *eps; /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
+                                  "linspace:FROM,TO,NUMBER" and "logspace:FROM,TO,NUMBER" */
     const qkv_figure_side *rows, *cols; /* grid; one side may be left out */
     size_t n_rows, n_cols;
     const qkv_prompt *sources; /* grid: prompts with names, for patch:NAME */
@@ -210,7 +211,7 @@ QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 /* ---- writing ---- */
 
 /* png svg pdf: the drawing. md html json: the report, which `report` must have asked for.
- * safetensors: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
+ * safetensors, npz: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
 QKV_API const char *qkv_figure_format(size_t index);
 
 /* To a file, whose suffix is one of the formats. The same figure gives the same bytes. */

@@ -78,7 +78,7 @@ typedef struct qkv_plot_options {
     const char *metric;
     const char *target;  /* what was edited, "q,k"; "none": the unedited cells */
     const char *op;      /* "scale" */
-    const char *epsilon; /* "1e-3"; for lines a list */
+    const char *epsilon; /* "1e-3"; for lines a list, also "linspace:0,1,5", "logspace:1e-4,1,5" */
     const char *layers;  /* "0,2,5-7" */
     const char *heads;
     int32_t change; /* 1: differences from the unedited values */

@@ -27,6 +27,23 @@ void qkv_json_append(qkv_text *line, const char *text) {
     json_decref(string);
 }
 
+json_t *qkv_json_real(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *qkv_json_words(const char *text) {
+    json_t *list = json_array();
+    while (*text) {
+        const size_t length = strcspn(text, ",");
+        size_t begin = 0, end = length;
+        while (begin < end && text[begin] == ' ') begin++;
+        while (end > begin && text[end - 1] == ' ') end--;
+        json_array_append_new(list, qkv_json_string(text + begin, end - begin));
+        text += length + (text[length] == ',');
+    }
+    return list;
+}
+
 json_t *qkv_json_exact(double value) {
     static const double MOST_WHOLE = 9007199254740992.0; /* 2^53 */
     if (!isfinite(value)) return json_null();

@@ -38,7 +38,10 @@ typedef struct figure_args {
     cli_list reports;
     cli_print print;
     cli_list outputs;
+    const char *format; /* of -o - */
 } figure_args;
+
+#define FIGURE_FORMATS "png|svg|pdf"
 
 #define FIGURE_DEFAULTS                                                                            \
     .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .scale = CLI_AUTO,  \
@@ -52,8 +55,9 @@ typedef struct figure_args {
 #define FIGURE_NUMBER(name, value, kind, field, min, max, help)                                    \
     { 0, name, value, help, kind, offsetof(figure_args, field), 0, min, max }
 
-#define FIGURE_INPUT_OPTIONS                                                                       \
-    CLI_MODEL_OPTION(figure_args), CLI_PROMPT_OPTIONS(figure_args),                                \
+/* `prompts` are CLI_PROMPT_OPTIONS or CLI_PROMPTS_OPTIONS. */
+#define FIGURE_INPUT_OPTIONS(prompts)                                                              \
+    CLI_MODEL_OPTION(figure_args), prompts(figure_args),                                           \
         FIGURE_OPTION("layer", "L|auto", CLI_INDEX, layer,                                         \
                       "layer (default auto: where the first token draws most attention)"),         \
         FIGURE_OPTION("head", "H|auto", CLI_INDEX, head,                                           \
@@ -97,14 +101,11 @@ typedef struct figure_args {
         CLI_PRINT_OPTIONS(figure_args), CLI_THREADS_OPTION(figure_args),                           \
         CLI_MEMORY_OPTION(figure_args),                                                            \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
-                      "file for the numbers behind the figure, .safetensors"),                     \
+                      "file for the numbers behind the figure, .safetensors or .npz"),             \
         FIGURE_OPTION(                                                                             \
             "report", "OUT", CLI_PATHS, reports,                                                   \
             "file for a report, the figure in numbers: .md, .html or .json; may be repeated"),     \
-    {                                                                                              \
-        'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
-            CLI_PATHS, offsetof(figure_args, outputs), 0, 0, 0                                     \
-    }
+        CLI_OUTPUT_OPTIONS(figure_args, "file for the figure: .png, .svg or .pdf", FIGURE_FORMATS)
 /* clang-format on */
 
 /* Makes the figure and writes what the options ask for. */

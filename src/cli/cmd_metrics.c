@@ -84,11 +84,12 @@ static void print_text(const cli_call *call) {
 }
 
 static json_t *describe(const qkv_metric_info *info) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "name", info->name,
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:s, s:b}", "name", info->name,
                      "title", info->title, "unit", info->unit, "formula", info->formula,
-                     "parameters", info->parameters, "range", info->range, "undefined",
-                     info->undefined, "scope", qkv_metric_scope_name(info->scope), "needs",
-                     info->needs, "source", info->source, "compares", (int)info->compares);
+                     "parameters", qkv_json_words(info->parameters), "range", info->range,
+                     "undefined", info->undefined, "scope", qkv_metric_scope_name(info->scope),
+                     "needs", qkv_json_words(info->needs), "source", info->source, "compares",
+                     (int)info->compares);
 }
 
 static int print_json(const cli_call *call, qkv_error *err) {

@@ -94,8 +94,6 @@ struct qkv_figure {
 /* Reads and checks. */
 int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
-/* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
-const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value);
 
 /* ---- the cells: figure.c ---- */
 

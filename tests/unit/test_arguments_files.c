@@ -244,6 +244,10 @@ static void test_store(void **state) {
     REFUSED(qkv_store_render_tensors(NULL, 1, NULL, 0, &bytes, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, NULL, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, &bytes, NULL, &err));
+    REFUSED(qkv_store_render_tensors_as(NULL, 1, NULL, 0, "npz", &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, NULL, &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, "zip", &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, "npz", NULL, &n, &err));
     const qkv_store_tensor namesakes[] = {tensor, tensor};
     REFUSED(qkv_store_render_tensors(namesakes, 2, NULL, 0, &bytes, &n, &err));
     tensor.data = NULL;
