@@ -144,6 +144,10 @@ extern const size_t cli_n_commands;
 /* The command that words[0] (and words[1], for a figure) name; *used says how many words that
  * took. NULL when there is none. */
 const cli_command *cli_find(const char *const *words, size_t n, size_t *used);
+/* 1 when `word` is the first word of commands of two. */
+int cli_is_group(const char *word);
+/* The usage error of a word that names no command, of a group ("figure") or, for NULL, of none. */
+int cli_fail_command(const char *group, const char *word, qkv_error *err);
 
 /* ---- help: manual.c ---- */
 

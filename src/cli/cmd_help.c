@@ -46,11 +46,10 @@ static int run_help(const cli_call *call, qkv_error *err) {
         cli_print_notation();
         return QKV_OK;
     }
-    if (call->n_operands == 1 && strcmp(call->operands[0], "figure") == 0) {
-        cli_print_group("figure");
+    const char *group = cli_is_group(call->operands[0]) ? call->operands[0] : NULL;
+    if (group && call->n_operands == 1) {
+        cli_print_group(group);
         return QKV_OK;
     }
-    return cli_usage(err, "there is no command '%s%s%s'; see 'qkv --help'", call->operands[0],
-                     call->n_operands > 1 ? " " : "",
-                     call->n_operands > 1 ? call->operands[1] : "");
+    return cli_fail_command(group, call->operands[group ? 1 : 0], err);
 }

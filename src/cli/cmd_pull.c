@@ -86,7 +86,7 @@ static void show_file(void *user, const qkv_pull_file *file) {
 
 static void print_total(const pull_view *view) {
     char all[QKV_BYTES_SIZE], rest[QKV_BYTES_SIZE];
-    printf("%" PRIu64 " files, %s; %s to fetch\n", view->n_files,
+    printf("%" PRIu64 " file%s, %s; %s to fetch\n", view->n_files, qkv_plural(view->n_files),
            qkv_format_bytes(all, view->n_bytes),
            qkv_format_bytes(rest, view->n_bytes - view->n_present));
 }
@@ -114,9 +114,8 @@ static size_t line_width(void) {
 static void append_state(qkv_text *line, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
     if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
-    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s",
-                    percent(step->file_done, step->file_size), percent(step->done, step->total),
-                    qkv_format_bytes(all, step->total));
+    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s", percent(step->file_done, step->file_size),
+                    percent(step->done, step->total), qkv_format_bytes(all, step->total));
     if (step->speed >= 0)
         qkv_text_printf(line, ", %s/s, %s left", qkv_format_bytes(speed, (uint64_t)step->speed),
                         left);

@@ -26,8 +26,9 @@ static int run_export(const cli_call *call, qkv_error *err) {
         status = qkv_sweep_export(call->operands[0], args->outputs.items[i].value, &summary, err);
     }
     if (status == QKV_OK && summary.n_missing) {
-        fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",
-                summary.n_missing, summary.n_cells, call->operands[0]);
+        fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cell%s missing in %s\n",
+                summary.n_missing, summary.n_cells, summary.n_cells == 1 ? " is" : "s are",
+                call->operands[0]);
     }
     return status;
 }

@@ -28,8 +28,9 @@ static int run_merge(const cli_call *call, qkv_error *err) {
                              &summary, err);
     cli_name_fields(status, err);
     if (status == QKV_OK && summary.n_missing) {
-        fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",
-                summary.n_missing, summary.n_cells, args->output);
+        fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cell%s missing in %s\n",
+                summary.n_missing, summary.n_cells, summary.n_cells == 1 ? " is" : "s are",
+                args->output);
     }
     return status;
 }

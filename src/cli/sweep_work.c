@@ -72,11 +72,15 @@ static int print_estimate(const sweep_work *w, qkv_error *err) {
     if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, &stats, err);
     qkv_session_free(session);
     if (status != QKV_OK || w->job->quiet) return status;
+    const int64_t n_cells = qkv_sweep_n_cells(w->sweep);
+    const size_t n_prompts = qkv_sweep_n_prompts(w->sweep);
+    const size_t n_metrics = qkv_sweep_n_metrics(w->sweep);
     qkv_print(stderr,
-              "qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
-              " passes, %.3g GFLOP\n",
-              qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
-              qkv_sweep_n_metrics(w->sweep), stats.n_passes, stats.flop / 1e9);
+              "qkv sweep: %" PRId64 " cell%s of %zu prompt%s, %zu metric%s; about %" PRIu64
+              " pass%s, %.3g GFLOP\n",
+              n_cells, qkv_plural((uint64_t)n_cells), n_prompts, qkv_plural(n_prompts), n_metrics,
+              qkv_plural(n_metrics), stats.n_passes, stats.n_passes == 1 ? "" : "es",
+              stats.flop / 1e9);
     return QKV_OK;
 }
 
@@ -86,7 +90,8 @@ static int step(void *user, int64_t done, int64_t wanted) {
     if (!w->has_begun) {
         w->has_begun = 1;
         if (done && !w->job->quiet) {
-            fprintf(stderr, "qkv sweep: %s has %" PRId64 " cells already\n", w->job->output, done);
+            fprintf(stderr, "qkv sweep: %s has %" PRId64 " cell%s already\n", w->job->output, done,
+                    qkv_plural((uint64_t)done));
         }
         w->progress.quiet = w->job->quiet;
         sweep_progress_start(&w->progress, done, wanted);
@@ -100,9 +105,10 @@ static void print_end(const sweep_work *w) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     sweep_duration(time, (double)t.tv_sec + (double)t.tv_nsec * 1e-9 - w->progress.started);
     if (w->job->quiet) return;
-    fprintf(stderr, "qkv sweep: %s is complete: %" PRId64 " cells%s, %" PRId64 " of them in %s\n",
-            w->job->output, w->progress.wanted, w->job->n_shards ? " of this shard" : "",
-            w->progress.done - w->progress.first_done, time);
+    fprintf(stderr, "qkv sweep: %s is complete: %" PRId64 " cell%s%s, %" PRId64 " of them in %s\n",
+            w->job->output, w->progress.wanted, qkv_plural((uint64_t)w->progress.wanted),
+            w->job->n_shards ? " of this shard" : "", w->progress.done - w->progress.first_done,
+            time);
 }
 
 /* ---- the work ---- */

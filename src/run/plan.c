@@ -15,8 +15,8 @@ static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_
     const qkv_hparams *hp = &model->hp;
     if (n_tokens == 0) return qkv_fail(err, QKV_ERR_PLAN, "%s is empty", what);
     if (n_tokens > (size_t)hp->n_ctx)
-        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu tokens; the model's context is %d", what,
-                        n_tokens, hp->n_ctx);
+        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu token%s; the model's context is %d", what,
+                        n_tokens, qkv_plural(n_tokens), hp->n_ctx);
     for (size_t i = 0; i < n_tokens; i++) {
         if (tokens[i] < 0 || tokens[i] >= hp->n_vocab)
             return qkv_fail(err, QKV_ERR_PLAN,
@@ -104,8 +104,8 @@ int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
     if (n_tokens != (size_t)plan->n_tokens)
         return qkv_fail(
             err, QKV_ERR_PLAN,
-            "%s has %zu tokens but the plan's prompt %lld; patching needs equal lengths", what,
-            n_tokens, (long long)plan->n_tokens);
+            "%s has %zu token%s but the plan's prompt %lld; patching needs equal lengths", what,
+            n_tokens, qkv_plural(n_tokens), (long long)plan->n_tokens);
     for (size_t i = 0; i < plan->n_sources; i++) {
         if (strcmp(plan->sources[i].name, name) == 0)
             return qkv_fail(err, QKV_ERR_ARGUMENT, "there are two prompts named '%s'", name);
