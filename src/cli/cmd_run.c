@@ -54,8 +54,9 @@ const cli_command cli_command_run = {
         "notation'.\n"
         "\n"
         "OUT.safetensors holds tensors named v0/pattern.3 (variant, site, layer; v0/logits has "
-        "no layer; a reduction follows the layer: v0/pattern.3.first), F32, row-major, with "
-        "tokens, the model's hash, captures and edits in its metadata. OUT.json is the same for "
+        "no layer; a reduction follows the layer: v0/pattern.3.first), F32, row-major, with the "
+        "prompt, its tokens, the model's hash, captures, edits and what every tensor is in its "
+        "metadata; 'qkv show' prints it. OUT.json is the same for "
         "small results, OUT.npy holds a single tensor. Without -o a short table is printed. "
         "Each output is written whole or not at all; when one of several fails, those written "
         "before it stay.\n"
@@ -102,6 +103,9 @@ static int make_plan(run_state *run, const run_args *args, qkv_error *err) {
     if (status == QKV_OK) {
         status =
             qkv_plan_new(&run->plan, run->model, run->prompt.tokens, run->prompt.n_tokens, err);
+    }
+    if (status == QKV_OK && run->prompt.text) {
+        status = qkv_plan_set_prompt(run->plan, run->prompt.text, run->prompt.length, err);
     }
     if (status == QKV_OK) {
         status = cli_sources_tokenize(&run->sources, run->model, run->flags, err);

@@ -85,8 +85,21 @@ void qkv_plan_free(qkv_plan *plan) {
     free(plan->wanted);
     free(plan->prepared);
     free(plan->tokens);
+    free(plan->prompt);
     qkv_model_free(plan->model);
     free(plan);
+}
+
+int qkv_plan_set_prompt(qkv_plan *plan, const char *text, size_t length, qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, text);
+    char *copy = qkv_calloc(length + 1, 1);
+    if (!copy) return qkv_fail_memory(err);
+    memcpy(copy, text, length);
+    free(plan->prompt);
+    plan->prompt = copy;
+    plan->prompt_length = length;
+    return QKV_OK;
 }
 
 int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens, size_t n_tokens,
@@ -294,6 +307,11 @@ const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant) {
 const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {
     if (n_tokens) *n_tokens = plan ? (size_t)plan->n_tokens : 0;
     return plan ? plan->tokens : NULL;
+}
+
+const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length) {
+    if (length) *length = plan ? plan->prompt_length : 0;
+    return plan ? plan->prompt : NULL;
 }
 
 const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index) {

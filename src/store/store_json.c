@@ -1,7 +1,7 @@
 /*
  * JSON for small results, to be read by eye or by tools without a tensor library:
  *
- *     {"metadata": {key: text}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
+ *     {"metadata": {key: value}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
  *
  * Nine digits bring every float back exactly; what is not finite is null. Values are written row by
  * row, so that memory does not grow with the result. Refuses results of more than MOST_VALUES: as
