@@ -87,6 +87,9 @@ typedef struct cli_command {
     const void *defaults; /* an argument struct */
     size_t args_size;
     size_t min_operands, max_operands;
+    cli_kind
+        operand; /* what operands are, for completion: CLI_PATH, CLI_CHOICE; CLI_FLAG: any text */
+    const char *operand_words; /* of CLI_CHOICE: "one|two" */
     int (*run)(const cli_call *call, qkv_error *err);
 } cli_command;
 
@@ -155,7 +158,10 @@ void cli_print_overview(void);
 void cli_print_group(const char *group);
 void cli_print_help(const cli_command *command);
 void cli_print_notation(void);
-void cli_print_manual(void);
+/* The page of one command, or of the program (NULL), as roff. */
+void cli_print_manual(const cli_command *command);
+/* The names of all commands, one to a line. */
+void cli_print_names(void);
 /* One paragraph, wrapped and indented. */
 void cli_print_paragraph(const char *text, size_t indent);
 

@@ -51,5 +51,6 @@ const cli_command cli_command_sweep_export = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_export,
 };

@@ -53,5 +53,6 @@ const cli_command cli_command_sweep_merge = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 100000,
+    .operand = CLI_PATH,
     .run = run_merge,
 };

@@ -20,6 +20,7 @@
     X(run)                                                                                         \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
+    X(show)                                                                                        \
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
@@ -30,6 +31,7 @@
     X(plot)                                                                                        \
     X(convert)                                                                                     \
     X(bench)                                                                                       \
+    X(completion)                                                                                  \
     X(help)
 
 #define CLI_DECLARE(id) extern const cli_command cli_command_##id;

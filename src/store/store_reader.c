@@ -235,7 +235,8 @@ int qkv_store_reader_item(const qkv_store_reader *file, size_t index, qkv_store_
                              .n_dims = t->n_dims,
                              .n_values = count_values(t)};
     for (int d = 0; d < t->n_dims; d++) filled.shape[d] = t->shape[d];
-    return item ? qkv_sized_fill(item, &filled, sizeof filled) : 1;
+    if (!item) return 1;
+    return qkv_sized_write(item, &filled, sizeof filled, "qkv_store_item", NULL) == QKV_OK;
 }
 
 int qkv_store_reader_values(const qkv_store_reader *file, size_t index, int64_t first, int64_t n,
