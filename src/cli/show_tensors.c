@@ -15,7 +15,7 @@
 #include "cli/show.h"
 #include "qkv/store_reader.h"
 
-enum { MOST_VALUES = 20000, LABEL_WIDTH = 10, NAME_WIDTH = 20 };
+enum { MOST_VALUES = 20000, LABEL_WIDTH = 11, NAME_WIDTH = 20, SHAPE_WIDTH = 16 };
 
 typedef struct shown_file {
     qkv_store_reader *file;
@@ -49,10 +49,9 @@ static void print_item(const shown_file *f, const qkv_store_item *item) {
     qkv_text_append_visible(&name, item->name, strlen(item->name));
     append_shape(&shape, item);
     append_words(&axes, json_object_get(entry, "axes"));
-    printf("%-*s  %-5s  %-14s", NAME_WIDTH, name.data ? name.data : "", item->type,
-           shape.data ? shape.data : "scalar");
-    if (axes.length) printf("  %s", axes.data);
-    putchar('\n');
+    printf("%-*s  %-5s  %-*s%s\n", NAME_WIDTH, name.data ? name.data : "", item->type,
+           axes.length ? SHAPE_WIDTH : 0, shape.data ? shape.data : "scalar",
+           axes.length ? axes.data : "");
     qkv_text_release(&name);
     qkv_text_release(&shape);
     qkv_text_release(&axes);
@@ -69,7 +68,7 @@ static void print_table(const shown_file *f, const char *path) {
     if (strcmp(format, "npy") == 0)
         printf(".npy has no place for metadata: write .npz or .safetensors to keep it\n");
     if (json_object_size(f->metadata) || strcmp(format, "npy") == 0) putchar('\n');
-    printf("%-*s  %-5s  %-14s  %s\n", NAME_WIDTH, "tensor", "type", "shape", "axes");
+    printf("%-*s  %-5s  %-*s%s\n", NAME_WIDTH, "tensor", "type", SHAPE_WIDTH, "shape", "axes");
     for (size_t i = 0; qkv_store_reader_item(f->file, i, &item); i++) print_item(f, &item);
 }
 

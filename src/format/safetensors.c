@@ -188,7 +188,7 @@ static int check_overlap(const qkv_st_list *list, size_t first, const char *path
 
 /* The JSON of a mapped file. */
 static int find_json(const qkv_mapping *map, const char *path, qkv_json_span *json,
-                     qkv_error *err) {
+                     size_t *json_size, qkv_error *err) {
     uint64_t length = 0;
     if (map->size < 8) return qkv_fail(err, QKV_ERR_FORMAT, "%s is not a safetensors file", path);
     for (int i = 7; i >= 0; i--) length = length << 8 | map->data[i];
@@ -196,6 +196,7 @@ static int find_json(const qkv_mapping *map, const char *path, qkv_json_span *js
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s is not a safetensors file, or is cut off inside its header", path);
     *json = qkv_json_whole((const char *)map->data + 8, (size_t)length);
+    *json_size = (size_t)length; /* with the blanks behind it, which the span leaves out */
     return QKV_OK;
 }
 
@@ -203,8 +204,9 @@ int qkv_safetensors_metadata(const qkv_mapping *map, const char *path, qkv_json_
                              qkv_error *err) {
     qkv_json_span json, key, value;
     qkv_json_scan scan;
+    size_t size;
     *metadata = (qkv_json_span){0};
-    const int status = find_json(map, path, &json, err);
+    const int status = find_json(map, path, &json, &size, err);
     if (status != QKV_OK) return status;
     if (!qkv_json_open(&scan, json) || !scan.is_object) return QKV_OK;
     while (qkv_json_next(&scan, &key, &value) > 0) {
@@ -243,11 +245,12 @@ double qkv_st_value(const qkv_st_tensor *t, size_t i) {
 int qkv_safetensors_read(qkv_st_list *list, const qkv_mapping *map, const char *path, size_t part,
                          qkv_error *err) {
     qkv_json_span json;
-    int status = find_json(map, path, &json, err);
+    size_t json_size;
+    int status = find_json(map, path, &json, &json_size, err);
     if (status != QKV_OK) return status;
     const header h = {.path = path,
-                      .data = map->data + 8 + json.length,
-                      .size = map->size - 8 - json.length,
+                      .data = map->data + 8 + json_size,
+                      .size = map->size - 8 - json_size,
                       .part = part};
     size_t first = list->count;
     status = read_entries(list, &h, json, err);
