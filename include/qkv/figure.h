@@ -151,6 +151,7 @@ typedef struct qkv_figure_info {
     const char *edits;       /* what is done, e.g. "q@5.h0=scale:ε, k@5.h0=scale:ε, ..." */
     const char *small_print; /* the line below the figure */
     const char *recipe;      /* JSON: how to make it again; embedded in every file */
+    const char *id;          /* of the recipe, 8 characters; also in the small print */
 } qkv_figure_info;
 
 #define QKV_FIGURE_INFO_INIT                                                                       \

@@ -6,7 +6,8 @@
  *     figure_modify.c, figure_mean.c, figure_grid.c
  *                       cells       what stands in which panel: prompt, edits, title
  *     figure_run.c      plan, run   one matrix per panel
- *     figure_notes.c    notes       small print, recipe
+ *     figure_recipe.c   recipe      how to make it again, and what came out
+ *     figure_notes.c    notes       small print
  *     report.c          report      where it is asked for
  *     figure_page.c     grid        labels, colours, style; draw/ makes the page
  *     figure_write.c    bytes       every format, to a file or to memory
@@ -20,6 +21,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "qkv/figure.h"
+#include "study/figure_recipe.h"
 #include "study/prompt.h"
 
 /* What the two published figures change. */
@@ -73,6 +75,7 @@ struct qkv_figure {
     qkv_text operations; /* for the small print */
     char *small_print;
     char *recipe;
+    char id[RECIPE_ID_SIZE]; /* of the recipe */
     figure_warnings warnings;
     struct report *report; /* NULL unless asked for */
     qkv_grid *grid;        /* made when it is first drawn */
@@ -117,9 +120,11 @@ int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
 /* Columns of the panels of a prompt. */
 size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt);
 
-/* ---- figure_notes.c ---- */
+/* ---- figure_recipe.c, figure_notes.c ---- */
 
-int qkv_figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+int qkv_figure_make_recipe(qkv_figure *fig, const qkv_session *session, qkv_error *err);
+/* Recipe and small print. */
+int qkv_figure_make_notes(qkv_figure *fig, const qkv_session *session, qkv_error *err);
 
 /* ---- figure_page.c ---- */
 
