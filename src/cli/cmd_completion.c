@@ -96,7 +96,10 @@ static void print_quoted(const char *text, const char *special) {
     for (size_t i = 0; i < n; i++) {
         if (i + 1 == n && text[i] == ' ') break;
         if (strchr(special, text[i])) putchar('\\');
-        putchar(text[i] == '\'' ? '"' : text[i]);
+        if (text[i] == '\'')
+            fputs("\xe2\x80\x99", stdout); /* an apostrophe that ends no quotes */
+        else
+            putchar(text[i]);
     }
 }
 
@@ -115,8 +118,8 @@ static void print_value(const shell *sh, value_kind kind, const char *words) {
         fputs(sh->words_after, stdout);
     } else if (kind == VALUE_FILE) {
         fputs(sh->files, stdout);
-    } else if (kind == VALUE_MODEL) {
-        fputs(sh->models, stdout);
+    } else {
+        fputs(kind == VALUE_MODEL ? sh->models : ":", stdout);
     }
 }
 
