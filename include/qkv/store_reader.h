@@ -1,9 +1,12 @@
 /*
  * Reading files of tensors back: what qkv/store.h writes, and any other safetensors, .npy or .npz.
  *
+ *     const float values[] = {1, 2, 3};
+ *     const qkv_store_tensor tensor = {sizeof tensor, "a", values, 1, {3, 0, 0}};
  *     qkv_store_reader *file = NULL;
  *     qkv_store_item item = QKV_STORE_ITEM_INIT;
- *     if (qkv_store_reader_open(&file, "out.safetensors", &err) == QKV_OK) {
+ *     if (qkv_store_write_tensors(&tensor, 1, NULL, 0, "out.safetensors", &err) == QKV_OK &&
+ *         qkv_store_reader_open(&file, "out.safetensors", &err) == QKV_OK) {
  *         for (size_t i = 0; qkv_store_reader_item(file, i, &item); i++) {
  *             printf("%s: %s, %lld values\n", item.name, item.type, (long long)item.n_values);
  *         }

@@ -15,6 +15,9 @@
 #include <cmocka.h>
 
 #define QKV_UNSTABLE
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "qkv/qkv.h"
 #include "support/engine.h"
 #include "support/refused.h"
