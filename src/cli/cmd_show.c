@@ -143,7 +143,8 @@ static const struct {
 static int run_show(const cli_call *call, qkv_error *err) {
     const char *path = call->operands[0];
     char head[16] = "";
-    if (qkv_is_directory(path)) return show_model(path, call->args, err);
+    if (qkv_is_directory(path))
+        return cli_usage(err, "%s is a directory; 'qkv info -m' describes models", path);
     FILE *file = fopen(path, "rb");
     const size_t n = file ? fread(head, 1, sizeof head, file) : 0;
     if (file) fclose(file);

@@ -146,6 +146,7 @@ static int read_json(qkv_store_reader *file, const char *path, qkv_error *err) {
     json_object_foreach(tensors, name, entry) {
         if (status == QKV_OK) status = add_json_tensor(file, name, entry, size, path, err);
     }
+    if (status == QKV_OK) status = qkv_st_sort(&file->list, path, err); /* owned has no order */
     if (status == QKV_OK) status = take_metadata(file, json_object_get(json, "metadata"), 0, err);
     json_decref(json);
     return status;
