@@ -91,9 +91,25 @@ static int write_tensor(const qkv_store_tensor *tensor, FILE *stream) {
     return good;
 }
 
+/* A line for every key, however long its list. */
+static void write_metadata(const json_t *metadata, FILE *stream) {
+    const char *key, *comma = "\n";
+    json_t *value;
+    fputs("{\"metadata\": {", stream);
+    json_object_foreach((json_t *)metadata, key, value) {
+        json_t *name = qkv_json_text(key);
+        fprintf(stream, "%s  ", comma);
+        json_dumpf(name, stream, JSON_ENCODE_ANY);
+        fputs(": ", stream);
+        json_dumpf(value, stream, JSON_ENCODE_ANY | JSON_COMPACT);
+        json_decref(name);
+        comma = ",\n";
+    }
+    fputs("\n}", stream);
+}
+
 static int write_json(const store_content *content, FILE *stream, qkv_error *err) {
-    fputs("{\"metadata\": ", stream);
-    json_dumpf(content->metadata, stream, JSON_INDENT(2));
+    write_metadata(content->metadata, stream);
     fputs(",\n\"tensors\": {", stream);
     for (size_t i = 0; i < content->n_tensors; i++) {
         fputs(i ? ",\n" : "\n", stream);
