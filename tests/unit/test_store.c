@@ -212,7 +212,7 @@ static void json_holds_the_same_numbers(void **state) {
     expect_ok(qkv_store_write(f.result, f.plan, f.e.model, path, &err), &err, "write");
     json_t *root = json_load_file(path, 0, NULL);
     assert_non_null(root);
-    char *tokens =
+    char *ids =
         json_dumps(json_object_get(json_object_get(root, "metadata"), "tokens"), JSON_COMPACT);
     assert_string_equal(ids, "[1,70,71,72,73,74]"); /* a list, not the text of one */
     free(ids);
