@@ -84,6 +84,7 @@
 #include "qkv/recipe.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
+#include "qkv/store_reader.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
 #include "qkv/table.h"

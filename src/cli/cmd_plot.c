@@ -102,6 +102,7 @@ const cli_command cli_command_plot = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_plot,
 };
 
