@@ -115,6 +115,7 @@ typedef struct qkv_figure_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+    int32_t no_recipe; /* 1: files carry none */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \

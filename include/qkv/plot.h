@@ -96,10 +96,14 @@ typedef struct qkv_plot_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+    int32_t no_recipe; /* 1: files carry none */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \
     { .size = sizeof(qkv_plot_options) }
+
+/* "auto", "heatmap", "lines", "ranking"; NULL past the end. */
+QKV_API const char *qkv_plot_kind_name(qkv_plot_kind kind);
 
 /* What can be said without a file: values out of range, or that exclude each other. */
 QKV_API int qkv_plot_options_check(const qkv_plot_options *options, qkv_error *err);
@@ -133,6 +137,7 @@ typedef struct qkv_plot_info {
     size_t n_missing;        /* of them */
     size_t n_undefined;      /* of them */
     double reference;        /* lines by target: mean of the unedited cells; NaN: none */
+    const char *id;          /* of the recipe, 8 characters; also in the small print */
 } qkv_plot_info;
 
 #define QKV_PLOT_INFO_INIT                                                                         \

@@ -47,6 +47,7 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->gamma = args->gamma;
     options->title = args->title;
     options->dpi = args->dpi;
+    options->no_recipe = args->no_recipe;
     options->panel_size = args->panel_size;
     return read_range(args, options, err);
 }

@@ -35,6 +35,7 @@ typedef struct figure_args {
     int64_t threads;
     int64_t memory;
     const char *data;
+    int no_recipe;
     cli_list reports;
     cli_list outputs;
 } figure_args;
@@ -91,6 +92,7 @@ typedef struct figure_args {
         FIGURE_OPTION(                                                                             \
             "report", "OUT", CLI_PATHS, reports,                                                   \
             "file for a report, the figure in numbers: .md, .html or .json; may be repeated"),     \
+        FIGURE_FLAG("no-recipe", no_recipe, 1, "leave out of the files how they were made"),       \
     {                                                                                              \
         'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
             CLI_PATHS, offsetof(figure_args, outputs), 0, 0, 0                                     \

@@ -11,7 +11,7 @@
 typedef struct plot_args {
     int kind, by, band, scale, axis, order; /* places in the lists of words; -1: not given */
     const char *metric, *targets, *op, *epsilon, *layers, *heads;
-    int change;
+    int change, no_recipe;
     int64_t top; /* 0: not given */
     const char *range, *title;
     double dpi; /* 0: not given */
@@ -54,6 +54,8 @@ static const cli_option options[] = {
                 "title below the chart; *text* is italic, '' is none"),
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
      2400},
+    {0, "no-recipe", NULL, "leave out of the file how it was made", CLI_FLAG,
+     offsetof(plot_args, no_recipe), 1, 0, 0},
     {'o', "output", "OUT", "file for the chart: .png, .svg or .pdf; may be repeated", CLI_PATHS,
      offsetof(plot_args, outputs), 0, 0, 0},
 };
@@ -125,6 +127,7 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->top = (int32_t)args->top;
     wanted->title = args->title;
     wanted->dpi = args->dpi;
+    wanted->no_recipe = args->no_recipe;
     return args->range ? cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err)
                        : QKV_OK;
 }

@@ -92,6 +92,12 @@ const char *qkv_figure_eps(const char *list, size_t index, size_t *length, doubl
 /* Exponent of the power scale. */
 double qkv_figure_gamma(const qkv_figure_options *options);
 
+/* ---- figure.c ---- */
+
+/* Of any kind. */
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err);
+
 /* ---- the cells: figure.c ---- */
 
 int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err);

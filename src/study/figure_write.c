@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "qkv/store.h"
+#include "study/carrier.h"
 #include "study/figure.h"
 
 /* What a format is called, and where its bytes go. */
@@ -76,10 +77,22 @@ static int check_report(qkv_figure *fig, const char *format, qkv_error *err) {
                     "a figure made without `report` cannot be reported as %s", format);
 }
 
+/* Reports of text carry it like drawings; JSON holds it as a member. */
+static int add_recipe(const qkv_figure *fig, const target *to, qkv_text *text, qkv_error *err) {
+    if (strcmp(to->format, "json") == 0) return QKV_OK;
+    qkv_text with = {0};
+    const int status =
+        qkv_carrier_write(text->data, text->length, to->format, fig->recipe, &with, err);
+    qkv_text_release(status == QKV_OK ? text : &with);
+    if (status == QKV_OK) *text = with;
+    return status;
+}
+
 static int render_report(qkv_figure *fig, const target *to, qkv_error *err) {
     qkv_text text = {0};
     int status = check_report(fig, to->format, err);
     if (status == QKV_OK) status = qkv_report_format(fig->report, to->format, &text, err);
+    if (status == QKV_OK && !fig->options.no_recipe) status = add_recipe(fig, to, &text, err);
     if (status != QKV_OK) {
         qkv_text_release(&text);
         return status;
@@ -126,8 +139,8 @@ static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
         name_cells(fig, names, tensors, metadata);
         metadata[4 * n] = "recipe";
         metadata[4 * n + 1] = fig->recipe;
-        status =
-            qkv_store_render_tensors(tensors, n, metadata, 2 * n + 1, to->bytes, to->n_bytes, err);
+        status = qkv_store_render_tensors(tensors, n, metadata, 2 * n + !fig->options.no_recipe,
+                                          to->bytes, to->n_bytes, err);
     } else {
         status = qkv_fail_memory(err);
     }

@@ -67,7 +67,7 @@ static int write_page(const page *to, const void *chart, chart_writer write, qkv
     qkv_chart_style style = QKV_CHART_STYLE_INIT;
     style.title = to->p->title;
     style.small_print = to->p->small_print;
-    style.recipe = to->p->recipe;
+    style.recipe = to->p->options.no_recipe ? NULL : to->p->recipe;
     if (to->p->options.dpi > 0) style.dpi = to->p->options.dpi;
     return write(to, chart, &style, err);
 }
