@@ -347,11 +347,10 @@ static void reproductions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reproductions),
-        cmocka_unit_test(test_share),         cmocka_unit_test(test_plot_options),
-        cmocka_unit_test(test_plot_new),      cmocka_unit_test(test_plot),
-        cmocka_unit_test(test_recipe),        cmocka_unit_test(test_recipe_run),
-        cmocka_unit_test(test_recipe_result),
+        cmocka_unit_test(reproductions),     cmocka_unit_test(test_share),
+        cmocka_unit_test(test_plot_options), cmocka_unit_test(test_plot_new),
+        cmocka_unit_test(test_plot),         cmocka_unit_test(test_recipe),
+        cmocka_unit_test(test_recipe_run),   cmocka_unit_test(test_recipe_result),
     };
     return cmocka_run_group_tests(tests, make_all, free_all);
 }
