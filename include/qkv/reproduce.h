@@ -9,7 +9,7 @@
  *     qkv_model *model = NULL;
  *     qkv_session *session = NULL;
  *     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
- *     if (qkv_reproduction_open(&r, "figure.png", &err) == QKV_OK &&
+ *     if (qkv_reproduction_open(&r, "modify.png", &err) == QKV_OK &&
  *         qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
  *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
  *         qkv_reproduction_figure(r, &figure, session, &err) == QKV_OK &&
