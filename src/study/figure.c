@@ -88,7 +88,10 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     if (status == QKV_OK) status = choose_head(fig, session, err);
     if (status == QKV_OK) status = set_cells(fig, err);
     if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
-    if (status == QKV_OK) status = qkv_figure_choose_range(fig, err);
+    if (status == QKV_OK) {
+        qkv_figure_choose_look(fig, model);
+        qkv_figure_choose_range(fig);
+    }
     if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
     if (status == QKV_OK) status = qkv_figure_make_notes(fig, session, err);
     forget_lists(&fig->options, fig->own_title);
@@ -242,6 +245,11 @@ int qkv_figure_get_info(const qkv_figure *fig, qkv_figure_info *info, qkv_error 
         .small_print = fig->small_print,
         .recipe = fig->recipe,
         .id = fig->id,
+        .scale = fig->scale,
+        .gamma = fig->gamma,
+        .log_floor = qkv_figure_log_floor(fig),
+        .colormap = fig->colormap,
+        .masked = fig->masked,
     };
     return qkv_sized_write(info, &own, sizeof own, "qkv_figure_info", err);
 }

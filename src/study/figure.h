@@ -67,6 +67,12 @@ struct qkv_figure {
     int32_t layer, head;
     double sink;
     double low, high;
+    qkv_scale scale;
+    double gamma; /* of the power scale */
+    qkv_colormap colormap;
+    qkv_masked masked;
+    int is_signed;            /* 0 is in the middle of the colours */
+    int32_t causal, window;   /* of the layer's mask, where what is shown has one */
     int has_sink, has_logits; /* of the model */
     figure_cell *cells;       /* rows x cols */
     size_t rows, cols;
@@ -89,8 +95,6 @@ int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
 /* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
 const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value);
-/* Exponent of the power scale. */
-double qkv_figure_gamma(const qkv_figure_options *options);
 
 /* ---- figure.c ---- */
 
@@ -134,7 +138,9 @@ int qkv_figure_make_notes(qkv_figure *fig, const qkv_session *session, qkv_error
 
 /* ---- figure_page.c ---- */
 
-int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err);
+/* Scale, colours and the look of masked cells. */
+void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model);
+void qkv_figure_choose_range(qkv_figure *fig);
 /* Where the log scale begins. */
 double qkv_figure_log_floor(const qkv_figure *fig);
 /* Texts of the tokens, where they are drawn. */

@@ -45,6 +45,10 @@ const field qkv_figure_fields[] = {
     LIMITED(title, TEXT, 0, MOST_TITLE),
     LIMITED(dpi, REAL, 0, 2400),
     FIELD(panel_size, REAL),
+    FIELD(always_linear, FLAG),
+    FIELD(auto_range, FLAG),
+    WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
+    WORDS(masked, "auto|zero|white|hatch"),
 };
 /* clang-format on */
 const size_t qkv_figure_n_fields = sizeof qkv_figure_fields / sizeof *qkv_figure_fields;
@@ -204,17 +208,30 @@ json_t *qkv_recipe_command(const char *const *words, size_t n) {
     return list;
 }
 
+/* How it is drawn, chosen by the caller or by the figure. */
+static json_t *describe_look(const qkv_figure *fig) {
+    json_t *look = json_pack(
+        "{s:s, s:s, s:s, s:s}", "scale", qkv_scale_name(fig->scale), "colormap",
+        qkv_colormap_name(fig->colormap), "masked", qkv_masked_name(fig->masked), "pooling",
+        qkv_pooling_name(fig->is_signed ? QKV_POOLING_MAGNITUDE : QKV_POOLING_LARGEST));
+    if (look && fig->scale == QKV_SCALE_POWER)
+        json_object_set_new(look, "gamma", number(fig->gamma));
+    if (look && fig->scale == QKV_SCALE_LOG)
+        json_object_set_new(look, "log_floor", number(qkv_figure_log_floor(fig)));
+    return look;
+}
+
 static json_t *describe(const qkv_figure *fig, const qkv_session *session, const char *hash) {
     const qkv_figure_options *o = &fig->options;
     const qkv_model_info *info = qkv_model_get_info(qkv_session_model(session));
     json_t *json = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[o, o], s:o, s:o, s:o, s:o, s:o}",
+        "{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[o, o], s:o, s:o, s:o, s:o, s:o, s:o}",
         "format", RECIPE_FORMAT, "kind", qkv_figure_kind_name(fig->kind), "qkv_version",
         qkv_version(), "ggml_version", qkv_session_ggml(session), "backend",
         qkv_session_backend(session), "command", qkv_recipe_command(o->command, o->n_command),
         "model", qkv_json_text(qkv_path_model(info->path)), "model_hash", hash, "site",
         qkv_site_name(fig->site), "layer", (int)fig->layer, "head", (int)fig->head, "range",
-        number(fig->low), number(fig->high), "options",
+        number(fig->low), number(fig->high), "look", describe_look(fig), "options",
         qkv_fields_write(qkv_figure_fields, qkv_figure_n_fields, o), "inputs",
         describe_prompts(&fig->prompts), "sources", describe_prompts(&fig->sources), "rows",
         describe_sides(o->rows, o->n_rows), "cols", describe_sides(o->cols, o->n_cols));

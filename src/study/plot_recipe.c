@@ -40,6 +40,7 @@ const field qkv_plot_fields[] = {
     FIELD(range, RANGE),
     LIMITED(title, TEXT, 0, MOST_TEXT),
     LIMITED(dpi, REAL, 0, 2400),
+    WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
 };
 /* clang-format on */
 const size_t qkv_plot_n_fields = sizeof qkv_plot_fields / sizeof *qkv_plot_fields;
@@ -144,6 +145,10 @@ static json_t *describe(const qkv_plot *p, const char *hash, qkv_error *err) {
         "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
         (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing, "panels",
         describe_values(p, err));
+    if (json && p->kind == QKV_PLOT_HEATMAP) {
+        const char *colormap = qkv_colormap_name(qkv_plot_colormap(p));
+        json_object_set_new(json, "colormap", json_string(colormap));
+    }
     if (json && p->info->model_notices[0])
         json_object_set_new(json, "model_notices", qkv_json_text(p->info->model_notices));
     return json;
