@@ -96,6 +96,7 @@
 #include "qkv/observe.h"
 #include "qkv/package.h"
 #include "qkv/pull.h"
+#include "qkv/reproduce.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #endif

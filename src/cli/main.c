@@ -29,7 +29,11 @@
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \
     X(recipe)                                                                                      \
+    X(recipe_extract)                                                                              \
+    X(recipe_insert)                                                                               \
+    X(recipe_copy)                                                                                 \
     X(plot)                                                                                        \
+    X(reproduce)                                                                                   \
     X(convert)                                                                                     \
     X(bench)                                                                                       \
     X(completion)                                                                                  \

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "qkv/fonts.h"
 #include "qkv/store.h"
+#include "study/carrier.h"
 #include "study/figure.h"
 #include "study/print.h"
 
@@ -83,10 +84,22 @@ static int check_report(qkv_figure *fig, const char *format, qkv_error *err) {
                     "a figure made without `report` cannot be reported as %s", format);
 }
 
+/* Reports of text carry it like drawings; JSON holds it as a member. */
+static int add_recipe(const qkv_figure *fig, const target *to, qkv_text *text, qkv_error *err) {
+    if (strcmp(to->format, "json") == 0) return QKV_OK;
+    qkv_text with = {0};
+    const int status =
+        qkv_carrier_write(text->data, text->length, to->format, fig->recipe, &with, err);
+    qkv_text_release(status == QKV_OK ? text : &with);
+    if (status == QKV_OK) *text = with;
+    return status;
+}
+
 static int render_report(qkv_figure *fig, const target *to, qkv_error *err) {
     qkv_text text = {0};
     int status = check_report(fig, to->format, err);
     if (status == QKV_OK) status = qkv_report_format(fig->report, to->format, &text, err);
+    if (status == QKV_OK && !fig->options.no_recipe) status = add_recipe(fig, to, &text, err);
     if (status != QKV_OK) {
         qkv_text_release(&text);
         return status;
@@ -174,11 +187,12 @@ static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
     int status = QKV_OK;
     if (names && tensors && metadata && prompts && described) {
         name_cells(fig, names, tensors, metadata);
-        const char *const pairs[] = {"recipe", fig->recipe, "prompts",
-                                     prompts,  "tensors",   described};
+        const char *const pairs[] = {"prompts", prompts,  "tensors",
+                                     described, "recipe", fig->recipe};
         memcpy(metadata + 4 * n, pairs, sizeof pairs);
-        status = qkv_store_render_tensors_as(tensors, n, metadata, 2 * n + 3, to->format, to->bytes,
-                                             to->n_bytes, err);
+        status =
+            qkv_store_render_tensors_as(tensors, n, metadata, 2 * n + 2 + !fig->options.no_recipe,
+                                        to->format, to->bytes, to->n_bytes, err);
     } else {
         status = qkv_fail_memory(err);
     }
