@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "qkv/figure.h"
 #include "qkv/fonts.h"
 #include "qkv/measure.h"
