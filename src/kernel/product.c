@@ -100,6 +100,36 @@ void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width,
                (size_t)n * sizeof *packed);
 }
 
+void qkv_pack_column(float *packed, int64_t width, int64_t columns, int64_t column,
+                     const float *x) {
+    for (int64_t k = 0; k < width; k += QKV_PIECE) {
+        const int64_t n = width - k < QKV_PIECE ? width - k : QKV_PIECE;
+        float *to = packed + panel_at(width, columns, k, column / PANEL) + column % PANEL;
+        for (int64_t i = 0; i < n; i++) to[i * PANEL] = x[k + i];
+    }
+}
+
+void qkv_pack_row(float *packed, int64_t width, int64_t columns, int64_t k, const float *x) {
+    for (int64_t c = 0; c < columns; c += PANEL)
+        memcpy(values_at(packed, width, columns, k, c / PANEL), x + c,
+               (size_t)(columns - c < PANEL ? columns - c : PANEL) * sizeof *packed);
+}
+
+void qkv_packed_drop_columns(float *packed, int64_t width, int64_t columns, int64_t n) {
+    _Static_assert(QKV_PIECE % PANEL == 0, "whole panels are dropped");
+    for (int64_t k = 0; k < width; k += QKV_PIECE) {
+        const int64_t terms = width - k < QKV_PIECE ? width - k : QKV_PIECE;
+        float *piece = packed + panel_at(width, columns, k, 0);
+        memmove(piece, piece + n * terms,
+                (size_t)((round_up(columns, PANEL) - n) * terms) * sizeof *packed);
+    }
+}
+
+void qkv_packed_drop_rows(float *packed, int64_t width, int64_t columns, int64_t n) {
+    memmove(packed, packed + panel_at(width, columns, n, 0),
+            (size_t)((width - n) * round_up(columns, PANEL)) * sizeof *packed);
+}
+
 /* ---- kernels ---- */
 
 /* A kernel adds what n terms come to, to the sums that it finds, or stores it where these are the
@@ -285,7 +315,30 @@ void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const fl
 /* ---- activations ---- */
 
 static const float *panel_of(const qkv_row_product *p, int64_t k, int64_t column) {
-    return p->packed + panel_at(p->packed_width, p->packed_columns, k, column / PANEL);
+    return p->packed +
+           panel_at(p->packed_width, p->packed_columns, k, (p->first_column + column) / PANEL);
+}
+
+/* One row by one panel: the sums of multiply_panel, in the same order. */
+static void multiply_row(const float *restrict a, const float *restrict panel, int64_t n,
+                         float *restrict sums, int first) {
+    vector low0 = {0}, high0 = {0};
+    for (int64_t k = 0; k < n; k++) {
+        const vector w = a[k] - (vector){0};
+        low0 += w * load(panel + k * PANEL);
+        high0 += w * load(panel + k * PANEL + LANES);
+    }
+    add_up(sums, low0, first);
+    add_up(sums + LANES, high0, first);
+}
+
+static void multiply_single(const qkv_row_product *p, int64_t row, int64_t column) {
+    float sums[PANEL];
+    const int64_t columns = p->columns - column < PANEL ? p->columns - column : PANEL;
+    for (int64_t k = 0; k < p->width; k += QKV_PIECE)
+        multiply_row(p->a + row * p->a_stride + k, panel_of(p, k, column),
+                     p->width - k < QKV_PIECE ? p->width - k : QKV_PIECE, sums, k == 0);
+    memcpy(p->out + row * p->out_stride + column, sums, (size_t)columns * sizeof *sums);
 }
 
 /* Six rows by one panel that are not all there: on the side. */
@@ -307,6 +360,10 @@ static void multiply_edge(const qkv_row_product *p, int64_t row, int64_t column)
 void qkv_multiply_rows(const qkv_row_product *p) {
     for (int64_t column = 0; column < p->columns; column += PANEL) {
         for (int64_t row = 0; row < p->rows; row += KERNEL_ROWS) {
+            if (row + 1 == p->rows) {
+                multiply_single(p, row, column);
+                continue;
+            }
             if (row + KERNEL_ROWS > p->rows || column + PANEL > p->columns) {
                 multiply_edge(p, row, column);
                 continue;
