@@ -17,6 +17,7 @@
     X(models)                                                                                      \
     X(tokens)                                                                                      \
     X(run)                                                                                         \
+    X(generate)                                                                                    \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(figure_modify)                                                                               \
