@@ -509,9 +509,9 @@ int qkv_generator_explain(const qkv_generator *generator, char **text, qkv_error
     QKV_NEED(err, generator);
     const qkv_plan *plan = generator->plan;
     qkv_text out = {0};
-    qkv_text_printf(&out, "%lld tokens of the prompt, up to %lld new ones, %zu variants\n",
+    qkv_text_printf(&out, "%lld tokens of the prompt, up to %lld new ones, %zu variant%s\n",
                     (long long)plan->n_tokens, (long long)(plan->text.n_positions - plan->n_tokens),
-                    plan->n_variants - 1);
+                    plan->n_variants - 1, plan->n_variants == 2 ? "" : "s");
     for (size_t v = 0; v < plan->n_variants && !generator->recompute; v++)
         explain_variant(generator, v, &out);
     if (generator->recompute)
