@@ -188,6 +188,37 @@ static void multiply_half_panel(const float *restrict a, const float *restrict p
     SIX_MORE(STORE_1B)
 }
 
+/* So few columns are multiplied with vectors of this width: a token, and its variants. A processor does
+ * more of these at a time than of wide ones, and their values lie close together. */
+#define FEWEST_COLUMNS 4
+typedef float small_vector __attribute__((vector_size(FEWEST_COLUMNS * sizeof(float))));
+typedef float loose_small_vector
+    __attribute__((vector_size(FEWEST_COLUMNS * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+static inline void add_up_small(float *sum, small_vector value, int first) {
+    if (!first) value += *(const loose_small_vector *)sum;
+    *(loose_small_vector *)sum = value;
+}
+
+#define SUMS_S(r) small_vector low##r = {0};
+#define STEP_S(r) low##r += (a[(r)*QKV_PIECE + k] - (small_vector){0}) * x0;
+#define STORE_S(r) add_up_small(sums + (r)*PANEL, low##r, first);
+#define STORE_SB(r) add_up_small(more + ((r)-KERNEL_ROWS) * PANEL, low##r, first);
+
+/* As multiply_half_panel, of the first columns; `x` has their values one after the other. */
+static void multiply_few(const float *restrict a, const float *restrict x, int64_t n,
+                         float *restrict sums, float *restrict more, int first) {
+    SIX(SUMS_S)
+    SIX_MORE(SUMS_S)
+    for (int64_t k = 0; k < n; k++) {
+        const small_vector x0 = *(const loose_small_vector *)(x + k * FEWEST_COLUMNS);
+        SIX(STEP_S)
+        SIX_MORE(STEP_S)
+    }
+    SIX(STORE_S)
+    SIX_MORE(STORE_SB)
+}
+
 /* ---- weights ---- */
 
 qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t number) {
@@ -272,6 +303,16 @@ static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const
     }
 }
 
+static void multiply_tile_few(const workplace *at, int64_t from, int64_t rows, const float *piece,
+                              int64_t n, int first) {
+    float x[QKV_PIECE * FEWEST_COLUMNS];
+    for (int64_t k = 0; k < n; k++)
+        memcpy(x + k * FEWEST_COLUMNS, piece + k * PANEL, FEWEST_COLUMNS * sizeof *x);
+    for (int64_t r = 0; r < rows; r += GROUP_ROWS)
+        multiply_few(at->tile + r * QKV_PIECE, x, n, sums_of(at, 1, from + r, 0),
+                     sums_of(at, 1, from + r + KERNEL_ROWS, 0), first);
+}
+
 static void write_out(const workplace *at, int64_t first, int64_t end, const qkv_columns *out,
                       int64_t from, int64_t columns) {
     const int64_t panels = qkv_packed_parts(columns);
@@ -286,15 +327,19 @@ static void write_out(const workplace *at, int64_t first, int64_t end, const qkv
 static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t end,
                             const float *packed, int64_t all, int64_t from, int64_t columns,
                             const workplace *at) {
-    const int64_t step = columns <= FEW_COLUMNS ? GROUP_ROWS : TILE_ROWS;
+    const int few = columns <= FEWEST_COLUMNS;
+    const int64_t step = columns <= FEW_COLUMNS && !few ? GROUP_ROWS : TILE_ROWS;
     for (int64_t r = first; r < end; r++) fetch(w, r, 0);
     for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
         const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
         for (int64_t r = first; r < end; r += step) {
             const int64_t last = r + step < end ? r + step : end;
             convert_tile(w, r, last, k, n, at->tile);
-            multiply_tile(at, r - first, last - r,
-                          packed + panel_at(w->width, all, k, from / PANEL), columns, n, k == 0);
+            const float *piece = packed + panel_at(w->width, all, k, from / PANEL);
+            if (few)
+                multiply_tile_few(at, r - first, last - r, piece, n, k == 0);
+            else
+                multiply_tile(at, r - first, last - r, piece, columns, n, k == 0);
         }
     }
 }
