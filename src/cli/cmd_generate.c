@@ -87,7 +87,7 @@ static int run_generate(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_generate = {
     .name = "generate",
-    .summary = "let the model go on with a text, unedited and under edits at once",
+    .summary = "let the model go on with a text, also under edits",
     .synopsis = "[-m MODEL] (-p TEXT | -f FILE | --tokens IDS) [-n N] [--variant EDITS]... "
                 "[--temperature X] [--explain | --json | -o OUT...]",
     .description =
@@ -144,6 +144,8 @@ static int read_sampler(const generate_args *args, qkv_sampler_options *how, qkv
 
 static int check_outputs(const generate_args *args, qkv_error *err) {
     size_t lines = 0, tensors = 0;
+    int status = cli_outputs_check_names(&args->outputs, "jsonl|safetensors|json|npy", err);
+    if (status != QKV_OK) return status;
     for (size_t i = 0; i < args->outputs.n; i++)
         *(is_lines(args->outputs.items[i].value) ? &lines : &tensors) += 1;
     if (lines > 1) return cli_usage(err, "one .jsonl file is enough");
@@ -151,12 +153,13 @@ static int check_outputs(const generate_args *args, qkv_error *err) {
         return cli_usage(err, "tensors are written of what --capture names");
     if (args->captures.n && args->variants.n > 1)
         return cli_usage(err, "--capture shows one text: give one variant, or none");
-    return cli_outputs_check_names(&args->outputs, "jsonl|safetensors|json|npy", err);
+    return QKV_OK;
 }
 
 static int check_args(const generate_args *args, qkv_error *err) {
     if (args->prompts.n != 1)
         return cli_usage(err, "give one prompt with -p or --tokens, or a file of them with -f");
+    if (args->top_p == 0) return cli_usage(err, "--top-p 0 leaves no token to draw");
     if (args->explain && (args->outputs.n || args->json || args->captures.n))
         return cli_usage(err, "--explain computes nothing: leave out -o, --json and --capture");
     if (args->edit_tokens && !args->variants.n)
@@ -282,9 +285,8 @@ static int capture(generate_state *run, const qkv_generator *generator, qkv_erro
 
 static int go_on(generate_state *run, cli_generation *it, qkv_generator *generator,
                  qkv_error *err) {
-    cli_show show;
+    cli_show show = {0};
     const int quiet = run->args->json;
-    if (!quiet) cli_show_begin(&show, it);
     int status =
         cli_generation_run(it, run->session, generator, quiet ? NULL : cli_show_token, &show, err);
     /* What there is stays, also when the user has seen enough. */

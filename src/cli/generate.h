@@ -54,12 +54,12 @@ int cli_generation_run(cli_generation *it, qkv_session *session, qkv_generator *
 
 /* How texts are shown while they grow: streamed, in columns side by side, or one below the other. */
 typedef struct cli_show {
+    int begun;
     size_t width;   /* of each column; 0: one below the other */
     size_t printed; /* bytes of the baseline's text that are out */
     size_t rows;    /* lines of the columns that are out */
 } cli_show;
 
-void cli_show_begin(cli_show *show, const cli_generation *it);
 void cli_show_token(void *show, const cli_generation *it, int is_last);
 /* One variant as an object: ids, text, logarithms of probabilities. NULL when memory is short. */
 json_t *cli_story_json(const cli_generation *it, size_t variant);

@@ -156,7 +156,7 @@ int cli_generation_run(cli_generation *it, qkv_session *session, qkv_generator *
         it->stories[v].going = 0;
         it->stories[v].shown = it->stories[v].text.length;
     }
-    if (on_token) on_token(user, it, 1);
+    if (on_token && it->stories[0].n) on_token(user, it, 1);
     free(next);
     return status;
 }

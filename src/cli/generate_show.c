@@ -163,9 +163,9 @@ static void print_variants(const cli_generation *it) {
 
 /* ---- all ---- */
 
-void cli_show_begin(cli_show *show, const cli_generation *it) {
+static void begin(cli_show *show, const cli_generation *it) {
     const size_t all = terminal_width(), n = it->n_stories;
-    *show = (cli_show){0};
+    show->begun = 1;
     if (n < 2) return;
     if (all >= n * (LEAST_WIDTH + GAP)) show->width = all / n - GAP;
     if (show->width)
@@ -176,6 +176,7 @@ void cli_show_begin(cli_show *show, const cli_generation *it) {
 
 void cli_show_token(void *user, const cli_generation *it, int is_last) {
     cli_show *show = user;
+    if (!show->begun) begin(show, it);
     if (show->width) {
         show_columns(show, it, is_last);
         for (size_t v = 1; v < it->n_stories && is_last; v++) {

@@ -195,10 +195,14 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
 
 /* Below this much work per pass, waking and joining threads costs more than it saves. */
 #define FLOP_FOR_THREADS 1e8
+/* One token through a model: weights are read, and threads read more of them at a time. */
+#define BYTES_FOR_THREADS 3e7
 
 /* No result depends on how many there are. */
 static void choose_threads(qkv_session *session, const qkv_graph *g) {
-    int n = qkv_graph_cost(g).flop < FLOP_FOR_THREADS ? 1 : session->n_threads;
+    const qkv_cost cost = qkv_graph_cost(g);
+    const int small = cost.flop < FLOP_FOR_THREADS && cost.bytes < BYTES_FOR_THREADS;
+    int n = small ? 1 : session->n_threads;
     set_threads(session->backend, n);
 }
 
