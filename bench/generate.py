@@ -7,10 +7,10 @@ usage: generate.py QKV LLAMA_BENCH [--types f32,q8_0] [--tokens 32] [--rounds 5]
 Models as of quantised.py. Every round runs both programs once, one after the other; the table has medians over rounds, in
 seconds per token: qkv's for one text and for a text with three variants, and llama-bench's (-n).
 """
-import argparse, json, os, statistics, tempfile
+import argparse, json, statistics
 
 from peers import output_of, qkv
-from quantised import SHAPE, judge
+from quantised import compare_all, judge, read_options
 
 # Where weights are as they are multiplied, reading them is all; quantised ones are turned into F32 here.
 PLAIN = ("f32", "f16", "bf16")
@@ -40,24 +40,11 @@ def main():
     parser.add_argument("llama_bench")
     parser.add_argument("--types", default="f32,f16,bf16,q8_0,q6_K,q4_K")
     parser.add_argument("--tokens", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--real", help="a GGUF file in iq2_xxs")
-    parser.add_argument("--models", help="directory that keeps the models with random weights")
-    args = parser.parse_args()
+    args = read_options(parser)
     print(f"{'type':10s}{'qkv':>10s}{'4 texts':>10s}{'llama.cpp':>11s}   qkv / llama.cpp")
     if args.real:
         compare(args, "iq2_xxs", args.real)
-    with tempfile.TemporaryDirectory() as scratch:
-        directory = args.models or scratch
-        for kind in (k for k in args.types.split(",") if k):
-            path = os.path.join(directory, f"{SHAPE}-{kind}.gguf")
-            if not os.path.exists(path):
-                output_of(args.qkv, "bench", "--shape", SHAPE, "--type", kind, "--only", "load", "--repeats", "1",
-                          "--keep", directory)
-            compare(args, kind, path)
-            if not args.models:
-                os.remove(path)
+    compare_all(args, compare)
 
 
 if __name__ == "__main__":

@@ -183,11 +183,29 @@ static void other_models(void **state) {
     }
 }
 
+/* Feeds the judge's tokens one by one, and compares with a pass over each beginning of the text. */
+static void check_beginnings(judge *j, qkv_generator *gen, const char *const *variants) {
+    static const char *const logits[] = {"logits[-1]", NULL};
+    for (size_t n = PROMPT; n <= T; n++) {
+        if (n == PROMPT)
+            feed(&j->eng, gen, NULL);
+        else
+            feed_all(&j->eng, gen, j->tokens[n - 1]);
+        qkv_result *full = engine_execute(&j->eng, &(engine_run){.tokens = j->tokens,
+                                                                 .n_tokens = n,
+                                                                 .variants = variants,
+                                                                 .captures = logits});
+        for (size_t v = 0; v < qkv_generator_n_variants(gen); v++)
+            expect_logits(gen, v, engine_tensor(full, v, QKV_SITE_LOGITS, 0).data, TINY_VOCAB,
+                          v ? variants[v - 1] : "baseline");
+        qkv_result_free(full);
+    }
+}
+
 /* Past its first context such a model turns all keys by other angles. */
 static void keys_turn_anew(void **state) {
     (void)state;
     static const char *const variants[] = {"k@1.h2=scale:0.5", "resid_post@0[3:]=noise:0.1", NULL};
-    static const char *const logits[] = {"logits[-1]", NULL};
     judge j;
     judge_open(&j,
                tiny_model(&(tiny_options){"phi3", .n_kv_head = 2, .rope = TINY_ROPE_LONG,
@@ -199,20 +217,7 @@ static void keys_turn_anew(void **state) {
     how.variants = variants;
     how.n_variants = 2;
     qkv_generator *gen = make(&j.eng, j.tokens, PROMPT, &how);
-    for (size_t n = PROMPT; n <= T; n++) {
-        if (n == PROMPT)
-            feed(&j.eng, gen, NULL);
-        else
-            feed_all(&j.eng, gen, j.tokens[n - 1]);
-        qkv_result *full = engine_execute(&j.eng, &(engine_run){.tokens = j.tokens,
-                                                                .n_tokens = n,
-                                                                .variants = variants,
-                                                                .captures = logits});
-        for (size_t v = 0; v < 3; v++)
-            expect_logits(gen, v, engine_tensor(full, v, QKV_SITE_LOGITS, 0).data, TINY_VOCAB,
-                          v ? variants[v - 1] : "baseline");
-        qkv_result_free(full);
-    }
+    check_beginnings(&j, gen, variants);
     qkv_generator_free(gen);
     judge_close(&j);
 }
@@ -452,7 +457,6 @@ static void recomputing(void **state) {
     (void)state;
     static const char *const variants[] = {"v@0=mean:token", "pattern@1=mean:dim",
                                            "pattern@0=add:0.1", "z@1.h1=zero", NULL};
-    static const char *const logits[] = {"logits[-1]", NULL};
     judge j;
     judge_open(&j, tiny_model(&(tiny_options){"llama", .n_kv_head = 2}, "again.gguf"), 1);
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
@@ -462,20 +466,7 @@ static void recomputing(void **state) {
     how.recompute = 1;
     qkv_generator *gen = make(&j.eng, j.tokens, PROMPT, &how);
     assert_int_equal(qkv_generator_memory(gen), 0);
-    for (size_t n = PROMPT; n <= T; n++) {
-        if (n == PROMPT)
-            feed(&j.eng, gen, NULL);
-        else
-            feed_all(&j.eng, gen, j.tokens[n - 1]);
-        qkv_result *full = engine_execute(&j.eng, &(engine_run){.tokens = j.tokens,
-                                                                .n_tokens = n,
-                                                                .variants = variants,
-                                                                .captures = logits});
-        for (size_t v = 0; v < 5; v++)
-            expect_logits(gen, v, engine_tensor(full, v, QKV_SITE_LOGITS, 0).data, TINY_VOCAB,
-                          v ? variants[v - 1] : "baseline");
-        qkv_result_free(full);
-    }
+    check_beginnings(&j, gen, variants);
     qkv_generator_free(gen);
     judge_close(&j);
 }
