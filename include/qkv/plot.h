@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "qkv/bytes.h"
+#include "qkv/grid.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -77,7 +78,7 @@ typedef struct qkv_plot_options {
     const char *metric;
     const char *target;  /* what was edited, "q,k"; "none": the unedited cells */
     const char *op;      /* "scale" */
-    const char *epsilon; /* "1e-3"; for lines a list */
+    const char *epsilon; /* "1e-3"; for lines a list, also "linspace:0,1,5", "logspace:1e-4,1,5" */
     const char *layers;  /* "0,2,5-7" */
     const char *heads;
     int32_t change; /* 1: differences from the unedited values */
@@ -96,6 +97,15 @@ typedef struct qkv_plot_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* heatmap; AUTO: viridis; coolwarm, around 0, for changes and for metrics with two signs */
+    qkv_colormap colormap;
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \

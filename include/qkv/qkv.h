@@ -72,6 +72,7 @@
 #include "qkv/convert.h"
 #include "qkv/error.h"
 #include "qkv/figure.h"
+#include "qkv/fonts.h"
 #include "qkv/grid.h"
 #include "qkv/head_choice.h"
 #include "qkv/measure.h"

@@ -36,6 +36,7 @@ enum { CLI_USAGE = 1 };
     X(INTEGER, int64_t) /* min to max */                                                           \
     X(INDEX, int64_t)   /* 0 to max, or "auto" as CLI_AUTO */                                      \
     X(REAL, double)     /* min to max */                                                           \
+    X(LENGTH, double)   /* 85mm, 8.5cm, 3.3in or 240pt, in points; min to max */                   \
     X(CHOICE, int)      /* one of the words of `value`, written as its number */
 
 #define CLI_KIND_ENUM(kind, type) CLI_##kind,
@@ -90,6 +91,17 @@ typedef struct cli_command {
     int (*run)(const cli_call *call, qkv_error *err);
 } cli_command;
 
+/* Options that every command has. */
+typedef struct cli_common {
+    int quiet, verbose;
+} cli_common;
+
+extern const cli_option cli_common_options[];
+extern const size_t cli_n_common_options;
+
+/* Another name that an option has in every command, or NULL: --eps is --epsilon. */
+const char *cli_option_alias(const cli_option *option);
+
 #define CLI_OPTIONS(table) .options = (table), .n_options = sizeof(table) / sizeof *(table)
 #define CLI_ARGS(values) .defaults = &(values), .args_size = sizeof(values)
 
@@ -116,6 +128,7 @@ typedef struct cli_parsed {
     size_t n_operands, capacity;
     const char **paths; /* into argv: names of files, and operands */
     size_t n_paths, paths_capacity;
+    cli_common common;
     int help;       /* --help was given: nothing else counts */
     uint64_t given; /* the options that were, by their place in the command's list */
 } cli_parsed;

@@ -6,7 +6,7 @@
 static const figure_args defaults = {FIGURE_DEFAULTS};
 
 static const cli_option options[] = {
-    FIGURE_INPUT_OPTIONS,
+    FIGURE_INPUT_OPTIONS(CLI_PROMPT_OPTIONS),
     FIGURE_OPTION("row", "LABEL=EDITS", CLI_LIST, rows,
                   "a row: its label, and the edits of all its panels"),
     FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols,

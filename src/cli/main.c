@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/messages.h"
 #include "qkv/error.h"
 #include "qkv/version.h"
 
@@ -111,7 +112,10 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
     } else if (status == QKV_OK) {
         const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc,
                                argv,        parsed.paths,    parsed.n_paths};
+        const double start = cli_seconds();
+        cli_set_messages(parsed.common.quiet, parsed.common.verbose);
         status = command->run(&call, err);
+        cli_detail("%s took %.3g s", command->name, cli_seconds() - start);
     }
     cli_parsed_release(&parsed, command);
     return status;

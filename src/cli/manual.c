@@ -116,8 +116,17 @@ static void print_text(const char *text) {
     }
 }
 
+/* The help of an option, and its other name. */
+static void append_help(qkv_text *out, const cli_option *option) {
+    const char *alias = cli_option_alias(option);
+    qkv_text_puts(out, option->help);
+    if (alias) qkv_text_printf(out, "; also --%s", alias);
+}
+
 static void print_option(const cli_option *option) {
     char left[128];
+    qkv_text help = {0};
+    append_help(&help, option);
     const char letter[] = {'-', option->letter, ',', ' ', '\0'};
     const int length = snprintf(left, sizeof left, "  %s--%s%s%s", option->letter ? letter : "    ",
                                 option->name, option->kind == CLI_FLAG ? "" : " ",
@@ -129,7 +138,8 @@ static void print_option(const cli_option *option) {
         column = 0;
     }
     printf("%*s", (int)(OPTION_COLUMN - column), "");
-    print_wrapped(option->help, strlen(option->help), OPTION_COLUMN, OPTION_COLUMN);
+    print_wrapped(help.data ? help.data : "", help.length, OPTION_COLUMN, OPTION_COLUMN);
+    qkv_text_release(&help);
 }
 
 static void print_synopsis(const cli_command *command) {
@@ -147,8 +157,10 @@ void cli_print_help(const cli_command *command) {
     print_synopsis(command);
     putchar('\n');
     print_text(command->description);
-    printf("\nOptions:\n");
+    if (command->n_options) printf("\nOptions:\n");
     for (size_t i = 0; i < command->n_options; i++) print_option(&command->options[i]);
+    printf("\nCommon options:\n");
+    for (size_t i = 0; i < cli_n_common_options; i++) print_option(&cli_common_options[i]);
     printf("  -h, --help%*sshow this help\n", OPTION_COLUMN - 12, "");
 }
 
@@ -234,7 +246,10 @@ static void roff_option(const cli_option *option) {
         printf("\\fR");
     }
     putchar('\n');
-    roff_escape(option->help, strlen(option->help));
+    qkv_text help = {0};
+    append_help(&help, option);
+    roff_escape(help.data ? help.data : "", help.length);
+    qkv_text_release(&help);
     putchar('\n');
 }
 
@@ -262,6 +277,8 @@ void cli_print_manual(void) {
     putchar('\n');
     printf(".SH COMMANDS\n");
     for (size_t i = 0; i < cli_n_commands; i++) roff_command(cli_commands[i]);
+    printf(".SH COMMON OPTIONS\nEvery command has these.\n");
+    for (size_t i = 0; i < cli_n_common_options; i++) roff_option(&cli_common_options[i]);
     printf(".SH NOTATION\n");
     roff_text(notation);
     printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "

@@ -19,7 +19,7 @@
 #include "store/store_formats.h"
 
 static const store_format *const formats[] = {&qkv_store_safetensors, &qkv_store_json,
-                                              &qkv_store_npy};
+                                              &qkv_store_npz, &qkv_store_npy};
 
 int64_t qkv_store_tensor_size(const qkv_store_tensor *tensor) {
     int64_t size = 1;
@@ -59,8 +59,8 @@ static int find_format(const store_format **out, const char *name) {
 
 static int format_of(const store_format **out, const char *path, qkv_error *err) {
     if (find_format(out, qkv_path_suffix(path))) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: the suffix must be .safetensors, .json or .npy",
-                    path);
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "%s: the suffix must be .safetensors, .json, .npz or .npy", path);
 }
 
 static int check_tensors(const store_content *content, qkv_error *err) {
@@ -378,7 +378,8 @@ int qkv_store_render(const qkv_result *result, const qkv_plan *plan, const qkv_m
     *bytes = NULL;
     *n_bytes = 0;
     if (!find_format(&how, format)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: a result is safetensors, json or npy", format);
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: a result is safetensors, json, npz or npy",
+                        format);
     }
     int status = gather(&all, result, err);
     if (status == QKV_OK) status = make_metadata(&metadata, result, plan, model, err);
@@ -420,6 +421,11 @@ static void release_content(store_content *content) {
     free((void *)content->tensors);
 }
 
+/* Of a path or a format; any other name is safetensors, as it always was. */
+static const store_format *format_of_tensors(const char *path) {
+    return strcmp(qkv_path_suffix(path), "npz") == 0 ? &qkv_store_npz : &qkv_store_safetensors;
+}
+
 int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                             const char *const *metadata, size_t n_metadata, const char *path,
                             qkv_error *err) {
@@ -427,7 +433,7 @@ int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
     int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
     content.path = path;
     if (status == QKV_OK && !path) status = qkv_fail(err, QKV_ERR_ARGUMENT, "there is no path");
-    if (status == QKV_OK) status = write_content(&content, &qkv_store_safetensors, err);
+    if (status == QKV_OK) status = write_content(&content, format_of_tensors(path), err);
     release_content(&content);
     return status;
 }
@@ -435,16 +441,27 @@ int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
 int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                              const char *const *metadata, size_t n_metadata, char **bytes,
                              size_t *n_bytes, qkv_error *err) {
+    return qkv_store_render_tensors_as(tensors, n_tensors, metadata, n_metadata, "safetensors",
+                                       bytes, n_bytes, err);
+}
+
+int qkv_store_render_tensors_as(const qkv_store_tensor *tensors, size_t n_tensors,
+                                const char *const *metadata, size_t n_metadata, const char *format,
+                                char **bytes, size_t *n_bytes, qkv_error *err) {
     if (!bytes || !n_bytes) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the bytes");
     }
     *bytes = NULL;
     *n_bytes = 0;
+    const store_format *how;
+    if (!format || !find_format(&how, format)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: tensors are safetensors, json, npz or npy",
+                        format ? format : "no format");
+    }
     store_content content;
     int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
-    if (status == QKV_OK) {
-        status = render_content(&content, &qkv_store_safetensors, bytes, n_bytes, err);
-    }
+    content.path = format;
+    if (status == QKV_OK) status = render_content(&content, how, bytes, n_bytes, err);
     release_content(&content);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "qkv/store.h"
 
 /* What a file holds: tensors in the order they are written, and an object of strings. */
@@ -27,7 +28,12 @@ typedef struct store_format {
 
 extern const store_format qkv_store_safetensors;
 extern const store_format qkv_store_npy;
+extern const store_format qkv_store_npz;
 extern const store_format qkv_store_json;
+
+/* The header of a .npy of n_dims dimensions: magic, version, length and a dictionary. `type` is
+ * NumPy's, e.g. "<f4". */
+void qkv_store_npy_header(qkv_text *out, const char *type, const int64_t *shape, int32_t n_dims);
 
 /* Number of values of a tensor; -1 where it cannot be counted. */
 int64_t qkv_store_tensor_size(const qkv_store_tensor *tensor);

@@ -8,7 +8,6 @@
  * text they are of no use to anybody.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/fail.h"
@@ -31,14 +30,9 @@ static int check_json(const store_content *content, qkv_error *err) {
     return QKV_OK;
 }
 
-/* JSON has no number for what is not finite. */
-static json_t *number(float value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static int write_row(const float *values, int64_t n, FILE *stream) {
     json_t *row = json_array();
-    for (int64_t i = 0; i < n; i++) json_array_append_new(row, number(values[i]));
+    for (int64_t i = 0; i < n; i++) json_array_append_new(row, qkv_json_real(values[i]));
     const int failed = !row || (int64_t)json_array_size(row) != n;
     const qkv_locale host = qkv_locale_enter();
     if (!failed) json_dumpf(row, stream, JSON_COMPACT | JSON_REAL_PRECISION(9));

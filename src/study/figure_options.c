@@ -3,41 +3,31 @@
  * Messages name fields between backquotes, so that a program can put its own names there.
  */
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "base/number.h"
+#include "base/number_list.h"
 #include "base/sized.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
 
-double qkv_figure_gamma(const qkv_figure_options *options) {
-    return options->gamma > 0 ? options->gamma : 0.5;
-}
-
 /* ---- lists ---- */
 
-const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value) {
-    for (const char *at = list;; at += *length + 1) {
-        *length = strcspn(at, ",");
-        if (index-- == 0) {
-            if (!qkv_parse_double(at, *length, value)) *value = NAN;
-            return at;
-        }
-        if (at[*length] == '\0') return NULL;
-    }
-}
-
 static int check_eps(const char *list, qkv_error *err) {
+    char *all = NULL;
+    int status = qkv_number_list_expand(&all, list, err);
+    const char *at = all, *text;
     size_t length;
     double value;
-    const char *at;
-    for (size_t i = 0; (at = qkv_figure_eps(list, i, &length, &value)); i++) {
-        if (isfinite(value)) continue;
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`eps` wants numbers such as 5e-1,1e-3; '%.*s' is none", (int)length, at);
+    while (status == QKV_OK && qkv_number_list_next(&at, &text, &length, &value)) {
+        if (isnan(value))
+            status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                              "`eps` wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is no number",
+                              (int)length, text);
     }
-    return QKV_OK;
+    free(all);
+    return status;
 }
 
 static int check_sides(const qkv_figure_side *sides, size_t n, const char *name, qkv_error *err) {
@@ -103,6 +93,11 @@ static int is_range_given(const qkv_figure_options *o) {
     return o->range[0] != 0 || o->range[1] != 0;
 }
 
+/* What has values on both sides of 0. */
+static int is_signed(const qkv_figure_options *o) {
+    return o->diff || o->show == QKV_SHOW_SCORES;
+}
+
 static int check_range(const qkv_figure_options *o, qkv_error *err) {
     const double low = o->range[0], high = o->range[1];
     if (!is_range_given(o)) return QKV_OK;
@@ -110,9 +105,13 @@ static int check_range(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` %g to %g is empty: low must be below high",
                         low, high);
     }
-    if (o->diff && low != -high) {
+    if (is_signed(o) && low != -high) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`range` of differences must be the same to both sides, e.g. -1,1");
+                        "`range` of %s must be the same to both sides, e.g. -1,1",
+                        o->diff ? "differences" : "scores");
+    }
+    if (o->auto_range) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`auto_range` and `range` exclude each other");
     }
     if (o->scale == QKV_SCALE_LOG && low < 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
@@ -140,7 +139,13 @@ static int check_numbers(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`panel_size` must be %g to %g points, not %g",
                         LEAST_PANEL, MOST_PANEL, o->panel_size);
     }
-    return check_range(o, err);
+    if (o->panel_size != 0 && o->width != 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`panel_size` and `width` exclude each other: panels follow the width");
+    }
+    const study_print print = {o->text, o->font, o->width, o->hide_notes};
+    const int status = qkv_print_check(&print, err);
+    return status == QKV_OK ? check_range(o, err) : status;
 }
 
 static int check_choices(const qkv_figure_options *o, qkv_error *err) {
@@ -148,6 +153,9 @@ static int check_choices(const qkv_figure_options *o, qkv_error *err) {
         (unsigned)o->values > QKV_VALUES_NEVER || (unsigned)o->scale > QKV_SCALE_POWER) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`show`, `labels`, `values` or `scale` is none of its constants");
+    }
+    if (!qkv_colormap_name(o->colormap) || !qkv_masked_name(o->masked)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` or `masked` is none of its constants");
     }
     return QKV_OK;
 }
@@ -160,9 +168,21 @@ static int check_pairs(const qkv_figure_options *o, qkv_error *err) {
                         "`diff` and `baseline` exclude each other: differences are taken from the "
                         "baseline");
     }
-    if (o->diff && o->scale == QKV_SCALE_LOG) {
+    if (is_signed(o) && o->scale == QKV_SCALE_LOG) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show %s, they may be negative",
+                        o->diff ? "differences" : "scores");
+    }
+    if (is_signed(o) && o->colormap > QKV_COLORMAP_COOLWARM) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`scale` log cannot show differences, they may be negative");
+                        "`colormap` %s cannot show %s, it has no middle for 0: use coolwarm",
+                        qkv_colormap_name(o->colormap), o->diff ? "differences" : "scores");
+    }
+    if (o->masked && o->show == QKV_SHOW_SCORES) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`masked` is about weights: scores are what there is before the mask");
+    }
+    if (o->always_linear && o->scale != QKV_SCALE_LINEAR) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`always_linear` excludes another `scale`");
     }
     if (o->sink_column && o->show == QKV_SHOW_SCORES) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,

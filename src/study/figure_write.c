@@ -8,8 +8,10 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "qkv/fonts.h"
 #include "qkv/store.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 /* What a format is called, and where its bytes go. */
 typedef struct target {
@@ -36,6 +38,10 @@ static int warn_undrawn(qkv_figure *fig, const qkv_grid_report *report, qkv_erro
     int status = QKV_OK;
     if (fig->warned) return status;
     fig->warned = 1;
+    for (size_t i = 0; status == QKV_OK && qkv_script_name(i); i++) {
+        if (report->scripts >> i & 1) status = qkv_figure_warn(fig, qkv_print_missing(i), err);
+    }
+    if (status != QKV_OK) return status;
     if (fig->options.values == QKV_VALUES_ALWAYS) {
         status =
             warn_panels(fig, report->without_values, report, "`values` always: no numbers in", err);
@@ -126,8 +132,8 @@ static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
         name_cells(fig, names, tensors, metadata);
         metadata[4 * n] = "recipe";
         metadata[4 * n + 1] = fig->recipe;
-        status =
-            qkv_store_render_tensors(tensors, n, metadata, 2 * n + 1, to->bytes, to->n_bytes, err);
+        status = qkv_store_render_tensors_as(tensors, n, metadata, 2 * n + 1, to->format, to->bytes,
+                                             to->n_bytes, err);
     } else {
         status = qkv_fail_memory(err);
     }
@@ -149,7 +155,7 @@ static const figure_format formats[] = {
     {"png", render_drawing, check_drawing}, {"svg", render_drawing, check_drawing},
     {"pdf", render_drawing, check_drawing}, {"md", render_report, check_report},
     {"html", render_report, check_report},  {"json", render_report, check_report},
-    {"safetensors", render_values, NULL},
+    {"safetensors", render_values, NULL},   {"npz", render_values, NULL},
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
@@ -164,7 +170,7 @@ static int find_format(const figure_format **out, const char *name, qkv_error *e
     }
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "a figure cannot be written as '%s': the formats are png, svg and pdf, md, "
-                    "html and json, and safetensors",
+                    "html and json, and safetensors and npz",
                     name);
 }
 

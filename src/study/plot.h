@@ -46,6 +46,8 @@ struct qkv_plot {
     qkv_plot_kind kind;
     qkv_plot_by by;
     char *metric;
+    char *metric_title;   /* in words */
+    char *font;           /* of the options; NULL: the default */
     plot_indices targets; /* of the file, in its order */
     char **target_names;
     int32_t op; /* of the file */
@@ -61,12 +63,14 @@ struct qkv_plot {
     double reference;              /* mean of the unedited cells, for lines; NaN: none */
     plot_summary *groups;
     size_t n_groups;
+    int is_signed; /* around 0 */
     size_t *shown; /* the groups in the order of qkv_plot_get_value */
     size_t n_shown;
 
     char *title; /* NULL: none */
     char *small_print, *recipe;
-    char *warning; /* NULL: none */
+    char **warnings;
+    size_t n_warnings, warnings_capacity;
 };
 
 /* plot_choose.c: the metric, targets, operation, ε, layers and heads, and the kind of chart. */
@@ -85,6 +89,9 @@ int qkv_plot_summarize(qkv_plot *p, qkv_error *err);
 size_t qkv_plot_group(const qkv_plot *p, const plot_cell *cell);
 /* Lines drawn: whether or not each has values. */
 size_t qkv_plot_n_series(const qkv_plot *p);
+
+/* plot_page.c: the colours of a heatmap, not AUTO. */
+qkv_colormap qkv_plot_colormap(const qkv_plot *p);
 
 /* plot_notes.c: texts to be released by the caller, which asks them whether memory ran short. */
 const char *qkv_plot_target_name(const qkv_plot *p, size_t target);

@@ -96,6 +96,7 @@ static void test_grid(void **state) {
     const qkv_grid_style style = QKV_GRID_STYLE_INIT;
     char *bytes = NULL;
     size_t n = 0;
+    uint64_t scripts = 0;
     REFUSED(qkv_grid_style_default(NULL, &err));
     REFUSED(qkv_grid_style_default(&(qkv_grid_style){0}, &err));
     REFUSED(qkv_grid_new(NULL, 1, 1, &err));
@@ -116,6 +117,13 @@ static void test_grid(void **state) {
     REFUSED(qkv_grid_check(NULL, &style, "x.svg", &report, &err));
     REFUSED(qkv_grid_check(it.grid, &style, NULL, &report, &err));
     REFUSED(qkv_grid_check(it.grid, &style, "x.svg", NULL, &err));
+    REFUSED(qkv_font_check(NULL, &err));
+    REFUSED(qkv_fonts_missing(NULL, NULL, &scripts, &err));
+    REFUSED(qkv_fonts_missing("x", NULL, NULL, &err));
+    REFUSED(qkv_fonts_missing("x", "no such family", &scripts, &err));
+    REFUSED(qkv_metric_title(NULL, &bytes, &err));
+    assert_null(bytes);
+    REFUSED(qkv_metric_title("sink", NULL, &err));
     assert_true(qkv_grid_color(NULL, 0) == qkv_grid_color(&(qkv_grid_style){0}, 0));
     OK(qkv_grid_render(it.grid, &style, "svg", &bytes, &n, &err));
     qkv_bytes_free(bytes);
@@ -236,6 +244,10 @@ static void test_store(void **state) {
     REFUSED(qkv_store_render_tensors(NULL, 1, NULL, 0, &bytes, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, NULL, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, &bytes, NULL, &err));
+    REFUSED(qkv_store_render_tensors_as(NULL, 1, NULL, 0, "npz", &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, NULL, &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, "zip", &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, "npz", NULL, &n, &err));
     const qkv_store_tensor namesakes[] = {tensor, tensor};
     REFUSED(qkv_store_render_tensors(namesakes, 2, NULL, 0, &bytes, &n, &err));
     tensor.data = NULL;

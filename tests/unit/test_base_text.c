@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -399,6 +400,44 @@ static void test_model_in_small_print(void **state) {
     }
 }
 
+static void test_number_lists(void **state) {
+    (void)state;
+    static const char *const good[][2] = {
+        {"5e-1,1e-3", "5e-1,1e-3"},
+        {"linspace:0,1,5", "0,0.25,0.5,0.75,1"},
+        {"logspace:1e-4,1,5", "0.0001,0.001,0.01,0.1,1"},
+        {"0,logspace:1,100,3,7", "0,1,10,100,7"},
+        {"linspace:1,-1,2", "1,-1"},
+        {"", ""},
+    };
+    static const char *const bad[] = {"logspace:0,1,3",
+                                      "logspace:1,2",
+                                      "linspace:1,2,1",
+                                      "linspace:1,2,10001",
+                                      "linspace:inf,2,3",
+                                      "linspace:",
+                                      "linspace:0,1,9999,linspace:0,1,2"};
+    qkv_error err;
+    char *out = NULL;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        assert_int_equal(qkv_number_list_expand(&out, good[i][0], &err), QKV_OK);
+        assert_string_equal(out, good[i][1]);
+        free(out);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_int_equal(qkv_number_list_expand(&out, bad[i], &err), QKV_ERR_SYNTAX);
+        assert_null(out);
+    }
+    const char *at = "2,x", *text;
+    size_t length;
+    double value;
+    assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 1);
+    assert_true(value == 2);
+    assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 1);
+    assert_true(isnan(value) && length == 1);
+    assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_grows),
@@ -407,6 +446,7 @@ int main(void) {
         cmocka_unit_test(test_utf8_malformed),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_number_lists),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_errors_hold_no_commands),
