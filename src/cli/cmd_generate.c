@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/generate.h"
+#include "cli/messages.h"
 #include "cli/run_table.h"
 #include "qkv/store.h"
 
@@ -43,13 +44,7 @@ static const generate_args defaults = {.n_new = 64,
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(generate_args),
-    {'p', "prompt", "TEXT", "the prompt", CLI_LIST, AT(prompts), CLI_PROMPT_TEXT, 0, 0},
-    {'f', "file", "FILE", "read prompts from a file, one a line, '-' for standard input", CLI_PATHS,
-     AT(prompts), CLI_PROMPT_FILE, 0, 0},
-    {0, "tokens", "IDS", "token ids in place of text, e.g. 1,2,3; fed as they are", CLI_LIST,
-     AT(prompts), CLI_PROMPT_TOKENS, 0, 0},
-    {0, "parse-special", NULL, "names of special tokens in the prompt become those tokens",
-     CLI_FLAG, AT(parse_special), 1, 0, 0},
+    CLI_PROMPTS_OPTIONS(generate_args),
     {'n', "new", "N", "new tokens, at most (default 64)", CLI_INTEGER, AT(n_new), 0, 1, 1 << 24},
     {0, "variant", "EDITS", "one more text, with these edits; may be repeated", CLI_LIST,
      AT(variants), 0, 0, 0},
@@ -88,8 +83,9 @@ static int run_generate(const cli_call *call, qkv_error *err);
 const cli_command cli_command_generate = {
     .name = "generate",
     .summary = "let the model go on with a text, also under edits",
-    .synopsis = "[-m MODEL] (-p TEXT | -f FILE | --tokens IDS) [-n N] [--variant EDITS]... "
-                "[--temperature X] [--explain | --json | -o OUT...]",
+    .synopsis =
+        "[-m MODEL] (-p TEXT | -f FILE | --file FILE | --tokens IDS)... [-n N] [--variant EDITS]... "
+        "[--temperature X] [--explain | --json | -o OUT...]",
     .description =
         "Prints new text, token by token: the most likely one each time, unless options of drawing "
         "are given. Variants have their edits on (see 'qkv help notation') and go on with texts of "
@@ -112,6 +108,7 @@ typedef struct generate_state {
     const generate_args *args;
     qkv_model *model;
     qkv_session *session;
+    cli_prompts prompts;
     cli_sources sources;
     qkv_sampler_options sampler;
     unsigned flags;
@@ -119,7 +116,6 @@ typedef struct generate_state {
     qkv_output lines; /* .jsonl */
     int has_lines;
     json_t *all; /* of --json */
-    size_t n_prompts;
 } generate_state;
 
 /* ---- options ---- */
@@ -157,8 +153,8 @@ static int check_outputs(const generate_args *args, qkv_error *err) {
 }
 
 static int check_args(const generate_args *args, qkv_error *err) {
-    if (args->prompts.n != 1)
-        return cli_usage(err, "give one prompt with -p or --tokens, or a file of them with -f");
+    if (args->prompts.n == 0)
+        return cli_usage(err, "give a prompt with -p, -f, --file or --tokens");
     if (args->top_p == 0) return cli_usage(err, "--top-p 0 leaves no token to draw");
     if (args->explain && (args->outputs.n || args->json || args->captures.n))
         return cli_usage(err, "--explain computes nothing: leave out -o, --json and --capture");
@@ -252,8 +248,7 @@ static void warn_unchanged(const qkv_generator *generator) {
         const char *edit;
         for (size_t i = 0; (edit = qkv_generator_edit_text(generator, v, i)); i++) {
             if (qkv_generator_edit_changed(generator, v, i) == 0)
-                fprintf(stderr, "qkv: warning: edit '%s' of variant %zu changed no value\n", edit,
-                        v);
+                cli_warn("edit '%s' of variant %zu changed no value", edit, v);
         }
     }
 }
@@ -301,10 +296,9 @@ static int go_on(generate_state *run, cli_generation *it, qkv_generator *generat
     return status;
 }
 
-static int run_prompt(generate_state *run, cli_prompt *prompt, qkv_error *err) {
+static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
     const generate_args *args = run->args;
     qkv_generator *generator = NULL;
-    int status = cli_prompt_tokenize(prompt, run->model, run->flags, err);
     cli_generation it = {.model = run->model,
                          .prompt = prompt->text,
                          .prompt_ids = prompt->tokens,
@@ -313,7 +307,7 @@ static int run_prompt(generate_state *run, cli_prompt *prompt, qkv_error *err) {
                          .stops = &args->stops,
                          .max_new = (size_t)args->n_new,
                          .sampler = run->sampler};
-    if (status == QKV_OK) status = make_generator(run, &it, &generator, err);
+    int status = make_generator(run, &it, &generator, err);
     if (status == QKV_OK && args->explain) {
         status = explain(generator, err);
     } else if (status == QKV_OK) {
@@ -328,19 +322,15 @@ static int run_prompt(generate_state *run, cli_prompt *prompt, qkv_error *err) {
 
 /* ---- all prompts ---- */
 
-static int run_lines(generate_state *run, const cli_prompt *file, qkv_error *err) {
-    const char *line;
-    size_t at = 0, length, n = 0;
+static int run_prompts(generate_state *run, qkv_error *err) {
     int status = QKV_OK;
-    while (status == QKV_OK && cli_prompt_next_line(file, &at, &line, &length)) {
-        cli_prompt prompt = {.text = malloc(length + 1), .length = length};
-        if (!prompt.text) return qkv_fail_memory(err);
-        memcpy(prompt.text, line, length);
-        prompt.text[length] = '\0';
-        if (!run->args->json) printf("%s> %s\n", n ? "\n" : "", prompt.text);
-        n++;
-        status = run_prompt(run, &prompt, err);
-        cli_prompt_release(&prompt);
+    for (size_t i = 0; i < run->prompts.n && status == QKV_OK; i++) {
+        const cli_prompt *prompt = &run->prompts.items[i];
+        if (run->prompts.n > 1 && !run->args->json) {
+            printf(i ? "\n> " : "> ");
+            cli_print_line(prompt->text ? prompt->text : "(token ids)");
+        }
+        status = run_prompt(run, prompt, err);
     }
     return status;
 }
@@ -354,6 +344,7 @@ static int prepare(generate_state *run, qkv_error *err) {
     if (!run->variants || !run->all) return qkv_fail_memory(err);
     for (size_t i = 0; i < args->variants.n; i++) run->variants[i] = args->variants.items[i].value;
     int status = cli_model_open(&run->model, args->model, err);
+    if (status == QKV_OK) status = cli_prompts_tokenize(&run->prompts, run->model, run->flags, err);
     if (status == QKV_OK) status = cli_sources_tokenize(&run->sources, run->model, run->flags, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
     if (status == QKV_OK) status = cli_session_new(&run->session, run->model, &session, err);
@@ -378,24 +369,24 @@ static int finish(generate_state *run, int status, qkv_error *err) {
 
 static int run_generate(const cli_call *call, qkv_error *err) {
     generate_state run = {.args = call->args};
-    cli_prompt prompt = {0};
     const cli_list *const edits[] = {&run.args->variants};
     int status = check_args(run.args, err);
     if (status == QKV_OK) status = read_sampler(run.args, &run.sampler, err);
-    if (status == QKV_OK) status = cli_prompt_load(&prompt, &run.args->prompts.items[0], err);
+    if (status == QKV_OK) status = cli_prompts_load(&run.prompts, &run.args->prompts, err);
+    if (status == QKV_OK && run.args->captures.n)
+        status = cli_prompts_check_one(&run.prompts, &run.args->prompts, err);
     if (status == QKV_OK) status = cli_sources_load(&run.sources, &run.args->sources, err);
     if (status == QKV_OK) status = cli_sources_check_used(&run.sources, edits, 1, err);
     if (status == QKV_OK) status = prepare(&run, err);
     if (status == QKV_OK) {
-        status = run.args->prompts.items[0].tag == CLI_PROMPT_FILE ? run_lines(&run, &prompt, err)
-                                                                   : run_prompt(&run, &prompt, err);
+        status = run_prompts(&run, err);
         status = finish(&run, status, err);
     }
     cli_sources_release(&run.sources);
-    cli_prompt_release(&prompt);
+    cli_prompts_release(&run.prompts);
     json_decref(run.all);
     free((void *)run.variants);
-    qkv_session_free(run.session);
+    cli_session_free(run.session);
     qkv_model_free(run.model);
     return status;
 }
