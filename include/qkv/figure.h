@@ -132,6 +132,8 @@ typedef struct qkv_figure_options {
     const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
     double width;       /* of the page, points; 0: as wide as its content */
     int32_t hide_notes; /* 1: without the small print */
+
+    int32_t no_recipe; /* 1: files carry none */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \

@@ -106,10 +106,15 @@ typedef struct qkv_plot_options {
     const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
     double width;       /* of the page, points; 0: as wide as its content */
     int32_t hide_notes; /* 1: without the small print */
+
+    int32_t no_recipe; /* 1: files carry none */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \
     { .size = sizeof(qkv_plot_options) }
+
+/* "auto", "heatmap", "lines", "ranking"; NULL past the end. */
+QKV_API const char *qkv_plot_kind_name(qkv_plot_kind kind);
 
 /* What can be said without a file: values out of range, or that exclude each other. */
 QKV_API int qkv_plot_options_check(const qkv_plot_options *options, qkv_error *err);
@@ -143,6 +148,7 @@ typedef struct qkv_plot_info {
     size_t n_missing;        /* of them */
     size_t n_undefined;      /* of them */
     double reference;        /* lines by target: mean of the unedited cells; NaN: none */
+    const char *id;          /* of the recipe, 8 characters; also in the small print */
 } qkv_plot_info;
 
 #define QKV_PLOT_INFO_INIT                                                                         \

@@ -84,6 +84,7 @@
 #include "qkv/recipe.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
+#include "qkv/store_reader.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
 #include "qkv/table.h"
@@ -96,6 +97,7 @@
 #include "qkv/observe.h"
 #include "qkv/package.h"
 #include "qkv/pull.h"
+#include "qkv/reproduce.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #endif

@@ -25,10 +25,13 @@
  * exactly one tensor was captured. Files are written to a temporary name and renamed. Nothing here has
  * state: any thread may write.
  *
- * Keys of the metadata; lists are JSON texts:
+ * Keys of the metadata, all of them in docs/files.md; in safetensors, whose values are texts, lists
+ * and objects are JSON texts:
  *
- *     tokens, architecture, qkv_version
- *     model, model_hash      the last part of its path; what identifies it
+ *     prompt                 where qkv_plan_set_prompt gave it
+ *     tokens, token_strings  ids, and what each stands for
+ *     edits                  of every variant, a list of texts
+ *     tensors                by name: variant, site, layer, heads, shape, axes, reduction
  *     captures               as they were given
  *     variant.1              the edits of variant 1, as they were given
  *     edits_changed.1        how many values each of them changed; null: it was not computed
@@ -37,6 +40,8 @@
  *     heads.pattern.3        "h0,h2", where a tensor does not hold all heads
  *     side.pattern.3.mean    cells on a side of a pooled map
  *     logits_tokens          the positions that rows of logits belong to, where not to all
+ *     model, model_hash      the last part of its path; what identifies it
+ *     architecture, qkv_version
  */
 #ifndef QKV_STORE_H
 #define QKV_STORE_H

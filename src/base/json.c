@@ -56,7 +56,7 @@ static void append_scalar(qkv_text *text, const json_t *value) {
         qkv_text_append_number(text, json_real_value(value));
         return;
     }
-    char *dump = json_dumps(value, JSON_ENCODE_ANY);
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     if (dump)
         qkv_text_puts(text, dump);
     else
@@ -70,7 +70,9 @@ static void append_object(qkv_text *text, const json_t *object) {
     qkv_text_puts(text, "{");
     json_object_foreach((json_t *)object, key, member) {
         qkv_text_puts(text, before);
-        qkv_json_append(text, key);
+        json_t *name = json_string(key);
+        qkv_json_append_value(text, name);
+        json_decref(name);
         qkv_text_puts(text, ":");
         qkv_json_append_value(text, member);
         before = ",";

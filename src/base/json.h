@@ -24,7 +24,8 @@ void qkv_json_append(qkv_text *line, const char *text);
 /* A number that reads back as the same double; one that is whole, however it was written, as an
  * integer. NULL when memory is short; null for what is not finite. */
 json_t *qkv_json_exact(double value);
-/* A value as compact text, keys as they come. Unlike jansson's, numbers are as short as they can be. */
+/* A value as compact text, keys as they come. Unlike jansson's, numbers are as short as they can be;
+ * what is not ASCII is escaped. */
 void qkv_json_append_value(qkv_text *text, const json_t *value);
 
 #endif

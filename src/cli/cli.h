@@ -88,6 +88,9 @@ typedef struct cli_command {
     const void *defaults; /* an argument struct */
     size_t args_size;
     size_t min_operands, max_operands;
+    cli_kind
+        operand; /* what operands are, for completion: CLI_PATH, CLI_CHOICE; CLI_FLAG: any text */
+    const char *operand_words; /* of CLI_CHOICE: "one|two" */
     int (*run)(const cli_call *call, qkv_error *err);
 } cli_command;
 
@@ -157,6 +160,10 @@ extern const size_t cli_n_commands;
 /* The command that words[0] (and words[1], for a figure) name; *used says how many words that
  * took. NULL when there is none. */
 const cli_command *cli_find(const char *const *words, size_t n, size_t *used);
+/* 1 when `word` is the first word of commands of two. */
+int cli_is_group(const char *word);
+/* The usage error of a word that names no command, of a group ("figure") or, for NULL, of none. */
+int cli_fail_command(const char *group, const char *word, qkv_error *err);
 
 /* ---- help: manual.c ---- */
 
@@ -164,7 +171,10 @@ void cli_print_overview(void);
 void cli_print_group(const char *group);
 void cli_print_help(const cli_command *command);
 void cli_print_notation(void);
-void cli_print_manual(void);
+/* The page of one command, or of the program (NULL), as roff. */
+void cli_print_manual(const cli_command *command);
+/* The names of all commands, one to a line. */
+void cli_print_names(void);
 /* One paragraph, wrapped and indented. */
 void cli_print_paragraph(const char *text, size_t indent);
 

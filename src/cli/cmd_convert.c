@@ -41,6 +41,7 @@ const cli_command cli_command_convert = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_convert,
 };
 

@@ -53,6 +53,7 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->gamma = args->gamma;
     options->title = args->title;
     options->dpi = args->dpi;
+    options->no_recipe = args->no_recipe;
     options->panel_size = args->panel_size;
     options->text = (qkv_text_form)(args->print.text + 1);
     options->font = args->print.font;

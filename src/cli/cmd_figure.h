@@ -35,6 +35,7 @@ typedef struct figure_args {
     int64_t threads;
     int64_t memory;
     const char *data;
+    int no_recipe;
     cli_list reports;
     cli_print print;
     cli_list outputs;
@@ -105,6 +106,7 @@ typedef struct figure_args {
         FIGURE_OPTION(                                                                             \
             "report", "OUT", CLI_PATHS, reports,                                                   \
             "file for a report, the figure in numbers: .md, .html or .json; may be repeated"),     \
+        FIGURE_FLAG("no-recipe", no_recipe, 1, "leave out of the files how they were made"),       \
         CLI_OUTPUT_OPTIONS(figure_args, "file for the figure: .png, .svg or .pdf", FIGURE_FORMATS)
 /* clang-format on */
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/inputs.h"
 #include "qkv/measure.h"
 
@@ -130,12 +131,19 @@ static void print_markdown(const cli_call *call) {
     }
 }
 
+static int fail_name(const char *name, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    const qkv_metric_info *info;
+    for (size_t i = 0; (info = qkv_metric_get(i)); i++) qkv_nearest_try(&near, info->name);
+    return cli_usage(err, "there is no metric '%s'%s; 'qkv metrics' lists them", name,
+                     qkv_nearest_hint(&near));
+}
+
 static int run_metrics(const cli_call *call, qkv_error *err) {
     const metrics_args *args = call->args;
     for (size_t i = 0; i < call->n_operands; i++) {
         if (!qkv_metric_find(call->operands[i])) {
-            return cli_usage(err, "there is no metric '%s'; 'qkv metrics' lists them",
-                             call->operands[i]);
+            return fail_name(call->operands[i], err);
         }
     }
     if (args->json && args->markdown) return cli_usage(err, "give --json or --markdown, not both");

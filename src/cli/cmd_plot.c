@@ -13,7 +13,7 @@ typedef struct plot_args {
     int kind, by, band, scale, axis, order,
         colormap; /* places in the lists of words; -1: not given */
     const char *metric, *targets, *op, *epsilon, *layers, *heads;
-    int change;
+    int change, no_recipe;
     int64_t top; /* 0: not given */
     const char *range, *title;
     double dpi; /* 0: not given */
@@ -72,6 +72,8 @@ static const cli_option options[] = {
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
      2400},
     CLI_PRINT_OPTIONS(plot_args),
+    {0, "no-recipe", NULL, "leave out of the file how it was made", CLI_FLAG,
+     offsetof(plot_args, no_recipe), 1, 0, 0},
     CLI_OUTPUT_OPTIONS(plot_args, "file for the chart: .png, .svg or .pdf", PLOT_FORMATS),
 };
 /* clang-format on */
@@ -102,6 +104,7 @@ const cli_command cli_command_plot = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_plot,
 };
 
@@ -140,6 +143,7 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->top = (int32_t)args->top;
     wanted->title = args->title;
     wanted->dpi = args->dpi;
+    wanted->no_recipe = args->no_recipe;
     wanted->colormap = (qkv_colormap)(args->colormap + 1);
     wanted->text = (qkv_text_form)(args->print.text + 1);
     wanted->font = args->print.font;

@@ -95,7 +95,7 @@ static void show_file(void *user, const qkv_pull_file *file) {
 
 static void print_total(const pull_view *view) {
     char all[QKV_BYTES_SIZE], rest[QKV_BYTES_SIZE];
-    printf("%" PRIu64 " files, %s; %s to fetch\n", view->n_files,
+    printf("%" PRIu64 " file%s, %s; %s to fetch\n", view->n_files, qkv_plural(view->n_files),
            qkv_format_bytes(all, view->n_bytes),
            qkv_format_bytes(rest, view->n_bytes - view->n_present));
 }

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
@@ -90,26 +91,59 @@ static int print_entry(const char *directory, const char *name, json_t *json, qk
     return status;
 }
 
+/* The recipes that come with qkv, as files of a folder. */
+typedef struct recipe_list {
+    char *directory;
+    struct dirent **entries;
+    int n;
+} recipe_list;
+
+/* Release it also after a failure. */
+static int find_recipes(recipe_list *list, qkv_error *err) {
+    *list = (recipe_list){0};
+    const int status = cli_recipe_find(&list->directory, "prompts.txt", err);
+    if (status != QKV_OK) return status;
+    *strrchr(list->directory, '/') = '\0';
+    list->n = scandir(list->directory, &list->entries, is_recipe, alphasort);
+    if (list->n >= 0) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", list->directory);
+}
+
+static void release_recipes(recipe_list *list) {
+    for (int i = 0; i < list->n; i++) free(list->entries[i]);
+    free(list->entries);
+    free(list->directory);
+}
+
 static int list_recipes(int as_json, qkv_error *err) {
-    char *directory = NULL;
-    struct dirent **entries = NULL;
+    recipe_list list;
     json_t *json = as_json ? json_array() : NULL;
-    int status = cli_recipe_find(&directory, "prompts.txt", err);
-    if (status == QKV_OK) *strrchr(directory, '/') = '\0';
-    const int n = status == QKV_OK ? scandir(directory, &entries, is_recipe, alphasort) : 0;
-    if (n < 0) status = qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", directory);
-    for (int i = 0; i < n; i++) {
-        if (status == QKV_OK) status = print_entry(directory, entries[i]->d_name, json, err);
-        free(entries[i]);
+    int status = find_recipes(&list, err);
+    for (int i = 0; i < list.n && status == QKV_OK; i++) {
+        status = print_entry(list.directory, list.entries[i]->d_name, json, err);
     }
-    free(entries);
-    free(directory);
+    release_recipes(&list);
     if (status == QKV_OK && json) return cli_print_json(json_pack("{s:o}", "recipes", json), err);
     json_decref(json);
     return status;
 }
 
 /* ---- one recipe ---- */
+
+static int fail_name(const char *name, qkv_error *err) {
+    recipe_list list;
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    find_recipes(&list, NULL);
+    for (int i = 0; i < list.n; i++) {
+        char known[QKV_NEAREST_SIZE];
+        const char *file = list.entries[i]->d_name;
+        snprintf(known, sizeof known, "%.*s", (int)(strlen(file) - strlen(".json")), file);
+        qkv_nearest_try(&near, known);
+    }
+    release_recipes(&list);
+    return cli_usage(err, "there is no recipe '%s'%s; 'qkv recipe' lists them", name,
+                     qkv_nearest_hint(&near));
+}
 
 /* A file of the user's, or one that comes with qkv. */
 static int find_recipe(char **path, const char *name, qkv_error *err) {
@@ -123,7 +157,7 @@ static int find_recipe(char **path, const char *name, qkv_error *err) {
     int status = file.failed ? qkv_fail_memory(err) : cli_recipe_find(path, file.data, err);
     qkv_text_release(&file);
     if (status == QKV_ERR_IO) {
-        status = cli_usage(err, "there is no recipe '%s'; 'qkv recipe' lists them", name);
+        status = fail_name(name, err);
     }
     return status;
 }

@@ -58,11 +58,12 @@ const cli_command cli_command_run = {
         "notation'.\n"
         "\n"
         "OUT.safetensors holds tensors named v0/pattern.3 (variant, site, layer; v0/logits has "
-        "no layer; a reduction follows the layer: v0/pattern.3.first), F32, row-major, with "
-        "tokens, the model's hash, captures and edits in its metadata. OUT.json is the same for "
-        "small results, OUT.npz the same for numpy.load, with the metadata as JSON in "
-        "__metadata__; OUT.npy holds a single tensor. '-o - --format json' writes to standard "
-        "output. Without -o a short table is printed, and with --json the same as JSON. "
+        "no layer; a reduction follows the layer: v0/pattern.3.first), F32, row-major, with the "
+        "prompt, its tokens, the model's hash, captures, edits and what every tensor is in its "
+        "metadata; 'qkv show' prints it. OUT.json is the same for small results, OUT.npz the same "
+        "for numpy.load, with the metadata as JSON in __metadata__; OUT.npy holds a single "
+        "tensor. '-o - --format json' writes to standard output. Without -o a short table is "
+        "printed, and with --json the same as JSON. "
         "Each output is written whole or not at all; when one of several fails, those written "
         "before it stay.\n"
         "\n"
@@ -114,6 +115,9 @@ static int make_plan(run_state *run, const run_args *args, qkv_error *err) {
     const cli_prompt *prompt = &run->prompts.items[0];
     if (status == QKV_OK) {
         status = qkv_plan_new(&run->plan, run->model, prompt->tokens, prompt->n_tokens, err);
+    }
+    if (status == QKV_OK && prompt->text) {
+        status = qkv_plan_set_prompt(run->plan, prompt->text, prompt->length, err);
     }
     if (status == QKV_OK) {
         status = cli_sources_tokenize(&run->sources, run->model, run->flags, err);

@@ -87,6 +87,7 @@ const cli_command cli_command_sweep = {
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_sweep,
 };
 

@@ -40,8 +40,8 @@ static int run_export(const cli_call *call, qkv_error *err) {
                                      : qkv_sweep_export(call->operands[0], path, &summary, err);
     }
     if (status == QKV_OK && summary.n_missing) {
-        cli_warn("%" PRId64 " of %" PRId64 " cells are missing in %s", summary.n_missing,
-                 summary.n_cells, call->operands[0]);
+        cli_warn("%" PRId64 " of %" PRId64 " cell%s missing in %s", summary.n_missing,
+                 summary.n_cells, summary.n_cells == 1 ? " is" : "s are", call->operands[0]);
     }
     return status;
 }
@@ -64,5 +64,6 @@ const cli_command cli_command_sweep_export = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_export,
 };

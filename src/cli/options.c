@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "qkv/hub.h"
@@ -100,18 +101,27 @@ static int read_length(const cli_option *option, void *field, const char *value,
     return fail_value(option, value, wanted, err);
 }
 
+static void try_span(qkv_nearest *near, const char *name, size_t length) {
+    char word[QKV_NEAREST_SIZE];
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    qkv_nearest_try(near, word);
+}
+
 static int read_choice(const cli_option *option, void *field, const char *value, qkv_error *err) {
     const size_t length = strlen(value);
     const char *word = option->value;
+    qkv_nearest near = qkv_nearest_of(value, length);
     for (int number = 0; *word; number++) {
         const size_t n = strcspn(word, "|");
         if (n == length && memcmp(word, value, n) == 0) {
             *(int *)field = number;
             return QKV_OK;
         }
+        try_span(&near, word, n);
         word += n + (word[n] == '|');
     }
-    return fail_value(option, value, option->value, err);
+    return cli_usage(err, "--%s wants %s, not '%s'%s", option->name, option->value, value,
+                     qkv_nearest_hint(&near));
 }
 
 int cli_parse_range(const char *range, double *low, double *high, qkv_error *err) {
@@ -210,10 +220,31 @@ static int is_common(const cli_option *option) {
     return option >= cli_common_options && option < cli_common_options + cli_n_common_options;
 }
 
+/* A command that has the option, NULL when none does. */
+static const cli_command *find_owner(const char *name, size_t length) {
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        if (find_long(cli_commands[i], name, length)) return cli_commands[i];
+    }
+    return NULL;
+}
+
+/* `length` is that of the word up to a '='. */
 static int fail_unknown(const cli_command *command, const char *word, size_t length,
                         qkv_error *err) {
-    return cli_usage(err, "unknown option %.*s; see 'qkv %s --help'", (int)length, word,
-                     command->name);
+    const int is_long = word[1] == '-';
+    qkv_nearest near = qkv_nearest_of(word, length);
+    for (size_t i = 0; is_long && i < command->n_options; i++) {
+        char name[QKV_NEAREST_SIZE];
+        snprintf(name, sizeof name, "--%s", command->options[i].name);
+        qkv_nearest_try(&near, name);
+    }
+    const cli_command *owner = is_long ? find_owner(word + 2, length - 2) : NULL;
+    if (owner && !near.best[0]) {
+        return cli_usage(err, "unknown option %.*s, which 'qkv %s' has; see 'qkv %s --help'",
+                         (int)length, word, owner->name, command->name);
+    }
+    return cli_usage(err, "unknown option %.*s%s; see 'qkv %s --help'", (int)length, word,
+                     qkv_nearest_hint(&near), command->name);
 }
 
 /* The words still to be read. */
@@ -280,7 +311,12 @@ static int read_short(cli_parsed *parsed, const cli_command *command, const char
 static int read_operand(cli_parsed *parsed, const cli_command *command, const char *word,
                         qkv_error *err) {
     if (parsed->n_operands >= command->max_operands) {
-        return cli_usage(err, "unexpected argument '%s'; see 'qkv %s --help'", word, command->name);
+        const cli_option *meant = parsed->n_operands ? NULL : find_short(command, 'p');
+        if (!meant && !parsed->n_operands) meant = find_short(command, 'm');
+        return meant ? cli_usage(err, "unexpected argument '%s'; the %s is given with -%c", word,
+                                 meant->name, meant->letter)
+                     : cli_usage(err, "unexpected argument '%s'; see 'qkv %s --help'", word,
+                                 command->name);
     }
     if (!QKV_PUSH(parsed->operands, parsed->capacity, parsed->n_operands, word)) {
         return qkv_fail_memory(err);

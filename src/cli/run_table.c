@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/messages.h"
 #include "qkv/store.h"
 
@@ -31,8 +32,9 @@ static summary summarize(const qkv_tensor *tensor) {
 static void print_edit(const qkv_result *result, size_t v, size_t e) {
     printf("v%zu  %s  ", v, qkv_result_edit_text(result, v, e));
     if (qkv_result_edit_ran(result, v, e)) {
-        printf("changed %" PRIu64 " of %" PRIu64 " values\n", qkv_result_edit_changed(result, v, e),
-               qkv_result_edit_selected(result, v, e));
+        const uint64_t selected = qkv_result_edit_selected(result, v, e);
+        printf("changed %" PRIu64 " of %" PRIu64 " value%s\n",
+               qkv_result_edit_changed(result, v, e), selected, qkv_plural(selected));
     } else {
         printf("not computed: nothing that is captured depends on it\n");
     }

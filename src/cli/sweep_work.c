@@ -74,10 +74,14 @@ static int print_estimate(sweep_work *w, qkv_error *err) {
     if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, stats, err);
     cli_session_free(session);
     if (status != QKV_OK || w->job->quiet) return status;
-    cli_notice("qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
-               " passes, %.3g GFLOP",
-               qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
-               qkv_sweep_n_metrics(w->sweep), stats->n_passes, stats->flop / 1e9);
+    const int64_t n_cells = qkv_sweep_n_cells(w->sweep);
+    const size_t n_prompts = qkv_sweep_n_prompts(w->sweep);
+    const size_t n_metrics = qkv_sweep_n_metrics(w->sweep);
+    cli_notice("qkv sweep: %" PRId64 " cell%s of %zu prompt%s, %zu metric%s; about %" PRIu64
+               " pass%s, %.3g GFLOP",
+               n_cells, qkv_plural((uint64_t)n_cells), n_prompts, qkv_plural(n_prompts), n_metrics,
+               qkv_plural(n_metrics), stats->n_passes, stats->n_passes == 1 ? "" : "es",
+               stats->flop / 1e9);
     return QKV_OK;
 }
 
@@ -87,7 +91,8 @@ static int step(void *user, int64_t done, int64_t wanted) {
     if (!w->has_begun) {
         w->has_begun = 1;
         if (done && !w->job->quiet) {
-            cli_notice("qkv sweep: %s has %" PRId64 " cells already", w->job->output, done);
+            cli_notice("qkv sweep: %s has %" PRId64 " cell%s already", w->job->output, done,
+                       qkv_plural((uint64_t)done));
         }
         w->progress.quiet = w->job->quiet || cli_is_quiet();
         sweep_progress_start(&w->progress, done, wanted);
@@ -99,9 +104,10 @@ static void print_end(const sweep_work *w) {
     char time[32];
     sweep_duration(time, cli_seconds() - w->progress.started);
     if (w->job->quiet) return;
-    cli_notice("qkv sweep: %s is complete: %" PRId64 " cells%s, %" PRId64 " of them in %s",
-               w->job->output, w->progress.wanted, w->job->n_shards ? " of this shard" : "",
-               w->progress.done - w->progress.first_done, time);
+    cli_notice("qkv sweep: %s is complete: %" PRId64 " cell%s%s, %" PRId64 " of them in %s",
+               w->job->output, w->progress.wanted, qkv_plural((uint64_t)w->progress.wanted),
+               w->job->n_shards ? " of this shard" : "", w->progress.done - w->progress.first_done,
+               time);
 }
 
 int sweep_work_print_json(const sweep_work *w, qkv_error *err) {

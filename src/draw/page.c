@@ -207,6 +207,8 @@ static int draw_pdf(drawing *made, qkv_error *err) {
     if (status == QKV_OK) {
         cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(
             append_bytes, &made->file, scale * made->page->width, scale * made->page->height);
+        /* Later versions have compressed objects, and newer versions of cairo put texts there. */
+        cairo_pdf_surface_restrict_to_version(surface, CAIRO_PDF_VERSION_1_4);
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_SUBJECT, small_print);
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, "qkv " QKV_VERSION);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -152,13 +153,19 @@ static int parse_parameters(qkv_chosen_metric *out, const char *text, size_t len
     return fail_parameters(out->id, text, length, err);
 }
 
+static int fail_name(const char *name, size_t length, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, length);
+    for (int i = 0; i < QKV_METRIC_COUNT; i++) qkv_nearest_try(&near, infos[i].name);
+    return qkv_fail(err, QKV_ERR_SYNTAX, "there is no metric '%.*s'%s; 'qkv metrics' lists them",
+                    (int)length, name, qkv_nearest_hint(&near));
+}
+
 int qkv_metric_parse(qkv_chosen_metric *out, const char *text, size_t length, qkv_error *err) {
     *out = (qkv_chosen_metric){0};
     const char *colon = memchr(text, ':', length);
     out->id = find(text, colon ? (size_t)(colon - text) : length);
     if (out->id == QKV_METRIC_COUNT)
-        return qkv_fail(err, QKV_ERR_SYNTAX, "there is no metric '%.*s'; 'qkv metrics' lists them",
-                        (int)length, text);
+        return fail_name(text, colon ? (size_t)(colon - text) : length, err);
     memcpy(out->parameters, definitions[out->id].defaults, sizeof out->parameters);
     int status = colon ? parse_parameters(out, text, length, colon + 1, err) : QKV_OK;
     if (status != QKV_OK) return status;

@@ -51,6 +51,8 @@ struct qkv_plan {
     qkv_model *model; /* kept alive */
     int32_t *tokens;
     int64_t n_tokens;
+    char *prompt; /* the text of the tokens; NULL: unknown */
+    size_t prompt_length;
     qkv_edit_range text;
     qkv_source *sources;
     size_t n_sources;

@@ -1,7 +1,7 @@
 /*
  * JSON for small results, to be read by eye or by tools without a tensor library:
  *
- *     {"metadata": {key: text}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
+ *     {"metadata": {key: value}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
  *
  * Nine digits bring every float back exactly; what is not finite is null. Values are written row by
  * row, so that memory does not grow with the result. Refuses results of more than MOST_VALUES: as
@@ -85,9 +85,25 @@ static int write_tensor(const qkv_store_tensor *tensor, FILE *stream) {
     return good;
 }
 
+/* A line for every key, however long its list. */
+static void write_metadata(const json_t *metadata, FILE *stream) {
+    const char *key, *comma = "\n";
+    json_t *value;
+    fputs("{\"metadata\": {", stream);
+    json_object_foreach((json_t *)metadata, key, value) {
+        json_t *name = qkv_json_text(key);
+        fprintf(stream, "%s  ", comma);
+        json_dumpf(name, stream, JSON_ENCODE_ANY);
+        fputs(": ", stream);
+        json_dumpf(value, stream, JSON_ENCODE_ANY | JSON_COMPACT);
+        json_decref(name);
+        comma = ",\n";
+    }
+    fputs("\n}", stream);
+}
+
 static int write_json(const store_content *content, FILE *stream, qkv_error *err) {
-    fputs("{\"metadata\": ", stream);
-    json_dumpf(content->metadata, stream, JSON_INDENT(2));
+    write_metadata(content->metadata, stream);
     fputs(",\n\"tensors\": {", stream);
     for (size_t i = 0; i < content->n_tensors; i++) {
         fputs(i ? ",\n" : "\n", stream);

@@ -1,6 +1,6 @@
 /*
  * NumPy's .npy, version 1.0: magic, version, a 2-byte length, a Python dictionary filled with
- * spaces so that the values start at a multiple of 64, and the values. One tensor, no metadata.
+ * spaces so that the values start at a multiple of 64, and the values. One tensor. The format has no place for metadata.
  */
 #include <inttypes.h>
 

@@ -103,8 +103,8 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     return status;
 }
 
-static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
-                const qkv_figure_options *options, qkv_error *err) {
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err) {
     if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the figure");
     *out = NULL;
     if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure needs a session");
@@ -126,17 +126,17 @@ static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
 
 int qkv_figure_modify(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                       qkv_error *err) {
-    return make(out, session, QKV_FIGURE_MODIFY, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_MODIFY, options, err);
 }
 
 int qkv_figure_mean(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_MEAN, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_MEAN, options, err);
 }
 
 int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_GRID, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_GRID, options, err);
 }
 
 const char *qkv_figure_kind_name(qkv_figure_kind kind) {

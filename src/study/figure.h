@@ -95,6 +95,12 @@ struct qkv_figure {
 int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
 
+/* ---- figure.c ---- */
+
+/* Of any kind. */
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err);
+
 /* ---- the cells: figure.c ---- */
 
 int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err);

@@ -253,7 +253,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->cell_values = cell_values[o->values];
     if (o->dpi > 0) style->dpi = o->dpi;
     if (o->panel_size > 0) style->panel_size = o->panel_size;
-    style->recipe = fig->recipe;
+    style->recipe = o->no_recipe ? NULL : fig->recipe;
 }
 
 int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err) {

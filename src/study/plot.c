@@ -154,6 +154,7 @@ static int make(qkv_plot *p, qkv_error *err) {
         p->is_signed = is_signed(p);
         status = check_kind(p, err);
     }
+    if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
     return status == QKV_OK ? qkv_plot_notes(p, err) : status;
 }
 
@@ -202,6 +203,11 @@ void qkv_plot_free(qkv_plot *p) {
 
 /* ---- looking ---- */
 
+const char *qkv_plot_kind_name(qkv_plot_kind kind) {
+    static const char *const names[] = {"auto", "heatmap", "lines", "ranking"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+}
+
 int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
     if (!p || !info) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no plot, or no place");
     const qkv_plot_info own = {.kind = p->kind,
@@ -214,7 +220,8 @@ int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
                                .n_cells = p->n_cells,
                                .n_missing = p->n_missing,
                                .n_undefined = p->n_undefined,
-                               .reference = p->reference};
+                               .reference = p->reference,
+                               .id = p->id};
     return qkv_sized_write(info, &own, sizeof own, "qkv_plot_info", err);
 }
 

@@ -1,12 +1,10 @@
-/* What a plot says: titles, labels, small print, recipe. */
+/* What a plot says: titles, labels, small print. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "qkv/figure.h"
 #include "qkv/fonts.h"
 #include "qkv/measure.h"
@@ -177,77 +175,7 @@ static void add_small_print(const qkv_plot *p, qkv_text *text) {
     if (p->options.change) qkv_text_puts(text, DOT "edited minus unedited");
     add_gaps(p, text);
     /* A no-break space: the version stays beside the name. */
-    qkv_text_printf(text, DOT "qkv\xc2\xa0%s", qkv_version());
-}
-
-/* ---- recipe ---- */
-
-/* Files that are handed on must not tell where on somebody's machine things lie. */
-static json_t *path_of(const char *path) {
-    return qkv_json_text(qkv_path_base(path));
-}
-
-/* null, where there was no command line. */
-static json_t *command_of(const qkv_plot_options *options) {
-    if (!options->n_command) return json_null();
-    json_t *list = json_array();
-    for (size_t i = 0; i < options->n_command; i++) {
-        json_array_append_new(list, qkv_json_text(options->command[i]));
-    }
-    return list;
-}
-
-static json_t *target_list(const qkv_plot *p) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < p->targets.n; i++) {
-        const char *name = p->target_names[i];
-        json_array_append_new(list, qkv_json_text(name));
-    }
-    return list;
-}
-
-static json_t *epsilon_list(const qkv_plot *p) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < p->n_epsilons; i++) {
-        if (!isnan(p->epsilons[i])) json_array_append_new(list, json_real(p->epsilons[i]));
-    }
-    return list;
-}
-
-static json_t *index_list(const plot_indices *indices) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < indices->n; i++) {
-        json_array_append_new(list, json_integer(indices->at[i]));
-    }
-    return list;
-}
-
-static char *make_recipe(const qkv_plot *p) {
-    static const char *const kinds[] = {"", "heatmap", "lines", "ranking"};
-    json_t *json =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
-                  "qkv_version", qkv_version(), "command", command_of(&p->options), "results",
-                  path_of(p->info->path), "spec_hash", qkv_json_text(p->info->spec_hash), "model",
-                  path_of(p->info->model_path), "model_hash", qkv_json_text(p->info->model_hash),
-                  "kind", kinds[p->kind], "metric", qkv_json_text(p->metric), "targets",
-                  target_list(p), "op", qkv_json_text(p->op_name), "epsilon", epsilon_list(p),
-                  "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
-                  (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
-    if (p->kind == QKV_PLOT_HEATMAP) {
-        const char *colormap = qkv_colormap_name(qkv_plot_colormap(p));
-        json_object_set_new(json, "colormap", json_string(colormap));
-    }
-    if (p->info->model_notices[0])
-        json_object_set_new(json, "model_notices", qkv_json_text(p->info->model_notices));
-    if (json)
-        qkv_print_describe(
-            &(study_print){p->options.text, p->font, p->options.width, p->options.hide_notes},
-            json);
-    const qkv_locale host = qkv_locale_enter();
-    char *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    qkv_locale_leave(host);
-    json_decref(json);
-    return recipe;
+    qkv_text_printf(text, DOT "qkv\xc2\xa0%s" DOT "%s", qkv_version(), p->id);
 }
 
 /* ---- all of them ---- */
@@ -314,8 +242,7 @@ int qkv_plot_notes(qkv_plot *p, qkv_error *err) {
     add_small_print(p, &small_print);
     p->title = taken(&title);
     p->small_print = taken(&small_print);
-    p->recipe = make_recipe(p);
-    if (!p->title || !p->small_print || !p->recipe) return qkv_fail_memory(err);
+    if (!p->title || !p->small_print) return qkv_fail_memory(err);
     status = warn_glyphs(p, err);
     if (!p->title[0]) free(p->title), p->title = NULL;
     return status == QKV_OK ? warn_unfinished(p, err) : status;

@@ -70,7 +70,7 @@ static int write_page(const page *to, const void *chart, chart_writer write, qkv
     style.text = to->p->options.text;
     style.font = to->p->font;
     style.width = to->p->options.width;
-    style.recipe = to->p->recipe;
+    style.recipe = to->p->options.no_recipe ? NULL : to->p->recipe;
     if (to->p->options.dpi > 0) style.dpi = to->p->options.dpi;
     return write(to, chart, &style, err);
 }

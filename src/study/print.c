@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "qkv/fonts.h"
 
@@ -19,14 +18,6 @@ int qkv_print_check(const study_print *print, qkv_error *err) {
                         print->width);
     }
     return print->font ? qkv_font_check(print->font, err) : QKV_OK;
-}
-
-void qkv_print_describe(const study_print *print, json_t *recipe) {
-    static const char *const forms[] = {"", "paths", "text"};
-    if (print->text) json_object_set_new(recipe, "text", json_string(forms[print->text]));
-    if (print->font) json_object_set_new(recipe, "font", qkv_json_text(print->font));
-    if (print->width > 0) json_object_set_new(recipe, "width", json_real(print->width));
-    if (print->hide_notes) json_object_set_new(recipe, "hide_notes", json_true());
 }
 
 char *qkv_print_missing(size_t script) {

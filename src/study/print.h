@@ -1,12 +1,10 @@
 /*
  * What figures and charts of sweeps have in common on their way into print: the form of text, the
- * font, the width of the page, the small print; how these are checked and recorded, and what is
+ * font, the width of the page, the small print; how these are checked, and what is
  * said about letters that no font has.
  */
 #ifndef QKV_STUDY_PRINT_H
 #define QKV_STUDY_PRINT_H
-
-#include <jansson.h>
 
 #include "base/fail.h"
 #include "qkv/grid.h"
@@ -19,8 +17,6 @@ typedef struct study_print {
 } study_print;
 
 int qkv_print_check(const study_print *print, qkv_error *err);
-/* Adds to a recipe what is not the default. */
-void qkv_print_describe(const study_print *print, json_t *recipe);
 /* The warning about a script of qkv/fonts.h, freed with free; NULL when memory is short. */
 char *qkv_print_missing(size_t script);
 

@@ -46,13 +46,15 @@ static char *dump_report(const report *r) {
         json_array_append_new(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
                                                values_of(&r->plain[p])));
     }
-    json_t *json = json_pack(
-        "{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
-        qkv_json_text(r->fig->small_print), "facts", describe_facts(r), "classes",
-        qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink", REPORT_SINK,
-        "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED, "nearly_identical", REPORT_NEAR,
-        "unmodified", plain, "panels", panels, "recipe", json_loads(r->fig->recipe, 0, NULL));
-    char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_t *json =
+        json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
+                  qkv_json_text(r->fig->small_print), "facts", describe_facts(r), "classes",
+                  qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink",
+                  REPORT_SINK, "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED,
+                  "nearly_identical", REPORT_NEAR, "unmodified", plain, "panels", panels, "recipe",
+                  json_loads(r->fig->recipe, JSON_ALLOW_NUL, NULL));
+    if (r->fig->options.no_recipe) json_object_del(json, "recipe");
+    char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
     return dump;
 }

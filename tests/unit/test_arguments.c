@@ -211,6 +211,10 @@ static void test_plan(void **state) {
     assert_null(qkv_plan_tokens(NULL, &n));
     assert_int_equal(n, 0);
     assert_non_null(qkv_plan_tokens(it.plan, NULL));
+    REFUSED(qkv_plan_set_prompt(NULL, "x", 1, &err));
+    REFUSED(qkv_plan_set_prompt(it.plan, NULL, 0, &err));
+    assert_null(qkv_plan_prompt(NULL, NULL));
+    assert_null(qkv_plan_prompt(it.plan, NULL));
     assert_null(qkv_plan_capture_text(NULL, 0));
     assert_null(qkv_plan_capture_text(it.plan, 9));
     assert_int_equal(qkv_plan_wants_logits(NULL, 0), 0);

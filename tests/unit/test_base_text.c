@@ -20,6 +20,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/number_list.h"
 #include "base/text.h"
@@ -438,6 +439,47 @@ static void test_number_lists(void **state) {
     assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 0);
 }
 
+/* ---- names ---- */
+
+static void test_nearest(void **state) {
+    (void)state;
+    static const char *const names[] = {"q", "k", "q_rot", "pattern", "resid_pre", "--metrics"};
+    static const struct {
+        const char *word, *best;
+    } cases[] = {
+        {"Q", "q"},                 /* case */
+        {"resid-pre", "resid_pre"}, /* a hyphen */
+        {"patern", "pattern"},      /* a letter missing */
+        {"patttern", "pattern"},    /* too many */
+        {"pettern", "pattern"},     /* another */
+        {"pattenr", "pattern"},     /* two swapped */
+        {"res", "resid_pre"},       /* the beginning */
+        {"--metric", "--metrics"},  /* */
+        {"w", ""},                  /* one letter is as far from any other */
+        {"qq", ""},                 /* */
+        {"re", ""},                 /* too short a beginning */
+        {"xyzzy", ""},              /* */
+        {"", ""},                   /* */
+        {"a-word-that-is-longer-than-any-name-could-ever-be-here", ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        qkv_nearest near = qkv_nearest_of(cases[i].word, strlen(cases[i].word));
+        for (size_t k = 0; k < COUNT(names); k++) qkv_nearest_try(&near, names[k]);
+        assert_string_equal(near.best, cases[i].best);
+        assert_int_equal(qkv_nearest_hint(&near)[0] != '\0', cases[i].best[0] != '\0');
+    }
+    qkv_nearest near = qkv_nearest_of("Qrot", 1); /* no more than the length says */
+    qkv_nearest_try(&near, "q");
+    assert_string_equal(qkv_nearest_hint(&near), " (did you mean 'q'?)");
+}
+
+static void test_plural(void **state) {
+    (void)state;
+    assert_string_equal(qkv_plural(0), "s");
+    assert_string_equal(qkv_plural(1), "");
+    assert_string_equal(qkv_plural(2), "s");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_grows),
@@ -458,6 +500,8 @@ int main(void) {
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_model_in_small_print),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_plural),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
