@@ -228,8 +228,9 @@ static void print_bash(void) {
         printf("    '%s')\n", command->name);
         print_values(command, &bash);
         printf("        if [[ $cur == -* ]]; then COMPREPLY+=($(compgen -W '");
-        for (size_t k = 0; k < command->n_options; k++) {
-            print_option_names(&command->options[k], " ");
+        const cli_option *option;
+        for (size_t k = 0; (option = option_at(command, k)); k++) {
+            print_option_names(option, " ");
             putchar(' ');
         }
         printf("-h --help' -- \"$cur\")); return; fi\n");
