@@ -89,6 +89,7 @@
 #include "qkv/version.h"
 
 #ifdef QKV_UNSTABLE
+#include "qkv/chat.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/observe.h"

@@ -212,8 +212,27 @@ static int write_outputs(const figure_args *args, qkv_figure *figure, qkv_error 
 
 /* ---- the command ---- */
 
-static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind kind,
-                const qkv_figure_options *options, qkv_error *err) {
+/* Conversations need the model's template: they become tokens, and the text stays on record. */
+static int write_chats(const figure_args *args, const inputs *in, const qkv_model *model,
+                       qkv_error *err) {
+    const unsigned flags =
+        QKV_TOKENIZE_ADD_SPECIAL | (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    int status = QKV_OK;
+    if (!args->chat.on && !args->chat.show) return QKV_OK;
+    for (size_t i = 0; i < args->prompts.n && status == QKV_OK; i++) {
+        cli_prompt *from = &in->loaded[i];
+        status = cli_chat_tokenize(&args->chat, from, model, flags, err);
+        in->prompts[i].text = NULL;
+        in->prompts[i].length = 0;
+        in->prompts[i].tokens = from->tokens;
+        in->prompts[i].n_tokens = from->n_tokens;
+        in->prompts[i].written = from->text;
+    }
+    return status;
+}
+
+static int make(qkv_figure **figure, const figure_args *args, const inputs *in,
+                qkv_figure_kind kind, const qkv_figure_options *options, qkv_error *err) {
     static int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
                                  qkv_error *) = {
         [QKV_FIGURE_MODIFY] = qkv_figure_modify,
@@ -224,6 +243,7 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
     qkv_model *model = NULL;
     qkv_session *session = NULL;
     int status = cli_model_open(&model, args->model, err);
+    if (status == QKV_OK) status = write_chats(args, in, model, err);
     if (status == QKV_OK) status = check_writable(args, err);
     if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
     if (status == QKV_OK) status = makers[kind](figure, session, options, err);
@@ -236,7 +256,11 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
 static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
                    qkv_figure_options *options, qkv_error *err) {
     const figure_args *args = call->args;
-    int status = read_options(args, options, err);
+    int status = cli_chat_check(&args->chat, err);
+    if (status == QKV_OK && (args->chat.on || args->chat.show) && !args->prompts.n) {
+        status = cli_usage(err, "--chat and --show-prompt want a prompt: -p TEXT");
+    }
+    if (status == QKV_OK) status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
         status = cli_name_fields(CLI_USAGE, err);
@@ -255,7 +279,7 @@ int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     int status = prepare(call, kind, &in, &options, err);
     if (status == QKV_OK) {
-        status = cli_name_fields(make(&figure, args, kind, &options, err), err);
+        status = cli_name_fields(make(&figure, args, &in, kind, &options, err), err);
     }
     if (status == QKV_OK) {
         print_choice(figure);

@@ -12,6 +12,7 @@ typedef struct figure_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     int64_t layer, head; /* CLI_AUTO: the strongest first-token sink */
     int edit_heads;
     const char *eps;  /* modify */
@@ -52,6 +53,7 @@ typedef struct figure_args {
 
 #define FIGURE_INPUT_OPTIONS                                                                       \
     CLI_MODEL_OPTION(figure_args), CLI_PROMPT_OPTIONS(figure_args),                                \
+        CLI_CHAT_OPTIONS(figure_args, chat),                                                             \
         FIGURE_OPTION("layer", "L|auto", CLI_INDEX, layer,                                         \
                       "layer (default auto: where the first token draws most attention)"),         \
         FIGURE_OPTION("head", "H|auto", CLI_INDEX, head,                                           \

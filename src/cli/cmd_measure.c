@@ -12,6 +12,7 @@ typedef struct measure_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     cli_list variants;
     cli_list sources;
     const char *metrics;
@@ -33,6 +34,7 @@ static const cli_option options[] = {
      offsetof(measure_args, prompts), CLI_PROMPT_TOKENS, 0, 0},
     {0, "parse-special", NULL, "names of special tokens in prompts become those tokens", CLI_FLAG,
      offsetof(measure_args, parse_special), 1, 0, 0},
+    CLI_CHAT_OPTIONS(measure_args, chat),
     {0, "variant", "EDITS", "one variant to measure: edits joined by ' + '; may be repeated",
      CLI_LIST, offsetof(measure_args, variants), 0, 0, 0},
     CLI_SOURCE_OPTIONS(measure_args),
@@ -146,7 +148,8 @@ static int tokenize(measure_state *state, qkv_error *err) {
         QKV_TOKENIZE_ADD_SPECIAL | (state->args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     int status = QKV_OK;
     for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
-        status = cli_prompt_tokenize(&state->prompts[i], state->model, flags, err);
+        status =
+            cli_chat_tokenize(&state->args->chat, &state->prompts[i], state->model, flags, err);
     }
     if (status != QKV_OK) return status;
     return cli_sources_tokenize(&state->sources, state->model, flags, err);
@@ -250,7 +253,8 @@ static int prepare(measure_state *state, qkv_error *err) {
     const qkv_measure_options where = {
         .size = sizeof where, .layers = args->layers, .heads = args->heads};
     const qkv_session_options session = cli_session_options(args->threads, args->memory);
-    int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
+    int status = cli_chat_check(&args->chat, err);
+    if (status == QKV_OK) status = cli_outputs_check_names(&args->outputs, "csv|json", err);
     if (status == QKV_OK) status = qkv_measure_new(&state->measure, args->metrics, &where, err);
     if (status == QKV_OK) status = check_where(state, err);
     if (status == QKV_OK) status = load_prompts(state, err);

@@ -11,6 +11,7 @@ typedef struct run_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     cli_list variants;
     cli_list captures;
     cli_list sources;
@@ -25,6 +26,7 @@ static const run_args defaults = {0};
 static const cli_option options[] = {
     CLI_MODEL_OPTION(run_args),
     CLI_PROMPT_OPTIONS(run_args),
+    CLI_CHAT_OPTIONS(run_args, chat),
     {0, "variant", "EDITS", "one variant to run: edits joined by ' + '; may be repeated", CLI_LIST,
      offsetof(run_args, variants), 0, 0, 0},
     {0, "capture", "WHAT",
@@ -85,6 +87,8 @@ static int check_args(const run_args *args, qkv_error *err) {
     if (args->explain && args->outputs.n) {
         return cli_usage(err, "--explain computes nothing: leave out -o");
     }
+    const int status = cli_chat_check(&args->chat, err);
+    if (status != QKV_OK) return status;
     return cli_outputs_check_names(&args->outputs, "safetensors|json|npy", err);
 }
 
@@ -98,7 +102,7 @@ static int load_prompts(run_state *run, const run_args *args, qkv_error *err) {
 }
 
 static int make_plan(run_state *run, const run_args *args, qkv_error *err) {
-    int status = cli_prompt_tokenize(&run->prompt, run->model, run->flags, err);
+    int status = cli_chat_tokenize(&args->chat, &run->prompt, run->model, run->flags, err);
     if (status == QKV_OK) {
         status =
             qkv_plan_new(&run->plan, run->model, run->prompt.tokens, run->prompt.n_tokens, err);

@@ -18,6 +18,7 @@ static const sweep_args defaults = {0};
 static const cli_option options[] = {
     CLI_MODEL_OPTION(sweep_args),
     SWEEP_PROMPT_OPTIONS(sweep_args),
+    CLI_CHAT_OPTIONS(sweep_args, flags.chat),
     {0, "length", "N", "cut prompts to their first N tokens; a shorter one is an error",
      CLI_INTEGER, offsetof(sweep_args, flags.length), 0, 1, 1 << 30},
     {0, "layers", "LAYERS",
@@ -103,13 +104,15 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
                      .output = args->output,
                      .threads = args->threads,
                      .memory = args->memory,
+                     .flags = &args->flags,
                      .explain = args->explain};
     if (!args->output && !args->explain) return cli_usage(err, "give a file of results with -o");
     if (args->output && args->explain) {
         return cli_usage(err, "--explain computes nothing: leave out -o");
     }
     json_t *spec = NULL;
-    int status = read_shard(&job, args->shard, err);
+    int status = cli_chat_check(&args->flags.chat, err);
+    if (status == QKV_OK) status = read_shard(&job, args->shard, err);
     if (status == QKV_OK && call->n_operands) {
         status = sweep_spec_read(&spec, call->operands[0], err);
     } else if (status == QKV_OK) {

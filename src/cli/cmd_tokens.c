@@ -9,6 +9,7 @@ typedef struct tokens_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     int no_special;
     int json;
 } tokens_args;
@@ -23,6 +24,7 @@ static const cli_option options[] = {
      offsetof(tokens_args, no_special), 1, 0, 0},
     {0, "parse-special", NULL, "names of special tokens in the text become those tokens", CLI_FLAG,
      offsetof(tokens_args, parse_special), 1, 0, 0},
+    CLI_CHAT_OPTIONS(tokens_args, chat),
     CLI_JSON_OPTION(tokens_args),
 };
 
@@ -94,14 +96,18 @@ static int run_tokens(const cli_call *call, qkv_error *err) {
     if (call->n_operands + args->prompts.n != 1) {
         return cli_usage(err, "give one text, or one file with -f");
     }
+    if (args->chat.on && args->no_special) {
+        return cli_usage(err, "--chat adds no tokens: leave out --no-special");
+    }
     const cli_item text = {call->n_operands ? call->operands[0] : NULL, CLI_PROMPT_TEXT};
     const unsigned flags = (args->no_special ? 0u : QKV_TOKENIZE_ADD_SPECIAL) |
                            (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     qkv_model *model = NULL;
-    cli_prompt prompt;
-    int status = cli_prompt_load(&prompt, text.value ? &text : &args->prompts.items[0], err);
+    cli_prompt prompt = {0};
+    int status = cli_chat_check(&args->chat, err);
+    if (status == QKV_OK) status = cli_prompt_load(&prompt, text.value ? &text : &args->prompts.items[0], err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
-    if (status == QKV_OK) status = cli_prompt_tokenize(&prompt, model, flags, err);
+    if (status == QKV_OK) status = cli_chat_tokenize(&args->chat, &prompt, model, flags, err);
     if (status == QKV_OK) {
         status = args->json ? print_json(model, &prompt, err) : print_table(model, &prompt, err);
     }

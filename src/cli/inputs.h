@@ -61,6 +61,43 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
             CLI_FLAG, offsetof(type, parse_special), 1, 0, 0                                       \
     }
 
+/* ---- conversations: chat.c ---- */
+
+typedef struct cli_chat {
+    int on;
+    const char *system;
+    cli_list turns;
+    const char *template_file;
+    const char *date;
+    int show; /* with or without a conversation */
+} cli_chat;
+
+/* clang-format off: one option to a line or two */
+#define CLI_CHAT_OPTION(type, name, value, kind, field, tag, help)                                 \
+    { 0, name, value, help, kind, offsetof(type, field), tag, 0, 0 }
+/* `chat` is the field of the type. */
+#define CLI_CHAT_OPTIONS(type, chat)                                                                     \
+    CLI_CHAT_OPTION(type, "chat", NULL, CLI_FLAG, chat.on, 1,                                           \
+                    "the prompt is a user's message, written out as the model's chat template says"), \
+    CLI_CHAT_OPTION(type, "system", "TEXT", CLI_TEXT, chat.system, 0, "the system's message of the chat"), \
+    CLI_CHAT_OPTION(type, "turn", "ROLE=TEXT", CLI_LIST, chat.turns, 0,                                 \
+                    "an earlier message of the chat: user=... or assistant=...; may be repeated"), \
+    CLI_CHAT_OPTION(type, "template", "FILE", CLI_PATH, chat.template_file, 0,                          \
+                    "another chat template than the model's"),                                     \
+    CLI_CHAT_OPTION(type, "date", "YYYY-MM-DD", CLI_TEXT, chat.date, 0,                                 \
+                    "the date that the chat template is told (default today)"),                    \
+    CLI_CHAT_OPTION(type, "show-prompt", NULL, CLI_FLAG, chat.show, 1,                                  \
+                    "print what is fed, text and token ids, to standard error")
+/* clang-format on */
+
+struct cli_prompt;
+/* A usage error for options that make no sense; needs no model. */
+int cli_chat_check(const cli_chat *chat, qkv_error *err);
+/* Writes the prompt's text out as the chat says (unless there is none), tokenizes it, and shows it
+ * where asked to. */
+int cli_chat_tokenize(const cli_chat *chat, struct cli_prompt *prompt, const qkv_model *model,
+                      unsigned flags, qkv_error *err);
+
 #define CLI_THREADS_OPTION(type)                                                                   \
     {                                                                                              \
         't', "threads", "N", "threads to compute with (default 0: all cores)", CLI_INTEGER,        \
@@ -100,9 +137,9 @@ typedef struct cli_prompt {
 
 /* Reads the text or the ids; needs no model, so that mistakes show before one is loaded. */
 int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err);
-/* Fills the tokens, unless they were given. */
 /* The next line from *at on that is not empty, without its line break: 1, or 0 at the end. */
 int cli_prompt_next_line(const cli_prompt *prompt, size_t *at, const char **line, size_t *length);
+/* Fills the tokens, unless they are there. */
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags, qkv_error *err);
 void cli_prompt_release(cli_prompt *prompt);
 

@@ -64,7 +64,7 @@ int cli_prompt_next_line(const cli_prompt *prompt, size_t *at, const char **line
 
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags,
                         qkv_error *err) {
-    if (!prompt->text) return QKV_OK;
+    if (prompt->tokens) return QKV_OK;
     return qkv_tokenize(model, &prompt->tokens, &prompt->n_tokens, prompt->text, prompt->length,
                         flags, err);
 }

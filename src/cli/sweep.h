@@ -13,6 +13,7 @@
 typedef struct sweep_flags {
     cli_list prompts;
     int parse_special;
+    cli_chat chat; /* of prompts that are texts */
     const char *layers, *heads, *targets, *ops, *epsilon, *metrics, *at;
     int64_t length;
 } sweep_flags;
@@ -55,6 +56,8 @@ typedef struct sweep_flags {
 int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err);
 /* Reads a file with a JSON object. */
 int sweep_spec_read(json_t **spec, const char *path, qkv_error *err);
+/* Every text among the prompts becomes the tokens of a conversation, where one is asked for. */
+int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *model, qkv_error *err);
 /* A list of prompts: every line of a file that is not empty is one. */
 int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err);
 
@@ -81,6 +84,7 @@ typedef struct sweep_job {
     const char *model, *output;
     int64_t shard, n_shards; /* 0: not a part */
     int64_t threads, memory;
+    const sweep_flags *flags; /* for conversations; NULL: there are none */
     int explain; /* say what there is to do, and do nothing */
     int quiet;
 } sweep_job;

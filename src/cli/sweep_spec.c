@@ -73,6 +73,48 @@ int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err) {
     return status;
 }
 
+/* ---- conversations ---- */
+
+static int chat_ids(json_t *list, const json_t *text, const sweep_flags *flags,
+                    const qkv_model *model, qkv_error *err) {
+    cli_prompt prompt;
+    const cli_item item = {json_string_value(text), CLI_PROMPT_TEXT};
+    const unsigned special =
+        QKV_TOKENIZE_ADD_SPECIAL | (flags->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    int status = cli_prompt_load(&prompt, &item, err);
+    if (status == QKV_OK)
+        status = cli_chat_tokenize(&flags->chat, &prompt, model, special, err);
+    if (status == QKV_OK) status = add_ids(list, &prompt, err);
+    cli_prompt_release(&prompt);
+    return status;
+}
+
+int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *model,
+                    qkv_error *err) {
+    const json_t *prompts = json_object_get(spec, "prompts");
+    if (!flags->chat.on && !flags->chat.show) return QKV_OK;
+    if (!json_is_array(prompts)) {
+        return cli_usage(err, "--chat and --show-prompt want a list of prompts");
+    }
+    json_t *list = json_array();
+    int status = list ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < json_array_size(prompts) && status == QKV_OK; i++) {
+        json_t *prompt = json_array_get(prompts, i);
+        if (json_is_string(prompt)) {
+            status = chat_ids(list, prompt, flags, model, err);
+        } else if (flags->chat.on) {
+            status = cli_usage(err, "--chat takes text, not --tokens");
+        } else if (json_array_append(list, prompt) != 0) {
+            status = qkv_fail_memory(err);
+        }
+    }
+    if (status == QKV_OK) json_object_del(spec, "parse_special");
+    if (status == QKV_OK && json_object_set(spec, "prompts", list) != 0)
+        status = qkv_fail_memory(err);
+    json_decref(list);
+    return status;
+}
+
 /* ---- the other keys ---- */
 
 static int set(json_t *spec, const char *key, json_t *value, qkv_error *err) {
