@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-/* Cannot grow. */
+/* Will never grow. */
 typedef struct qkv_chat_message {
     const char *role; /* "system", "user", "assistant": letters, digits, - and _ */
     const char *text;
@@ -44,8 +44,8 @@ typedef struct qkv_chat_options {
     size_t n_messages;
     const char *template_text; /* NULL: the model's own */
     const char *date;          /* "2026-01-31" for templates that ask for it; NULL: today */
-    int32_t no_reply;      /* 1: ends with the last message, not where the model is to reply */
-    int32_t parse_special; /* 1: names of special tokens in messages become those tokens */
+    int32_t no_reply;          /* 1: ends with the last message, not where the model is to reply */
+    int32_t parse_special;     /* 1: names of special tokens in messages become those tokens */
 } qkv_chat_options;
 
 #define QKV_CHAT_OPTIONS_INIT                                                                      \

@@ -68,7 +68,8 @@ static int name_tokens(const qkv_model *model, qkv_jinja_name names[N_ROLES], si
 }
 
 static int check_messages(const qkv_chat_options *o, qkv_error *err) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
     if (!o->messages || o->n_messages == 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a chat needs a message");
     for (size_t i = 0; i < o->n_messages; i++) {
@@ -93,8 +94,8 @@ static int read_date(struct tm *date, const char *text, qkv_error *err) {
         localtime_r(&now, date);
         return QKV_OK;
     }
-    int ok = strlen(text) == 10 && strspn(text, "0123456789-") == 10 && text[4] == '-' &&
-             text[7] == '-';
+    int ok =
+        strlen(text) == 10 && strspn(text, "0123456789-") == 10 && text[4] == '-' && text[7] == '-';
     for (int i = 0; i < 3; i++) ok = ok && qkv_parse_int(text + at[i], digits[i], &n[i]);
     date->tm_year = (int)n[0] - 1900;
     date->tm_mon = (int)n[1] - 1;
@@ -151,9 +152,14 @@ static int render(qkv_chat *chat, const qkv_model *model, const qkv_chat_options
     input.n_messages = o->n_messages;
     if (status != QKV_OK) goto done;
     switch (qkv_jinja_render(&input, take_part, chat, why)) {
-    case QKV_JINJA_OK: break;
-    case QKV_JINJA_FAILED: status = qkv_fail(err, QKV_ERR_FORMAT, "%s", why); break;
-    case QKV_JINJA_MEMORY: status = qkv_fail_memory(err); break;
+    case QKV_JINJA_OK:
+        break;
+    case QKV_JINJA_FAILED:
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s", why);
+        break;
+    case QKV_JINJA_MEMORY:
+        status = qkv_fail_memory(err);
+        break;
     }
 done:
     for (size_t i = 0; i < input.n_names; i++) free((char *)names[i].text);

@@ -36,8 +36,8 @@ jinja::value messages_of(const qkv_jinja_input *input) {
         auto message = jinja::mk_val<jinja::value_object>();
         auto content = jinja::mk_val<jinja::value_string>(std::string(input->messages[i].text));
         content->mark_input();
-        message->insert("role", jinja::mk_val<jinja::value_string>(
-                                    std::string(input->messages[i].role)));
+        message->insert("role",
+                        jinja::mk_val<jinja::value_string>(std::string(input->messages[i].role)));
         message->insert("content", content);
         list->push_back(message);
     }
@@ -81,15 +81,18 @@ std::string one_line(const std::string &what) {
     const size_t place = what.find("line "), error = what.rfind("\nError: ");
     std::string out = "the chat template fails: ";
     if (error != std::string::npos && place < error)
-        out = "the chat template fails at " + what.substr(place, what.find(" in source", place) - place) +
-              ": " + what.substr(error + 8);
-    else out += what.substr(0, what.find('\n'));
+        out = "the chat template fails at " +
+              what.substr(place, what.find(" in source", place) - place) + ": " +
+              what.substr(error + 8);
+    else
+        out += what.substr(0, what.find('\n'));
     return out;
 }
 
 void tell(job *job, const std::string &what) {
     job->status = QKV_JINJA_FAILED;
-    std::string text = qkv_chat::spent().failure.empty() ? one_line(what) : qkv_chat::spent().failure;
+    std::string text =
+        qkv_chat::spent().failure.empty() ? one_line(what) : qkv_chat::spent().failure;
     for (char &c : text)
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
     snprintf(job->message, QKV_JINJA_MESSAGE, "%.*s", QKV_JINJA_MESSAGE - 1, text.c_str());

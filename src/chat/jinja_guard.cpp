@@ -26,7 +26,8 @@ void guard_all(jinja::statements &nodes);
 /* ---- nodes that do what the engine's do, after a step ---- */
 
 template <class Base> struct stepping : Base {
-    explicit stepping(Base &&base) : Base(std::move(base)) {}
+    explicit stepping(Base &&base) : Base(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         return Base::execute_impl(ctx);
@@ -35,7 +36,8 @@ template <class Base> struct stepping : Base {
 
 /* Lists that were just made: as deep as they may be. */
 template <class Base> struct making : Base {
-    explicit making(Base &&base) : Base(std::move(base)) {}
+    explicit making(Base &&base) : Base(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         value made = Base::execute_impl(ctx);
@@ -64,7 +66,8 @@ template <class Guard, class Node> void replace_with(statement_ptr &node) {
 
 /* The engine copies its table of functions each time. */
 struct name : jinja::identifier {
-    explicit name(jinja::identifier &&base) : identifier(std::move(base)) {}
+    explicit name(jinja::identifier &&base) : identifier(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         value found = ctx.get_val(val);
@@ -75,7 +78,8 @@ struct name : jinja::identifier {
 /* An operand whose whole content is looked at. */
 struct whole : jinja::expression {
     statement_ptr inner;
-    explicit whole(statement_ptr &&from) : inner(std::move(from)) {}
+    explicit whole(statement_ptr &&from) : inner(std::move(from)) {
+    }
     value execute_impl(context &ctx) const override {
         value found = inner->execute(ctx);
         spend_tree(found);
@@ -92,10 +96,13 @@ void look_at(statement_ptr &node) {
 /* What a loop goes through: the engine copies all variables for every item. */
 struct looped : jinja::expression {
     statement_ptr inner;
-    explicit looped(statement_ptr &&from) : inner(std::move(from)) {}
+    explicit looped(statement_ptr &&from) : inner(std::move(from)) {
+    }
     value execute_impl(context &ctx) const override {
         value found = inner->execute(ctx);
         if (is_val<jinja::value_string>(found)) found = characters(found);
+        /* Templates for tools go through `tools`, which is none here; transformers fails then. */
+        if (found->is_none()) found = mk_val<jinja::value_array>();
         const size_t items = found->val_arr.size() + found->val_obj.size();
         spend_items(items);
         step(4 * items);
@@ -115,7 +122,8 @@ int64_t whole_number(double number) {
 }
 
 struct binary : jinja::binary_expression {
-    explicit binary(jinja::binary_expression &&base) : binary_expression(std::move(base)) {}
+    explicit binary(jinja::binary_expression &&base) : binary_expression(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         if (op.value == "and" || op.value == "or") return binary_expression::execute_impl(ctx);
@@ -125,8 +133,11 @@ struct binary : jinja::binary_expression {
   private:
     struct constant : jinja::expression {
         value v;
-        explicit constant(value from) : v(std::move(from)) {}
-        value execute_impl(context &) const override { return v; }
+        explicit constant(value from) : v(std::move(from)) {
+        }
+        value execute_impl(context &) const override {
+            return v;
+        }
     };
 
     value apply(context &ctx, const value &a, const value &b) const {
@@ -137,7 +148,8 @@ struct binary : jinja::binary_expression {
             return repeated(a, b->as_int());
         if (op.value == "*" && is_val<jinja::value_string>(b) && is_val<jinja::value_int>(a))
             return repeated(b, a->as_int());
-        if (a->is_numeric() && b->is_numeric() && std::string("+-*/%").find(op.value) != std::string::npos)
+        if (a->is_numeric() && b->is_numeric() &&
+            std::string("+-*/%").find(op.value) != std::string::npos)
             return number(a, b);
         if (is_val<jinja::value_string>(a) && is_val<jinja::value_string>(b) &&
             std::string("< > <= >=").find(op.value) != std::string::npos)
@@ -187,7 +199,8 @@ struct binary : jinja::binary_expression {
 };
 
 struct negation : jinja::unary_expression {
-    explicit negation(jinja::unary_expression &&base) : unary_expression(std::move(base)) {}
+    explicit negation(jinja::unary_expression &&base) : unary_expression(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         const value found = argument->execute(ctx);
@@ -216,8 +229,8 @@ value apply_filter(context &ctx, const statement_ptr &filter, const value &input
     if (const auto *own = find_filter(id->val)) {
         result = (*own)(args);
     } else {
-        const bool known = std::find(std::begin(engines), std::end(engines), id->val) !=
-                           std::end(engines);
+        const bool known =
+            std::find(std::begin(engines), std::end(engines), id->val) != std::end(engines);
         const auto &table = known ? input->get_builtins() : jinja::func_builtins();
         const auto found = table.find(id->val);
         if (found == table.end()) fail("no filter '" + id->val + "' for " + input->type());
@@ -229,7 +242,8 @@ value apply_filter(context &ctx, const statement_ptr &filter, const value &input
 }
 
 struct filtered : jinja::filter_expression {
-    explicit filtered(jinja::filter_expression &&base) : filter_expression(std::move(base)) {}
+    explicit filtered(jinja::filter_expression &&base) : filter_expression(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         return apply_filter(ctx, filter, operand->execute(ctx));
@@ -237,7 +251,8 @@ struct filtered : jinja::filter_expression {
 };
 
 struct filtered_block : jinja::filter_statement {
-    explicit filtered_block(jinja::filter_statement &&base) : filter_statement(std::move(base)) {}
+    explicit filtered_block(jinja::filter_statement &&base) : filter_statement(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         auto text = mk_val<jinja::value_string>();
@@ -248,7 +263,8 @@ struct filtered_block : jinja::filter_statement {
 };
 
 struct tested : jinja::test_expression {
-    explicit tested(jinja::test_expression &&base) : test_expression(std::move(base)) {}
+    explicit tested(jinja::test_expression &&base) : test_expression(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         const auto *call = cast_stmt<jinja::call_expression>(test);
@@ -263,13 +279,16 @@ struct tested : jinja::test_expression {
 };
 
 struct member : jinja::member_expression {
-    explicit member(jinja::member_expression &&base) : member_expression(std::move(base)) {}
+    explicit member(jinja::member_expression &&base) : member_expression(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         const value from = object->execute(ctx);
         if (!computed) return named(from);
         if (const auto *bounds = cast_stmt<jinja::slice_expression>(property)) {
-            auto at = [&](const statement_ptr &bound) { return bound ? bound->execute(ctx) : nullptr; };
+            auto at = [&](const statement_ptr &bound) {
+                return bound ? bound->execute(ctx) : nullptr;
+            };
             return slice_of(from, at(bounds->start_expr), at(bounds->stop_expr),
                             at(bounds->step_expr));
         }
@@ -277,7 +296,9 @@ struct member : jinja::member_expression {
     }
 
   private:
-    static value nothing() { return mk_val<jinja::value_undefined>("attribute"); }
+    static value nothing() {
+        return mk_val<jinja::value_undefined>("attribute");
+    }
 
     static value item(value from, const value &key) {
         value missing = nothing();
@@ -306,8 +327,10 @@ struct member : jinja::member_expression {
     static value method(const value &from, const std::string &name) {
         static const char *const of_objects[] = {"get", "items", "keys", "values"};
         const jinja::func_handler *found = nullptr;
-        if (is_val<jinja::value_string>(from)) found = find_string_method(name);
-        else if (is_val<jinja::value_array>(from)) found = find_list_method(name);
+        if (is_val<jinja::value_string>(from))
+            found = find_string_method(name);
+        else if (is_val<jinja::value_array>(from))
+            found = find_list_method(name);
         else if (is_val<jinja::value_object>(from) &&
                  std::find(std::begin(of_objects), std::end(of_objects), name) !=
                      std::end(of_objects)) {
@@ -323,7 +346,8 @@ struct member : jinja::member_expression {
 
 /* ns.name = value: not into itself, or nothing could free it. */
 struct assigned : jinja::set_statement {
-    explicit assigned(jinja::set_statement &&base) : set_statement(std::move(base)) {}
+    explicit assigned(jinja::set_statement &&base) : set_statement(std::move(base)) {
+    }
     value execute_impl(context &ctx) const override {
         step();
         value done = set_statement::execute_impl(ctx);
@@ -344,8 +368,11 @@ struct assigned : jinja::set_statement {
 /* What stands in a template or a block: an expression is written as Python's str() does. */
 struct written : jinja::statement {
     statement_ptr inner;
-    explicit written(statement_ptr &&from) : inner(std::move(from)) {}
-    std::string type() const override { return inner->type(); }
+    explicit written(statement_ptr &&from) : inner(std::move(from)) {
+    }
+    std::string type() const override {
+        return inner->type();
+    }
     value execute_impl(context &ctx) const override {
         step();
         value found = inner->execute(ctx);
@@ -358,7 +385,8 @@ struct written : jinja::statement {
 
 void guard_parameters(jinja::statements &parameters) {
     for (auto &parameter : parameters)
-        if (auto *named = cast_stmt<jinja::keyword_argument_expression>(parameter)) guard(named->val);
+        if (auto *named = cast_stmt<jinja::keyword_argument_expression>(parameter))
+            guard(named->val);
 }
 
 void guard_arguments(jinja::statements &arguments) {
@@ -497,8 +525,9 @@ value range(const func_args &args) {
         if (!is_val<jinja::value_int>(args.get_pos(i))) fail("range() wants integers");
         bounds[n == 1 ? 1 : i] = args.get_pos(i)->as_int();
     }
-    const double length = std::ceil((static_cast<double>(bounds[1]) - static_cast<double>(bounds[0])) /
-                                    static_cast<double>(bounds[2]));
+    const double length =
+        std::ceil((static_cast<double>(bounds[1]) - static_cast<double>(bounds[0])) /
+                  static_cast<double>(bounds[2]));
     if (bounds[2] == 0) fail("range() step argument must not be zero");
     if (length > 1e6) fail_limit("range() has more than 100000 items");
     const size_t items = length > 0 ? static_cast<size_t>(length) : 0;
@@ -579,11 +608,12 @@ void check_nesting(const std::vector<jinja::token> &tokens) {
 }
 
 void add_functions(context &ctx) {
-    static const std::pair<const char *, jinja::func_handler> table[] = {{"range", range},
-                                                                         {"namespace", make_object},
-                                                                         {"dict", make_object},
-                                                                         {"strftime_now", format_date},
-                                                                         {"raise_exception", refuse}};
+    static const std::pair<const char *, jinja::func_handler> table[] = {
+        {"range", range},
+        {"namespace", make_object},
+        {"dict", make_object},
+        {"strftime_now", format_date},
+        {"raise_exception", refuse}};
     for (const auto &entry : table)
         ctx.set_val(entry.first, mk_val<jinja::value_func>(entry.first, entry.second));
 }

@@ -18,7 +18,9 @@ struct marked {
         for (const auto &part : from.parts) put(part.val, part.is_input);
     }
 
-    size_t size() const { return text.size(); }
+    size_t size() const {
+        return text.size();
+    }
     void put(const std::string &more, bool from_outside) {
         text += more;
         marks.append(more.size(), from_outside ? '\1' : '\0');
@@ -27,7 +29,9 @@ struct marked {
         text.append(from.text, begin, end - begin);
         marks.append(from.marks, begin, end - begin);
     }
-    void put(const marked &from) { put(from, 0, from.size()); }
+    void put(const marked &from) {
+        put(from, 0, from.size());
+    }
     marked part(size_t begin, size_t end) const {
         marked out;
         out.put(*this, begin, end);
@@ -44,7 +48,9 @@ struct marked {
         spend_text(out);
         return out;
     }
-    jinja::value value() const { return jinja::mk_val<jinja::value_string>(pieces()); }
+    jinja::value value() const {
+        return jinja::mk_val<jinja::value_string>(pieces());
+    }
 };
 
 /* How many bytes the character at `at` has; a malformed byte is one of its own. */

@@ -67,10 +67,14 @@ void put_quoted(marked &out, const marked &from) {
     for (size_t i = 0; i < from.size(); i++) {
         const char c = from.text[i];
         std::string piece(1, c);
-        if (c == '\n') piece = "\\n";
-        else if (c == '\r') piece = "\\r";
-        else if (c == '\t') piece = "\\t";
-        else if (c == '\\' || c == quote) piece = std::string("\\") + c;
+        if (c == '\n')
+            piece = "\\n";
+        else if (c == '\r')
+            piece = "\\r";
+        else if (c == '\t')
+            piece = "\\t";
+        else if (c == '\\' || c == quote)
+            piece = std::string("\\") + c;
         out.put(piece, from.marks[i] != 0);
     }
     out.put(std::string(1, quote), false);
@@ -79,8 +83,10 @@ void put_quoted(marked &out, const marked &from) {
 void put_repr(marked &out, const value &v, bool quoted) {
     const char *separator = "";
     if (is_val<jinja::value_string>(v)) {
-        if (quoted) put_quoted(out, marked(v->val_str));
-        else out.put(marked(v->val_str));
+        if (quoted)
+            put_quoted(out, marked(v->val_str));
+        else
+            out.put(marked(v->val_str));
     } else if (is_val<jinja::value_float>(v)) {
         out.put(float_text(v->as_float()), false);
     } else if (is_val<jinja::value_array>(v)) {
@@ -145,10 +151,14 @@ void put_json_text(marked &out, const marked &from, bool ascii) {
         const unsigned char c = static_cast<unsigned char>(from.text[i]);
         const char *found = c ? std::strchr(letters, c) : nullptr;
         n = character_at(from.text, i);
-        if (found) out.put(std::string("\\") + names[found - letters], from.marks[i] != 0);
-        else if (c < 0x20) put_escape(out, c, from.marks[i] != 0);
-        else if (c >= 0x80 && ascii) put_ascii(out, from, i, n);
-        else out.put(from, i, i + n);
+        if (found)
+            out.put(std::string("\\") + names[found - letters], from.marks[i] != 0);
+        else if (c < 0x20)
+            put_escape(out, c, from.marks[i] != 0);
+        else if (c >= 0x80 && ascii)
+            put_ascii(out, from, i, n);
+        else
+            out.put(from, i, i + n);
     }
     out.put("\"", false);
 }
@@ -186,13 +196,18 @@ void put_json_items(marked &out, const value &v, const json_style &style, size_t
 
 void put_json(marked &out, const value &v, const json_style &style, size_t level) {
     spend_bytes(style.item.size() + style.key.size());
-    if (is_val<jinja::value_string>(v)) put_json_text(out, marked(v->val_str), style.ascii);
-    else if (is_val<jinja::value_bool>(v)) out.put(v->as_bool() ? "true" : "false", false);
-    else if (v->is_none()) out.put("null", false);
+    if (is_val<jinja::value_string>(v))
+        put_json_text(out, marked(v->val_str), style.ascii);
+    else if (is_val<jinja::value_bool>(v))
+        out.put(v->as_bool() ? "true" : "false", false);
+    else if (v->is_none())
+        out.put("null", false);
     else if (is_val<jinja::value_array>(v) || is_val<jinja::value_object>(v))
         put_json_items(out, v, style, level);
-    else if (v->is_numeric()) put_repr(out, v, false);
-    else fail("tojson cannot write " + v->type());
+    else if (v->is_numeric())
+        put_repr(out, v, false);
+    else
+        fail("tojson cannot write " + v->type());
 }
 
 value to_json(const func_args &args) {
@@ -220,8 +235,9 @@ value to_json(const func_args &args) {
 
 /* What str.isspace() of Python says, of the character of n bytes at `at`. */
 bool is_blank(const std::string &text, size_t at, size_t n) {
-    static const char *const wide[] = {"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\xa8",
-                                       "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+    static const char *const wide[] = {"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80",
+                                       "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
+                                       "\xe2\x81\x9f", "\xe3\x80\x80"};
     const unsigned char c = static_cast<unsigned char>(text[at]);
     if (n == 1) return c == ' ' || (c >= 9 && c <= 13) || (c >= 28 && c <= 31);
     if (n == 3 && text.compare(at, 2, "\xe2\x80") == 0 &&
@@ -255,7 +271,9 @@ value split_blanks(const marked &text, int64_t most) {
     const auto starts = boundaries(text.text);
     size_t i = 0;
     const size_t n = starts.size() - 1;
-    auto blank = [&](size_t k) { return is_blank(text.text, starts[k], starts[k + 1] - starts[k]); };
+    auto blank = [&](size_t k) {
+        return is_blank(text.text, starts[k], starts[k + 1] - starts[k]);
+    };
     while (true) {
         while (i < n && blank(i)) i++;
         if (i == n) break;
@@ -373,7 +391,8 @@ value test_affix(const func_args &args, bool at_end) {
     if (is_val<jinja::value_array>(wanted))
         for (const auto &one : wanted->val_arr)
             found = found || has_affix(text.text, text_of(one).text, at_end);
-    else found = has_affix(text.text, text_argument(args, 1).text, at_end);
+    else
+        found = has_affix(text.text, text_argument(args, 1).text, at_end);
     return mk_val<jinja::value_bool>(found);
 }
 
@@ -441,7 +460,8 @@ value format_text(const func_args &args) {
             const std::string field =
                 end == std::string::npos ? "?" : text.text.substr(at + 1, end - at - 1);
             const bool is_number = field.size() == 1 && field[0] >= '0' && field[0] <= '9';
-            if (!field.empty() && !is_number) fail("format() knows {} and {0}, not {" + field + "}");
+            if (!field.empty() && !is_number)
+                fail("format() knows {} and {0}, not {" + field + "}");
             spend_tree(args.get_pos(is_number ? size_t(field[0] - '0') + 1 : next));
             out.put(text_of(args.get_pos(is_number ? size_t(field[0] - '0') + 1 : next++)));
             at = end;
@@ -702,7 +722,8 @@ value round_number(const func_args &args) {
     if (!v->is_numeric()) fail("round of " + v->type());
     const value digits = args.get_kwarg_or_pos("precision", 1);
     const int64_t n = is_given(digits) ? integer_of(digits, "precision") : 0;
-    const double scale = std::pow(10.0, static_cast<double>(std::min<int64_t>(std::max<int64_t>(n, 0), 15)));
+    const double scale =
+        std::pow(10.0, static_cast<double>(std::min<int64_t>(std::max<int64_t>(n, 0), 15)));
     return mk_val<jinja::value_float>(std::nearbyint(v->val_flt * scale) / scale);
 }
 
@@ -776,8 +797,8 @@ const std::map<std::string, jinja::func_handler> &filters() {
         {"upper", [](const func_args &a) { return change_case(a, letters::upper); }},
         {"wordcount",
          [](const func_args &a) {
-             return mk_val<jinja::value_int>(static_cast<int64_t>(
-                 split_blanks(text_of(a.get_pos(0)), -1)->val_arr.size()));
+             return mk_val<jinja::value_int>(
+                 static_cast<int64_t>(split_blanks(text_of(a.get_pos(0)), -1)->val_arr.size()));
          }},
     };
     return table;
@@ -877,7 +898,8 @@ static int64_t clip(const value &bound, int64_t length, int64_t by, bool is_star
 
 value slice_of(const value &sequence, const value &start, const value &stop, const value &step_by) {
     const bool is_text = is_val<jinja::value_string>(sequence);
-    if (!is_text && !is_val<jinja::value_array>(sequence)) fail(sequence->type() + " has no slices");
+    if (!is_text && !is_val<jinja::value_array>(sequence))
+        fail(sequence->type() + " has no slices");
     const int64_t by = step_by && is_given(step_by) ? integer_of(step_by, "a step") : 1;
     if (by == 0) fail("slice step cannot be zero");
     marked text;
@@ -894,8 +916,10 @@ value slice_of(const value &sequence, const value &start, const value &stop, con
     spend_items(is_text ? 0 : sequence->val_arr.size());
     for (int64_t i = first; by > 0 ? i < end : i > end;) {
         const size_t k = static_cast<size_t>(i);
-        if (is_text) out.put(text, starts[k], starts[k + 1]);
-        else items.push_back(sequence->val_arr[k]);
+        if (is_text)
+            out.put(text, starts[k], starts[k + 1]);
+        else
+            items.push_back(sequence->val_arr[k]);
         if (by > length || by < -length) break;
         i += by;
     }

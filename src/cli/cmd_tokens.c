@@ -105,7 +105,8 @@ static int run_tokens(const cli_call *call, qkv_error *err) {
     qkv_model *model = NULL;
     cli_prompt prompt = {0};
     int status = cli_chat_check(&args->chat, err);
-    if (status == QKV_OK) status = cli_prompt_load(&prompt, text.value ? &text : &args->prompts.items[0], err);
+    if (status == QKV_OK)
+        status = cli_prompt_load(&prompt, text.value ? &text : &args->prompts.items[0], err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
     if (status == QKV_OK) status = cli_chat_tokenize(&args->chat, &prompt, model, flags, err);
     if (status == QKV_OK) {

@@ -82,8 +82,7 @@ static int chat_ids(json_t *list, const json_t *text, const sweep_flags *flags,
     const unsigned special =
         QKV_TOKENIZE_ADD_SPECIAL | (flags->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     int status = cli_prompt_load(&prompt, &item, err);
-    if (status == QKV_OK)
-        status = cli_chat_tokenize(&flags->chat, &prompt, model, special, err);
+    if (status == QKV_OK) status = cli_chat_tokenize(&flags->chat, &prompt, model, special, err);
     if (status == QKV_OK) status = add_ids(list, &prompt, err);
     cli_prompt_release(&prompt);
     return status;

@@ -85,8 +85,8 @@ static int32_t match_special(encoder *e, const char *text, size_t length, int no
 }
 
 /* Where the next special token starts, or `length`; and how long it is. */
-static size_t find_special(encoder *e, const char *text, size_t from, size_t length,
-                           int normalized, int32_t *id, size_t *taken) {
+static size_t find_special(encoder *e, const char *text, size_t from, size_t length, int normalized,
+                           int32_t *id, size_t *taken) {
     const qkv_vocab *vocab = e->vocab;
     for (size_t i = from; i < length; i++) {
         *id = match_special(e, text + i, length - i, normalized, taken);
@@ -146,8 +146,8 @@ static int has_plain_name(const encoder *e, const char *text, size_t length) {
     size_t taken;
     for (size_t k = 0; k < e->n_all_plain && e->all_plain[k].start < from + length; k++) {
         const qkv_vocab_span *span = &e->all_plain[k];
-        for (size_t i = span->start > from ? span->start : from;
-             i < span->end && i < from + length; i++)
+        for (size_t i = span->start > from ? span->start : from; i < span->end && i < from + length;
+             i++)
             if (qkv_vocab_match_special(e->vocab, e->begin + i, span->end - i, 1, 1, &taken) !=
                 QKV_NO_TOKEN)
                 return 1;

@@ -147,8 +147,8 @@ static void test_python(void **state) {
     expect(C "{{ c | trim | replace('-', '<s>') }}", "a<s>\xc3\xa4<s>b", "mtttmmtttm");
     expect(C "{{ [c, 1, none, true] | tojson }}", "[\" a-\xc3\xa4-b \", 1, null, true]",
            "ttmmmmmmmmttttttttttttttttt");
-    expect("{{ none }} {{ [1.5, 'a'] }} {{ {'k': (1,)} }}{{ missing }}",
-           "None [1.5, 'a'] {'k': (1,)}", NULL);
+    expect("{{ none }} {{ [1.5, 'a'] }} {{ {'k': (1, 2)} }}{{ missing }}",
+           "None [1.5, 'a'] {'k': (1, 2)}", NULL);
     expect("{{ ' a  b '.split() }} {{ -7 % 3 }} {{ 7 / 2 }}", "['a', 'b'] 2 3.5", NULL);
     expect("{{ strftime_now('%d %B %Y') }}", "31 January 2026", NULL);
     expect("{% for i in range(9) %}{% if i == 2 %}{% continue %}{% elif i > 4 %}{% break %}"
@@ -173,10 +173,12 @@ static void refused(const char *source, const char *why) {
 static void test_hostile(void **state) {
     (void)state;
     refused("{% for i in range(1000000000) %}{% endfor %}", "100000 items");
-    refused("{% for i in range(9999) %}{% for k in range(9999) %}x{% endfor %}{% endfor %}", "limit");
+    refused("{% for i in range(9999) %}{% for k in range(9999) %}x{% endfor %}{% endfor %}",
+            "limit");
     refused("{% macro f(n) %}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}", "limit");
     refused("{% set ns = namespace(a='xx') %}{% for i in range(99) %}"
-            "{% set ns.a = ns.a ~ ns.a %}{% endfor %}", "limit");
+            "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
+            "limit");
     refused("{{ 'x' * 1000000000 }}", "limit");
     refused("{{ ('x' * 9999).replace('', 'y' * 9999) }}", "limit");
     refused("{{ 'a' | indent(1000000000) }}", "limit");
@@ -230,8 +232,8 @@ static void test_library(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),  cmocka_unit_test(test_published),
-        cmocka_unit_test(test_python), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_cases),   cmocka_unit_test(test_published),
+        cmocka_unit_test(test_python),  cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
