@@ -12,7 +12,7 @@ tokenizer:  qkv base format
 kernel:     qkv base
 model:      qkv base format tokenizer kernel
 run:        qkv base model kernel
-chat:       qkv base format tokenizer model
+chat:       qkv base format tokenizer model jinja
 measure:    qkv base model run
 draw:       qkv base
 store:      qkv base
