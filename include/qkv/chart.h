@@ -70,8 +70,8 @@ typedef struct qkv_heatmap_panel {
 #define QKV_HEATMAP_PANEL_INIT                                                                     \
     { .size = sizeof(qkv_heatmap_panel) }
 
-/* One colour scale for all panels. Numbers stand in the cells where there is room for them and
- * they are large enough to be told apart with two decimals; an exact zero stays blank. */
+/* One colour scale for all panels. Numbers stand in the cells where there is room for them; an exact
+ * zero stays blank. Values on both sides of 0 make the scale diverging, unless a range is given. */
 typedef struct qkv_heatmap {
     size_t size;
     const qkv_heatmap_panel *panels;
@@ -79,6 +79,7 @@ typedef struct qkv_heatmap {
     const char *row_axis, *col_axis; /* NULL: none */
     qkv_chart_axis color;            /* a log scale cannot show values below 0 */
     int32_t diverging;               /* 1: grey at 0, the same reach to both sides */
+    qkv_colormap colormap;           /* AUTO: viridis; coolwarm where the scale is diverging */
 } qkv_heatmap;
 
 #define QKV_HEATMAP_INIT                                                                           \

@@ -105,16 +105,26 @@ typedef struct qkv_figure_options {
     qkv_figure_labels labels;
     qkv_figure_values values;
     int32_t hide_axes; /* 1: without Query and Key at the axes */
-    qkv_scale scale;
+    qkv_scale scale;   /* LINEAR becomes another beyond 40 tokens, see `always_linear` */
     double gamma;      /* exponent of the power scale; 0: 0.5 */
-    double range[2];   /* of the colour scale; both 0: 0 to 1, or what the values need */
+    double range[2];   /* of the colour scale; both 0: 0 to 1; of scores and differences, which must
+                          reach as far below 0 as above, what the values need */
     const char *title; /* below; *text* is italic; NULL: the figure's own, "": none */
-    double dpi;        /* of a PNG; 0: 150 */
-    double panel_size; /* side of a panel in points; 0: 170 */
+    double dpi;        /* of a PNG; 0: 150, or as many as give every cell a pixel */
+    double panel_size; /* side of a panel in points; 0: 170, more where there are many cells */
 
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* More of how it is drawn. */
+    /* 1: a linear scale whatever the prompt. 0: weights of more than 40 tokens are drawn on a log
+     * scale, their differences on a power scale with an exponent of 1/3, unless `scale` says
+     * otherwise: a linear one would show little but the sink. */
+    int32_t always_linear;
+    int32_t auto_range;    /* 1: colours of weights end at the largest that is shown, not at 1 */
+    qkv_colormap colormap; /* AUTO: coolwarm */
+    qkv_masked masked;     /* AUTO: white; zero for modify and mean up to 40 tokens */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -151,6 +161,13 @@ typedef struct qkv_figure_info {
     const char *edits;       /* what is done, e.g. "q@5.h0=scale:ε, k@5.h0=scale:ε, ..." */
     const char *small_print; /* the line below the figure */
     const char *recipe;      /* JSON: how to make it again; embedded in every file */
+    const char *id;          /* of the recipe, 8 characters; also in the small print */
+    /* As they were chosen. */
+    qkv_scale scale;
+    double gamma;     /* of the power scale */
+    double log_floor; /* where the log scale begins */
+    qkv_colormap colormap;
+    qkv_masked masked;
 } qkv_figure_info;
 
 #define QKV_FIGURE_INFO_INIT                                                                       \

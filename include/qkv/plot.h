@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "qkv/bytes.h"
+#include "qkv/grid.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -96,6 +97,9 @@ typedef struct qkv_plot_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* heatmap; AUTO: viridis; coolwarm, around 0, for changes and for metrics with two signs */
+    qkv_colormap colormap;
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \

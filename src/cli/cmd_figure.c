@@ -23,6 +23,8 @@ typedef struct inputs {
 
 static int read_range(const figure_args *args, qkv_figure_options *options, qkv_error *err) {
     if (!args->range) return QKV_OK;
+    options->auto_range = strcmp(args->range, "auto") == 0;
+    if (options->auto_range) return QKV_OK;
     return cli_parse_range(args->range, &options->range[0], &options->range[1], err);
 }
 
@@ -43,7 +45,11 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->labels = args->labels == CLI_AUTO ? QKV_LABELS_AUTO : labels[args->labels];
     options->values = (qkv_figure_values)args->values;
     options->hide_axes = !args->axis_labels;
-    options->scale = (qkv_scale)args->scale;
+    options->scale = args->scale == CLI_AUTO ? QKV_SCALE_LINEAR : (qkv_scale)args->scale;
+    options->always_linear = args->scale == (int)QKV_SCALE_LINEAR;
+    /* Words begin with 0, the library's constants with the default. */
+    options->colormap = (qkv_colormap)(args->colormap + 1);
+    options->masked = (qkv_masked)(args->masked + 1);
     options->gamma = args->gamma;
     options->title = args->title;
     options->dpi = args->dpi;

@@ -25,8 +25,8 @@ typedef struct figure_args {
     int values;
     int baseline;
     int diff;
-    int scale;
-    double gamma; /* 0: not given */
+    int scale, colormap, masked; /* CLI_AUTO: not given */
+    double gamma;                /* 0: not given */
     int64_t skip_keys;
     int sink_column;
     const char *range;
@@ -41,7 +41,8 @@ typedef struct figure_args {
 } figure_args;
 
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .panel_size = 170
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1,                \
+    .scale = CLI_AUTO, .colormap = CLI_AUTO, .masked = CLI_AUTO
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -73,20 +74,26 @@ typedef struct figure_args {
         FIGURE_FLAG("baseline", baseline, 1, "add a first column with the unmodified pattern"),    \
         FIGURE_FLAG("diff", diff, 1, "show the difference from the unmodified pattern"),           \
         FIGURE_OPTION("scale", "linear|log|power", CLI_CHOICE, scale,                              \
-                      "colour scale (default linear)"),                                            \
+                      "colour scale (default linear; beyond 40 tokens log, with --diff power)"),   \
         FIGURE_NUMBER("gamma", "G", CLI_REAL, gamma, 0.01, 10,                                     \
                       "exponent of the power scale (default 0.5)"),                                \
+        FIGURE_OPTION("colormap", "coolwarm|viridis|cividis|magma|grey", CLI_CHOICE, colormap,     \
+                      "colours (default coolwarm, the only one for scores and differences)"),      \
+        FIGURE_OPTION("masked", "zero|white|hatch", CLI_CHOICE, masked,                            \
+                      "cells that the mask took away: like weight 0, as in the papers (default "   \
+                      "of modify and mean up to 40 tokens), white (default) or hatched"),          \
         FIGURE_NUMBER("skip-keys", "K", CLI_INTEGER, skip_keys, 0, INT32_MAX,                      \
                       "leave out the first K keys; colours then end at the largest weight shown"), \
         FIGURE_FLAG("sink-column", sink_column, 1,                                                 \
                     "add a first column: the weight of learned sinks, per query"),                 \
-        FIGURE_OPTION("range", "LO,HI", CLI_TEXT, range,                                           \
-                      "range of the colour scale (default 0,1)"),                                  \
+        FIGURE_OPTION("range", "LO,HI|auto", CLI_TEXT, range,                                      \
+                      "range of the colour scale (default 0,1); auto: to the largest value shown"), \
         FIGURE_OPTION("title", "TEXT", CLI_TEXT, title,                                            \
                       "title below the figure; *text* is italic, '' is none"),                     \
-        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400, "resolution of a PNG (default 150)"),   \
+        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400,                                          \
+                      "resolution of a PNG (default 150; more where cells need it)"),              \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
-                      "side of a panel (default 170)"),                                            \
+                      "side of a panel (default 170; up to 480 where cells need it)"),             \
         CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \

@@ -9,7 +9,8 @@
 #include "qkv/plot.h"
 
 typedef struct plot_args {
-    int kind, by, band, scale, axis, order; /* places in the lists of words; -1: not given */
+    int kind, by, band, scale, axis, order,
+        colormap; /* places in the lists of words; -1: not given */
     const char *metric, *targets, *op, *epsilon, *layers, *heads;
     int change;
     int64_t top; /* 0: not given */
@@ -19,7 +20,7 @@ typedef struct plot_args {
 } plot_args;
 
 static const plot_args defaults = {
-    .kind = -1, .by = -1, .band = -1, .scale = -1, .axis = -1, .order = -1};
+    .kind = -1, .by = -1, .band = -1, .scale = -1, .axis = -1, .order = -1, .colormap = -1};
 
 /* clang-format off: one option to a line or two */
 #define PLOT_OPTION(name, value, kind, field, help)                                                \
@@ -45,7 +46,11 @@ static const cli_option options[] = {
                 "deviation to both sides"),
     PLOT_OPTION("scale", "linear|log", CLI_CHOICE, scale, "scale of the values (default linear)"),
     PLOT_OPTION("axis", "log|linear", CLI_CHOICE, axis, "axis of \xce\xb5 (default log)"),
-    PLOT_OPTION("range", "LO,HI", CLI_TEXT, range, "range of the values (default: from the data)"),
+    PLOT_OPTION("range", "LO,HI|auto", CLI_TEXT, range,
+                "range of the values (default auto: from the data)"),
+    PLOT_OPTION("colormap", "coolwarm|viridis|cividis|magma|grey", CLI_CHOICE, colormap,
+                "colours of a heatmap (default viridis; coolwarm, around 0, for changes and for "
+                "values of two signs)"),
     {0, "top", "N", "how many heads of a ranking (default 20)", CLI_INTEGER,
      offsetof(plot_args, top), 0, 1, 2000},
     PLOT_OPTION("order", "largest|smallest|magnitude", CLI_CHOICE, order,
@@ -125,8 +130,9 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->top = (int32_t)args->top;
     wanted->title = args->title;
     wanted->dpi = args->dpi;
-    return args->range ? cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err)
-                       : QKV_OK;
+    wanted->colormap = (qkv_colormap)(args->colormap + 1);
+    if (!args->range || strcmp(args->range, "auto") == 0) return QKV_OK;
+    return cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err);
 }
 
 /* A choice that must be made or mended is a usage error. */

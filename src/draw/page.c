@@ -78,6 +78,11 @@ int qkv_page_check_target(const qkv_page_target *to, qkv_error *err) {
                     to->format);
 }
 
+int qkv_page_is_vector(const qkv_page_target *to) {
+    const format *form = find_format(to);
+    return form && form->draw != draw_png;
+}
+
 int qkv_page_check_dpi(double dpi, qkv_error *err) {
     if (isfinite(dpi) && dpi >= LEAST_DPI) return QKV_OK;
     return qkv_fail(err, QKV_ERR_ARGUMENT, "dpi must be at least %g, not %g", LEAST_DPI, dpi);

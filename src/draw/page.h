@@ -36,6 +36,8 @@ typedef struct qkv_page_target {
 
 /* The target is complete and its format one of those above; what it receives is emptied. */
 int qkv_page_check_target(const qkv_page_target *to, qkv_error *err);
+/* Whether the target's format, which was checked, has no pixels of its own. */
+int qkv_page_is_vector(const qkv_page_target *to);
 int qkv_page_check_dpi(double dpi, qkv_error *err);
 /* What qkv_page_draw would refuse whatever the disk is like: more pixels than a PNG can have. */
 int qkv_page_check(const qkv_page *page, const qkv_page_target *to, qkv_error *err);

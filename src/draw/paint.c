@@ -11,9 +11,9 @@ qkv_box qkv_paint_snap(const qkv_painter *painter, const qkv_box *box) {
     const double s = painter->pixels;
     if (s == 0) return *box;
     const double x = round(box->x * s), y = round(box->y * s);
-    const double right = fmax(round((box->x + box->width) * s), x + 1);
-    const double bottom = fmax(round((box->y + box->height) * s), y + 1);
-    return (qkv_box){x / s, y / s, (right - x) / s, (bottom - y) / s};
+    const double width = fmax(round(box->width * s), 1);
+    const double height = fmax(round(box->height * s), 1);
+    return (qkv_box){x / s, y / s, width / s, height / s};
 }
 
 double qkv_paint_line_width(const qkv_painter *painter) {
@@ -43,8 +43,9 @@ static int paint_panel(const qkv_painter *painter, int32_t index, double size, q
     if (!panel->values) return QKV_OK;
     const int status = qkv_paint_cells(painter, panel, box, err);
     if (status != QKV_OK) return status;
-    qkv_paint_gaps(painter, panel, box);
+    if (painter->grid->is_chart) qkv_paint_gaps(painter, panel, box);
     if (size > 0) qkv_paint_values(painter, panel, box, size);
+    if (panel->smallest == 0 && panel->largest == 0) qkv_paint_zeros(painter, box);
     qkv_paint_frame(painter, box);
     return QKV_OK;
 }

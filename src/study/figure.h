@@ -6,7 +6,8 @@
  *     figure_modify.c, figure_mean.c, figure_grid.c
  *                       cells       what stands in which panel: prompt, edits, title
  *     figure_run.c      plan, run   one matrix per panel
- *     figure_notes.c    notes       small print, recipe
+ *     figure_recipe.c   recipe      how to make it again, and what came out
+ *     figure_notes.c    notes       small print
  *     report.c          report      where it is asked for
  *     figure_page.c     grid        labels, colours, style; draw/ makes the page
  *     figure_write.c    bytes       every format, to a file or to memory
@@ -20,6 +21,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "qkv/figure.h"
+#include "study/figure_recipe.h"
 #include "study/prompt.h"
 
 /* What the two published figures change. */
@@ -65,6 +67,12 @@ struct qkv_figure {
     int32_t layer, head;
     double sink;
     double low, high;
+    qkv_scale scale;
+    double gamma; /* of the power scale */
+    qkv_colormap colormap;
+    qkv_masked masked;
+    int is_signed;            /* 0 is in the middle of the colours */
+    int32_t causal, window;   /* of the layer's mask, where what is shown has one */
     int has_sink, has_logits; /* of the model */
     figure_cell *cells;       /* rows x cols */
     size_t rows, cols;
@@ -73,6 +81,7 @@ struct qkv_figure {
     qkv_text operations; /* for the small print */
     char *small_print;
     char *recipe;
+    char id[RECIPE_ID_SIZE]; /* of the recipe */
     figure_warnings warnings;
     struct report *report; /* NULL unless asked for */
     qkv_grid *grid;        /* made when it is first drawn */
@@ -86,8 +95,6 @@ int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
 /* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
 const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value);
-/* Exponent of the power scale. */
-double qkv_figure_gamma(const qkv_figure_options *options);
 
 /* ---- the cells: figure.c ---- */
 
@@ -117,13 +124,17 @@ int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
 /* Columns of the panels of a prompt. */
 size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt);
 
-/* ---- figure_notes.c ---- */
+/* ---- figure_recipe.c, figure_notes.c ---- */
 
-int qkv_figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+int qkv_figure_make_recipe(qkv_figure *fig, const qkv_session *session, qkv_error *err);
+/* Recipe and small print. */
+int qkv_figure_make_notes(qkv_figure *fig, const qkv_session *session, qkv_error *err);
 
 /* ---- figure_page.c ---- */
 
-int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err);
+/* Scale, colours and the look of masked cells. */
+void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model);
+void qkv_figure_choose_range(qkv_figure *fig);
 /* Where the log scale begins. */
 double qkv_figure_log_floor(const qkv_figure *fig);
 /* Texts of the tokens, where they are drawn. */

@@ -11,10 +11,6 @@
 
 static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
 
-double qkv_figure_gamma(const qkv_figure_options *options) {
-    return options->gamma > 0 ? options->gamma : 0.5;
-}
-
 /* ---- lists ---- */
 
 const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value) {
@@ -103,6 +99,11 @@ static int is_range_given(const qkv_figure_options *o) {
     return o->range[0] != 0 || o->range[1] != 0;
 }
 
+/* What has values on both sides of 0. */
+static int is_signed(const qkv_figure_options *o) {
+    return o->diff || o->show == QKV_SHOW_SCORES;
+}
+
 static int check_range(const qkv_figure_options *o, qkv_error *err) {
     const double low = o->range[0], high = o->range[1];
     if (!is_range_given(o)) return QKV_OK;
@@ -110,9 +111,13 @@ static int check_range(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` %g to %g is empty: low must be below high",
                         low, high);
     }
-    if (o->diff && low != -high) {
+    if (is_signed(o) && low != -high) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`range` of differences must be the same to both sides, e.g. -1,1");
+                        "`range` of %s must be the same to both sides, e.g. -1,1",
+                        o->diff ? "differences" : "scores");
+    }
+    if (o->auto_range) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`auto_range` and `range` exclude each other");
     }
     if (o->scale == QKV_SCALE_LOG && low < 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
@@ -149,6 +154,9 @@ static int check_choices(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`show`, `labels`, `values` or `scale` is none of its constants");
     }
+    if (!qkv_colormap_name(o->colormap) || !qkv_masked_name(o->masked)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` or `masked` is none of its constants");
+    }
     return QKV_OK;
 }
 
@@ -160,9 +168,21 @@ static int check_pairs(const qkv_figure_options *o, qkv_error *err) {
                         "`diff` and `baseline` exclude each other: differences are taken from the "
                         "baseline");
     }
-    if (o->diff && o->scale == QKV_SCALE_LOG) {
+    if (is_signed(o) && o->scale == QKV_SCALE_LOG) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show %s, they may be negative",
+                        o->diff ? "differences" : "scores");
+    }
+    if (is_signed(o) && o->colormap > QKV_COLORMAP_COOLWARM) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`scale` log cannot show differences, they may be negative");
+                        "`colormap` %s cannot show %s, it has no middle for 0: use coolwarm",
+                        qkv_colormap_name(o->colormap), o->diff ? "differences" : "scores");
+    }
+    if (o->masked && o->show == QKV_SHOW_SCORES) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`masked` is about weights: scores are what there is before the mask");
+    }
+    if (o->always_linear && o->scale != QKV_SCALE_LINEAR) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`always_linear` excludes another `scale`");
     }
     if (o->sink_column && o->show == QKV_SHOW_SCORES) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,

@@ -1,4 +1,4 @@
-/* A figure as a grid of matrices: colour range, labels, style. draw/ makes the page of it. */
+/* A figure as a grid of matrices: scale, colour range, labels, style. draw/ makes the page of it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,48 @@
 
 #include "base/memory.h"
 #include "study/figure.h"
+
+/* ---- scale and colours ---- */
+
+/* The papers' look is for short prompts: of a longer one it shows a sink and nothing else. */
+enum { FEW_TOKENS = 40 };
+static const double USUAL_GAMMA = 0.5, CHOSEN_GAMMA = 1 / 3.0;
+
+static size_t longest_prompt(const qkv_figure *fig) {
+    size_t most = 0;
+    for (size_t i = 0; i < fig->prompts.n; i++) {
+        if (fig->prompts.items[i].n_tokens > most) most = fig->prompts.items[i].n_tokens;
+    }
+    return most;
+}
+
+/* Scores are of one order of magnitude: they stay linear. */
+static void choose_scale(qkv_figure *fig, int is_long) {
+    const qkv_figure_options *o = &fig->options;
+    /* A log scale has no place for a range that begins below 0. */
+    const int fits = o->diff || o->range[0] >= 0;
+    fig->scale = o->scale;
+    fig->gamma = o->gamma > 0 ? o->gamma : USUAL_GAMMA;
+    if (!is_long || !fits || fig->site != QKV_SITE_PATTERN) return;
+    if (o->scale != QKV_SCALE_LINEAR || o->always_linear) return;
+    fig->scale = o->diff ? QKV_SCALE_POWER : QKV_SCALE_LOG;
+    fig->gamma = CHOSEN_GAMMA;
+}
+
+void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model) {
+    const qkv_figure_options *o = &fig->options;
+    const int is_long = longest_prompt(fig) > FEW_TOKENS;
+    const int is_published = fig->kind == QKV_FIGURE_MODIFY || fig->kind == QKV_FIGURE_MEAN;
+    choose_scale(fig, is_long);
+    fig->is_signed = o->diff || fig->site != QKV_SITE_PATTERN;
+    fig->colormap = o->colormap ? o->colormap : QKV_COLORMAP_COOLWARM;
+    fig->masked = o->masked                  ? o->masked
+                  : is_published && !is_long ? QKV_MASKED_ZERO
+                                             : QKV_MASKED_WHITE;
+    if (fig->site != QKV_SITE_PATTERN) return; /* scores are what there is before the mask */
+    fig->causal = qkv_model_get_info(model)->causal;
+    fig->window = qkv_model_window(model, fig->layer);
+}
 
 /* ---- the colour range ---- */
 
@@ -24,36 +66,32 @@ static void find_extremes(const qkv_figure *fig, double *least, double *most) {
 
 /* Weights go from 0 to 1 whatever is drawn, so that figures compare. What has no such range, or
  * would be drowned in it (differences, the keys left when a sink is skipped), gets its own. */
-int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err) {
+void qkv_figure_choose_range(qkv_figure *fig) {
     const qkv_figure_options *o = &fig->options;
     fig->low = 0;
     fig->high = 1;
     if (o->range[0] != 0 || o->range[1] != 0) {
         fig->low = o->range[0];
         fig->high = o->range[1];
-        return QKV_OK;
+        return;
     }
     double least, most;
     find_extremes(fig, &least, &most);
-    if (o->diff) {
+    if (fig->is_signed) {
         fig->high = fmax(fabs(least), fabs(most));
         if (!(fig->high > 0)) fig->high = 1;
         fig->low = -fig->high;
-    } else if (fig->site != QKV_SITE_PATTERN) {
-        fig->low = least;
-        fig->high = most > least ? most : least + 1;
-    } else if (o->skip_keys > 0 && most > 0) {
+    } else if ((o->skip_keys > 0 || o->auto_range) && most > 0) {
         fig->high = fmin(most, 1);
     }
-    if (o->scale == QKV_SCALE_LOG && fig->low < 0) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
-    }
-    return QKV_OK;
 }
 
-/* Four decades, also where the range ends far below 1. */
+/* Four decades, also where the range ends far below 1, and more where even a uniform row would lie
+ * near the floor: its weights are a decade above it. */
 double qkv_figure_log_floor(const qkv_figure *fig) {
-    return 1e-4 * fmin(fig->high, 1);
+    if (fig->low > 0) return fig->low;
+    const double uniform = 1.0 / (double)longest_prompt(fig);
+    return fmin(1e-4 * fmin(fig->high, 1), pow(10, floor(log10(uniform / 10) + 1e-9)));
 }
 
 /* ---- labels ---- */
@@ -151,6 +189,10 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
                           : labels  ? labels + skip
                                     : NULL,
             .first_col = (int32_t)skip,
+            .causal = fig->causal,
+            .window = fig->window,
+            .extra_cols = fig->options.sink_column != 0,
+            .borrowed = 1, /* by the figure's own grid */
         };
         status = qkv_grid_set_panel(grid, (int32_t)(i / fig->cols), (int32_t)(i % fig->cols),
                                     &panel, err);
@@ -196,10 +238,14 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->col_axis = o->hide_axes ? NULL : "Key";
     style->low = fig->low;
     style->high = fig->high;
-    style->scale = o->scale;
-    style->gamma = qkv_figure_gamma(o);
+    style->scale = fig->scale;
+    style->gamma = fig->gamma;
     style->log_floor = qkv_figure_log_floor(fig);
-    style->diverging = o->diff != 0;
+    style->diverging = fig->is_signed;
+    style->colormap = fig->colormap;
+    style->masked = fig->masked;
+    style->fixed_dpi = o->dpi > 0;
+    style->fixed_panel_size = o->panel_size > 0;
     style->labels = o->labels != QKV_LABELS_NONE;
     style->cell_values = cell_values[o->values];
     if (o->dpi > 0) style->dpi = o->dpi;

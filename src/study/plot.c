@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "qkv/measure.h"
 #include "study/plot.h"
 
 enum { MOST_BARS = 2000 };
@@ -23,6 +24,7 @@ static int check_choices(const qkv_plot_options *o, qkv_error *err) {
         {(int)o->axis, QKV_PLOT_SCALE_LOG, "axis"},
         {(int)o->order, QKV_PLOT_ORDER_MAGNITUDE, "order"},
         {(int)o->top, MOST_BARS, "top"},
+        {(int)o->colormap, QKV_COLORMAP_GREY, "colormap"},
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         if (choices[i].value >= 0 && choices[i].value <= choices[i].most) continue;
@@ -71,6 +73,36 @@ int qkv_plot_options_check(const qkv_plot_options *options, qkv_error *err) {
     return read_options(&read, options, err);
 }
 
+/* A heatmap around 0. */
+static int check_signed(const qkv_plot_options *o, qkv_error *err) {
+    const char *what = o->change ? "differences" : "values of two signs";
+    if (has_range(o) && o->range[0] != -o->range[1]) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`range` of %s must be the same to both sides, e.g. -1,1", what);
+    }
+    if (o->scale == QKV_PLOT_SCALE_LOG) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show %s", what);
+    }
+    if (o->colormap > QKV_COLORMAP_COOLWARM) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`colormap` %s cannot show %s, it has no middle for 0: use coolwarm",
+                        qkv_colormap_name(o->colormap), what);
+    }
+    return QKV_OK;
+}
+
+/* Changes, a metric that can have either sign, or values that do. */
+static int is_signed(const qkv_plot *p) {
+    const qkv_metric_info *metric = qkv_metric_find(p->metric);
+    int below = 0, above = 0;
+    if (p->options.change || (metric && strcmp(metric->range, "any") == 0)) return 1;
+    for (size_t i = 0; i < p->n_groups; i++) {
+        below |= p->groups[i].mean < 0;
+        above |= p->groups[i].mean > 0;
+    }
+    return below && above;
+}
+
 /* An option that the kind of chart has no use for must not pass as if it had an effect. */
 static int check_kind(const qkv_plot *p, qkv_error *err) {
     const qkv_plot_options *o = &p->options;
@@ -83,6 +115,7 @@ static int check_kind(const qkv_plot *p, qkv_error *err) {
         {o->band != 0, 1 << QKV_PLOT_LINES | 1 << QKV_PLOT_RANKING, "band"},
         {o->scale != 0, 1 << QKV_PLOT_LINES | 1 << QKV_PLOT_HEATMAP, "scale"},
         {o->top > 0, 1 << QKV_PLOT_RANKING, "top"},
+        {o->colormap != 0, 1 << QKV_PLOT_HEATMAP, "colormap"},
         {o->order != 0, 1 << QKV_PLOT_RANKING, "order"},
     };
     static const char *const names[] = {"", "a heatmap", "lines", "a ranking"};
@@ -91,11 +124,7 @@ static int check_kind(const qkv_plot *p, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` has no meaning for %s", rules[i].name,
                         names[p->kind]);
     }
-    if (p->kind == QKV_PLOT_HEATMAP && o->change && has_range(o) && o->range[0] != -o->range[1]) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`range` of differences must be the same to both sides, e.g. -1,1");
-    }
-    return QKV_OK;
+    return p->kind == QKV_PLOT_HEATMAP && p->is_signed ? check_signed(o, err) : QKV_OK;
 }
 
 /* ---- making ---- */
@@ -116,8 +145,11 @@ static void let_go(qkv_plot *p) {
 
 static int make(qkv_plot *p, qkv_error *err) {
     int status = qkv_plot_select(p, err);
-    if (status == QKV_OK) status = check_kind(p, err);
     if (status == QKV_OK) status = qkv_plot_summarize(p, err);
+    if (status == QKV_OK) {
+        p->is_signed = is_signed(p);
+        status = check_kind(p, err);
+    }
     return status == QKV_OK ? qkv_plot_notes(p, err) : status;
 }
 

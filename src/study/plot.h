@@ -61,6 +61,7 @@ struct qkv_plot {
     double reference;              /* mean of the unedited cells, for lines; NaN: none */
     plot_summary *groups;
     size_t n_groups;
+    int is_signed; /* around 0 */
     size_t *shown; /* the groups in the order of qkv_plot_get_value */
     size_t n_shown;
 
@@ -85,6 +86,9 @@ int qkv_plot_summarize(qkv_plot *p, qkv_error *err);
 size_t qkv_plot_group(const qkv_plot *p, const plot_cell *cell);
 /* Lines drawn: whether or not each has values. */
 size_t qkv_plot_n_series(const qkv_plot *p);
+
+/* plot_page.c: the colours of a heatmap, not AUTO. */
+qkv_colormap qkv_plot_colormap(const qkv_plot *p);
 
 /* plot_notes.c: texts to be released by the caller, which asks them whether memory ran short. */
 const char *qkv_plot_target_name(const qkv_plot *p, size_t target);

@@ -209,6 +209,10 @@ static char *make_recipe(const qkv_plot *p) {
                   target_list(p), "op", qkv_json_text(p->op_name), "epsilon", epsilon_list(p),
                   "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
                   (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
+    if (p->kind == QKV_PLOT_HEATMAP) {
+        const char *colormap = qkv_colormap_name(qkv_plot_colormap(p));
+        json_object_set_new(json, "colormap", json_string(colormap));
+    }
     if (p->info->model_notices[0])
         json_object_set_new(json, "model_notices", qkv_json_text(p->info->model_notices));
     const qkv_locale host = qkv_locale_enter();

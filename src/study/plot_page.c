@@ -123,6 +123,11 @@ static int fill_panels(const qkv_plot *p, qkv_heatmap_panel *panels, double *val
     return 1;
 }
 
+qkv_colormap qkv_plot_colormap(const qkv_plot *p) {
+    if (p->options.colormap != QKV_COLORMAP_AUTO) return p->options.colormap;
+    return p->is_signed ? QKV_COLORMAP_COOLWARM : QKV_COLORMAP_VIRIDIS;
+}
+
 static int draw_heatmap(page *to, qkv_error *err) {
     const qkv_plot *p = to->p;
     words *kept = &to->kept;
@@ -134,7 +139,8 @@ static int draw_heatmap(page *to, qkv_error *err) {
                        .n_panels = p->targets.n,
                        .row_axis = "Layer",
                        .col_axis = "Head",
-                       .diverging = p->options.change};
+                       .diverging = p->is_signed,
+                       .colormap = qkv_plot_colormap(p)};
     int status = set_axis(p, &map.color, kept, err);
     if (status == QKV_OK &&
         !(panels && values && rows && cols && fill_panels(p, panels, values, rows, cols, kept))) {

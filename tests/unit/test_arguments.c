@@ -83,6 +83,9 @@ static void test_lists(void **state) {
     assert_null(qkv_metric_find(NULL));
     assert_null(qkv_metric_scope_name((qkv_metric_scope)99));
     assert_null(qkv_scale_name((qkv_scale)99));
+    assert_null(qkv_colormap_name((qkv_colormap)99));
+    assert_null(qkv_masked_name((qkv_masked)99));
+    assert_null(qkv_pooling_name((qkv_pooling)99));
     assert_null(qkv_grid_format(far));
     assert_null(qkv_store_format(far));
     assert_null(qkv_figure_format(far));
@@ -130,6 +133,9 @@ static void test_model(void **state) {
     assert_null(model);
     assert_null(qkv_model_get_info(NULL));
     assert_null(qkv_model_notice(NULL, 0));
+    assert_int_equal(qkv_model_window(NULL, 0), 0);
+    assert_int_equal(qkv_model_window(m, -1), 0);
+    assert_int_equal(qkv_model_window(m, beyond), 0);
     REFUSED(qkv_model_hash(NULL, hash, &err));
     REFUSED(qkv_model_hash(m, NULL, &err));
     REFUSED(qkv_tokenize(NULL, &ids, &n, "a", 1, 0, &err));
@@ -271,6 +277,8 @@ static void test_session(void **state) {
     REFUSED(qkv_session_new(&session, NULL, NULL, &err));
     REFUSED(qkv_session_new(&session, it.e.model, &(qkv_session_options){0}, &err));
     assert_null(qkv_session_model(NULL));
+    assert_null(qkv_session_backend(NULL));
+    assert_null(qkv_session_ggml(NULL));
     REFUSED(qkv_session_run(NULL, &result, it.plan, &err));
     REFUSED(qkv_session_run(s, NULL, it.plan, &err));
     REFUSED(qkv_session_run(s, &result, NULL, &err));

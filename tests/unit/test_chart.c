@@ -295,7 +295,10 @@ static void test_no_value(void **state) {
     int blue[2], white[2];
     for (int i = 0; i < 2; i++) {
         const qkv_heatmap_panel panel = {sizeof panel, i ? without : with, 2, 2, NULL, none, none};
-        const qkv_heatmap map = {.size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1};
+        const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
+                                 .panels = &panel,
+                                 .n_panels = 1,
+                                 .colormap = QKV_COLORMAP_COOLWARM};
         const qkv_chart_style style = {.size = sizeof(qkv_chart_style), .dpi = 72};
         qkv_error err;
         const char *path = scratch_path("gap.png");
