@@ -15,7 +15,7 @@ run:        qkv base model kernel
 chat:       qkv base format tokenizer model jinja
 measure:    qkv base model run
 draw:       qkv base
-store:      qkv base
+store:      qkv base format
 sweep:      qkv base measure store
 study:      qkv base
 hub:        qkv base format model

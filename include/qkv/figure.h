@@ -89,7 +89,8 @@ typedef struct qkv_figure_options {
     size_t n_prompts;          /* 0: neutral texts of the library's own */
     int32_t layer, head;       /* QKV_AUTO: qkv_choose_head on the first prompt */
     int32_t all_heads;         /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
-    const char *eps;           /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10" */
+    const char *eps; /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
+                                  "linspace:FROM,TO,NUMBER" and "logspace:FROM,TO,NUMBER" */
     const qkv_figure_side *rows, *cols; /* grid; one side may be left out */
     size_t n_rows, n_cols;
     const qkv_prompt *sources; /* grid: prompts with names, for patch:NAME */
@@ -125,6 +126,14 @@ typedef struct qkv_figure_options {
     int32_t auto_range;    /* 1: colours of weights end at the largest that is shown, not at 1 */
     qkv_colormap colormap; /* AUTO: coolwarm */
     qkv_masked masked;     /* AUTO: white; zero for modify and mean up to 40 tokens */
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
+
+    int32_t no_recipe; /* 1: files carry none */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -198,13 +207,13 @@ QKV_API int qkv_figure_get_prompt(const qkv_figure *figure, size_t index, qkv_pr
                                   qkv_error *err);
 
 /* One line each, NULL past the end: edits that changed nothing (grid); and, once it was drawn or
- * checked, what was asked for and cells are too small for. */
+ * checked, what was asked for and cells are too small for, and which scripts no font has. */
 QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 
 /* ---- writing ---- */
 
 /* png svg pdf: the drawing. md html json: the report, which `report` must have asked for.
- * safetensors: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
+ * safetensors, npz: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
 QKV_API const char *qkv_figure_format(size_t index);
 
 /* To a file, whose suffix is one of the formats. The same figure gives the same bytes. */

@@ -73,6 +73,11 @@ typedef struct qkv_panel {
 
 typedef enum qkv_scale { QKV_SCALE_LINEAR, QKV_SCALE_LOG, QKV_SCALE_POWER } qkv_scale;
 
+/* How letters are kept in SVG and PDF. Outlines look the same everywhere. Text can be searched,
+ * selected and edited; a PDF brings its fonts along, but an SVG names them, and its reader must have
+ * them. So the default is text in a PDF and outlines in an SVG. A PNG has neither. */
+typedef enum qkv_text_form { QKV_TEXT_AUTO, QKV_TEXT_PATHS, QKV_TEXT_TEXT } qkv_text_form;
+
 /* "linear", "log", "power"; NULL past the end. */
 QKV_API const char *qkv_scale_name(qkv_scale scale);
 
@@ -134,6 +139,12 @@ typedef struct qkv_grid_style {
     /* 1: holds however many cells there are; 0: may grow, so that each of them has a pixel */
     int32_t fixed_dpi;
     int32_t fixed_panel_size;
+    qkv_text_form text;
+    const char *font; /* family that is tried first; NULL: DejaVu Sans. An unknown one is refused */
+    /* Of the page, points; 0: as wide as its content. Panels and letters follow, letters down to 5
+     * points; what does not fit is refused. panel_size then says how large panels are in proportion
+     * to letters where there is room. */
+    double width;
 } qkv_grid_style;
 
 #define QKV_GRID_STYLE_INIT                                                                        \
@@ -174,6 +185,7 @@ typedef struct qkv_grid_report {
     int32_t pooled;          /* pixels that stand for several cells */
     int32_t cells_per_pixel; /* along a side, in the panel where they are most; 1: all are seen */
     double dpi;              /* of a PNG, as it is drawn */
+    uint64_t scripts;        /* bit i: no font has all glyphs of script i, see qkv/fonts.h */
 } qkv_grid_report;
 
 #define QKV_GRID_REPORT_INIT                                                                       \

@@ -39,6 +39,13 @@ int cli_chat_check(const cli_chat *chat, qkv_error *err) {
     return QKV_OK;
 }
 
+int cli_chat_check_prompt(const cli_chat *chat, const cli_prompt *prompt, qkv_error *err) {
+    if (!chat->on) return QKV_OK;
+    if (!prompt->text) return cli_usage(err, "--chat takes text, not --tokens");
+    if (strlen(prompt->text) == prompt->length) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_FORMAT, "a message of a chat cannot hold NUL bytes");
+}
+
 /* The system's message, the turns, then the prompt. */
 static qkv_chat_message *list_messages(const cli_chat *chat, const char *last, size_t *n) {
     qkv_chat_message *list = qkv_calloc(chat->turns.n + 2, sizeof *list);
@@ -75,12 +82,10 @@ static int write_out(const cli_chat *chat, cli_prompt *prompt, const qkv_model *
     char *file = NULL;
     size_t size;
     qkv_chat_options options = QKV_CHAT_OPTIONS_INIT;
-    if (!prompt->text) return cli_usage(err, "--chat takes text, not --tokens");
-    if (strlen(prompt->text) != prompt->length) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "a message of a chat cannot hold NUL bytes");
-    }
+    int status = cli_chat_check_prompt(chat, prompt, err);
+    if (status != QKV_OK) return status;
     qkv_chat_message *messages = list_messages(chat, prompt->text, &options.n_messages);
-    int status = messages ? QKV_OK : qkv_fail_memory(err);
+    if (!messages) status = qkv_fail_memory(err);
     if (status == QKV_OK && chat->template_file) {
         status = qkv_read_file(&file, &size, chat->template_file, LARGEST_TEMPLATE, err);
     }

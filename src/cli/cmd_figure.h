@@ -36,13 +36,18 @@ typedef struct figure_args {
     int64_t threads;
     int64_t memory;
     const char *data;
+    int no_recipe;
     cli_list reports;
+    cli_print print;
     cli_list outputs;
+    const char *format; /* of -o - */
 } figure_args;
 
+#define FIGURE_FORMATS "png|svg|pdf"
+
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1,                \
-    .scale = CLI_AUTO, .colormap = CLI_AUTO, .masked = CLI_AUTO
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .scale = CLI_AUTO,  \
+    .colormap = CLI_AUTO, .masked = CLI_AUTO, .print = CLI_PRINT_DEFAULTS
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -52,9 +57,9 @@ typedef struct figure_args {
 #define FIGURE_NUMBER(name, value, kind, field, min, max, help)                                    \
     { 0, name, value, help, kind, offsetof(figure_args, field), 0, min, max }
 
-#define FIGURE_INPUT_OPTIONS                                                                       \
-    CLI_MODEL_OPTION(figure_args), CLI_PROMPT_OPTIONS(figure_args),                                \
-        CLI_CHAT_OPTIONS(figure_args, chat),                                                             \
+/* `prompts` are CLI_PROMPT_OPTIONS or CLI_PROMPTS_OPTIONS. */
+#define FIGURE_INPUT_OPTIONS(prompts)                                                              \
+    CLI_MODEL_OPTION(figure_args), prompts(figure_args),                                           \
         FIGURE_OPTION("layer", "L|auto", CLI_INDEX, layer,                                         \
                       "layer (default auto: where the first token draws most attention)"),         \
         FIGURE_OPTION("head", "H|auto", CLI_INDEX, head,                                           \
@@ -86,24 +91,24 @@ typedef struct figure_args {
                       "leave out the first K keys; colours then end at the largest weight shown"), \
         FIGURE_FLAG("sink-column", sink_column, 1,                                                 \
                     "add a first column: the weight of learned sinks, per query"),                 \
-        FIGURE_OPTION("range", "LO,HI|auto", CLI_TEXT, range,                                      \
-                      "range of the colour scale (default 0,1); auto: to the largest value shown"), \
+        FIGURE_OPTION(                                                                             \
+            "range", "LO,HI|auto", CLI_TEXT, range,                                                \
+            "range of the colour scale (default 0,1); auto: to the largest value shown"),          \
         FIGURE_OPTION("title", "TEXT", CLI_TEXT, title,                                            \
                       "title below the figure; *text* is italic, '' is none"),                     \
-        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400,                                          \
+        FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400,                                         \
                       "resolution of a PNG (default 150; more where cells need it)"),              \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
                       "side of a panel (default 170; up to 480 where cells need it)"),             \
-        CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
+        CLI_PRINT_OPTIONS(figure_args), CLI_THREADS_OPTION(figure_args),                           \
+        CLI_MEMORY_OPTION(figure_args),                                                            \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
-                      "file for the numbers behind the figure, .safetensors"),                     \
+                      "file for the numbers behind the figure, .safetensors or .npz"),             \
         FIGURE_OPTION(                                                                             \
             "report", "OUT", CLI_PATHS, reports,                                                   \
             "file for a report, the figure in numbers: .md, .html or .json; may be repeated"),     \
-    {                                                                                              \
-        'o', "output", "OUT", "file for the figure: .png, .svg or .pdf; may be repeated",          \
-            CLI_PATHS, offsetof(figure_args, outputs), 0, 0, 0                                     \
-    }
+        FIGURE_FLAG("no-recipe", no_recipe, 1, "leave out of the files how they were made"),       \
+        CLI_OUTPUT_OPTIONS(figure_args, "file for the figure: .png, .svg or .pdf", FIGURE_FORMATS)
 /* clang-format on */
 
 /* Makes the figure and writes what the options ask for. */

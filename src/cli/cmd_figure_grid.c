@@ -6,7 +6,7 @@
 static const figure_args defaults = {FIGURE_DEFAULTS};
 
 static const cli_option options[] = {
-    FIGURE_INPUT_OPTIONS,
+    FIGURE_INPUT_OPTIONS(CLI_PROMPT_OPTIONS),
     FIGURE_OPTION("row", "LABEL=EDITS", CLI_LIST, rows,
                   "a row: its label, and the edits of all its panels"),
     FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols,
@@ -37,8 +37,12 @@ const cli_command cli_command_figure_grid = {
 
 static int check_sides(const cli_list *list, const char *option, qkv_error *err) {
     for (size_t i = 0; i < list->n; i++) {
-        if (!strchr(list->items[i].value, '=')) {
-            return cli_usage(err, "%s wants LABEL=EDITS, not '%s'", option, list->items[i].value);
+        const char *given = list->items[i].value, *equals = strchr(given, '=');
+        if (!equals) return cli_usage(err, "%s wants LABEL=EDITS, not '%s'", option, given);
+        /* SITE@LAYERS=OP: the label was forgotten, and what it is taken for makes no sense. */
+        if (memchr(given, '@', (size_t)(equals - given)) && equals[1] && !strchr(equals, '@')) {
+            return cli_usage(err, "%s wants LABEL=EDITS, and '%s' has no label; write 'Name=%s'",
+                             option, given, given);
         }
     }
     return QKV_OK;

@@ -4,7 +4,7 @@
 static const figure_args defaults = {FIGURE_DEFAULTS};
 
 static const cli_option options[] = {
-    FIGURE_INPUT_OPTIONS,
+    FIGURE_INPUT_OPTIONS(CLI_PROMPTS_OPTIONS),
     FIGURE_EDIT_HEADS_OPTION,
     FIGURE_DRAWING_OPTIONS,
 };

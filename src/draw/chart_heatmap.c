@@ -162,6 +162,9 @@ static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const 
     drawn.small_print = style->small_print;
     drawn.recipe = style->recipe;
     drawn.dpi = style->dpi;
+    drawn.text = style->text;
+    drawn.font = style->font;
+    drawn.width = style->width;
     drawn.bar_label = map->color.label;
     drawn.row_axis = map->row_axis;
     drawn.col_axis = map->col_axis;

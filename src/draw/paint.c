@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "draw/words_show.h"
+
 static const uint32_t LINE_COLOR = 0x1a1a1a;
 static const double INK = 0.1; /* texts at grey 0 are this dark: softer than black on white */
 
@@ -80,7 +82,7 @@ void qkv_paint_captions(const qkv_painter *painter) {
         cairo_translate(cr, caption->x, caption->y);
         if (caption->upright) cairo_rotate(cr, -acos(0));
         cairo_move_to(cr, 0, 0);
-        pango_cairo_show_layout(cr, caption->words);
+        qkv_words_show(cr, caption->words);
         cairo_restore(cr);
     }
 }

@@ -27,7 +27,7 @@ double qkv_resolution_panel_size(const qkv_grid *grid, const qkv_grid_style *sty
     const int32_t n = most_cells(grid);
     const double pixels = style->panel_size * style->dpi / 72;
     const double limit = fmax(LARGEST_PANEL, style->panel_size);
-    if (style->fixed_panel_size || n <= FEW_CELLS) return style->panel_size;
+    if (style->width > 0 || style->fixed_panel_size || n <= FEW_CELLS) return style->panel_size;
     const double grown = n * ceil(pixels / n - SLACK) * 72 / style->dpi;
     if (grown <= limit) return grown;
     return pixels >= n ? style->panel_size : limit;
@@ -36,13 +36,14 @@ double qkv_resolution_panel_size(const qkv_grid *grid, const qkv_grid_style *sty
 double qkv_resolution_dpi(const qkv_grid *grid, const qkv_grid_style *style,
                           const qkv_layout *layout) {
     const int32_t n = most_cells(grid);
-    const double wanted = 72 * n / style->panel_size;
+    const double width = layout->scale * layout->width, height = layout->scale * layout->height;
+    const double wanted = 72 * n / layout->panel_size;
     if (style->fixed_dpi || wanted <= style->dpi * (1 + 1e-9)) return style->dpi;
-    const double most = fmin(MOST_SIDE * 72 / fmax(layout->width, layout->height),
-                             72 * sqrt(QKV_MOST_PAGE / (layout->width * layout->height)));
+    const double most =
+        fmin(MOST_SIDE * 72 / fmax(width, height), 72 * sqrt(QKV_MOST_PAGE / (width * height)));
     /* Blocks of as many cells as it takes. */
     const double block = ceil(wanted / fmax(most, style->dpi) - 1e-9);
-    return fmax(72 * ceil(n / block) / style->panel_size, style->dpi);
+    return fmax(72 * ceil(n / block) / layout->panel_size, style->dpi);
 }
 
 qkv_image_size qkv_resolution_images(const qkv_grid *grid) {

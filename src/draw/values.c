@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "draw/paint.h"
 #include "draw/ticks.h"
+#include "draw/words_show.h"
 
 static const double LARGEST = 6.5, SMALLEST = 4.3; /* points, when there must be room */
 static const double UNREADABLE = 1;                /* not drawn even when asked for */
@@ -48,7 +49,8 @@ static double widest_number(const qkv_painter *painter, const qkv_panel_data *pa
 
 /* The size that fits one panel, 0 when none does. */
 static double fitting_size(const qkv_painter *painter, const qkv_panel_data *panel, double cell) {
-    const double least = painter->style->cell_values > 0 ? UNREADABLE : SMALLEST;
+    const double least =
+        fmax(painter->lettering->least, painter->style->cell_values > 0 ? UNREADABLE : SMALLEST);
     double size = fmin(LARGEST, HEIGHT_SHARE * cell);
     if (size < least) return 0; /* before the values of a huge matrix are looked at */
     const double width = widest_number(painter, panel);
@@ -111,7 +113,7 @@ void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, c
             qkv_paint_color(painter, strcmp(text, "0") == 0 ? faded(cell, color) : color);
             cairo_move_to(painter->cr, box->x + (c + 0.5) * dx - qkv_words_width(words) / 2,
                           box->y + (r + 0.5) * dy - middle);
-            pango_cairo_show_layout(painter->cr, words);
+            qkv_words_show(painter->cr, words);
         }
     }
     g_object_unref(words);
@@ -131,6 +133,6 @@ void qkv_paint_zeros(const qkv_painter *painter, const qkv_box *box) {
     cairo_fill(painter->cr);
     qkv_paint_color(painter, 0x1a1a1a);
     cairo_move_to(painter->cr, middle_x - qkv_words_frame(words) / 2, middle_y - height / 2);
-    pango_cairo_show_layout(painter->cr, words);
+    qkv_words_show(painter->cr, words);
     g_object_unref(words);
 }

@@ -4,6 +4,8 @@
 
 #include "base/sized.h"
 #include "draw/axis.h"
+#include "draw/fit.h"
+#include "draw/fonts.h"
 #include "draw/page.h"
 #include "draw/resolution.h"
 
@@ -69,6 +71,7 @@ static int check_colors(const qkv_grid_style *style, qkv_error *err) {
 static int check_style(const qkv_grid_style *style, qkv_error *err) {
     int status = qkv_page_check_dpi(style->dpi, err);
     if (status == QKV_OK) status = check_colors(style, err);
+    if (status == QKV_OK) status = qkv_page_check_print(style->text, style->width, err);
     if (status != QKV_OK) return status;
     if (!(style->panel_size >= LEAST_PANEL && style->panel_size <= MOST_PANEL)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the panel size must be %g to %g points, not %g",
@@ -98,6 +101,8 @@ static int paint_figure(const void *content, cairo_t *cr, double pixels, qkv_err
 static qkv_page page_of(const figure *fig) {
     return (qkv_page){.width = fig->layout.width,
                       .height = fig->layout.height,
+                      .scale = fig->layout.scale,
+                      .text = fig->style.text,
                       .dpi = fig->style.dpi,
                       .title = fig->style.title,
                       .small_print = fig->style.small_print,
@@ -108,7 +113,7 @@ static qkv_page page_of(const figure *fig) {
 
 static int lay_out(figure *fig, qkv_error *err) {
     qkv_layout_release(&fig->layout);
-    return qkv_layout_make(&fig->layout, fig->grid, &fig->style, &fig->lettering, err);
+    return qkv_layout_fit(&fig->layout, fig->grid, &fig->style, &fig->lettering, err);
 }
 
 /* Sizes and resolution follow the number of cells; where they cannot, the small print says what a
@@ -120,7 +125,7 @@ static int arrange(figure *fig, const qkv_page_target *to, qkv_error *err) {
     if (status != QKV_OK) return status;
     fig->images = qkv_resolution_images(fig->grid);
     style->dpi = qkv_resolution_dpi(fig->grid, style, &fig->layout);
-    if (!qkv_page_is_vector(to)) fig->pixels = style->dpi / 72;
+    if (!qkv_page_is_vector(to)) fig->pixels = fig->layout.scale * style->dpi / 72;
     const qkv_painter painter = painter_of(fig, NULL, fig->pixels);
     const qkv_pixel_cells cells = qkv_resolution_cells(&painter);
     if (cells.panels == 0 || !style->small_print) return QKV_OK;
@@ -144,6 +149,7 @@ static int open_figure(figure *fig, const qkv_grid *grid, const qkv_grid_style *
         status = qkv_sized_read(&fig->style, sizeof fig->style, given, "qkv_grid_style", err);
     if (status == QKV_OK) status = check_style(style, err);
     if (status == QKV_OK) status = qkv_lettering_open(&fig->lettering, err);
+    if (status == QKV_OK) status = qkv_lettering_set_font(&fig->lettering, style->font, err);
     if (status == QKV_OK) status = arrange(fig, to, err);
     if (status == QKV_OK) qkv_color_table_make(&fig->colors, style);
     return status;
@@ -180,9 +186,10 @@ int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const cha
 /* ---- what a drawing would lack ---- */
 
 static void report_labels(const qkv_panel_data *panel, const qkv_box *box,
-                          qkv_grid_report *report) {
-    const int rows = panel->row_labels ? qkv_axis_stride(box->height / panel->n_rows) : 1;
-    const int cols = panel->col_labels ? qkv_axis_stride(box->width / panel->n_cols) : 1;
+                          const qkv_lettering *lettering, qkv_grid_report *report) {
+    const int rows =
+        panel->row_labels ? qkv_axis_stride(lettering, box->height / panel->n_rows) : 1;
+    const int cols = panel->col_labels ? qkv_axis_stride(lettering, box->width / panel->n_cols) : 1;
     if (!rows || !cols) {
         report->with_indices++;
     } else if (rows > 1 || cols > 1) {
@@ -203,9 +210,13 @@ static int report_panels(const figure *fig, qkv_grid_report *report, qkv_error *
         if (!panel->values) continue;
         report->panels++;
         if (fig->style.cell_values && sizes[i] == 0) report->without_values++;
-        if (fig->style.labels) report_labels(panel, &fig->layout.panels[i], report);
+        if (fig->style.labels)
+            report_labels(panel, &fig->layout.panels[i], &fig->lettering, report);
     }
     free(sizes);
+    for (size_t i = 0; i < fig->layout.n_captions; i++) {
+        report->scripts |= qkv_words_missing(fig->layout.captions[i].words);
+    }
     return QKV_OK;
 }
 

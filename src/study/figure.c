@@ -47,7 +47,8 @@ static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
                         "`sink_column`: %s has no learned sinks; its rows sum to 1", info->path);
     }
     fig->own_title = qkv_strdup(o->title);
-    if (o->title && !fig->own_title) return qkv_fail_memory(err);
+    fig->own_font = qkv_strdup(o->font);
+    if ((o->title && !fig->own_title) || (o->font && !fig->own_font)) return qkv_fail_memory(err);
     return take_prompts(fig, model, err);
 }
 
@@ -74,12 +75,13 @@ static int set_cells(qkv_figure *fig, qkv_error *err) {
 }
 
 /* What belongs to the caller is not looked at again. */
-static void forget_lists(qkv_figure_options *o, const char *title) {
+static void forget_lists(qkv_figure_options *o, const qkv_figure *fig) {
     o->prompts = o->sources = NULL;
     o->rows = o->cols = NULL;
     o->eps = NULL;
     o->command = NULL;
-    o->title = title;
+    o->title = fig->own_title;
+    o->font = fig->own_font;
 }
 
 static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
@@ -94,15 +96,15 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     }
     if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
     if (status == QKV_OK) status = qkv_figure_make_notes(fig, session, err);
-    forget_lists(&fig->options, fig->own_title);
+    forget_lists(&fig->options, fig);
     if (status == QKV_OK && fig->options.report) {
         status = qkv_report_new(&fig->report, fig, model, err);
     }
     return status;
 }
 
-static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
-                const qkv_figure_options *options, qkv_error *err) {
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err) {
     if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the figure");
     *out = NULL;
     if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure needs a session");
@@ -124,17 +126,17 @@ static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
 
 int qkv_figure_modify(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                       qkv_error *err) {
-    return make(out, session, QKV_FIGURE_MODIFY, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_MODIFY, options, err);
 }
 
 int qkv_figure_mean(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_MEAN, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_MEAN, options, err);
 }
 
 int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_GRID, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_GRID, options, err);
 }
 
 const char *qkv_figure_kind_name(qkv_figure_kind kind) {
@@ -165,6 +167,7 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->small_print);
     free(fig->recipe);
     free(fig->own_title);
+    free(fig->own_font);
     free(fig);
 }
 

@@ -61,6 +61,7 @@ struct qkv_figure {
     qkv_figure_kind kind;
     qkv_figure_options options; /* lists are gone once the figure is made; title is own_title */
     char *own_title;            /* copy of the options'; NULL: none was given */
+    char *own_font;             /* the same */
     study_prompts prompts;
     study_prompts sources; /* to patch from */
     qkv_site site;
@@ -93,8 +94,12 @@ struct qkv_figure {
 /* Reads and checks. */
 int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
-/* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
-const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value);
+
+/* ---- figure.c ---- */
+
+/* Of any kind. */
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err);
 
 /* ---- the cells: figure.c ---- */
 

@@ -3,37 +3,31 @@
  * Messages name fields between backquotes, so that a program can put its own names there.
  */
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "base/number.h"
+#include "base/number_list.h"
 #include "base/sized.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
 
 /* ---- lists ---- */
 
-const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value) {
-    for (const char *at = list;; at += *length + 1) {
-        *length = strcspn(at, ",");
-        if (index-- == 0) {
-            if (!qkv_parse_double(at, *length, value)) *value = NAN;
-            return at;
-        }
-        if (at[*length] == '\0') return NULL;
-    }
-}
-
 static int check_eps(const char *list, qkv_error *err) {
+    char *all = NULL;
+    int status = qkv_number_list_expand(&all, list, err);
+    const char *at = all, *text;
     size_t length;
     double value;
-    const char *at;
-    for (size_t i = 0; (at = qkv_figure_eps(list, i, &length, &value)); i++) {
-        if (isfinite(value)) continue;
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`eps` wants numbers such as 5e-1,1e-3; '%.*s' is none", (int)length, at);
+    while (status == QKV_OK && qkv_number_list_next(&at, &text, &length, &value)) {
+        if (isnan(value))
+            status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                              "`eps` wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is no number",
+                              (int)length, text);
     }
-    return QKV_OK;
+    free(all);
+    return status;
 }
 
 static int check_sides(const qkv_figure_side *sides, size_t n, const char *name, qkv_error *err) {
@@ -145,7 +139,13 @@ static int check_numbers(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`panel_size` must be %g to %g points, not %g",
                         LEAST_PANEL, MOST_PANEL, o->panel_size);
     }
-    return check_range(o, err);
+    if (o->panel_size != 0 && o->width != 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`panel_size` and `width` exclude each other: panels follow the width");
+    }
+    const study_print print = {o->text, o->font, o->width, o->hide_notes};
+    const int status = qkv_print_check(&print, err);
+    return status == QKV_OK ? check_range(o, err) : status;
 }
 
 static int check_choices(const qkv_figure_options *o, qkv_error *err) {

@@ -232,7 +232,10 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     const char *title = o->title ? o->title : fig->title;
     *style = (qkv_grid_style)QKV_GRID_STYLE_INIT;
     style->title = title && title[0] ? title : NULL;
-    style->small_print = fig->small_print;
+    style->small_print = o->hide_notes ? NULL : fig->small_print;
+    style->text = o->text;
+    style->font = o->font;
+    style->width = o->width;
     style->bar_label = bar_label(fig);
     style->row_axis = o->hide_axes ? NULL : "Query";
     style->col_axis = o->hide_axes ? NULL : "Key";
@@ -250,7 +253,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->cell_values = cell_values[o->values];
     if (o->dpi > 0) style->dpi = o->dpi;
     if (o->panel_size > 0) style->panel_size = o->panel_size;
-    style->recipe = fig->recipe;
+    style->recipe = o->no_recipe ? NULL : fig->recipe;
 }
 
 int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err) {

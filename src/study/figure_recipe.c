@@ -21,7 +21,11 @@
 #define LIMITED(name, kind, least, most)                                                           \
     { #name, FIELD_##kind, offsetof(qkv_figure_options, name), NULL, least, most }
 
-enum { MOST_TITLE = 4000, MOST_EPS = 20000 }; /* bytes of texts that files bring along */
+enum {
+    MOST_TITLE = 4000,
+    MOST_EPS = 20000,
+    MOST_FONT = 200
+}; /* bytes of texts that files bring along */
 
 /* Everything in qkv_figure_options but its lists and the command. What excludes each other, and what
  * a kind has, is checked when the figure is made. */
@@ -43,12 +47,16 @@ const field qkv_figure_fields[] = {
     FIELD(gamma, REAL),
     FIELD(range, RANGE),
     LIMITED(title, TEXT, 0, MOST_TITLE),
-    FIELD(dpi, REAL),
+    LIMITED(dpi, REAL, 0, 2400),
     FIELD(panel_size, REAL),
     FIELD(always_linear, FLAG),
     FIELD(auto_range, FLAG),
     WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
     WORDS(masked, "auto|zero|white|hatch"),
+    WORDS(text, "auto|paths|text"),
+    LIMITED(font, TEXT, 0, MOST_FONT),
+    LIMITED(width, REAL, 0, 14400),
+    FIELD(hide_notes, FLAG),
 };
 /* clang-format on */
 const size_t qkv_figure_n_fields = sizeof qkv_figure_fields / sizeof *qkv_figure_fields;
@@ -111,15 +119,24 @@ static json_t *describe_sample(const panel_summary *summary) {
     return list;
 }
 
+void qkv_recipe_add_summary(json_t *panel, const panel_summary *summary) {
+    json_object_set_new(
+        panel, "shape",
+        json_pack("[I, I]", (json_int_t)summary->n_rows, (json_int_t)summary->n_cols));
+    json_object_set_new(panel, "digest", json_string(summary->digest));
+    json_object_set_new(panel, "least", number(summary->least));
+    json_object_set_new(panel, "most", number(summary->most));
+    json_object_set_new(panel, "norm", number(summary->norm));
+    json_object_set_new(panel, "sample", describe_sample(summary));
+}
+
 static json_t *describe_panel(const qkv_figure *fig, size_t index, const panel_summary *summary) {
     const figure_cell *cell = &fig->cells[index];
-    return json_pack("{s:i, s:i, s:i, s:o, s:[I, I], s:s, s:o, s:o, s:o, s:o}", "row",
-                     (int)(index / fig->cols), "col", (int)(index % fig->cols), "input",
-                     (int)cell->prompt, "edits", qkv_json_text(cell->edits), "shape",
-                     (json_int_t)summary->n_rows, (json_int_t)summary->n_cols, "digest",
-                     summary->digest, "least", number(summary->least), "most",
-                     number(summary->most), "norm", number(summary->norm), "sample",
-                     describe_sample(summary));
+    json_t *panel = json_pack("{s:i, s:i, s:i, s:o}", "row", (int)(index / fig->cols), "col",
+                              (int)(index % fig->cols), "input", (int)cell->prompt, "edits",
+                              qkv_json_text(cell->edits));
+    qkv_recipe_add_summary(panel, summary);
+    return panel;
 }
 
 /* Adds "panels", and the digest of all of theirs. */

@@ -7,6 +7,7 @@
 #include "base/sized.h"
 #include "qkv/measure.h"
 #include "study/plot.h"
+#include "study/print.h"
 
 enum { MOST_BARS = 2000 };
 
@@ -47,6 +48,8 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
     if (has_range(o) && o->scale == QKV_PLOT_SCALE_LOG && o->range[0] <= 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` of a log scale must begin above 0");
     }
+    int status = qkv_print_check(&(study_print){o->text, o->font, o->width, o->hide_notes}, err);
+    if (status != QKV_OK) return status;
     if (!(o->dpi >= 0 && isfinite(o->dpi))) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` cannot be %g", o->dpi);
     }
@@ -140,6 +143,7 @@ static void let_go(qkv_plot *p) {
     p->cells = NULL;
     o->metric = o->target = o->op = o->epsilon = o->layers = o->heads = o->title = NULL;
     o->command = NULL;
+    o->font = p->font;
     o->n_command = 0;
 }
 
@@ -150,6 +154,7 @@ static int make(qkv_plot *p, qkv_error *err) {
         p->is_signed = is_signed(p);
         status = check_kind(p, err);
     }
+    if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
     return status == QKV_OK ? qkv_plot_notes(p, err) : status;
 }
 
@@ -189,11 +194,19 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->title);
     free(p->small_print);
     free(p->recipe);
-    free(p->warning);
+    for (size_t i = 0; i < p->n_warnings; i++) free(p->warnings[i]);
+    free(p->warnings);
+    free(p->metric_title);
+    free(p->font);
     free(p);
 }
 
 /* ---- looking ---- */
+
+const char *qkv_plot_kind_name(qkv_plot_kind kind) {
+    static const char *const names[] = {"auto", "heatmap", "lines", "ranking"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+}
 
 int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
     if (!p || !info) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no plot, or no place");
@@ -207,7 +220,8 @@ int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
                                .n_cells = p->n_cells,
                                .n_missing = p->n_missing,
                                .n_undefined = p->n_undefined,
-                               .reference = p->reference};
+                               .reference = p->reference,
+                               .id = p->id};
     return qkv_sized_write(info, &own, sizeof own, "qkv_plot_info", err);
 }
 
@@ -247,5 +261,5 @@ int qkv_plot_get_value(const qkv_plot *p, size_t index, qkv_plot_value *value, q
 }
 
 const char *qkv_plot_warning(const qkv_plot *p, size_t index) {
-    return p && index == 0 ? p->warning : NULL;
+    return p && index < p->n_warnings ? p->warnings[index] : NULL;
 }

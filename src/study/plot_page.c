@@ -66,8 +66,11 @@ static int write_bars(const page *to, const void *chart, const qkv_chart_style *
 static int write_page(const page *to, const void *chart, chart_writer write, qkv_error *err) {
     qkv_chart_style style = QKV_CHART_STYLE_INIT;
     style.title = to->p->title;
-    style.small_print = to->p->small_print;
-    style.recipe = to->p->recipe;
+    style.small_print = to->p->options.hide_notes ? NULL : to->p->small_print;
+    style.text = to->p->options.text;
+    style.font = to->p->font;
+    style.width = to->p->options.width;
+    style.recipe = to->p->options.no_recipe ? NULL : to->p->recipe;
     if (to->p->options.dpi > 0) style.dpi = to->p->options.dpi;
     return write(to, chart, &style, err);
 }

@@ -82,6 +82,8 @@ static void test_lists(void **state) {
     assert_null(qkv_metric_get(far));
     assert_null(qkv_metric_find(NULL));
     assert_null(qkv_metric_scope_name((qkv_metric_scope)99));
+    assert_null(qkv_script_name(far));
+    assert_null(qkv_script_package(far));
     assert_null(qkv_scale_name((qkv_scale)99));
     assert_null(qkv_colormap_name((qkv_colormap)99));
     assert_null(qkv_masked_name((qkv_masked)99));
@@ -209,6 +211,10 @@ static void test_plan(void **state) {
     assert_null(qkv_plan_tokens(NULL, &n));
     assert_int_equal(n, 0);
     assert_non_null(qkv_plan_tokens(it.plan, NULL));
+    REFUSED(qkv_plan_set_prompt(NULL, "x", 1, &err));
+    REFUSED(qkv_plan_set_prompt(it.plan, NULL, 0, &err));
+    assert_null(qkv_plan_prompt(NULL, NULL));
+    assert_null(qkv_plan_prompt(it.plan, NULL));
     assert_null(qkv_plan_capture_text(NULL, 0));
     assert_null(qkv_plan_capture_text(it.plan, 9));
     assert_int_equal(qkv_plan_wants_logits(NULL, 0), 0);
