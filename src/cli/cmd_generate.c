@@ -307,6 +307,7 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
                          .variants = &args->variants,
                          .stops = &args->stops,
                          .max_new = (size_t)args->n_new,
+                         .feed_last = args->captures.n > 0,
                          .sampler = run->sampler};
     int status = make_generator(run, &it, &generator, err);
     if (status == QKV_OK && args->explain) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/continue.h"
 #include "cli/generate.h"
 
 int cli_generation_open(cli_generation *it, qkv_error *err) {
@@ -32,29 +33,6 @@ void cli_generation_release(cli_generation *it) {
 }
 
 /* ---- text ---- */
-
-/* The text of tokens behind the prompt. The prompt's last token decides whether a blank belongs to it;
- * its own text is taken away again. */
-static int decode(const cli_generation *it, const cli_story *story, qkv_text *out, qkv_error *err) {
-    char *bytes = NULL, *before = NULL;
-    size_t length = 0, skip = 0;
-    int32_t *ids = qkv_calloc(story->n + 1, sizeof *ids);
-    if (!ids) return qkv_fail_memory(err);
-    ids[0] = it->prompt_ids[it->n_prompt - 1];
-    memcpy(ids + 1, story->ids, story->n * sizeof *ids);
-    int status = qkv_detokenize(it->model, &before, &skip, ids, 1, 0, err);
-    if (status == QKV_OK)
-        status = qkv_detokenize(it->model, &bytes, &length, ids, story->n + 1, 0, err);
-    if (status == QKV_OK) {
-        out->length = 0;
-        qkv_text_append(out, bytes + skip, length - skip);
-        if (out->failed) status = qkv_fail_memory(err);
-    }
-    qkv_text_free(before);
-    qkv_text_free(bytes);
-    free(ids);
-    return status;
-}
 
 /* Bytes at the end that are the beginning of a character: later tokens bring the rest. */
 static size_t unfinished(const char *text, size_t length) {
@@ -105,7 +83,9 @@ static int add_token(cli_generation *it, size_t variant, const float *logits, in
     const int same =
         variant == 0 || (story->n <= baseline->n && baseline->ids[story->n - 1] == token);
     if (agreed && same) story->differs = story->n;
-    int status = decode(it, story, &story->text, err);
+    story->text.length = 0;
+    int status = cli_decode_behind(it->model, it->prompt_ids[it->n_prompt - 1], story->ids,
+                                   story->n, &story->text, err);
     if (status != QKV_OK) return status;
     if (agreed && !same) {
         story->mark = before < story->text.length ? before : story->text.length;
@@ -133,7 +113,8 @@ static int draw_tokens(cli_generation *it, const qkv_generator *generator, size_
         if (!it->stories[v].going || !logits) continue;
         status = qkv_sample(&it->sampler, logits, n_vocab, step, &token, err);
         if (status == QKV_OK) status = add_token(it, v, logits, token, err);
-        if (!it->stories[v].going) continue;
+        const int is_last = it->feed_last && it->stories[v].finish == CLI_FINISH_LENGTH;
+        if (!it->stories[v].going && !is_last) continue;
         next[v] = token;
         ++*n_going;
     }
