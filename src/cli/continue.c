@@ -8,12 +8,20 @@
 #include "cli/messages.h"
 #include "qkv/generate.h"
 
+/* Where there is no tokenizer the ids stand for themselves. */
+static int write_ids(const int32_t *tokens, size_t n_tokens, qkv_text *out, qkv_error *err) {
+    for (size_t i = 0; i < n_tokens; i++) qkv_text_printf(out, " %d", (int)tokens[i]);
+    return out->failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
 /* The last token before decides whether a blank belongs to the text; its own text is taken away
  * again. */
 int cli_decode_behind(const qkv_model *model, int32_t last, const int32_t *tokens, size_t n_tokens,
                       qkv_text *out, qkv_error *err) {
     char *bytes = NULL, *before = NULL;
     size_t length = 0, skip = 0;
+    if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0)
+        return write_ids(tokens, n_tokens, out, err);
     int32_t *ids = qkv_calloc(n_tokens + 1, sizeof *ids);
     if (!ids) return qkv_fail_memory(err);
     ids[0] = last;

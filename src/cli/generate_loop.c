@@ -56,7 +56,7 @@ static void look_for_stops(const cli_generation *it, cli_story *story) {
     for (size_t i = 0; i < it->stops->n; i++) {
         const char *stop = it->stops->items[i].value;
         const size_t n = strlen(stop);
-        for (size_t at = 0; at < length; at++) {
+        for (size_t at = story->shown; at < length; at++) {
             if (starts_with(text + at, length - at, stop, n)) {
                 story->text.data[at] = '\0';
                 story->text.length = length = at;
@@ -83,9 +83,8 @@ static int add_token(cli_generation *it, size_t variant, const float *logits, in
     const int same =
         variant == 0 || (story->n <= baseline->n && baseline->ids[story->n - 1] == token);
     if (agreed && same) story->differs = story->n;
-    story->text.length = 0;
-    int status = cli_decode_behind(it->model, it->prompt_ids[it->n_prompt - 1], story->ids,
-                                   story->n, &story->text, err);
+    const int32_t last = story->n > 1 ? story->ids[story->n - 2] : it->prompt_ids[it->n_prompt - 1];
+    int status = cli_decode_behind(it->model, last, &token, 1, &story->text, err);
     if (status != QKV_OK) return status;
     if (agreed && !same) {
         story->mark = before < story->text.length ? before : story->text.length;

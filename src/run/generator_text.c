@@ -72,6 +72,7 @@ int qkv_session_continue(qkv_session *session, const int32_t *tokens, size_t n_t
     QKV_NEED(err, n_out);
     *n_out = 0;
     QKV_NEED(err, session);
+    if (n_tokens) QKV_NEED(err, tokens);
     qkv_generator *generator = NULL;
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
     how.max_new = max_new;

@@ -110,6 +110,7 @@ int qkv_tokenizer_read(struct gguf_context *meta, const char *dir, unsigned *fil
     if (status == QKV_OK && reader.files) status = qkv_json_read_parts(&reader, err);
     if (status == QKV_OK && reader.files) status = qkv_json_write(&reader, meta, err);
     if (status == QKV_OK && reader.files) status = write_chat_template(&reader, meta, dir, err);
+    if (status == QKV_OK && reader.files) status = qkv_json_write_end_tokens(meta, dir, err);
     *files = reader.files;
     qkv_older_files_close(&older);
     qkv_mapping_close(&map);

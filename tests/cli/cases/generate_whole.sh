@@ -20,3 +20,6 @@ qkv generate -p 'The river runs' -n 3 --variant 'v@2[:2]=patch:a' --source 'a=Th
     -o out.safetensors >/dev/null
 qkv show out.safetensors | grep -c 'source.a .*\[.*\]'
 qkv show out.safetensors | grep 'F32'
+qkv generate -p 'The river runs' -n 6 -o - | cmp - text.jsonl && echo same
+qkv generate -p 'The river runs' -n 3 --capture pattern@0.h1:first -o out.npz -o - --format json | grep -c '"v0/pattern.0'
+ls out.npz
