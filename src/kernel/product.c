@@ -26,6 +26,9 @@ typedef float loose_vector
 
 /* Rows that meet a piece of all columns before the next piece. */
 #define TILE_ROWS (4 * GROUP_ROWS)
+/* Rows of a tile are so far apart: a little more than they are long, because values of rows that are a
+ * power of two apart can only be read one at a time. */
+#define TILE_STEP (QKV_PIECE + 16)
 
 /* A piece of so many columns stays in the second-level cache. Then rows are converted group by group,
  * into the first-level one; with more columns a whole tile at a time, and each panel stays in the
@@ -170,7 +173,7 @@ static inline void multiply_panel(const float *restrict a, int64_t step,
 }
 
 #define SUMS_1(r) vector low##r = {0};
-#define STEP_1(r) low##r += (a[(r)*QKV_PIECE + k] - (vector){0}) * x0;
+#define STEP_1(r) low##r += (a[(r)*TILE_STEP + k] - (vector){0}) * x0;
 #define STORE_1(r) add_up(sums + (r)*PANEL, low##r, first);
 #define STORE_1B(r) add_up(more + ((r)-KERNEL_ROWS) * PANEL, low##r, first);
 
@@ -202,13 +205,13 @@ typedef struct square {
 
 /* The values of two rows that are four apart. */
 static inline eight two_rows(const float *a) {
-    const four x = *(const four *)a, y = *(const four *)(a + 4 * QKV_PIECE);
+    const four x = *(const four *)a, y = *(const four *)(a + 4 * TILE_STEP);
     return __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
 static inline square turn(const float *a) {
-    const eight r0 = two_rows(a), r1 = two_rows(a + QKV_PIECE);
-    const eight r2 = two_rows(a + 2 * QKV_PIECE), r3 = two_rows(a + 3 * QKV_PIECE);
+    const eight r0 = two_rows(a), r1 = two_rows(a + TILE_STEP);
+    const eight r2 = two_rows(a + 2 * TILE_STEP), r3 = two_rows(a + 3 * TILE_STEP);
     const eight a0 = __builtin_shufflevector(r0, r1, 0, 8, 1, 9, 4, 12, 5, 13),
                 b0 = __builtin_shufflevector(r2, r3, 0, 8, 1, 9, 4, 12, 5, 13);
     const eight a1 = __builtin_shufflevector(r0, r1, 2, 10, 3, 11, 6, 14, 7, 15),
@@ -222,13 +225,13 @@ static inline square turn(const float *a) {
 /* One value of eight rows. */
 static inline eight gather(const float *a) {
     return (eight){a[0],
-                   a[QKV_PIECE],
-                   a[2 * QKV_PIECE],
-                   a[3 * QKV_PIECE],
-                   a[4 * QKV_PIECE],
-                   a[5 * QKV_PIECE],
-                   a[6 * QKV_PIECE],
-                   a[7 * QKV_PIECE]};
+                   a[TILE_STEP],
+                   a[2 * TILE_STEP],
+                   a[3 * TILE_STEP],
+                   a[4 * TILE_STEP],
+                   a[5 * TILE_STEP],
+                   a[6 * TILE_STEP],
+                   a[7 * TILE_STEP]};
 }
 
 /* Eight rows are called a strip. Enough of them at a time hide the latency of a multiply-add. */
@@ -245,7 +248,7 @@ multiply_strips(const float *restrict a, const float *restrict x, int64_t n, int
     for (; k + 4 <= n; k += 4) {
 #pragma GCC unroll 3
         for (int s = 0; s < strips; s++) {
-            const square w = turn(a + s * STRIP_ROWS * QKV_PIECE + k);
+            const square w = turn(a + s * STRIP_ROWS * TILE_STEP + k);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++) {
 #pragma GCC unroll 4
@@ -258,7 +261,7 @@ multiply_strips(const float *restrict a, const float *restrict x, int64_t n, int
     for (; k < n; k++) {
 #pragma GCC unroll 3
         for (int s = 0; s < strips; s++) {
-            const eight w = gather(a + s * STRIP_ROWS * QKV_PIECE + k);
+            const eight w = gather(a + s * STRIP_ROWS * TILE_STEP + k);
 #pragma GCC unroll 4
             for (int c = 0; c < columns; c++)
                 own[s * FEWEST_COLUMNS + c] += w * (x[k * FEWEST_COLUMNS + c] - (eight){0});
@@ -305,12 +308,12 @@ qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t n
 
 /* What a thread works with. */
 typedef struct workplace {
-    float *tile; /* rows × QKV_PIECE */
+    float *tile; /* rows × TILE_STEP */
     float *sums; /* rows / KERNEL_ROWS × panels × KERNEL_ROWS × PANEL */
 } workplace;
 
 size_t qkv_product_scratch(void) {
-    return (size_t)TILE_ROWS * QKV_PIECE + (size_t)TILE_ROWS * MOST_COLUMNS;
+    return (size_t)TILE_ROWS * TILE_STEP + (size_t)TILE_ROWS * MOST_COLUMNS;
 }
 
 int64_t qkv_product_rows(int64_t rows, int n_threads) {
@@ -342,10 +345,10 @@ static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, 
     for (int64_t r = 0; r < rows; r++) {
         if (k + QKV_PIECE < w->width) fetch(w, first + r, k + QKV_PIECE);
         if (first + r + NEAR < w->rows) fetch(w, first + r + NEAR, k);
-        w->convert(weights_at(w, first + r, k), tile + r * QKV_PIECE, n);
+        w->convert(weights_at(w, first + r, k), tile + r * TILE_STEP, n);
     }
     if (padded > rows)
-        memset(tile + rows * QKV_PIECE, 0, (size_t)((padded - rows) * QKV_PIECE) * sizeof *tile);
+        memset(tile + rows * TILE_STEP, 0, (size_t)((padded - rows) * TILE_STEP) * sizeof *tile);
 }
 
 static float *sums_of(const workplace *at, int64_t panels, int64_t row, int64_t panel) {
@@ -361,14 +364,14 @@ static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const
         const float *panel = piece + p * PANEL * n;
         const int half = columns - p * PANEL <= LANES;
         for (int64_t r = 0; r < rows; r += GROUP_ROWS) {
-            const float *a = at->tile + r * QKV_PIECE;
+            const float *a = at->tile + r * TILE_STEP;
             float *sums = sums_of(at, panels, from + r, p);
             float *more = sums_of(at, panels, from + r + KERNEL_ROWS, p);
             if (half) {
                 multiply_half_panel(a, panel, n, sums, more, first);
             } else {
-                multiply_panel(a, QKV_PIECE, panel, n, sums, PANEL, first);
-                multiply_panel(a + KERNEL_ROWS * QKV_PIECE, QKV_PIECE, panel, n, more, PANEL,
+                multiply_panel(a, TILE_STEP, panel, n, sums, PANEL, first);
+                multiply_panel(a + KERNEL_ROWS * TILE_STEP, TILE_STEP, panel, n, more, PANEL,
                                first);
             }
         }
@@ -436,7 +439,7 @@ static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t en
 
 void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const float *packed,
                  const qkv_columns *out, float *scratch) {
-    const workplace at = {scratch, scratch + TILE_ROWS * QKV_PIECE};
+    const workplace at = {scratch, scratch + TILE_ROWS * TILE_STEP};
     for (int64_t r = first; r < end; r += TILE_ROWS) {
         const int64_t last = r + TILE_ROWS < end ? r + TILE_ROWS : end;
         for (int64_t t = 0; t < out->n; t += MOST_COLUMNS) {
