@@ -114,10 +114,11 @@ void cli_next_csv_rows(qkv_text *out, const cli_next *it, int all) {
 /* ---- JSON ---- */
 
 static json_t *text_json(const qkv_model *model, int32_t token) {
-    qkv_text text = {0};
-    append_text(&text, model, token);
-    json_t *json = text.failed ? NULL : qkv_json_text(text.data);
-    qkv_text_release(&text);
+    char *bytes = NULL;
+    size_t length = 0;
+    const int status = qkv_token_text(model, &bytes, &length, token, NULL);
+    json_t *json = status == QKV_OK ? qkv_json_string(bytes, length) : json_null();
+    qkv_text_free(bytes);
     return json;
 }
 

@@ -46,9 +46,9 @@ static size_t widest_token(const cli_next *it) {
     return widest;
 }
 
-/* Small ones keep their digits. */
-static void print_probability(double value) {
-    qkv_print(stdout, value >= 1e-4 || value == 0 ? "  %11.4f" : "  %11.2e", value);
+/* Small numbers keep their digits. */
+static int is_small(double value) {
+    return value != 0 && value < 1e-4 && value > -1e-4;
 }
 
 static void print_moved(int64_t change) {
@@ -65,9 +65,10 @@ static size_t print_list(const cli_next *it, size_t variant, get_token *get, siz
     for (; get(it->next, variant, i, &t); i++) {
         printf("%6" PRId64 "  ", t.rank);
         print_token(it, t.token, width);
-        print_probability(t.probability);
+        qkv_print(stdout, is_small(t.probability) ? "  %11.2e" : "  %11.4f", t.probability);
         if (variant) {
-            qkv_print(stdout, "  %+9.4f", t.probability_change);
+            qkv_print(stdout, is_small(t.probability_change) ? "  %+9.1e" : "  %+9.4f",
+                      t.probability_change);
             print_moved(t.rank_change);
         }
         putchar('\n');

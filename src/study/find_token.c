@@ -41,7 +41,7 @@ static int fail_not_one(const token_search *s, const int32_t *ids, size_t n, qkv
     qkv_text words = {0};
     append_quoted(&words, s->text, s->length);
     if (n == 1)
-        qkv_text_puts(&words, " is no token of the model; the nearest is");
+        qkv_text_puts(&words, " is no token of the model, whose tokenizer reads it as");
     else
         qkv_text_printf(&words, " is not one token but %zu:", n);
     for (size_t i = 0; i < n && i < MOST_NAMED; i++) append_token(&words, s->model, ids[i]);
