@@ -42,3 +42,13 @@ void cli_append_token(qkv_text *out, const qkv_model *model, int32_t token) {
     }
     qkv_text_free(bytes);
 }
+
+void cli_append_printable(qkv_text *out, const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
+            qkv_text_printf(out, "\\x%02x", c);
+        else
+            qkv_text_append(out, text + i, 1);
+    }
+}

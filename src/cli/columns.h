@@ -1,4 +1,5 @@
-/* How wide text is on a terminal: characters of East Asia take two columns, accents none. */
+/* Text for a terminal: how wide it is (characters of East Asia take two columns, accents none), and what
+ * of it may be printed. */
 #ifndef QKV_CLI_COLUMNS_H
 #define QKV_CLI_COLUMNS_H
 
@@ -15,5 +16,8 @@ void cli_print_padded(const char *text, size_t width);
 /* A token between quotes, so that blanks show, control characters as their escapes; an id without
  * text as #ID. */
 void cli_append_token(qkv_text *out, const qkv_model *model, int32_t token);
+
+/* Control characters as escapes, except line breaks and tabs: texts must not drive the terminal. */
+void cli_append_printable(qkv_text *out, const char *text, size_t length);
 
 #endif
