@@ -257,8 +257,9 @@ static int capture(generate_state *run, const qkv_generator *generator, qkv_erro
         written++;
     }
     if (status == QKV_OK && !written && !args->json) {
+        const cli_outcome outcome = {result, plan, run->model};
         putchar('\n');
-        cli_print_result(result);
+        status = cli_print_result(&outcome, err);
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
