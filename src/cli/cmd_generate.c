@@ -18,6 +18,7 @@ typedef struct generate_args {
     cli_list sources;
     int edit_tokens;
     int recompute;
+    cli_chat chat;
     double temperature;
     int64_t top_k;
     double top_p, min_p;
@@ -332,8 +333,10 @@ static int prepare(generate_state *run, qkv_error *err) {
     if (!run->variants || !run->all) return qkv_fail_memory(err);
     for (size_t i = 0; i < args->variants.n; i++) run->variants[i] = args->variants.items[i].value;
     int status = cli_model_open(&run->model, args->model, err);
-    if (status == QKV_OK) status = cli_prompts_tokenize(&run->prompts, run->model, run->flags, err);
-    if (status == QKV_OK) status = cli_sources_tokenize(&run->sources, run->model, run->flags, err);
+    if (status == QKV_OK)
+        status = cli_prompts_tokenize(&run->prompts, &args->chat, run->model, run->flags, err);
+    if (status == QKV_OK)
+        status = cli_sources_tokenize(&run->sources, &args->chat, run->model, run->flags, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
     if (status == QKV_OK) status = cli_session_new(&run->session, run->model, &session, err);
     for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
@@ -360,7 +363,8 @@ static int run_generate(const cli_call *call, qkv_error *err) {
     const cli_list *const edits[] = {&run.args->variants};
     int status = check_args(run.args, err);
     if (status == QKV_OK) status = read_sampler(run.args, &run.sampler, err);
-    if (status == QKV_OK) status = cli_prompts_load(&run.prompts, &run.args->prompts, err);
+    if (status == QKV_OK)
+        status = cli_prompts_load(&run.prompts, &run.args->prompts, &run.args->chat, err);
     if (status == QKV_OK && run.args->captures.n)
         status = cli_prompts_check_one(&run.prompts, &run.args->prompts, err);
     if (status == QKV_OK) status = cli_sources_load(&run.sources, &run.args->sources, err);

@@ -219,6 +219,63 @@ static void multiply_few(const float *restrict a, const float *restrict x, int64
     SIX_MORE(STORE_SB)
 }
 
+/* With a single column the lanes are rows, eight at a time: squares of four rows by four values are
+ * turned over. The sums and their order are the same. */
+typedef float eight __attribute__((vector_size(8 * sizeof(float))));
+typedef float four
+    __attribute__((vector_size(4 * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* Values k to k + 3 of two rows that are four apart. */
+static inline eight two_rows(const float *a) {
+    const four x = *(const four *)a, y = *(const four *)(a + 4 * QKV_PIECE);
+    return __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+static inline eight multiply_square(const float *a, const float *x, eight sum) {
+    const eight r0 = two_rows(a), r1 = two_rows(a + QKV_PIECE);
+    const eight r2 = two_rows(a + 2 * QKV_PIECE), r3 = two_rows(a + 3 * QKV_PIECE);
+    const eight a0 = __builtin_shufflevector(r0, r1, 0, 8, 1, 9, 4, 12, 5, 13),
+                b0 = __builtin_shufflevector(r2, r3, 0, 8, 1, 9, 4, 12, 5, 13);
+    const eight a1 = __builtin_shufflevector(r0, r1, 2, 10, 3, 11, 6, 14, 7, 15),
+                b1 = __builtin_shufflevector(r2, r3, 2, 10, 3, 11, 6, 14, 7, 15);
+    sum += __builtin_shufflevector(a0, b0, 0, 1, 8, 9, 4, 5, 12, 13) * (x[0] - (eight){0});
+    sum += __builtin_shufflevector(a0, b0, 2, 3, 10, 11, 6, 7, 14, 15) * (x[1] - (eight){0});
+    sum += __builtin_shufflevector(a1, b1, 0, 1, 8, 9, 4, 5, 12, 13) * (x[2] - (eight){0});
+    sum += __builtin_shufflevector(a1, b1, 2, 3, 10, 11, 6, 7, 14, 15) * (x[3] - (eight){0});
+    return sum;
+}
+
+static inline eight multiply_row_values(const float *a, float x, eight sum) {
+    const eight w = {a[0],
+                     a[QKV_PIECE],
+                     a[2 * QKV_PIECE],
+                     a[3 * QKV_PIECE],
+                     a[4 * QKV_PIECE],
+                     a[5 * QKV_PIECE],
+                     a[6 * QKV_PIECE],
+                     a[7 * QKV_PIECE]};
+    return sum + w * (x - (eight){0});
+}
+
+/* Three times eight rows. */
+#define ONE_ROWS 24
+static void multiply_one(const float *restrict a, const float *restrict x, int64_t n,
+                         float sums[static ONE_ROWS]) {
+    eight s0 = {0}, s1 = {0}, s2 = {0};
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        s0 = multiply_square(a + k, x + k, s0);
+        s1 = multiply_square(a + 8 * QKV_PIECE + k, x + k, s1);
+        s2 = multiply_square(a + 16 * QKV_PIECE + k, x + k, s2);
+    }
+    for (; k < n; k++) {
+        s0 = multiply_row_values(a + k, x[k], s0);
+        s1 = multiply_row_values(a + 8 * QKV_PIECE + k, x[k], s1);
+        s2 = multiply_row_values(a + 16 * QKV_PIECE + k, x[k], s2);
+    }
+    for (int i = 0; i < 8; i++) sums[i] = s0[i], sums[8 + i] = s1[i], sums[16 + i] = s2[i];
+}
+
 /* ---- weights ---- */
 
 qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t number) {
@@ -313,6 +370,20 @@ static void multiply_tile_few(const workplace *at, int64_t from, int64_t rows, c
                      sums_of(at, 1, from + r + KERNEL_ROWS, 0), first);
 }
 
+static void multiply_tile_one(const workplace *at, int64_t rows, const float *piece, int64_t n,
+                              int first) {
+    _Static_assert(TILE_ROWS % ONE_ROWS == 0, "a tile is so many times as high");
+    float x[QKV_PIECE], sums[ONE_ROWS];
+    for (int64_t k = 0; k < n; k++) x[k] = piece[k * PANEL];
+    for (int64_t r = 0; r < rows; r += ONE_ROWS) {
+        multiply_one(at->tile + r * QKV_PIECE, x, n, sums);
+        for (int64_t i = 0; i < ONE_ROWS && r + i < rows; i++) {
+            float *sum = sums_of(at, 1, r + i, 0) + (r + i) % KERNEL_ROWS * PANEL;
+            *sum = first ? sums[i] : sums[i] + *sum;
+        }
+    }
+}
+
 static void write_out(const workplace *at, int64_t first, int64_t end, const qkv_columns *out,
                       int64_t from, int64_t columns) {
     const int64_t panels = qkv_packed_parts(columns);
@@ -336,7 +407,9 @@ static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t en
             const int64_t last = r + step < end ? r + step : end;
             convert_tile(w, r, last, k, n, at->tile);
             const float *piece = packed + panel_at(w->width, all, k, from / PANEL);
-            if (few)
+            if (columns == 1)
+                multiply_tile_one(at, last - r, piece, n, k == 0);
+            else if (few)
                 multiply_tile_few(at, r - first, last - r, piece, n, k == 0);
             else
                 multiply_tile(at, r - first, last - r, piece, columns, n, k == 0);

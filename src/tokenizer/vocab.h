@@ -31,6 +31,14 @@ int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token);
 /* As the public functions of the same names say. */
 int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
                        size_t length, unsigned flags, qkv_error *err);
+/* The same, but names of special tokens stay text wherever they touch one of the n stretches of bytes,
+ * which are in order. */
+typedef struct qkv_vocab_span {
+    size_t start, end;
+} qkv_vocab_span;
+int qkv_vocab_tokenize_around(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens,
+                              const char *text, size_t length, unsigned flags,
+                              const qkv_vocab_span *plain, size_t n_plain, qkv_error *err);
 int qkv_vocab_detokenize(const qkv_vocab *vocab, char **text, size_t *length, const int32_t *tokens,
                          size_t n_tokens, int keep_special, qkv_error *err);
 int qkv_vocab_token_text(const qkv_vocab *vocab, char **text, size_t *length, int32_t token,
