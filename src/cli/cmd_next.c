@@ -12,6 +12,7 @@ typedef struct next_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     cli_list variants;
     cli_list sources;
     int64_t top;
@@ -124,7 +125,7 @@ static int check_args(const next_args *args, qkv_error *err) {
 static int load(next_state *run, qkv_error *err) {
     const next_args *args = run->args;
     const cli_list *const edits[] = {&args->variants};
-    int status = cli_prompts_load(&run->prompts, &args->prompts, err);
+    int status = cli_prompts_load(&run->prompts, &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_sources_load(&run->sources, &args->sources, err);
     return status == QKV_OK ? cli_sources_check_used(&run->sources, edits, 1, err) : status;
 }
@@ -132,8 +133,10 @@ static int load(next_state *run, qkv_error *err) {
 static int tokenize(next_state *run, qkv_error *err) {
     const unsigned flags =
         QKV_TOKENIZE_ADD_SPECIAL | (run->args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
-    const int status = cli_prompts_tokenize(&run->prompts, run->model, flags, err);
-    return status == QKV_OK ? cli_sources_tokenize(&run->sources, run->model, flags, err) : status;
+    const cli_chat *chat = &run->args->chat;
+    const int status = cli_prompts_tokenize(&run->prompts, chat, run->model, flags, err);
+    if (status != QKV_OK) return status;
+    return cli_sources_tokenize(&run->sources, chat, run->model, flags, err);
 }
 
 static int find_tokens(next_state *run, qkv_error *err) {

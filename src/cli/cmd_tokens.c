@@ -178,11 +178,16 @@ static int print_text(const tokens_args *args, const qkv_model *model, const cli
     return status;
 }
 
-static int run_ids(const tokens_args *args, qkv_error *err) {
+static int run_ids(const tokens_args *args, size_t n_operands, qkv_error *err) {
+    const cli_chat *chat = &args->chat;
+    if (n_operands || args->prompts.n || args->parse_special || chat->on || chat->show)
+        return cli_usage(err,
+                         "--ids stands alone: leave out texts, prompts and what is done to them");
     const cli_item item = {args->ids, CLI_PROMPT_TOKENS};
     cli_prompt ids = {0};
     qkv_model *model = NULL;
-    int status = cli_prompt_load(&ids, &item, err);
+    int status = cli_chat_check(chat, err);
+    if (status == QKV_OK) status = cli_prompt_load(&ids, &item, err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
     if (status == QKV_OK) status = print_text(args, model, &ids, err);
     cli_prompt_release(&ids);
@@ -192,9 +197,7 @@ static int run_ids(const tokens_args *args, qkv_error *err) {
 
 static int run_tokens(const cli_call *call, qkv_error *err) {
     const tokens_args *args = call->args;
-    if (args->ids && (call->n_operands || args->prompts.n || args->parse_special))
-        return cli_usage(err, "--ids stands alone: leave out texts, prompts and --parse-special");
-    if (args->ids) return run_ids(args, err);
+    if (args->ids) return run_ids(args, call->n_operands, err);
     if ((call->n_operands != 0) == (args->prompts.n != 0)) {
         return cli_usage(err, "give a text, prompts with -p, -f, --file or --tokens, or --ids");
     }
