@@ -53,6 +53,7 @@ typedef struct qkv_panel {
     const char *const *row_labels;
     const char *const *col_labels;
     int32_t first_col; /* index of the first column, where leading columns were left out */
+    const char *side;  /* left of the panel, e.g. what its row of panels is; NULL: nothing */
 } qkv_panel;
 
 #define QKV_PANEL_INIT                                                                             \
@@ -82,6 +83,7 @@ typedef struct qkv_grid_style {
     double panel_size;   /* side of a panel in points, 170 */
     /* embedded in the file (PNG text chunk, SVG metadata, PDF keywords); NULL = none */
     const char *recipe;
+    double gap; /* least distance between panels in points; 0: 15 across, 13 down */
 } qkv_grid_style;
 
 #define QKV_GRID_STYLE_INIT                                                                        \

@@ -37,6 +37,9 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->show = (qkv_figure_show)args->show;
     options->baseline = args->baseline;
     options->diff = args->diff;
+    options->layers = args->layers;
+    options->variant = args->variant;
+    options->query = args->query;
     options->skip_keys = args->skip_keys;
     options->sink_column = args->sink_column;
     options->report = args->reports.n > 0;
@@ -216,9 +219,9 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
                 const qkv_figure_options *options, qkv_error *err) {
     static int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
                                  qkv_error *) = {
-        [QKV_FIGURE_MODIFY] = qkv_figure_modify,
-        [QKV_FIGURE_MEAN] = qkv_figure_mean,
-        [QKV_FIGURE_GRID] = qkv_figure_grid,
+        [QKV_FIGURE_MODIFY] = qkv_figure_modify, [QKV_FIGURE_MEAN] = qkv_figure_mean,
+        [QKV_FIGURE_GRID] = qkv_figure_grid,     [QKV_FIGURE_HEADS] = qkv_figure_heads,
+        [QKV_FIGURE_ROWS] = qkv_figure_rows,
     };
     const qkv_session_options how = cli_session_options(args->threads, args->memory);
     qkv_model *model = NULL;
@@ -232,22 +235,22 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
     return status;
 }
 
-/* Mistakes in the options show before prompts are read and a model is opened. */
+/* Mistakes in the options show before a model is opened. */
 static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
                    qkv_figure_options *options, qkv_error *err) {
     const figure_args *args = call->args;
     int status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
+    if (status == QKV_OK) status = load_prompts(args, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
         status = cli_name_fields(CLI_USAGE, err);
     }
-    if (status == QKV_OK) status = check_outputs(args, err);
-    return status == QKV_OK ? load_prompts(args, in, options, err) : status;
+    return status == QKV_OK ? check_outputs(args, err) : status;
 }
 
 int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {
     const figure_args *args = call->args;
-    if (kind != QKV_FIGURE_MEAN && args->prompts.n > 1) {
+    if ((kind == QKV_FIGURE_MODIFY || kind == QKV_FIGURE_HEADS) && args->prompts.n > 1) {
         return cli_usage(err, "this figure shows one prompt");
     }
     inputs in = {0};

@@ -14,12 +14,15 @@ typedef struct figure_args {
     int parse_special;
     int64_t layer, head; /* CLI_AUTO: the strongest first-token sink */
     int edit_heads;
-    const char *eps;  /* modify */
-    cli_list rows;    /* grid */
-    cli_list cols;    /* grid */
-    cli_list sources; /* grid */
-    int show;         /* grid */
-    int labels;       /* CLI_AUTO: tokens where they fit */
+    const char *eps;     /* modify */
+    cli_list rows;       /* grid */
+    cli_list cols;       /* grid */
+    cli_list sources;    /* grid */
+    int show;            /* grid */
+    const char *layers;  /* heads, rows */
+    const char *variant; /* heads, rows */
+    int64_t query;       /* rows */
+    int labels;          /* CLI_AUTO: tokens where they fit */
     int axis_labels;
     int values;
     int baseline;
@@ -40,7 +43,8 @@ typedef struct figure_args {
 } figure_args;
 
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .panel_size = 170
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1,  \
+    .query = -1
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -57,18 +61,28 @@ typedef struct figure_args {
         FIGURE_OPTION("head", "H|auto", CLI_INDEX, head,                                           \
                       "query head (default auto, as for --layer)")
 
+#define FIGURE_LAYERS_OPTION                                                                       \
+    FIGURE_OPTION("layers", "LAYERS", CLI_TEXT, layers, "layers, e.g. 2-4 or 0,3,5 (default all)")
+
+#define FIGURE_VARIANT_OPTION                                                                      \
+    FIGURE_OPTION("variant", "EDITS", CLI_TEXT, variant,                                           \
+                  "show the attention under these edits; see 'qkv help notation'")
+
 #define FIGURE_EDIT_HEADS_OPTION                                                                   \
     FIGURE_OPTION("edit-heads", "shown|all", CLI_CHOICE, edit_heads,                               \
                   "edit the head that is shown (default), or all heads of its layer")
 
-#define FIGURE_DRAWING_OPTIONS                                                                     \
+/* What maps that are not small have. */
+#define FIGURE_LABEL_OPTIONS                                                                       \
     FIGURE_OPTION("labels", "tokens|index|none", CLI_CHOICE, labels,                               \
                   "labels of rows and columns (default tokens, where they fit)"),                  \
         FIGURE_FLAG("axis-labels", axis_labels, 1, "write Query and Key at the axes (default)"),   \
         FIGURE_FLAG("no-axis-labels", axis_labels, 0, "leave them out"),                           \
         FIGURE_OPTION("values", "auto|always|never", CLI_CHOICE, values,                           \
-                      "print the numbers in the cells (default auto: where there is room)"),       \
-        FIGURE_FLAG("baseline", baseline, 1, "add a first column with the unmodified pattern"),    \
+                      "print the numbers in the cells (default auto: where there is room)")
+
+#define FIGURE_DRAWING_OPTIONS                                                                     \
+    FIGURE_FLAG("baseline", baseline, 1, "add a first column with the unmodified pattern"),        \
         FIGURE_FLAG("diff", diff, 1, "show the difference from the unmodified pattern"),           \
         FIGURE_OPTION("scale", "linear|log|power", CLI_CHOICE, scale,                              \
                       "colour scale (default linear)"),                                            \
@@ -84,7 +98,7 @@ typedef struct figure_args {
                       "title below the figure; *text* is italic, '' is none"),                     \
         FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400, "resolution of a PNG (default 150)"),   \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
-                      "side of a panel (default 170)"),                                            \
+                      "side of a panel (default 170; of heads and rows by their number)"),         \
         CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors"),                     \

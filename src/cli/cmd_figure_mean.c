@@ -6,6 +6,7 @@ static const figure_args defaults = {FIGURE_DEFAULTS};
 static const cli_option options[] = {
     FIGURE_INPUT_OPTIONS,
     FIGURE_EDIT_HEADS_OPTION,
+    FIGURE_LABEL_OPTIONS,
     FIGURE_DRAWING_OPTIONS,
 };
 

@@ -8,6 +8,7 @@ static const cli_option options[] = {
     FIGURE_OPTION("eps", "LIST", CLI_TEXT, eps,
                   "factors, one column each (default 5e-1,1e-3,1e-10)"),
     FIGURE_EDIT_HEADS_OPTION,
+    FIGURE_LABEL_OPTIONS,
     FIGURE_DRAWING_OPTIONS,
 };
 

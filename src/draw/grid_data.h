@@ -12,6 +12,7 @@ typedef struct qkv_panel_data {
     int32_t n_cols;
     int32_t first_col;
     char *title;
+    char *side; /* left of the panel */
     char **row_labels;
     char **col_labels;
     float smallest, largest;

@@ -26,7 +26,7 @@ static int set_row(qkv_figure *fig, size_t row, size_t n_eps, qkv_error *err) {
     if (!operation) return qkv_fail_memory(err);
     qkv_text_printf(&fig->operations, "%s%s", row ? ", " : "", operation);
     free(operation);
-    int status = qkv_figure_set_baseline(fig, row, 0, qkv_figure_printf("Unmodified"), err);
+    int status = qkv_figure_set_baseline(fig, row, 0, 0, qkv_figure_printf("Unmodified"), err);
     for (size_t col = 0; col < n_eps && status == QKV_OK; col++) {
         status = set_cell(fig, row, col, err);
     }
@@ -38,7 +38,7 @@ int qkv_figure_modify_cells(qkv_figure *fig, qkv_error *err) {
     double value;
     while (qkv_figure_eps(eps_list(fig), n_eps, &length, &value)) n_eps++;
     fig->title = "The Attention Weight after Modifying Query, Key and Value";
-    int status = qkv_figure_reserve(fig, FIGURE_PARTS, n_eps, err);
+    int status = qkv_figure_reserve(fig, FIGURE_PARTS, 1, n_eps, err);
     for (size_t row = 0; row < FIGURE_PARTS && status == QKV_OK; row++) {
         status = set_row(fig, row, n_eps, err);
     }

@@ -13,8 +13,7 @@ static void find_extremes(const qkv_figure *fig, double *least, double *most) {
     *least = INFINITY;
     *most = -INFINITY;
     for (size_t c = 0; c < fig->rows * fig->cols; c++) {
-        const size_t n_tokens = fig->prompts.items[fig->cells[c].prompt].n_tokens;
-        const size_t n = n_tokens * qkv_figure_n_cols(fig, fig->cells[c].prompt);
+        const size_t n = fig->cells[c].n_rows * fig->cells[c].n_cols;
         for (size_t i = 0; i < n; i++) {
             *least = fmin(*least, fig->cells[c].values[i]);
             *most = fmax(*most, fig->cells[c].values[i]);
@@ -96,7 +95,7 @@ static int make_label(char **out, const qkv_model *model, int32_t token, qkv_err
 
 int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t p = 0; p < fig->prompts.n && shows_tokens(fig); p++) {
+    for (size_t p = 0; p < fig->prompts.n; p++) {
         study_prompt *prompt = &fig->prompts.items[p];
         prompt->labels = qkv_calloc(prompt->n_tokens, sizeof *prompt->labels);
         if (!prompt->labels) return qkv_fail_memory(err);
@@ -113,7 +112,7 @@ int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *e
  */
 static int label_columns(const qkv_figure *fig, size_t prompt, const char ***out, qkv_text *indices,
                          qkv_error *err) {
-    char *const *labels = fig->prompts.items[prompt].labels;
+    char *const *labels = shows_tokens(fig) ? fig->prompts.items[prompt].labels : NULL;
     const size_t skip = (size_t)fig->options.skip_keys, n = qkv_figure_n_cols(fig, prompt);
     const char **columns = *out = qkv_calloc(n, sizeof *columns);
     for (size_t i = 1; i < n && !labels; i++) {
@@ -132,7 +131,9 @@ static int label_columns(const qkv_figure *fig, size_t prompt, const char ***out
 
 static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_error *err) {
     const size_t skip = (size_t)fig->options.skip_keys;
-    const char *const *labels = (const char *const *)fig->prompts.items[prompt].labels;
+    const char *const *labels =
+        shows_tokens(fig) ? (const char *const *)fig->prompts.items[prompt].labels : NULL;
+    const int is_heads = fig->kind == QKV_FIGURE_HEADS;
     const char **with_sink = NULL;
     qkv_text indices = {0};
     int status = QKV_OK;
@@ -143,13 +144,17 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
         const qkv_panel panel = {
             .size = sizeof(qkv_panel),
             .values = cell->values,
-            .n_rows = (int32_t)fig->prompts.items[prompt].n_tokens,
-            .n_cols = (int32_t)qkv_figure_n_cols(fig, prompt),
-            .title = cell->title,
-            .row_labels = labels,
-            .col_labels = with_sink ? with_sink
-                          : labels  ? labels + skip
-                                    : NULL,
+            .n_rows = (int32_t)cell->n_rows,
+            .n_cols = (int32_t)cell->n_cols,
+            .title = is_heads ? cell->above : cell->title,
+            .side = cell->side,
+            .row_labels = is_heads         ? NULL
+                          : fig->row_names ? (const char *const *)fig->row_names
+                                           : labels,
+            .col_labels = is_heads    ? NULL
+                          : with_sink ? with_sink
+                          : labels    ? labels + skip
+                                      : NULL,
             .first_col = (int32_t)skip,
         };
         status = qkv_grid_set_panel(grid, (int32_t)(i / fig->cols), (int32_t)(i % fig->cols),
@@ -176,11 +181,27 @@ static int make_grid(qkv_figure *fig, qkv_error *err) {
 
 /* ---- style ---- */
 
+static const double HEADS_GAP = 4; /* points between small maps */
+
 static const char *bar_label(const qkv_figure *fig) {
     if (fig->site == QKV_SITE_SCORES) {
         return fig->options.diff ? "Change of Attention Score" : "Attention Score";
     }
     return fig->options.diff ? "Change of Attention Weight" : "Attention Weight";
+}
+
+/* What the kind of figure asks of the page. */
+static void style_kind(const qkv_figure *fig, qkv_grid_style *style) {
+    if (fig->kind == QKV_FIGURE_HEADS) {
+        style->row_axis = style->col_axis = NULL;
+        style->labels = 0;
+        style->cell_values = 0;
+        style->gap = HEADS_GAP;
+        style->panel_size = qkv_figure_heads_size(fig);
+    } else if (fig->kind == QKV_FIGURE_ROWS) {
+        if (style->row_axis) style->row_axis = fig->options.layer == QKV_AUTO ? "Layer" : "Head";
+        style->panel_size = qkv_figure_rows_size(fig);
+    }
 }
 
 static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
@@ -202,6 +223,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->diverging = o->diff != 0;
     style->labels = o->labels != QKV_LABELS_NONE;
     style->cell_values = cell_values[o->values];
+    style_kind(fig, style);
     if (o->dpi > 0) style->dpi = o->dpi;
     if (o->panel_size > 0) style->panel_size = o->panel_size;
     style->recipe = fig->recipe;
