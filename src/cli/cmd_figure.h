@@ -43,8 +43,7 @@ typedef struct figure_args {
 } figure_args;
 
 #define FIGURE_DEFAULTS                                                                            \
-    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1,  \
-    .query = -1
+    .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .query = -1
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \

@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "draw/paint.h"
 
-enum { MOST_VECTOR = 64, IMAGE_SIDE = 1024 };
+enum { MOST_VECTOR = 64, IMAGE_SIDE = 1024, MOST_RECTANGLES = 50000, FEW_PANELS = 64 };
 static const double OVERLAP = 1; /* points: a pixel of the coarsest screen */
 static const double GAP_LINE = 0.5;
 static const uint32_t GAP_COLOR = 0x9a9a9a;
@@ -165,9 +165,16 @@ void qkv_paint_gaps(const qkv_painter *painter, const qkv_panel_data *panel, con
     }
 }
 
+/* Rectangles are a hundred bytes each: a page of hundreds of maps has images. */
+static int are_rectangles(const qkv_painter *painter, const qkv_panel_data *panel) {
+    if (painter->pixels > 0 || panel->n_rows > MOST_VECTOR || panel->n_cols > MOST_VECTOR) return 0;
+    const int64_t n_panels = painter->grid ? (int64_t)painter->grid->rows * painter->grid->cols : 1;
+    return n_panels * panel->n_rows * panel->n_cols <= MOST_RECTANGLES || n_panels <= FEW_PANELS;
+}
+
 int qkv_paint_cells(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                     qkv_error *err) {
-    if (painter->pixels == 0 && panel->n_rows <= MOST_VECTOR && panel->n_cols <= MOST_VECTOR) {
+    if (are_rectangles(painter, panel)) {
         paint_rectangles(painter, panel, box);
         return QKV_OK;
     }

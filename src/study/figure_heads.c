@@ -9,6 +9,7 @@
 
 /* Points: a page of all heads is about as wide as a sheet of paper, and no map too small to read. */
 static const double PAGE_WIDTH = 1000, LEAST_SIZE = 34, MOST_SIZE = 110;
+static const double LEAST_NAMED = 50;    /* narrower maps have numbers alone above them */
 static const double CELLS_PER_POINT = 2; /* at the default 150 dpi, a pixel or more for each */
 
 double qkv_figure_heads_size(const qkv_figure *fig) {
@@ -39,7 +40,10 @@ static int set_cell(qkv_figure *fig, size_t row, size_t col, size_t layer_index,
         .layer = layer,
         .head = head,
     };
-    if (is_single || row == 0) cell.above = qkv_figure_printf("Head %d", (int)head);
+    const int is_narrow = qkv_figure_heads_size(fig) < LEAST_NAMED && col > 0;
+    if (is_single || row == 0) {
+        cell.above = qkv_figure_printf(is_narrow ? "%d" : "Head %d", (int)head);
+    }
     if (!is_single && col == 0) cell.side = qkv_figure_printf("Layer %d", (int)layer);
     return qkv_figure_set(fig, row, col, cell, err);
 }
