@@ -17,7 +17,13 @@
 #include "base/memory.h"
 #include "draw/paint.h"
 
-enum { MOST_VECTOR = 64, IMAGE_SIDE = 1024, MOST_RECTANGLES = 50000, FEW_PANELS = 64 };
+enum {
+    MOST_VECTOR = 64,
+    IMAGE_SIDE = 1024,
+    SMALL_IMAGE_SIDE = 128,
+    FEW_PANELS = 64,
+    MOST_RECTANGLES = 50000
+};
 static const double OVERLAP = 1; /* points: a pixel of the coarsest screen */
 static const double GAP_LINE = 0.5;
 static const uint32_t GAP_COLOR = 0x9a9a9a;
@@ -123,17 +129,23 @@ static int make_image(cairo_surface_t **out, int32_t width, int32_t height,
     return QKV_OK;
 }
 
+static int64_t n_panels(const qkv_painter *painter) {
+    return painter->grid ? (int64_t)painter->grid->rows * painter->grid->cols : 1;
+}
+
 /* Pixels along one side of an image on a vector surface: whole blocks of pixels per cell. */
-static int32_t image_side(int32_t cells) {
-    return cells >= IMAGE_SIDE ? IMAGE_SIDE : (IMAGE_SIDE / cells + 1) * cells;
+static int32_t image_side(int32_t cells, int32_t most) {
+    return cells >= most ? most : (most / cells + 1) * cells;
 }
 
 static int paint_image(const qkv_painter *painter, const qkv_panel_data *panel,
                        const qkv_box *place, qkv_error *err) {
     const qkv_box box = qkv_paint_snap(painter, place);
     const double s = painter->pixels;
-    const int32_t width = s > 0 ? (int32_t)lround(box.width * s) : image_side(panel->n_cols);
-    const int32_t height = s > 0 ? (int32_t)lround(box.height * s) : image_side(panel->n_rows);
+    const int32_t most = n_panels(painter) > FEW_PANELS ? SMALL_IMAGE_SIDE : IMAGE_SIDE;
+    const int32_t width = s > 0 ? (int32_t)lround(box.width * s) : image_side(panel->n_cols, most);
+    const int32_t height =
+        s > 0 ? (int32_t)lround(box.height * s) : image_side(panel->n_rows, most);
     cairo_surface_t *image;
     const int status = make_image(&image, width, height, panel, painter->map, err);
     if (status != QKV_OK) return status;
@@ -168,8 +180,8 @@ void qkv_paint_gaps(const qkv_painter *painter, const qkv_panel_data *panel, con
 /* Rectangles are a hundred bytes each: a page of hundreds of maps has images. */
 static int are_rectangles(const qkv_painter *painter, const qkv_panel_data *panel) {
     if (painter->pixels > 0 || panel->n_rows > MOST_VECTOR || panel->n_cols > MOST_VECTOR) return 0;
-    const int64_t n_panels = painter->grid ? (int64_t)painter->grid->rows * painter->grid->cols : 1;
-    return n_panels * panel->n_rows * panel->n_cols <= MOST_RECTANGLES || n_panels <= FEW_PANELS;
+    const int64_t n = n_panels(painter);
+    return n <= FEW_PANELS || n * panel->n_rows * panel->n_cols <= MOST_RECTANGLES;
 }
 
 int qkv_paint_cells(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
