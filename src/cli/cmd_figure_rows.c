@@ -28,7 +28,7 @@ const cli_command cli_command_figure_rows = {
     .description =
         "Draws the attention weights of one query: a row per layer, the mean over its heads or one "
         "head, and a column per key. With --layer, a row per head of that layer. Several prompts "
-        "are drawn one below the other.\n"
+        "are drawn one below the other. --sink-column and --report are not for this figure.\n"
         "\n"
         "  qkv figure rows -p 'The river runs to the sea.' -o rows.png\n"
         "  qkv figure rows --query 3 --layer 2 --variant 'k@1=zero' --baseline -o heads.png\n",

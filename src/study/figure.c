@@ -88,6 +88,11 @@ static int set_cells(qkv_figure *fig, qkv_error *err) {
     return cells[fig->kind](fig, err);
 }
 
+/* Titles that name tokens, which the run has checked by then. */
+static int set_titles(qkv_figure *fig, qkv_error *err) {
+    return fig->kind == QKV_FIGURE_ROWS ? qkv_figure_rows_titles(fig, err) : QKV_OK;
+}
+
 /* What belongs to the caller is not looked at again. */
 static void forget_lists(qkv_figure_options *o, const char *title) {
     o->prompts = o->sources = NULL;
@@ -100,10 +105,11 @@ static void forget_lists(qkv_figure_options *o, const char *title) {
 static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     const qkv_model *model = qkv_session_model(session);
     int status = take_inputs(fig, model, err);
-    if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
     if (status == QKV_OK) status = choose_places(fig, session, err);
     if (status == QKV_OK) status = set_cells(fig, err);
     if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
+    if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
+    if (status == QKV_OK) status = set_titles(fig, err);
     if (status == QKV_OK) status = qkv_figure_choose_range(fig, err);
     if (status == QKV_OK) status = qkv_figure_make_notes(fig, model, err);
     forget_lists(&fig->options, fig->own_title);

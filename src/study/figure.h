@@ -158,6 +158,8 @@ double qkv_figure_heads_size(const qkv_figure *fig);
 /* figure_rows.c: position of the query in a prompt. */
 size_t qkv_figure_query(const qkv_figure *fig, size_t prompt);
 double qkv_figure_rows_size(const qkv_figure *fig);
+/* Names the query in the titles; labels must be there. */
+int qkv_figure_rows_titles(qkv_figure *fig, qkv_error *err);
 /* Is this a figure of many heads or layers? */
 int qkv_figure_is_watched(const qkv_figure *fig);
 

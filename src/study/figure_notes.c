@@ -152,6 +152,22 @@ static json_t *describe_command(const qkv_figure_options *o) {
     return list;
 }
 
+/* The options that figures of many heads or layers have. */
+static void describe_watched(const qkv_figure *fig, json_t *json) {
+    const qkv_figure_options *o = &fig->options;
+    json_t *layers = json_array();
+    for (size_t i = 0; i < fig->shown.n_layers; i++) {
+        json_array_append_new(layers, json_integer(fig->shown.layers[i]));
+    }
+    json_object_set_new(json, "kind", json_string(qkv_figure_kind_name(fig->kind)));
+    json_object_set_new(json, "layers", layers);
+    json_object_set_new(json, "variant", qkv_json_text(o->variant ? o->variant : ""));
+    if (fig->kind == QKV_FIGURE_ROWS) {
+        json_object_set_new(json, "query", json_integer(o->query));
+        json_object_set_new(json, "by_head", json_boolean(o->layer != QKV_AUTO));
+    }
+}
+
 static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     char hash[33];
     const int status = qkv_model_hash(model, hash, err);
@@ -165,6 +181,7 @@ static int make_recipe(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
                   qkv_site_name(fig->site), "layer", (int)fig->layer, "head", (int)fig->head,
                   "range", fig->low, fig->high, "inputs", describe_inputs(fig), "sources",
                   describe_sources(fig), "panels", describe_panels(fig));
+    if (qkv_figure_is_watched(fig)) describe_watched(fig, json);
     if (info->notices[0]) json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
     fig->recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     qkv_locale_leave(host);

@@ -42,21 +42,32 @@ static char *name_query(const qkv_figure *fig, size_t prompt) {
     return NULL;
 }
 
+int qkv_figure_rows_titles(qkv_figure *fig, qkv_error *err) {
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        figure_cell *cell = &fig->cells[i];
+        char *name = name_query(fig, cell->prompt);
+        free(cell->title);
+        cell->title =
+            name && fig->options.baseline
+                ? qkv_figure_printf("%s, %s", name, cell->edits[0] ? "edited" : "unmodified")
+                : qkv_strdup(name);
+        free(name);
+        if (!cell->title) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
 static int set_row(qkv_figure *fig, size_t prompt, qkv_error *err) {
-    char *name = name_query(fig, prompt);
-    if (!name) return qkv_fail_memory(err);
-    int status = qkv_figure_set_baseline(fig, prompt, 0, prompt,
-                                         qkv_figure_printf("%s, unmodified", name), err);
     const figure_cell cell = {
         .prompt = prompt,
         .edits = qkv_strdup(fig->options.variant ? fig->options.variant : ""),
-        .title = fig->options.baseline ? qkv_figure_printf("%s, edited", name) : qkv_strdup(name),
+        .title = qkv_strdup(""),
         .layer = fig->layer,
         .head = fig->head,
     };
-    free(name);
-    const int set = qkv_figure_set(fig, prompt, 0, cell, err);
-    return status == QKV_OK ? set : status;
+    const int status = qkv_figure_set(fig, prompt, 0, cell, err);
+    if (status != QKV_OK) return status;
+    return qkv_figure_set_baseline(fig, prompt, 0, prompt, qkv_strdup(""), err);
 }
 
 /* The numbers at the left of the panels. */

@@ -46,11 +46,11 @@ static const char style_text[] =
     ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}"
     "\n"
     "table{border-collapse:collapse;width:100%;font-size:13px;white-space:nowrap}\n"
-    "th,td{padding:6px 7px;text-align:right;border-top:1px solid var(--line)}\n"
+    "th,td{padding:6px 5px;text-align:right;border-top:1px solid var(--line)}\n"
     "thead th{border-top:0;color:var(--soft);font-weight:600;vertical-align:bottom;"
     "white-space:normal}\n"
     "th:first-child,td:first-child,td:nth-child(2){text-align:left}\n"
-    "td:first-child{white-space:normal}\n"
+    "td:first-child{white-space:normal;min-width:150px}\n"
     "@media(max-width:760px){.grid{grid-template-columns:1fr!important}"
     ".facts li{grid-template-columns:26px 1fr}.facts li span:last-child{grid-column:2}}\n";
 
