@@ -35,6 +35,6 @@ if [ "${1:-}" != quantised ]; then
 fi
 shift
 [ -n "$bench" ] || { echo "peers.sh: nothing to compare quantised weights with" >&2; exit 1; }
-real=$("$qkv" info -m tinyllama 2>/dev/null | sed -n 's/^file  *//p') || real=
+real=$("$qkv" info -m tinyllama 2>/dev/null | sed -n "s/^file   *//p") || real=
 [ -n "$real" ] || echo "peers.sh: TinyLlama is not here (qkv pull tinyllama): iq2_xxs and the figure are left out" >&2
 exec /usr/bin/python3 "$root/bench/quantised.py" "$qkv" "$bench" ${real:+--real "$real"} "$@"

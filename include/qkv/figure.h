@@ -123,7 +123,7 @@ typedef struct qkv_figure_options {
     /* More of what is computed: heads, rows. */
     const char *layers;  /* e.g. "2-4,7"; NULL: all, or `layer` */
     const char *variant; /* edits, as in qkv/plan.h; NULL: none */
-    int64_t query;       /* rows: position of the query; from the end when negative, -1: the last */
+    int32_t query;       /* rows: position of the query; from the end when negative, -1: the last */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -169,6 +169,7 @@ typedef struct qkv_figure_info {
     const char *edits;       /* what is done, e.g. "q@5.h0=scale:ε, k@5.h0=scale:ε, ..." */
     const char *small_print; /* the line below the figure */
     const char *recipe;      /* JSON: how to make it again; embedded in every file */
+    const char *id;          /* of the recipe, 8 characters; also in the small print */
 } qkv_figure_info;
 
 #define QKV_FIGURE_INFO_INIT                                                                       \

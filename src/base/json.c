@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,4 +25,55 @@ void qkv_json_append(qkv_text *line, const char *text) {
         line->failed = 1;
     free(quoted);
     json_decref(string);
+}
+
+json_t *qkv_json_exact(double value) {
+    static const double MOST_WHOLE = 9007199254740992.0; /* 2^53 */
+    if (!isfinite(value)) return json_null();
+    const int whole = value == floor(value) && fabs(value) < MOST_WHOLE && !signbit(value);
+    return whole ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static void append_scalar(qkv_text *text, const json_t *value) {
+    if (json_is_real(value)) {
+        qkv_text_append_number(text, json_real_value(value));
+        return;
+    }
+    char *dump = json_dumps(value, JSON_ENCODE_ANY);
+    if (dump)
+        qkv_text_puts(text, dump);
+    else
+        text->failed = 1;
+    free(dump);
+}
+
+static void append_object(qkv_text *text, const json_t *object) {
+    const char *key, *before = "";
+    json_t *member;
+    qkv_text_puts(text, "{");
+    json_object_foreach((json_t *)object, key, member) {
+        qkv_text_puts(text, before);
+        qkv_json_append(text, key);
+        qkv_text_puts(text, ":");
+        qkv_json_append_value(text, member);
+        before = ",";
+    }
+    qkv_text_puts(text, "}");
+}
+
+void qkv_json_append_value(qkv_text *text, const json_t *value) {
+    if (!value) {
+        text->failed = 1;
+    } else if (json_is_object(value)) {
+        append_object(text, value);
+    } else if (json_is_array(value)) {
+        qkv_text_puts(text, "[");
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            if (i) qkv_text_puts(text, ",");
+            qkv_json_append_value(text, json_array_get(value, i));
+        }
+        qkv_text_puts(text, "]");
+    } else {
+        append_scalar(text, value);
+    }
 }

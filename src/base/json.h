@@ -16,4 +16,10 @@ json_t *qkv_json_text(const char *text);
 /* A text that is UTF-8 as a string in quotes, as part of a line that is put together by hand. */
 void qkv_json_append(qkv_text *line, const char *text);
 
+/* A number that reads back as the same double; one that is whole, however it was written, as an
+ * integer. NULL when memory is short; null for what is not finite. */
+json_t *qkv_json_exact(double value);
+/* A value as compact text, keys as they come. Unlike jansson's, numbers are as short as they can be. */
+void qkv_json_append_value(qkv_text *text, const json_t *value);
+
 #endif

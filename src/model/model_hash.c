@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "base/fingerprint.h"
 #include "base/memory.h"
 
 struct qkv_model_hash_cache {
@@ -29,19 +29,12 @@ void qkv_model_hash_cache_free(qkv_model_hash_cache *cache) {
 }
 
 static int compute(char out[33], const qkv_gguf *file, qkv_error *err) {
-    XXH3_state_t *state = XXH3_createState();
-    if (!state) return qkv_fail_memory(err);
-    XXH3_128bits_reset(state);
+    qkv_fingerprint print;
+    const int status = qkv_fingerprint_start(&print, err);
+    if (status != QKV_OK) return status;
     for (size_t i = 0; i < file->n_parts; i++)
-        XXH3_128bits_update(state, file->parts[i].map.data, file->parts[i].map.size);
-    XXH128_canonical_t bytes;
-    XXH128_canonicalFromHash(&bytes, XXH3_128bits_digest(state));
-    XXH3_freeState(state);
-    for (size_t i = 0; i < sizeof bytes.digest; i++) {
-        out[2 * i] = "0123456789abcdef"[bytes.digest[i] >> 4];
-        out[2 * i + 1] = "0123456789abcdef"[bytes.digest[i] & 15];
-    }
-    out[32] = '\0';
+        qkv_fingerprint_add(&print, file->parts[i].map.data, file->parts[i].map.size);
+    qkv_fingerprint_end(&print, out);
     return QKV_OK;
 }
 

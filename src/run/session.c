@@ -93,6 +93,14 @@ void qkv_session_free(qkv_session *session) {
     free(session);
 }
 
+const char *qkv_session_backend(const qkv_session *session) {
+    return session ? ggml_backend_name(session->backend) : NULL;
+}
+
+const char *qkv_session_ggml(const qkv_session *session) {
+    return session ? ggml_version() : NULL;
+}
+
 const qkv_model *qkv_session_model(const qkv_session *session) {
     return session ? session->model : NULL;
 }

@@ -111,7 +111,7 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
     if (status == QKV_OK) status = set_titles(fig, err);
     if (status == QKV_OK) status = qkv_figure_choose_range(fig, err);
-    if (status == QKV_OK) status = qkv_figure_make_notes(fig, model, err);
+    if (status == QKV_OK) status = qkv_figure_make_notes(fig, session, err);
     forget_lists(&fig->options, fig->own_title);
     if (status == QKV_OK && fig->options.report) {
         status = qkv_report_new(&fig->report, fig, model, err);
@@ -313,6 +313,7 @@ int qkv_figure_get_info(const qkv_figure *fig, qkv_figure_info *info, qkv_error 
         .edits = fig->operations.length ? fig->operations.data : "",
         .small_print = fig->small_print,
         .recipe = fig->recipe,
+        .id = fig->id,
     };
     return qkv_sized_write(info, &own, sizeof own, "qkv_figure_info", err);
 }

@@ -7,7 +7,8 @@
  *                       cells       what stands in which panel: prompt, edits, title
  *     figure_run.c      plan, run   one matrix per panel
  *     figure_watch.c    the same    where panels are put together of many heads or layers
- *     figure_notes.c    notes       small print, recipe
+ *     figure_recipe.c   recipe      how to make it again, and what came out
+ *     figure_notes.c    notes       small print
  *     report.c          report      where it is asked for
  *     figure_page.c     grid        labels, colours, style; draw/ makes the page
  *     figure_write.c    bytes       every format, to a file or to memory
@@ -21,6 +22,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "qkv/figure.h"
+#include "study/figure_recipe.h"
 #include "study/prompt.h"
 
 /* What the two published figures change. */
@@ -90,6 +92,7 @@ struct qkv_figure {
     qkv_text operations; /* for the small print */
     char *small_print;
     char *recipe;
+    char id[RECIPE_ID_SIZE]; /* of the recipe */
     figure_warnings warnings;
     struct report *report; /* NULL unless asked for */
     qkv_grid *grid;        /* made when it is first drawn */
@@ -163,9 +166,11 @@ int qkv_figure_rows_titles(qkv_figure *fig, qkv_error *err);
 /* Is this a figure of many heads or layers? */
 int qkv_figure_is_watched(const qkv_figure *fig);
 
-/* ---- figure_notes.c ---- */
+/* ---- figure_recipe.c, figure_notes.c ---- */
 
-int qkv_figure_make_notes(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+int qkv_figure_make_recipe(qkv_figure *fig, const qkv_session *session, qkv_error *err);
+/* Recipe and small print. */
+int qkv_figure_make_notes(qkv_figure *fig, const qkv_session *session, qkv_error *err);
 
 /* ---- figure_page.c ---- */
 

@@ -6,7 +6,7 @@
 #define DEFAULT_EPS "5e-1,1e-3,1e-10"
 
 static const char *eps_list(const qkv_figure *fig) {
-    return fig->options.eps ? fig->options.eps : DEFAULT_EPS;
+    return fig->options.eps;
 }
 
 static int set_cell(qkv_figure *fig, size_t row, size_t col, qkv_error *err) {
@@ -36,6 +36,7 @@ static int set_row(qkv_figure *fig, size_t row, size_t n_eps, qkv_error *err) {
 int qkv_figure_modify_cells(qkv_figure *fig, qkv_error *err) {
     size_t n_eps = 0, length;
     double value;
+    if (!fig->options.eps) fig->options.eps = DEFAULT_EPS; /* which the recipe then holds */
     while (qkv_figure_eps(eps_list(fig), n_eps, &length, &value)) n_eps++;
     fig->title = "The Attention Weight after Modifying Query, Key and Value";
     int status = qkv_figure_reserve(fig, FIGURE_PARTS, 1, n_eps, err);

@@ -80,6 +80,7 @@ int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_e
 }
 
 static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model, qkv_error *err) {
+    to->flags = from->flags;
     if (from->text) {
         to->length = text_length(from);
         to->text = qkv_strndup(from->text, to->length);

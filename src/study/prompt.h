@@ -10,8 +10,9 @@ typedef struct study_prompt {
     size_t length;
     int32_t *tokens;
     size_t n_tokens;
-    char *name;    /* of a source; else NULL */
-    char **labels; /* n_tokens texts for axes; NULL: none */
+    uint32_t flags; /* of the text */
+    char *name;     /* of a source; else NULL */
+    char **labels;  /* n_tokens texts for axes; NULL: none */
 } study_prompt;
 
 typedef struct study_prompts {

@@ -271,6 +271,8 @@ static void test_session(void **state) {
     REFUSED(qkv_session_new(&session, NULL, NULL, &err));
     REFUSED(qkv_session_new(&session, it.e.model, &(qkv_session_options){0}, &err));
     assert_null(qkv_session_model(NULL));
+    assert_null(qkv_session_backend(NULL));
+    assert_null(qkv_session_ggml(NULL));
     REFUSED(qkv_session_run(NULL, &result, it.plan, &err));
     REFUSED(qkv_session_run(s, NULL, it.plan, &err));
     REFUSED(qkv_session_run(s, &result, NULL, &err));

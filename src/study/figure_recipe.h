@@ -1,0 +1,33 @@
+/*
+ * Recipes of figures and charts: the JSON that every file carries, from which it can be made again.
+ *
+ *     what is to be made       format, kind, model_hash, inputs, sources, rows, cols, options; of a
+ *                              chart results_hash in place of the model and its inputs
+ *     what came out            layer, head, range, panels with a summary of their numbers, digest
+ *     for people               versions, names of files, the command line
+ *
+ * `id` is made of the first part alone: the same work has the same id on every machine. Everything
+ * about the first part stands in one table for each struct of options (study/fields.h).
+ */
+#ifndef QKV_STUDY_FIGURE_RECIPE_H
+#define QKV_STUDY_FIGURE_RECIPE_H
+
+#include "study/fields.h"
+#include "study/panel_summary.h"
+
+enum { RECIPE_FORMAT = 1, RECIPE_ID_SIZE = 9 };
+
+/* The options of figures: a new one is a line there. */
+extern const field qkv_figure_fields[];
+extern const size_t qkv_figure_n_fields;
+
+/* The words of a command line; null where there are none. */
+json_t *qkv_recipe_command(const char *const *words, size_t n);
+
+/* The id of a recipe, of whatever it holds by now. */
+int qkv_recipe_id(const json_t *recipe, char out[RECIPE_ID_SIZE], qkv_error *err);
+/* Adds the id and returns the text; the recipe may be NULL: memory was short. *text is the caller's
+ * to free. */
+int qkv_recipe_finish(json_t *recipe, char id[RECIPE_ID_SIZE], char **text, qkv_error *err);
+
+#endif
