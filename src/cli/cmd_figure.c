@@ -39,7 +39,7 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->diff = args->diff;
     options->layers = args->layers;
     options->variant = args->variant;
-    options->query = args->query;
+    options->query = (int32_t)args->query;
     options->skip_keys = args->skip_keys;
     options->sink_column = args->sink_column;
     options->report = args->reports.n > 0;

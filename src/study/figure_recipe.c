@@ -21,7 +21,8 @@
 #define LIMITED(name, kind, least, most)                                                           \
     { #name, FIELD_##kind, offsetof(qkv_figure_options, name), NULL, least, most }
 
-enum { MOST_TITLE = 4000, MOST_EPS = 20000 }; /* bytes of texts that files bring along */
+/* Bytes of texts that files bring along. */
+enum { MOST_TITLE = 4000, MOST_EPS = 20000, MOST_LAYERS = 4000, MOST_EDITS = 100000 };
 
 /* Everything in qkv_figure_options but its lists and the command. What excludes each other, and what
  * a kind has, is checked when the figure is made. */
@@ -45,6 +46,9 @@ const field qkv_figure_fields[] = {
     LIMITED(title, TEXT, 0, MOST_TITLE),
     FIELD(dpi, REAL),
     FIELD(panel_size, REAL),
+    LIMITED(layers, TEXT, 0, MOST_LAYERS),
+    LIMITED(variant, TEXT, 0, MOST_EDITS),
+    LIMITED(query, INDEX, INT32_MIN, INT32_MAX),
 };
 /* clang-format on */
 const size_t qkv_figure_n_fields = sizeof qkv_figure_fields / sizeof *qkv_figure_fields;

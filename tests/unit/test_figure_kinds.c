@@ -164,6 +164,17 @@ static void rows_of_a_layer_are_its_heads(void **state) {
     options.head = 1;
     figure = make_figure(QKV_FIGURE_ROWS, &options);
     assert_int_equal(figure_panel(figure, 0, 0).n_rows, 1);
+    assert_non_null(strstr(figure_info(figure).recipe, "\"variant\":\"" EDITS "\""));
+    qkv_figure_free(figure);
+    options.layer = QKV_AUTO;
+    options.layers = "1-3";
+    options.query = 0;
+    options.diff = 0;
+    options.skip_keys = 0;
+    figure = make_figure(QKV_FIGURE_ROWS, &options);
+    assert_int_equal(figure_panel(figure, 0, 0).n_rows, 3);
+    assert_non_null(strstr(figure_info(figure).recipe, "\"layers\":\"1-3\""));
+    assert_non_null(strstr(figure_info(figure).recipe, "\"query\":0"));
     qkv_figure_free(figure);
 }
 
