@@ -8,7 +8,10 @@ install(DIRECTORY models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/qkv FILES_MATCHIN
 install(DIRECTORY recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/qkv)
 if(TARGET qkv)
     install(TARGETS qkv RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-    install(FILES ${PROJECT_BINARY_DIR}/qkv.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+    install(FILES ${PROJECT_BINARY_DIR}/completions/qkv DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${PROJECT_BINARY_DIR}/completions/_qkv DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${PROJECT_BINARY_DIR}/completions/qkv.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 get_filename_component(ggml_prefix "${ggml_DIR}/../../.." ABSOLUTE)

@@ -14,7 +14,7 @@ model:      qkv base format tokenizer kernel
 run:        qkv base model kernel
 measure:    qkv base model run
 draw:       qkv base
-store:      qkv base
+store:      qkv base format
 sweep:      qkv base measure store
 study:      qkv base
 hub:        qkv base format model

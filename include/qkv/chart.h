@@ -22,7 +22,8 @@
  * bars are arrays, all of one size. Titles and labels of axes are read as in a grid: text between
  * asterisks is set in italics. Files are written to a temporary name and renamed; the same chart
  * gives the same bytes. NaN stands for "no value" where it is said so; what is infinite, or has no
- * place on a log axis, is refused.
+ * place on a log axis, is refused. Lines that lie on each other are dashed in turn, and the legend
+ * says which they are.
  */
 #ifndef QKV_CHART_H
 #define QKV_CHART_H
@@ -39,6 +40,10 @@ typedef struct qkv_chart_style {
     const char *small_print; /* last line(s), small; NULL = none */
     const char *recipe;      /* embedded in the file; NULL = none */
     double dpi;              /* of a PNG, 150 */
+    /* As in a qkv_grid_style. */
+    qkv_text_form text;
+    const char *font; /* NULL: DejaVu Sans */
+    double width;     /* of the page, points; 0: as wide as its content */
 } qkv_chart_style;
 
 #define QKV_CHART_STYLE_INIT                                                                       \
@@ -70,8 +75,8 @@ typedef struct qkv_heatmap_panel {
 #define QKV_HEATMAP_PANEL_INIT                                                                     \
     { .size = sizeof(qkv_heatmap_panel) }
 
-/* One colour scale for all panels. Numbers stand in the cells where there is room for them and
- * they are large enough to be told apart with two decimals; an exact zero stays blank. */
+/* One colour scale for all panels. Numbers stand in the cells where there is room for them; an exact
+ * zero stays blank. Values on both sides of 0 make the scale diverging, unless a range is given. */
 typedef struct qkv_heatmap {
     size_t size;
     const qkv_heatmap_panel *panels;
@@ -79,6 +84,7 @@ typedef struct qkv_heatmap {
     const char *row_axis, *col_axis; /* NULL: none */
     qkv_chart_axis color;            /* a log scale cannot show values below 0 */
     int32_t diverging;               /* 1: grey at 0, the same reach to both sides */
+    qkv_colormap colormap;           /* AUTO: viridis; coolwarm where the scale is diverging */
 } qkv_heatmap;
 
 #define QKV_HEATMAP_INIT                                                                           \

@@ -87,14 +87,15 @@ typedef struct qkv_figure_options {
     size_t size;
 
     /* What is computed. */
-    const qkv_prompt
-        *prompts;        /* modify, heads: one; mean, rows: one per row; grid: one per block */
+    /* modify, heads: one; mean, rows: one per row; grid: one per block of panels */
+    const qkv_prompt *prompts;
     size_t n_prompts;    /* 0: neutral texts of the library's own */
     int32_t layer, head; /* QKV_AUTO: qkv_choose_head on the first prompt; heads, rows: all */
     int32_t all_heads;   /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
-    const char *eps;     /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10" */
-    const qkv_figure_side *rows,
-        *cols; /* grid; either may be left out, with several prompts both */
+    const char *eps;     /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
+                                      "linspace:FROM,TO,NUMBER" and "logspace:FROM,TO,NUMBER" */
+    /* grid; either may be left out, with several prompts both */
+    const qkv_figure_side *rows, *cols;
     size_t n_rows, n_cols;
     const qkv_prompt *sources; /* grid: prompts with names, for patch:NAME */
     size_t n_sources;
@@ -109,16 +110,34 @@ typedef struct qkv_figure_options {
     qkv_figure_labels labels;
     qkv_figure_values values;
     int32_t hide_axes; /* 1: without Query and Key at the axes */
-    qkv_scale scale;
+    qkv_scale scale;   /* LINEAR becomes another beyond 40 tokens, see `always_linear` */
     double gamma;      /* exponent of the power scale; 0: 0.5 */
-    double range[2];   /* of the colour scale; both 0: 0 to 1, or what the values need */
+    double range[2];   /* of the colour scale; both 0: 0 to 1; of scores and differences, which must
+                          reach as far below 0 as above, what the values need */
     const char *title; /* below; *text* is italic; NULL: the figure's own, "": none */
-    double dpi;        /* of a PNG; 0: 150 */
-    double panel_size; /* side of a panel in points; 0: 170 */
+    double dpi;        /* of a PNG; 0: 150, or as many as give every cell a pixel */
+    double panel_size; /* side of a panel in points; 0: 170, more where there are many cells */
 
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* More of how it is drawn. */
+    /* 1: a linear scale whatever the prompt. 0: weights of more than 40 tokens are drawn on a log
+     * scale, their differences on a power scale with an exponent of 1/3, unless `scale` says
+     * otherwise: a linear one would show little but the sink. */
+    int32_t always_linear;
+    int32_t auto_range;    /* 1: colours of weights end at the largest that is shown, not at 1 */
+    qkv_colormap colormap; /* AUTO: coolwarm */
+    qkv_masked masked;     /* AUTO: white; zero for modify and mean up to 40 tokens */
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
+
+    int32_t no_recipe; /* 1: files carry none */
 
     /* More of what is computed: heads, rows. */
     const char *layers;  /* e.g. "2-4,7"; NULL: all, or `layer` */
@@ -170,6 +189,12 @@ typedef struct qkv_figure_info {
     const char *small_print; /* the line below the figure */
     const char *recipe;      /* JSON: how to make it again; embedded in every file */
     const char *id;          /* of the recipe, 8 characters; also in the small print */
+    /* As they were chosen. */
+    qkv_scale scale;
+    double gamma;     /* of the power scale */
+    double log_floor; /* where the log scale begins */
+    qkv_colormap colormap;
+    qkv_masked masked;
 } qkv_figure_info;
 
 #define QKV_FIGURE_INFO_INIT                                                                       \
@@ -201,13 +226,13 @@ QKV_API int qkv_figure_get_prompt(const qkv_figure *figure, size_t index, qkv_pr
                                   qkv_error *err);
 
 /* One line each, NULL past the end: edits that changed nothing (grid); and, once it was drawn or
- * checked, what was asked for and cells are too small for. */
+ * checked, what was asked for and cells are too small for, and which scripts no font has. */
 QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 
 /* ---- writing ---- */
 
 /* png svg pdf: the drawing. md html json: the report, which `report` must have asked for.
- * safetensors: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
+ * safetensors, npz: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
 QKV_API const char *qkv_figure_format(size_t index);
 
 /* To a file, whose suffix is one of the formats. The same figure gives the same bytes. */

@@ -23,9 +23,14 @@
  * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
  * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero
  * (on a log scale: one that lies below its floor).
- * Where cells are smaller than pixels, a pixel shows the mean of the values it covers. A middle dot
- * at the edge of a label is a blank. Panels that share their labels are labelled once, at the left
- * and lower edge of the grid.
+ * Every cell has a pixel of its own as long as a page of 100 megapixels, 32000 to a side, has room
+ * for that: panels grow up to 480 points, then the resolution of a PNG does. Beyond that, or where
+ * `fixed_dpi` and `fixed_panel_size` forbid it, a pixel shows the largest value of the cells that it
+ * covers (of a diverging scale: the one of largest magnitude), and a line behind the small print
+ * says of how many. Images inside SVG and PDF keep the same bound, whatever the resolution.
+ * A scale that is not linear is named beside the colour bar. A panel whose values are all exactly 0
+ * says so. A middle dot at the edge of a label is a blank. Panels that share their labels are
+ * labelled once, at the left and lower edge of the grid.
  */
 #ifndef QKV_GRID_H
 #define QKV_GRID_H
@@ -53,7 +58,15 @@ typedef struct qkv_panel {
     const char *const *row_labels;
     const char *const *col_labels;
     int32_t first_col; /* index of the first column, where leading columns were left out */
-    const char *side;  /* left of the panel, e.g. what its row of panels is; NULL: nothing */
+    /* Which cells a mask took away: where row and column index lie `window` or more apart (0: no
+     * window), and with `causal` all columns behind the row's own. How they look is the style's; one
+     * that holds another value than 0 is drawn with it. */
+    int32_t causal;
+    int32_t window;
+    int32_t extra_cols; /* leading columns that are not counted and never masked: learned sinks */
+    int32_t borrowed;   /* 1: values are not copied, and live and stay as they are until the grid
+                           is freed */
+    const char *side;   /* left of the panel, e.g. what its row of panels is; NULL: nothing */
 } qkv_panel;
 
 #define QKV_PANEL_INIT                                                                             \
@@ -61,8 +74,46 @@ typedef struct qkv_panel {
 
 typedef enum qkv_scale { QKV_SCALE_LINEAR, QKV_SCALE_LOG, QKV_SCALE_POWER } qkv_scale;
 
+/* How letters are kept in SVG and PDF. Outlines look the same everywhere. Text can be searched,
+ * selected and edited; a PDF brings its fonts along, but an SVG names them, and its reader must have
+ * them. So the default is text in a PDF and outlines in an SVG. A PNG has neither. */
+typedef enum qkv_text_form { QKV_TEXT_AUTO, QKV_TEXT_PATHS, QKV_TEXT_TEXT } qkv_text_form;
+
 /* "linear", "log", "power"; NULL past the end. */
 QKV_API const char *qkv_scale_name(qkv_scale scale);
+
+typedef enum qkv_colormap {
+    QKV_COLORMAP_AUTO,     /* coolwarm; of a heatmap whose values have one sign, viridis */
+    QKV_COLORMAP_COOLWARM, /* blue, grey, red: the only one that can show a diverging scale */
+    QKV_COLORMAP_VIRIDIS,
+    QKV_COLORMAP_CIVIDIS,
+    QKV_COLORMAP_MAGMA,
+    QKV_COLORMAP_GREY /* light to dark; 0 is not white */
+} qkv_colormap;
+
+/* "auto", "coolwarm", "viridis", "cividis", "magma", "grey"; NULL past the end. */
+QKV_API const char *qkv_colormap_name(qkv_colormap colormap);
+
+/* How cells look that a mask took away. */
+typedef enum qkv_masked {
+    QKV_MASKED_AUTO, /* white */
+    QKV_MASKED_ZERO, /* like a weight of 0 */
+    QKV_MASKED_WHITE,
+    QKV_MASKED_HATCH /* thin lines on white */
+} qkv_masked;
+
+/* "auto", "zero", "white", "hatch"; NULL past the end. */
+QKV_API const char *qkv_masked_name(qkv_masked masked);
+
+/* What a pixel shows that covers several cells. */
+typedef enum qkv_pooling {
+    QKV_POOLING_AUTO,     /* largest; of a diverging scale, magnitude */
+    QKV_POOLING_LARGEST,  /* the largest of the values */
+    QKV_POOLING_MAGNITUDE /* the value of largest magnitude */
+} qkv_pooling;
+
+/* "auto", "largest", "magnitude"; NULL past the end. */
+QKV_API const char *qkv_pooling_name(qkv_pooling pooling);
 
 typedef struct qkv_grid_style {
     size_t size;
@@ -83,6 +134,18 @@ typedef struct qkv_grid_style {
     double panel_size;   /* side of a panel in points, 170 */
     /* embedded in the file (PNG text chunk, SVG metadata, PDF keywords); NULL = none */
     const char *recipe;
+    qkv_colormap colormap;
+    qkv_masked masked;
+    qkv_pooling pooling;
+    /* 1: holds however many cells there are; 0: may grow, so that each of them has a pixel */
+    int32_t fixed_dpi;
+    int32_t fixed_panel_size;
+    qkv_text_form text;
+    const char *font; /* family that is tried first; NULL: DejaVu Sans. An unknown one is refused */
+    /* Of the page, points; 0: as wide as its content. Panels and letters follow, letters down to 5
+     * points; what does not fit is refused. panel_size then says how large panels are in proportion
+     * to letters where there is room. */
+    double width;
     double gap; /* least distance between panels in points; 0: 15 across, 13 down */
 } qkv_grid_style;
 
@@ -117,10 +180,14 @@ QKV_API int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, c
 /* What the style asks for and cells are too small for, in numbers of panels. */
 typedef struct qkv_grid_report {
     size_t size;
-    int32_t panels;         /* all that hold values */
-    int32_t without_values; /* no numbers in their cells */
-    int32_t thinned;        /* labels at every second or third row or column only */
-    int32_t with_indices;   /* indices in place of labels */
+    int32_t panels;          /* all that hold values */
+    int32_t without_values;  /* no numbers in their cells */
+    int32_t thinned;         /* labels at every second or third row or column only */
+    int32_t with_indices;    /* indices in place of labels */
+    int32_t pooled;          /* pixels that stand for several cells */
+    int32_t cells_per_pixel; /* along a side, in the panel where they are most; 1: all are seen */
+    double dpi;              /* of a PNG, as it is drawn */
+    uint64_t scripts;        /* bit i: no font has all glyphs of script i, see qkv/fonts.h */
 } qkv_grid_report;
 
 #define QKV_GRID_REPORT_INIT                                                                       \
@@ -131,7 +198,7 @@ typedef struct qkv_grid_report {
 QKV_API int qkv_grid_check(const qkv_grid *grid, const qkv_grid_style *style, const char *path,
                            qkv_grid_report *report, qkv_error *err);
 
-/* The colour that a value gets, 0xRRGGBB. A style that cannot be read counts as the default. */
+/* The colour that a value gets in a cell that is not masked, 0xRRGGBB. A style that cannot be read counts as the default. */
 QKV_API uint32_t qkv_grid_color(const qkv_grid_style *style, double value);
 
 #ifdef __cplusplus

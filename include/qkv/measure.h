@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/bytes.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -65,13 +66,19 @@ typedef struct qkv_metric_info {
     const char *parameters; /* what may stand behind a colon, e.g. "threshold = 0.3"; "" = none */
     const char *undefined;  /* when it is NaN; "" = never */
     qkv_metric_scope scope;
-    int32_t compares; /* 1: with the baseline; 0 for the baseline itself */
+    int32_t compares;  /* 1: with the baseline; 0 for the baseline itself */
+    const char *title; /* in words, for the axis of a chart: "weight on the first token" */
+    const char *unit;  /* "nats", "tokens", "degrees", ...; "" = none */
 } qkv_metric_info;
 
 /* The metrics in their order; NULL past the end. */
 QKV_API const qkv_metric_info *qkv_metric_get(size_t index);
 /* NULL when there is none of that name. */
 QKV_API const qkv_metric_info *qkv_metric_find(const char *name);
+/* The title of a metric as qkv_measure_new takes it, with its parameters and unit: "mean weight on
+ * one key, key = 4", "entropy of attention (nats)". A name that is unknown stays as it is. Freed with
+ * qkv_bytes_free. */
+QKV_API int qkv_metric_title(const char *metric, char **title, qkv_error *err);
 /* NULL past the end. */
 QKV_API const char *qkv_metric_scope_name(qkv_metric_scope scope);
 

@@ -77,6 +77,10 @@ QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
  * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */
 QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
 
+/* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
+ * 0: the layer sees everything, or there is no such layer. */
+QKV_API int32_t qkv_model_window(const qkv_model *model, int32_t layer);
+
 /* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
  * asked for. */
 QKV_API int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err);

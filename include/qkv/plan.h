@@ -106,6 +106,9 @@ QKV_API int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *
                          size_t n_tokens, qkv_error *err);
 QKV_API void qkv_plan_free(qkv_plan *plan);
 
+/* The text that the tokens were made of, for files to tell; copied. It changes nothing else. */
+QKV_API int qkv_plan_set_prompt(qkv_plan *plan, const char *text, size_t length, qkv_error *err);
+
 /* Names another prompt, so that edits can say patch:NAME. It must have as many tokens as the plan's
  * own prompt. */
 QKV_API int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
@@ -126,6 +129,9 @@ QKV_API size_t qkv_plan_n_variants(const qkv_plan *plan); /* with the baseline *
 /* The text of a variant's edits as it was given; "" for the baseline. */
 QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);
 QKV_API const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens);
+
+/* What qkv_plan_set_prompt was given; NULL: nothing. *length may be NULL. */
+QKV_API const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length);
 
 /* Captures as they were given; NULL past the end. */
 QKV_API const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index);

@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "qkv/bytes.h"
+#include "qkv/grid.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -77,7 +78,7 @@ typedef struct qkv_plot_options {
     const char *metric;
     const char *target;  /* what was edited, "q,k"; "none": the unedited cells */
     const char *op;      /* "scale" */
-    const char *epsilon; /* "1e-3"; for lines a list */
+    const char *epsilon; /* "1e-3"; for lines a list, also "linspace:0,1,5", "logspace:1e-4,1,5" */
     const char *layers;  /* "0,2,5-7" */
     const char *heads;
     int32_t change; /* 1: differences from the unedited values */
@@ -96,10 +97,24 @@ typedef struct qkv_plot_options {
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
     size_t n_command;
+
+    /* heatmap; AUTO: viridis; coolwarm, around 0, for changes and for metrics with two signs */
+    qkv_colormap colormap;
+
+    /* For print. */
+    qkv_text_form text; /* of an SVG or PDF */
+    const char *font;   /* family, for what it has glyphs for; NULL: DejaVu Sans */
+    double width;       /* of the page, points; 0: as wide as its content */
+    int32_t hide_notes; /* 1: without the small print */
+
+    int32_t no_recipe; /* 1: files carry none */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \
     { .size = sizeof(qkv_plot_options) }
+
+/* "auto", "heatmap", "lines", "ranking"; NULL past the end. */
+QKV_API const char *qkv_plot_kind_name(qkv_plot_kind kind);
 
 /* What can be said without a file: values out of range, or that exclude each other. */
 QKV_API int qkv_plot_options_check(const qkv_plot_options *options, qkv_error *err);
@@ -133,6 +148,7 @@ typedef struct qkv_plot_info {
     size_t n_missing;        /* of them */
     size_t n_undefined;      /* of them */
     double reference;        /* lines by target: mean of the unedited cells; NaN: none */
+    const char *id;          /* of the recipe, 8 characters; also in the small print */
 } qkv_plot_info;
 
 #define QKV_PLOT_INFO_INIT                                                                         \

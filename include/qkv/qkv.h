@@ -72,6 +72,7 @@
 #include "qkv/convert.h"
 #include "qkv/error.h"
 #include "qkv/figure.h"
+#include "qkv/fonts.h"
 #include "qkv/grid.h"
 #include "qkv/head_choice.h"
 #include "qkv/measure.h"
@@ -83,6 +84,7 @@
 #include "qkv/recipe.h"
 #include "qkv/session.h"
 #include "qkv/store.h"
+#include "qkv/store_reader.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
 #include "qkv/table.h"
@@ -94,6 +96,7 @@
 #include "qkv/observe.h"
 #include "qkv/package.h"
 #include "qkv/pull.h"
+#include "qkv/reproduce.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #endif

@@ -63,8 +63,8 @@ QKV_API int qkv_session_new(qkv_session **out, const qkv_model *model,
                             const qkv_session_options *options, qkv_error *err);
 QKV_API void qkv_session_free(qkv_session *session);
 QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
-/* What computes, "CPU", and the version of ggml that it is part of, "0.9.5"; NULL without a session.
- * Where both are the same, and the kind of processor, so are all bits. */
+/* What computes, "CPU AVX2 FMA" with what the processor can do, and the version of ggml that it is part
+ * of, "0.9.5"; NULL without a session. Where both are the same, so are all bits. */
 QKV_API const char *qkv_session_backend(const qkv_session *session);
 QKV_API const char *qkv_session_ggml(const qkv_session *session);
 

@@ -20,14 +20,18 @@
  *
  * The suffix says how. `.safetensors`: every tensor as `v0/pattern.3` (variant, site, layer; logits
  * without a layer, a reduction behind it: `v0/pattern.3.first`), with texts about it in
- * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npy`: when exactly
- * one tensor was captured. Files are written to a temporary name and renamed. Nothing here has
+ * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npz`: an archive
+ * that numpy.load opens, with the same names and the metadata as JSON in `__metadata__`. `.npy`: when
+ * exactly one tensor was captured. Files are written to a temporary name and renamed. Nothing here has
  * state: any thread may write.
  *
- * Keys of the metadata; lists are JSON texts:
+ * Keys of the metadata, all of them in docs/files.md; in safetensors, whose values are texts, lists
+ * and objects are JSON texts:
  *
- *     tokens, architecture, qkv_version
- *     model, model_hash      the last part of its path; what identifies it
+ *     prompt                 where qkv_plan_set_prompt gave it
+ *     tokens, token_strings  ids, and what each stands for
+ *     edits                  of every variant, a list of texts
+ *     tensors                by name: variant, site, layer, heads, shape, axes, reduction
  *     captures               as they were given
  *     variant.1              the edits of variant 1, as they were given
  *     edits_changed.1        how many values each of them changed; null: it was not computed
@@ -36,6 +40,8 @@
  *     heads.pattern.3        "h0,h2", where a tensor does not hold all heads
  *     side.pattern.3.mean    cells on a side of a pooled map
  *     logits_tokens          the positions that rows of logits belong to, where not to all
+ *     model, model_hash      the last part of its path; what identifies it
+ *     architecture, qkv_version
  */
 #ifndef QKV_STORE_H
 #define QKV_STORE_H
@@ -55,10 +61,10 @@ QKV_API int qkv_store_render(const qkv_result *result, const qkv_plan *plan, con
                              const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
 
 /* Fails where qkv_store_write would fail whatever the disk is like: an unknown suffix, several
- * tensors for .npy, too many values for .json. */
+ * tensors for .npy, too many values for .json, more than 4 GB for .npz. */
 QKV_API int qkv_store_check(const qkv_result *result, const char *path, qkv_error *err);
 
-/* "safetensors", "json", "npy"; NULL past the end. */
+/* "safetensors", "json", "npz", "npy"; NULL past the end. */
 QKV_API const char *qkv_store_format(size_t index);
 
 enum { QKV_STORE_NAME_SIZE = 64 };
@@ -68,7 +74,8 @@ enum { QKV_STORE_NAME_SIZE = 64 };
 QKV_API int qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
                            int32_t layer, qkv_reduction reduction);
 
-/* A safetensors file of matrices that belong to a figure: names, shapes and data are the caller's.
+/* A file of matrices that belong to a figure: names, shapes and data are the caller's. A path that ends
+ * in .npz is written as that, any other as safetensors.
  * Tensors are an array, all of one size.
  * metadata is a list of n_metadata key, value pairs (2 * n_metadata strings). */
 typedef struct qkv_store_tensor {
@@ -85,10 +92,15 @@ typedef struct qkv_store_tensor {
 QKV_API int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                                     const char *const *metadata, size_t n_metadata,
                                     const char *path, qkv_error *err);
-/* The same bytes in memory, freed with qkv_bytes_free. */
+/* The same bytes in memory, safetensors, freed with qkv_bytes_free. */
 QKV_API int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                                      const char *const *metadata, size_t n_metadata, char **bytes,
                                      size_t *n_bytes, qkv_error *err);
+/* The same in a format of qkv_store_format. */
+QKV_API int qkv_store_render_tensors_as(const qkv_store_tensor *tensors, size_t n_tensors,
+                                        const char *const *metadata, size_t n_metadata,
+                                        const char *format, char **bytes, size_t *n_bytes,
+                                        qkv_error *err);
 
 #ifdef __cplusplus
 }

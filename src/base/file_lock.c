@@ -70,7 +70,11 @@ static int try_lock(qkv_file_lock *lock, const char *path, int *current, qkv_err
     lock->fd = -1;
     if (status != QKV_OK) return status;
     lock->fd = open(lock->name, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (lock->fd < 0) return fail_lock(err, path, errno);
+    if (lock->fd < 0) {
+        const int code = errno;
+        if (access(lock->target, W_OK) != 0) return fail_lock(err, path, code);
+        return qkv_fail(err, QKV_ERR_IO, "cannot write beside %s: %s", path, strerror(code));
+    }
     if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
         return errno == EWOULDBLOCK
                    ? qkv_fail(err, QKV_ERR_IO,

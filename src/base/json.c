@@ -27,6 +27,23 @@ void qkv_json_append(qkv_text *line, const char *text) {
     json_decref(string);
 }
 
+json_t *qkv_json_real(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *qkv_json_words(const char *text) {
+    json_t *list = json_array();
+    while (*text) {
+        const size_t length = strcspn(text, ",");
+        size_t begin = 0, end = length;
+        while (begin < end && text[begin] == ' ') begin++;
+        while (end > begin && text[end - 1] == ' ') end--;
+        json_array_append_new(list, qkv_json_string(text + begin, end - begin));
+        text += length + (text[length] == ',');
+    }
+    return list;
+}
+
 json_t *qkv_json_exact(double value) {
     static const double MOST_WHOLE = 9007199254740992.0; /* 2^53 */
     if (!isfinite(value)) return json_null();
@@ -39,7 +56,7 @@ static void append_scalar(qkv_text *text, const json_t *value) {
         qkv_text_append_number(text, json_real_value(value));
         return;
     }
-    char *dump = json_dumps(value, JSON_ENCODE_ANY);
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     if (dump)
         qkv_text_puts(text, dump);
     else
@@ -53,7 +70,9 @@ static void append_object(qkv_text *text, const json_t *object) {
     qkv_text_puts(text, "{");
     json_object_foreach((json_t *)object, key, member) {
         qkv_text_puts(text, before);
-        qkv_json_append(text, key);
+        json_t *name = json_string(key);
+        qkv_json_append_value(text, name);
+        json_decref(name);
         qkv_text_puts(text, ":");
         qkv_json_append_value(text, member);
         before = ",";

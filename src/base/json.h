@@ -13,13 +13,19 @@ json_t *qkv_json_string(const char *bytes, size_t length);
 /* The same of a whole C string. */
 json_t *qkv_json_text(const char *text);
 
+/* null where the number is not finite. */
+json_t *qkv_json_real(double value);
+/* The words between commas, without blanks around them, as a list of strings; "" is an empty list. */
+json_t *qkv_json_words(const char *text);
+
 /* A text that is UTF-8 as a string in quotes, as part of a line that is put together by hand. */
 void qkv_json_append(qkv_text *line, const char *text);
 
 /* A number that reads back as the same double; one that is whole, however it was written, as an
  * integer. NULL when memory is short; null for what is not finite. */
 json_t *qkv_json_exact(double value);
-/* A value as compact text, keys as they come. Unlike jansson's, numbers are as short as they can be. */
+/* A value as compact text, keys as they come. Unlike jansson's, numbers are as short as they can be;
+ * what is not ASCII is escaped. */
 void qkv_json_append_value(qkv_text *text, const json_t *value);
 
 #endif

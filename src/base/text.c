@@ -67,6 +67,10 @@ int qkv_is_space(char byte) {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
+const char *qkv_plural(uint64_t n) {
+    return n == 1 ? "" : "s";
+}
+
 int qkv_is_letter(char byte) {
     return qkv_lower(byte) >= 'a' && qkv_lower(byte) <= 'z';
 }

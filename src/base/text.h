@@ -59,6 +59,9 @@ int qkv_is_letter(char byte);
 char qkv_lower(char byte);
 int qkv_equal_ignoring_case(const char *a, const char *b);
 
+/* What a word for n things ends with: "" for one of them, else "s". */
+const char *qkv_plural(uint64_t n);
+
 /* For qsort and bsearch of an array of strings: by their bytes. */
 int qkv_compare_strings(const void *a, const void *b);
 

@@ -36,6 +36,7 @@ enum { CLI_USAGE = 1 };
     X(INTEGER, int64_t) /* min to max */                                                           \
     X(INDEX, int64_t)   /* 0 to max, or "auto" as CLI_AUTO */                                      \
     X(REAL, double)     /* min to max */                                                           \
+    X(LENGTH, double)   /* 85mm, 8.5cm, 3.3in or 240pt, in points; min to max */                   \
     X(CHOICE, int)      /* one of the words of `value`, written as its number */
 
 #define CLI_KIND_ENUM(kind, type) CLI_##kind,
@@ -87,8 +88,22 @@ typedef struct cli_command {
     const void *defaults; /* an argument struct */
     size_t args_size;
     size_t min_operands, max_operands;
+    cli_kind
+        operand; /* what operands are, for completion: CLI_PATH, CLI_CHOICE; CLI_FLAG: any text */
+    const char *operand_words; /* of CLI_CHOICE: "one|two" */
     int (*run)(const cli_call *call, qkv_error *err);
 } cli_command;
+
+/* Options that every command has. */
+typedef struct cli_common {
+    int quiet, verbose;
+} cli_common;
+
+extern const cli_option cli_common_options[];
+extern const size_t cli_n_common_options;
+
+/* Another name that an option has in every command, or NULL: --eps is --epsilon. */
+const char *cli_option_alias(const cli_option *option);
 
 #define CLI_OPTIONS(table) .options = (table), .n_options = sizeof(table) / sizeof *(table)
 #define CLI_ARGS(values) .defaults = &(values), .args_size = sizeof(values)
@@ -116,6 +131,7 @@ typedef struct cli_parsed {
     size_t n_operands, capacity;
     const char **paths; /* into argv: names of files, and operands */
     size_t n_paths, paths_capacity;
+    cli_common common;
     int help;       /* --help was given: nothing else counts */
     uint64_t given; /* the options that were, by their place in the command's list */
 } cli_parsed;
@@ -144,6 +160,10 @@ extern const size_t cli_n_commands;
 /* The command that words[0] (and words[1], for a figure) name; *used says how many words that
  * took. NULL when there is none. */
 const cli_command *cli_find(const char *const *words, size_t n, size_t *used);
+/* 1 when `word` is the first word of commands of two. */
+int cli_is_group(const char *word);
+/* The usage error of a word that names no command, of a group ("figure") or, for NULL, of none. */
+int cli_fail_command(const char *group, const char *word, qkv_error *err);
 
 /* ---- help: manual.c ---- */
 
@@ -151,7 +171,10 @@ void cli_print_overview(void);
 void cli_print_group(const char *group);
 void cli_print_help(const cli_command *command);
 void cli_print_notation(void);
-void cli_print_manual(void);
+/* The page of one command, or of the program (NULL), as roff. */
+void cli_print_manual(const cli_command *command);
+/* The names of all commands, one to a line. */
+void cli_print_names(void);
 /* One paragraph, wrapped and indented. */
 void cli_print_paragraph(const char *text, size_t indent);
 

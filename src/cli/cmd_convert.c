@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/inputs.h"
+#include "cli/messages.h"
 #include "qkv/convert.h"
 
 typedef struct convert_args {
@@ -13,8 +14,8 @@ typedef struct convert_args {
 static const convert_args defaults = {0};
 
 static const cli_option options[] = {
-    {'o', "output", "FILE", "the GGUF file to write", CLI_PATH, offsetof(convert_args, output), 0,
-     0, 0},
+    {'o', "output", "FILE", "the GGUF file to write; '-' for standard output", CLI_PATH,
+     offsetof(convert_args, output), 0, 0, 0},
     {0, "type", "TYPE",
      "how matrices are stored: f32, f16, bf16, q8_0, q4_0, q4_K, q6_K, ... (default: as they are)",
      CLI_TEXT, offsetof(convert_args, type), 0, 0, 0},
@@ -40,12 +41,13 @@ const cli_command cli_command_convert = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_convert,
 };
 
 static void print_note(void *user, const char *line) {
     (void)user;
-    fprintf(stderr, "qkv: note: %s\n", line);
+    cli_notice("qkv: note: %s", line);
 }
 
 static int run_convert(const cli_call *call, qkv_error *err) {
@@ -56,10 +58,12 @@ static int run_convert(const cli_call *call, qkv_error *err) {
                                      .progress = cli_progress()};
     if (!args->output) return cli_usage(err, "say with -o which file to write");
     qkv_model_place *place = NULL;
-    int status = qkv_output_check(args->output, err);
+    const int to_stdout = cli_is_stdout(args->output);
+    const char *output = to_stdout ? "/dev/stdout" : args->output;
+    int status = to_stdout ? cli_stdout_check("gguf", err) : qkv_output_check(output, err);
     if (status == QKV_OK) status = cli_model_find(&place, call->operands[0], err);
     if (status == QKV_OK)
-        status = qkv_model_convert(qkv_model_place_get_info(place)->path, args->output, &how, err);
+        status = qkv_model_convert(qkv_model_place_get_info(place)->path, output, &how, err);
     qkv_model_place_free(place);
     return status;
 }

@@ -7,12 +7,12 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/number.h"
+#include "cli/messages.h"
 
 /* What the lists of the options point to. */
 typedef struct inputs {
-    cli_prompt *loaded; /* of the prompts */
-    qkv_prompt *prompts;
+    cli_prompts loaded;
+    qkv_prompt *prompts; /* what they hold */
     cli_sources from;
     qkv_prompt *sources;
     qkv_figure_side *rows, *cols;
@@ -23,6 +23,8 @@ typedef struct inputs {
 
 static int read_range(const figure_args *args, qkv_figure_options *options, qkv_error *err) {
     if (!args->range) return QKV_OK;
+    options->auto_range = strcmp(args->range, "auto") == 0;
+    if (options->auto_range) return QKV_OK;
     return cli_parse_range(args->range, &options->range[0], &options->range[1], err);
 }
 
@@ -46,11 +48,20 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->labels = args->labels == CLI_AUTO ? QKV_LABELS_AUTO : labels[args->labels];
     options->values = (qkv_figure_values)args->values;
     options->hide_axes = !args->axis_labels;
-    options->scale = (qkv_scale)args->scale;
+    options->scale = args->scale == CLI_AUTO ? QKV_SCALE_LINEAR : (qkv_scale)args->scale;
+    options->always_linear = args->scale == (int)QKV_SCALE_LINEAR;
+    /* Words begin with 0, the library's constants with the default. */
+    options->colormap = (qkv_colormap)(args->colormap + 1);
+    options->masked = (qkv_masked)(args->masked + 1);
     options->gamma = args->gamma;
     options->title = args->title;
     options->dpi = args->dpi;
+    options->no_recipe = args->no_recipe;
     options->panel_size = args->panel_size;
+    options->text = (qkv_text_form)(args->print.text + 1);
+    options->font = args->print.font;
+    options->width = args->print.width;
+    options->hide_notes = args->print.no_notes;
     return read_range(args, options, err);
 }
 
@@ -110,15 +121,27 @@ static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
     return QKV_OK;
 }
 
-static int load_prompts(const figure_args *args, inputs *in, qkv_figure_options *options,
-                        qkv_error *err) {
-    const size_t n = args->prompts.n;
-    in->loaded = qkv_calloc(n, sizeof *in->loaded);
+static int check_prompts(const figure_args *args, qkv_figure_kind kind, const inputs *in,
+                         qkv_error *err) {
+    const size_t n = in->loaded.n;
+    const int takes_one = kind == QKV_FIGURE_MODIFY || kind == QKV_FIGURE_HEADS;
+    if (takes_one && n > 1) return cli_prompts_check_one(&in->loaded, &args->prompts, err);
+    if (kind == QKV_FIGURE_GRID && args->rows.n + args->cols.n == 0 && n < 2) {
+        return cli_usage(err,
+                         "nothing to draw: add --row or --col LABEL=EDITS, or a second prompt");
+    }
+    return QKV_OK;
+}
+
+static int load_prompts(const figure_args *args, qkv_figure_kind kind, inputs *in,
+                        qkv_figure_options *options, qkv_error *err) {
+    int status = cli_prompts_load(&in->loaded, &args->prompts, err);
+    const size_t n = in->loaded.n;
+    if (status == QKV_OK) status = check_prompts(args, kind, in, err);
     in->prompts = qkv_calloc(n, sizeof *in->prompts);
-    int status = in->loaded && in->prompts ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK && !in->prompts) status = qkv_fail_memory(err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        status = cli_prompt_load(&in->loaded[i], &args->prompts.items[i], err);
-        in->prompts[i] = plain_prompt(&in->loaded[i], NULL, args->parse_special);
+        in->prompts[i] = plain_prompt(&in->loaded.items[i], NULL, args->parse_special);
     }
     if (status == QKV_OK) status = load_sources(args, in, err);
     options->prompts = in->prompts;
@@ -134,8 +157,7 @@ static void release_sides(qkv_figure_side *sides, size_t n) {
 }
 
 static void release(inputs *in, const figure_args *args) {
-    for (size_t i = 0; in->loaded && i < args->prompts.n; i++) cli_prompt_release(&in->loaded[i]);
-    free(in->loaded);
+    cli_prompts_release(&in->loaded);
     free(in->prompts);
     cli_sources_release(&in->from);
     free(in->sources);
@@ -146,23 +168,20 @@ static void release(inputs *in, const figure_args *args) {
 
 /* ---- outputs ---- */
 
-static int has_png(const cli_list *outputs) {
-    for (size_t i = 0; i < outputs->n; i++) {
-        if (strcmp(qkv_path_suffix(outputs->items[i].value), "png") == 0) return 1;
-    }
-    return 0;
-}
-
 static int check_outputs(const figure_args *args, qkv_error *err) {
     if (args->outputs.n == 0 && !args->data && args->reports.n == 0) {
         return cli_usage(err, "no output: add for example -o figure.png");
     }
-    if (args->data && strcmp(qkv_path_suffix(args->data), "safetensors") != 0) {
-        return cli_usage(err, "--data wants a file named .safetensors, not '%s'", args->data);
+    if (args->data && strcmp(qkv_path_suffix(args->data), "safetensors") != 0 &&
+        strcmp(qkv_path_suffix(args->data), "npz") != 0) {
+        return cli_usage(err, "--data wants a file named .safetensors or .npz, not '%s'",
+                         args->data);
     }
-    int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
+    int status = cli_outputs_check(&args->outputs, FIGURE_FORMATS, args->format, NULL, err);
     if (status == QKV_OK) status = cli_outputs_check_names(&args->reports, "md|html|json", err);
-    if (status == QKV_OK && args->dpi > 0 && !has_png(&args->outputs)) {
+    if (status == QKV_OK) status = cli_print_check(&args->print, &args->outputs, args->format, err);
+    if (status == QKV_OK && args->dpi > 0 &&
+        !cli_outputs_have(&args->outputs, args->format, "png")) {
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
     }
     return status;
@@ -177,10 +196,9 @@ static int check_writable(const figure_args *args, qkv_error *err) {
 static void print_choice(const qkv_figure *figure) {
     qkv_figure_info info = QKV_FIGURE_INFO_INIT;
     if (qkv_figure_get_info(figure, &info, NULL) != QKV_OK || info.sink < 0) return;
-    qkv_print(stderr,
-              "qkv: layer %d, head %d: the strongest first-token sink "
-              "(mean weight %.3f on the first token)\n",
-              (int)info.layer, (int)info.head, info.sink);
+    cli_notice("qkv: layer %d, head %d: the strongest first-token sink "
+               "(mean weight %.3f on the first token)",
+               (int)info.layer, (int)info.head, info.sink);
 }
 
 static void print_warnings(const qkv_figure *figure) {
@@ -188,15 +206,25 @@ static void print_warnings(const qkv_figure *figure) {
     for (size_t i = 0; (warning = qkv_figure_warning(figure, i)); i++) {
         qkv_text named = {0};
         cli_append_named(&named, warning);
-        if (!named.failed) fprintf(stderr, "qkv: warning: %s\n", named.data);
+        if (!named.failed) cli_warn("%s", named.data);
         qkv_text_release(&named);
     }
 }
 
-static int write_list(qkv_figure *figure, const cli_list *files, qkv_error *err) {
+static int print_figure(qkv_figure *figure, const char *format, qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    const int status = qkv_figure_render(figure, format, &bytes, &n_bytes, err);
+    return cli_print_bytes(status, bytes, n_bytes);
+}
+
+static int write_list(qkv_figure *figure, const cli_list *files, const char *format,
+                      qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < files->n && status == QKV_OK; i++) {
-        status = qkv_figure_write(figure, files->items[i].value, err);
+        const char *path = files->items[i].value;
+        status = cli_is_stdout(path) ? print_figure(figure, format, err)
+                                     : qkv_figure_write(figure, path, err);
     }
     return status;
 }
@@ -205,12 +233,15 @@ static int write_list(qkv_figure *figure, const cli_list *files, qkv_error *err)
 static int write_outputs(const figure_args *args, qkv_figure *figure, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
-        status = qkv_figure_check(figure, args->outputs.items[i].value, err);
+        const char *path = args->outputs.items[i].value;
+        char drawn[32];
+        snprintf(drawn, sizeof drawn, "figure.%s", args->format ? args->format : "");
+        status = qkv_figure_check(figure, cli_is_stdout(path) ? drawn : path, err);
     }
     print_warnings(figure);
-    if (status == QKV_OK) status = write_list(figure, &args->outputs, err);
+    if (status == QKV_OK) status = write_list(figure, &args->outputs, args->format, err);
     if (status == QKV_OK && args->data) status = qkv_figure_write(figure, args->data, err);
-    return status == QKV_OK ? write_list(figure, &args->reports, err) : status;
+    return status == QKV_OK ? write_list(figure, &args->reports, NULL, err) : status;
 }
 
 /* ---- the command ---- */
@@ -230,7 +261,7 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
     if (status == QKV_OK) status = check_writable(args, err);
     if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
     if (status == QKV_OK) status = makers[kind](figure, session, options, err);
-    qkv_session_free(session);
+    cli_session_free(session);
     qkv_model_free(model);
     return status;
 }
@@ -241,18 +272,16 @@ static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
     const figure_args *args = call->args;
     int status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
-    if (status == QKV_OK) status = load_prompts(args, in, options, err);
+    if (status == QKV_OK) status = check_outputs(args, err);
+    if (status == QKV_OK) status = load_prompts(args, kind, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
         status = cli_name_fields(CLI_USAGE, err);
     }
-    return status == QKV_OK ? check_outputs(args, err) : status;
+    return status;
 }
 
 int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {
     const figure_args *args = call->args;
-    if ((kind == QKV_FIGURE_MODIFY || kind == QKV_FIGURE_HEADS) && args->prompts.n > 1) {
-        return cli_usage(err, "this figure shows one prompt");
-    }
     inputs in = {0};
     qkv_figure *figure = NULL;
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;

@@ -6,7 +6,7 @@
 static const figure_args defaults = {FIGURE_DEFAULTS};
 
 static const cli_option options[] = {
-    FIGURE_INPUT_OPTIONS,
+    FIGURE_INPUT_OPTIONS(CLI_PROMPTS_OPTIONS),
     FIGURE_OPTION("row", "LABEL=EDITS", CLI_LIST, rows,
                   "a row: its label, and the edits of all its panels"),
     FIGURE_OPTION("col", "LABEL=EDITS", CLI_LIST, cols,
@@ -14,7 +14,12 @@ static const cli_option options[] = {
     CLI_SOURCE_OPTIONS(figure_args),
     FIGURE_OPTION("show", "pattern|scores", CLI_CHOICE, show, "what is drawn (default pattern)"),
     FIGURE_LABEL_OPTIONS,
+    FIGURE_BASELINE_OPTION,
     FIGURE_DRAWING_OPTIONS,
+    FIGURE_MASKED_OPTION,
+    FIGURE_SINK_OPTION,
+    FIGURE_REPORT_OPTION,
+    FIGURE_OUTPUT_OPTIONS,
 };
 
 static int run_grid(const cli_call *call, qkv_error *err);
@@ -42,18 +47,18 @@ const cli_command cli_command_figure_grid = {
 
 static int check_sides(const cli_list *list, const char *option, qkv_error *err) {
     for (size_t i = 0; i < list->n; i++) {
-        if (!strchr(list->items[i].value, '=')) {
-            return cli_usage(err, "%s wants LABEL=EDITS, not '%s'", option, list->items[i].value);
+        const char *given = list->items[i].value, *equals = strchr(given, '=');
+        if (!equals) return cli_usage(err, "%s wants LABEL=EDITS, not '%s'", option, given);
+        /* SITE@LAYERS=OP: the label was forgotten, and what it is taken for makes no sense. */
+        if (memchr(given, '@', (size_t)(equals - given)) && equals[1] && !strchr(equals, '@')) {
+            return cli_usage(err, "%s wants LABEL=EDITS, and '%s' has no label; write 'Name=%s'",
+                             option, given, given);
         }
     }
     return QKV_OK;
 }
 
 static int check_args(const figure_args *args, qkv_error *err) {
-    if (args->rows.n + args->cols.n == 0 && args->prompts.n < 2) {
-        return cli_usage(err,
-                         "nothing to draw: add --row or --col LABEL=EDITS, or a second prompt");
-    }
     const int status = check_sides(&args->rows, "--row", err);
     return status == QKV_OK ? check_sides(&args->cols, "--col", err) : status;
 }

@@ -10,6 +10,8 @@ static const cli_option options[] = {
     FIGURE_LAYERS_OPTION,
     FIGURE_VARIANT_OPTION,
     FIGURE_DRAWING_OPTIONS,
+    FIGURE_MASKED_OPTION,
+    FIGURE_OUTPUT_OPTIONS,
 };
 
 static int run_heads(const cli_call *call, qkv_error *err);
@@ -22,8 +24,7 @@ const cli_command cli_command_figure_heads = {
     .description =
         "Draws a small map of every head: layers down, heads across; or all heads of one layer. "
         "Maps of long prompts are pooled: each cell is the largest weight of its block, or with "
-        "--diff the largest change. The size of the maps is chosen by their number. --baseline, --sink-column "
-        "and --report are not for this figure.\n"
+        "--diff the largest change. The size of the maps is chosen by their number.\n"
         "\n"
         "  qkv figure heads -p 'The river runs to the sea.' -o heads.png\n"
         "  qkv figure heads --layers 2-4 --variant 'v@1=zero' --diff -o change.png\n",

@@ -5,7 +5,7 @@ static const figure_args defaults = {FIGURE_DEFAULTS};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(figure_args),
-    CLI_PROMPT_OPTIONS(figure_args),
+    CLI_PROMPTS_OPTIONS(figure_args),
     FIGURE_NUMBER("query", "N", CLI_INTEGER, query, INT32_MIN, INT32_MAX,
                   "position of the query; from the end when negative (default -1: the last)"),
     FIGURE_OPTION("layer", "L|auto", CLI_INDEX, layer,
@@ -15,7 +15,9 @@ static const cli_option options[] = {
                   "query head (default auto: the mean over heads; with --layer all)"),
     FIGURE_VARIANT_OPTION,
     FIGURE_LABEL_OPTIONS,
+    FIGURE_BASELINE_OPTION,
     FIGURE_DRAWING_OPTIONS,
+    FIGURE_OUTPUT_OPTIONS,
 };
 
 static int run_rows(const cli_call *call, qkv_error *err);
@@ -28,7 +30,7 @@ const cli_command cli_command_figure_rows = {
     .description =
         "Draws the attention weights of one query: a row per layer, the mean over its heads or one "
         "head, and a column per key. With --layer, a row per head of that layer. Several prompts "
-        "are drawn one below the other. --sink-column and --report are not for this figure.\n"
+        "are drawn one below the other.\n"
         "\n"
         "  qkv figure rows -p 'The river runs to the sea.' -o rows.png\n"
         "  qkv figure rows --query 3 --layer 2 --variant 'k@1=zero' --baseline -o heads.png\n",

@@ -4,13 +4,16 @@
 #include "cli/cli.h"
 
 typedef struct help_args {
-    int man;
+    int man, names;
 } help_args;
 
 static const help_args defaults = {0};
 
 static const cli_option options[] = {
-    {0, "man", NULL, "print the manual page, as roff", CLI_FLAG, offsetof(help_args, man), 1, 0, 0},
+    {0, "man", NULL, "print the manual page of the command, or of qkv, as roff", CLI_FLAG,
+     offsetof(help_args, man), 1, 0, 0},
+    {0, "names", NULL, "print the names of all commands, one to a line", CLI_FLAG,
+     offsetof(help_args, names), 1, 0, 0},
 };
 
 static int run_help(const cli_call *call, qkv_error *err);
@@ -18,7 +21,7 @@ static int run_help(const cli_call *call, qkv_error *err);
 const cli_command cli_command_help = {
     .name = "help",
     .summary = "explain a command, or the notation of edits",
-    .synopsis = "[COMMAND | notation]\n--man",
+    .synopsis = "[COMMAND | notation]\n--man [COMMAND]\n--names",
     .description = "Explains what qkv can do, how one command is used, or how edits are written.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
@@ -29,28 +32,35 @@ const cli_command cli_command_help = {
 static int run_help(const cli_call *call, qkv_error *err) {
     const help_args *args = call->args;
     size_t used;
-    if (args->man) {
-        cli_print_manual();
+    if (args->names) {
+        if (args->man || call->n_operands) return cli_usage(err, "--names stands alone");
+        cli_print_names();
         return QKV_OK;
     }
     if (call->n_operands == 0) {
-        cli_print_overview();
+        if (args->man)
+            cli_print_manual(NULL);
+        else
+            cli_print_overview();
         return QKV_OK;
     }
     const cli_command *command = cli_find(call->operands, call->n_operands, &used);
     if (command && used == call->n_operands) {
-        cli_print_help(command);
+        if (args->man)
+            cli_print_manual(command);
+        else
+            cli_print_help(command);
         return QKV_OK;
     }
+    if (args->man) return cli_fail_command(NULL, call->operands[0], err);
     if (call->n_operands == 1 && strcmp(call->operands[0], "notation") == 0) {
         cli_print_notation();
         return QKV_OK;
     }
-    if (call->n_operands == 1 && strcmp(call->operands[0], "figure") == 0) {
-        cli_print_group("figure");
+    const char *group = cli_is_group(call->operands[0]) ? call->operands[0] : NULL;
+    if (group && call->n_operands == 1) {
+        cli_print_group(group);
         return QKV_OK;
     }
-    return cli_usage(err, "there is no command '%s%s%s'; see 'qkv --help'", call->operands[0],
-                     call->n_operands > 1 ? " " : "",
-                     call->n_operands > 1 ? call->operands[1] : "");
+    return cli_fail_command(group, call->operands[group ? 1 : 0], err);
 }

@@ -145,7 +145,7 @@ static json_t *make_json(const qkv_model_info *info, const char *hash) {
 #define JSON_LENGTH(field) (info->field ? JSON_NUMBER(field) : json_null())
 #define JSON_IF_ANY(field) JSON_NUMBER(field)
 #define JSON_YES_NO(field) json_boolean(info->field)
-#define JSON_IF_SAID(field) (info->field[0] ? JSON_TEXT(field) : NULL) /* NULL: no such key */
+#define JSON_IF_SAID(field) NULL /* a list, added below; NULL: no such key */
 #define JSON_FIELD(field, key, label, kind) json_object_set_new(json, key, JSON_##kind(field));
     INFO_FIELDS(JSON_FIELD)
 #undef JSON_FIELD
@@ -160,6 +160,17 @@ static json_t *make_json(const qkv_model_info *info, const char *hash) {
     return json;
 }
 
+static void add_notices(json_t *json, const qkv_model *model) {
+    const char *notice;
+    json_t *list = json_array();
+    for (size_t i = 0; (notice = qkv_model_notice(model, i)); i++)
+        json_array_append_new(list, qkv_json_text(notice));
+    if (json_array_size(list))
+        json_object_set_new(json, "notices", list);
+    else
+        json_decref(list);
+}
+
 static void add_place(json_t *json, const qkv_model_place_info *place) {
     if (!is_by_name(place)) return;
     json_object_set_new(json, "given_as", qkv_json_text(place->name));
@@ -168,9 +179,10 @@ static void add_place(json_t *json, const qkv_model_place_info *place) {
     json_object_set_new(json, "commit", qkv_json_text(place->commit));
 }
 
-static int print_json(const qkv_model_info *info, const qkv_model_place_info *place,
-                      const char *hash, qkv_error *err) {
-    json_t *json = make_json(info, hash);
+static int print_json(const qkv_model *model, const qkv_model_place_info *place, const char *hash,
+                      qkv_error *err) {
+    json_t *json = make_json(qkv_model_get_info(model), hash);
+    add_notices(json, model);
     add_place(json, place);
     return cli_print_json(json, err);
 }
@@ -185,7 +197,7 @@ static int run_info(const cli_call *call, qkv_error *err) {
     if (status == QKV_OK) status = cli_model_open(&model, place->path, err);
     if (status == QKV_OK && args->hash) status = qkv_model_hash(model, hash, err);
     if (status == QKV_OK && args->json) {
-        status = print_json(qkv_model_get_info(model), place, hash, err);
+        status = print_json(model, place, hash, err);
     } else if (status == QKV_OK) {
         print_place(place);
         print_table(qkv_model_get_info(model), hash);

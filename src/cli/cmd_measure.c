@@ -17,22 +17,19 @@ typedef struct measure_args {
     const char *metrics;
     const char *layers, *heads;
     cli_list outputs;
+    const char *format; /* of -o - */
+    int json;
     int64_t threads;
     int64_t memory;
 } measure_args;
+
+#define MEASURE_FORMATS "csv|json"
 
 static const measure_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(measure_args),
-    {'p', "prompt", "TEXT", "a prompt; may be repeated", CLI_LIST, offsetof(measure_args, prompts),
-     CLI_PROMPT_TEXT, 0, 0},
-    {'f', "file", "FILE", "prompts from a file, one per line; '-' for standard input", CLI_PATHS,
-     offsetof(measure_args, prompts), CLI_PROMPT_FILE, 0, 0},
-    {0, "tokens", "IDS", "a prompt as token ids, e.g. 1,2,3; fed as they are", CLI_LIST,
-     offsetof(measure_args, prompts), CLI_PROMPT_TOKENS, 0, 0},
-    {0, "parse-special", NULL, "names of special tokens in prompts become those tokens", CLI_FLAG,
-     offsetof(measure_args, parse_special), 1, 0, 0},
+    CLI_PROMPTS_OPTIONS(measure_args),
     {0, "variant", "EDITS", "one variant to measure: edits joined by ' + '; may be repeated",
      CLI_LIST, offsetof(measure_args, variants), 0, 0, 0},
     CLI_SOURCE_OPTIONS(measure_args),
@@ -46,8 +43,9 @@ static const cli_option options[] = {
      offsetof(measure_args, heads), 0, 0, 0},
     CLI_THREADS_OPTION(measure_args),
     CLI_MEMORY_OPTION(measure_args),
-    {'o', "output", "OUT", "file for all values, one per row: .csv or .json; may be repeated",
-     CLI_PATHS, offsetof(measure_args, outputs), 0, 0, 0},
+    {0, "json", NULL, "print the summary as JSON", CLI_FLAG, offsetof(measure_args, json), 1, 0, 0},
+    CLI_OUTPUT_OPTIONS(measure_args, "file for all values, one per row: .csv or .json",
+                       MEASURE_FORMATS),
 };
 
 static int run_measure(const cli_call *call, qkv_error *err);
@@ -55,8 +53,9 @@ static int run_measure(const cli_call *call, qkv_error *err);
 const cli_command cli_command_measure = {
     .name = "measure",
     .summary = "measure every head: sinks, entropy, changes under edits",
-    .synopsis = "[-m MODEL] [-p TEXT | -f FILE | --tokens IDS]... [--variant EDITS]... [--metrics "
-                "NAMES] [--layers LAYERS] [--heads HEADS] [-o OUT]...",
+    .synopsis =
+        "[-m MODEL] [-p TEXT | -f FILE | --file FILE | --tokens IDS]... [--variant EDITS]... "
+        "[--metrics NAMES] [--layers LAYERS] [--heads HEADS] [--json] [-o OUT]...",
     .description =
         "Measures the unedited model (baseline) and every variant on every prompt, and prints for "
         "each metric its mean, its extremes and where it is largest. Without prompts it uses "
@@ -66,7 +65,8 @@ const cli_command cli_command_measure = {
         "heads count from 0. A metric of a whole layer has no head, one of the output neither "
         "layer nor head, one over all prompts no prompt. OUT.json holds the same rows, and the "
         "prompts, variants and formulas. A value is nan (null) where it is undefined; 'qkv "
-        "metrics' says when.\n"
+        "metrics' says when. '-o -' writes the rows to standard output, as CSV or with '--format "
+        "json', and leaves out the summary.\n"
         "\n"
         "Patterns are measured row by row while they are computed, and none is kept. To measure "
         "an edit in its own layer only, name that layer with --layers: then no later layer is "
@@ -84,8 +84,7 @@ typedef struct measure_state {
     qkv_model *model;
     qkv_session *session;
     qkv_measure *measure;
-    cli_prompt *prompts;
-    size_t n_prompts, capacity;
+    cli_prompts prompts;
     cli_sources sources;
     measure_files files;
     measure_summary summary;
@@ -93,49 +92,13 @@ typedef struct measure_state {
 
 /* ---- prompts ---- */
 
-static int add_prompt(measure_state *state, const cli_item *item, qkv_error *err) {
-    cli_prompt prompt;
-    int status = cli_prompt_load(&prompt, item, err);
-    if (status == QKV_OK && !QKV_PUSH(state->prompts, state->capacity, state->n_prompts, prompt)) {
-        status = qkv_fail_memory(err);
-    }
-    if (status != QKV_OK) cli_prompt_release(&prompt);
-    return status;
-}
-
-/* Every line that is not empty is a prompt. */
-static int add_lines(measure_state *state, const cli_item *item, qkv_error *err) {
-    cli_prompt whole;
-    int status = cli_prompt_load(&whole, item, err);
-    if (status == QKV_OK && strlen(whole.text) != whole.length) {
-        status =
-            qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a file of prompts", item->value);
-    }
-    const char *line;
-    size_t at = 0, length;
-    while (status == QKV_OK && cli_prompt_next_line(&whole, &at, &line, &length)) {
-        whole.text[line - whole.text + (ptrdiff_t)length] = '\0';
-        const cli_item text = {line, CLI_PROMPT_TEXT};
-        status = add_prompt(state, &text, err);
-    }
-    cli_prompt_release(&whole);
-    return status;
-}
-
 static int load_prompts(measure_state *state, qkv_error *err) {
     const cli_list *given = &state->args->prompts;
     const cli_list *const edits[] = {&state->args->variants};
-    int status = QKV_OK;
+    int status = cli_prompts_load(&state->prompts, given, err);
     for (size_t i = 0; qkv_default_prompt(i) && given->n == 0 && status == QKV_OK; i++) {
         const cli_item own = {qkv_default_prompt(i), CLI_PROMPT_TEXT};
-        status = add_prompt(state, &own, err);
-    }
-    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
-        status = given->items[i].tag == CLI_PROMPT_FILE ? add_lines(state, &given->items[i], err)
-                                                        : add_prompt(state, &given->items[i], err);
-    }
-    if (status == QKV_OK && state->n_prompts == 0) {
-        status = qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: the file is empty");
+        status = cli_prompts_add(&state->prompts, &own, err);
     }
     if (status == QKV_OK) status = cli_sources_load(&state->sources, &state->args->sources, err);
     return status == QKV_OK ? cli_sources_check_used(&state->sources, edits, 1, err) : status;
@@ -144,10 +107,7 @@ static int load_prompts(measure_state *state, qkv_error *err) {
 static int tokenize(measure_state *state, qkv_error *err) {
     const unsigned flags =
         QKV_TOKENIZE_ADD_SPECIAL | (state->args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
-    int status = QKV_OK;
-    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
-        status = cli_prompt_tokenize(&state->prompts[i], state->model, flags, err);
-    }
+    const int status = cli_prompts_tokenize(&state->prompts, state->model, flags, err);
     if (status != QKV_OK) return status;
     return cli_sources_tokenize(&state->sources, state->model, flags, err);
 }
@@ -155,7 +115,7 @@ static int tokenize(measure_state *state, qkv_error *err) {
 /* ---- measuring ---- */
 
 static int make_plan(const measure_state *state, size_t prompt, qkv_plan **plan, qkv_error *err) {
-    const cli_prompt *input = &state->prompts[prompt];
+    const cli_prompt *input = &state->prompts.items[prompt];
     int status = qkv_plan_new(plan, state->model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = cli_sources_add(&state->sources, *plan, err);
     for (size_t i = 0; i < state->args->variants.n && status == QKV_OK; i++) {
@@ -194,7 +154,7 @@ static int measure_set(measure_state *state, qkv_error *err) {
 /* A mistake in a later prompt or an edit shows before anything is computed. */
 static int check_plans(const measure_state *state, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+    for (size_t i = 0; i < state->prompts.n && status == QKV_OK; i++) {
         qkv_plan *plan = NULL;
         qkv_error why = {0};
         status = make_plan(state, i, &plan, &why);
@@ -211,20 +171,24 @@ static int check_plans(const measure_state *state, qkv_error *err) {
 static int measure_all(measure_state *state, qkv_error *err) {
     const measure_names names = {.measure = state->measure,
                                  .variants = &state->args->variants,
-                                 .prompts = state->prompts,
-                                 .n_prompts = state->n_prompts,
+                                 .prompts = state->prompts.items,
+                                 .n_prompts = state->prompts.n,
                                  .model = state->model};
     int status = measure_summary_new(&state->summary, &names, err);
     if (status == QKV_OK) {
-        status = measure_files_open(&state->files, &state->args->outputs, &names, err);
+        const char *format = state->args->format ? state->args->format : "csv";
+        status = measure_files_open(&state->files, &state->args->outputs, format, &names, err);
     }
-    for (size_t i = 0; i < state->n_prompts && status == QKV_OK; i++) {
+    for (size_t i = 0; i < state->prompts.n && status == QKV_OK; i++) {
         status = measure_prompt(state, i, err);
     }
     if (status == QKV_OK) status = measure_set(state, err);
     if (status == QKV_OK) status = measure_files_finish(&state->files, err);
-    if (status == QKV_OK) measure_summary_print(&state->summary, &names);
-    return status;
+    if (status != QKV_OK || cli_outputs_have_stdout(&state->args->outputs)) return status;
+    if (state->args->json)
+        return cli_print_json(measure_summary_json(&state->summary, &names), err);
+    measure_summary_print(&state->summary, &names);
+    return QKV_OK;
 }
 
 /* Where to look must matter to some metric. */
@@ -245,12 +209,19 @@ static int check_where(const measure_state *state, qkv_error *err) {
     return QKV_OK;
 }
 
+static int check_outputs(const measure_args *args, qkv_error *err) {
+    if (args->json && cli_outputs_have_stdout(&args->outputs)) {
+        return cli_usage(err, "--json and -o - both write to standard output: give one of them");
+    }
+    return cli_outputs_check(&args->outputs, MEASURE_FORMATS, args->format, "csv", err);
+}
+
 static int prepare(measure_state *state, qkv_error *err) {
     const measure_args *args = state->args;
     const qkv_measure_options where = {
         .size = sizeof where, .layers = args->layers, .heads = args->heads};
     const qkv_session_options session = cli_session_options(args->threads, args->memory);
-    int status = cli_outputs_check_names(&args->outputs, "csv|json", err);
+    int status = check_outputs(args, err);
     if (status == QKV_OK) status = qkv_measure_new(&state->measure, args->metrics, &where, err);
     if (status == QKV_OK) status = check_where(state, err);
     if (status == QKV_OK) status = load_prompts(state, err);
@@ -270,10 +241,9 @@ static int run_measure(const cli_call *call, qkv_error *err) {
     measure_files_release(&state.files);
     measure_summary_release(&state.summary);
     cli_sources_release(&state.sources);
-    for (size_t i = 0; i < state.n_prompts; i++) cli_prompt_release(&state.prompts[i]);
-    free(state.prompts);
+    cli_prompts_release(&state.prompts);
     qkv_measure_free(state.measure);
-    qkv_session_free(state.session);
+    cli_session_free(state.session);
     qkv_model_free(state.model);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/inputs.h"
 #include "qkv/measure.h"
 
@@ -73,6 +74,8 @@ static void print_text(const cli_call *call) {
         if (!is_listed(call, info)) continue;
         printf("%s%s%s%s\n", info->name, info->parameters[0] ? " (" : "", info->parameters,
                info->parameters[0] ? ")" : "");
+        printf("    %s%s%s%s\n", info->title, info->unit[0] ? " (" : "", info->unit,
+               info->unit[0] ? ")" : "");
         cli_print_paragraph(info->formula, 4);
         printf("    %s; per %s; from %s", info->range, qkv_metric_scope_name(info->scope),
                info->needs);
@@ -82,10 +85,12 @@ static void print_text(const cli_call *call) {
 }
 
 static json_t *describe(const qkv_metric_info *info) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "name", info->name, "formula",
-                     info->formula, "parameters", info->parameters, "range", info->range,
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s, s:s, s:o, s:s, s:b}", "name", info->name,
+                     "title", info->title, "unit", info->unit, "formula", info->formula,
+                     "parameters", qkv_json_words(info->parameters), "range", info->range,
                      "undefined", info->undefined, "scope", qkv_metric_scope_name(info->scope),
-                     "needs", info->needs, "source", info->source, "compares", (int)info->compares);
+                     "needs", qkv_json_words(info->needs), "source", info->source, "compares",
+                     (int)info->compares);
 }
 
 static int print_json(const cli_call *call, qkv_error *err) {
@@ -103,7 +108,8 @@ static void print_cell(const char *text) {
 }
 
 static void print_row(const qkv_metric_info *info) {
-    printf("| `%s` | ", info->name);
+    printf("| `%s` | %s%s%s%s | ", info->name, info->title, info->unit[0] ? " (" : "", info->unit,
+           info->unit[0] ? ")" : "");
     print_cell(info->formula);
     if (info->undefined[0]) printf(". NaN %s", info->undefined);
     printf(" | %s | %s | %s | %s | %s |\n", info->parameters[0] ? info->parameters : "–",
@@ -117,20 +123,27 @@ static void print_markdown(const cli_call *call) {
         cli_print_paragraph(paragraphs[i], 0);
         putchar('\n');
     }
-    printf("| name | formula | parameters | range | per | from | source |\n");
-    printf("|---|---|---|---|---|---|---|\n");
+    printf("| name | in words (unit) | formula | parameters | range | per | from | source |\n");
+    printf("|---|---|---|---|---|---|---|---|\n");
     const qkv_metric_info *info;
     for (size_t i = 0; (info = qkv_metric_get(i)); i++) {
         if (is_listed(call, info)) print_row(info);
     }
 }
 
+static int fail_name(const char *name, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    const qkv_metric_info *info;
+    for (size_t i = 0; (info = qkv_metric_get(i)); i++) qkv_nearest_try(&near, info->name);
+    return cli_usage(err, "there is no metric '%s'%s; 'qkv metrics' lists them", name,
+                     qkv_nearest_hint(&near));
+}
+
 static int run_metrics(const cli_call *call, qkv_error *err) {
     const metrics_args *args = call->args;
     for (size_t i = 0; i < call->n_operands; i++) {
         if (!qkv_metric_find(call->operands[i])) {
-            return cli_usage(err, "there is no metric '%s'; 'qkv metrics' lists them",
-                             call->operands[i]);
+            return fail_name(call->operands[i], err);
         }
     }
     if (args->json && args->markdown) return cli_usage(err, "give --json or --markdown, not both");

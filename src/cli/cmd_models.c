@@ -9,13 +9,15 @@
 #include "qkv/package.h"
 
 typedef struct models_args {
-    int json;
+    int json, names;
 } models_args;
 
 static const models_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_JSON_OPTION(models_args),
+    {0, "names", NULL, "print the names of those on this machine, one to a line, and open none",
+     CLI_FLAG, offsetof(models_args, names), 1, 0, 0},
 };
 
 static int run_models(const cli_call *call, qkv_error *err);
@@ -23,7 +25,7 @@ static int run_models(const cli_call *call, qkv_error *err);
 const cli_command cli_command_models = {
     .name = "models",
     .summary = "the models on this machine, and those to pull by a short name",
-    .synopsis = "[--json]",
+    .synopsis = "[--json | --names]",
     .description =
         "Lists the model that comes with qkv, those that were pulled by a short name, and every "
         "model in Hugging Face's cache: what to give with -m, the size of its files, and its "
@@ -222,12 +224,23 @@ static int print_json(const shelf *s, qkv_error *err) {
     return cli_print_json(json, err);
 }
 
+/* What -m takes: names, without the model that is used anyway, and those that cannot be opened. */
+static void print_names(const shelf *s) {
+    const qkv_model_place_info *place;
+    for (size_t i = s->shipped ? 1 : 0; (place = shelf_get(s, i)); i++) {
+        if (!place->problem[0]) cli_print_line(place->name);
+    }
+}
+
 static int run_models(const cli_call *call, qkv_error *err) {
     const models_args *args = call->args;
     shelf s;
+    if (args->json && args->names) return cli_usage(err, "give --json or --names, not both");
     int status = shelf_open(&s, err);
     if (status == QKV_OK && args->json)
         status = print_json(&s, err);
+    else if (status == QKV_OK && args->names)
+        print_names(&s);
     else if (status == QKV_OK) {
         print_table(&s);
         print_packages(s.list);

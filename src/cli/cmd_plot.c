@@ -6,20 +6,32 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/inputs.h"
+#include "cli/messages.h"
 #include "qkv/plot.h"
 
 typedef struct plot_args {
-    int kind, by, band, scale, axis, order; /* places in the lists of words; -1: not given */
+    int kind, by, band, scale, axis, order,
+        colormap; /* places in the lists of words; -1: not given */
     const char *metric, *targets, *op, *epsilon, *layers, *heads;
-    int change;
+    int change, no_recipe;
     int64_t top; /* 0: not given */
     const char *range, *title;
     double dpi; /* 0: not given */
+    cli_print print;
     cli_list outputs;
+    const char *format; /* of -o - */
 } plot_args;
 
-static const plot_args defaults = {
-    .kind = -1, .by = -1, .band = -1, .scale = -1, .axis = -1, .order = -1};
+#define PLOT_FORMATS "png|svg|pdf"
+
+static const plot_args defaults = {.kind = -1,
+                                   .by = -1,
+                                   .band = -1,
+                                   .scale = -1,
+                                   .axis = -1,
+                                   .order = -1,
+                                   .colormap = -1,
+                                   .print = CLI_PRINT_DEFAULTS};
 
 /* clang-format off: one option to a line or two */
 #define PLOT_OPTION(name, value, kind, field, help)                                                \
@@ -32,8 +44,9 @@ static const cli_option options[] = {
     PLOT_OPTION("target", "NAMES", CLI_TEXT, targets,
                 "edited sites, e.g. q or q,k; none is the unedited model (default: all edited)"),
     PLOT_OPTION("op", "NAME", CLI_TEXT, op, "operation, e.g. scale (default: the only one)"),
-    PLOT_OPTION("epsilon", "E", CLI_TEXT, epsilon,
-                "value of \xce\xb5, e.g. 1e-3; for lines a list (default: all)"),
+    PLOT_OPTION("epsilon", "LIST", CLI_TEXT, epsilon,
+                "value of \xce\xb5, e.g. 1e-3; for lines a list, e.g. 0.1,0.5 or "
+                "logspace:1e-4,1,5, also linspace: (default: all)"),
     PLOT_OPTION("layers", "LIST", CLI_TEXT, layers, "layers, e.g. 3 or 0,2,5-7 (default all)"),
     PLOT_OPTION("heads", "LIST", CLI_TEXT, heads, "query heads, in the same notation"),
     {0, "change", NULL, "show the difference from the unedited value", CLI_FLAG,
@@ -45,7 +58,11 @@ static const cli_option options[] = {
                 "deviation to both sides"),
     PLOT_OPTION("scale", "linear|log", CLI_CHOICE, scale, "scale of the values (default linear)"),
     PLOT_OPTION("axis", "log|linear", CLI_CHOICE, axis, "axis of \xce\xb5 (default log)"),
-    PLOT_OPTION("range", "LO,HI", CLI_TEXT, range, "range of the values (default: from the data)"),
+    PLOT_OPTION("range", "LO,HI|auto", CLI_TEXT, range,
+                "range of the values (default auto: from the data)"),
+    PLOT_OPTION("colormap", "coolwarm|viridis|cividis|magma|grey", CLI_CHOICE, colormap,
+                "colours of a heatmap (default viridis; coolwarm, around 0, for changes and for "
+                "values of two signs)"),
     {0, "top", "N", "how many heads of a ranking (default 20)", CLI_INTEGER,
      offsetof(plot_args, top), 0, 1, 2000},
     PLOT_OPTION("order", "largest|smallest|magnitude", CLI_CHOICE, order,
@@ -54,8 +71,10 @@ static const cli_option options[] = {
                 "title below the chart; *text* is italic, '' is none"),
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
      2400},
-    {'o', "output", "OUT", "file for the chart: .png, .svg or .pdf; may be repeated", CLI_PATHS,
-     offsetof(plot_args, outputs), 0, 0, 0},
+    CLI_PRINT_OPTIONS(plot_args),
+    {0, "no-recipe", NULL, "leave out of the file how it was made", CLI_FLAG,
+     offsetof(plot_args, no_recipe), 1, 0, 0},
+    CLI_OUTPUT_OPTIONS(plot_args, "file for the chart: .png, .svg or .pdf", PLOT_FORMATS),
 };
 /* clang-format on */
 
@@ -65,7 +84,7 @@ const cli_command cli_command_plot = {
     .name = "plot",
     .summary = "the results of a sweep as a heatmap, as lines or as a ranking of heads",
     .synopsis = "RESULTS.sqlite [--kind heatmap|lines|ranking] [--metric NAME] [--target NAMES] "
-                "[--op NAME] [--epsilon E] [--layers LIST] [--heads LIST] [--change] -o OUT...",
+                "[--op NAME] [--epsilon LIST] [--layers LIST] [--heads LIST] [--change] -o OUT...",
     .description =
         "Draws one metric of a sweep: over layers and heads as a heatmap (a panel for every "
         "target), against \xce\xb5 as lines with a band over the prompts (a line for every "
@@ -85,19 +104,18 @@ const cli_command cli_command_plot = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_plot,
 };
 
 /* ---- output files ---- */
 
 static int check_outputs(const plot_args *args, qkv_error *err) {
-    int png = 0;
     if (args->outputs.n == 0) return cli_usage(err, "no output: add for example -o chart.png");
-    const int status = cli_outputs_check_names(&args->outputs, "png|svg|pdf", err);
-    for (size_t i = 0; i < args->outputs.n; i++) {
-        png |= strcmp(qkv_path_suffix(args->outputs.items[i].value), "png") == 0;
-    }
-    if (status == QKV_OK && args->dpi > 0 && !png) {
+    int status = cli_outputs_check(&args->outputs, PLOT_FORMATS, args->format, NULL, err);
+    if (status == QKV_OK) status = cli_print_check(&args->print, &args->outputs, args->format, err);
+    if (status == QKV_OK && args->dpi > 0 &&
+        !cli_outputs_have(&args->outputs, args->format, "png")) {
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
     }
     return status;
@@ -125,26 +143,42 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->top = (int32_t)args->top;
     wanted->title = args->title;
     wanted->dpi = args->dpi;
-    return args->range ? cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err)
-                       : QKV_OK;
+    wanted->no_recipe = args->no_recipe;
+    wanted->colormap = (qkv_colormap)(args->colormap + 1);
+    wanted->text = (qkv_text_form)(args->print.text + 1);
+    wanted->font = args->print.font;
+    wanted->width = args->print.width;
+    wanted->hide_notes = args->print.no_notes;
+    if (!args->range || strcmp(args->range, "auto") == 0) return QKV_OK;
+    return cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err);
 }
 
 /* A choice that must be made or mended is a usage error. */
 static int name_options(int status, qkv_error *err) {
     cli_name_fields(status, err);
-    return status == QKV_ERR_ARGUMENT ? err->status = CLI_USAGE : status;
+    const int is_usage = status == QKV_ERR_ARGUMENT || status == QKV_ERR_SYNTAX;
+    return is_usage ? err->status = CLI_USAGE : status;
 }
 
 /* ---- the command ---- */
 
-static int draw(const qkv_plot *plot, const cli_list *outputs, qkv_error *err) {
+static int print_plot(const qkv_plot *plot, const char *format, qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    const int status = qkv_plot_render(plot, format, &bytes, &n_bytes, err);
+    return cli_print_bytes(status, bytes, n_bytes);
+}
+
+static int draw(const qkv_plot *plot, const cli_list *outputs, const char *format, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
-        status = qkv_plot_write(plot, outputs->items[i].value, err);
+        const char *path = outputs->items[i].value;
+        status =
+            cli_is_stdout(path) ? print_plot(plot, format, err) : qkv_plot_write(plot, path, err);
     }
     const char *warning;
     for (size_t i = 0; status == QKV_OK && (warning = qkv_plot_warning(plot, i)); i++) {
-        fprintf(stderr, "qkv: warning: %s\n", warning);
+        cli_warn("%s", warning);
     }
     return status;
 }
@@ -156,7 +190,7 @@ static int make_and_draw(const cli_call *call, const qkv_plot_options *wanted, q
     int status = qkv_sweep_reader_open(&file, call->operands[0], err);
     if (status == QKV_OK) status = name_options(qkv_plot_new(&plot, file, wanted, err), err);
     qkv_sweep_reader_close(file);
-    if (status == QKV_OK) status = draw(plot, &args->outputs, err);
+    if (status == QKV_OK) status = name_options(draw(plot, &args->outputs, args->format, err), err);
     qkv_plot_free(plot);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "cli/inputs.h"
+#include "cli/messages.h"
 #include "cli/sweep.h"
 #include "qkv/pull.h"
 
@@ -15,7 +16,7 @@ enum { USUAL_COLUMNS = 80, LONGEST_NAME = 40 };
 
 typedef struct pull_args {
     int dry_run;
-    int quiet;
+    int json;
 } pull_args;
 
 static const pull_args defaults = {0};
@@ -23,7 +24,8 @@ static const pull_args defaults = {0};
 static const cli_option options[] = {
     {0, "dry-run", NULL, "list the files and their sizes; fetch and write nothing", CLI_FLAG,
      offsetof(pull_args, dry_run), 1, 0, 0},
-    {'q', "quiet", NULL, "do not show progress", CLI_FLAG, offsetof(pull_args, quiet), 1, 0, 0},
+    {0, "json", NULL, "print the list of a dry run as JSON", CLI_FLAG, offsetof(pull_args, json), 1,
+     0, 0},
 };
 
 static int run_pull(const cli_call *call, qkv_error *err);
@@ -31,7 +33,7 @@ static int run_pull(const cli_call *call, qkv_error *err);
 const cli_command cli_command_pull = {
     .name = "pull",
     .summary = "fetch a model by its name",
-    .synopsis = "NAME [--dry-run] [--quiet]",
+    .synopsis = "NAME [--dry-run [--json]]",
     .description =
         "Fetches org/name[@REVISION][:FILE or QUANT] from the Hugging Face hub: configuration, "
         "tokenizer and safetensors, or the one GGUF file that is named. Pickled weights (*.bin, "
@@ -62,6 +64,7 @@ const cli_command cli_command_pull = {
 typedef struct pull_view {
     const char *name;
     int dry_run, quiet;
+    json_t *files; /* of a dry run that prints JSON, else NULL */
     int on_terminal;
     int is_drawn;     /* the line of a terminal holds something */
     const char *told; /* the file that was said to be complete */
@@ -76,7 +79,13 @@ static void show_file(void *user, const qkv_pull_file *file) {
     view->n_files++;
     view->n_bytes += file->n_bytes;
     view->n_present += file->n_present;
-    if (!view->dry_run) return;
+    if (view->files) {
+        json_array_append_new(view->files,
+                              json_pack("{s:o, s:I, s:I}", "path", qkv_json_text(file->path),
+                                        "size", (json_int_t)file->n_bytes, "present",
+                                        (json_int_t)file->n_present));
+    }
+    if (!view->dry_run || view->files) return;
     const char *state = file->n_present == file->n_bytes ? "there" : "to fetch";
     printf("%10s  %-10s", qkv_format_bytes(size, file->n_bytes), state);
     cli_print_line(file->path);
@@ -86,9 +95,16 @@ static void show_file(void *user, const qkv_pull_file *file) {
 
 static void print_total(const pull_view *view) {
     char all[QKV_BYTES_SIZE], rest[QKV_BYTES_SIZE];
-    printf("%" PRIu64 " files, %s; %s to fetch\n", view->n_files,
+    printf("%" PRIu64 " file%s, %s; %s to fetch\n", view->n_files, qkv_plural(view->n_files),
            qkv_format_bytes(all, view->n_bytes),
            qkv_format_bytes(rest, view->n_bytes - view->n_present));
+}
+
+static int print_json(const pull_view *view, qkv_error *err) {
+    return cli_print_json(json_pack("{s:s, s:o, s:I, s:I}", "name", view->name, "files",
+                                    view->files, "size", (json_int_t)view->n_bytes, "to_fetch",
+                                    (json_int_t)(view->n_bytes - view->n_present)),
+                          err);
 }
 
 /* ---- progress, on standard error ---- */
@@ -114,9 +130,8 @@ static size_t line_width(void) {
 static void append_state(qkv_text *line, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
     if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
-    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s",
-                    percent(step->file_done, step->file_size), percent(step->done, step->total),
-                    qkv_format_bytes(all, step->total));
+    qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s", percent(step->file_done, step->file_size),
+                    percent(step->done, step->total), qkv_format_bytes(all, step->total));
     if (step->speed >= 0)
         qkv_text_printf(line, ", %s/s, %s left", qkv_format_bytes(speed, (uint64_t)step->speed),
                         left);
@@ -167,29 +182,32 @@ static void show_note(void *user, const char *line) {
     clear_line(view);
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, line, strlen(line));
-    fprintf(stderr, "qkv pull: %s\n", visible.data ? visible.data : "");
+    cli_notice("qkv pull: %s", visible.data ? visible.data : "");
     qkv_text_release(&visible);
 }
 
 static void show_end(void *user, const char *path) {
     pull_view *view = user;
     clear_line(view);
+    if (view->files) return;
     if (view->dry_run) {
         print_total(view);
         return;
     }
     if (view->n_present == view->n_bytes) printf("%s is up to date\n", view->name);
     printf("%s\n", path);
-    printf("next: qkv info -m %s\n", view->name);
+    if (!view->quiet) printf("next: qkv info -m %s\n", view->name);
 }
 
 /* ---- the command ---- */
 
 static int run_pull(const cli_call *call, qkv_error *err) {
     const pull_args *args = call->args;
+    if (args->json && !args->dry_run) return cli_usage(err, "--json goes with --dry-run");
     pull_view view = {.name = call->operands[0],
                       .dry_run = args->dry_run,
-                      .quiet = args->quiet,
+                      .quiet = cli_is_quiet(),
+                      .files = args->json ? json_array() : NULL,
                       .on_terminal = isatty(STDERR_FILENO)};
     const qkv_pull_options how = {.size = sizeof how,
                                   .dry_run = args->dry_run,
@@ -201,5 +219,7 @@ static int run_pull(const cli_call *call, qkv_error *err) {
     cli_hear_signals();
     const int status = qkv_pull(view.name, &how, err);
     clear_line(&view);
+    if (status == QKV_OK && view.files) return print_json(&view, err);
+    json_decref(view.files);
     return status;
 }

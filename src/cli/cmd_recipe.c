@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
@@ -21,6 +22,7 @@ typedef struct recipe_args {
     sweep_flags flags;
     const char *output;
     int print;
+    int json;
     int64_t threads, memory;
 } recipe_args;
 
@@ -31,6 +33,8 @@ static const cli_option options[] = {
     SWEEP_PROMPT_OPTIONS(recipe_args),
     {0, "print", NULL, "print the recipe and compute nothing", CLI_FLAG,
      offsetof(recipe_args, print), 1, 0, 0},
+    {0, "json", NULL, "print the tables, or the list of recipes, as JSON", CLI_FLAG,
+     offsetof(recipe_args, json), 1, 0, 0},
     {'t', "threads", "N", "processes to share the work (default 0: one for every core)",
      CLI_INTEGER, offsetof(recipe_args, threads), 0, 0, 1024},
     CLI_MEMORY_OPTION(recipe_args),
@@ -43,7 +47,8 @@ static int run_recipe(const cli_call *call, qkv_error *err);
 const cli_command cli_command_recipe = {
     .name = "recipe",
     .summary = "run a named study, or list them",
-    .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE]... [-o RESULTS.sqlite | --print]",
+    .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... [--json] "
+                "[-o RESULTS.sqlite | --print]",
     .description =
         "Without a name, lists the recipes. A recipe is a sweep and tables of its results, in a "
         "JSON file: print it, change it, and give the changed file in place of the name. Without "
@@ -64,15 +69,21 @@ static int is_recipe(const struct dirent *entry) {
     return strcmp(qkv_path_suffix(entry->d_name), "json") == 0;
 }
 
-static int print_entry(const char *directory, const char *name, qkv_error *err) {
+/* One line of the list; or an entry of `json`, where that is not NULL. */
+static int print_entry(const char *directory, const char *name, json_t *json, qkv_error *err) {
     qkv_text path = {0};
     json_t *recipe = NULL;
     qkv_text_printf(&path, "%s/%s", directory, name);
     const int status =
         path.failed ? qkv_fail_memory(err) : sweep_spec_read(&recipe, path.data, err);
     const char *title = json_string_value(json_object_get(recipe, "title"));
-    if (status == QKV_OK) {
-        printf("%-22.*s  ", (int)(strlen(name) - strlen(".json")), name);
+    const int length = (int)(strlen(name) - strlen(".json"));
+    if (status == QKV_OK && json) {
+        json_array_append_new(json,
+                              json_pack("{s:o, s:s}", "name", qkv_json_string(name, (size_t)length),
+                                        "title", title ? title : ""));
+    } else if (status == QKV_OK) {
+        printf("%-22.*s  ", length, name);
         cli_print_line(title ? title : "");
     }
     json_decref(recipe);
@@ -80,24 +91,59 @@ static int print_entry(const char *directory, const char *name, qkv_error *err) 
     return status;
 }
 
-static int list_recipes(qkv_error *err) {
-    char *directory = NULL;
-    struct dirent **entries = NULL;
-    int status = cli_recipe_find(&directory, "prompts.txt", err);
+/* The recipes that come with qkv, as files of a folder. */
+typedef struct recipe_list {
+    char *directory;
+    struct dirent **entries;
+    int n;
+} recipe_list;
+
+/* Release it also after a failure. */
+static int find_recipes(recipe_list *list, qkv_error *err) {
+    *list = (recipe_list){0};
+    const int status = cli_recipe_find(&list->directory, "prompts.txt", err);
     if (status != QKV_OK) return status;
-    *strrchr(directory, '/') = '\0';
-    const int n = scandir(directory, &entries, is_recipe, alphasort);
-    if (n < 0) status = qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", directory);
-    for (int i = 0; i < n; i++) {
-        if (status == QKV_OK) status = print_entry(directory, entries[i]->d_name, err);
-        free(entries[i]);
+    *strrchr(list->directory, '/') = '\0';
+    list->n = scandir(list->directory, &list->entries, is_recipe, alphasort);
+    if (list->n >= 0) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", list->directory);
+}
+
+static void release_recipes(recipe_list *list) {
+    for (int i = 0; i < list->n; i++) free(list->entries[i]);
+    free(list->entries);
+    free(list->directory);
+}
+
+static int list_recipes(int as_json, qkv_error *err) {
+    recipe_list list;
+    json_t *json = as_json ? json_array() : NULL;
+    int status = find_recipes(&list, err);
+    for (int i = 0; i < list.n && status == QKV_OK; i++) {
+        status = print_entry(list.directory, list.entries[i]->d_name, json, err);
     }
-    free(entries);
-    free(directory);
+    release_recipes(&list);
+    if (status == QKV_OK && json) return cli_print_json(json_pack("{s:o}", "recipes", json), err);
+    json_decref(json);
     return status;
 }
 
 /* ---- one recipe ---- */
+
+static int fail_name(const char *name, qkv_error *err) {
+    recipe_list list;
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    find_recipes(&list, NULL);
+    for (int i = 0; i < list.n; i++) {
+        char known[QKV_NEAREST_SIZE];
+        const char *file = list.entries[i]->d_name;
+        snprintf(known, sizeof known, "%.*s", (int)(strlen(file) - strlen(".json")), file);
+        qkv_nearest_try(&near, known);
+    }
+    release_recipes(&list);
+    return cli_usage(err, "there is no recipe '%s'%s; 'qkv recipe' lists them", name,
+                     qkv_nearest_hint(&near));
+}
 
 /* A file of the user's, or one that comes with qkv. */
 static int find_recipe(char **path, const char *name, qkv_error *err) {
@@ -111,7 +157,7 @@ static int find_recipe(char **path, const char *name, qkv_error *err) {
     int status = file.failed ? qkv_fail_memory(err) : cli_recipe_find(path, file.data, err);
     qkv_text_release(&file);
     if (status == QKV_ERR_IO) {
-        status = cli_usage(err, "there is no recipe '%s'; 'qkv recipe' lists them", name);
+        status = fail_name(name, err);
     }
     return status;
 }
@@ -141,7 +187,7 @@ static int add_prompts(json_t *spec, const sweep_flags *flags, qkv_error *err) {
     }
     char *path = NULL;
     int status = cli_recipe_find(&path, "prompts.txt", err);
-    cli_item item = {path, CLI_PROMPT_FILE};
+    cli_item item = {path, CLI_PROMPT_LINES};
     sweep_flags bundled = *flags;
     bundled.prompts = (cli_list){.items = &item, .n = 1};
     if (status == QKV_OK) status = sweep_spec_override(spec, &bundled, err);
@@ -203,6 +249,43 @@ static int print_result(const qkv_recipe_result *result, qkv_error *err) {
     return status;
 }
 
+static json_t *row_json(const qkv_recipe_result *result, size_t at, const qkv_recipe_table *table,
+                        size_t row) {
+    json_t *values = json_array();
+    for (size_t c = 0; c < table->n_columns; c++)
+        json_array_append_new(values, qkv_json_real(value_at(result, at, row, c)));
+    return json_pack("{s:o, s:o}", "name", qkv_json_text(qkv_recipe_result_row(result, at, row)),
+                     "values", values);
+}
+
+static json_t *table_json(const qkv_recipe_result *result, size_t at,
+                          const qkv_recipe_table *table) {
+    json_t *columns = json_array(), *rows = json_array();
+    for (size_t c = 0; c < table->n_columns; c++)
+        json_array_append_new(columns, qkv_json_text(qkv_recipe_result_column(result, at, c)));
+    for (size_t r = 0; r < table->n_rows; r++)
+        json_array_append_new(rows, row_json(result, at, table, r));
+    return json_pack("{s:o, s:o, s:o, s:o}", "title", qkv_json_text(table->title), "metric",
+                     qkv_json_text(table->metric), "columns", columns, "rows", rows);
+}
+
+static int print_json(const qkv_recipe_result *result, const char *title, qkv_error *err) {
+    json_t *tables = json_array();
+    int status = QKV_OK;
+    for (size_t i = 0; i < qkv_recipe_result_n_tables(result) && status == QKV_OK; i++) {
+        qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
+        status = qkv_recipe_result_table(result, i, &table, err);
+        if (status == QKV_OK) json_array_append_new(tables, table_json(result, i, &table));
+    }
+    if (status == QKV_OK)
+        return cli_print_json(json_pack("{s:o, s:o}", "title",
+                                        title ? qkv_json_text(title) : json_null(), "tables",
+                                        tables),
+                              err);
+    json_decref(tables);
+    return status;
+}
+
 static int print_study(const qkv_recipe *recipe, const char *title, const sweep_work *work,
                        qkv_error *err) {
     qkv_recipe_options wanted = QKV_RECIPE_OPTIONS_INIT;
@@ -211,8 +294,12 @@ static int print_study(const qkv_recipe *recipe, const char *title, const sweep_
     wanted.session_progress = cli_progress();
     int status = qkv_recipe_evaluate(recipe, &result, work->model, work->sweep, work->job->output,
                                      &wanted, NULL, err);
-    if (status == QKV_OK && title) cli_print_line(title);
-    if (status == QKV_OK) status = print_result(result, err);
+    if (status == QKV_OK && work->job->json) {
+        status = print_json(result, title, err);
+    } else if (status == QKV_OK) {
+        if (title) cli_print_line(title);
+        status = print_result(result, err);
+    }
     qkv_recipe_result_free(result);
     return status;
 }
@@ -276,7 +363,8 @@ static int run_study(const qkv_recipe *recipe, const recipe_args *args, qkv_erro
                            .output = args->output ? args->output : temporary.file.name,
                            .threads = args->threads,
                            .memory = args->memory,
-                           .quiet = !args->output};
+                           .quiet = !args->output,
+                           .json = args->json};
     if (status == QKV_OK) status = run_sweep(recipe, info.title, spec, &job, err);
     scratch_remove(&temporary);
     json_decref(spec);
@@ -288,10 +376,13 @@ static int run_recipe(const cli_call *call, qkv_error *err) {
     if (args->print && (!call->n_operands || args->output)) {
         return cli_usage(err, "--print wants a recipe, and computes nothing: leave out -o");
     }
+    if (args->print && args->json) {
+        return cli_usage(err, "--print prints the recipe, which is JSON: leave out --json");
+    }
     if (call->n_operands == 0 && (args->output || args->model || args->flags.prompts.n)) {
         return cli_usage(err, "which recipe? 'qkv recipe' lists them");
     }
-    if (call->n_operands == 0) return list_recipes(err);
+    if (call->n_operands == 0) return list_recipes(args->json, err);
     char *path = NULL;
     qkv_recipe *recipe = NULL;
     int status = find_recipe(&path, call->operands[0], err);

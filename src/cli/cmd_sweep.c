@@ -10,6 +10,7 @@ typedef struct sweep_args {
     sweep_flags flags;
     const char *output, *shard;
     int explain;
+    int json;
     int64_t threads, memory;
 } sweep_args;
 
@@ -31,8 +32,8 @@ static const cli_option options[] = {
     {0, "ops", "OPS", "what to do to it, e.g. scale,mean:head,zero (default scale)", CLI_TEXT,
      offsetof(sweep_args, flags.ops), 0, 0, 0},
     {0, "epsilon", "LIST",
-     "numbers for scale, set, add and noise, e.g. 0.5,1e-3 or logspace:1e-10,1,13", CLI_TEXT,
-     offsetof(sweep_args, flags.epsilon), 0, 0, 0},
+     "numbers for scale, set, add and noise, e.g. 0.5,1e-3 or logspace:1e-10,1,13, also linspace:",
+     CLI_TEXT, offsetof(sweep_args, flags.epsilon), 0, 0, 0},
     {0, "metrics", "NAMES",
      "what to measure (default sink,entropy_norm,tv; at the output "
      "output_kl,delta_loss,top1_changed); see 'qkv metrics'",
@@ -45,6 +46,8 @@ static const cli_option options[] = {
      offsetof(sweep_args, shard), 0, 0, 0},
     {0, "explain", NULL, "check everything, print the estimate, and compute nothing", CLI_FLAG,
      offsetof(sweep_args, explain), 1, 0, 0},
+    {0, "json", NULL, "print what there is to do, and how long it took, as JSON", CLI_FLAG,
+     offsetof(sweep_args, json), 1, 0, 0},
     {'t', "threads", "N", "processes to share the work (default 0: one for every core)",
      CLI_INTEGER, offsetof(sweep_args, threads), 0, 0, 1024},
     CLI_MEMORY_OPTION(sweep_args),
@@ -57,9 +60,10 @@ static int run_sweep(const cli_call *call, qkv_error *err);
 const cli_command cli_command_sweep = {
     .name = "sweep",
     .summary = "measure every combination of prompts, layers, heads, targets and edits",
-    .synopsis = "[SPEC.json] [-m MODEL] [-p TEXT | -f FILE]... [--layers LAYERS] [--heads HEADS] "
-                "[--targets SITES] [--ops OPS] [--epsilon LIST] [--metrics NAMES] "
-                "(-o RESULTS.sqlite [--shard I/N] | --explain)",
+    .synopsis =
+        "[SPEC.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... [--layers LAYERS] [--heads HEADS] "
+        "[--targets SITES] [--ops OPS] [--epsilon LIST] [--metrics NAMES] "
+        "[--json] (-o RESULTS.sqlite [--shard I/N] | --explain)",
     .description =
         "Edits one target of one head at a time, for every combination, and measures what "
         "changes. A sweep is specified by options, by a JSON file with keys of the same names "
@@ -83,6 +87,7 @@ const cli_command cli_command_sweep = {
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .max_operands = 1,
+    .operand = CLI_PATH,
     .run = run_sweep,
 };
 
@@ -103,7 +108,8 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
                      .output = args->output,
                      .threads = args->threads,
                      .memory = args->memory,
-                     .explain = args->explain};
+                     .explain = args->explain,
+                     .json = args->json};
     if (!args->output && !args->explain) return cli_usage(err, "give a file of results with -o");
     if (args->output && args->explain) {
         return cli_usage(err, "--explain computes nothing: leave out -o");
@@ -120,6 +126,9 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
     sweep_work work = {0};
     if (status == QKV_OK) status = sweep_work_begin(&work, &job, spec, err);
     if (status == QKV_OK) status = sweep_work_run(&work, err);
+    if (status == QKV_OK && job.json && sweep_work_leads(&work)) {
+        status = sweep_work_print_json(&work, err);
+    }
     sweep_work_release(&work);
     json_decref(spec);
     return status;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/messages.h"
 #include "cli/sweep.h"
 
 typedef struct merge_args {
@@ -28,8 +29,8 @@ static int run_merge(const cli_call *call, qkv_error *err) {
                              &summary, err);
     cli_name_fields(status, err);
     if (status == QKV_OK && summary.n_missing) {
-        fprintf(stderr, "qkv: warning: %" PRId64 " of %" PRId64 " cells are missing in %s\n",
-                summary.n_missing, summary.n_cells, args->output);
+        cli_warn("%" PRId64 " of %" PRId64 " cell%s missing in %s", summary.n_missing,
+                 summary.n_cells, summary.n_cells == 1 ? " is" : "s are", args->output);
     }
     return status;
 }
@@ -52,5 +53,6 @@ const cli_command cli_command_sweep_merge = {
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 100000,
+    .operand = CLI_PATH,
     .run = run_merge,
 };

@@ -17,12 +17,9 @@ static const tokens_args defaults = {0};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(tokens_args),
-    {'f', "file", "FILE", "read the text from a file, '-' for standard input", CLI_PATHS,
-     offsetof(tokens_args, prompts), CLI_PROMPT_FILE, 0, 0},
+    CLI_PROMPTS_OPTIONS(tokens_args),
     {0, "no-special", NULL, "do not add the tokens that begin or end a text", CLI_FLAG,
      offsetof(tokens_args, no_special), 1, 0, 0},
-    {0, "parse-special", NULL, "names of special tokens in the text become those tokens", CLI_FLAG,
-     offsetof(tokens_args, parse_special), 1, 0, 0},
     CLI_JSON_OPTION(tokens_args),
 };
 
@@ -31,9 +28,15 @@ static int run_tokens(const cli_call *call, qkv_error *err);
 const cli_command cli_command_tokens = {
     .name = "tokens",
     .summary = "how a text is cut into tokens",
-    .synopsis = "[-m MODEL] [--json] TEXT\n[-m MODEL] [--json] -f FILE",
-    .description = "Prints position, id and text of every token. Control characters and bytes that "
-                   "are not text by themselves are shown as escapes.\n",
+    .synopsis = "[-m MODEL] [--json] TEXT\n[-m MODEL] [--json] (-p TEXT | -f FILE | --file FILE | "
+                "--tokens IDS)...",
+    .description =
+        "Prints position, id and text of every token. Control characters and bytes that "
+        "are not text by themselves are shown as escapes. Of several prompts, and of the "
+        "lines of a file given with -f, one table after the other.\n"
+        "\n"
+        "--json prints {\"tokens\": [...]} for one text, and {\"prompts\": [{\"text\": "
+        "..., \"tokens\": [...]}, ...]} for -f and for several.\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .max_operands = 1,
@@ -53,11 +56,25 @@ static int print_token(const qkv_model *model, size_t position, int32_t id, qkv_
     return QKV_OK;
 }
 
+/* Is there a list of prompts, also of one? */
+static int has_list(const tokens_args *args, const cli_prompts *prompts) {
+    return prompts->n > 1 || (args->prompts.n && args->prompts.items[0].tag == CLI_PROMPT_LINES);
+}
+
 static int print_table(const qkv_model *model, const cli_prompt *prompt, qkv_error *err) {
     int status = QKV_OK;
     printf("%8s  %8s  %s\n", "position", "id", "text");
     for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
         status = print_token(model, i, prompt->tokens[i], err);
+    }
+    return status;
+}
+
+static int print_tables(const qkv_model *model, const cli_prompts *prompts, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
+        if (i) putchar('\n');
+        status = print_table(model, &prompts->items[i], err);
     }
     return status;
 }
@@ -78,34 +95,67 @@ static int add_json(json_t *list, const qkv_model *model, int32_t id, qkv_error 
     return json_array_append_new(list, token) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
-static int print_json(const qkv_model *model, const cli_prompt *prompt, qkv_error *err) {
+/* {"tokens": [...]}, with the text where it is one of a list. */
+static int make_json(json_t **out, const qkv_model *model, const cli_prompt *prompt, int with_text,
+                     qkv_error *err) {
     json_t *list = json_array();
     int status = QKV_OK;
+    *out = json_object();
+    if (with_text && prompt->text)
+        json_object_set_new(*out, "text", qkv_json_string(prompt->text, prompt->length));
     for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
         status = add_json(list, model, prompt->tokens[i], err);
     }
-    if (status == QKV_OK) return cli_print_json(json_pack("{s:o}", "tokens", list), err);
+    if (json_object_set_new(*out, "tokens", list) != 0 && status == QKV_OK)
+        status = qkv_fail_memory(err);
+    return status;
+}
+
+static int print_one(const qkv_model *model, const cli_prompt *prompt, qkv_error *err) {
+    json_t *json;
+    const int status = make_json(&json, model, prompt, 0, err);
+    if (status == QKV_OK) return cli_print_json(json, err);
+    json_decref(json);
+    return status;
+}
+
+static int print_list(const qkv_model *model, const cli_prompts *prompts, qkv_error *err) {
+    json_t *list = json_array();
+    int status = QKV_OK;
+    for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
+        json_t *json;
+        status = make_json(&json, model, &prompts->items[i], 1, err);
+        if (json_array_append_new(list, json) != 0 && status == QKV_OK)
+            status = qkv_fail_memory(err);
+    }
+    if (status == QKV_OK) return cli_print_json(json_pack("{s:o}", "prompts", list), err);
     json_decref(list);
     return status;
 }
 
+static int print(const tokens_args *args, const qkv_model *model, const cli_prompts *prompts,
+                 qkv_error *err) {
+    if (!args->json) return print_tables(model, prompts, err);
+    if (has_list(args, prompts)) return print_list(model, prompts, err);
+    return print_one(model, &prompts->items[0], err);
+}
+
 static int run_tokens(const cli_call *call, qkv_error *err) {
     const tokens_args *args = call->args;
-    if (call->n_operands + args->prompts.n != 1) {
-        return cli_usage(err, "give one text, or one file with -f");
+    if ((call->n_operands != 0) == (args->prompts.n != 0)) {
+        return cli_usage(err, "give a text, or prompts with -p, -f, --file or --tokens");
     }
-    const cli_item text = {call->n_operands ? call->operands[0] : NULL, CLI_PROMPT_TEXT};
+    cli_item text = {call->n_operands ? call->operands[0] : NULL, CLI_PROMPT_TEXT};
+    const cli_list operand = {.items = &text, .n = 1};
     const unsigned flags = (args->no_special ? 0u : QKV_TOKENIZE_ADD_SPECIAL) |
                            (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     qkv_model *model = NULL;
-    cli_prompt prompt;
-    int status = cli_prompt_load(&prompt, text.value ? &text : &args->prompts.items[0], err);
+    cli_prompts prompts = {0};
+    int status = cli_prompts_load(&prompts, call->n_operands ? &operand : &args->prompts, err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
-    if (status == QKV_OK) status = cli_prompt_tokenize(&prompt, model, flags, err);
-    if (status == QKV_OK) {
-        status = args->json ? print_json(model, &prompt, err) : print_table(model, &prompt, err);
-    }
-    cli_prompt_release(&prompt);
+    if (status == QKV_OK) status = cli_prompts_tokenize(&prompts, model, flags, err);
+    if (status == QKV_OK) status = print(args, model, &prompts, err);
+    cli_prompts_release(&prompts);
     qkv_model_free(model);
     return status;
 }

@@ -31,35 +31,45 @@ int cli_recipe_find(char **out, const char *name, qkv_error *err);
 
 /* ---- prompts: prompt.c ---- */
 
-enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
+enum { CLI_PROMPT_TEXT, CLI_PROMPT_LINES, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
 
-/* The type needs the fields `cli_list prompts` and `int parse_special`. */
-#define CLI_PROMPT_OPTIONS(type)                                                                   \
-    {                                                                                              \
-        'p', "prompt", "TEXT", "the prompt", CLI_LIST, offsetof(type, prompts), CLI_PROMPT_TEXT,   \
-        0,   0},                                                                                   \
-        {'f',                                                                                      \
+/* clang-format off: one option to a line or two */
+/* The fields of the type are a cli_list and an int. */
+#define CLI_PROMPT_TABLE(type, list, special, text, lines)                                         \
+    {'p', "prompt", "TEXT", text, CLI_LIST, offsetof(type, list), CLI_PROMPT_TEXT, 0, 0},          \
+        {'f', "prompts", "FILE", lines, CLI_PATHS, offsetof(type, list), CLI_PROMPT_LINES, 0, 0},  \
+        {0,                                                                                        \
          "file",                                                                                   \
          "FILE",                                                                                   \
-         "read the prompt from a file, '-' for standard input",                                    \
+         "a whole file as one prompt; '-' for standard input",                                     \
          CLI_PATHS,                                                                                \
-         offsetof(type, prompts),                                                                  \
+         offsetof(type, list),                                                                     \
          CLI_PROMPT_FILE,                                                                          \
          0,                                                                                        \
          0},                                                                                       \
         {0,                                                                                        \
          "tokens",                                                                                 \
          "IDS",                                                                                    \
-         "token ids in place of text, e.g. 1,2,3; fed as they are",                                \
+         "a prompt as token ids, e.g. 1,2,3; fed as they are",                                     \
          CLI_LIST,                                                                                 \
-         offsetof(type, prompts),                                                                  \
+         offsetof(type, list),                                                                     \
          CLI_PROMPT_TOKENS,                                                                        \
          0,                                                                                        \
          0},                                                                                       \
     {                                                                                              \
-        0, "parse-special", NULL, "names of special tokens in the prompt become those tokens",     \
-            CLI_FLAG, offsetof(type, parse_special), 1, 0, 0                                       \
+        0, "parse-special", NULL, "names of special tokens in prompts become those tokens",        \
+            CLI_FLAG, offsetof(type, special), 1, 0, 0                                             \
     }
+/* clang-format on */
+
+/* For commands that take one prompt, or several. The type needs the fields `cli_list prompts` and `int
+ * parse_special`. */
+#define CLI_PROMPT_OPTIONS(type)                                                                   \
+    CLI_PROMPT_TABLE(type, prompts, parse_special, "the prompt",                                   \
+                     "the prompt from a file of one line; '-' for standard input")
+#define CLI_PROMPTS_OPTIONS(type)                                                                  \
+    CLI_PROMPT_TABLE(type, prompts, parse_special, "a prompt; may be repeated",                    \
+                     "prompts from a file, one per line; '-' for standard input")
 
 #define CLI_THREADS_OPTION(type)                                                                   \
     {                                                                                              \
@@ -77,9 +87,14 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
 
 /* Stops the work when the program was asked to end. */
 const qkv_progress *cli_progress(void);
-/* A session that does. */
+
+/* ---- sessions: session.c ---- */
+
+/* One whose work can be stopped. */
 int cli_session_new(qkv_session **out, const qkv_model *model, const qkv_session_options *options,
                     qkv_error *err);
+/* Frees it; --verbose says what it computed. */
+void cli_session_free(qkv_session *session);
 
 /* How a session computes, as the options say. */
 static inline qkv_session_options cli_session_options(int64_t threads, int64_t mebibytes) {
@@ -98,13 +113,26 @@ typedef struct cli_prompt {
     size_t n_tokens;
 } cli_prompt;
 
-/* Reads the text or the ids; needs no model, so that mistakes show before one is loaded. */
+typedef struct cli_prompts {
+    cli_prompt *items;
+    size_t n, capacity;
+} cli_prompts;
+
+/* Reads a text, a whole file or ids; needs no model, so that mistakes show before one is loaded. */
 int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err);
 /* Fills the tokens, unless they were given. */
-/* The next line from *at on that is not empty, without its line break: 1, or 0 at the end. */
-int cli_prompt_next_line(const cli_prompt *prompt, size_t *at, const char **line, size_t *length);
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags, qkv_error *err);
 void cli_prompt_release(cli_prompt *prompt);
+
+/* All prompts that were given, in their order: every line of a file given with -f is one, unless it
+ * is empty. Release them also after a failure. */
+int cli_prompts_load(cli_prompts *prompts, const cli_list *given, qkv_error *err);
+int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err);
+/* A usage error where there is not exactly one. */
+int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv_error *err);
+int cli_prompts_tokenize(cli_prompts *prompts, const qkv_model *model, unsigned flags,
+                         qkv_error *err);
+void cli_prompts_release(cli_prompts *prompts);
 
 /* ---- prompts to patch from: source.c ---- */
 
@@ -149,10 +177,36 @@ void cli_sources_release(cli_sources *sources);
 
 /* ---- output files: outputs.c ---- */
 
+/* The type needs the fields `cli_list outputs` and `const char *format`. */
+#define CLI_OUTPUT_OPTIONS(type, what, formats)                                                    \
+    {'o',       "output",                                                                          \
+     "OUT",     what "; '-' for standard output; may be repeated",                                 \
+     CLI_PATHS, offsetof(type, outputs),                                                           \
+     0,         0,                                                                                 \
+     0},                                                                                           \
+    {                                                                                              \
+        0, "format", formats, "what -o - writes", CLI_TEXT, offsetof(type, format), 0, 0, 0        \
+    }
+
 /* Every path has one of the suffixes (a list such as "png|svg|pdf") and none comes twice: usage
  * errors. */
 int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_error *err);
-/* Every path can be written: before the long work, not after it. */
+/* The same where "-" is standard output, in the format that --format gave, or else `usual`; where
+ * both are NULL the format has to be given. A binary format does not go to a terminal. */
+int cli_outputs_check(const cli_list *outputs, const char *suffixes, const char *format,
+                      const char *usual, qkv_error *err);
+/* Is it standard output? */
+int cli_is_stdout(const char *path);
+/* Does one of them go there? */
+int cli_outputs_have_stdout(const cli_list *outputs);
+/* Is one of them of this format, a suffix? */
+int cli_outputs_have(const cli_list *outputs, const char *format, const char *wanted);
+/* A format that a terminal cannot show, for standard output: a usage error where that is one. */
+int cli_stdout_check(const char *format, qkv_error *err);
+/* Writes rendered bytes to standard output, unless rendering failed, and frees them; returns the
+ * status of rendering. main.c tells when standard output fails. */
+int cli_print_bytes(int status, char *bytes, size_t n_bytes);
+/* Every path but standard output can be written: before the long work, not after it. */
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
 /* The words of the command line as recipes show them; of names of files the last part alone: files
@@ -164,5 +218,55 @@ void cli_command_words_free(char **words);
 void cli_print_line(const char *text);
 /* Prints JSON to standard output, or says that memory ran short (json may be NULL); frees it. */
 int cli_print_json(json_t *json, qkv_error *err);
+
+/* ---- what goes into print: outputs.c ---- */
+
+/* Options of everything that is drawn. */
+typedef struct cli_print {
+    int text; /* CLI_AUTO: not given */
+    const char *font;
+    double width; /* points; 0: not given */
+    int no_notes;
+} cli_print;
+
+#define CLI_PRINT_DEFAULTS                                                                         \
+    { .text = CLI_AUTO }
+
+/* clang-format off: one option to a line or two */
+#define CLI_PRINT_OPTIONS(args)                                                                    \
+    {0,                                                                                            \
+     "text",                                                                                       \
+     "paths|text",                                                                                 \
+     "letters as outlines, which look the same everywhere, or as text, which can be searched and " \
+     "edited (default: text in a PDF, which brings its fonts along; paths in an SVG)",             \
+     CLI_CHOICE,                                                                                   \
+     offsetof(args, print.text),                                                                   \
+     0,                                                                                            \
+     0,                                                                                            \
+     0},                                                                                           \
+        {0,        "font",                                                                         \
+         "FAMILY", "family of the letters (default DejaVu Sans)",                                  \
+         CLI_TEXT, offsetof(args, print.font),                                                     \
+         0,        0,                                                                              \
+         0},                                                                                       \
+        {0,                                                                                        \
+         "width",                                                                                  \
+         "LENGTH",                                                                                 \
+         "width of the page, e.g. 85mm, 8.5cm, 3.3in or 240pt; letters keep 5 points at least",    \
+         CLI_LENGTH,                                                                               \
+         offsetof(args, print.width),                                                              \
+         0,                                                                                        \
+         1,                                                                                        \
+         14400},                                                                                   \
+    {                                                                                              \
+        0, "no-notes", NULL, "leave out the small print", CLI_FLAG,                                \
+            offsetof(args, print.no_notes), 1, 0, 0                                                \
+    }
+/* clang-format on */
+
+/* Options of a drawing without a drawing to have them, or of text without a file that has any;
+ * `format` is that of -o -. */
+int cli_print_check(const cli_print *print, const cli_list *outputs, const char *format,
+                    qkv_error *err);
 
 #endif

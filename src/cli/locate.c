@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/inputs.h"
+#include "cli/messages.h"
 
 #define DEFAULT_MODEL "default.gguf"
 
@@ -99,12 +101,22 @@ int cli_model_find(qkv_model_place **out, const char *given, qkv_error *err) {
     return status;
 }
 
+static void tell_model(const qkv_model *model, double seconds) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    char size[QKV_BYTES_SIZE];
+    cli_detail("model %s: %s, %d layers, %d heads, %s, opened in %.3g s", info->path,
+               info->architecture, (int)info->n_layer, (int)info->n_head,
+               qkv_format_bytes(size, info->file_size), seconds);
+}
+
 /* Opens a model and says what there is to know about it. */
 static int open_path(qkv_model **out, const char *path, qkv_error *err) {
+    const double start = cli_seconds();
     const int status = qkv_model_open(out, path, err);
+    if (status == QKV_OK) tell_model(*out, cli_seconds() - start);
     const char *notice;
     for (size_t i = 0; status == QKV_OK && (notice = qkv_model_notice(*out, i)); i++)
-        fprintf(stderr, "qkv: warning: %s\n", notice);
+        cli_warn("%s", notice);
     return status;
 }
 

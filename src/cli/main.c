@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/messages.h"
 #include "qkv/error.h"
 #include "qkv/version.h"
 
@@ -19,6 +21,7 @@
     X(run)                                                                                         \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
+    X(show)                                                                                        \
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
@@ -28,9 +31,14 @@
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \
     X(recipe)                                                                                      \
+    X(recipe_extract)                                                                              \
+    X(recipe_insert)                                                                               \
+    X(recipe_copy)                                                                                 \
     X(plot)                                                                                        \
+    X(reproduce)                                                                                   \
     X(convert)                                                                                     \
     X(bench)                                                                                       \
+    X(completion)                                                                                  \
     X(help)
 
 #define CLI_DECLARE(id) extern const cli_command cli_command_##id;
@@ -68,13 +76,29 @@ const cli_command *cli_find(const char *const *words, size_t n, size_t *used) {
     return found;
 }
 
-/* 1 when `word` is the first word of commands of two. */
-static int is_group(const char *word) {
+int cli_is_group(const char *word) {
     for (size_t i = 0; i < cli_n_commands; i++) {
         const size_t first = strcspn(cli_commands[i]->name, " ");
         if (cli_commands[i]->name[first] && is_word(cli_commands[i]->name, first, word)) return 1;
     }
     return 0;
+}
+
+int cli_fail_command(const char *group, const char *word, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(word, strlen(word));
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        const char *name = cli_commands[i]->name;
+        const size_t first = strcspn(name, " ");
+        char known[QKV_NEAREST_SIZE];
+        snprintf(known, sizeof known, "%.*s", (int)first, name);
+        if (!group) qkv_nearest_try(&near, known);
+        if (group && name[first] && strcmp(known, group) == 0)
+            qkv_nearest_try(&near, name + first + 1);
+    }
+    if (!group) qkv_nearest_try(&near, "--version");
+    return cli_usage(err, "unknown %s '%s%s%s'%s; see 'qkv%s%s --help'",
+                     word[0] == '-' ? "option" : "command", group ? group : "", group ? " " : "",
+                     word, qkv_nearest_hint(&near), group ? " " : "", group ? group : "");
 }
 
 /* `who` receives what stands before the colon of a usage error. */
@@ -89,17 +113,13 @@ static int no_command(int argc, char **argv, const char **who, qkv_error *err) {
         printf("qkv %s\n", qkv_version());
         return QKV_OK;
     }
-    if (!is_group(word)) {
-        return cli_usage(err, "unknown %s '%s'; see 'qkv --help'",
-                         word[0] == '-' ? "option" : "command", word);
-    }
-    *who = word;
+    if (!cli_is_group(word)) return cli_fail_command(NULL, word, err);
     if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
         cli_print_group(word);
         return QKV_OK;
     }
-    if (argc > 2)
-        return cli_usage(err, "unknown %s '%s'; see 'qkv %s --help'", word, argv[2], word);
+    if (argc > 2 && argv[2][0] != '-') return cli_fail_command(word, argv[2], err);
+    *who = word;
     return cli_usage(err, "no %s given; see 'qkv %s --help'", word, word);
 }
 
@@ -112,7 +132,10 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
     } else if (status == QKV_OK) {
         const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc,
                                argv,        parsed.paths,    parsed.n_paths};
+        const double start = cli_seconds();
+        cli_set_messages(parsed.common.quiet, parsed.common.verbose);
         status = command->run(&call, err);
+        cli_detail("%s took %.3g s", command->name, cli_seconds() - start);
     }
     cli_parsed_release(&parsed, command);
     return status;

@@ -1,5 +1,5 @@
 /*
- * Help texts and the manual page, both from the commands' own tables. Terminal text is wrapped
+ * Help texts and the manual pages, both from the commands' own tables. Terminal text is wrapped
  * here, the manual page is left to roff.
  */
 #include <stdio.h>
@@ -41,16 +41,9 @@ static const char notation[] =
     "  pattern@3             attention weights of layer 3, all heads\n"
     "  pattern@0-5.h2        of head 2 in layers 0 to 5\n"
     "  logits[-1]            scores of the token after the last; [TOKENS] as above\n"
-    "  pattern@*:first       reduced while it is computed, see below\n"
+    "  pattern@*:first       reduced while it is computed, see the reductions\n"
     "A reduced pattern needs no memory for whole maps, however long the prompt. Several reductions "
-    "of one layer may be captured.\n"
-    "\n"
-    "Reductions:\n"
-    "  first                 H,T: weight on the first key, per query\n"
-    "  columns               H,T: sum over the queries, per key\n"
-    "  diagonals             H,T: mean over the queries, per distance back\n"
-    "  mean=N                H,N,N: map pooled to at most N x N cells, by their mean\n"
-    "  max=N                 H,N,N: the same by their largest weight\n";
+    "of one layer may be captured.\n";
 
 static const struct {
     const char *names, *text;
@@ -116,8 +109,17 @@ static void print_text(const char *text) {
     }
 }
 
+/* The help of an option, and its other name. */
+static void append_help(qkv_text *out, const cli_option *option) {
+    const char *alias = cli_option_alias(option);
+    qkv_text_puts(out, option->help);
+    if (alias) qkv_text_printf(out, "; also --%s", alias);
+}
+
 static void print_option(const cli_option *option) {
     char left[128];
+    qkv_text help = {0};
+    append_help(&help, option);
     const char letter[] = {'-', option->letter, ',', ' ', '\0'};
     const int length = snprintf(left, sizeof left, "  %s--%s%s%s", option->letter ? letter : "    ",
                                 option->name, option->kind == CLI_FLAG ? "" : " ",
@@ -129,7 +131,8 @@ static void print_option(const cli_option *option) {
         column = 0;
     }
     printf("%*s", (int)(OPTION_COLUMN - column), "");
-    print_wrapped(option->help, strlen(option->help), OPTION_COLUMN, OPTION_COLUMN);
+    print_wrapped(help.data ? help.data : "", help.length, OPTION_COLUMN, OPTION_COLUMN);
+    qkv_text_release(&help);
 }
 
 static void print_synopsis(const cli_command *command) {
@@ -147,8 +150,10 @@ void cli_print_help(const cli_command *command) {
     print_synopsis(command);
     putchar('\n');
     print_text(command->description);
-    printf("\nOptions:\n");
+    if (command->n_options) printf("\nOptions:\n");
     for (size_t i = 0; i < command->n_options; i++) print_option(&command->options[i]);
+    printf("\nCommon options:\n");
+    for (size_t i = 0; i < cli_n_common_options; i++) print_option(&cli_common_options[i]);
     printf("  -h, --help%*sshow this help\n", OPTION_COLUMN - 12, "");
 }
 
@@ -176,8 +181,25 @@ void cli_print_group(const char *group) {
     printf("\n'qkv %s KIND --help' explains one of them.\n", group);
 }
 
+/* What stands behind the name of a reduction that pools. */
+static const char *side_of(int reduction) {
+    return reduction == QKV_REDUCTION_MEAN || reduction == QKV_REDUCTION_MAX ? "=N" : "";
+}
+
+void cli_print_names(void) {
+    for (size_t i = 0; i < cli_n_commands; i++) puts(cli_commands[i]->name);
+}
+
 void cli_print_notation(void) {
     print_text(notation);
+    printf("\nReductions:\n");
+    for (int i = QKV_REDUCTION_NONE + 1; i < QKV_REDUCTION_COUNT; i++) {
+        char name[32];
+        const char *what = qkv_reduction_description((qkv_reduction)i);
+        snprintf(name, sizeof name, "%s%s", qkv_reduction_name((qkv_reduction)i), side_of(i));
+        printf("  %-22s", name);
+        print_wrapped(what, strlen(what), 24, 24);
+    }
     printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model\n"
            "width, V vocabulary; the last index runs fastest):\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
@@ -234,36 +256,88 @@ static void roff_option(const cli_option *option) {
         printf("\\fR");
     }
     putchar('\n');
-    roff_escape(option->help, strlen(option->help));
+    qkv_text help = {0};
+    append_help(&help, option);
+    roff_escape(help.data ? help.data : "", help.length);
+    qkv_text_release(&help);
     putchar('\n');
 }
 
-static void roff_command(const cli_command *command) {
-    printf(".SS qkv %s\n", command->name);
+static void roff_synopsis(const cli_command *command) {
     const char *line = command->synopsis;
+    puts(".nh");
     while (*line) {
         const size_t n = strcspn(line, "\n");
         printf("\\fBqkv %s\\fR ", command->name);
         roff_escape(line, n);
-        printf("\n.br\n");
         line += n + (line[n] == '\n');
+        puts(*line ? "\n.br" : "");
     }
-    puts(".PP");
-    roff_text(command->description);
-    for (size_t i = 0; i < command->n_options; i++) roff_option(&command->options[i]);
+    puts(".hy");
 }
 
-void cli_print_manual(void) {
+/* "qkv\-figure\-modify": the name of a command's page. */
+static void roff_page_name(const cli_command *command) {
+    fputs("qkv\\-", stdout);
+    for (const char *c = command->name; *c; c++) {
+        if (*c == ' ')
+            fputs("\\-", stdout);
+        else
+            putchar(*c);
+    }
+}
+
+static void roff_exit_status(void) {
+    printf(".SH EXIT STATUS\n");
+    roff_text(exit_text);
+    putchar('\n');
+}
+
+static void print_command_page(const cli_command *command) {
+    printf(".TH ");
+    roff_page_name(command);
+    printf(" 1 \"\" \"qkv %s\" \"User Commands\"\n.SH NAME\n", qkv_version());
+    roff_page_name(command);
+    printf(" \\- ");
+    roff_escape(command->summary, strlen(command->summary));
+    printf("\n.SH SYNOPSIS\n");
+    roff_synopsis(command);
+    printf(".SH DESCRIPTION\n");
+    roff_text(command->description);
+    printf(".SH OPTIONS\n");
+    for (size_t i = 0; i < command->n_options; i++) roff_option(&command->options[i]);
+    for (size_t i = 0; i < cli_n_common_options; i++) roff_option(&cli_common_options[i]);
+    printf(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nshow a short form of this page\n");
+    roff_exit_status();
+    printf(
+        ".SH SEE ALSO\n\\fBqkv\\fR(1): the notation of edits and captures, sites, environment\n");
+}
+
+static void print_program_page(void) {
     printf(".TH QKV 1 \"\" \"qkv %s\" \"User Commands\"\n", qkv_version());
     printf(".SH NAME\nqkv \\- attention patterns under edited queries, keys and values\n");
     printf(".SH SYNOPSIS\n\\fBqkv\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]...\n");
     printf(".SH DESCRIPTION\n");
     roff_text(overview);
-    putchar('\n');
+    printf("\nEvery command has a page of its own.\n");
     printf(".SH COMMANDS\n");
-    for (size_t i = 0; i < cli_n_commands; i++) roff_command(cli_commands[i]);
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        printf(".TP\n\\fB");
+        roff_page_name(cli_commands[i]);
+        printf("\\fR(1)\n");
+        roff_escape(cli_commands[i]->summary, strlen(cli_commands[i]->summary));
+        putchar('\n');
+    }
     printf(".SH NOTATION\n");
     roff_text(notation);
+    printf(".SH REDUCTIONS\nWhat a captured pattern can be reduced to while it is computed: "
+           "\\fBpattern@3:first\\fR.\n");
+    for (int i = QKV_REDUCTION_NONE + 1; i < QKV_REDUCTION_COUNT; i++) {
+        const char *what = qkv_reduction_description((qkv_reduction)i);
+        printf(".TP\n\\fB%s%s\\fR\n", qkv_reduction_name((qkv_reduction)i), side_of(i));
+        roff_escape(what, strlen(what));
+        putchar('\n');
+    }
     printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "
            "V vocabulary; the last index runs fastest.\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
@@ -278,7 +352,12 @@ void cli_print_manual(void) {
         roff_text(variables[i].text);
         putchar('\n');
     }
-    printf(".SH EXIT STATUS\n");
-    roff_text(exit_text);
-    putchar('\n');
+    roff_exit_status();
+}
+
+void cli_print_manual(const cli_command *command) {
+    if (command)
+        print_command_page(command);
+    else
+        print_program_page();
 }

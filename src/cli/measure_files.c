@@ -25,9 +25,10 @@ static int take_names(measure_files *files, const measure_names *names, qkv_erro
     return QKV_OK;
 }
 
-int measure_files_open(measure_files *files, const cli_list *outputs, const measure_names *names,
-                       qkv_error *err) {
+int measure_files_open(measure_files *files, const cli_list *outputs, const char *format,
+                       const measure_names *names, qkv_error *err) {
     qkv_table_names described = QKV_TABLE_NAMES_INIT;
+    files->printed = SIZE_MAX;
     files->items = qkv_calloc(outputs->n, sizeof(qkv_table_writer *));
     int status = files->items ? take_names(files, names, err) : qkv_fail_memory(err);
     described.measure = names->measure;
@@ -37,7 +38,11 @@ int measure_files_open(measure_files *files, const cli_list *outputs, const meas
     described.variants = files->variants;
     described.n_variants = names->variants->n;
     for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
-        status = qkv_table_writer_open(&files->items[i], outputs->items[i].value, &described, err);
+        const char *path = outputs->items[i].value;
+        if (cli_is_stdout(path)) files->printed = i;
+        status = cli_is_stdout(path)
+                     ? qkv_table_writer_new(&files->items[i], format, &described, err)
+                     : qkv_table_writer_open(&files->items[i], path, &described, err);
         files->n += status == QKV_OK;
     }
     return status;
@@ -52,10 +57,18 @@ int measure_files_add(measure_files *files, int32_t prompt, const qkv_table *tab
     return status;
 }
 
+static int print_table(qkv_table_writer *writer, qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    const int status = qkv_table_writer_take(writer, &bytes, &n_bytes, err);
+    return cli_print_bytes(status, bytes, n_bytes);
+}
+
 int measure_files_finish(measure_files *files, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < files->n && status == QKV_OK; i++) {
-        status = qkv_table_writer_finish(files->items[i], err);
+        status = i == files->printed ? print_table(files->items[i], err)
+                                     : qkv_table_writer_finish(files->items[i], err);
     }
     return status;
 }

@@ -87,6 +87,43 @@ void measure_summary_print(const measure_summary *summary, const measure_names *
     }
 }
 
+/* ---- as JSON ---- */
+
+static json_t *number_or_null(int is_known, int64_t value) {
+    return is_known ? json_integer(value) : json_null();
+}
+
+/* Where the largest value is; what it has no place in is null. */
+static json_t *line_json(const measure_line *line, const char *metric) {
+    json_t *json = json_pack("{s:s, s:I, s:I}", "metric", metric, "n", (json_int_t)line->n,
+                             "undefined", (json_int_t)line->n_undefined);
+    if (line->n == 0) return json;
+    json_t *place =
+        json_pack("{s:o, s:o, s:o}", "prompt", number_or_null(line->prompt >= 0, line->prompt),
+                  "layer", number_or_null(line->layer >= 0, line->layer), "head",
+                  number_or_null(line->head >= 0, line->head));
+    json_object_set_new(json, "mean", qkv_json_real(line->sum / (double)line->n));
+    json_object_set_new(json, "min", qkv_json_real(line->min));
+    json_object_set_new(json, "max", qkv_json_real(line->max));
+    json_object_set_new(json, "max_at", place);
+    return json;
+}
+
+json_t *measure_summary_json(const measure_summary *summary, const measure_names *names) {
+    json_t *variants = json_array();
+    for (size_t v = 0; v < summary->n_variants; v++) {
+        json_t *metrics = json_array();
+        for (size_t i = 0; i < summary->n_metrics; i++) {
+            const measure_line *line = &summary->lines[v * summary->n_metrics + i];
+            json_array_append_new(metrics, line_json(line, qkv_measure_text(names->measure, i)));
+        }
+        json_array_append_new(variants, json_pack("{s:o, s:o}", "variant",
+                                                  qkv_json_text(measure_variant_name(names, v)),
+                                                  "metrics", metrics));
+    }
+    return json_pack("{s:I, s:o}", "prompts", (json_int_t)names->n_prompts, "variants", variants);
+}
+
 void measure_summary_release(measure_summary *summary) {
     free(summary->lines);
     *summary = (measure_summary){0};

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "qkv/hub.h"
@@ -79,18 +80,48 @@ static int read_real(const cli_option *option, void *field, const char *value, q
     return QKV_OK;
 }
 
+static int read_length(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    static const struct {
+        const char *name;
+        double points;
+    } units[] = {{"mm", 72 / 25.4}, {"cm", 720 / 25.4}, {"in", 72}, {"pt", 1}};
+    const size_t length = strlen(value);
+    double number;
+    for (size_t i = 0; length > 2 && i < sizeof units / sizeof *units; i++) {
+        if (strcmp(value + length - 2, units[i].name) != 0) continue;
+        if (!qkv_parse_double(value, length - 2, &number)) break;
+        number *= units[i].points;
+        if (!(number >= option->min && number <= option->max)) break;
+        *(double *)field = number;
+        return QKV_OK;
+    }
+    char wanted[96];
+    qkv_format(wanted, sizeof wanted, "a length such as 85mm, 8.5cm, 3.3in or 240pt, up to %gpt",
+               option->max);
+    return fail_value(option, value, wanted, err);
+}
+
+static void try_span(qkv_nearest *near, const char *name, size_t length) {
+    char word[QKV_NEAREST_SIZE];
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    qkv_nearest_try(near, word);
+}
+
 static int read_choice(const cli_option *option, void *field, const char *value, qkv_error *err) {
     const size_t length = strlen(value);
     const char *word = option->value;
+    qkv_nearest near = qkv_nearest_of(value, length);
     for (int number = 0; *word; number++) {
         const size_t n = strcspn(word, "|");
         if (n == length && memcmp(word, value, n) == 0) {
             *(int *)field = number;
             return QKV_OK;
         }
+        try_span(&near, word, n);
         word += n + (word[n] == '|');
     }
-    return fail_value(option, value, option->value, err);
+    return cli_usage(err, "--%s wants %s, not '%s'%s", option->name, option->value, value,
+                     qkv_nearest_hint(&near));
 }
 
 int cli_parse_range(const char *range, double *low, double *high, qkv_error *err) {
@@ -104,10 +135,11 @@ int cli_parse_range(const char *range, double *low, double *high, qkv_error *err
 }
 
 static const value_reader readers[] = {
-    [CLI_FLAG] = read_flag,   [CLI_TEXT] = read_text,  [CLI_PATH] = read_text,
-    [CLI_MODEL] = read_text,  [CLI_LIST] = read_list,  [CLI_PATHS] = read_list,
-    [CLI_MODELS] = read_list, [CLI_NAMED] = read_list, [CLI_INTEGER] = read_integer,
-    [CLI_INDEX] = read_index, [CLI_REAL] = read_real,  [CLI_CHOICE] = read_choice,
+    [CLI_FLAG] = read_flag,     [CLI_TEXT] = read_text,  [CLI_PATH] = read_text,
+    [CLI_MODEL] = read_text,    [CLI_LIST] = read_list,  [CLI_PATHS] = read_list,
+    [CLI_MODELS] = read_list,   [CLI_NAMED] = read_list, [CLI_INTEGER] = read_integer,
+    [CLI_INDEX] = read_index,   [CLI_REAL] = read_real,  [CLI_LENGTH] = read_length,
+    [CLI_CHOICE] = read_choice,
 };
 _Static_assert(sizeof readers / sizeof *readers == CLI_KIND_COUNT, "one reader for every kind");
 
@@ -131,29 +163,97 @@ static int note_path(cli_parsed *parsed, const char *path, qkv_error *err) {
                : qkv_fail_memory(err);
 }
 
+/* ---- what every command has ---- */
+
+const cli_option cli_common_options[] = {
+    {'q', "quiet", NULL, "only errors on standard error: no notices, warnings or progress",
+     CLI_FLAG, offsetof(cli_common, quiet), 1, 0, 0},
+    {'v', "verbose", NULL, "say also which model is used, what is computed and how long it takes",
+     CLI_FLAG, offsetof(cli_common, verbose), 1, 0, 0},
+};
+const size_t cli_n_common_options = sizeof cli_common_options / sizeof *cli_common_options;
+
+/* Two names of one option, wherever there is one of them; help shows the first. */
+static const struct { const char *name, *alias; } aliases[] = {{"epsilon", "eps"}};
+
+const char *cli_option_alias(const cli_option *option) {
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        if (strcmp(option->name, aliases[i].name) == 0) return aliases[i].alias;
+    }
+    return NULL;
+}
+
 /* ---- finding options ---- */
 
+static int is_named(const char *candidate, const char *name, size_t length) {
+    return candidate && strlen(candidate) == length && memcmp(candidate, name, length) == 0;
+}
+
+static const cli_option *find_in(const cli_option *options, size_t n, const char *name,
+                                 size_t length) {
+    for (size_t i = 0; i < n; i++) {
+        if (is_named(options[i].name, name, length) ||
+            is_named(cli_option_alias(&options[i]), name, length))
+            return &options[i];
+    }
+    return NULL;
+}
+
 static const cli_option *find_long(const cli_command *command, const char *name, size_t length) {
-    for (size_t i = 0; i < command->n_options; i++) {
-        const char *candidate = command->options[i].name;
-        if (strlen(candidate) == length && memcmp(candidate, name, length) == 0) {
-            return &command->options[i];
-        }
+    const cli_option *found = find_in(command->options, command->n_options, name, length);
+    return found ? found : find_in(cli_common_options, cli_n_common_options, name, length);
+}
+
+static const cli_option *find_letter(const cli_option *options, size_t n, char letter) {
+    for (size_t i = 0; i < n; i++) {
+        if (options[i].letter == letter) return &options[i];
     }
     return NULL;
 }
 
 static const cli_option *find_short(const cli_command *command, char letter) {
-    for (size_t i = 0; i < command->n_options; i++) {
-        if (command->options[i].letter == letter) return &command->options[i];
-    }
-    return NULL;
+    const cli_option *found = find_letter(command->options, command->n_options, letter);
+    return found ? found : find_letter(cli_common_options, cli_n_common_options, letter);
 }
 
+static int is_common(const cli_option *option) {
+    return option >= cli_common_options && option < cli_common_options + cli_n_common_options;
+}
+
+/* Are they both about figures, sweeps, ...? Their first words say so. */
+static int are_siblings(const cli_command *a, const cli_command *b) {
+    const size_t length = strcspn(a->name, " ");
+    return length == strcspn(b->name, " ") && strncmp(a->name, b->name, length) == 0;
+}
+
+/* A command that has the option, a sibling where there is one; NULL when none has. */
+static const cli_command *find_owner(const cli_command *command, const char *name, size_t length) {
+    const cli_command *first = NULL;
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        if (!find_long(cli_commands[i], name, length)) continue;
+        if (are_siblings(command, cli_commands[i])) return cli_commands[i];
+        if (!first) first = cli_commands[i];
+    }
+    return first;
+}
+
+/* `length` is that of the word up to a '='. */
 static int fail_unknown(const cli_command *command, const char *word, size_t length,
                         qkv_error *err) {
-    return cli_usage(err, "unknown option %.*s; see 'qkv %s --help'", (int)length, word,
-                     command->name);
+    const int is_long = word[1] == '-';
+    qkv_nearest near = qkv_nearest_of(word, length);
+    for (size_t i = 0; is_long && i < command->n_options; i++) {
+        char name[QKV_NEAREST_SIZE];
+        snprintf(name, sizeof name, "--%s", command->options[i].name);
+        qkv_nearest_try(&near, name);
+    }
+    const cli_command *owner = is_long ? find_owner(command, word + 2, length - 2) : NULL;
+    if (owner && (!near.best[0] || are_siblings(command, owner))) {
+        return cli_usage(err, "unknown option %.*s, which 'qkv %s' has; see 'qkv %s --help'",
+                         (int)length, word, owner->name, command->name);
+    }
+    return cli_usage(err, "unknown option %.*s%s; see 'qkv %s --help'", (int)length, word,
+                     qkv_nearest_hint(&near), command->name);
 }
 
 /* The words still to be read. */
@@ -162,9 +262,20 @@ typedef struct word_list {
     int n, at;
 } word_list;
 
+/* All of them are flags. */
+static int apply_common(cli_parsed *parsed, const cli_option *option, const char *value,
+                        qkv_error *err) {
+    if (value) return cli_usage(err, "--%s takes no value", option->name);
+    int status = read_flag(option, (char *)&parsed->common + option->offset, NULL, err);
+    if (parsed->common.quiet && parsed->common.verbose)
+        status = cli_usage(err, "give --quiet or --verbose, not both");
+    return status;
+}
+
 /* `value` is what was attached to the option, or NULL. */
 static int apply(cli_parsed *parsed, const cli_command *command, const cli_option *option,
                  const char *value, word_list *rest, qkv_error *err) {
+    if (is_common(option)) return apply_common(parsed, option, value, err);
     const uint64_t bit = UINT64_C(1) << (option - command->options);
     /* The first value would have no effect. Flags may be repeated: they say the same again. */
     if (option->kind != CLI_FLAG && !is_list(option) && (parsed->given & bit)) {
@@ -209,7 +320,12 @@ static int read_short(cli_parsed *parsed, const cli_command *command, const char
 static int read_operand(cli_parsed *parsed, const cli_command *command, const char *word,
                         qkv_error *err) {
     if (parsed->n_operands >= command->max_operands) {
-        return cli_usage(err, "unexpected argument '%s'; see 'qkv %s --help'", word, command->name);
+        const cli_option *meant = parsed->n_operands ? NULL : find_short(command, 'p');
+        if (!meant && !parsed->n_operands) meant = find_short(command, 'm');
+        return meant ? cli_usage(err, "unexpected argument '%s'; the %s is given with -%c", word,
+                                 meant->name, meant->letter)
+                     : cli_usage(err, "unexpected argument '%s'; see 'qkv %s --help'", word,
+                                 command->name);
     }
     if (!QKV_PUSH(parsed->operands, parsed->capacity, parsed->n_operands, word)) {
         return qkv_fail_memory(err);

@@ -1,7 +1,9 @@
-/* Output files are checked before anything is computed; what they say about themselves; JSON. */
+/* Outputs are checked before anything is computed; what they say about themselves; JSON. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -17,26 +19,93 @@ static int is_one_of(const char *word, const char *list) {
     return 0;
 }
 
-int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_error *err) {
-    for (size_t i = 0; i < outputs->n; i++) {
-        const char *path = outputs->items[i].value;
-        if (!is_one_of(qkv_path_suffix(path), suffixes)) {
-            return cli_usage(err, "cannot tell the format of '%s': its suffix must be one of %s",
-                             path, suffixes);
-        }
-        for (size_t k = 0; k < i; k++) {
-            if (strcmp(path, outputs->items[k].value) == 0) {
-                return cli_usage(err, "output '%s' is given twice", path);
-            }
-        }
+static int check_name(const char *path, const char *suffixes, qkv_error *err) {
+    if (is_one_of(qkv_path_suffix(path), suffixes)) return QKV_OK;
+    return cli_usage(err, "cannot tell the format of '%s': its suffix must be one of %s", path,
+                     suffixes);
+}
+
+static int check_twice(const cli_list *outputs, size_t i, qkv_error *err) {
+    const char *path = outputs->items[i].value;
+    for (size_t k = 0; k < i; k++) {
+        if (strcmp(path, outputs->items[k].value) == 0)
+            return cli_usage(err, "output '%s' is given twice", path);
     }
     return QKV_OK;
 }
 
+int cli_outputs_check_names(const cli_list *outputs, const char *suffixes, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
+        status = check_name(outputs->items[i].value, suffixes, err);
+        if (status == QKV_OK) status = check_twice(outputs, i, err);
+    }
+    return status;
+}
+
+/* ---- standard output ---- */
+
+int cli_is_stdout(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+int cli_outputs_have_stdout(const cli_list *outputs) {
+    for (size_t i = 0; i < outputs->n; i++) {
+        if (cli_is_stdout(outputs->items[i].value)) return 1;
+    }
+    return 0;
+}
+
+int cli_outputs_have(const cli_list *outputs, const char *format, const char *wanted) {
+    for (size_t i = 0; i < outputs->n; i++) {
+        const char *path = outputs->items[i].value;
+        const char *own = cli_is_stdout(path) ? format : qkv_path_suffix(path);
+        if (own && strcmp(own, wanted) == 0) return 1;
+    }
+    return 0;
+}
+
+int cli_stdout_check(const char *format, qkv_error *err) {
+    if (!is_one_of(format, "png|pdf|safetensors|npy|npz|gguf") || !isatty(STDOUT_FILENO))
+        return QKV_OK;
+    return cli_usage(err, "%s is no text, and standard output is a terminal: redirect it", format);
+}
+
+static int check_stdout(const char *suffixes, const char *format, qkv_error *err) {
+    if (!format) return cli_usage(err, "-o - needs --format, one of %s", suffixes);
+    if (!is_one_of(format, suffixes))
+        return cli_usage(err, "--format wants %s, not '%s'", suffixes, format);
+    return cli_stdout_check(format, err);
+}
+
+int cli_outputs_check(const cli_list *outputs, const char *suffixes, const char *format,
+                      const char *usual, qkv_error *err) {
+    if (format && !cli_outputs_have_stdout(outputs)) {
+        return cli_usage(err, "--format is what -o - writes: a file's suffix tells its own");
+    }
+    int status = QKV_OK;
+    for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
+        const char *path = outputs->items[i].value;
+        status = cli_is_stdout(path) ? check_stdout(suffixes, format ? format : usual, err)
+                                     : check_name(path, suffixes, err);
+        if (status == QKV_OK) status = check_twice(outputs, i, err);
+    }
+    return status;
+}
+
+int cli_print_bytes(int status, char *bytes, size_t n_bytes) {
+    if (status == QKV_OK) fwrite(bytes, 1, n_bytes, stdout);
+    free(bytes);
+    return status;
+}
+
+/* ---- files ---- */
+
 int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < outputs->n && status == QKV_OK; i++) {
-        status = qkv_output_check(outputs->items[i].value, err);
+        const char *path = outputs->items[i].value;
+        if (!cli_is_stdout(path)) status = qkv_output_check(path, err);
     }
     return status;
 }
@@ -87,5 +156,18 @@ int cli_print_json(json_t *json, qkv_error *err) {
     json_dumpf(json, stdout, JSON_INDENT(2));
     putchar('\n');
     json_decref(json);
+    return QKV_OK;
+}
+
+int cli_print_check(const cli_print *print, const cli_list *outputs, const char *format,
+                    qkv_error *err) {
+    const int letters =
+        cli_outputs_have(outputs, format, "svg") || cli_outputs_have(outputs, format, "pdf");
+    if (outputs->n == 0 && (print->font || print->width > 0 || print->no_notes)) {
+        return cli_usage(err, "--font, --width and --no-notes belong to a drawing: add -o");
+    }
+    if (print->text != CLI_AUTO && !letters) {
+        return cli_usage(err, "--text is about the letters of an SVG or PDF, and no output is one");
+    }
     return QKV_OK;
 }

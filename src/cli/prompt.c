@@ -1,4 +1,7 @@
-/* Prompts: text from the command line or a file, or token ids. An empty one is refused. */
+/*
+ * Prompts: texts from the command line, whole files, files of one prompt per line, or token ids. An
+ * empty one is refused.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,18 +53,6 @@ int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err) {
     return status;
 }
 
-int cli_prompt_next_line(const cli_prompt *prompt, size_t *at, const char **line, size_t *length) {
-    while (*at < prompt->length) {
-        *line = prompt->text + *at;
-        const char *end = memchr(*line, '\n', prompt->length - *at);
-        *length = end ? (size_t)(end - *line) : prompt->length - *at;
-        *at += *length + 1;
-        if (*length && (*line)[*length - 1] == '\r') --*length;
-        if (*length) return 1;
-    }
-    return 0;
-}
-
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags,
                         qkv_error *err) {
     if (!prompt->text) return QKV_OK;
@@ -73,4 +64,82 @@ void cli_prompt_release(cli_prompt *prompt) {
     free(prompt->text);
     qkv_tokens_free(prompt->tokens);
     *prompt = (cli_prompt){0};
+}
+
+/* ---- several ---- */
+
+int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err) {
+    cli_prompt prompt;
+    int status = cli_prompt_load(&prompt, item, err);
+    if (status == QKV_OK && !QKV_PUSH(prompts->items, prompts->capacity, prompts->n, prompt)) {
+        status = qkv_fail_memory(err);
+    }
+    if (status != QKV_OK) cli_prompt_release(&prompt);
+    return status;
+}
+
+/* Cuts the line at *at out of a text, without its line break, and moves *at behind it; NULL at the
+ * end. */
+static char *cut_line(char **at) {
+    char *line = *at;
+    if (!*line) return NULL;
+    const size_t length = strcspn(line, "\n");
+    *at = line + length + (line[length] == '\n');
+    line[length] = '\0';
+    if (length && line[length - 1] == '\r') line[length - 1] = '\0';
+    return line;
+}
+
+static int add_lines(cli_prompts *prompts, const char *path, qkv_error *err) {
+    char *text = NULL, *line;
+    size_t length;
+    const size_t before = prompts->n;
+    int status = qkv_read_file(&text, &length, path, LARGEST_PROMPT, err);
+    if (status == QKV_OK && strlen(text) != length) {
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a file of prompts", path);
+    }
+    for (char *at = text; status == QKV_OK && (line = cut_line(&at));) {
+        if (*line) status = cli_prompts_add(prompts, &(cli_item){line, CLI_PROMPT_TEXT}, err);
+    }
+    free(text);
+    if (status != QKV_OK || prompts->n > before) return status;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: %s has no line of text", path);
+}
+
+int cli_prompts_load(cli_prompts *prompts, const cli_list *given, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
+        const cli_item *item = &given->items[i];
+        status = item->tag == CLI_PROMPT_LINES ? add_lines(prompts, item->value, err)
+                                               : cli_prompts_add(prompts, item, err);
+    }
+    return status;
+}
+
+int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv_error *err) {
+    if (prompts->n == 1) return QKV_OK;
+    if (given->n == 1) {
+        const char *path = given->items[0].value;
+        return cli_usage(
+            err,
+            "one prompt is wanted, and %s has %zu, one per line; --file %s reads it as "
+            "one text",
+            path, prompts->n, path);
+    }
+    return cli_usage(err, "one prompt is wanted, and %zu are given", prompts->n);
+}
+
+int cli_prompts_tokenize(cli_prompts *prompts, const qkv_model *model, unsigned flags,
+                         qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
+        status = cli_prompt_tokenize(&prompts->items[i], model, flags, err);
+    }
+    return status;
+}
+
+void cli_prompts_release(cli_prompts *prompts) {
+    for (size_t i = 0; i < prompts->n; i++) cli_prompt_release(&prompts->items[i]);
+    free(prompts->items);
+    *prompts = (cli_prompts){0};
 }

@@ -1,4 +1,4 @@
-/* A result as a short table: what each edit changed, and the range of every captured tensor. */
+/* A result as a short table or as JSON: what each edit changed, and the range of every captured tensor. */
 #include "cli/run_table.h"
 
 #include <inttypes.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
+#include "cli/messages.h"
 #include "qkv/store.h"
 
 typedef struct summary {
@@ -30,8 +32,9 @@ static summary summarize(const qkv_tensor *tensor) {
 static void print_edit(const qkv_result *result, size_t v, size_t e) {
     printf("v%zu  %s  ", v, qkv_result_edit_text(result, v, e));
     if (qkv_result_edit_ran(result, v, e)) {
-        printf("changed %" PRIu64 " of %" PRIu64 " values\n", qkv_result_edit_changed(result, v, e),
-               qkv_result_edit_selected(result, v, e));
+        const uint64_t selected = qkv_result_edit_selected(result, v, e);
+        printf("changed %" PRIu64 " of %" PRIu64 " value%s\n",
+               qkv_result_edit_changed(result, v, e), selected, qkv_plural(selected));
     } else {
         printf("not computed: nothing that is captured depends on it\n");
     }
@@ -84,12 +87,50 @@ void cli_print_result(const qkv_result *result) {
     }
 }
 
+/* ---- as JSON ---- */
+
+static json_t *edit_json(const qkv_result *result, size_t v, size_t e) {
+    const int ran = qkv_result_edit_ran(result, v, e);
+    return json_pack("{s:I, s:o, s:b, s:o, s:I}", "variant", (json_int_t)v, "edit",
+                     qkv_json_text(qkv_result_edit_text(result, v, e)), "computed", ran, "changed",
+                     ran ? json_integer((json_int_t)qkv_result_edit_changed(result, v, e))
+                         : json_null(),
+                     "selected", (json_int_t)qkv_result_edit_selected(result, v, e));
+}
+
+static json_t *tensor_json(size_t variant, qkv_site site, int32_t layer, const qkv_tensor *tensor) {
+    char name[QKV_STORE_NAME_SIZE];
+    const summary all = summarize(tensor);
+    json_t *shape = json_array();
+    qkv_store_name(name, variant, site, layer, tensor->reduction);
+    for (int32_t d = 0; d < tensor->n_dims; d++)
+        json_array_append_new(shape, json_integer(tensor->shape[d]));
+    return json_pack("{s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f}", "name", name, "variant",
+                     (json_int_t)variant, "site", qkv_site_name(site), "layer",
+                     site == QKV_SITE_LOGITS ? json_null() : json_integer(layer), "shape", shape,
+                     "min", all.min, "max", all.max, "mean", all.mean);
+}
+
+json_t *cli_result_json(const qkv_result *result) {
+    size_t variant;
+    qkv_site site;
+    int32_t layer;
+    qkv_tensor tensor = QKV_TENSOR_INIT;
+    json_t *edits = json_array(), *tensors = json_array();
+    for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
+        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++)
+            json_array_append_new(edits, edit_json(result, v, e));
+    }
+    for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++)
+        json_array_append_new(tensors, tensor_json(variant, site, layer, &tensor));
+    return json_pack("{s:o, s:o}", "edits", edits, "tensors", tensors);
+}
+
 static void warn_edit(const qkv_result *result, size_t variant, size_t edit) {
-    fprintf(stderr, "qkv: warning: %s (v%zu) %s\n", qkv_result_edit_text(result, variant, edit),
-            variant,
-            qkv_result_edit_ran(result, variant, edit)
-                ? "changed no value"
-                : "was not computed: nothing that is captured depends on it");
+    cli_warn("%s (v%zu) %s", qkv_result_edit_text(result, variant, edit), variant,
+             qkv_result_edit_ran(result, variant, edit)
+                 ? "changed no value"
+                 : "was not computed: nothing that is captured depends on it");
 }
 
 void cli_warn_unchanged(const qkv_result *result) {

@@ -90,9 +90,3 @@ const qkv_progress *cli_progress(void) {
     cli_hear_signals();
     return &progress;
 }
-
-int cli_session_new(qkv_session **out, const qkv_model *model, const qkv_session_options *options,
-                    qkv_error *err) {
-    const int status = qkv_session_new(out, model, options, err);
-    return status == QKV_OK ? qkv_session_set_progress(*out, cli_progress(), err) : status;
-}

@@ -19,43 +19,14 @@ typedef struct sweep_flags {
 
 /* The type needs the field `sweep_flags flags`. */
 #define SWEEP_PROMPT_OPTIONS(type)                                                                 \
-    {'p',                                                                                          \
-     "prompt",                                                                                     \
-     "TEXT",                                                                                       \
-     "a prompt; may be repeated",                                                                  \
-     CLI_LIST,                                                                                     \
-     offsetof(type, flags.prompts),                                                                \
-     CLI_PROMPT_TEXT,                                                                              \
-     0,                                                                                            \
-     0},                                                                                           \
-        {'f',                                                                                      \
-         "file",                                                                                   \
-         "FILE",                                                                                   \
-         "prompts from a file, one per line; '-' for standard input",                              \
-         CLI_LIST,                                                                                 \
-         offsetof(type, flags.prompts),                                                            \
-         CLI_PROMPT_FILE,                                                                          \
-         0,                                                                                        \
-         0},                                                                                       \
-        {0,                                                                                        \
-         "tokens",                                                                                 \
-         "IDS",                                                                                    \
-         "a prompt as token ids, e.g. 1,2,3; fed as they are",                                     \
-         CLI_LIST,                                                                                 \
-         offsetof(type, flags.prompts),                                                            \
-         CLI_PROMPT_TOKENS,                                                                        \
-         0,                                                                                        \
-         0},                                                                                       \
-    {                                                                                              \
-        0, "parse-special", NULL, "names of special tokens in prompts become those tokens",        \
-            CLI_FLAG, offsetof(type, flags.parse_special), 1, 0, 0                                 \
-    }
+    CLI_PROMPT_TABLE(type, flags.prompts, flags.parse_special, "a prompt; may be repeated",        \
+                     "prompts from a file, one per line; '-' for standard input")
 
 /* Sets the keys that were given on the command line. */
 int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err);
 /* Reads a file with a JSON object. */
 int sweep_spec_read(json_t **spec, const char *path, qkv_error *err);
-/* A list of prompts: every line of a file that is not empty is one. */
+/* The prompts as a list of texts and lists of ids. */
 int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err);
 
 /* ---- progress: sweep_progress.c ---- */
@@ -83,6 +54,7 @@ typedef struct sweep_job {
     int64_t threads, memory;
     int explain; /* say what there is to do, and do nothing */
     int quiet;
+    int json; /* results are printed as JSON */
 } sweep_job;
 
 typedef struct sweep_work {
@@ -91,6 +63,7 @@ typedef struct sweep_work {
     qkv_sweep *sweep;
     int under_mpi;
     qkv_sweep_transport transport; /* there */
+    qkv_run_stats estimate;
     sweep_progress progress;
     int has_begun;
 } sweep_work;
@@ -100,6 +73,8 @@ typedef struct sweep_work {
 int sweep_work_begin(sweep_work *work, const sweep_job *job, json_t *spec, qkv_error *err);
 /* Estimates and runs it. */
 int sweep_work_run(sweep_work *work, qkv_error *err);
+/* What there was to do and, where it was done, how long it took. */
+int sweep_work_print_json(const sweep_work *work, qkv_error *err);
 /* 0 in the other processes of mpirun, which have nothing to print. */
 int sweep_work_leads(const sweep_work *work);
 void sweep_work_release(sweep_work *work);

@@ -6,23 +6,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/number.h"
 #include "cli/cli.h"
+#include "cli/messages.h"
 #include "cli/sweep.h"
 
 enum { BAR = 24 };
 
 /* Seconds between two looks at it. */
 static const double on_terminal_every = 0.1, elsewhere_every = 30;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 void sweep_duration(char out[32], double seconds) {
     const int64_t s = (int64_t)(seconds + 0.5);
@@ -38,14 +32,14 @@ void sweep_duration(char out[32], double seconds) {
 void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted) {
     progress->first_done = progress->done = done;
     progress->wanted = wanted;
-    progress->started = now();
+    progress->started = cli_seconds();
     progress->shown = progress->started - (isatty(STDERR_FILENO) ? 1 : 0);
     progress->on_terminal = isatty(STDERR_FILENO);
 }
 
 /* "1234 of 5000 cells, 410 cells/s, 9 s left" */
 static void describe(const sweep_progress *p, char *out, size_t size) {
-    const double elapsed = now() - p->started;
+    const double elapsed = cli_seconds() - p->started;
     const double rate = elapsed > 0 ? (double)(p->done - p->first_done) / elapsed : 0;
     char left[32] = "?";
     if (rate > 0) sweep_duration(left, (double)(p->wanted - p->done) / rate);
@@ -70,7 +64,7 @@ static void show(const sweep_progress *p) {
 
 int sweep_progress_step(void *user, int64_t done, int64_t wanted) {
     sweep_progress *p = user;
-    const double time = now();
+    const double time = cli_seconds();
     p->done = done;
     p->wanted = wanted;
     if (!p->quiet && time - p->shown >= (p->on_terminal ? on_terminal_every : elsewhere_every)) {

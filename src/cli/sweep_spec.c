@@ -35,15 +35,6 @@ static int add_text(json_t *list, const char *text, size_t length, qkv_error *er
                                                                         : qkv_fail_memory(err);
 }
 
-static int add_lines(json_t *list, const cli_prompt *file, qkv_error *err) {
-    int status = QKV_OK;
-    const char *line;
-    size_t at = 0, n;
-    while (status == QKV_OK && cli_prompt_next_line(file, &at, &line, &n))
-        status = add_text(list, line, n, err);
-    return status;
-}
-
 static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
     json_t *ids = json_array();
     for (size_t i = 0; i < prompt->n_tokens && ids; i++) {
@@ -53,20 +44,15 @@ static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
 }
 
 int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err) {
+    cli_prompts prompts = {0};
     *list = json_array();
-    int status = *list ? QKV_OK : qkv_fail_memory(err);
-    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
-        cli_prompt prompt;
-        const cli_item *item = &given->items[i];
-        status = cli_prompt_load(&prompt, item, err);
-        if (status == QKV_OK) {
-            status = item->tag == CLI_PROMPT_TOKENS ? add_ids(*list, &prompt, err)
-                     : item->tag == CLI_PROMPT_FILE
-                         ? add_lines(*list, &prompt, err)
-                         : add_text(*list, prompt.text, prompt.length, err);
-        }
-        cli_prompt_release(&prompt);
+    int status = *list ? cli_prompts_load(&prompts, given, err) : qkv_fail_memory(err);
+    for (size_t i = 0; i < prompts.n && status == QKV_OK; i++) {
+        const cli_prompt *prompt = &prompts.items[i];
+        status = prompt->text ? add_text(*list, prompt->text, prompt->length, err)
+                              : add_ids(*list, prompt, err);
     }
+    cli_prompts_release(&prompts);
     if (status == QKV_OK) return QKV_OK;
     json_decref(*list);
     *list = NULL;

@@ -1,17 +1,18 @@
 /* One sweep from its specification to its file: checked, estimated, run, and told about. */
-#define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/file.h"
-#include "base/number.h"
+#include "cli/messages.h"
 #include "cli/mpi_transport.h"
 #include "cli/sweep.h"
 
 int sweep_output_check(const char *path, qkv_error *err) {
+    if (cli_is_stdout(path))
+        return cli_usage(err, "results are a SQLite database, which cannot go to standard output: "
+                              "give a file");
     const char *suffix = qkv_path_suffix(path);
     if (strcmp(suffix, "csv") != 0 && strcmp(suffix, "json") != 0) return QKV_OK;
     return cli_usage(err, "results are a SQLite database, not %s; 'qkv sweep export' writes that",
@@ -64,19 +65,23 @@ void sweep_work_release(sweep_work *w) {
 
 /* ---- what is said ---- */
 
-static int print_estimate(const sweep_work *w, qkv_error *err) {
+static int print_estimate(sweep_work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
     qkv_session *session = NULL;
-    qkv_run_stats stats = QKV_RUN_STATS_INIT;
+    qkv_run_stats *stats = &w->estimate;
+    *stats = (qkv_run_stats)QKV_RUN_STATS_INIT;
     int status = cli_session_new(&session, w->model, &options, err);
-    if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, &stats, err);
-    qkv_session_free(session);
+    if (status == QKV_OK) status = qkv_sweep_estimate(w->sweep, session, stats, err);
+    cli_session_free(session);
     if (status != QKV_OK || w->job->quiet) return status;
-    qkv_print(stderr,
-              "qkv sweep: %" PRId64 " cells of %zu prompts, %zu metrics; about %" PRIu64
-              " passes, %.3g GFLOP\n",
-              qkv_sweep_n_cells(w->sweep), qkv_sweep_n_prompts(w->sweep),
-              qkv_sweep_n_metrics(w->sweep), stats.n_passes, stats.flop / 1e9);
+    const int64_t n_cells = qkv_sweep_n_cells(w->sweep);
+    const size_t n_prompts = qkv_sweep_n_prompts(w->sweep);
+    const size_t n_metrics = qkv_sweep_n_metrics(w->sweep);
+    cli_notice("qkv sweep: %" PRId64 " cell%s of %zu prompt%s, %zu metric%s; about %" PRIu64
+               " pass%s, %.3g GFLOP",
+               n_cells, qkv_plural((uint64_t)n_cells), n_prompts, qkv_plural(n_prompts), n_metrics,
+               qkv_plural(n_metrics), stats->n_passes, stats->n_passes == 1 ? "" : "es",
+               stats->flop / 1e9);
     return QKV_OK;
 }
 
@@ -86,9 +91,10 @@ static int step(void *user, int64_t done, int64_t wanted) {
     if (!w->has_begun) {
         w->has_begun = 1;
         if (done && !w->job->quiet) {
-            fprintf(stderr, "qkv sweep: %s has %" PRId64 " cells already\n", w->job->output, done);
+            cli_notice("qkv sweep: %s has %" PRId64 " cell%s already", w->job->output, done,
+                       qkv_plural((uint64_t)done));
         }
-        w->progress.quiet = w->job->quiet;
+        w->progress.quiet = w->job->quiet || cli_is_quiet();
         sweep_progress_start(&w->progress, done, wanted);
     }
     return sweep_progress_step(&w->progress, done, wanted);
@@ -96,13 +102,27 @@ static int step(void *user, int64_t done, int64_t wanted) {
 
 static void print_end(const sweep_work *w) {
     char time[32];
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    sweep_duration(time, (double)t.tv_sec + (double)t.tv_nsec * 1e-9 - w->progress.started);
+    sweep_duration(time, cli_seconds() - w->progress.started);
     if (w->job->quiet) return;
-    fprintf(stderr, "qkv sweep: %s is complete: %" PRId64 " cells%s, %" PRId64 " of them in %s\n",
-            w->job->output, w->progress.wanted, w->job->n_shards ? " of this shard" : "",
-            w->progress.done - w->progress.first_done, time);
+    cli_notice("qkv sweep: %s is complete: %" PRId64 " cell%s%s, %" PRId64 " of them in %s",
+               w->job->output, w->progress.wanted, qkv_plural((uint64_t)w->progress.wanted),
+               w->job->n_shards ? " of this shard" : "", w->progress.done - w->progress.first_done,
+               time);
+}
+
+int sweep_work_print_json(const sweep_work *w, qkv_error *err) {
+    json_t *json =
+        json_pack("{s:I, s:I, s:I, s:I, s:f}", "cells", (json_int_t)qkv_sweep_n_cells(w->sweep),
+                  "prompts", (json_int_t)qkv_sweep_n_prompts(w->sweep), "metrics",
+                  (json_int_t)qkv_sweep_n_metrics(w->sweep), "passes",
+                  (json_int_t)w->estimate.n_passes, "flop", w->estimate.flop);
+    if (!w->job->explain) {
+        json_object_set_new(json, "stored", json_integer(w->progress.wanted));
+        json_object_set_new(json, "computed",
+                            json_integer(w->progress.done - w->progress.first_done));
+        json_object_set_new(json, "seconds", json_real(cli_seconds() - w->progress.started));
+    }
+    return cli_print_json(json, err);
 }
 
 /* ---- the work ---- */

@@ -88,12 +88,13 @@ static int make_indices(qkv_axis *axis, const qkv_lettering *lettering,
     return 1;
 }
 
-static double label_size(double pitch) {
-    return fmin(LARGEST, fmax(SMALLEST, pitch / LEADING));
+static double label_size(const qkv_lettering *lettering, double pitch) {
+    const double least = fmax(SMALLEST, lettering->least);
+    return fmin(fmax(LARGEST, least), fmax(least, pitch / LEADING));
 }
 
-int qkv_axis_stride(double pitch) {
-    const double stride = ceil(label_size(pitch) * LEADING / pitch - 1e-9);
+int qkv_axis_stride(const qkv_lettering *lettering, double pitch) {
+    const double stride = ceil(label_size(lettering, pitch) * LEADING / pitch - 1e-9);
     return stride <= MOST_THINNED ? (int)stride : 0;
 }
 
@@ -102,8 +103,8 @@ int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis
     *axis = (qkv_axis){0};
     axis->labels = qkv_calloc((size_t)input->n, sizeof *axis->labels);
     if (!axis->labels) return qkv_fail_memory(err);
-    axis->size = label_size(input->pitch);
-    const int stride = qkv_axis_stride(input->pitch);
+    axis->size = label_size(lettering, input->pitch);
+    const int stride = qkv_axis_stride(lettering, input->pitch);
     const int tokens = input->labels && stride && !input->flat;
     const int made =
         tokens ? make_tokens(axis, lettering, input, stride) : make_indices(axis, lettering, input);

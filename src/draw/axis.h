@@ -34,7 +34,7 @@ typedef struct qkv_axis_input {
 } qkv_axis_input;
 
 /* Every how many cells of this side a label is drawn; 0: none, indices take their place. */
-int qkv_axis_stride(double pitch);
+int qkv_axis_stride(const qkv_lettering *lettering, double pitch);
 
 int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis_input *input,
                   qkv_error *err);

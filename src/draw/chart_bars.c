@@ -16,7 +16,7 @@ static const double WIDTH = 260; /* of the area, points */
 static const double PITCH = 12.5, LEAST_PITCH = 0.5, HEIGHT = 640;
 static const double LEAST_HEIGHT = 24;
 static const double THICKNESS = 0.7; /* of a bar, of its pitch */
-static const double LABEL_LIMIT = 150;
+static const double LABEL_LIMIT = 150, TICK_ROOM = 36;
 static const double NUMBER_SIZE = 7, NUMBER_GAP = 6, NUMBER_PITCH = 7.5;
 static const double WHISKER = 0.8;
 static const uint32_t WHISKER_COLOR = 0x1a1a1a;
@@ -58,7 +58,7 @@ static int check_bars(const qkv_bars *bars, qkv_error *err) {
     return QKV_OK;
 }
 
-static int make_ruler(qkv_sheet *sheet, const qkv_bars *bars, qkv_error *err) {
+static int make_ruler(qkv_sheet *sheet, const qkv_bars *bars, double width, qkv_error *err) {
     qkv_extent extent = QKV_EXTENT_NONE;
     for (size_t i = 0; i < bars->n_bars; i++) {
         qkv_extent_add(&extent, bars->bars[i].value);
@@ -66,7 +66,8 @@ static int make_ruler(qkv_sheet *sheet, const qkv_bars *bars, qkv_error *err) {
         qkv_extent_add(&extent, bars->bars[i].lower);
         qkv_extent_add(&extent, bars->bars[i].upper);
     }
-    return qkv_ruler_make(&sheet->below, &bars->axis, &extent, QKV_RULER_BARS, 7, "value", err);
+    return qkv_ruler_make(&sheet->below, &bars->axis, &extent, QKV_RULER_BARS,
+                          qkv_sheet_most_ticks(width, TICK_ROOM, 7), "value", err);
 }
 
 /* ---- labels and numbers ---- */
@@ -79,8 +80,13 @@ static int make_labels(qkv_axis *axis, const qkv_sheet *sheet, const qkv_bars *b
     for (size_t i = 0; i < bars->n_bars; i++) {
         labels[i] = bars->bars[i].label ? (char *)bars->bars[i].label : none;
     }
-    const qkv_axis_input input = {labels, (int32_t)bars->n_bars,      0, pitch, LABEL_LIMIT,
-                                  0,      qkv_axis_stride(pitch) == 0};
+    const qkv_axis_input input = {labels,
+                                  (int32_t)bars->n_bars,
+                                  0,
+                                  pitch,
+                                  LABEL_LIMIT,
+                                  0,
+                                  qkv_axis_stride(&sheet->lettering, pitch) == 0};
     const int status = qkv_axis_make(axis, &sheet->lettering, &input, err);
     free(labels);
     return status;
@@ -190,15 +196,17 @@ static void paint_bars(const qkv_sheet *sheet, const qkv_painter *painter) {
 
 /* ---- the chart ---- */
 
-static int lay_out(qkv_sheet *sheet, const qkv_bars *bars, qkv_error *err) {
+static int lay_out(qkv_sheet *sheet, double width, qkv_error *err) {
+    const qkv_bars *bars = sheet->chart;
     const double n = (double)bars->n_bars;
-    const double legend = qkv_sheet_legend_height(bars->groups ? bars->n_groups : 0, NULL);
+    const double legend = qkv_sheet_legend_height(sheet, bars->groups ? bars->n_groups : 0, NULL);
     const double wanted = n * fmax(fmin(PITCH, HEIGHT / n), LEAST_PITCH);
     const double height = fmax(wanted, fmax(legend, LEAST_HEIGHT));
     qkv_axis axis = {0};
-    int status = make_labels(&axis, sheet, bars, height / n, err);
+    int status = make_ruler(sheet, bars, width, err);
+    if (status == QKV_OK) status = make_labels(&axis, sheet, bars, height / n, err);
     if (status == QKV_OK) {
-        status = qkv_sheet_frame(sheet, WIDTH, height, qkv_axis_reach(&axis), err);
+        status = qkv_sheet_frame(sheet, width, height, qkv_axis_reach(&axis), err);
     }
     if (status == QKV_OK && !(qkv_layout_row_axis(&sheet->layout, &axis, &sheet->area) &&
                               place_numbers(sheet, bars, height / n))) {
@@ -217,10 +225,10 @@ static int draw_bars(const qkv_bars *given, const qkv_chart_style *style, const 
     int status = qkv_sheet_open(&sheet, style, to, err);
     if (status == QKV_OK) status = read_bars(&own, &list, given, err);
     if (status == QKV_OK) status = check_bars(bars, err);
-    if (status == QKV_OK) status = make_ruler(&sheet, bars, err);
     sheet.chart = bars;
     sheet.paint = paint_bars;
-    if (status == QKV_OK) status = lay_out(&sheet, bars, err);
+    sheet.lay_out = lay_out;
+    if (status == QKV_OK) status = qkv_sheet_fit(&sheet, WIDTH, err);
     if (status == QKV_OK) status = qkv_sheet_draw(&sheet, to, err);
     qkv_sheet_close(&sheet);
     free(list);

@@ -14,7 +14,6 @@
 
 enum { MOST_PANELS = 64, WIDEST_ROW = 4 };
 static const double PITCH = 22, LEAST_SIDE = 130, MOST_SIDE = 380, PAGE = 900; /* points */
-static const double TELLING = 0.1; /* smaller numbers would all be the same two decimals */
 
 int qkv_chart_style_default(qkv_chart_style *style, qkv_error *err) {
     const qkv_chart_style defaults = QKV_CHART_STYLE_INIT;
@@ -67,11 +66,15 @@ static qkv_extent extent_of(const qkv_heatmap *map, int positive) {
     return extent;
 }
 
+static int has_range(const qkv_heatmap *map) {
+    return map->color.low < map->color.high;
+}
+
 static void choose_range(qkv_grid_style *style, const qkv_heatmap *map, const qkv_extent *data) {
-    if (map->color.low < map->color.high) {
+    if (has_range(map)) {
         style->low = map->color.low;
         style->high = map->color.high;
-    } else if (map->diverging) {
+    } else if (style->diverging) {
         style->high = fmax(fabs(data->least), fabs(data->most));
         if (!(style->high > 0)) style->high = 1;
         style->low = -style->high;
@@ -94,6 +97,10 @@ static int set_scale(qkv_grid_style *style, const qkv_heatmap *map, qkv_error *e
                         "a log colour scale cannot show values below 0, and the least is %g",
                         all.least);
     }
+    style->diverging = map->diverging || (!has_range(map) && all.least < 0 && all.most > 0);
+    style->colormap = map->colormap != QKV_COLORMAP_AUTO ? map->colormap
+                      : style->diverging                 ? QKV_COLORMAP_COOLWARM
+                                                         : QKV_COLORMAP_VIRIDIS;
     choose_range(style, map, &all);
     style->scale = map->color.scale;
     if (style->scale == QKV_SCALE_LOG) {
@@ -104,8 +111,6 @@ static int set_scale(qkv_grid_style *style, const qkv_heatmap *map, qkv_error *e
         style->log_floor = style->low > 0 ? style->low : above.least;
         if (style->log_floor >= style->high) style->log_floor = style->high / 10;
     }
-    style->diverging = map->diverging;
-    style->cell_values = fmax(fabs(style->low), fabs(style->high)) < TELLING ? 0 : -1;
     return QKV_OK;
 }
 
@@ -157,6 +162,9 @@ static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const 
     drawn.small_print = style->small_print;
     drawn.recipe = style->recipe;
     drawn.dpi = style->dpi;
+    drawn.text = style->text;
+    drawn.font = style->font;
+    drawn.width = style->width;
     drawn.bar_label = map->color.label;
     drawn.row_axis = map->row_axis;
     drawn.col_axis = map->col_axis;
@@ -164,6 +172,7 @@ static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const 
     if (status == QKV_OK) status = make_grid(&grid, map, err);
     if (status == QKV_OK) {
         drawn.panel_size = panel_side(map, grid->cols);
+        drawn.fixed_panel_size = 1;
         status = to->path ? qkv_grid_write(grid, &drawn, to->path, err)
                           : qkv_grid_render(grid, &drawn, to->format, to->bytes, to->n_bytes, err);
     }

@@ -1,8 +1,11 @@
 /*
  * The colour bar: the map from bottom to top, ticks where the scale puts round values, a label read
- * from bottom to top. An end is pointed where some value lies beyond it, so that clipping shows.
+ * from bottom to top. A scale that is not linear stands behind the label. An end is pointed where
+ * some value lies beyond it, so that clipping shows.
  */
 #include <math.h>
+
+#include "base/text.h"
 
 #include "draw/paint.h"
 #include "draw/ticks.h"
@@ -63,13 +66,38 @@ static double place_ticks(qkv_layout *layout, const qkv_grid_style *style,
     return right;
 }
 
+/* "Attention Weight (log scale)"; 0 when memory is short. */
+static int label_text(qkv_text *out, const qkv_grid_style *style) {
+    const char *label = style->bar_label ? style->bar_label : "";
+    qkv_text_puts(out, label);
+    if (style->scale == QKV_SCALE_LOG) {
+        qkv_text_printf(out, *label ? " (log scale)" : "log scale");
+    } else if (style->scale == QKV_SCALE_POWER) {
+        qkv_text_printf(out,
+                        *label ? " (power scale, exponent %.3g)" : "power scale, exponent %.3g",
+                        style->gamma);
+    }
+    return !out->failed;
+}
+
+static PangoLayout *label_words(const qkv_layout *layout, const qkv_grid_style *style,
+                                const qkv_lettering *lettering) {
+    qkv_text text = {0};
+    PangoLayout *words = NULL;
+    if (label_text(&text, style)) {
+        words =
+            qkv_words_new(lettering, text.data, QKV_WORDS_TITLE, LABEL_SIZE, layout->bar.height);
+    }
+    qkv_text_release(&text);
+    return words;
+}
+
 double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
                           const qkv_lettering *lettering) {
     find_clipping(layout, grid, style);
     const double right = place_ticks(layout, style, lettering);
-    if (right < 0 || !style->bar_label) return right;
-    PangoLayout *words =
-        qkv_words_new(lettering, style->bar_label, QKV_WORDS_TITLE, LABEL_SIZE, layout->bar.height);
+    if (right < 0 || (!style->bar_label && style->scale == QKV_SCALE_LINEAR)) return right;
+    PangoLayout *words = label_words(layout, style, lettering);
     if (!words) return -1;
     const double width = qkv_words_frame(words), height = qkv_words_height(words);
     const double y = layout->bar.y + (layout->bar.height + width) / 2;
@@ -79,11 +107,11 @@ double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_gr
 
 /* ---- drawing ---- */
 
-static cairo_pattern_t *gradient(const qkv_box *body) {
+static cairo_pattern_t *gradient(const qkv_box *body, qkv_colormap map) {
     cairo_pattern_t *pattern = cairo_pattern_create_linear(0, body->y + body->height, 0, body->y);
     for (int i = 0; i <= STOPS; i++) {
         const double t = (double)i / STOPS;
-        const uint32_t color = qkv_colormap_at(t);
+        const uint32_t color = qkv_colormap_at(map, t);
         cairo_pattern_add_color_stop_rgb(pattern, t, (color >> 16 & 0xff) / 255.0,
                                          (color >> 8 & 0xff) / 255.0, (color & 0xff) / 255.0);
     }
@@ -109,7 +137,7 @@ void qkv_paint_bar(const qkv_painter *painter) {
     cairo_t *cr = painter->cr;
     const qkv_box exact = body_of(painter->layout);
     const qkv_box body = qkv_paint_snap(painter, &exact);
-    cairo_pattern_t *colors = gradient(&body);
+    cairo_pattern_t *colors = gradient(&body, painter->style->colormap);
     /* Beyond the ends the gradient keeps its last colour: the tips show what clipped cells show. */
     cairo_pattern_set_extend(colors, CAIRO_EXTEND_PAD);
     cairo_set_source(cr, colors);

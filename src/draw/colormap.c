@@ -1,15 +1,22 @@
 /*
- * The diverging map blue - light grey - red, by Kenneth Moreland's rule ("Diverging Color Maps for
+ * The colours of values: the scales, and the maps.
+ *
+ * coolwarm is the diverging map blue - light grey - red, by Kenneth Moreland's rule ("Diverging Color Maps for
  * Scientific Visualization", 2009): both ends are taken to Msh, polar coordinates of CIELAB (M
  * magnitude, s saturation, h hue), and led along straight lines to an unsaturated point between
  * them. The hue of the grey point is turned a little away from the end's, which keeps the steps
  * perceptually even.
+ *
+ * viridis, cividis and magma (van der Walt and Smith; Nuñez, Anderton and Renslow) are a smooth curve
+ * through ten of their colours each. grey goes in even steps of lightness, from a grey that is not
+ * the page's white.
  */
 #include "draw/colormap.h"
 
 #include <math.h>
 
 #include "base/sized.h"
+
 typedef struct vec3 {
     double a, b, c;
 } vec3;
@@ -79,7 +86,7 @@ static double mix(double from, double to, double t) {
     return from + (to - from) * t;
 }
 
-uint32_t qkv_colormap_at(double t) {
+static uint32_t coolwarm_at(double t) {
     const uint32_t end_color = t < 0.5 ? LOW_END : HIGH_END;
     const vec3 low = msh_from_color(LOW_END), high = msh_from_color(HIGH_END);
     const vec3 end = t < 0.5 ? low : high;
@@ -90,6 +97,68 @@ uint32_t qkv_colormap_at(double t) {
                                  mix(grey_hue(end, magnitude), end.c, away)});
 }
 
+/* ---- sequential maps ---- */
+
+enum { KNOTS = 10 };
+static const uint32_t VIRIDIS[KNOTS] = {0x440154, 0x482878, 0x3e4a89, 0x31688e, 0x26828e,
+                                        0x1f9e89, 0x35b779, 0x6dcd59, 0xb4de2c, 0xfde725};
+static const uint32_t CIVIDIS[KNOTS] = {0x00204d, 0x00336f, 0x39486b, 0x575c6d, 0x707173,
+                                        0x8a8779, 0xa69d75, 0xc4b56c, 0xe4cf5b, 0xffea46};
+static const uint32_t MAGMA[KNOTS] = {0x000004, 0x180f3e, 0x451077, 0x721f81, 0x9f2f7f,
+                                      0xcd4071, 0xf1605d, 0xfd9567, 0xfec98d, 0xfcfdbf};
+static const double LIGHTEST = 91, DARKEST = 6; /* of grey: L of CIELAB */
+
+/* One channel of a knot; beyond the ends, what keeps the last slope. */
+static double knot(const uint32_t *knots, int i, int shift) {
+    if (i < 0) return 2 * knot(knots, 0, shift) - knot(knots, 1, shift);
+    if (i >= KNOTS) return 2 * knot(knots, KNOTS - 1, shift) - knot(knots, KNOTS - 2, shift);
+    return knots[i] >> shift & 0xff;
+}
+
+/* Catmull and Rom's curve between the knots i and i + 1. */
+static uint32_t curve_channel(const uint32_t *knots, int i, double u, int shift) {
+    const double a = knot(knots, i - 1, shift), b = knot(knots, i, shift),
+                 c = knot(knots, i + 1, shift), d = knot(knots, i + 2, shift);
+    const double value =
+        b + 0.5 * u * (c - a + u * (2 * a - 5 * b + 4 * c - d + u * (3 * (b - c) + d - a)));
+    return (uint32_t)lround(fmin(fmax(value, 0), 255));
+}
+
+static uint32_t curve_at(const uint32_t *knots, double t) {
+    const double place = t * (KNOTS - 1);
+    const int i = (int)fmin(place, KNOTS - 2);
+    return curve_channel(knots, i, place - i, 16) << 16 |
+           curve_channel(knots, i, place - i, 8) << 8 | curve_channel(knots, i, place - i, 0);
+}
+
+static uint32_t grey_at(double t) {
+    return color_from_msh((vec3){mix(LIGHTEST, DARKEST, t), 0, 0});
+}
+
+static double clamp01(double t) {
+    return t > 0 ? fmin(t, 1) : 0; /* NaN becomes 0 */
+}
+
+uint32_t qkv_colormap_at(qkv_colormap map, double t) {
+    t = clamp01(t);
+    switch (map) {
+    case QKV_COLORMAP_VIRIDIS:
+        return curve_at(VIRIDIS, t);
+    case QKV_COLORMAP_CIVIDIS:
+        return curve_at(CIVIDIS, t);
+    case QKV_COLORMAP_MAGMA:
+        return curve_at(MAGMA, t);
+    case QKV_COLORMAP_GREY:
+        return grey_at(t);
+    case QKV_COLORMAP_AUTO:
+    case QKV_COLORMAP_COOLWARM:
+        break;
+    }
+    return coolwarm_at(t);
+}
+
+/* ---- scales ---- */
+
 /* value's place between low and high under the style's scale, not yet clamped above. */
 static double place_between(const qkv_grid_style *style, double value, double low, double high) {
     if (style->scale == QKV_SCALE_LOG) {
@@ -99,10 +168,6 @@ static double place_between(const qkv_grid_style *style, double value, double lo
     const double linear = (value - low) / (high - low);
     if (style->scale == QKV_SCALE_POWER) return linear > 0 ? pow(linear, style->gamma) : 0;
     return linear;
-}
-
-static double clamp01(double t) {
-    return t > 0 ? fmin(t, 1) : 0; /* NaN becomes 0 */
 }
 
 double qkv_scale_place(const qkv_grid_style *style, double value) {
@@ -117,21 +182,21 @@ static long step_of(const qkv_grid_style *style, double value) {
     return lround(qkv_scale_place(style, value) * QKV_COLOR_STEPS);
 }
 
-void qkv_colormap_make(qkv_colormap *map, const qkv_grid_style *style) {
-    map->style = *style;
+void qkv_color_table_make(qkv_color_table *table, const qkv_grid_style *style) {
+    table->style = *style;
     for (int i = 0; i <= QKV_COLOR_STEPS; i++) {
-        map->colors[i] = qkv_colormap_at((double)i / QKV_COLOR_STEPS);
+        table->colors[i] = qkv_colormap_at(style->colormap, (double)i / QKV_COLOR_STEPS);
     }
 }
 
-uint32_t qkv_colormap_color(const qkv_colormap *map, double value) {
-    return isnan(value) ? QKV_NO_VALUE_COLOR : map->colors[step_of(&map->style, value)];
+uint32_t qkv_color_table_color(const qkv_color_table *table, double value) {
+    return isnan(value) ? QKV_NO_VALUE_COLOR : table->colors[step_of(&table->style, value)];
 }
 
 uint32_t qkv_grid_color(const qkv_grid_style *style, double value) {
     qkv_grid_style own = QKV_GRID_STYLE_INIT;
     qkv_sized_read(&own, sizeof own, style, "qkv_grid_style", NULL);
-    return qkv_colormap_at((double)step_of(&own, value) / QKV_COLOR_STEPS);
+    return qkv_colormap_at(own.colormap, (double)step_of(&own, value) / QKV_COLOR_STEPS);
 }
 
 double qkv_color_luminance(uint32_t color) {

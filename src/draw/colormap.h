@@ -2,7 +2,7 @@
  * From a value to its colour, in two steps: the scale puts a value onto 0..1, the map gives that
  * place a colour. The colour bar draws the map alone and puts its ticks where the scale says.
  *
- * The map is read at QKV_COLOR_STEPS + 1 evenly spaced places; one of them is the exact middle.
+ * A map is read at QKV_COLOR_STEPS + 1 evenly spaced places; one of them is the exact middle.
  */
 #ifndef QKV_DRAW_COLORMAP_H
 #define QKV_DRAW_COLORMAP_H
@@ -13,21 +13,21 @@
 
 enum { QKV_COLOR_STEPS = 1024 };
 
-typedef struct qkv_colormap {
+typedef struct qkv_color_table {
     qkv_grid_style style;
     uint32_t colors[QKV_COLOR_STEPS + 1];
-} qkv_colormap;
+} qkv_color_table;
 
-void qkv_colormap_make(qkv_colormap *map, const qkv_grid_style *style);
+void qkv_color_table_make(qkv_color_table *table, const qkv_grid_style *style);
 
-/* Where a chart has no value: white, which the map never is. */
+/* Where a chart has no value, and what a mask took away: white, which no map ever is. */
 #define QKV_NO_VALUE_COLOR 0xffffffu
 
 /* What qkv_grid_color gives, from the table: for millions of values. */
-uint32_t qkv_colormap_color(const qkv_colormap *map, double value);
+uint32_t qkv_color_table_color(const qkv_color_table *table, double value);
 
-/* The map itself, t in 0..1: 0xRRGGBB. */
-uint32_t qkv_colormap_at(double t);
+/* A map itself, t in 0..1: 0xRRGGBB. */
+uint32_t qkv_colormap_at(qkv_colormap map, double t);
 
 /* The scale: where on the bar a value lies, 0 (low) to 1 (high), clamped. */
 double qkv_scale_place(const qkv_grid_style *style, double value);

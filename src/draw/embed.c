@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void append_escaped(qkv_text *out, const char *text) {
-    for (; *text; text++) {
+void qkv_xml_append(qkv_text *out, const char *text, size_t length) {
+    for (; length; text++, length--) {
         switch (*text) {
         case '&':
             qkv_text_puts(out, "&amp;");
@@ -82,7 +82,23 @@ static int replace(qkv_text *file, qkv_text *made, qkv_error *err) {
     return QKV_OK;
 }
 
-int qkv_embed_svg(qkv_text *file, const char *recipe, qkv_error *err) {
+/* The end tag, where nothing but blanks stands behind it. */
+static const char END_TAG[] = "</svg>";
+
+/* Behind all that cairo wrote. Names in a user's text are not renumbered, so it is added last. */
+static int append_elements(qkv_text *made, const char *elements) {
+    const size_t tag = sizeof END_TAG - 1;
+    size_t end = made->length;
+    while (end > tag && strncmp(made->data + end - tag, END_TAG, tag) != 0) end--;
+    if (end <= tag) return 0;
+    made->length = end - tag;
+    qkv_text_printf(made, "<g id=\"text\">\n");
+    qkv_text_puts(made, elements);
+    qkv_text_printf(made, "</g>\n%s\n", END_TAG);
+    return 1;
+}
+
+int qkv_embed_svg(qkv_text *file, const char *recipe, const char *elements, qkv_error *err) {
     const char *open = file->data ? strstr(file->data, "<svg") : NULL;
     const char *close = open ? strchr(open, '>') : NULL;
     if (!close) return qkv_fail(err, QKV_ERR_IO, "the SVG that cairo wrote is incomplete");
@@ -90,9 +106,13 @@ int qkv_embed_svg(qkv_text *file, const char *recipe, qkv_error *err) {
     qkv_text_append(&made, file->data, (size_t)(close + 1 - file->data));
     if (recipe) {
         qkv_text_puts(&made, "\n<metadata id=\"qkv-recipe\">");
-        append_escaped(&made, recipe);
+        qkv_xml_append(&made, recipe, strlen(recipe));
         qkv_text_puts(&made, "</metadata>");
     }
     append_renumbered(&made, close + 1);
+    if (elements && !made.failed && !append_elements(&made, elements)) {
+        qkv_text_release(&made);
+        return qkv_fail(err, QKV_ERR_IO, "the SVG that cairo wrote is incomplete");
+    }
     return replace(file, &made, err);
 }

@@ -28,6 +28,21 @@ const char *qkv_scale_name(qkv_scale scale) {
     return (unsigned)scale <= QKV_SCALE_POWER ? names[scale] : NULL;
 }
 
+const char *qkv_colormap_name(qkv_colormap colormap) {
+    static const char *const names[] = {"auto", "coolwarm", "viridis", "cividis", "magma", "grey"};
+    return (unsigned)colormap <= QKV_COLORMAP_GREY ? names[colormap] : NULL;
+}
+
+const char *qkv_masked_name(qkv_masked masked) {
+    static const char *const names[] = {"auto", "zero", "white", "hatch"};
+    return (unsigned)masked <= QKV_MASKED_HATCH ? names[masked] : NULL;
+}
+
+const char *qkv_pooling_name(qkv_pooling pooling) {
+    static const char *const names[] = {"auto", "largest", "magnitude"};
+    return (unsigned)pooling <= QKV_POOLING_MAGNITUDE ? names[pooling] : NULL;
+}
+
 int qkv_grid_new(qkv_grid **out, int32_t rows, int32_t cols, qkv_error *err) {
     if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "qkv_grid_new: no place for the grid");
     *out = NULL;
@@ -60,7 +75,7 @@ static void release_panel(qkv_panel_data *panel) {
     free_labels(panel->col_labels, panel->n_cols);
     free(panel->title);
     free(panel->side);
-    free(panel->values);
+    if (!panel->borrowed) free(panel->values);
     *panel = (qkv_panel_data){0};
 }
 
@@ -85,6 +100,21 @@ static char **copy_labels(const char *const *labels, int32_t n) {
     return copies;
 }
 
+static int check_values(const qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,
+                        qkv_error *err) {
+    for (int32_t i = 0; i < panel->n_rows; i++) {
+        const float *values = panel->values + (size_t)i * (size_t)panel->n_cols;
+        for (int32_t j = 0; j < panel->n_cols; j++) {
+            if (isfinite(values[j]) || (grid->is_chart && isnan(values[j]))) continue;
+            return qkv_fail(err, QKV_ERR_NUMERIC,
+                            "panel (%d, %d): the value in row %d, column %d is %g and cannot be "
+                            "drawn",
+                            row, col, i, j, (double)values[j]);
+        }
+    }
+    return QKV_OK;
+}
+
 static int check_panel(const qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,
                        qkv_error *err) {
     if (!grid || !panel) return qkv_fail(err, QKV_ERR_ARGUMENT, "no grid or no panel given");
@@ -104,17 +134,26 @@ static int check_panel(const qkv_grid *grid, int32_t row, int32_t col, const qkv
         return qkv_fail(err, QKV_ERR_ARGUMENT, "panel (%d, %d): first column %d is negative", row,
                         col, panel->first_col);
     }
-    for (int32_t i = 0; i < panel->n_rows; i++) {
-        const float *values = panel->values + (size_t)i * (size_t)panel->n_cols;
-        for (int32_t j = 0; j < panel->n_cols; j++) {
-            if (isfinite(values[j]) || (grid->is_chart && isnan(values[j]))) continue;
-            return qkv_fail(err, QKV_ERR_NUMERIC,
-                            "panel (%d, %d): the value in row %d, column %d is %g and cannot be "
-                            "drawn",
-                            row, col, i, j, (double)values[j]);
+    if (panel->window < 0 || panel->extra_cols < 0 || panel->extra_cols > panel->n_cols) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "panel (%d, %d): a window of %d and %d extra columns of %d cannot be", row,
+                        col, panel->window, panel->extra_cols, panel->n_cols);
+    }
+    return check_values(grid, row, col, panel, err);
+}
+
+/* NaN where there is nothing to see. */
+static void find_extremes(qkv_panel_data *panel) {
+    panel->smallest = panel->largest = NAN;
+    for (int32_t r = 0; r < panel->n_rows; r++) {
+        const float *values = panel->values + (size_t)r * (size_t)panel->n_cols;
+        for (int32_t c = 0; c < panel->n_cols; c++) {
+            if (isnan(values[c])) continue;
+            if (values[c] == 0 && qkv_cell_is_masked(panel, r, c)) continue;
+            if (!(values[c] >= panel->smallest)) panel->smallest = values[c];
+            if (!(values[c] <= panel->largest)) panel->largest = values[c];
         }
     }
-    return QKV_OK;
 }
 
 /* Everything that is copied; 0 when memory is short. */
@@ -123,14 +162,18 @@ static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel) {
     copy->n_rows = panel->n_rows;
     copy->n_cols = panel->n_cols;
     copy->first_col = panel->first_col;
-    copy->values = qkv_calloc(n, sizeof *copy->values);
-    if (!copy->values) return 0;
-    memcpy(copy->values, panel->values, n * sizeof *copy->values);
-    copy->smallest = copy->largest = copy->values[0];
-    for (size_t i = 1; i < n; i++) {
-        copy->smallest = fminf(copy->smallest, copy->values[i]);
-        copy->largest = fmaxf(copy->largest, copy->values[i]);
+    copy->causal = panel->causal;
+    copy->window = panel->window;
+    copy->extra_cols = panel->extra_cols;
+    copy->borrowed = panel->borrowed;
+    if (panel->borrowed) {
+        copy->values = (float *)panel->values; /* never written to */
+    } else {
+        copy->values = qkv_calloc(n, sizeof *copy->values);
+        if (!copy->values) return 0;
+        memcpy(copy->values, panel->values, n * sizeof *copy->values);
     }
+    find_extremes(copy);
     if (panel->title && !(copy->title = qkv_strdup(panel->title))) return 0;
     if (panel->side && !(copy->side = qkv_strdup(panel->side))) return 0;
     if (panel->row_labels && !(copy->row_labels = copy_labels(panel->row_labels, panel->n_rows))) {

@@ -11,11 +11,13 @@ typedef struct qkv_panel_data {
     int32_t n_rows;
     int32_t n_cols;
     int32_t first_col;
+    int32_t causal, window, extra_cols;
+    int borrowed; /* values are the caller's */
     char *title;
     char *side; /* left of the panel */
     char **row_labels;
     char **col_labels;
-    float smallest, largest;
+    float smallest, largest; /* of what a mask left */
 } qkv_panel_data;
 
 struct qkv_grid {
@@ -27,6 +29,19 @@ struct qkv_grid {
 
 static inline const qkv_panel_data *qkv_grid_panel(const qkv_grid *grid, int32_t row, int32_t col) {
     return &grid->panels[(size_t)row * (size_t)grid->cols + (size_t)col];
+}
+
+static inline int qkv_panel_has_mask(const qkv_panel_data *panel) {
+    return panel->causal || panel->window > 0;
+}
+
+/* Whether the mask took a cell away. A value other than 0 is there nevertheless: somebody put it
+ * there. */
+static inline int qkv_cell_is_masked(const qkv_panel_data *panel, int32_t row, int32_t col) {
+    const int64_t behind = row - ((int64_t)panel->first_col + col - panel->extra_cols);
+    if (col < panel->extra_cols) return 0;
+    if (panel->window > 0 && (behind >= panel->window || -behind >= panel->window)) return 1;
+    return panel->causal && behind < 0;
 }
 
 #endif

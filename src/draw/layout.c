@@ -278,6 +278,16 @@ double qkv_layout_texts(qkv_layout *layout, const qkv_box *area, double y, const
     return y;
 }
 
+/* Moves everything to the middle of the page. */
+static void centre(qkv_layout *layout, qkv_box *area) {
+    const double dx = (layout->width - layout->content) / 2;
+    for (int32_t i = 0; i < layout->rows * layout->cols; i++) layout->panels[i].x += dx;
+    for (size_t i = 0; i < layout->n_captions; i++) layout->captions[i].x += dx;
+    for (size_t i = 0; i < layout->n_marks; i++) layout->marks[i].x += dx;
+    layout->bar.x += dx;
+    area->x += dx;
+}
+
 static int compose(qkv_layout *layout, const qkv_panel_slots *slots, const qkv_grid *grid,
                    const qkv_grid_style *style, const qkv_lettering *lettering, qkv_error *err) {
     qkv_box area = {0};
@@ -287,7 +297,9 @@ static int compose(qkv_layout *layout, const qkv_panel_slots *slots, const qkv_g
     layout->bar = (qkv_box){area.x + area.width + BAR_GAP, area.y, BAR_WIDTH, area.height};
     const double right = qkv_colorbar_place(layout, grid, style, lettering);
     if (right < 0) return qkv_fail_memory(err);
-    layout->width = ceil(right + QKV_MARGIN);
+    layout->content = right + QKV_MARGIN;
+    layout->width = style->width > 0 ? style->width : ceil(layout->content);
+    if (style->width > 0) centre(layout, &area);
     const double bottom = qkv_layout_texts(layout, &area, area.y + area.height + below,
                                            style->title, style->small_print, lettering);
     if (bottom < 0) return qkv_fail_memory(err);
@@ -297,7 +309,7 @@ static int compose(qkv_layout *layout, const qkv_panel_slots *slots, const qkv_g
 
 int qkv_layout_make(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
                     const qkv_lettering *lettering, qkv_error *err) {
-    *layout = (qkv_layout){.rows = grid->rows, .cols = grid->cols};
+    *layout = (qkv_layout){.scale = 1, .rows = grid->rows, .cols = grid->cols};
     qkv_panel_slots slots = {0};
     int status = qkv_panel_slots_make(&slots, grid, style, lettering, err);
     if (status != QKV_OK) return status;

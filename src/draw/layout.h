@@ -1,5 +1,5 @@
 /*
- * The page: where everything of a figure stands, in points, worked out once and drawn as it is on
+ * The page: where everything of a figure stands, in points (unless it is scaled: see fit.h), worked out once and drawn as it is on
  * any surface.
  *
  *      title      title
@@ -39,6 +39,9 @@ typedef struct qkv_caption {
 
 typedef struct qkv_layout {
     double width, height;
+    double content;    /* what the panels and all beside them take of the width, with margins */
+    double scale;      /* points a unit: see fit.h */
+    double panel_size; /* side of a panel, points */
     int32_t rows, cols;
     qkv_box *panels;          /* rows x cols matrices; width 0 where there is none */
     qkv_box bar;              /* with its pointed ends */
@@ -50,6 +53,7 @@ typedef struct qkv_layout {
     size_t n_marks, marks_capacity;
 } qkv_layout;
 
+/* In units; a style's width is the page's, in units, and what is narrower stands in its middle. */
 int qkv_layout_make(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
                     const qkv_lettering *lettering, qkv_error *err);
 void qkv_layout_release(qkv_layout *layout);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "draw/fonts.h"
 
 /* The first family carries nearly every alphabet; pango finds fonts for the rest by itself. */
 static const char FAMILY[] = "DejaVu Sans, sans-serif";
@@ -28,7 +29,19 @@ int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err) {
     return QKV_OK;
 }
 
+int qkv_lettering_set_font(qkv_lettering *lettering, const char *family, qkv_error *err) {
+    qkv_text families = {0};
+    if (!family) return QKV_OK;
+    const int status = qkv_lettering_find_font(lettering, family, err);
+    if (status != QKV_OK) return status;
+    qkv_text_printf(&families, "%s, %s", family, FAMILY);
+    free(lettering->families);
+    lettering->families = families.data;
+    return families.failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
 void qkv_lettering_close(qkv_lettering *lettering) {
+    free(lettering->families);
     if (lettering->context) g_object_unref(lettering->context);
     if (lettering->fonts) g_object_unref(lettering->fonts);
     *lettering = (qkv_lettering){0};
@@ -159,8 +172,9 @@ char *qkv_text_clean(const char *text) {
 
 /* ---- layouts ---- */
 
-static void set_font(PangoLayout *layout, double size) {
-    PangoFontDescription *font = pango_font_description_from_string(FAMILY);
+static void set_font(PangoLayout *layout, const qkv_lettering *lettering, double size) {
+    PangoFontDescription *font = pango_font_description_new();
+    pango_font_description_set_family(font, lettering->families ? lettering->families : FAMILY);
     pango_font_description_set_size(font, (int)(size * PANGO_SCALE + 0.5));
     pango_layout_set_font_description(layout, font);
     pango_font_description_free(font);
@@ -191,7 +205,7 @@ PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv
     free(shown);
     if (!read.failed && read.length < G_MAXINT) {
         layout = pango_layout_new(lettering->context);
-        set_font(layout, size);
+        set_font(layout, lettering, size);
         if (kind == QKV_WORDS_LABEL) pango_layout_set_single_paragraph_mode(layout, TRUE);
         pango_layout_set_text(layout, read.data, (int)read.length);
         pango_layout_set_attributes(layout, attributes);

@@ -13,12 +13,20 @@
 
 #include "base/fail.h"
 
+/* Letters go onto a page through qkv_words_show (draw/words_show.h), or they would be outlines in an
+ * SVG that is to have text. */
+#pragma GCC poison pango_cairo_show_layout
+
 typedef struct qkv_lettering {
     PangoFontMap *fonts;
     PangoContext *context;
+    char *families; /* in the order in which they are tried; NULL: the default ones */
+    double least;   /* letters of captions that may be made smaller are not made smaller; points */
 } qkv_lettering;
 
 int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err);
+/* The family that is tried first, which must exist; NULL: the default. */
+int qkv_lettering_set_font(qkv_lettering *lettering, const char *family, qkv_error *err);
 void qkv_lettering_close(qkv_lettering *lettering);
 
 /* How the text is read.

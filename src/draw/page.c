@@ -13,12 +13,14 @@
 #include "draw/embed.h"
 #include "draw/lettering.h"
 #include "draw/png_writer.h"
+#include "draw/words_show.h"
 #include "qkv/grid.h"
 #include "qkv/version.h"
 
 /* What cairo's rasteriser can address. */
 enum { MOST_PIXELS = 32767 };
 static const double LEAST_DPI = 10;
+static const double MOST_WIDTH = 14400; /* points: what readers of PDF take */
 
 /* A page and the bytes that become of it. */
 typedef struct drawing {
@@ -78,20 +80,42 @@ int qkv_page_check_target(const qkv_page_target *to, qkv_error *err) {
                     to->format);
 }
 
+int qkv_page_is_vector(const qkv_page_target *to) {
+    const format *form = find_format(to);
+    return form && form->draw != draw_png;
+}
+
+int qkv_page_check_print(qkv_text_form text, double width, qkv_error *err) {
+    if ((unsigned)text > QKV_TEXT_TEXT) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "unknown form of text %d", (int)text);
+    }
+    if (width != 0 && !(width > 0 && width <= MOST_WIDTH)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the width of a page must be above 0 and up to %g points, not %g",
+                        MOST_WIDTH, width);
+    }
+    return QKV_OK;
+}
+
 int qkv_page_check_dpi(double dpi, qkv_error *err) {
     if (isfinite(dpi) && dpi >= LEAST_DPI) return QKV_OK;
     return qkv_fail(err, QKV_ERR_ARGUMENT, "dpi must be at least %g, not %g", LEAST_DPI, dpi);
 }
 
+static double scale_of(const qkv_page *page) {
+    return page->scale > 0 ? page->scale : 1;
+}
+
 static int check_pixels(const qkv_page *page, qkv_error *err) {
-    const double longest = fmax(page->width, page->height), pixels = page->dpi / 72;
+    const double scale = scale_of(page), pixels = page->dpi / 72;
+    const double width = scale * page->width, height = scale * page->height;
+    const double longest = fmax(width, height);
     if (longest * pixels <= MOST_PIXELS) return QKV_OK;
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "the figure is %.0f x %.0f points, %.0f x %.0f pixels at %g dpi, and a PNG can "
                     "have at most %d on a side: use a dpi of %.0f or less, or write .svg or .pdf",
-                    page->width, page->height, ceil(page->width * pixels),
-                    ceil(page->height * pixels), page->dpi, MOST_PIXELS,
-                    floor(MOST_PIXELS * 72.0 / longest));
+                    width, height, ceil(width * pixels), ceil(height * pixels), page->dpi,
+                    MOST_PIXELS, floor(MOST_PIXELS * 72.0 / longest));
 }
 
 int qkv_page_check(const qkv_page *page, const qkv_page_target *to, qkv_error *err) {
@@ -117,9 +141,12 @@ static int cairo_failure(cairo_status_t status, qkv_error *err) {
 
 /* Draws onto the surface; `pixels` a point, 0 for vectors. */
 static int paint_surface(const qkv_page *page, cairo_surface_t *surface, double pixels,
-                         qkv_error *err) {
+                         const qkv_words_way *way, qkv_error *err) {
     cairo_t *cr = cairo_create(surface);
-    if (pixels > 0) cairo_scale(cr, pixels, pixels);
+    const double unit = scale_of(page) * (pixels > 0 ? pixels : 1);
+    if (unit != 1) cairo_scale(cr, unit, unit);
+    pixels *= scale_of(page);
+    qkv_words_set_way(cr, way);
     int status = page->paint(page->content, cr, pixels, err);
     if (status == QKV_OK) status = cairo_failure(cairo_status(cr), err);
     cairo_destroy(cr);
@@ -129,12 +156,13 @@ static int paint_surface(const qkv_page *page, cairo_surface_t *surface, double 
 static int draw_png(drawing *made, qkv_error *err) {
     int status = check_pixels(made->page, err);
     if (status != QKV_OK) return status;
-    const double pixels = made->page->dpi / 72;
+    const double pixels = made->page->dpi / 72, unit = scale_of(made->page) * pixels;
+    const qkv_words_way way = {0};
     cairo_surface_t *surface =
-        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(made->page->width * pixels - 1e-6),
-                                   (int)ceil(made->page->height * pixels - 1e-6));
+        cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)ceil(made->page->width * unit - 1e-6),
+                                   (int)ceil(made->page->height * unit - 1e-6));
     status = cairo_failure(cairo_surface_status(surface), err);
-    if (status == QKV_OK) status = paint_surface(made->page, surface, pixels, err);
+    if (status == QKV_OK) status = paint_surface(made->page, surface, pixels, &way, err);
     if (status == QKV_OK)
         status = qkv_png_write(&made->file, surface, made->recipe, made->page->dpi, err);
     cairo_surface_destroy(surface);
@@ -142,9 +170,10 @@ static int draw_png(drawing *made, qkv_error *err) {
 }
 
 /* Draws, finishes and destroys a surface that streams into made->file. */
-static int draw_vector(drawing *made, cairo_surface_t *surface, qkv_error *err) {
+static int draw_vector(drawing *made, cairo_surface_t *surface, const qkv_words_way *way,
+                       qkv_error *err) {
     int status = cairo_failure(cairo_surface_status(surface), err);
-    if (status == QKV_OK) status = paint_surface(made->page, surface, 0, err);
+    if (status == QKV_OK) status = paint_surface(made->page, surface, 0, way, err);
     cairo_surface_finish(surface);
     if (status == QKV_OK) status = cairo_failure(cairo_surface_status(surface), err);
     cairo_surface_destroy(surface);
@@ -153,19 +182,33 @@ static int draw_vector(drawing *made, cairo_surface_t *surface, qkv_error *err) 
 }
 
 static int draw_svg(drawing *made, qkv_error *err) {
+    qkv_text elements = {0};
+    qkv_words_way way = {0};
+    if (made->page->text == QKV_TEXT_TEXT) {
+        qkv_text_puts(&elements, "");
+        way.elements = &elements;
+    }
+    const double scale = scale_of(made->page);
     cairo_surface_t *surface = cairo_svg_surface_create_for_stream(
-        append_bytes, &made->file, made->page->width, made->page->height);
-    const int status = draw_vector(made, surface, err);
-    return status == QKV_OK ? qkv_embed_svg(&made->file, made->recipe, err) : status;
+        append_bytes, &made->file, scale * made->page->width, scale * made->page->height);
+    int status = draw_vector(made, surface, &way, err);
+    if (status == QKV_OK && elements.failed) status = qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_embed_svg(&made->file, made->recipe, elements.data, err);
+    qkv_text_release(&elements);
+    return status;
 }
 
 static int draw_pdf(drawing *made, qkv_error *err) {
     char *title = qkv_title_plain(made->page->title ? made->page->title : "");
     char *small_print = qkv_text_clean(made->page->small_print ? made->page->small_print : "");
     int status = title && small_print ? QKV_OK : qkv_fail_memory(err);
+    const double scale = scale_of(made->page);
+    const qkv_words_way way = {.paths = made->page->text == QKV_TEXT_PATHS};
     if (status == QKV_OK) {
         cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(
-            append_bytes, &made->file, made->page->width, made->page->height);
+            append_bytes, &made->file, scale * made->page->width, scale * made->page->height);
+        /* Later versions have compressed objects, and newer versions of cairo put texts there. */
+        cairo_pdf_surface_restrict_to_version(surface, CAIRO_PDF_VERSION_1_4);
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_SUBJECT, small_print);
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, "qkv " QKV_VERSION);
@@ -175,7 +218,7 @@ static int draw_pdf(drawing *made, qkv_error *err) {
         /* A fixed date: cairo would write the time of day, and no two files would be equal. */
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE,
                                        "2000-01-01T00:00:00Z");
-        status = draw_vector(made, surface, err);
+        status = draw_vector(made, surface, &way, err);
     }
     free(title);
     free(small_print);

@@ -12,12 +12,15 @@
 #include <stddef.h>
 
 #include "base/fail.h"
+#include "qkv/grid.h"
 
-/* Draws onto a surface on which one unit is one point; `pixels` a point, 0 on a vector surface. */
+/* Draws onto a surface; `pixels` a unit, 0 on a vector surface. */
 typedef int (*qkv_page_painter)(const void *content, cairo_t *cr, double pixels, qkv_error *err);
 
 typedef struct qkv_page {
-    double width, height;    /* points */
+    double width, height; /* of what is painted, in its own units */
+    double scale;         /* points a unit; 0: 1 */
+    qkv_text_form text;
     double dpi;              /* of a PNG */
     const char *title;       /* with asterisks; for a PDF's metadata; NULL: none */
     const char *small_print; /* the same; NULL: none */
@@ -36,7 +39,10 @@ typedef struct qkv_page_target {
 
 /* The target is complete and its format one of those above; what it receives is emptied. */
 int qkv_page_check_target(const qkv_page_target *to, qkv_error *err);
+/* Whether the target's format, which was checked, has no pixels of its own. */
+int qkv_page_is_vector(const qkv_page_target *to);
 int qkv_page_check_dpi(double dpi, qkv_error *err);
+int qkv_page_check_print(qkv_text_form text, double width, qkv_error *err);
 /* What qkv_page_draw would refuse whatever the disk is like: more pixels than a PNG can have. */
 int qkv_page_check(const qkv_page *page, const qkv_page_target *to, qkv_error *err);
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "draw/words_show.h"
+
 static const uint32_t LINE_COLOR = 0x1a1a1a;
 static const double INK = 0.1; /* texts at grey 0 are this dark: softer than black on white */
 
@@ -11,9 +13,9 @@ qkv_box qkv_paint_snap(const qkv_painter *painter, const qkv_box *box) {
     const double s = painter->pixels;
     if (s == 0) return *box;
     const double x = round(box->x * s), y = round(box->y * s);
-    const double right = fmax(round((box->x + box->width) * s), x + 1);
-    const double bottom = fmax(round((box->y + box->height) * s), y + 1);
-    return (qkv_box){x / s, y / s, (right - x) / s, (bottom - y) / s};
+    const double width = fmax(round(box->width * s), 1);
+    const double height = fmax(round(box->height * s), 1);
+    return (qkv_box){x / s, y / s, width / s, height / s};
 }
 
 double qkv_paint_line_width(const qkv_painter *painter) {
@@ -43,8 +45,9 @@ static int paint_panel(const qkv_painter *painter, int32_t index, double size, q
     if (!panel->values) return QKV_OK;
     const int status = qkv_paint_cells(painter, panel, box, err);
     if (status != QKV_OK) return status;
-    qkv_paint_gaps(painter, panel, box);
+    if (painter->grid->is_chart) qkv_paint_gaps(painter, panel, box);
     if (size > 0) qkv_paint_values(painter, panel, box, size);
+    if (panel->smallest == 0 && panel->largest == 0) qkv_paint_zeros(painter, box);
     qkv_paint_frame(painter, box);
     return QKV_OK;
 }
@@ -79,7 +82,7 @@ void qkv_paint_captions(const qkv_painter *painter) {
         cairo_translate(cr, caption->x, caption->y);
         if (caption->upright) cairo_rotate(cr, -acos(0));
         cairo_move_to(cr, 0, 0);
-        pango_cairo_show_layout(cr, caption->words);
+        qkv_words_show(cr, caption->words);
         cairo_restore(cr);
     }
 }

@@ -6,13 +6,18 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "draw/fit.h"
 
 /* Distances and sizes in points. */
 static const double TICK = 3, MINOR_TICK = 1.6, TICK_GAP = 2.5, TICK_SIZE = 7.5;
 static const double NAME_SIZE = 9, NAME_GAP = 4;
-static const double LEGEND_GAP = 14, LEGEND_SIZE = 8, LEGEND_PITCH = 12.5, LEGEND_LIMIT = 130;
+static const double LEGEND_GAP = 14, LEGEND_SIZE = 8, LEGEND_PITCH = 12.5, LEGEND_LIMIT = 130,
+                    WIDE_LIMIT = 240;
 static const double SAMPLE_GAP = 5;
 static const double HEAD_ROOM = 4; /* for half a tick label above the area */
+/* On a page of given width, the area's share with a legend beside it, and the least of all. */
+static const double LEAST_SHARE = 0.55, LEAST_AREA = 90;
+enum { FIT_STEPS = 4 };
 static const double GUIDE_WIDTH = 0.4;
 static const uint32_t GUIDE_COLOR = 0xe2e2e2;
 
@@ -34,21 +39,36 @@ double qkv_sheet_y(const qkv_sheet *sheet, double value) {
 
 int qkv_sheet_open(qkv_sheet *sheet, const qkv_chart_style *style, const qkv_page_target *to,
                    qkv_error *err) {
-    *sheet = (qkv_sheet){.style = QKV_CHART_STYLE_INIT};
+    *sheet = (qkv_sheet){.style = QKV_CHART_STYLE_INIT, .scale = 1};
     if (!style) return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing a chart needs a style");
     int status = qkv_sized_read(&sheet->style, sizeof sheet->style, style, "qkv_chart_style", err);
     if (status == QKV_OK) status = qkv_page_check_target(to, err);
     if (status == QKV_OK) status = qkv_page_check_dpi(sheet->style.dpi, err);
-    return status == QKV_OK ? qkv_lettering_open(&sheet->lettering, err) : status;
+    if (status == QKV_OK) status = qkv_page_check_print(sheet->style.text, sheet->style.width, err);
+    if (status == QKV_OK) status = qkv_lettering_open(&sheet->lettering, err);
+    if (status != QKV_OK) return status;
+    return qkv_lettering_set_font(&sheet->lettering, sheet->style.font, err);
+}
+
+/* What a chart put onto the sheet is taken off again. */
+static void wipe(qkv_sheet *sheet) {
+    qkv_layout_release(&sheet->layout);
+    free(sheet->samples);
+    sheet->samples = NULL;
+    sheet->n_samples = 0;
+    sheet->right = sheet->bottom = 0;
 }
 
 void qkv_sheet_close(qkv_sheet *sheet) {
-    qkv_layout_release(&sheet->layout);
+    wipe(sheet);
     qkv_lettering_close(&sheet->lettering);
-    free(sheet->samples);
 }
 
 /* ---- rulers ---- */
+
+int qkv_sheet_most_ticks(double length, double room, int most) {
+    return (int)fmin(fmax(length / room, 3), most);
+}
 
 static PangoLayout *tick_words(const qkv_sheet *sheet, const char *label) {
     return qkv_words_new(&sheet->lettering, label, QKV_WORDS_PLAIN, TICK_SIZE, 0);
@@ -164,37 +184,122 @@ int qkv_sheet_frame(qkv_sheet *sheet, double width, double height, double labels
 
 /* ---- the legend ---- */
 
-double qkv_sheet_legend_height(size_t n, const char *title) {
-    return LEGEND_PITCH * ((double)n + (title ? 1 : 0));
+double qkv_sheet_legend_height(const qkv_sheet *sheet, size_t n, const char *title) {
+    return sheet->legend_below ? 0 : LEGEND_PITCH * ((double)n + (title ? 1 : 0));
 }
 
-static int place_sample(qkv_sheet *sheet, const char *label, double x, double y) {
-    PangoLayout *words =
-        qkv_words_new(&sheet->lettering, label, QKV_WORDS_LABEL, LEGEND_SIZE, LEGEND_LIMIT);
+static PangoLayout *sample_words(const qkv_sheet *sheet, const char *label, int wide) {
+    return qkv_words_new(&sheet->lettering, label, QKV_WORDS_LABEL, LEGEND_SIZE,
+                         wide ? WIDE_LIMIT : LEGEND_LIMIT);
+}
+
+static int place_sample(qkv_sheet *sheet, const char *label, int wide, double x, double y) {
+    PangoLayout *words = sample_words(sheet, label, wide);
     if (!words) return 0;
     sheet->right = fmax(sheet->right, x + qkv_words_right(words));
     const double top = y + QKV_CENTRE * LEGEND_SIZE - qkv_words_baseline(words);
     return qkv_layout_caption(&sheet->layout, words, x, top, 0, 0);
 }
 
+/* One sample behind the other below the area, on as many lines as they need. */
+static int place_below(qkv_sheet *sheet, const char *title, qkv_error *err) {
+    const double room = (sheet->page > 0 ? sheet->page : sheet->right) - QKV_MARGIN;
+    const double indent = QKV_SAMPLE_WIDTH + SAMPLE_GAP;
+    double x = QKV_MARGIN, y = sheet->bottom + LEGEND_PITCH;
+    if (title) {
+        if (!place_sample(sheet, title, 0, x, y)) return qkv_fail_memory(err);
+        y += LEGEND_PITCH;
+    }
+    for (size_t i = 0; i < sheet->n_samples; i++) {
+        qkv_sample *sample = &sheet->samples[i];
+        PangoLayout *words = sample_words(sheet, sample->label, sample->wide);
+        if (!words) return qkv_fail_memory(err);
+        const double width = indent + qkv_words_right(words);
+        g_object_unref(words);
+        if (x > QKV_MARGIN && x + width > room) {
+            x = QKV_MARGIN;
+            y += LEGEND_PITCH;
+        }
+        sample->x = x;
+        sample->y = y;
+        if (!place_sample(sheet, sample->label, sample->wide, x + indent, y))
+            return qkv_fail_memory(err);
+        x += width + LEGEND_GAP;
+    }
+    sheet->bottom = y + LEGEND_PITCH / 2;
+    return QKV_OK;
+}
+
 int qkv_sheet_legend(qkv_sheet *sheet, qkv_sample *samples, size_t n, const char *title,
                      qkv_error *err) {
     sheet->samples = samples;
     sheet->n_samples = n;
+    if (sheet->legend_below) return place_below(sheet, title, err);
     const double x = sheet->right + LEGEND_GAP;
     double y = sheet->area.y + LEGEND_PITCH / 2;
     if (title) {
-        if (!place_sample(sheet, title, x, y)) return qkv_fail_memory(err);
+        if (!place_sample(sheet, title, 0, x, y)) return qkv_fail_memory(err);
         y += LEGEND_PITCH;
     }
     for (size_t i = 0; i < n; i++, y += LEGEND_PITCH) {
         samples[i].x = x;
         samples[i].y = y;
-        if (!place_sample(sheet, samples[i].label, x + QKV_SAMPLE_WIDTH + SAMPLE_GAP, y)) {
+        if (!place_sample(sheet, samples[i].label, samples[i].wide,
+                          x + QKV_SAMPLE_WIDTH + SAMPLE_GAP, y)) {
             return qkv_fail_memory(err);
         }
     }
     return QKV_OK;
+}
+
+/* ---- the width of the page ---- */
+
+static double content_of(const qkv_sheet *sheet) {
+    return sheet->right + QKV_MARGIN;
+}
+
+static int lay_out(qkv_sheet *sheet, double width, qkv_error *err) {
+    wipe(sheet);
+    return sheet->lay_out(sheet, width, err);
+}
+
+/* Finds the width of the area with which the content is as wide as the page: what stands beside the
+ * area hardly depends on it. *width is negative where there is no room for it. */
+static int find_width(qkv_sheet *sheet, double *width, qkv_error *err) {
+    int status = QKV_OK;
+    for (int i = 0; i < FIT_STEPS && status == QKV_OK && *width > 0; i++) {
+        status = lay_out(sheet, *width, err);
+        if (status == QKV_OK) *width += sheet->page - content_of(sheet);
+    }
+    return status;
+}
+
+static void set_scale(qkv_sheet *sheet, double scale) {
+    sheet->scale = scale;
+    sheet->page = sheet->style.width / scale;
+    sheet->lettering.least = qkv_fit_least_letters(scale);
+}
+
+/* The least width that such a chart can have, as an error. */
+static int fail_width(qkv_sheet *sheet, qkv_error *err) {
+    const int status = lay_out(sheet, LEAST_AREA, err);
+    if (status != QKV_OK) return status;
+    return qkv_fit_fail(sheet->style.width, content_of(sheet) * sheet->scale, err);
+}
+
+int qkv_sheet_fit(qkv_sheet *sheet, double natural, qkv_error *err) {
+    double width = natural;
+    int status = lay_out(sheet, natural, err);
+    if (sheet->style.width == 0 || status != QKV_OK) return status;
+    set_scale(sheet, qkv_fit_scale(sheet->style.width, content_of(sheet)));
+    status = find_width(sheet, &width, err);
+    if (status == QKV_OK && width < LEAST_SHARE * sheet->page) {
+        sheet->legend_below = 1;
+        width = natural;
+        status = find_width(sheet, &width, err);
+    }
+    if (status == QKV_OK && width < LEAST_AREA) return fail_width(sheet, err);
+    return status == QKV_OK ? lay_out(sheet, width, err) : status;
 }
 
 /* ---- the file ---- */
@@ -235,13 +340,15 @@ static int paint_sheet(const void *content, cairo_t *cr, double pixels, qkv_erro
 
 int qkv_sheet_draw(qkv_sheet *sheet, const qkv_page_target *to, qkv_error *err) {
     const qkv_chart_style *style = &sheet->style;
-    sheet->layout.width = ceil(sheet->right + QKV_MARGIN);
+    sheet->layout.width = sheet->page > 0 ? sheet->page : ceil(content_of(sheet));
     const double bottom = qkv_layout_texts(&sheet->layout, &sheet->area, sheet->bottom,
                                            style->title, style->small_print, &sheet->lettering);
     if (bottom < 0) return qkv_fail_memory(err);
     sheet->layout.height = ceil(bottom + QKV_MARGIN);
     const qkv_page page = {.width = sheet->layout.width,
                            .height = sheet->layout.height,
+                           .scale = sheet->scale,
+                           .text = style->text,
                            .dpi = style->dpi,
                            .title = style->title,
                            .small_print = style->small_print,

@@ -9,6 +9,7 @@
 #define MINUS "\xe2\x88\x92"
 
 static const double LEAST_WRITTEN_OUT = 0.001; /* 0.005, but 5·10⁻⁴ */
+static const double SMALL_REACH = 0.1;         /* two decimals would all be the same */
 enum { MOST_FINE_DECADES = 12 };               /* with small ticks between the powers of ten */
 
 static const char *sign_of(double value) {
@@ -226,10 +227,12 @@ static void short_power(char text[QKV_NUMBER_SIZE], double value) {
 
 void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, double value) {
     const double size = fabs(value);
-    const int is_log = style->scale == QKV_SCALE_LOG;
+    const double reach = fmax(fabs(style->low), fabs(style->high));
+    const int is_log = style->scale == QKV_SCALE_LOG, is_small = reach < SMALL_REACH;
     text[0] = '\0';
     if (value == 0 || isnan(value)) return;
-    if (is_log && size < 0.0095 && size >= style->log_floor) {
+    if ((is_log && size < 0.0095 && size >= style->log_floor) ||
+        (is_small && size < SMALL_REACH && size >= reach / 200)) {
         short_power(text, value);
     } else if (size < 0.005) {
         snprintf(text, QKV_NUMBER_SIZE, "0");

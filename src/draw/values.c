@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "draw/paint.h"
 #include "draw/ticks.h"
+#include "draw/words_show.h"
 
 static const double LARGEST = 6.5, SMALLEST = 4.3; /* points, when there must be room */
 static const double UNREADABLE = 1;                /* not drawn even when asked for */
@@ -16,6 +17,7 @@ static const double UNREADABLE = 1;                /* not drawn even when asked 
 static const double SHARE = 0.72, MOST_SHARE = 0.86;
 static const double HEIGHT_SHARE = 0.7;
 static const double SAME_CELL = 1e-6;
+static const double NOTE_SIZE = 7, NOTE_MARGIN = 2.5; /* in a panel of zeros, points */
 
 static double cell_width(const qkv_box *box, const qkv_panel_data *panel) {
     return fmin(box->width / panel->n_cols, box->height / panel->n_rows);
@@ -47,7 +49,8 @@ static double widest_number(const qkv_painter *painter, const qkv_panel_data *pa
 
 /* The size that fits one panel, 0 when none does. */
 static double fitting_size(const qkv_painter *painter, const qkv_panel_data *panel, double cell) {
-    const double least = painter->style->cell_values > 0 ? UNREADABLE : SMALLEST;
+    const double least =
+        fmax(painter->lettering->least, painter->style->cell_values > 0 ? UNREADABLE : SMALLEST);
     double size = fmin(LARGEST, HEIGHT_SHARE * cell);
     if (size < least) return 0; /* before the values of a huge matrix are looked at */
     const double width = widest_number(painter, panel);
@@ -105,13 +108,31 @@ void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, c
             qkv_cell_text(text, painter->style, value);
             if (!*text) continue;
             pango_layout_set_text(words, text, -1);
-            const uint32_t cell = qkv_colormap_color(painter->map, value);
+            const uint32_t cell = qkv_color_table_color(painter->colors, value);
             const uint32_t color = text_color(cell);
             qkv_paint_color(painter, strcmp(text, "0") == 0 ? faded(cell, color) : color);
             cairo_move_to(painter->cr, box->x + (c + 0.5) * dx - qkv_words_width(words) / 2,
                           box->y + (r + 0.5) * dy - middle);
-            pango_cairo_show_layout(painter->cr, words);
+            qkv_words_show(painter->cr, words);
         }
     }
+    g_object_unref(words);
+}
+
+void qkv_paint_zeros(const qkv_painter *painter, const qkv_box *box) {
+    const double size = fmin(NOTE_SIZE, box->height / 3);
+    PangoLayout *words = qkv_words_new(painter->lettering, "all values are exactly 0",
+                                       QKV_WORDS_PLAIN, size, box->width - 2 * NOTE_MARGIN);
+    if (!words) return;
+    const double width = qkv_words_width(words), height = qkv_words_height(words);
+    const double middle_x = box->x + box->width / 2, middle_y = box->y + box->height / 2;
+    qkv_paint_color(painter, 0xffffff);
+    cairo_rectangle(painter->cr, middle_x - width / 2 - NOTE_MARGIN,
+                    middle_y - height / 2 - NOTE_MARGIN, width + 2 * NOTE_MARGIN,
+                    height + 2 * NOTE_MARGIN);
+    cairo_fill(painter->cr);
+    qkv_paint_color(painter, 0x1a1a1a);
+    cairo_move_to(painter->cr, middle_x - qkv_words_frame(words) / 2, middle_y - height / 2);
+    qkv_words_show(painter->cr, words);
     g_object_unref(words);
 }

@@ -4,17 +4,22 @@
 
 #include "base/sized.h"
 #include "draw/axis.h"
+#include "draw/fit.h"
+#include "draw/fonts.h"
 #include "draw/page.h"
-#include "draw/paint.h"
+#include "draw/resolution.h"
 
 static const double LEAST_PANEL = 20, MOST_PANEL = 5000;
 
 typedef struct figure {
     const qkv_grid *grid;
     qkv_grid_style style;
+    qkv_text small_print; /* with what a pixel stands for */
     qkv_lettering lettering;
     qkv_layout layout;
-    qkv_colormap map;
+    qkv_color_table colors;
+    double pixels; /* a point; 0 on a vector surface */
+    qkv_image_size images;
 } figure;
 
 /* ---- checks ---- */
@@ -48,8 +53,25 @@ static int check_range(const qkv_grid_style *style, qkv_error *err) {
     return QKV_OK;
 }
 
+static int check_colors(const qkv_grid_style *style, qkv_error *err) {
+    if (!qkv_colormap_name(style->colormap) || !qkv_masked_name(style->masked) ||
+        !qkv_pooling_name(style->pooling)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "unknown colormap %d, masked look %d or pooling %d",
+                        (int)style->colormap, (int)style->masked, (int)style->pooling);
+    }
+    if (style->diverging && style->colormap > QKV_COLORMAP_COOLWARM) {
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "the colormap %s has no middle for the 0 of a diverging scale: use coolwarm",
+            qkv_colormap_name(style->colormap));
+    }
+    return QKV_OK;
+}
+
 static int check_style(const qkv_grid_style *style, qkv_error *err) {
-    const int status = qkv_page_check_dpi(style->dpi, err);
+    int status = qkv_page_check_dpi(style->dpi, err);
+    if (status == QKV_OK) status = check_colors(style, err);
+    if (status == QKV_OK) status = qkv_page_check_print(style->text, style->width, err);
     if (status != QKV_OK) return status;
     if (!(style->gap >= 0 && style->gap <= MOST_PANEL)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -66,8 +88,14 @@ static int check_style(const qkv_grid_style *style, qkv_error *err) {
 /* ---- the figure ---- */
 
 static qkv_painter painter_of(const figure *fig, cairo_t *cr, double pixels) {
-    return (qkv_painter){cr,           pixels,   fig->grid, &fig->style, &fig->lettering,
-                         &fig->layout, &fig->map};
+    return (qkv_painter){.cr = cr,
+                         .pixels = pixels,
+                         .grid = fig->grid,
+                         .style = &fig->style,
+                         .lettering = &fig->lettering,
+                         .layout = &fig->layout,
+                         .colors = &fig->colors,
+                         .images = fig->images};
 }
 
 static int paint_figure(const void *content, cairo_t *cr, double pixels, qkv_error *err) {
@@ -78,12 +106,39 @@ static int paint_figure(const void *content, cairo_t *cr, double pixels, qkv_err
 static qkv_page page_of(const figure *fig) {
     return (qkv_page){.width = fig->layout.width,
                       .height = fig->layout.height,
+                      .scale = fig->layout.scale,
+                      .text = fig->style.text,
                       .dpi = fig->style.dpi,
                       .title = fig->style.title,
                       .small_print = fig->style.small_print,
                       .recipe = fig->style.recipe,
                       .paint = paint_figure,
                       .content = fig};
+}
+
+static int lay_out(figure *fig, qkv_error *err) {
+    qkv_layout_release(&fig->layout);
+    return qkv_layout_fit(&fig->layout, fig->grid, &fig->style, &fig->lettering, err);
+}
+
+/* Sizes and resolution follow the number of cells; where they cannot, the small print says what a
+ * pixel is, and the page is laid out anew. */
+static int arrange(figure *fig, const qkv_page_target *to, qkv_error *err) {
+    qkv_grid_style *style = &fig->style;
+    style->panel_size = qkv_resolution_panel_size(fig->grid, style);
+    int status = lay_out(fig, err);
+    if (status != QKV_OK) return status;
+    fig->images = qkv_resolution_images(fig->grid);
+    style->dpi = qkv_resolution_dpi(fig->grid, style, &fig->layout);
+    if (!qkv_page_is_vector(to)) fig->pixels = fig->layout.scale * style->dpi / 72;
+    const qkv_painter painter = painter_of(fig, NULL, fig->pixels);
+    const qkv_pixel_cells cells = qkv_resolution_cells(&painter);
+    if (cells.panels == 0 || !style->small_print) return QKV_OK;
+    qkv_text_puts(&fig->small_print, style->small_print);
+    qkv_resolution_note(&fig->small_print, &cells, style);
+    if (fig->small_print.failed) return qkv_fail_memory(err);
+    style->small_print = fig->small_print.data;
+    return lay_out(fig, err);
 }
 
 /* Checks everything and lays the figure out; close it also after a failure. */
@@ -99,14 +154,16 @@ static int open_figure(figure *fig, const qkv_grid *grid, const qkv_grid_style *
         status = qkv_sized_read(&fig->style, sizeof fig->style, given, "qkv_grid_style", err);
     if (status == QKV_OK) status = check_style(style, err);
     if (status == QKV_OK) status = qkv_lettering_open(&fig->lettering, err);
-    if (status == QKV_OK) status = qkv_layout_make(&fig->layout, grid, style, &fig->lettering, err);
-    if (status == QKV_OK) qkv_colormap_make(&fig->map, style);
+    if (status == QKV_OK) status = qkv_lettering_set_font(&fig->lettering, style->font, err);
+    if (status == QKV_OK) status = arrange(fig, to, err);
+    if (status == QKV_OK) qkv_color_table_make(&fig->colors, style);
     return status;
 }
 
 static void close_figure(figure *fig) {
     qkv_layout_release(&fig->layout);
     qkv_lettering_close(&fig->lettering);
+    qkv_text_release(&fig->small_print);
 }
 
 static int draw_grid(const qkv_grid *grid, const qkv_grid_style *style, const qkv_page_target *to,
@@ -134,9 +191,10 @@ int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const cha
 /* ---- what a drawing would lack ---- */
 
 static void report_labels(const qkv_panel_data *panel, const qkv_box *box,
-                          qkv_grid_report *report) {
-    const int rows = panel->row_labels ? qkv_axis_stride(box->height / panel->n_rows) : 1;
-    const int cols = panel->col_labels ? qkv_axis_stride(box->width / panel->n_cols) : 1;
+                          const qkv_lettering *lettering, qkv_grid_report *report) {
+    const int rows =
+        panel->row_labels ? qkv_axis_stride(lettering, box->height / panel->n_rows) : 1;
+    const int cols = panel->col_labels ? qkv_axis_stride(lettering, box->width / panel->n_cols) : 1;
     if (!rows || !cols) {
         report->with_indices++;
     } else if (rows > 1 || cols > 1) {
@@ -145,17 +203,25 @@ static void report_labels(const qkv_panel_data *panel, const qkv_box *box,
 }
 
 static int report_panels(const figure *fig, qkv_grid_report *report, qkv_error *err) {
-    const qkv_painter painter = painter_of(fig, NULL, 0);
+    const qkv_painter painter = painter_of(fig, NULL, fig->pixels);
+    const qkv_pixel_cells cells = qkv_resolution_cells(&painter);
     double *sizes = qkv_values_sizes(&painter);
     if (!sizes) return qkv_fail_memory(err);
+    report->pooled = cells.panels;
+    report->cells_per_pixel = cells.rows > cells.cols ? cells.rows : cells.cols;
+    report->dpi = fig->style.dpi;
     for (int32_t i = 0; i < fig->grid->rows * fig->grid->cols; i++) {
         const qkv_panel_data *panel = &fig->grid->panels[i];
         if (!panel->values) continue;
         report->panels++;
         if (fig->style.cell_values && sizes[i] == 0) report->without_values++;
-        if (fig->style.labels) report_labels(panel, &fig->layout.panels[i], report);
+        if (fig->style.labels)
+            report_labels(panel, &fig->layout.panels[i], &fig->lettering, report);
     }
     free(sizes);
+    for (size_t i = 0; i < fig->layout.n_captions; i++) {
+        report->scripts |= qkv_words_missing(fig->layout.captions[i].words);
+    }
     return QKV_OK;
 }
 

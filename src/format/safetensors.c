@@ -5,6 +5,7 @@
 #include "format/safetensors.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -185,21 +186,74 @@ static int check_overlap(const qkv_st_list *list, size_t first, const char *path
     return status;
 }
 
-int qkv_safetensors_read(qkv_st_list *list, const qkv_mapping *map, const char *path, size_t part,
-                         qkv_error *err) {
+/* The JSON of a mapped file. */
+static int find_json(const qkv_mapping *map, const char *path, qkv_json_span *json,
+                     size_t *json_size, qkv_error *err) {
     uint64_t length = 0;
     if (map->size < 8) return qkv_fail(err, QKV_ERR_FORMAT, "%s is not a safetensors file", path);
     for (int i = 7; i >= 0; i--) length = length << 8 | map->data[i];
     if (length > MAX_HEADER || length > map->size - 8)
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s is not a safetensors file, or is cut off inside its header", path);
+    *json = qkv_json_whole((const char *)map->data + 8, (size_t)length);
+    *json_size = (size_t)length; /* with the blanks behind it, which the span leaves out */
+    return QKV_OK;
+}
+
+int qkv_safetensors_metadata(const qkv_mapping *map, const char *path, qkv_json_span *metadata,
+                             qkv_error *err) {
+    qkv_json_span json, key, value;
+    qkv_json_scan scan;
+    size_t size;
+    *metadata = (qkv_json_span){0};
+    const int status = find_json(map, path, &json, &size, err);
+    if (status != QKV_OK) return status;
+    if (!qkv_json_open(&scan, json) || !scan.is_object) return QKV_OK;
+    while (qkv_json_next(&scan, &key, &value) > 0) {
+        if (qkv_json_equals(key, "__metadata__")) *metadata = value;
+    }
+    return QKV_OK;
+}
+
+#define READ_AS(name, type_)                                                                       \
+    if (strcmp(t->dtype, name) == 0) {                                                             \
+        type_ value;                                                                               \
+        memcpy(&value, t->data + i * sizeof value, sizeof value);                                  \
+        return (double)value;                                                                      \
+    }
+
+double qkv_st_value(const qkv_st_tensor *t, size_t i) {
+    uint16_t half;
+    READ_AS("F32", float)
+    READ_AS("F64", double)
+    READ_AS("U8", uint8_t)
+    READ_AS("BOOL", uint8_t)
+    READ_AS("I8", int8_t)
+    READ_AS("I16", int16_t)
+    READ_AS("U16", uint16_t)
+    READ_AS("I32", int32_t)
+    READ_AS("U32", uint32_t)
+    READ_AS("I64", int64_t)
+    READ_AS("U64", uint64_t)
+    if (strcmp(t->dtype, "F16") != 0 && strcmp(t->dtype, "BF16") != 0) return NAN;
+    memcpy(&half, t->data + 2 * i, sizeof half);
+    return t->dtype[0] == 'F' ? (double)ggml_fp16_to_fp32(half)
+                              : (double)ggml_bf16_to_fp32((ggml_bf16_t){half});
+}
+#undef READ_AS
+
+int qkv_safetensors_read(qkv_st_list *list, const qkv_mapping *map, const char *path, size_t part,
+                         qkv_error *err) {
+    qkv_json_span json;
+    size_t json_size;
+    int status = find_json(map, path, &json, &json_size, err);
+    if (status != QKV_OK) return status;
     const header h = {.path = path,
-                      .data = map->data + 8 + length,
-                      .size = map->size - 8 - (size_t)length,
+                      .data = map->data + 8 + json_size,
+                      .size = map->size - 8 - json_size,
                       .part = part};
     size_t first = list->count;
-    const qkv_json_span json = qkv_json_whole((const char *)map->data + 8, (size_t)length);
-    int status = read_entries(list, &h, json, err);
+    status = read_entries(list, &h, json, err);
     if (status == QKV_OK) status = check_overlap(list, first, path, err);
     return status;
 }

@@ -13,6 +13,7 @@
 
 #include "base/fail.h"
 #include "base/file.h"
+#include "format/json_scan.h"
 #include "ggml.h"
 
 enum { QKV_ST_MAX_DIMS = 8 };
@@ -37,6 +38,11 @@ typedef struct qkv_st_list {
 /* Appends the tensors of a mapped file to the list. `path` is for messages. */
 int qkv_safetensors_read(qkv_st_list *list, const qkv_mapping *map, const char *path, size_t part,
                          qkv_error *err);
+/* What a mapped file says about itself: the text of its __metadata__, of length 0 without one. */
+int qkv_safetensors_metadata(const qkv_mapping *map, const char *path, qkv_json_span *metadata,
+                             qkv_error *err);
+/* Value i of a tensor, whatever its type; NaN for one of a type without numbers of its own (F8). */
+double qkv_st_value(const qkv_st_tensor *tensor, size_t i);
 /* Sorts by name, which qkv_st_find needs; a name that appears twice is an error. */
 int qkv_st_sort(qkv_st_list *list, const char *path, qkv_error *err);
 qkv_st_tensor *qkv_st_find(const qkv_st_list *list, const char *name);

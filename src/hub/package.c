@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/text.h"
 #include "hub/package_list.h"
 
@@ -27,12 +28,15 @@ int qkv_package_pull(const char *name, const qkv_pull_options *options, qkv_erro
     const qkv_package *package = qkv_package_find(name);
     if (package) return qkv_package_fetch(package, options, err);
     qkv_text names = {0};
-    for (size_t i = 0; i < count; i++)
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    for (size_t i = 0; i < count; i++) {
         qkv_text_printf(&names, "%s%s", i ? ", " : "", packages[i].info.name);
+        qkv_nearest_try(&near, packages[i].info.name);
+    }
     const int status = qkv_fail(
         err, QKV_ERR_ARGUMENT,
-        "there is no model with the short name '%.100s'; these are: %s; others are org/name", name,
-        names.data ? names.data : "");
+        "there is no model with the short name '%.100s'%s; these are: %s; others are org/name",
+        name, qkv_nearest_hint(&near), names.data ? names.data : "");
     qkv_text_release(&names);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/text.h"
 
@@ -16,7 +17,7 @@ typedef struct definition {
 } definition;
 
 /* clang-format off */
-#define DEFINE(id, name, scope, needs, n, p, q, ...) [QKV_METRIC_##id] = {(needs), (n), {(p), (q)}},
+#define DEFINE(id, name, title, unit, scope, needs, n, p, q, ...) [QKV_METRIC_##id] = {(needs), (n), {(p), (q)}},
 static const definition definitions[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DEFINE)};
 #undef DEFINE
 
@@ -35,13 +36,14 @@ static const definition definitions[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DEFINE)
      : (n) & NEED_MAP ? "pattern, whole"                                                           \
      : (n) & NEED_BASELINE ? "pattern, baseline" : "pattern")
 
-#define DESCRIBE(id, name_, scope_, needs_, n, p, q, parameters_, range_, undefined_, source_,     \
+#define DESCRIBE(id, name_, title_, unit_, scope_, needs_, n, p, q, parameters_, range_, undefined_, source_,     \
                  formula_)                                                                         \
     [QKV_METRIC_##id] = {.name = (name_), .formula = (formula_), .range = (range_),                \
                          .needs = NEEDS_TEXT(needs_), .source = (source_),                         \
                          .parameters = (parameters_), .undefined = (undefined_),                   \
                          .scope = QKV_SCOPE_##scope_,                                              \
-                         .compares = ((needs_) & NEED_BASELINE) != 0},
+                         .compares = ((needs_) & NEED_BASELINE) != 0, .title = (title_),           \
+                         .unit = (unit_)},
 static const qkv_metric_info infos[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DESCRIBE)};
 #undef DESCRIBE
 /* clang-format on */
@@ -65,6 +67,44 @@ const qkv_metric_info *qkv_metric_find(const char *name) {
 const char *qkv_metric_scope_name(qkv_metric_scope scope) {
     static const char *const names[] = {"head", "layer", "variant", "prompt set"};
     return (unsigned)scope <= QKV_SCOPE_SET ? names[scope] : NULL;
+}
+
+/* ---- titles ---- */
+
+/* "key = 4": the names of the parameters, with their values. */
+static void append_parameters(qkv_text *out, const qkv_chosen_metric *metric) {
+    const char *at = infos[metric->id].parameters;
+    if (memcmp(metric->parameters, definitions[metric->id].defaults, sizeof metric->parameters) ==
+        0) {
+        if (*at) qkv_text_printf(out, ", %s", at);
+        return;
+    }
+    for (int i = 0; i < definitions[metric->id].n_parameters; i++) {
+        const size_t name = strcspn(at, "=");
+        qkv_text_printf(out, ", %.*s= %g", (int)name, at, metric->parameters[i]);
+        const char *next = strstr(at, ", ");
+        at = next ? next + 2 : "";
+    }
+}
+
+int qkv_metric_title(const char *metric, char **title, qkv_error *err) {
+    qkv_chosen_metric read;
+    qkv_text text = {0};
+    QKV_NEED(err, title);
+    *title = NULL;
+    QKV_NEED(err, metric);
+    if (qkv_metric_parse(&read, metric, strlen(metric), NULL) == QKV_OK) {
+        const qkv_metric_info *info = &infos[read.id];
+        qkv_text_puts(&text, info->title);
+        append_parameters(&text, &read);
+        if (info->unit[0]) qkv_text_printf(&text, " (%s)", info->unit);
+        free(read.text);
+    } else {
+        qkv_text_puts(&text, metric);
+    }
+    if (!text.failed) *title = text.data;
+    if (text.failed) qkv_text_release(&text);
+    return *title ? QKV_OK : qkv_fail_memory(err);
 }
 
 unsigned qkv_metric_needs(qkv_metric id) {
@@ -113,13 +153,19 @@ static int parse_parameters(qkv_chosen_metric *out, const char *text, size_t len
     return fail_parameters(out->id, text, length, err);
 }
 
+static int fail_name(const char *name, size_t length, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, length);
+    for (int i = 0; i < QKV_METRIC_COUNT; i++) qkv_nearest_try(&near, infos[i].name);
+    return qkv_fail(err, QKV_ERR_SYNTAX, "there is no metric '%.*s'%s; 'qkv metrics' lists them",
+                    (int)length, name, qkv_nearest_hint(&near));
+}
+
 int qkv_metric_parse(qkv_chosen_metric *out, const char *text, size_t length, qkv_error *err) {
     *out = (qkv_chosen_metric){0};
     const char *colon = memchr(text, ':', length);
     out->id = find(text, colon ? (size_t)(colon - text) : length);
     if (out->id == QKV_METRIC_COUNT)
-        return qkv_fail(err, QKV_ERR_SYNTAX, "there is no metric '%.*s'; 'qkv metrics' lists them",
-                        (int)length, text);
+        return fail_name(text, colon ? (size_t)(colon - text) : length, err);
     memcpy(out->parameters, definitions[out->id].defaults, sizeof out->parameters);
     int status = colon ? parse_parameters(out, text, length, colon + 1, err) : QKV_OK;
     if (status != QKV_OK) return status;

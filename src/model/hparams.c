@@ -219,6 +219,11 @@ int32_t qkv_layer_window(const qkv_model *model, int32_t il) {
     return has_window ? hp->window : 0;
 }
 
+int32_t qkv_model_window(const qkv_model *model, int32_t layer) {
+    if (!model || layer < 0 || layer >= model->hp.n_layer) return 0;
+    return qkv_layer_window(model, layer);
+}
+
 void qkv_hparams_release(qkv_hparams *hp) {
     free(hp->windowed);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -124,6 +125,14 @@ static int check_heads(qkv_hparams *hp, const char *text, qkv_error *err) {
     return QKV_OK;
 }
 
+static int fail_family(const char *text, const char *name, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    const char *known;
+    for (size_t i = 0; (known = qkv_family_name(i)); i++) qkv_nearest_try(&near, known);
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "shape '%s': there is no family '%s'%s", text, name,
+                    qkv_nearest_hint(&near));
+}
+
 static int read_custom(writer *w, const char *text, qkv_error *err) {
     const char *colon = strchr(text, ':');
     w->family = &qkv_family_llama;
@@ -131,9 +140,7 @@ static int read_custom(writer *w, const char *text, qkv_error *err) {
         char name[32];
         snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
         w->family = qkv_family_find(name);
-        if (!w->family)
-            return qkv_fail(err, QKV_ERR_ARGUMENT, "shape '%s': there is no family '%s'", text,
-                            name);
+        if (!w->family) return fail_family(text, name, err);
     }
     return parse_numbers(&w->hp, text, colon ? colon + 1 : text, err);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "run/site.h"
@@ -43,18 +44,37 @@ static int take(cursor *c, char wanted) {
 
 /* ---- sites ---- */
 
+/* Does the text begin with the word, but for the end of a plural or a shortening? "query" is what
+ * the queries are looked for under, and "attn" the attention weights. */
+static int is_described(const char *text, const char *word) {
+    size_t same = 0;
+    while (word[same] && qkv_lower(word[same]) == text[same]) same++;
+    return same >= 3 && same + 1 >= strlen(word);
+}
+
 static int fail_site(cursor *c, const char *name) {
     qkv_text known = {0};
-    for (int i = 0; i < QKV_SITE_COUNT; i++)
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    for (int i = 0; i < QKV_SITE_COUNT; i++) {
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_site_name((qkv_site)i));
-    int status = fail_at(c, QKV_ERR_SYNTAX, "there is no site '%s'; sites are %s", name,
-                         known.data ? known.data : "");
+        qkv_nearest_try(&near, qkv_site_name((qkv_site)i));
+    }
+    for (int i = 0; i < QKV_SITE_COUNT && !near.best[0]; i++) {
+        if (is_described(qkv_site_description((qkv_site)i), name))
+            near = qkv_nearest_named(qkv_site_name((qkv_site)i));
+    }
+    int status = *name ? fail_at(c, QKV_ERR_SYNTAX, "there is no site '%s'%s; sites are %s", name,
+                                 qkv_nearest_hint(&near), known.data ? known.data : "")
+                       : fail_at(c, QKV_ERR_SYNTAX, "it must begin with a site; sites are %s",
+                                 known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
 }
 
 static int parse_site(cursor *c, qkv_site *site) {
-    size_t length = strspn(c->at, "abcdefghijklmnopqrstuvwxyz_");
+    /* Also what no site has, so that the message names the whole word. */
+    size_t length = 0;
+    while (qkv_is_letter(c->at[length]) || c->at[length] == '_' || c->at[length] == '-') length++;
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)length, c->at);
     *site = qkv_site_by_name(name);
@@ -124,8 +144,9 @@ static int parse_layers(cursor *c, qkv_selector *where) {
     if (!take(c, '@')) {
         if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':'))
             return fail_at(c, QKV_ERR_SYNTAX,
-                           "expected '@' and layers (0 to %d, or *) behind the site %s",
-                           hp->n_layer - 1, qkv_site_name(where->site));
+                           "expected '@' and layers (0 to %d, or *) behind the site %s%s",
+                           hp->n_layer - 1, qkv_site_name(where->site),
+                           *c->at == '.' ? "; heads follow the layers" : "");
         return select_all(c, &where->layers, hp->n_layer); /* a capture of every layer */
     }
     return parse_list(c, &where->layers, hp->n_layer, 0, "layer");
@@ -309,16 +330,19 @@ static int parse_arguments(cursor *c, qkv_edit *edit) {
 
 static int fail_op(cursor *c, int length) {
     qkv_text known = {0};
-    for (int i = 0; i < QKV_OP_COUNT; i++)
+    qkv_nearest near = qkv_nearest_of(c->at, (size_t)length);
+    for (int i = 0; i < QKV_OP_COUNT; i++) {
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_op_name((size_t)i));
-    int status = fail_at(c, QKV_ERR_SYNTAX, "there is no operation '%.*s'; operations are %s",
-                         length, c->at, known.data ? known.data : "");
+        qkv_nearest_try(&near, qkv_op_name((size_t)i));
+    }
+    int status = fail_at(c, QKV_ERR_SYNTAX, "there is no operation '%.*s'%s; operations are %s",
+                         length, c->at, qkv_nearest_hint(&near), known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
 }
 
 static int parse_op(cursor *c, qkv_edit *edit) {
-    size_t length = strcspn(c->at, ":");
+    size_t length = strcspn(c->at, ":=");
     for (int i = 0; i < QKV_OP_COUNT; i++) {
         const char *name = qkv_op_name((size_t)i);
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
@@ -327,8 +351,8 @@ static int parse_op(cursor *c, qkv_edit *edit) {
         if (edit->op == QKV_OP_ZERO)
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)
-            return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon", name,
-                           qkv_op_arguments((size_t)i));
+            return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon%s", name,
+                           qkv_op_arguments((size_t)i), *c->at == '=' ? ", not behind '='" : "");
         return parse_arguments(c, edit);
     }
     return fail_op(c, (int)length);
@@ -340,8 +364,29 @@ static int expect_end(cursor *c) {
     return *c->at ? fail_at(c, QKV_ERR_SYNTAX, "unexpected text '%s'", c->at) : QKV_OK;
 }
 
+/* Edits are joined by ' + '. A '+' that is left inside of one belongs to a number (1e+3), or was
+ * meant to join: then what is behind it begins like an edit. */
+static int check_joints(cursor *c) {
+    for (const char *at = strchr(c->text, '+'); at; at = strchr(at + 1, '+')) {
+        const char *next = at + 1, *last = at;
+        while (qkv_is_space(*next)) next++;
+        while (last > c->text && qkv_is_space(last[-1])) last--;
+        if (qkv_is_letter(*next))
+            return fail_at(c, QKV_ERR_SYNTAX,
+                           "edits are joined by ' + ', with a space on both sides: '%.*s + %s'",
+                           (int)(last - c->text), c->text, next);
+    }
+    for (const char *at = c->text; *at; at++) {
+        if (qkv_is_space(*at))
+            return fail_at(c, QKV_ERR_SYNTAX,
+                           "an edit has no spaces inside, only around its ' + '");
+    }
+    return QKV_OK;
+}
+
 static int parse_edit(cursor *c, qkv_edit *edit) {
-    int status = parse_site(c, &edit->where.site);
+    int status = check_joints(c);
+    if (status == QKV_OK) status = parse_site(c, &edit->where.site);
     if (status == QKV_OK) status = parse_layers(c, &edit->where);
     if (status == QKV_OK) status = parse_heads(c, &edit->where);
     if (status == QKV_OK) status = parse_tokens(c, &edit->where);
@@ -402,16 +447,18 @@ static int parse_reduction(cursor *c, qkv_capture *capture) {
                        qkv_site_name(capture->where.site));
     size_t length = strcspn(c->at, "=");
     qkv_text known = {0};
+    qkv_nearest near = qkv_nearest_of(c->at, length);
     for (int i = QKV_REDUCTION_NONE + 1; i < QKV_REDUCTION_COUNT; i++) {
         const char *name = qkv_reduction_name((qkv_reduction)i);
         qkv_text_printf(&known, "%s%s", known.length ? ", " : "", name);
+        qkv_nearest_try(&near, name);
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
         capture->reduction = (qkv_reduction)i;
     }
     int status = QKV_OK;
     if (capture->reduction == QKV_REDUCTION_NONE)
-        status = fail_at(c, QKV_ERR_SYNTAX, "there is no reduction '%s'; reductions are %s", c->at,
-                         known.data ? known.data : "");
+        status = fail_at(c, QKV_ERR_SYNTAX, "there is no reduction '%s'%s; reductions are %s",
+                         c->at, qkv_nearest_hint(&near), known.data ? known.data : "");
     qkv_text_release(&known);
     if (status == QKV_OK && capture->reduction == QKV_REDUCTION_SINK && !c->notation->hp->has_sink)
         status = fail_at(c, QKV_ERR_PLAN, "this model has no learned sinks: its rows sum to 1");

@@ -181,13 +181,14 @@ static void explain(qkv_planner *p, const qkv_pass *pass, const qkv_graph *g) {
     if (g->n_heads)
         qkv_text_printf(out, ", heads %d to %d", g->first_head, g->first_head + g->n_heads - 1);
     if (g->block_rows < g->n_tokens)
-        qkv_text_printf(out, ", blocks of %lld queries", (long long)g->block_rows);
+        qkv_text_printf(out, ", blocks of %lld quer%s", (long long)g->block_rows,
+                        g->block_rows == 1 ? "y" : "ies");
     qkv_text_puts(out, "; keeps");
     explain_keeps(p);
     qkv_text_printf(
-        out, "; %llu products with weights, %llu in attention, %.3g GFLOP, %.3g MB of weights\n",
-        (unsigned long long)cost.n_matmul, (unsigned long long)cost.n_attention, cost.flop / 1e9,
-        cost.bytes / 1e6);
+        out, "; %llu product%s with weights, %llu in attention, %.3g GFLOP, %.3g MB of weights\n",
+        (unsigned long long)cost.n_matmul, qkv_plural(cost.n_matmul),
+        (unsigned long long)cost.n_attention, cost.flop / 1e9, cost.bytes / 1e6);
 }
 
 /* ---- reductions ---- */

@@ -15,8 +15,8 @@ static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_
     const qkv_hparams *hp = &model->hp;
     if (n_tokens == 0) return qkv_fail(err, QKV_ERR_PLAN, "%s is empty", what);
     if (n_tokens > (size_t)hp->n_ctx)
-        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu tokens; the model's context is %d", what,
-                        n_tokens, hp->n_ctx);
+        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu token%s; the model's context is %d", what,
+                        n_tokens, qkv_plural(n_tokens), hp->n_ctx);
     for (size_t i = 0; i < n_tokens; i++) {
         if (tokens[i] < 0 || tokens[i] >= hp->n_vocab)
             return qkv_fail(err, QKV_ERR_PLAN,
@@ -85,8 +85,21 @@ void qkv_plan_free(qkv_plan *plan) {
     free(plan->wanted);
     free(plan->prepared);
     free(plan->tokens);
+    free(plan->prompt);
     qkv_model_free(plan->model);
     free(plan);
+}
+
+int qkv_plan_set_prompt(qkv_plan *plan, const char *text, size_t length, qkv_error *err) {
+    QKV_NEED(err, plan);
+    QKV_NEED(err, text);
+    char *copy = qkv_calloc(length + 1, 1);
+    if (!copy) return qkv_fail_memory(err);
+    memcpy(copy, text, length);
+    free(plan->prompt);
+    plan->prompt = copy;
+    plan->prompt_length = length;
+    return QKV_OK;
 }
 
 int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens, size_t n_tokens,
@@ -104,8 +117,8 @@ int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
     if (n_tokens != (size_t)plan->n_tokens)
         return qkv_fail(
             err, QKV_ERR_PLAN,
-            "%s has %zu tokens but the plan's prompt %lld; patching needs equal lengths", what,
-            n_tokens, (long long)plan->n_tokens);
+            "%s has %zu token%s but the plan's prompt %lld; patching needs equal lengths", what,
+            n_tokens, qkv_plural(n_tokens), (long long)plan->n_tokens);
     for (size_t i = 0; i < plan->n_sources; i++) {
         if (strcmp(plan->sources[i].name, name) == 0)
             return qkv_fail(err, QKV_ERR_ARGUMENT, "there are two prompts named '%s'", name);
@@ -294,6 +307,11 @@ const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant) {
 const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {
     if (n_tokens) *n_tokens = plan ? (size_t)plan->n_tokens : 0;
     return plan ? plan->tokens : NULL;
+}
+
+const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length) {
+    if (length) *length = plan ? plan->prompt_length : 0;
+    return plan ? plan->prompt : NULL;
 }
 
 const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index) {

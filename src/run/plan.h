@@ -43,6 +43,8 @@ struct qkv_plan {
     qkv_model *model; /* kept alive */
     int32_t *tokens;
     int64_t n_tokens;
+    char *prompt; /* the text of the tokens; NULL: unknown */
+    size_t prompt_length;
     qkv_source *sources;
     size_t n_sources;
     qkv_variant *variants; /* variants[0] is the baseline, without edits */

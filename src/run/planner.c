@@ -480,8 +480,9 @@ int qkv_session_explain(qkv_session *session, char **text, const qkv_plan *plan,
         const qkv_run_stats *stats = &p.result->stats;
         qkv_text_printf(
             &explanation,
-            "total: %llu passes, %llu products with weights, %llu in attention, %.3g GFLOP\n",
-            (unsigned long long)stats->n_passes, (unsigned long long)stats->n_matmul,
+            "total: %llu pass%s, %llu product%s with weights, %llu in attention, %.3g GFLOP\n",
+            (unsigned long long)stats->n_passes, stats->n_passes == 1 ? "" : "es",
+            (unsigned long long)stats->n_matmul, qkv_plural(stats->n_matmul),
             (unsigned long long)stats->n_attention, stats->flop / 1e9);
     }
     qkv_result_free(p.result);

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "ggml-cpu.h"
 #include "run/team.h"
 
@@ -36,11 +38,29 @@ static void find_backends(void) {
 }
 
 /* All products are operations of our own (run/product.h), which run on the CPU. */
+/* "CPU AVX2 FMA": what the processor can do decides how sums are rounded. */
+static void name_backend(qkv_session *session) {
+    qkv_text name = {0};
+    ggml_backend_reg_t reg =
+        ggml_backend_dev_backend_reg(ggml_backend_get_device(session->backend));
+    void *found = ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
+    ggml_backend_get_features_t get = NULL;
+    memcpy(&get, &found, sizeof get);
+    qkv_text_puts(&name, ggml_backend_name(session->backend));
+    for (const struct ggml_backend_feature *f = get ? get(reg) : NULL; f && f->name; f++) {
+        if (strcmp(f->value, "1") == 0) qkv_text_printf(&name, " %s", f->name);
+    }
+    qkv_format(session->backend_name, sizeof session->backend_name, "%s",
+               name.failed ? "" : name.data);
+    qkv_text_release(&name);
+}
+
 static int start_backend(qkv_session *session, qkv_error *err) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_backends);
     session->backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
     if (!session->backend) return qkv_fail(err, QKV_ERR_BACKEND, "ggml has no CPU backend");
+    name_backend(session);
     return QKV_OK;
 }
 
@@ -94,7 +114,7 @@ void qkv_session_free(qkv_session *session) {
 }
 
 const char *qkv_session_backend(const qkv_session *session) {
-    return session ? ggml_backend_name(session->backend) : NULL;
+    return session ? session->backend_name : NULL;
 }
 
 const char *qkv_session_ggml(const qkv_session *session) {

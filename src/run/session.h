@@ -15,6 +15,7 @@ struct qkv_session {
     int n_threads;
     size_t memory_budget; /* bytes for attention maps and batches in one pass, and for the trunk */
     ggml_backend_t backend;
+    char backend_name[256];
     ggml_backend_sched_t scheduler; /* has the memory of graphs */
     size_t scheduler_nodes;         /* graphs of so many nodes fit */
     qkv_trunk trunk;

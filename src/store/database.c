@@ -117,9 +117,12 @@ static int check_name(const char *path, qkv_database_mode mode, qkv_error *err) 
     struct stat facts;
     if (!path[0]) return qkv_fail(err, QKV_ERR_ARGUMENT, "the name of a file is empty");
     if (stat(path, &facts) == 0) {
-        return S_ISREG(facts.st_mode)
-                   ? QKV_OK
-                   : qkv_fail(err, QKV_ERR_IO, "cannot open %s: it is not a regular file", path);
+        if (!S_ISREG(facts.st_mode))
+            return qkv_fail(err, QKV_ERR_IO, "cannot open %s: it is not a regular file", path);
+        /* SQLite would open it for reading alone, and say so much later. */
+        if (mode == QKV_DATABASE_WRITE && access(path, W_OK) != 0)
+            return qkv_fail(err, QKV_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+        return QKV_OK;
     }
     if (mode == QKV_DATABASE_WRITE && errno == ENOENT) return QKV_OK;
     return qkv_fail(err, QKV_ERR_IO, "cannot open %s: %s", path, strerror(errno));

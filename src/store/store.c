@@ -15,11 +15,10 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
-#include "qkv/version.h"
 #include "store/store_formats.h"
 
 static const store_format *const formats[] = {&qkv_store_safetensors, &qkv_store_json,
-                                              &qkv_store_npy};
+                                              &qkv_store_npz, &qkv_store_npy};
 
 int64_t qkv_store_tensor_size(const qkv_store_tensor *tensor) {
     int64_t size = 1;
@@ -59,8 +58,8 @@ static int find_format(const store_format **out, const char *name) {
 
 static int format_of(const store_format **out, const char *path, qkv_error *err) {
     if (find_format(out, qkv_path_suffix(path))) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: the suffix must be .safetensors, .json or .npy",
-                    path);
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "%s: the suffix must be .safetensors, .json, .npz or .npy", path);
 }
 
 static int check_tensors(const store_content *content, qkv_error *err) {
@@ -124,165 +123,6 @@ static int render_content(const store_content *content, const store_format *form
     if (status == QKV_OK) return qkv_output_take(&out, bytes, n_bytes, err);
     qkv_output_abandon(&out);
     return status;
-}
-
-/* ---- metadata ---- */
-
-/* An object being filled; one check at the end tells whether memory ran short on the way. */
-typedef struct metadata_draft {
-    json_t *object;
-    int failed;
-} metadata_draft;
-
-static void put_text(metadata_draft *draft, const char *key, const char *text) {
-    if (json_object_set_new(draft->object, key, qkv_json_text(text)) != 0) draft->failed = 1;
-}
-
-/* Values of __metadata__ are strings: a list goes in as the JSON text of its array. */
-static void put_list(metadata_draft *draft, const char *key, json_t *list) {
-    char *text = json_dumps(list, JSON_COMPACT);
-    if (text) {
-        put_text(draft, key, text);
-    } else {
-        draft->failed = 1;
-    }
-    free(text);
-    json_decref(list);
-}
-
-static json_t *int32_list(const int32_t *values, size_t n) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(values[i]));
-    return list;
-}
-
-static void put_variant(metadata_draft *draft, const qkv_result *result, const qkv_plan *plan,
-                        size_t variant) {
-    char key[64];
-    snprintf(key, sizeof key, "variant.%zu", variant);
-    put_text(draft, key, qkv_plan_variant_text(plan, variant));
-    json_t *changed = json_array();
-    json_t *selected = json_array();
-    for (size_t e = 0; e < qkv_result_n_edits(result, variant); e++) {
-        /* null: not computed, because nothing that was captured depends on it */
-        const int ran = qkv_result_edit_ran(result, variant, e);
-        const uint64_t n_changed = qkv_result_edit_changed(result, variant, e);
-        const uint64_t n_selected = qkv_result_edit_selected(result, variant, e);
-        json_array_append_new(changed, ran ? json_integer((json_int_t)n_changed) : json_null());
-        json_array_append_new(selected, json_integer((json_int_t)n_selected));
-    }
-    snprintf(key, sizeof key, "edits_changed.%zu", variant);
-    put_list(draft, key, changed);
-    snprintf(key, sizeof key, "edits_selected.%zu", variant);
-    put_list(draft, key, selected);
-}
-
-/* Is the tensor simply all the heads that the site has, counted its own way? */
-static int is_whole_site(const qkv_tensor *tensor, const qkv_model_info *info, qkv_site site) {
-    const int shared = site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
-    const int32_t all = tensor->head_kind == 'g' ? info->n_kv_head : info->n_head;
-    return tensor->n_heads == all && tensor->head_kind == (shared ? 'g' : 'h');
-}
-
-/* Which heads a tensor holds, as `h0,h2` or `g1`; said where they are not simply all of them. */
-static void put_heads(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
-    char key[96];
-    qkv_text list = {0};
-    snprintf(key, sizeof key, "heads.%s", name);
-    for (int32_t h = 0; h < tensor->n_heads; h++)
-        qkv_text_printf(&list, "%s%c%" PRId32, h ? "," : "", tensor->head_kind, tensor->heads[h]);
-    if (list.failed)
-        draft->failed = 1;
-    else
-        put_text(draft, key, list.data);
-    qkv_text_release(&list);
-}
-
-static void put_side(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
-    char key[96], side[32];
-    snprintf(key, sizeof key, "side.%s", name);
-    snprintf(side, sizeof side, "%" PRId64, tensor->shape[1]);
-    put_text(draft, key, side);
-}
-
-/* What a tensor's shape does not tell. Variants do not differ in it: the baseline's will do. */
-static void put_shapes(metadata_draft *draft, const qkv_result *result,
-                       const qkv_model_info *info) {
-    qkv_site site;
-    qkv_tensor tensor = QKV_TENSOR_INIT;
-    size_t variant;
-    int32_t layer;
-    for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
-        if (variant != 0) continue;
-        char full[QKV_STORE_NAME_SIZE];
-        qkv_store_name(full, variant, site, layer, tensor.reduction);
-        const char *name = strchr(full, '/') + 1;
-        if (tensor.heads && !is_whole_site(&tensor, info, site)) put_heads(draft, &tensor, name);
-        if (tensor.reduction && tensor.n_dims == 3) put_side(draft, &tensor, name);
-    }
-}
-
-/* Which tokens the rows of the logits belong to; said only where some were left out. */
-static void put_logits_tokens(metadata_draft *draft, const qkv_plan *plan, size_t n_tokens) {
-    json_t *list = json_array();
-    for (size_t t = 0; t < n_tokens; t++) {
-        if (qkv_plan_wants_logits(plan, t))
-            json_array_append_new(list, json_integer((json_int_t)t));
-    }
-    const size_t n = json_array_size(list);
-    if (n > 0 && n < n_tokens)
-        put_list(draft, "logits_tokens", list);
-    else
-        json_decref(list);
-}
-
-/* What was asked for, in the words it was asked in. */
-static void put_plan(metadata_draft *draft, const qkv_plan *plan) {
-    size_t n_tokens = 0;
-    const int32_t *tokens = qkv_plan_tokens(plan, &n_tokens);
-    put_list(draft, "tokens", int32_list(tokens, n_tokens));
-    json_t *captures = json_array();
-    const char *text;
-    for (size_t i = 0; (text = qkv_plan_capture_text(plan, i)); i++) {
-        json_array_append_new(captures, qkv_json_text(text));
-    }
-    put_list(draft, "captures", captures);
-    for (size_t i = 0; (text = qkv_plan_source(plan, i, &tokens)); i++) {
-        qkv_text key = {0};
-        qkv_text_puts(&key, "source.");
-        qkv_text_append_utf8(&key, text, strlen(text));
-        if (key.failed)
-            draft->failed = 1;
-        else
-            put_list(draft, key.data, int32_list(tokens, n_tokens));
-        qkv_text_release(&key);
-    }
-    put_logits_tokens(draft, plan, n_tokens);
-}
-
-static int make_metadata(json_t **out, const qkv_result *result, const qkv_plan *plan,
-                         const qkv_model *model, qkv_error *err) {
-    char hash[33];
-    const int status = qkv_model_hash(model, hash, err);
-    if (status != QKV_OK) return status;
-    const qkv_model_info *info = qkv_model_get_info(model);
-    metadata_draft draft = {json_object(), 0};
-    put_text(&draft, "qkv_version", qkv_version());
-    put_text(&draft, "model", qkv_path_model(info->path));
-    put_text(&draft, "model_hash", hash);
-    if (info->notices[0]) put_text(&draft, "model_notices", info->notices);
-    put_text(&draft, "architecture", info->architecture);
-    put_plan(&draft, plan);
-    for (size_t v = 0; v < qkv_result_n_variants(result); v++) {
-        put_variant(&draft, result, plan, v);
-    }
-    put_shapes(&draft, result, info);
-    if (draft.failed) {
-        json_decref(draft.object);
-        return qkv_fail_memory(err);
-    }
-    *out = draft.object;
-    return QKV_OK;
 }
 
 /* ---- tensors of a result ---- */
@@ -356,7 +196,7 @@ int qkv_store_write(const qkv_result *result, const qkv_plan *plan, const qkv_mo
     json_t *metadata = NULL;
     int status = format_of(&format, path, err);
     if (status == QKV_OK) status = gather(&all, result, err);
-    if (status == QKV_OK) status = make_metadata(&metadata, result, plan, model, err);
+    if (status == QKV_OK) status = qkv_store_metadata(&metadata, result, plan, model, err);
     if (status == QKV_OK) {
         const store_content content = {all.items, all.n, metadata, path};
         status = write_content(&content, format, err);
@@ -378,10 +218,11 @@ int qkv_store_render(const qkv_result *result, const qkv_plan *plan, const qkv_m
     *bytes = NULL;
     *n_bytes = 0;
     if (!find_format(&how, format)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: a result is safetensors, json or npy", format);
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: a result is safetensors, json, npz or npy",
+                        format);
     }
     int status = gather(&all, result, err);
-    if (status == QKV_OK) status = make_metadata(&metadata, result, plan, model, err);
+    if (status == QKV_OK) status = qkv_store_metadata(&metadata, result, plan, model, err);
     if (status == QKV_OK) {
         const store_content content = {all.items, all.n, metadata, format};
         status = render_content(&content, how, bytes, n_bytes, err);
@@ -404,20 +245,26 @@ static int make_content(store_content *content, const qkv_store_tensor *tensors,
     const int status =
         qkv_sized_read_items(&copies, sizeof *tensors, tensors, n_tensors, "qkv_store_tensor", err);
     if (status != QKV_OK) return status;
-    metadata_draft draft = {json_object(), 0};
-    *content = (store_content){copies, n_tensors, draft.object, NULL};
+    int failed = 0;
+    *content = (store_content){copies, n_tensors, json_object(), NULL};
     for (size_t i = 0; i < n_metadata; i++) {
         if (!metadata[2 * i] || !metadata[2 * i + 1]) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "entry %zu of the metadata is NULL", i);
         }
-        put_text(&draft, metadata[2 * i], metadata[2 * i + 1]);
+        failed |= json_object_set_new(content->metadata, metadata[2 * i],
+                                      qkv_json_text(metadata[2 * i + 1])) != 0;
     }
-    return draft.failed ? qkv_fail_memory(err) : QKV_OK;
+    return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
 static void release_content(store_content *content) {
     json_decref(content->metadata);
     free((void *)content->tensors);
+}
+
+/* Of a path or a format; any other name is safetensors, as it always was. */
+static const store_format *format_of_tensors(const char *path) {
+    return strcmp(qkv_path_suffix(path), "npz") == 0 ? &qkv_store_npz : &qkv_store_safetensors;
 }
 
 int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
@@ -427,7 +274,7 @@ int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
     int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
     content.path = path;
     if (status == QKV_OK && !path) status = qkv_fail(err, QKV_ERR_ARGUMENT, "there is no path");
-    if (status == QKV_OK) status = write_content(&content, &qkv_store_safetensors, err);
+    if (status == QKV_OK) status = write_content(&content, format_of_tensors(path), err);
     release_content(&content);
     return status;
 }
@@ -435,16 +282,27 @@ int qkv_store_write_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
 int qkv_store_render_tensors(const qkv_store_tensor *tensors, size_t n_tensors,
                              const char *const *metadata, size_t n_metadata, char **bytes,
                              size_t *n_bytes, qkv_error *err) {
+    return qkv_store_render_tensors_as(tensors, n_tensors, metadata, n_metadata, "safetensors",
+                                       bytes, n_bytes, err);
+}
+
+int qkv_store_render_tensors_as(const qkv_store_tensor *tensors, size_t n_tensors,
+                                const char *const *metadata, size_t n_metadata, const char *format,
+                                char **bytes, size_t *n_bytes, qkv_error *err) {
     if (!bytes || !n_bytes) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the bytes");
     }
     *bytes = NULL;
     *n_bytes = 0;
+    const store_format *how;
+    if (!format || !find_format(&how, format)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: tensors are safetensors, json, npz or npy",
+                        format ? format : "no format");
+    }
     store_content content;
     int status = make_content(&content, tensors, n_tensors, metadata, n_metadata, err);
-    if (status == QKV_OK) {
-        status = render_content(&content, &qkv_store_safetensors, bytes, n_bytes, err);
-    }
+    content.path = format;
+    if (status == QKV_OK) status = render_content(&content, how, bytes, n_bytes, err);
     release_content(&content);
     return status;
 }

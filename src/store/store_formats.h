@@ -8,9 +8,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "qkv/store.h"
 
-/* What a file holds: tensors in the order they are written, and an object of strings. */
+/* What a file holds: tensors in the order they are written, and what it says about itself. */
 typedef struct store_content {
     const qkv_store_tensor *tensors;
     size_t n_tensors;
@@ -27,7 +28,19 @@ typedef struct store_format {
 
 extern const store_format qkv_store_safetensors;
 extern const store_format qkv_store_npy;
+extern const store_format qkv_store_npz;
 extern const store_format qkv_store_json;
+
+/* The header of a .npy of n_dims dimensions: magic, version, length and a dictionary. `type` is
+ * NumPy's, e.g. "<f4". */
+void qkv_store_npy_header(qkv_text *out, const char *type, const int64_t *shape, int32_t n_dims);
+
+/* store_metadata.c. What the file of a result says about itself: an object of any values. */
+int qkv_store_metadata(json_t **out, const qkv_result *result, const qkv_plan *plan,
+                       const qkv_model *model, qkv_error *err);
+/* The same with texts alone, for a format that has nothing else: what is none becomes its JSON text.
+ * NULL when memory is short. */
+json_t *qkv_store_metadata_texts(const json_t *metadata);
 
 /* Number of values of a tensor; -1 where it cannot be counted. */
 int64_t qkv_store_tensor_size(const qkv_store_tensor *tensor);

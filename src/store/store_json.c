@@ -1,14 +1,13 @@
 /*
  * JSON for small results, to be read by eye or by tools without a tensor library:
  *
- *     {"metadata": {key: text}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
+ *     {"metadata": {key: value}, "tensors": {NAME: {"shape": [...], "data": nested arrays}}}
  *
  * Nine digits bring every float back exactly; what is not finite is null. Values are written row by
  * row, so that memory does not grow with the result. Refuses results of more than MOST_VALUES: as
  * text they are of no use to anybody.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/fail.h"
@@ -31,14 +30,9 @@ static int check_json(const store_content *content, qkv_error *err) {
     return QKV_OK;
 }
 
-/* JSON has no number for what is not finite. */
-static json_t *number(float value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static int write_row(const float *values, int64_t n, FILE *stream) {
     json_t *row = json_array();
-    for (int64_t i = 0; i < n; i++) json_array_append_new(row, number(values[i]));
+    for (int64_t i = 0; i < n; i++) json_array_append_new(row, qkv_json_real(values[i]));
     const int failed = !row || (int64_t)json_array_size(row) != n;
     const qkv_locale host = qkv_locale_enter();
     if (!failed) json_dumpf(row, stream, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -91,9 +85,25 @@ static int write_tensor(const qkv_store_tensor *tensor, FILE *stream) {
     return good;
 }
 
+/* A line for every key, however long its list. */
+static void write_metadata(const json_t *metadata, FILE *stream) {
+    const char *key, *comma = "\n";
+    json_t *value;
+    fputs("{\"metadata\": {", stream);
+    json_object_foreach((json_t *)metadata, key, value) {
+        json_t *name = qkv_json_text(key);
+        fprintf(stream, "%s  ", comma);
+        json_dumpf(name, stream, JSON_ENCODE_ANY);
+        fputs(": ", stream);
+        json_dumpf(value, stream, JSON_ENCODE_ANY | JSON_COMPACT);
+        json_decref(name);
+        comma = ",\n";
+    }
+    fputs("\n}", stream);
+}
+
 static int write_json(const store_content *content, FILE *stream, qkv_error *err) {
-    fputs("{\"metadata\": ", stream);
-    json_dumpf(content->metadata, stream, JSON_INDENT(2));
+    write_metadata(content->metadata, stream);
     fputs(",\n\"tensors\": {", stream);
     for (size_t i = 0; i < content->n_tensors; i++) {
         fputs(i ? ",\n" : "\n", stream);

@@ -30,7 +30,8 @@ static char *describe(const store_content *content) {
     json_t *header = json_object();
     int64_t offset = 0;
     int failed = json_object_size(content->metadata) > 0 &&
-                 json_object_set(header, "__metadata__", content->metadata) != 0;
+                 json_object_set_new(header, "__metadata__",
+                                     qkv_store_metadata_texts(content->metadata)) != 0;
     for (size_t i = 0; i < content->n_tensors && !failed; i++) {
         const qkv_store_tensor *tensor = &content->tensors[i];
         failed = json_object_set_new(header, tensor->name, describe_tensor(tensor, &offset)) != 0;

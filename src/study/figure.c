@@ -59,7 +59,8 @@ static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
                         "`sink_column`: %s has no learned sinks; its rows sum to 1", info->path);
     }
     fig->own_title = qkv_strdup(o->title);
-    if (o->title && !fig->own_title) return qkv_fail_memory(err);
+    fig->own_font = qkv_strdup(o->font);
+    if ((o->title && !fig->own_title) || (o->font && !fig->own_font)) return qkv_fail_memory(err);
     return take_prompts(fig, model, err);
 }
 
@@ -94,12 +95,13 @@ static int set_titles(qkv_figure *fig, qkv_error *err) {
 }
 
 /* What belongs to the caller is not looked at again. */
-static void forget_lists(qkv_figure_options *o, const char *title) {
+static void forget_lists(qkv_figure_options *o, const qkv_figure *fig) {
     o->prompts = o->sources = NULL;
     o->rows = o->cols = NULL;
     o->eps = o->layers = o->variant = NULL;
     o->command = NULL;
-    o->title = title;
+    o->title = fig->own_title;
+    o->font = fig->own_font;
 }
 
 static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
@@ -108,19 +110,22 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     if (status == QKV_OK) status = choose_places(fig, session, err);
     if (status == QKV_OK) status = set_cells(fig, err);
     if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
+    if (status == QKV_OK) {
+        qkv_figure_choose_look(fig, model);
+        qkv_figure_choose_range(fig);
+    }
     if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
     if (status == QKV_OK) status = set_titles(fig, err);
-    if (status == QKV_OK) status = qkv_figure_choose_range(fig, err);
     if (status == QKV_OK) status = qkv_figure_make_notes(fig, session, err);
-    forget_lists(&fig->options, fig->own_title);
+    forget_lists(&fig->options, fig);
     if (status == QKV_OK && fig->options.report) {
         status = qkv_report_new(&fig->report, fig, model, err);
     }
     return status;
 }
 
-static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
-                const qkv_figure_options *options, qkv_error *err) {
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err) {
     if (!out) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no place for the figure");
     *out = NULL;
     if (!session) return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure needs a session");
@@ -142,27 +147,27 @@ static int make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
 
 int qkv_figure_modify(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                       qkv_error *err) {
-    return make(out, session, QKV_FIGURE_MODIFY, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_MODIFY, options, err);
 }
 
 int qkv_figure_mean(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_MEAN, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_MEAN, options, err);
 }
 
 int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_GRID, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_GRID, options, err);
 }
 
 int qkv_figure_heads(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                      qkv_error *err) {
-    return make(out, session, QKV_FIGURE_HEADS, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_HEADS, options, err);
 }
 
 int qkv_figure_rows(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
                     qkv_error *err) {
-    return make(out, session, QKV_FIGURE_ROWS, options, err);
+    return qkv_figure_make(out, session, QKV_FIGURE_ROWS, options, err);
 }
 
 int qkv_figure_is_watched(const qkv_figure *fig) {
@@ -203,6 +208,7 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->small_print);
     free(fig->recipe);
     free(fig->own_title);
+    free(fig->own_font);
     free(fig);
 }
 
@@ -314,6 +320,11 @@ int qkv_figure_get_info(const qkv_figure *fig, qkv_figure_info *info, qkv_error 
         .small_print = fig->small_print,
         .recipe = fig->recipe,
         .id = fig->id,
+        .scale = fig->scale,
+        .gamma = fig->gamma,
+        .log_floor = qkv_figure_log_floor(fig),
+        .colormap = fig->colormap,
+        .masked = fig->masked,
     };
     return qkv_sized_write(info, &own, sizeof own, "qkv_figure_info", err);
 }

@@ -48,8 +48,9 @@ typedef struct figure_cell {
     double eps;     /* of FIGURE_SCALED */
     size_t variant; /* in the plan of its prompt */
     size_t n_rows, n_cols;
-    float *values;  /* [n_rows, n_cols] */
-    float *pattern; /* [T, T], for a report */
+    float *values;          /* [n_rows, n_cols] */
+    int32_t causal, window; /* of the layer's mask, where rows are queries and columns keys */
+    float *pattern;         /* [T, T], for a report */
     double
         output_kl; /* what the edits do to the next token, for a report; NaN where there is none */
 } figure_cell;
@@ -74,12 +75,18 @@ struct qkv_figure {
     qkv_figure_kind kind;
     qkv_figure_options options; /* lists are gone once the figure is made; title is own_title */
     char *own_title;            /* copy of the options'; NULL: none was given */
+    char *own_font;             /* the same */
     study_prompts prompts;
     study_prompts sources; /* to patch from */
     qkv_site site;
     int32_t layer, head;
     double sink;
     double low, high;
+    qkv_scale scale;
+    double gamma; /* of the power scale */
+    qkv_colormap colormap;
+    qkv_masked masked;
+    int is_signed;            /* 0 is in the middle of the colours */
     int has_sink, has_logits; /* of the model */
     figure_cell *cells;       /* rows x cols */
     size_t rows, cols;
@@ -104,10 +111,12 @@ struct qkv_figure {
 /* Reads and checks. */
 int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
-/* Number `index` of a list of factors such as "5e-1,1e-3": where it starts; NULL past the end. */
-const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value);
-/* Exponent of the power scale. */
-double qkv_figure_gamma(const qkv_figure_options *options);
+
+/* ---- figure.c ---- */
+
+/* Of any kind. */
+int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind,
+                    const qkv_figure_options *options, qkv_error *err);
 
 /* ---- the cells: figure.c ---- */
 
@@ -149,6 +158,11 @@ size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt);
 int qkv_figure_warn_unchanged(qkv_figure *fig, const qkv_result *result, size_t prompt,
                               qkv_error *err);
 
+/* ---- head_choice.c ---- */
+
+/* Fails where the model has no such layer or head; QKV_AUTO is any. */
+int qkv_check_head(const qkv_model *model, int32_t layer, int32_t head, qkv_error *err);
+
 /* ---- figure_watch.c ---- */
 
 /* The layers and heads that the options name; tokens must be there. */
@@ -174,7 +188,9 @@ int qkv_figure_make_notes(qkv_figure *fig, const qkv_session *session, qkv_error
 
 /* ---- figure_page.c ---- */
 
-int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err);
+/* Scale, colours and the look of masked cells. */
+void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model);
+void qkv_figure_choose_range(qkv_figure *fig);
 /* Where the log scale begins. */
 double qkv_figure_log_floor(const qkv_figure *fig);
 /* Texts of the tokens, where they are drawn. */

@@ -13,6 +13,7 @@ static const double LEAST_NAMED = 50;    /* narrower maps have numbers alone abo
 static const double CELLS_PER_POINT = 2; /* at the default 150 dpi, a pixel or more for each */
 
 double qkv_figure_heads_size(const qkv_figure *fig) {
+    if (fig->options.panel_size > 0) return fig->options.panel_size;
     return fmin(fmax(floor(PAGE_WIDTH / (double)fig->cols), LEAST_SIZE), MOST_SIZE);
 }
 

@@ -10,9 +10,22 @@
 
 /* ---- small print ---- */
 
-static const char *scale_name(qkv_scale scale) {
-    static const char *const names[] = {"linear", "log", "power"};
-    return names[scale];
+static void print_scale(const qkv_figure *fig, qkv_text *text) {
+    const double low = fig->scale == QKV_SCALE_LOG ? qkv_figure_log_floor(fig) : fig->low;
+    qkv_text_printf(text, " \xc2\xb7 %s scale", qkv_scale_name(fig->scale));
+    if (fig->scale == QKV_SCALE_POWER) qkv_text_printf(text, " (exponent %.3g)", fig->gamma);
+    qkv_text_printf(text, " %.4g to %.4g", low, fig->high);
+}
+
+/* Nothing in the look of the papers, where they are like a weight of 0. */
+static void print_masked(const qkv_figure *fig, qkv_text *text) {
+    int has_mask = 0;
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        has_mask |= fig->cells[i].causal || fig->cells[i].window;
+    }
+    if (!has_mask) return;
+    if (fig->masked == QKV_MASKED_WHITE) qkv_text_puts(text, " \xc2\xb7 masked cells are white");
+    if (fig->masked == QKV_MASKED_HATCH) qkv_text_puts(text, " \xc2\xb7 masked cells are hatched");
 }
 
 static void print_tokens(const qkv_figure *fig, qkv_text *text) {
@@ -80,12 +93,10 @@ static int make_small_print(qkv_figure *fig, const qkv_model_info *info, qkv_err
     print_keys(o, &text);
     print_pooling(fig, &text);
     if (o->diff) qkv_text_puts(&text, " \xc2\xb7 edited minus unmodified");
-    qkv_text_printf(&text, " \xc2\xb7 %s scale", scale_name(o->scale));
-    if (o->scale == QKV_SCALE_POWER) qkv_text_printf(&text, " (exponent %g)", qkv_figure_gamma(o));
+    print_scale(fig, &text);
+    print_masked(fig, &text);
     /* A no-break space: the version stays beside the name. */
-    qkv_text_printf(&text, " %.4g to %.4g \xc2\xb7 qkv\xc2\xa0%s \xc2\xb7 %s",
-                    o->scale == QKV_SCALE_LOG ? qkv_figure_log_floor(fig) : fig->low, fig->high,
-                    qkv_version(), fig->id);
+    qkv_text_printf(&text, " \xc2\xb7 qkv\xc2\xa0%s \xc2\xb7 %s", qkv_version(), fig->id);
     fig->small_print = text.data;
     return text.failed || fig->operations.failed ? qkv_fail_memory(err) : QKV_OK;
 }

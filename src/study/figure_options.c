@@ -3,41 +3,31 @@
  * Messages name fields between backquotes, so that a program can put its own names there.
  */
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-#include "base/number.h"
+#include "base/number_list.h"
 #include "base/sized.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
 
-double qkv_figure_gamma(const qkv_figure_options *options) {
-    return options->gamma > 0 ? options->gamma : 0.5;
-}
-
 /* ---- lists ---- */
 
-const char *qkv_figure_eps(const char *list, size_t index, size_t *length, double *value) {
-    for (const char *at = list;; at += *length + 1) {
-        *length = strcspn(at, ",");
-        if (index-- == 0) {
-            if (!qkv_parse_double(at, *length, value)) *value = NAN;
-            return at;
-        }
-        if (at[*length] == '\0') return NULL;
-    }
-}
-
 static int check_eps(const char *list, qkv_error *err) {
+    char *all = NULL;
+    int status = qkv_number_list_expand(&all, list, err);
+    const char *at = all, *text;
     size_t length;
     double value;
-    const char *at;
-    for (size_t i = 0; (at = qkv_figure_eps(list, i, &length, &value)); i++) {
-        if (isfinite(value)) continue;
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`eps` wants numbers such as 5e-1,1e-3; '%.*s' is none", (int)length, at);
+    while (status == QKV_OK && qkv_number_list_next(&at, &text, &length, &value)) {
+        if (isnan(value))
+            status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                              "`eps` wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is no number",
+                              (int)length, text);
     }
-    return QKV_OK;
+    free(all);
+    return status;
 }
 
 static int check_sides(const qkv_figure_side *sides, size_t n, const char *name, qkv_error *err) {
@@ -76,12 +66,17 @@ static int check_lists(const qkv_figure_options *o, qkv_error *err) {
 
 /* ---- what a kind has ---- */
 
+/* A struct that is 0 where nothing was set asks for nothing, too. */
+static int is_query_given(const qkv_figure_options *o) {
+    return o->query != -1 && o->query != 0;
+}
+
 /* Small maps have no room for anything but colours. */
 static int check_heads(const qkv_figure_options *o, qkv_error *err) {
     if (o->head != QKV_AUTO) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`head` is not for the figure heads: it shows all");
     }
-    if (o->query != -1) {
+    if (is_query_given(o)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`query` belongs to the figure rows");
     }
     if (o->baseline) {
@@ -105,6 +100,10 @@ static int check_watched(const qkv_figure_options *o, qkv_figure_kind kind, qkv_
     if ((o->diff || o->baseline) && !has_edits) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` needs edits: give `variant`",
                         o->diff ? "diff" : "baseline");
+    }
+    if (o->masked && kind == QKV_FIGURE_ROWS) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`masked` is not for the figure rows: its rows are no queries");
     }
     if (o->sink_column || o->report) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -131,7 +130,7 @@ static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_err
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`all_heads` is not for this figure: edits name heads");
     }
-    if (!is_watched && (o->layers || o->variant || o->query != -1)) {
+    if (!is_watched && (o->layers || o->variant || is_query_given(o))) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`layers`, `variant` and `query` belong to the figures heads and rows");
     }
@@ -149,6 +148,11 @@ static int is_range_given(const qkv_figure_options *o) {
     return o->range[0] != 0 || o->range[1] != 0;
 }
 
+/* What has values on both sides of 0. */
+static int is_signed(const qkv_figure_options *o) {
+    return o->diff || o->show == QKV_SHOW_SCORES;
+}
+
 static int check_range(const qkv_figure_options *o, qkv_error *err) {
     const double low = o->range[0], high = o->range[1];
     if (!is_range_given(o)) return QKV_OK;
@@ -156,9 +160,13 @@ static int check_range(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` %g to %g is empty: low must be below high",
                         low, high);
     }
-    if (o->diff && low != -high) {
+    if (is_signed(o) && low != -high) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`range` of differences must be the same to both sides, e.g. -1,1");
+                        "`range` of %s must be the same to both sides, e.g. -1,1",
+                        o->diff ? "differences" : "scores");
+    }
+    if (o->auto_range) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`auto_range` and `range` exclude each other");
     }
     if (o->scale == QKV_SCALE_LOG && low < 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
@@ -186,7 +194,13 @@ static int check_numbers(const qkv_figure_options *o, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`panel_size` must be %g to %g points, not %g",
                         LEAST_PANEL, MOST_PANEL, o->panel_size);
     }
-    return check_range(o, err);
+    if (o->panel_size != 0 && o->width != 0) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`panel_size` and `width` exclude each other: panels follow the width");
+    }
+    const study_print print = {o->text, o->font, o->width, o->hide_notes};
+    const int status = qkv_print_check(&print, err);
+    return status == QKV_OK ? check_range(o, err) : status;
 }
 
 static int check_choices(const qkv_figure_options *o, qkv_error *err) {
@@ -194,6 +208,9 @@ static int check_choices(const qkv_figure_options *o, qkv_error *err) {
         (unsigned)o->values > QKV_VALUES_NEVER || (unsigned)o->scale > QKV_SCALE_POWER) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`show`, `labels`, `values` or `scale` is none of its constants");
+    }
+    if (!qkv_colormap_name(o->colormap) || !qkv_masked_name(o->masked)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` or `masked` is none of its constants");
     }
     return QKV_OK;
 }
@@ -206,9 +223,21 @@ static int check_pairs(const qkv_figure_options *o, qkv_error *err) {
                         "`diff` and `baseline` exclude each other: differences are taken from the "
                         "baseline");
     }
-    if (o->diff && o->scale == QKV_SCALE_LOG) {
+    if (is_signed(o) && o->scale == QKV_SCALE_LOG) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show %s, they may be negative",
+                        o->diff ? "differences" : "scores");
+    }
+    if (is_signed(o) && o->colormap > QKV_COLORMAP_COOLWARM) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`scale` log cannot show differences, they may be negative");
+                        "`colormap` %s cannot show %s, it has no middle for 0: use coolwarm",
+                        qkv_colormap_name(o->colormap), o->diff ? "differences" : "scores");
+    }
+    if (o->masked && o->show == QKV_SHOW_SCORES) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`masked` is about weights: scores are what there is before the mask");
+    }
+    if (o->always_linear && o->scale != QKV_SCALE_LINEAR) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`always_linear` excludes another `scale`");
     }
     if (o->sink_column && o->show == QKV_SHOW_SCORES) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,

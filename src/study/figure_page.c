@@ -1,4 +1,4 @@
-/* A figure as a grid of matrices: colour range, labels, style. draw/ makes the page of it. */
+/* A figure as a grid of matrices: scale, colour range, labels, style. draw/ makes the page of it. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,56 @@
 
 #include "base/memory.h"
 #include "study/figure.h"
+
+/* ---- scale and colours ---- */
+
+/* The papers' look is for short prompts: of a longer one it shows a sink and nothing else. */
+enum { FEW_TOKENS = 40 };
+static const double USUAL_GAMMA = 0.5, CHOSEN_GAMMA = 1 / 3.0;
+
+static size_t longest_prompt(const qkv_figure *fig) {
+    size_t most = 0;
+    for (size_t i = 0; i < fig->prompts.n; i++) {
+        if (fig->prompts.items[i].n_tokens > most) most = fig->prompts.items[i].n_tokens;
+    }
+    return most;
+}
+
+/* Scores are of one order of magnitude: they stay linear. */
+static void choose_scale(qkv_figure *fig, int is_long) {
+    const qkv_figure_options *o = &fig->options;
+    /* A log scale has no place for a range that begins below 0. */
+    const int fits = o->diff || o->range[0] >= 0;
+    fig->scale = o->scale;
+    fig->gamma = o->gamma > 0 ? o->gamma : USUAL_GAMMA;
+    if (!is_long || !fits || fig->site != QKV_SITE_PATTERN) return;
+    if (o->scale != QKV_SCALE_LINEAR || o->always_linear) return;
+    fig->scale = o->diff ? QKV_SCALE_POWER : QKV_SCALE_LOG;
+    fig->gamma = CHOSEN_GAMMA;
+}
+
+/* The mask of a cell's layer, where its rows are queries and its columns keys. Pooled maps keep the
+ * causal one when both sides are pooled alike: what lies above the diagonal is masked as a whole. */
+static void set_mask(const qkv_figure *fig, figure_cell *cell, const qkv_model *model) {
+    const int is_pooled = cell->n_rows < fig->prompts.items[cell->prompt].n_tokens;
+    if (fig->kind == QKV_FIGURE_ROWS || fig->site != QKV_SITE_PATTERN) return;
+    if (is_pooled && fig->options.skip_keys > 0) return;
+    cell->causal = qkv_model_get_info(model)->causal;
+    if (!is_pooled) cell->window = qkv_model_window(model, cell->layer);
+}
+
+void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model) {
+    const qkv_figure_options *o = &fig->options;
+    const int is_long = longest_prompt(fig) > FEW_TOKENS;
+    const int is_published = fig->kind == QKV_FIGURE_MODIFY || fig->kind == QKV_FIGURE_MEAN;
+    choose_scale(fig, is_long);
+    fig->is_signed = o->diff || fig->site != QKV_SITE_PATTERN;
+    fig->colormap = o->colormap ? o->colormap : QKV_COLORMAP_COOLWARM;
+    fig->masked = o->masked                  ? o->masked
+                  : is_published && !is_long ? QKV_MASKED_ZERO
+                                             : QKV_MASKED_WHITE;
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) set_mask(fig, &fig->cells[i], model);
+}
 
 /* ---- the colour range ---- */
 
@@ -23,36 +73,32 @@ static void find_extremes(const qkv_figure *fig, double *least, double *most) {
 
 /* Weights go from 0 to 1 whatever is drawn, so that figures compare. What has no such range, or
  * would be drowned in it (differences, the keys left when a sink is skipped), gets its own. */
-int qkv_figure_choose_range(qkv_figure *fig, qkv_error *err) {
+void qkv_figure_choose_range(qkv_figure *fig) {
     const qkv_figure_options *o = &fig->options;
     fig->low = 0;
     fig->high = 1;
     if (o->range[0] != 0 || o->range[1] != 0) {
         fig->low = o->range[0];
         fig->high = o->range[1];
-        return QKV_OK;
+        return;
     }
     double least, most;
     find_extremes(fig, &least, &most);
-    if (o->diff) {
+    if (fig->is_signed) {
         fig->high = fmax(fabs(least), fabs(most));
         if (!(fig->high > 0)) fig->high = 1;
         fig->low = -fig->high;
-    } else if (fig->site != QKV_SITE_PATTERN) {
-        fig->low = least;
-        fig->high = most > least ? most : least + 1;
-    } else if (o->skip_keys > 0 && most > 0) {
+    } else if ((o->skip_keys > 0 || o->auto_range) && most > 0) {
         fig->high = fmin(most, 1);
     }
-    if (o->scale == QKV_SCALE_LOG && fig->low < 0) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show values below 0");
-    }
-    return QKV_OK;
 }
 
-/* Four decades, also where the range ends far below 1. */
+/* Four decades, also where the range ends far below 1, and more where even a uniform row would lie
+ * near the floor: its weights are a decade above it. */
 double qkv_figure_log_floor(const qkv_figure *fig) {
-    return 1e-4 * fmin(fig->high, 1);
+    if (fig->low > 0) return fig->low;
+    const double uniform = 1.0 / (double)longest_prompt(fig);
+    return fmin(1e-4 * fmin(fig->high, 1), pow(10, floor(log10(uniform / 10) + 1e-9)));
 }
 
 /* ---- labels ---- */
@@ -156,6 +202,10 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
                           : labels    ? labels + skip
                                       : NULL,
             .first_col = (int32_t)skip,
+            .causal = cell->causal,
+            .window = cell->window,
+            .extra_cols = fig->options.sink_column != 0,
+            .borrowed = 1, /* by the figure's own grid */
         };
         status = qkv_grid_set_panel(grid, (int32_t)(i / fig->cols), (int32_t)(i % fig->cols),
                                     &panel, err);
@@ -198,6 +248,7 @@ static void style_kind(const qkv_figure *fig, qkv_grid_style *style) {
         style->cell_values = 0;
         style->gap = HEADS_GAP;
         style->panel_size = qkv_figure_heads_size(fig);
+        style->fixed_panel_size = 1;
     } else if (fig->kind == QKV_FIGURE_ROWS) {
         if (style->row_axis) style->row_axis = fig->options.layer == QKV_AUTO ? "Layer" : "Head";
         style->panel_size = qkv_figure_rows_size(fig);
@@ -211,22 +262,29 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     const char *title = o->title ? o->title : fig->title;
     *style = (qkv_grid_style)QKV_GRID_STYLE_INIT;
     style->title = title && title[0] ? title : NULL;
-    style->small_print = fig->small_print;
+    style->small_print = o->hide_notes ? NULL : fig->small_print;
+    style->text = o->text;
+    style->font = o->font;
+    style->width = o->width;
     style->bar_label = bar_label(fig);
     style->row_axis = o->hide_axes ? NULL : "Query";
     style->col_axis = o->hide_axes ? NULL : "Key";
     style->low = fig->low;
     style->high = fig->high;
-    style->scale = o->scale;
-    style->gamma = qkv_figure_gamma(o);
+    style->scale = fig->scale;
+    style->gamma = fig->gamma;
     style->log_floor = qkv_figure_log_floor(fig);
-    style->diverging = o->diff != 0;
+    style->diverging = fig->is_signed;
+    style->colormap = fig->colormap;
+    style->masked = fig->masked;
+    style->fixed_dpi = o->dpi > 0;
+    style->fixed_panel_size = o->panel_size > 0;
     style->labels = o->labels != QKV_LABELS_NONE;
     style->cell_values = cell_values[o->values];
     style_kind(fig, style);
     if (o->dpi > 0) style->dpi = o->dpi;
     if (o->panel_size > 0) style->panel_size = o->panel_size;
-    style->recipe = fig->recipe;
+    style->recipe = o->no_recipe ? NULL : fig->recipe;
 }
 
 int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *style, qkv_error *err) {

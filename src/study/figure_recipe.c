@@ -22,7 +22,13 @@
     { #name, FIELD_##kind, offsetof(qkv_figure_options, name), NULL, least, most }
 
 /* Bytes of texts that files bring along. */
-enum { MOST_TITLE = 4000, MOST_EPS = 20000, MOST_LAYERS = 4000, MOST_EDITS = 100000 };
+enum {
+    MOST_TITLE = 4000,
+    MOST_EPS = 20000,
+    MOST_FONT = 200,
+    MOST_LAYERS = 4000,
+    MOST_EDITS = 20000
+};
 
 /* Everything in qkv_figure_options but its lists and the command. What excludes each other, and what
  * a kind has, is checked when the figure is made. */
@@ -44,8 +50,16 @@ const field qkv_figure_fields[] = {
     FIELD(gamma, REAL),
     FIELD(range, RANGE),
     LIMITED(title, TEXT, 0, MOST_TITLE),
-    FIELD(dpi, REAL),
+    LIMITED(dpi, REAL, 0, 2400),
     FIELD(panel_size, REAL),
+    FIELD(always_linear, FLAG),
+    FIELD(auto_range, FLAG),
+    WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
+    WORDS(masked, "auto|zero|white|hatch"),
+    WORDS(text, "auto|paths|text"),
+    LIMITED(font, TEXT, 0, MOST_FONT),
+    LIMITED(width, REAL, 0, 14400),
+    FIELD(hide_notes, FLAG),
     LIMITED(layers, TEXT, 0, MOST_LAYERS),
     LIMITED(variant, TEXT, 0, MOST_EDITS),
     LIMITED(query, INDEX, INT32_MIN, INT32_MAX),
@@ -111,15 +125,24 @@ static json_t *describe_sample(const panel_summary *summary) {
     return list;
 }
 
+void qkv_recipe_add_summary(json_t *panel, const panel_summary *summary) {
+    json_object_set_new(
+        panel, "shape",
+        json_pack("[I, I]", (json_int_t)summary->n_rows, (json_int_t)summary->n_cols));
+    json_object_set_new(panel, "digest", json_string(summary->digest));
+    json_object_set_new(panel, "least", number(summary->least));
+    json_object_set_new(panel, "most", number(summary->most));
+    json_object_set_new(panel, "norm", number(summary->norm));
+    json_object_set_new(panel, "sample", describe_sample(summary));
+}
+
 static json_t *describe_panel(const qkv_figure *fig, size_t index, const panel_summary *summary) {
     const figure_cell *cell = &fig->cells[index];
-    return json_pack("{s:i, s:i, s:i, s:o, s:[I, I], s:s, s:o, s:o, s:o, s:o}", "row",
-                     (int)(index / fig->cols), "col", (int)(index % fig->cols), "input",
-                     (int)cell->prompt, "edits", qkv_json_text(cell->edits), "shape",
-                     (json_int_t)summary->n_rows, (json_int_t)summary->n_cols, "digest",
-                     summary->digest, "least", number(summary->least), "most",
-                     number(summary->most), "norm", number(summary->norm), "sample",
-                     describe_sample(summary));
+    json_t *panel = json_pack("{s:i, s:i, s:i, s:o}", "row", (int)(index / fig->cols), "col",
+                              (int)(index % fig->cols), "input", (int)cell->prompt, "edits",
+                              qkv_json_text(cell->edits));
+    qkv_recipe_add_summary(panel, summary);
+    return panel;
 }
 
 /* Adds "panels", and the digest of all of theirs. */
@@ -198,17 +221,30 @@ json_t *qkv_recipe_command(const char *const *words, size_t n) {
     return list;
 }
 
+/* How it is drawn, chosen by the caller or by the figure. */
+static json_t *describe_look(const qkv_figure *fig) {
+    json_t *look = json_pack(
+        "{s:s, s:s, s:s, s:s}", "scale", qkv_scale_name(fig->scale), "colormap",
+        qkv_colormap_name(fig->colormap), "masked", qkv_masked_name(fig->masked), "pooling",
+        qkv_pooling_name(fig->is_signed ? QKV_POOLING_MAGNITUDE : QKV_POOLING_LARGEST));
+    if (look && fig->scale == QKV_SCALE_POWER)
+        json_object_set_new(look, "gamma", number(fig->gamma));
+    if (look && fig->scale == QKV_SCALE_LOG)
+        json_object_set_new(look, "log_floor", number(qkv_figure_log_floor(fig)));
+    return look;
+}
+
 static json_t *describe(const qkv_figure *fig, const qkv_session *session, const char *hash) {
     const qkv_figure_options *o = &fig->options;
     const qkv_model_info *info = qkv_model_get_info(qkv_session_model(session));
     json_t *json = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[o, o], s:o, s:o, s:o, s:o, s:o}",
+        "{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:s, s:s, s:i, s:i, s:[o, o], s:o, s:o, s:o, s:o, s:o, s:o}",
         "format", RECIPE_FORMAT, "kind", qkv_figure_kind_name(fig->kind), "qkv_version",
         qkv_version(), "ggml_version", qkv_session_ggml(session), "backend",
         qkv_session_backend(session), "command", qkv_recipe_command(o->command, o->n_command),
         "model", qkv_json_text(qkv_path_model(info->path)), "model_hash", hash, "site",
         qkv_site_name(fig->site), "layer", (int)fig->layer, "head", (int)fig->head, "range",
-        number(fig->low), number(fig->high), "options",
+        number(fig->low), number(fig->high), "look", describe_look(fig), "options",
         qkv_fields_write(qkv_figure_fields, qkv_figure_n_fields, o), "inputs",
         describe_prompts(&fig->prompts), "sources", describe_prompts(&fig->sources), "rows",
         describe_sides(o->rows, o->n_rows), "cols", describe_sides(o->cols, o->n_cols));

@@ -21,6 +21,9 @@ enum { RECIPE_FORMAT = 1, RECIPE_ID_SIZE = 9 };
 extern const field qkv_figure_fields[];
 extern const size_t qkv_figure_n_fields;
 
+/* Adds what a summary says: "shape", "digest", "least", "most", "norm", "sample". */
+void qkv_recipe_add_summary(json_t *panel, const panel_summary *summary);
+
 /* The words of a command line; null where there are none. */
 json_t *qkv_recipe_command(const char *const *words, size_t n);
 

@@ -56,6 +56,16 @@ static char *watched_text(const qkv_figure *fig) {
                              o->head == QKV_AUTO ? "*" : head);
 }
 
+/* The list is the caller's; that it becomes part of a capture is not. */
+static int name_layers(const char *layers, const char *what, int status, qkv_error *err) {
+    char prefix[sizeof err->message], rest[sizeof err->message];
+    if (status == QKV_OK || !err || !layers) return status;
+    const int length = snprintf(prefix, sizeof prefix, "capture '%s': ", what);
+    if (strncmp(err->message, prefix, (size_t)length) != 0) return status;
+    snprintf(rest, sizeof rest, "%s", err->message + length);
+    return qkv_fail(err, status, "`layers` %s: %s", layers, rest);
+}
+
 int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(model);
     const study_prompt *prompt = &fig->prompts.items[0];
@@ -68,9 +78,15 @@ int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     qkv_plan *plan = NULL;
     int status = layers && heads && what ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) {
+        status = qkv_check_head(model, fig->options.layer, fig->options.head, err);
+    }
+    if (status == QKV_OK) {
         status = qkv_plan_new(&plan, model, prompt->tokens, prompt->n_tokens, err);
     }
-    if (status == QKV_OK) status = qkv_plan_select(plan, what, layers, heads, err);
+    if (status == QKV_OK) {
+        status = qkv_plan_select(plan, what, layers, heads, err);
+        status = name_layers(fig->options.layers, what, status, err);
+    }
     if (status == QKV_OK) status = list_places(shown, layers, heads, err);
     fig->layer = shown->n_layers == 1 ? shown->layers[0] : -1;
     fig->head = fig->options.head;

@@ -7,9 +7,13 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_tokens.h"
 #include "base/memory.h"
+#include "qkv/fonts.h"
 #include "qkv/store.h"
+#include "study/carrier.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 /* What a format is called, and where its bytes go. */
 typedef struct target {
@@ -36,6 +40,10 @@ static int warn_undrawn(qkv_figure *fig, const qkv_grid_report *report, qkv_erro
     int status = QKV_OK;
     if (fig->warned) return status;
     fig->warned = 1;
+    for (size_t i = 0; status == QKV_OK && qkv_script_name(i); i++) {
+        if (report->scripts >> i & 1) status = qkv_figure_warn(fig, qkv_print_missing(i), err);
+    }
+    if (status != QKV_OK) return status;
     if (fig->options.values == QKV_VALUES_ALWAYS) {
         status =
             warn_panels(fig, report->without_values, report, "`values` always: no numbers in", err);
@@ -76,10 +84,22 @@ static int check_report(qkv_figure *fig, const char *format, qkv_error *err) {
                     "a figure made without `report` cannot be reported as %s", format);
 }
 
+/* Reports of text carry it like drawings; JSON holds it as a member. */
+static int add_recipe(const qkv_figure *fig, const target *to, qkv_text *text, qkv_error *err) {
+    if (strcmp(to->format, "json") == 0) return QKV_OK;
+    qkv_text with = {0};
+    const int status =
+        qkv_carrier_write(text->data, text->length, to->format, fig->recipe, &with, err);
+    qkv_text_release(status == QKV_OK ? text : &with);
+    if (status == QKV_OK) *text = with;
+    return status;
+}
+
 static int render_report(qkv_figure *fig, const target *to, qkv_error *err) {
     qkv_text text = {0};
     int status = check_report(fig, to->format, err);
     if (status == QKV_OK) status = qkv_report_format(fig->report, to->format, &text, err);
+    if (status == QKV_OK && !fig->options.no_recipe) status = add_recipe(fig, to, &text, err);
     if (status != QKV_OK) {
         qkv_text_release(&text);
         return status;
@@ -114,24 +134,71 @@ static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tenso
     }
 }
 
+/* The prompts that cells name by their number. */
+static json_t *describe_prompts(const qkv_figure *fig) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < fig->prompts.n; i++) {
+        const study_prompt *prompt = &fig->prompts.items[i];
+        json_t *entry =
+            json_pack("{s:o}", "tokens", qkv_json_token_ids(prompt->tokens, prompt->n_tokens));
+        if (prompt->text)
+            json_object_set_new(entry, "text", qkv_json_string(prompt->text, prompt->length));
+        json_t *strings = prompt->labels ? json_array() : NULL;
+        for (size_t t = 0; strings && t < prompt->n_tokens; t++)
+            json_array_append_new(strings, qkv_json_text(prompt->labels[t]));
+        if (strings) json_object_set_new(entry, "token_strings", strings);
+        json_array_append_new(list, entry);
+    }
+    return list;
+}
+
+/* What every tensor is. */
+static json_t *describe_cells(const qkv_figure *fig) {
+    json_t *all = json_object();
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) {
+        const figure_cell *cell = &fig->cells[i];
+        char name[48];
+        snprintf(name, sizeof name, "r%zu.c%zu", i / fig->cols, i % fig->cols);
+        json_t *entry = json_pack(
+            "{s:s, s:i, s:i, s:I, s:o, s:o, s:[I, I], s:[s, s]}", "site", qkv_site_name(fig->site),
+            "layer", (int)fig->layer, "head", (int)fig->head, "prompt", (json_int_t)cell->prompt,
+            "title", qkv_json_text(cell->title), "edits", qkv_json_text(cell->edits), "shape",
+            (json_int_t)fig->prompts.items[cell->prompt].n_tokens,
+            (json_int_t)qkv_figure_n_cols(fig, cell->prompt), "axes", "query", "key");
+        json_object_set_new(all, name, entry);
+    }
+    return all;
+}
+
+static char *dump(json_t *json) {
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    return text;
+}
+
 static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
     const size_t n = fig->rows * fig->cols;
     data_names *names = qkv_calloc(n, sizeof *names);
     qkv_store_tensor *tensors = qkv_calloc(n, sizeof *tensors);
-    const char **metadata = qkv_calloc(4 * n + 2, sizeof *metadata);
+    const char **metadata = qkv_calloc(4 * n + 6, sizeof *metadata);
+    char *prompts = dump(describe_prompts(fig)), *described = dump(describe_cells(fig));
     int status = QKV_OK;
-    if (names && tensors && metadata) {
+    if (names && tensors && metadata && prompts && described) {
         name_cells(fig, names, tensors, metadata);
-        metadata[4 * n] = "recipe";
-        metadata[4 * n + 1] = fig->recipe;
+        const char *const pairs[] = {"prompts", prompts,  "tensors",
+                                     described, "recipe", fig->recipe};
+        memcpy(metadata + 4 * n, pairs, sizeof pairs);
         status =
-            qkv_store_render_tensors(tensors, n, metadata, 2 * n + 1, to->bytes, to->n_bytes, err);
+            qkv_store_render_tensors_as(tensors, n, metadata, 2 * n + 2 + !fig->options.no_recipe,
+                                        to->format, to->bytes, to->n_bytes, err);
     } else {
         status = qkv_fail_memory(err);
     }
     free(names);
     free(tensors);
     free(metadata);
+    free(prompts);
+    free(described);
     return status;
 }
 
@@ -147,7 +214,7 @@ static const figure_format formats[] = {
     {"png", render_drawing, check_drawing}, {"svg", render_drawing, check_drawing},
     {"pdf", render_drawing, check_drawing}, {"md", render_report, check_report},
     {"html", render_report, check_report},  {"json", render_report, check_report},
-    {"safetensors", render_values, NULL},
+    {"safetensors", render_values, NULL},   {"npz", render_values, NULL},
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
@@ -162,7 +229,7 @@ static int find_format(const figure_format **out, const char *name, qkv_error *e
     }
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "a figure cannot be written as '%s': the formats are png, svg and pdf, md, "
-                    "html and json, and safetensors",
+                    "html and json, and safetensors and npz",
                     name);
 }
 

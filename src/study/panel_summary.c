@@ -33,7 +33,7 @@ int qkv_panel_summarize(panel_summary *to, const float *values, size_t n_rows, s
     for (size_t i = 0; i < n; i++) {
         to->least = fmin(to->least, values[i]);
         to->most = fmax(to->most, values[i]);
-        squares += (double)values[i] * values[i];
+        if (!isnan(values[i])) squares += (double)values[i] * values[i];
     }
     to->norm = sqrt(squares);
     to->n_sample = n_sample;

@@ -5,7 +5,9 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "qkv/measure.h"
 #include "study/plot.h"
+#include "study/print.h"
 
 enum { MOST_BARS = 2000 };
 
@@ -23,6 +25,7 @@ static int check_choices(const qkv_plot_options *o, qkv_error *err) {
         {(int)o->axis, QKV_PLOT_SCALE_LOG, "axis"},
         {(int)o->order, QKV_PLOT_ORDER_MAGNITUDE, "order"},
         {(int)o->top, MOST_BARS, "top"},
+        {(int)o->colormap, QKV_COLORMAP_GREY, "colormap"},
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         if (choices[i].value >= 0 && choices[i].value <= choices[i].most) continue;
@@ -45,6 +48,8 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
     if (has_range(o) && o->scale == QKV_PLOT_SCALE_LOG && o->range[0] <= 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` of a log scale must begin above 0");
     }
+    int status = qkv_print_check(&(study_print){o->text, o->font, o->width, o->hide_notes}, err);
+    if (status != QKV_OK) return status;
     if (!(o->dpi >= 0 && isfinite(o->dpi))) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` cannot be %g", o->dpi);
     }
@@ -71,6 +76,36 @@ int qkv_plot_options_check(const qkv_plot_options *options, qkv_error *err) {
     return read_options(&read, options, err);
 }
 
+/* A heatmap around 0. */
+static int check_signed(const qkv_plot_options *o, qkv_error *err) {
+    const char *what = o->change ? "differences" : "values of two signs";
+    if (has_range(o) && o->range[0] != -o->range[1]) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`range` of %s must be the same to both sides, e.g. -1,1", what);
+    }
+    if (o->scale == QKV_PLOT_SCALE_LOG) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`scale` log cannot show %s", what);
+    }
+    if (o->colormap > QKV_COLORMAP_COOLWARM) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`colormap` %s cannot show %s, it has no middle for 0: use coolwarm",
+                        qkv_colormap_name(o->colormap), what);
+    }
+    return QKV_OK;
+}
+
+/* Changes, a metric that can have either sign, or values that do. */
+static int is_signed(const qkv_plot *p) {
+    const qkv_metric_info *metric = qkv_metric_find(p->metric);
+    int below = 0, above = 0;
+    if (p->options.change || (metric && strcmp(metric->range, "any") == 0)) return 1;
+    for (size_t i = 0; i < p->n_groups; i++) {
+        below |= p->groups[i].mean < 0;
+        above |= p->groups[i].mean > 0;
+    }
+    return below && above;
+}
+
 /* An option that the kind of chart has no use for must not pass as if it had an effect. */
 static int check_kind(const qkv_plot *p, qkv_error *err) {
     const qkv_plot_options *o = &p->options;
@@ -83,6 +118,7 @@ static int check_kind(const qkv_plot *p, qkv_error *err) {
         {o->band != 0, 1 << QKV_PLOT_LINES | 1 << QKV_PLOT_RANKING, "band"},
         {o->scale != 0, 1 << QKV_PLOT_LINES | 1 << QKV_PLOT_HEATMAP, "scale"},
         {o->top > 0, 1 << QKV_PLOT_RANKING, "top"},
+        {o->colormap != 0, 1 << QKV_PLOT_HEATMAP, "colormap"},
         {o->order != 0, 1 << QKV_PLOT_RANKING, "order"},
     };
     static const char *const names[] = {"", "a heatmap", "lines", "a ranking"};
@@ -91,11 +127,7 @@ static int check_kind(const qkv_plot *p, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` has no meaning for %s", rules[i].name,
                         names[p->kind]);
     }
-    if (p->kind == QKV_PLOT_HEATMAP && o->change && has_range(o) && o->range[0] != -o->range[1]) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`range` of differences must be the same to both sides, e.g. -1,1");
-    }
-    return QKV_OK;
+    return p->kind == QKV_PLOT_HEATMAP && p->is_signed ? check_signed(o, err) : QKV_OK;
 }
 
 /* ---- making ---- */
@@ -111,13 +143,18 @@ static void let_go(qkv_plot *p) {
     p->cells = NULL;
     o->metric = o->target = o->op = o->epsilon = o->layers = o->heads = o->title = NULL;
     o->command = NULL;
+    o->font = p->font;
     o->n_command = 0;
 }
 
 static int make(qkv_plot *p, qkv_error *err) {
     int status = qkv_plot_select(p, err);
-    if (status == QKV_OK) status = check_kind(p, err);
     if (status == QKV_OK) status = qkv_plot_summarize(p, err);
+    if (status == QKV_OK) {
+        p->is_signed = is_signed(p);
+        status = check_kind(p, err);
+    }
+    if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
     return status == QKV_OK ? qkv_plot_notes(p, err) : status;
 }
 
@@ -157,11 +194,19 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->title);
     free(p->small_print);
     free(p->recipe);
-    free(p->warning);
+    for (size_t i = 0; i < p->n_warnings; i++) free(p->warnings[i]);
+    free(p->warnings);
+    free(p->metric_title);
+    free(p->font);
     free(p);
 }
 
 /* ---- looking ---- */
+
+const char *qkv_plot_kind_name(qkv_plot_kind kind) {
+    static const char *const names[] = {"auto", "heatmap", "lines", "ranking"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : NULL;
+}
 
 int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
     if (!p || !info) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no plot, or no place");
@@ -175,7 +220,8 @@ int qkv_plot_get_info(const qkv_plot *p, qkv_plot_info *info, qkv_error *err) {
                                .n_cells = p->n_cells,
                                .n_missing = p->n_missing,
                                .n_undefined = p->n_undefined,
-                               .reference = p->reference};
+                               .reference = p->reference,
+                               .id = p->id};
     return qkv_sized_write(info, &own, sizeof own, "qkv_plot_info", err);
 }
 
@@ -215,5 +261,5 @@ int qkv_plot_get_value(const qkv_plot *p, size_t index, qkv_plot_value *value, q
 }
 
 const char *qkv_plot_warning(const qkv_plot *p, size_t index) {
-    return p && index == 0 ? p->warning : NULL;
+    return p && index < p->n_warnings ? p->warnings[index] : NULL;
 }

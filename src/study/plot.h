@@ -1,9 +1,10 @@
 /*
- * The results of a sweep as a chart, in three steps.
+ * The results of a sweep as a chart, step by step.
  *
  *     qkv_plot_select      which metric, targets, operation, ε, layers and heads: plot_select.c,
  *                      from what the options name and the file holds (plot_choose.c)
  *     qkv_plot_summarize   means and bands over the prompts: plot_summary.c
+ *     qkv_plot_make_recipe how to make it again: plot_recipe.c
  *     qkv_plot_notes       its words: plot_notes.c
  *
  * plot.c does them one after the other; plot_page.c draws what came out. What is ambiguous is an
@@ -15,6 +16,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "qkv/plot.h"
+#include "study/figure_recipe.h"
 
 /* A value that is drawn, or goes into one that is; all but the prompt count within the plot. */
 typedef struct plot_cell {
@@ -46,6 +48,8 @@ struct qkv_plot {
     qkv_plot_kind kind;
     qkv_plot_by by;
     char *metric;
+    char *metric_title;   /* in words */
+    char *font;           /* of the options; NULL: the default */
     plot_indices targets; /* of the file, in its order */
     char **target_names;
     int32_t op; /* of the file */
@@ -61,12 +65,15 @@ struct qkv_plot {
     double reference;              /* mean of the unedited cells, for lines; NaN: none */
     plot_summary *groups;
     size_t n_groups;
+    int is_signed; /* around 0 */
     size_t *shown; /* the groups in the order of qkv_plot_get_value */
     size_t n_shown;
 
     char *title; /* NULL: none */
     char *small_print, *recipe;
-    char *warning; /* NULL: none */
+    char **warnings;
+    size_t n_warnings, warnings_capacity;
+    char id[RECIPE_ID_SIZE]; /* of the recipe */
 };
 
 /* plot_choose.c: the metric, targets, operation, ε, layers and heads, and the kind of chart. */
@@ -86,12 +93,20 @@ size_t qkv_plot_group(const qkv_plot *p, const plot_cell *cell);
 /* Lines drawn: whether or not each has values. */
 size_t qkv_plot_n_series(const qkv_plot *p);
 
+/* plot_page.c: the colours of a heatmap, not AUTO. */
+qkv_colormap qkv_plot_colormap(const qkv_plot *p);
+
+/* plot_recipe.c: the options, as recipes hold them; the recipe. */
+extern const field qkv_plot_fields[];
+extern const size_t qkv_plot_n_fields;
+int qkv_plot_make_recipe(qkv_plot *p, qkv_error *err);
+
 /* plot_notes.c: texts to be released by the caller, which asks them whether memory ran short. */
 const char *qkv_plot_target_name(const qkv_plot *p, size_t target);
 void qkv_plot_panel_title(const qkv_plot *p, size_t target, qkv_text *text);
 void qkv_plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *text);
 void qkv_plot_value_label(const qkv_plot *p, qkv_text *text);
-/* Title, small print, recipe and warning. */
+/* Title, small print and warning; needs the id of the recipe. */
 int qkv_plot_notes(qkv_plot *p, qkv_error *err);
 
 #endif

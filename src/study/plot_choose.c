@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/number_list.h"
 #include "study/plot.h"
 
 int qkv_plot_is_baseline(const qkv_plot *p, const qkv_sweep_row *row) {
@@ -219,14 +220,11 @@ static int fail_epsilon(const qkv_plot *p, const char *what, qkv_error *err) {
     return fail_choice(&choices, what, err);
 }
 
-/* Marks the sweep's ε that is written at `text`. */
-static int keep_epsilon(const qkv_plot *p, char *kept, const char *text, size_t length,
-                        qkv_error *err) {
-    double wanted;
+/* Marks the sweep's ε that has this value. */
+static int keep_epsilon(const qkv_plot *p, char *kept, double wanted, qkv_error *err) {
     int found = 0;
-    if (!qkv_parse_double(text, length, &wanted) || !isfinite(wanted)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`epsilon` wants numbers such as 1e-3 or 0.1,0.5, not '%s'",
+    if (isnan(wanted)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`epsilon` wants " QKV_NUMBER_LIST_WAYS ", not '%s'",
                         p->options.epsilon);
     }
     for (size_t i = 0; i < p->n_epsilons; i++) {
@@ -240,18 +238,19 @@ static int keep_epsilon(const qkv_plot *p, char *kept, const char *text, size_t 
 
 /* Leaves of the sweep's ε those that were named. */
 static int keep_epsilons(qkv_plot *p, qkv_error *err) {
-    char *kept = qkv_calloc(p->n_epsilons, 1);
-    int status = kept ? QKV_OK : qkv_fail_memory(err);
-    for (const char *at = p->options.epsilon; at && status == QKV_OK;) {
-        const size_t length = strcspn(at, ",");
-        status = keep_epsilon(p, kept, at, length, err);
-        at = at[length] ? at + length + 1 : NULL;
-    }
-    size_t n = 0;
+    char *list = NULL, *kept = qkv_calloc(p->n_epsilons, 1);
+    int status =
+        kept ? qkv_number_list_expand(&list, p->options.epsilon, err) : qkv_fail_memory(err);
+    const char *at = list, *text;
+    size_t length, n = 0;
+    double wanted;
+    while (status == QKV_OK && qkv_number_list_next(&at, &text, &length, &wanted))
+        status = keep_epsilon(p, kept, wanted, err);
     for (size_t i = 0; status == QKV_OK && i < p->n_epsilons; i++) {
         if (kept[i]) p->epsilons[n++] = p->epsilons[i];
     }
     if (status == QKV_OK) p->n_epsilons = n;
+    free(list);
     free(kept);
     return status;
 }

@@ -1,14 +1,16 @@
-/* What a plot says: titles, labels, small print, recipe. */
+/* What a plot says: titles, labels, small print. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/number.h"
+#include "base/memory.h"
 #include "qkv/figure.h"
+#include "qkv/fonts.h"
+#include "qkv/measure.h"
 #include "qkv/version.h"
 #include "study/plot.h"
+#include "study/print.h"
 
 #define DOT " \xc2\xb7 "
 #define EPSILON "\xce\xb5"
@@ -56,19 +58,39 @@ void qkv_plot_head_name(const qkv_plot *p, size_t layer, size_t head, qkv_text *
     }
 }
 
+/* In a title, asterisks would start italics. */
+static void add_words(qkv_text *text, const char *words) {
+    for (; *words; words++) {
+        if (*words == '*') qkv_text_puts(text, "\\");
+        qkv_text_append(text, words, 1);
+    }
+}
+
+/* Differences say so, unless the metric is one. */
+static void add_metric(const qkv_plot *p, qkv_text *text, const char *words) {
+    static const char change[] = "change of ";
+    if (p->options.change && strncmp(words, change, sizeof change - 1) != 0)
+        qkv_text_puts(text, change);
+    add_words(text, words);
+}
+
 void qkv_plot_value_label(const qkv_plot *p, qkv_text *text) {
-    qkv_text_printf(text, "%s%s", p->options.change ? "change of " : "", p->metric);
+    add_metric(p, text, p->metric_title);
+}
+
+/* A title begins with a capital letter. */
+static void capitalize(qkv_text *text) {
+    char *first = text->length ? text->data : NULL;
+    if (first && *first >= 'a' && *first <= 'z') *first = (char)(*first - 'a' + 'A');
 }
 
 static void add_title(const qkv_plot *p, qkv_text *text) {
-    const char *change = p->options.change ? "Change of " : "";
-    if (p->kind == QKV_PLOT_HEATMAP) {
-        qkv_text_printf(text, "%s%s by Layer and Head", change, p->metric);
-    } else if (p->kind == QKV_PLOT_LINES) {
-        qkv_text_printf(text, "%s%s against " EPSILON, change, p->metric);
-    } else {
-        qkv_text_printf(text, "Heads by %s%s", change, p->metric);
-    }
+    const qkv_metric_info *info = qkv_metric_find(p->metric); /* units stand at the axis */
+    if (p->kind == QKV_PLOT_RANKING) qkv_text_puts(text, "Heads by ");
+    add_metric(p, text, info ? info->title : p->metric_title);
+    capitalize(text);
+    if (p->kind == QKV_PLOT_HEATMAP) qkv_text_puts(text, " by Layer and Head");
+    if (p->kind == QKV_PLOT_LINES) qkv_text_puts(text, " against " EPSILON);
     if (p->kind == QKV_PLOT_HEATMAP) return; /* its panels say the rest */
     qkv_text_puts(text, " (");
     if (p->targets.n == 1) {
@@ -153,69 +175,7 @@ static void add_small_print(const qkv_plot *p, qkv_text *text) {
     if (p->options.change) qkv_text_puts(text, DOT "edited minus unedited");
     add_gaps(p, text);
     /* A no-break space: the version stays beside the name. */
-    qkv_text_printf(text, DOT "qkv\xc2\xa0%s", qkv_version());
-}
-
-/* ---- recipe ---- */
-
-/* Files that are handed on must not tell where on somebody's machine things lie. */
-static json_t *path_of(const char *path) {
-    return qkv_json_text(qkv_path_base(path));
-}
-
-/* null, where there was no command line. */
-static json_t *command_of(const qkv_plot_options *options) {
-    if (!options->n_command) return json_null();
-    json_t *list = json_array();
-    for (size_t i = 0; i < options->n_command; i++) {
-        json_array_append_new(list, qkv_json_text(options->command[i]));
-    }
-    return list;
-}
-
-static json_t *target_list(const qkv_plot *p) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < p->targets.n; i++) {
-        const char *name = p->target_names[i];
-        json_array_append_new(list, qkv_json_text(name));
-    }
-    return list;
-}
-
-static json_t *epsilon_list(const qkv_plot *p) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < p->n_epsilons; i++) {
-        if (!isnan(p->epsilons[i])) json_array_append_new(list, json_real(p->epsilons[i]));
-    }
-    return list;
-}
-
-static json_t *index_list(const plot_indices *indices) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < indices->n; i++) {
-        json_array_append_new(list, json_integer(indices->at[i]));
-    }
-    return list;
-}
-
-static char *make_recipe(const qkv_plot *p) {
-    static const char *const kinds[] = {"", "heatmap", "lines", "ranking"};
-    json_t *json =
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}",
-                  "qkv_version", qkv_version(), "command", command_of(&p->options), "results",
-                  path_of(p->info->path), "spec_hash", qkv_json_text(p->info->spec_hash), "model",
-                  path_of(p->info->model_path), "model_hash", qkv_json_text(p->info->model_hash),
-                  "kind", kinds[p->kind], "metric", qkv_json_text(p->metric), "targets",
-                  target_list(p), "op", qkv_json_text(p->op_name), "epsilon", epsilon_list(p),
-                  "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
-                  (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing);
-    if (p->info->model_notices[0])
-        json_object_set_new(json, "model_notices", qkv_json_text(p->info->model_notices));
-    const qkv_locale host = qkv_locale_enter();
-    char *recipe = json ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    qkv_locale_leave(host);
-    json_decref(json);
-    return recipe;
+    qkv_text_printf(text, DOT "qkv\xc2\xa0%s" DOT "%s", qkv_version(), p->id);
 }
 
 /* ---- all of them ---- */
@@ -228,8 +188,51 @@ static char *taken(qkv_text *text) {
     return NULL;
 }
 
+/* What the notes and the chart need of the options, which are the caller's. */
+static int take_words(qkv_plot *p, qkv_error *err) {
+    const int status = qkv_metric_title(p->metric, &p->metric_title, err);
+    if (status != QKV_OK || !p->options.font) return status;
+    p->font = qkv_strdup(p->options.font);
+    return p->font ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* Takes over the text. */
+static int warn(qkv_plot *p, char *text, qkv_error *err) {
+    if (text && QKV_PUSH(p->warnings, p->warnings_capacity, p->n_warnings, text)) return QKV_OK;
+    free(text);
+    return qkv_fail_memory(err);
+}
+
+static int warn_unfinished(qkv_plot *p, qkv_error *err) {
+    qkv_text text = {0};
+    if (!p->n_missing) return QKV_OK;
+    qkv_text_printf(&text, "the sweep is unfinished: %zu of %zu values are missing", p->n_missing,
+                    p->n_cells);
+    return warn(p, taken(&text), err);
+}
+
+/* Of all words that are drawn, once. */
+static int warn_glyphs(qkv_plot *p, qkv_error *err) {
+    qkv_text all = {0};
+    uint64_t scripts = 0;
+    qkv_text_printf(&all, "%s\n%s\n", p->title, p->metric_title);
+    if (!p->options.hide_notes) qkv_text_puts(&all, p->small_print);
+    for (size_t i = 0; i < p->targets.n; i++) {
+        qkv_text_printf(&all, "\n%s", qkv_plot_target_name(p, i));
+    }
+    char *words = taken(&all);
+    int status = words ? qkv_fonts_missing(words, p->font, &scripts, err) : qkv_fail_memory(err);
+    free(words);
+    for (size_t i = 0; status == QKV_OK && qkv_script_name(i); i++) {
+        if (scripts >> i & 1) status = warn(p, qkv_print_missing(i), err);
+    }
+    return status;
+}
+
 int qkv_plot_notes(qkv_plot *p, qkv_error *err) {
-    qkv_text title = {0}, small_print = {0}, warning = {0};
+    qkv_text title = {0}, small_print = {0};
+    int status = take_words(p, err);
+    if (status != QKV_OK) return status;
     const char *given = p->options.title;
     if (given) {
         qkv_text_puts(&title, given);
@@ -237,14 +240,10 @@ int qkv_plot_notes(qkv_plot *p, qkv_error *err) {
         add_title(p, &title);
     }
     add_small_print(p, &small_print);
-    qkv_text_printf(&warning, "the sweep is unfinished: %zu of %zu values are missing",
-                    p->n_missing, p->n_cells);
     p->title = taken(&title);
     p->small_print = taken(&small_print);
-    p->warning = taken(&warning);
-    p->recipe = make_recipe(p);
-    if (!p->title || !p->small_print || !p->warning || !p->recipe) return qkv_fail_memory(err);
+    if (!p->title || !p->small_print) return qkv_fail_memory(err);
+    status = warn_glyphs(p, err);
     if (!p->title[0]) free(p->title), p->title = NULL;
-    if (!p->n_missing) free(p->warning), p->warning = NULL;
-    return QKV_OK;
+    return status == QKV_OK ? warn_unfinished(p, err) : status;
 }

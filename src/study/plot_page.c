@@ -66,8 +66,11 @@ static int write_bars(const page *to, const void *chart, const qkv_chart_style *
 static int write_page(const page *to, const void *chart, chart_writer write, qkv_error *err) {
     qkv_chart_style style = QKV_CHART_STYLE_INIT;
     style.title = to->p->title;
-    style.small_print = to->p->small_print;
-    style.recipe = to->p->recipe;
+    style.small_print = to->p->options.hide_notes ? NULL : to->p->small_print;
+    style.text = to->p->options.text;
+    style.font = to->p->font;
+    style.width = to->p->options.width;
+    style.recipe = to->p->options.no_recipe ? NULL : to->p->recipe;
     if (to->p->options.dpi > 0) style.dpi = to->p->options.dpi;
     return write(to, chart, &style, err);
 }
@@ -123,6 +126,11 @@ static int fill_panels(const qkv_plot *p, qkv_heatmap_panel *panels, double *val
     return 1;
 }
 
+qkv_colormap qkv_plot_colormap(const qkv_plot *p) {
+    if (p->options.colormap != QKV_COLORMAP_AUTO) return p->options.colormap;
+    return p->is_signed ? QKV_COLORMAP_COOLWARM : QKV_COLORMAP_VIRIDIS;
+}
+
 static int draw_heatmap(page *to, qkv_error *err) {
     const qkv_plot *p = to->p;
     words *kept = &to->kept;
@@ -134,7 +142,8 @@ static int draw_heatmap(page *to, qkv_error *err) {
                        .n_panels = p->targets.n,
                        .row_axis = "Layer",
                        .col_axis = "Head",
-                       .diverging = p->options.change};
+                       .diverging = p->is_signed,
+                       .colormap = qkv_plot_colormap(p)};
     int status = set_axis(p, &map.color, kept, err);
     if (status == QKV_OK &&
         !(panels && values && rows && cols && fill_panels(p, panels, values, rows, cols, kept))) {

@@ -180,8 +180,9 @@ static void put_cards(const report *r, qkv_text *text) {
     }
     qkv_text_puts(text, "<p class=\"soft\">");
     put_text(text, qkv_report_thresholds);
-    qkv_text_puts(text, ". Panels with the same bits are shown once. White cells are keys that the "
-                        "query does not see. Point at a cell for its numbers.");
+    qkv_text_puts(text, ". Panels with the same bits are shown once.");
+    qkv_report_put_masked(r, text);
+    qkv_text_puts(text, " Point at a cell for its numbers.");
     qkv_report_put_pooling(r, text);
     qkv_text_puts(text, "</p>\n<div id=\"tip\" hidden></div>\n");
 }

@@ -1,19 +1,14 @@
 /* A report as JSON: all numbers, and every pair of panels. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "base/number.h"
 #include "study/report.h"
 
-static json_t *number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *values_of(const report_panel *panel) {
     json_t *values = json_object();
     for (int i = 0; i < REPORT_COLUMNS; i++) {
-        json_object_set_new(values, qkv_report_metrics[i], number(panel->values[i]));
+        json_object_set_new(values, qkv_report_metrics[i], qkv_json_real(panel->values[i]));
     }
     return values;
 }
@@ -22,13 +17,13 @@ static json_t *describe_panel(const report *r, size_t i) {
     const report_panel *panel = &r->panels[i];
     json_t *differences = json_array();
     for (size_t k = 0; k < r->n_panels; k++) {
-        json_array_append_new(differences, number(qkv_report_difference(r, i, k)));
+        json_array_append_new(differences, qkv_json_real(qkv_report_difference(r, i, k)));
     }
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o, s:i, s:o}", "row", (int)panel->row,
                      "col", (int)panel->col, "input", (int)panel->cell->prompt, "title",
                      qkv_json_text(panel->cell->title), "edits", qkv_json_text(panel->cell->edits),
                      "class", panel->kind, "metrics", values_of(panel), "output_kl",
-                     number(panel->output_kl), "identical_to", (int)panel->same_as,
+                     qkv_json_real(panel->output_kl), "identical_to", (int)panel->same_as,
                      "max_differences", differences);
 }
 
@@ -38,7 +33,7 @@ static json_t *describe_facts(const report *r) {
         const report_fact *fact = &r->facts[i];
         json_array_append_new(list,
                               json_pack("{s:s, s:o, s:s, s:s}", "statement", fact->name, "number",
-                                        number(fact->number), "verdict",
+                                        qkv_json_real(fact->number), "verdict",
                                         qkv_report_verdicts[fact->verdict], "text", fact->text));
     }
     return list;
@@ -51,13 +46,15 @@ static char *dump_report(const report *r) {
         json_array_append_new(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
                                                values_of(&r->plain[p])));
     }
-    json_t *json = json_pack(
-        "{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
-        qkv_json_text(r->fig->small_print), "facts", describe_facts(r), "classes",
-        qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink", REPORT_SINK,
-        "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED, "nearly_identical", REPORT_NEAR,
-        "unmodified", plain, "panels", panels, "recipe", json_loads(r->fig->recipe, 0, NULL));
-    char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_t *json =
+        json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
+                  qkv_json_text(r->fig->small_print), "facts", describe_facts(r), "classes",
+                  qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink",
+                  REPORT_SINK, "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED,
+                  "nearly_identical", REPORT_NEAR, "unmodified", plain, "panels", panels, "recipe",
+                  json_loads(r->fig->recipe, JSON_ALLOW_NUL, NULL));
+    if (r->fig->options.no_recipe) json_object_del(json, "recipe");
+    char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
     return dump;
 }

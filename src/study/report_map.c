@@ -12,6 +12,7 @@
 enum { MAP_CELLS = 64 };
 /* In units of the drawing, of which a card is about 350 pixels wide. */
 enum { MAP_SIDE = 270, MAP_LEFT = 72, MAP_TOP = 4, MAP_BELOW = 72 };
+enum { NO_COLOR = 1 << 24 };
 enum { LABEL_CHARACTERS = 9, BAR_STEPS = 64, BAR_WIDTH = 320, BAR_TICKS = 5 };
 static const double LABEL_PITCH = 10.5, LABEL_SIZE = 9.5;
 
@@ -38,26 +39,53 @@ const char qkv_report_script[] =
 
 /* ---- colours ---- */
 
+/* Do the colours of the figure mean the weights of whole maps? Those of differences do not, nor
+ * those that were stretched for the keys that are left when the first ones are skipped. */
+static int has_range_of_maps(const qkv_figure *fig) {
+    const qkv_figure_options *o = &fig->options;
+    const int is_given = o->range[0] != 0 || o->range[1] != 0;
+    return !fig->is_signed && (is_given || o->skip_keys == 0);
+}
+
+/* The look of the figure. */
 static qkv_grid_style map_style(const report *r) {
+    const qkv_figure *fig = r->fig;
     qkv_grid_style style = QKV_GRID_STYLE_INIT;
-    style.scale = r->fig->options.scale;
-    style.gamma = qkv_figure_gamma(&r->fig->options);
+    style.scale = fig->scale;
+    style.gamma = fig->gamma;
+    style.log_floor = qkv_figure_log_floor(fig);
+    style.colormap = fig->colormap;
+    style.masked = fig->masked;
+    if (has_range_of_maps(fig)) {
+        style.low = fig->low;
+        style.high = fig->high;
+    }
     return style;
 }
 
 /* The value at a place of the bar, 0 to 1. */
 static double value_at(const qkv_grid_style *style, double place) {
-    if (style->scale == QKV_SCALE_LOG) return pow(style->log_floor, 1 - place);
-    if (style->scale == QKV_SCALE_POWER) return pow(place, 1 / style->gamma);
-    return place;
+    const double length = style->high - style->low;
+    if (style->scale == QKV_SCALE_LOG) {
+        return style->log_floor * pow(style->high / style->log_floor, place);
+    }
+    if (style->scale == QKV_SCALE_POWER) place = pow(place, 1 / style->gamma);
+    return style->low + length * place;
+}
+
+static void put_hatching(qkv_text *text) {
+    qkv_text_puts(text, "<defs><pattern id=\"hatch\" width=\"5\" height=\"5\" "
+                        "patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">"
+                        "<rect width=\"1\" height=\"5\" fill=\"#b4b4b4\"/></pattern></defs>");
 }
 
 void qkv_report_put_bar(const report *r, qkv_text *text) {
     const qkv_grid_style style = map_style(r);
     qkv_text_printf(text,
                     "<svg class=\"bar\" viewBox=\"-12 0 %d 44\" width=\"%d\" height=\"44\" "
-                    "role=\"img\" aria-label=\"colours from 0 to 1\">",
-                    BAR_WIDTH + 24, BAR_WIDTH + 24);
+                    "role=\"img\" aria-label=\"colours from %.3g to %.3g\">",
+                    BAR_WIDTH + 24, BAR_WIDTH + 24, value_at(&style, 0), value_at(&style, 1));
+    if (style.masked == QKV_MASKED_HATCH) put_hatching(text);
     for (int i = 0; i < BAR_STEPS; i++) {
         const double value = value_at(&style, (i + 0.5) / BAR_STEPS);
         qkv_text_printf(text, "<rect x=\"%d\" y=\"14\" width=\"%d\" height=\"12\" fill=\"#%06x\"/>",
@@ -103,8 +131,10 @@ static double pooled(const report *r, size_t prompt, const float *map, size_t ro
     return most;
 }
 
+/* NO_COLOR: a mask took it away, and what lies below shows. */
 static unsigned color_of(const qkv_grid_style *style, double value) {
-    return isnan(value) ? 0xffffff : (unsigned)qkv_grid_color(style, value);
+    if (isnan(value) && style->masked != QKV_MASKED_ZERO) return NO_COLOR;
+    return (unsigned)qkv_grid_color(style, isnan(value) ? 0 : value);
 }
 
 /* One rectangle for each run of cells of a colour: a triangle of masked cells is a few runs. */
@@ -120,7 +150,7 @@ static void put_cells(const report *r, qkv_text *text, size_t prompt, const floa
             const unsigned color = color_of(&style, pooled(r, prompt, map, row, col));
             const size_t first = col++;
             while (col < side && color_of(&style, pooled(r, prompt, map, row, col)) == color) col++;
-            if (color == 0xffffff) continue;
+            if (color == NO_COLOR) continue;
             qkv_text_printf(text,
                             "<rect x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"1\" "
                             "fill=\"#%06x\"/>",
@@ -192,6 +222,12 @@ void qkv_report_put_map(const report *r, qkv_text *text, size_t prompt, const fl
                     map_side(n));
     put_weights(r, text, prompt, map);
     qkv_text_puts(text, "\">");
+    if (r->fig->masked == QKV_MASKED_HATCH) {
+        qkv_text_printf(text,
+                        "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+                        "fill=\"url(#hatch)\"/>",
+                        MAP_LEFT, MAP_TOP, MAP_SIDE, MAP_SIDE);
+    }
     put_cells(r, text, prompt, map);
     qkv_text_printf(text, "<rect class=\"frame\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>",
                     MAP_LEFT, MAP_TOP, MAP_SIDE, MAP_SIDE);
@@ -211,6 +247,12 @@ void qkv_report_put_tokens(const report *r, qkv_text *text) {
         }
         qkv_text_puts(text, "</ol>\n");
     }
+}
+
+void qkv_report_put_masked(const report *r, qkv_text *text) {
+    if (r->fig->masked == QKV_MASKED_ZERO) return;
+    qkv_text_printf(text, " %s cells are keys that the query does not see.",
+                    r->fig->masked == QKV_MASKED_HATCH ? "Hatched" : "White");
 }
 
 void qkv_report_put_pooling(const report *r, qkv_text *text) {

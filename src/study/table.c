@@ -11,6 +11,7 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_tokens.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
@@ -82,22 +83,21 @@ static void append_json_row(qkv_text *line, const qkv_table_writer *w, int32_t p
                     row->value);
 }
 
-static json_t *describe_prompt(const qkv_prompt *prompt) {
-    json_t *tokens = json_array(), *text = json_null();
-    for (size_t t = 0; t < prompt->n_tokens; t++) {
-        json_array_append_new(tokens, json_integer(prompt->tokens[t]));
-    }
+static json_t *describe_prompt(const qkv_prompt *prompt, const qkv_model *model) {
+    json_t *text = json_null();
     if (prompt->text) {
         text =
             qkv_json_string(prompt->text, prompt->length ? prompt->length : strlen(prompt->text));
     }
-    return json_pack("{s:o, s:o}", "text", text, "tokens", tokens);
+    return json_pack("{s:o, s:o, s:o}", "text", text, "tokens",
+                     qkv_json_token_ids(prompt->tokens, prompt->n_tokens), "token_strings",
+                     qkv_json_token_strings(model, prompt->tokens, prompt->n_tokens));
 }
 
 static json_t *describe_prompts(const qkv_table_writer *w) {
     json_t *list = json_array();
     for (size_t i = 0; i < w->names.n_prompts; i++) {
-        json_array_append_new(list, describe_prompt(&w->prompts[i]));
+        json_array_append_new(list, describe_prompt(&w->prompts[i], w->names.model));
     }
     return list;
 }

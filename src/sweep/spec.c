@@ -10,6 +10,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "qkv/observe.h"
@@ -28,9 +29,13 @@ static int check_keys(const json_t *object, qkv_error *err) {
         while (i < n && strcmp(key, known_keys[i]) != 0) i++;
         if (i < n) continue;
         qkv_text known = {0};
-        for (i = 0; i < n; i++) qkv_text_printf(&known, "%s%s", i ? ", " : "", known_keys[i]);
-        int status = qkv_fail(err, QKV_ERR_SYNTAX, "a sweep has no '%s'; it has %s", key,
-                              known.data ? known.data : "");
+        qkv_nearest near = qkv_nearest_of(key, strlen(key));
+        for (i = 0; i < n; i++) {
+            qkv_text_printf(&known, "%s%s", i ? ", " : "", known_keys[i]);
+            qkv_nearest_try(&near, known_keys[i]);
+        }
+        int status = qkv_fail(err, QKV_ERR_SYNTAX, "a sweep has no '%s'%s; it has %s", key,
+                              qkv_nearest_hint(&near), known.data ? known.data : "");
         qkv_text_release(&known);
         return status;
     }
@@ -165,6 +170,17 @@ static int has_heads(qkv_site site) {
     return 0;
 }
 
+static int fail_target(const char *name, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    for (int i = 0; i < QKV_SITE_COUNT; i++) {
+        if (has_heads((qkv_site)i)) qkv_nearest_try(&near, qkv_site_name((qkv_site)i));
+    }
+    return qkv_fail(err, QKV_ERR_SYNTAX,
+                    "there is no target '%s'%s; targets are q, k, v, q_rot, k_rot, scores, "
+                    "pattern, z, and none for the baseline",
+                    name, qkv_nearest_hint(&near));
+}
+
 static int add_target(qkv_sweep *sweep, const char *name, qkv_error *err) {
     if (name && strcmp(name, "none") == 0) {
         if (sweep->baseline) return qkv_fail(err, QKV_ERR_SYNTAX, "target 'none' is given twice");
@@ -172,11 +188,7 @@ static int add_target(qkv_sweep *sweep, const char *name, qkv_error *err) {
         return QKV_OK;
     }
     qkv_site site = name ? qkv_site_by_name(name) : QKV_SITE_COUNT;
-    if (site == QKV_SITE_COUNT || !has_heads(site))
-        return qkv_fail(err, QKV_ERR_SYNTAX,
-                        "there is no target '%s'; targets are q, k, v, q_rot, k_rot, scores, "
-                        "pattern, z, and none for the baseline",
-                        name ? name : "?");
+    if (site == QKV_SITE_COUNT || !has_heads(site)) return fail_target(name ? name : "?", err);
     for (size_t i = 0; i < sweep->n_targets; i++) {
         if (sweep->targets[i] == site)
             return qkv_fail(err, QKV_ERR_SYNTAX, "target '%s' is given twice", name);

@@ -11,10 +11,9 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/text.h"
 #include "sweep/spec.h"
-
-enum { MOST_EPSILONS = 10000 }; /* that one word may stand for */
 
 /* ---- ε ---- */
 
@@ -48,56 +47,42 @@ static int check_repeated(const numbers *list, qkv_error *err) {
     return status;
 }
 
-/* Twelve digits: powers of ten come out as such, and nobody needs more. */
-static double rounded(double value) {
-    return qkv_round_digits(value, 12);
+/* The number that is written at `text`. */
+static int add_written(numbers *list, const char *text, size_t length, double value,
+                       qkv_error *err) {
+    if (isnan(value))
+        return qkv_fail(err, QKV_ERR_SYNTAX,
+                        "epsilon wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is no number", (int)length,
+                        text);
+    if (value == 0 && !qkv_text_is_zero(text, length))
+        return qkv_fail(err, QKV_ERR_PLAN, "epsilon %.*s is too small; write 0", (int)length, text);
+    return add_number(list, value, err);
 }
 
-static int add_logspace(numbers *list, const char *arguments, qkv_error *err) {
-    double ends[2];
-    int64_t n = 0;
-    const char *first = strchr(arguments, ','), *second = first ? strchr(first + 1, ',') : NULL;
-    if (!second || !qkv_parse_double(arguments, (size_t)(first - arguments), &ends[0]) ||
-        !qkv_parse_double(first + 1, (size_t)(second - first - 1), &ends[1]) ||
-        !qkv_parse_int(second + 1, strlen(second + 1), &n) || !(ends[0] > 0) || !(ends[1] > 0) ||
-        !isfinite(ends[0]) || !isfinite(ends[1]) || n < 2 || n > MOST_EPSILONS)
-        return qkv_fail(err, QKV_ERR_SYNTAX,
-                        "logspace:%s should be logspace:FROM,TO,NUMBER, with ends above 0 and a "
-                        "number from 2 to %d",
-                        arguments, MOST_EPSILONS);
-    int status = QKV_OK;
-    double low = log10(ends[0]), high = log10(ends[1]);
-    for (int64_t i = 0; i < n && status == QKV_OK; i++) {
-        double at = (double)i / (double)(n - 1);
-        double value = i == 0       ? ends[0]
-                       : i == n - 1 ? ends[1]
-                                    : rounded(pow(10, low + (high - low) * at));
-        status = add_number(list, value, err);
-    }
+static int add_text(numbers *list, const char *text, qkv_error *err) {
+    char *all = NULL;
+    int status = qkv_number_list_expand(&all, text, err);
+    const char *at = all, *word;
+    size_t length;
+    double value;
+    while (status == QKV_OK && qkv_number_list_next(&at, &word, &length, &value))
+        status = add_written(list, word, length, value, err);
+    free(all);
     return status;
 }
 
 static int read_epsilons(const qkv_spec *spec, numbers *list, qkv_error *err) {
-    static const char logspace[] = "logspace:";
-    const char *text = json_string_value(json_object_get(spec->object, "epsilon"));
-    if (text && strncmp(text, logspace, sizeof logspace - 1) == 0)
-        return add_logspace(list, text + sizeof logspace - 1, err);
     json_t *items;
+    const char *text = json_string_value(json_object_get(spec->object, "epsilon"));
+    if (text) return add_text(list, text, err);
     int status = qkv_spec_list(spec, "epsilon", &items, err);
     for (size_t i = 0; i < json_array_size(items) && status == QKV_OK; i++) {
         const json_t *item = json_array_get(items, i);
         const char *word = json_string_value(item);
-        double value = json_number_value(item);
-        if ((word && !qkv_parse_double(word, strlen(word), &value)) ||
-            (!word && !json_is_number(item)) || !isfinite(value))
-            status = qkv_fail(err, QKV_ERR_SYNTAX,
-                              "epsilon is a list of numbers, or logspace:FROM,TO,NUMBER; '%s' is "
-                              "no number",
-                              word ? word : "this");
-        else if (word && value == 0 && !qkv_text_is_zero(word, strlen(word)))
-            status = qkv_fail(err, QKV_ERR_PLAN, "epsilon %s is too small; write 0", word);
-        else
-            status = add_number(list, value, err);
+        const double value = json_is_number(item) ? json_number_value(item) : (double)NAN;
+        status = word           ? add_text(list, word, err)
+                 : isnan(value) ? add_written(list, "this", strlen("this"), value, err)
+                                : add_number(list, value, err);
     }
     json_decref(items);
     return status;

@@ -103,11 +103,11 @@ static int check_missing(qkv_database *db, int partial, qkv_sweep_summary *summa
                                " (SELECT 1 FROM results WHERE cell = id) ORDER BY id LIMIT 1",
                                NULL, &edit, err);
     if (status == QKV_OK)
-        status =
-            qkv_fail(err, QKV_ERR_ARGUMENT,
-                     "%lld of %lld cells are missing, the first is %s; finish the shards, or "
-                     "merge what is there with `partial`",
-                     (long long)summary->n_missing, (long long)summary->n_cells, edit ? edit : "?");
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "%lld of %lld cell%s missing, the first is %s; finish the shards, or "
+                          "merge what is there with `partial`",
+                          (long long)summary->n_missing, (long long)summary->n_cells,
+                          summary->n_cells == 1 ? " is" : "s are", edit ? edit : "?");
     free(edit);
     return status;
 }

@@ -82,7 +82,12 @@ static void test_lists(void **state) {
     assert_null(qkv_metric_get(far));
     assert_null(qkv_metric_find(NULL));
     assert_null(qkv_metric_scope_name((qkv_metric_scope)99));
+    assert_null(qkv_script_name(far));
+    assert_null(qkv_script_package(far));
     assert_null(qkv_scale_name((qkv_scale)99));
+    assert_null(qkv_colormap_name((qkv_colormap)99));
+    assert_null(qkv_masked_name((qkv_masked)99));
+    assert_null(qkv_pooling_name((qkv_pooling)99));
     assert_null(qkv_grid_format(far));
     assert_null(qkv_store_format(far));
     assert_null(qkv_figure_format(far));
@@ -130,6 +135,9 @@ static void test_model(void **state) {
     assert_null(model);
     assert_null(qkv_model_get_info(NULL));
     assert_null(qkv_model_notice(NULL, 0));
+    assert_int_equal(qkv_model_window(NULL, 0), 0);
+    assert_int_equal(qkv_model_window(m, -1), 0);
+    assert_int_equal(qkv_model_window(m, beyond), 0);
     REFUSED(qkv_model_hash(NULL, hash, &err));
     REFUSED(qkv_model_hash(m, NULL, &err));
     REFUSED(qkv_tokenize(NULL, &ids, &n, "a", 1, 0, &err));
@@ -203,6 +211,10 @@ static void test_plan(void **state) {
     assert_null(qkv_plan_tokens(NULL, &n));
     assert_int_equal(n, 0);
     assert_non_null(qkv_plan_tokens(it.plan, NULL));
+    REFUSED(qkv_plan_set_prompt(NULL, "x", 1, &err));
+    REFUSED(qkv_plan_set_prompt(it.plan, NULL, 0, &err));
+    assert_null(qkv_plan_prompt(NULL, NULL));
+    assert_null(qkv_plan_prompt(it.plan, NULL));
     assert_null(qkv_plan_capture_text(NULL, 0));
     assert_null(qkv_plan_capture_text(it.plan, 9));
     assert_int_equal(qkv_plan_wants_logits(NULL, 0), 0);

@@ -6,6 +6,7 @@
  *
  * Here: drawing, figures, stored tensors, sweeps.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +16,9 @@
 #include <cmocka.h>
 
 #define QKV_UNSTABLE
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "qkv/qkv.h"
 #include "support/engine.h"
 #include "support/refused.h"
@@ -96,6 +100,7 @@ static void test_grid(void **state) {
     const qkv_grid_style style = QKV_GRID_STYLE_INIT;
     char *bytes = NULL;
     size_t n = 0;
+    uint64_t scripts = 0;
     REFUSED(qkv_grid_style_default(NULL, &err));
     REFUSED(qkv_grid_style_default(&(qkv_grid_style){0}, &err));
     REFUSED(qkv_grid_new(NULL, 1, 1, &err));
@@ -116,6 +121,13 @@ static void test_grid(void **state) {
     REFUSED(qkv_grid_check(NULL, &style, "x.svg", &report, &err));
     REFUSED(qkv_grid_check(it.grid, &style, NULL, &report, &err));
     REFUSED(qkv_grid_check(it.grid, &style, "x.svg", NULL, &err));
+    REFUSED(qkv_font_check(NULL, &err));
+    REFUSED(qkv_fonts_missing(NULL, NULL, &scripts, &err));
+    REFUSED(qkv_fonts_missing("x", NULL, NULL, &err));
+    REFUSED(qkv_fonts_missing("x", "no such family", &scripts, &err));
+    REFUSED(qkv_metric_title(NULL, &bytes, &err));
+    assert_null(bytes);
+    REFUSED(qkv_metric_title("sink", NULL, &err));
     assert_true(qkv_grid_color(NULL, 0) == qkv_grid_color(&(qkv_grid_style){0}, 0));
     OK(qkv_grid_render(it.grid, &style, "svg", &bytes, &n, &err));
     qkv_bytes_free(bytes);
@@ -240,10 +252,46 @@ static void test_store(void **state) {
     REFUSED(qkv_store_render_tensors(NULL, 1, NULL, 0, &bytes, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, NULL, &n, &err));
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, &bytes, NULL, &err));
+    REFUSED(qkv_store_render_tensors_as(NULL, 1, NULL, 0, "npz", &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, NULL, &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, "zip", &bytes, &n, &err));
+    REFUSED(qkv_store_render_tensors_as(&tensor, 1, NULL, 0, "npz", NULL, &n, &err));
     const qkv_store_tensor namesakes[] = {tensor, tensor};
     REFUSED(qkv_store_render_tensors(namesakes, 2, NULL, 0, &bytes, &n, &err));
     tensor.data = NULL;
     REFUSED(qkv_store_render_tensors(&tensor, 1, NULL, 0, &bytes, &n, &err));
+}
+
+static void test_store_reader(void **state) {
+    (void)state;
+    static const char text[] = "{\"tensors\": {\"a\": {\"shape\": [1], \"data\": [1]}}}";
+    char path[] = "/tmp/qkv_arguments_XXXXXX";
+    FILE *made = fdopen(mkstemp(path), "wb");
+    assert_non_null(made);
+    fputs(text, made);
+    fclose(made);
+    double value = 0;
+    qkv_error problem = {0};
+    qkv_store_reader *file = NULL;
+    qkv_store_item item = QKV_STORE_ITEM_INIT, unsized = {0};
+    REFUSED(qkv_store_reader_open(NULL, path, &err));
+    REFUSED(qkv_store_reader_open(&file, NULL, &err));
+    assert_null(qkv_store_reader_format(NULL));
+    assert_null(qkv_store_reader_metadata(NULL));
+    assert_int_equal(qkv_store_reader_item(NULL, 0, &item), 0);
+    REFUSED(qkv_store_reader_values(NULL, 0, 0, 1, &value, &err));
+    assert_int_equal(qkv_store_reader_open(&file, path, &problem), QKV_OK);
+    assert_int_equal(qkv_store_reader_item(file, 1, &item), 0);
+    assert_int_equal(qkv_store_reader_item(file, 0, &unsized), 0);
+    assert_int_equal(qkv_store_reader_item(file, 0, NULL), 1);
+    REFUSED(qkv_store_reader_values(file, 1, 0, 1, &value, &err));
+    REFUSED(qkv_store_reader_values(file, 0, -1, 1, &value, &err));
+    REFUSED(qkv_store_reader_values(file, 0, 0, 2, &value, &err));
+    REFUSED(qkv_store_reader_values(file, 0, 0, INT64_MAX, &value, &err));
+    REFUSED(qkv_store_reader_values(file, 0, 0, 1, NULL, &err));
+    qkv_store_reader_close(file);
+    qkv_store_reader_close(NULL);
+    remove(path);
 }
 
 /* ---- sweeps ---- */
@@ -348,9 +396,9 @@ static void test_sweep_reader(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grid),        cmocka_unit_test(test_charts),
-        cmocka_unit_test(test_figure),      cmocka_unit_test(test_store),
-        cmocka_unit_test(test_sweep),       cmocka_unit_test(test_sweep_results),
-        cmocka_unit_test(test_sweep_reader)};
+        cmocka_unit_test(test_grid),          cmocka_unit_test(test_charts),
+        cmocka_unit_test(test_figure),        cmocka_unit_test(test_store),
+        cmocka_unit_test(test_store_reader),  cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_sweep_results), cmocka_unit_test(test_sweep_reader)};
     return cmocka_run_group_tests(tests, make_all, free_all);
 }

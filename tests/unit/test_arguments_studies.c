@@ -301,12 +301,56 @@ static void test_recipe_result(void **state) {
     OK(qkv_recipe_result_value(r, 0, 0, 0, &value, &err));
 }
 
+static void reproductions(void **state) {
+    (void)state;
+    qkv_plot_info info = QKV_PLOT_INFO_INIT;
+    qkv_reproduction *r = NULL, *none = NULL;
+    qkv_plot *plot = NULL;
+    qkv_figure *figure = NULL;
+    qkv_reproduction_info about = QKV_REPRODUCTION_INFO_INIT;
+    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
+    char *bytes = NULL;
+    size_t n = 0;
+    assert_null(qkv_plot_kind_name((qkv_plot_kind)99));
+    OK(qkv_plot_get_info(it.plot, &info, &err));
+    const size_t length = strlen(info.recipe);
+    REFUSED(qkv_reproduction_read(NULL, info.recipe, length, "x", &err));
+    REFUSED(qkv_reproduction_read(&none, NULL, length, "x", &err));
+    REFUSED(qkv_reproduction_read(&none, info.recipe, length, NULL, &err));
+    REFUSED(qkv_reproduction_open(NULL, "x", &err));
+    REFUSED(qkv_reproduction_open(&none, NULL, &err));
+    OK(qkv_reproduction_read(&r, info.recipe, length, "x", &err));
+    REFUSED(qkv_reproduction_get_info(NULL, &about, &err));
+    REFUSED(qkv_reproduction_get_info(r, NULL, &err));
+    REFUSED(qkv_reproduction_get_info(r, &(qkv_reproduction_info){0}, &err));
+    REFUSED(qkv_reproduction_figure(r, &figure, it.e.session, &err)); /* it is a chart */
+    REFUSED(qkv_reproduction_figure(NULL, &figure, it.e.session, &err));
+    REFUSED(qkv_reproduction_plot(r, NULL, it.reader, &err));
+    REFUSED(qkv_reproduction_plot(NULL, &plot, it.reader, &err));
+    REFUSED(qkv_reproduction_plot(r, &plot, NULL, &err));
+    REFUSED(qkv_reproduction_compare_plot(NULL, it.plot, &difference, &err));
+    REFUSED(qkv_reproduction_compare_plot(r, NULL, &difference, &err));
+    REFUSED(qkv_reproduction_compare_plot(r, it.plot, NULL, &err));
+    REFUSED(qkv_reproduction_compare_figure(r, NULL, &difference, &err));
+    REFUSED(qkv_reproduction_insert(NULL, &n, "<svg>", 5, "x", info.recipe, &err));
+    REFUSED(qkv_reproduction_insert(&bytes, NULL, "<svg>", 5, "x", info.recipe, &err));
+    REFUSED(qkv_reproduction_insert(&bytes, &n, NULL, 5, "x", info.recipe, &err));
+    REFUSED(qkv_reproduction_insert(&bytes, &n, "<svg>", 5, NULL, info.recipe, &err));
+    REFUSED(qkv_reproduction_insert(&bytes, &n, "<svg>", 5, "x", NULL, &err));
+    OK(qkv_reproduction_plot(r, &plot, it.reader, &err));
+    OK(qkv_reproduction_compare_plot(r, plot, &difference, &err));
+    assert_true(difference.same_bits && difference.same_versions);
+    qkv_plot_free(plot);
+    qkv_reproduction_free(r);
+    qkv_reproduction_free(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_share),         cmocka_unit_test(test_plot_options),
-        cmocka_unit_test(test_plot_new),      cmocka_unit_test(test_plot),
-        cmocka_unit_test(test_recipe),        cmocka_unit_test(test_recipe_run),
-        cmocka_unit_test(test_recipe_result),
+        cmocka_unit_test(reproductions),     cmocka_unit_test(test_share),
+        cmocka_unit_test(test_plot_options), cmocka_unit_test(test_plot_new),
+        cmocka_unit_test(test_plot),         cmocka_unit_test(test_recipe),
+        cmocka_unit_test(test_recipe_run),   cmocka_unit_test(test_recipe_result),
     };
     return cmocka_run_group_tests(tests, make_all, free_all);
 }

@@ -20,7 +20,9 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/number.h"
+#include "base/number_list.h"
 #include "base/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -399,6 +401,85 @@ static void test_model_in_small_print(void **state) {
     }
 }
 
+static void test_number_lists(void **state) {
+    (void)state;
+    static const char *const good[][2] = {
+        {"5e-1,1e-3", "5e-1,1e-3"},
+        {"linspace:0,1,5", "0,0.25,0.5,0.75,1"},
+        {"logspace:1e-4,1,5", "0.0001,0.001,0.01,0.1,1"},
+        {"0,logspace:1,100,3,7", "0,1,10,100,7"},
+        {"linspace:1,-1,2", "1,-1"},
+        {"", ""},
+    };
+    static const char *const bad[] = {"logspace:0,1,3",
+                                      "logspace:1,2",
+                                      "linspace:1,2,1",
+                                      "linspace:1,2,10001",
+                                      "linspace:inf,2,3",
+                                      "linspace:",
+                                      "linspace:0,1,9999,linspace:0,1,2"};
+    qkv_error err;
+    char *out = NULL;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        assert_int_equal(qkv_number_list_expand(&out, good[i][0], &err), QKV_OK);
+        assert_string_equal(out, good[i][1]);
+        free(out);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_int_equal(qkv_number_list_expand(&out, bad[i], &err), QKV_ERR_SYNTAX);
+        assert_null(out);
+    }
+    const char *at = "2,x", *text;
+    size_t length;
+    double value;
+    assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 1);
+    assert_true(value == 2);
+    assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 1);
+    assert_true(isnan(value) && length == 1);
+    assert_int_equal(qkv_number_list_next(&at, &text, &length, &value), 0);
+}
+
+/* ---- names ---- */
+
+static void test_nearest(void **state) {
+    (void)state;
+    static const char *const names[] = {"q", "k", "q_rot", "pattern", "resid_pre", "--metrics"};
+    static const struct {
+        const char *word, *best;
+    } cases[] = {
+        {"Q", "q"},                 /* case */
+        {"resid-pre", "resid_pre"}, /* a hyphen */
+        {"patern", "pattern"},      /* a letter missing */
+        {"patttern", "pattern"},    /* too many */
+        {"pettern", "pattern"},     /* another */
+        {"pattenr", "pattern"},     /* two swapped */
+        {"res", "resid_pre"},       /* the beginning */
+        {"--metric", "--metrics"},  /* */
+        {"w", ""},                  /* one letter is as far from any other */
+        {"qq", ""},                 /* */
+        {"re", ""},                 /* too short a beginning */
+        {"xyzzy", ""},              /* */
+        {"", ""},                   /* */
+        {"a-word-that-is-longer-than-any-name-could-ever-be-here", ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        qkv_nearest near = qkv_nearest_of(cases[i].word, strlen(cases[i].word));
+        for (size_t k = 0; k < COUNT(names); k++) qkv_nearest_try(&near, names[k]);
+        assert_string_equal(near.best, cases[i].best);
+        assert_int_equal(qkv_nearest_hint(&near)[0] != '\0', cases[i].best[0] != '\0');
+    }
+    qkv_nearest near = qkv_nearest_of("Qrot", 1); /* no more than the length says */
+    qkv_nearest_try(&near, "q");
+    assert_string_equal(qkv_nearest_hint(&near), " (did you mean 'q'?)");
+}
+
+static void test_plural(void **state) {
+    (void)state;
+    assert_string_equal(qkv_plural(0), "s");
+    assert_string_equal(qkv_plural(1), "");
+    assert_string_equal(qkv_plural(2), "s");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_grows),
@@ -407,6 +488,7 @@ int main(void) {
         cmocka_unit_test(test_utf8_malformed),
         cmocka_unit_test(test_integers),
         cmocka_unit_test(test_doubles),
+        cmocka_unit_test(test_number_lists),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_errors_hold_no_commands),
@@ -418,6 +500,8 @@ int main(void) {
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_model_in_small_print),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_plural),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

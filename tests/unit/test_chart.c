@@ -138,10 +138,12 @@ static void test_page(void **state) {
     for (size_t r = 0; r < 4; r++) {
         for (size_t n = 0; n <= 24; n += 12) {
             const qkv_chart_style style = {
-                sizeof(qkv_chart_style),
-                "A Title That Is Long Enough to Be Wrapped on a Page That Is Not So Very Wide, "
-                "Twice If Need Be, for It Has Much to Say",
-                "small print", NULL, 150};
+                .size = sizeof(qkv_chart_style),
+                .title =
+                    "A Title That Is Long Enough to Be Wrapped on a Page That Is Not So Very Wide, "
+                    "Twice If Need Be, for It Has Much to Say",
+                .small_print = "small print",
+                .dpi = 150};
             qkv_sheet sheet;
             qkv_error err;
             const qkv_page_target to = {.path = scratch_path("page.svg")};
@@ -153,7 +155,7 @@ static void test_page(void **state) {
                                "then a little further still";
             sheet.has_left = 1;
             sheet.paint = paint_nothing;
-            const double height = fmax(205, qkv_sheet_legend_height(n, "legend"));
+            const double height = fmax(205, qkv_sheet_legend_height(&sheet, n, "legend"));
             assert_int_equal(qkv_sheet_frame(&sheet, 330, height, 0, &err), QKV_OK);
             qkv_sample *samples = qkv_calloc(n, sizeof *samples);
             for (size_t i = 0; i < n; i++) samples[i].label = "layer 12, head 31, and far more";
@@ -167,8 +169,11 @@ static void test_page(void **state) {
 
 /* ---- charts ---- */
 
-static const qkv_chart_style PLAIN = {sizeof(qkv_chart_style), "A *Chart*",
-                                      "what it shows, in small print", "the recipe", 150};
+static const qkv_chart_style PLAIN = {.size = sizeof(qkv_chart_style),
+                                      .title = "A *Chart*",
+                                      .small_print = "what it shows, in small print",
+                                      .recipe = "the recipe",
+                                      .dpi = 150};
 
 static void write_chart(int status, const char *path, const qkv_error *err) {
     if (status != QKV_OK) fail_msg("%s: %s", path, err->message);
@@ -295,7 +300,10 @@ static void test_no_value(void **state) {
     int blue[2], white[2];
     for (int i = 0; i < 2; i++) {
         const qkv_heatmap_panel panel = {sizeof panel, i ? without : with, 2, 2, NULL, none, none};
-        const qkv_heatmap map = {.size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1};
+        const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
+                                 .panels = &panel,
+                                 .n_panels = 1,
+                                 .colormap = QKV_COLORMAP_COOLWARM};
         const qkv_chart_style style = {.size = sizeof(qkv_chart_style), .dpi = 72};
         qkv_error err;
         const char *path = scratch_path("gap.png");

@@ -1,4 +1,4 @@
-/* Figures: colours, the cells of a PNG, layout, ticks, texts. */
+/* Figures: colours, the cells of a PNG, layout, ticks, texts. test_pixels.c has long prompts. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <setjmp.h>
@@ -119,31 +119,6 @@ static void test_png_cells(void **state) {
         cairo_surface_destroy(image);
     }
     qkv_grid_free(grid);
-}
-
-/* More cells than pixels: a pixel shows the mean of what it covers, not one of them. */
-static void test_pooling(void **state) {
-    (void)state;
-    enum { N = 1420 };
-    float *values = calloc((size_t)N * N, sizeof *values);
-    assert_non_null(values);
-    for (int i = 0; i < N * N; i++) values[i] = i / N % 2 ? 0.5f : 0.f; /* lines 0, 0.5, 0 ... */
-    qkv_grid *grid = make_grid(1, 1);
-    set_panel(grid, 0, 0,
-              &(qkv_panel){.size = sizeof(qkv_panel), .values = values, .n_rows = N, .n_cols = N});
-    qkv_grid_style style = plain_style();
-    style.panel_size = 170.4; /* 355 pixels at 150 dpi: four cells each */
-    write_ok(grid, &style, scratch_path("pool.png"));
-    cairo_surface_t *image = read_png(scratch_path("pool.png"));
-    const qkv_box box = panel_box(grid, &style, 0);
-    const uint32_t wanted = qkv_grid_color(&style, 0.25);
-    for (int i = 0; i < 1000; i++) {
-        const double x = box.x + 1 + i % 33 * 5, y = box.y + 1 + i / 33 * 5;
-        assert_int_equal(pixel(image, x * style.dpi / 72, y * style.dpi / 72), wanted);
-    }
-    cairo_surface_destroy(image);
-    qkv_grid_free(grid);
-    free(values);
 }
 
 /* ---- layout ---- */
@@ -316,6 +291,24 @@ static void test_ticks(void **state) {
     check_ticks(&style, "−10⁰ −10⁻¹ 0 10⁻¹ 10⁰");
 }
 
+/* Where all would be the same two decimals, powers of ten tell them apart. */
+static void test_cell_texts_of_small_ranges(void **state) {
+    (void)state;
+    static const struct {
+        double value;
+        const char *text;
+    } cases[] = {{0, ""}, {0.02, "2e-2"}, {-0.0031, "\u22123e-3"}, {1.2e-4, "1e-4"}, {9e-5, "0"}};
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
+    style.diverging = 1;
+    style.low = -0.02;
+    style.high = 0.02;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[QKV_NUMBER_SIZE];
+        qkv_cell_text(text, &style, cases[i].value);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
 static void test_cell_texts(void **state) {
     (void)state;
     static const struct {
@@ -483,13 +476,13 @@ int main(void) {
         cmocka_unit_test(test_colors),
         cmocka_unit_test(test_colors_are_monotone),
         cmocka_unit_test(test_png_cells),
-        cmocka_unit_test(test_pooling),
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_layout_of_strips),
         cmocka_unit_test(test_scripts_and_long_texts),
         cmocka_unit_test(test_titles),
         cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_cell_texts),
+        cmocka_unit_test(test_cell_texts_of_small_ranges),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_values_sizes),
         cmocka_unit_test(test_texts_are_bounded),

@@ -102,6 +102,40 @@ static void heads_of_a_layer_fill_a_square(void **state) {
     qkv_figure_free(figure);
 }
 
+/* Panels as large as is asked for have as many cells, two to a point: the largest of each block. */
+static void heads_are_pooled_to_their_size(void **state) {
+    (void)state;
+    enum { N = 100, SIDE = 40, POINTS = 20 };
+    int32_t tokens[N];
+    for (int32_t i = 0; i < N; i++) tokens[i] = 5 + i;
+    qkv_prompt prompt = figure_ids();
+    prompt.tokens = tokens;
+    prompt.n_tokens = N;
+    qkv_figure_options options = all_places(&prompt, 1);
+    options.layer = 2;
+    options.panel_size = POINTS;
+    qkv_figure *figure = make_figure(QKV_FIGURE_HEADS, &options);
+    const qkv_figure_panel panel = figure_panel(figure, 0, 1);
+    qkv_result *result = run_prompt(&prompt, captures);
+    const float *map = engine_tensor(result, 0, QKV_SITE_PATTERN, 2).data + (size_t)N * N;
+    float most[SIDE * SIDE] = {0};
+    for (size_t i = 0; i < N * N; i++) {
+        float *cell = &most[(i / N * SIDE / N) * SIDE + i % N * SIDE / N];
+        *cell = fmaxf(*cell, map[i]);
+    }
+    assert_int_equal(panel.n_rows, SIDE);
+    assert_int_equal(panel.n_cols, SIDE);
+    for (size_t i = 0; i < SIDE * SIDE; i++) expect_number(panel.values[i], most[i]);
+    assert_non_null(strstr(figure_info(figure).small_print, "masked cells are white"));
+    assert_non_null(strstr(figure_info(figure).small_print, "maps of 40"));
+    qkv_result_free(result);
+    qkv_figure_free(figure);
+    options.skip_keys = 30; /* rows and columns are pooled in different ways then */
+    figure = make_figure(QKV_FIGURE_HEADS, &options);
+    assert_null(strstr(figure_info(figure).small_print, "masked"));
+    qkv_figure_free(figure);
+}
+
 /* ---- rows ---- */
 
 static void rows_are_means_over_heads(void **state) {
@@ -230,6 +264,7 @@ int main(void) {
         cmocka_unit_test(heads_show_every_head),
         cmocka_unit_test(heads_show_edits_and_changes),
         cmocka_unit_test(heads_of_a_layer_fill_a_square),
+        cmocka_unit_test(heads_are_pooled_to_their_size),
         cmocka_unit_test(rows_are_means_over_heads),
         cmocka_unit_test(rows_of_a_layer_are_its_heads),
         cmocka_unit_test(a_grid_has_prompts_side_by_side),

@@ -86,18 +86,20 @@ static void print_number(enum unit unit, double value) {
 static void print_heading(const bench_case *c) {
     const qkv_model_info *info = c->info;
     qkv_print(stdout,
-              "%s: %" PRId32 " layers, %" PRId32 " heads, %" PRId32 " key/value heads, D %" PRId32
-              ", %.1f MiB\n",
-              c->name, info->n_layer, info->n_head, info->n_kv_head, info->n_embd,
-              (double)info->file_size / MIB);
-    printf("%zu tokens, layer %" PRId32 ", ", c->setting->n_tokens, c->layer);
+              "%s: %" PRId32 " layer%s, %" PRId32 " head%s, %" PRId32
+              " key/value head%s, D %" PRId32 ", %.1f MiB\n",
+              c->name, info->n_layer, qkv_plural((uint64_t)info->n_layer), info->n_head,
+              qkv_plural((uint64_t)info->n_head), info->n_kv_head,
+              qkv_plural((uint64_t)info->n_kv_head), info->n_embd, (double)info->file_size / MIB);
+    printf("%zu token%s, layer %" PRId32 ", ", c->setting->n_tokens,
+           qkv_plural(c->setting->n_tokens), c->layer);
     if (c->setting->n_threads) {
         printf("%" PRId32 " thread%s", c->setting->n_threads,
-               c->setting->n_threads == 1 ? "" : "s");
+               qkv_plural((uint64_t)c->setting->n_threads));
     } else {
         printf("all %ld cores", sysconf(_SC_NPROCESSORS_ONLN));
     }
-    printf(", %zu round%s\n", c->setting->n_rounds, c->setting->n_rounds == 1 ? "" : "s");
+    printf(", %zu round%s\n", c->setting->n_rounds, qkv_plural(c->setting->n_rounds));
 }
 
 static void print_measurement(const bench_case *c, int id) {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/bench/bench.h"
 #include "cli/inputs.h"
+#include "cli/messages.h"
 #include "qkv/synthetic.h"
 
 typedef struct bench_args {
@@ -137,7 +138,7 @@ static int open_shape(bench_state *b, const char *shape, const char *type, qkv_e
     if (status == QKV_OK && !exists(path.data)) {
         if (b->directory == b->scratch) (void)qkv_temporary_note(path.data);
         status = qkv_synthetic_write(path.data, shape, type, 1, err);
-        if (status == QKV_OK) fprintf(stderr, "wrote %s\n", path.data);
+        if (status == QKV_OK) cli_notice("wrote %s", path.data);
     }
     if (status == QKV_OK) {
         bench_case *c = &b->cases[b->n_cases++];

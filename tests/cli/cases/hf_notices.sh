@@ -3,7 +3,7 @@ mkdir model
 sed 's/^{/{ "conversational": true, "abliterated": false, "nothing": null,/' "$VECTORS/llama/hf/config.json" >model/config.json
 ln -s "$VECTORS/llama/hf/model.safetensors" "$VECTORS/llama/hf/tokenizer.json" model
 qkv info -m model | grep notices
-qkv info -m model --json | grep notices
+qkv info -m model --json | grep -A 2 notices
 said='"model_notices": *"config.json: [a-zA-Z ]* were ignored: conversational, abliterated"'
 qkv run -m model --tokens 1,20,30 --capture pattern@0.h0 -o out.safetensors
 qkv figure modify -m model --tokens 1,20,30 --layer 0 --head 0 -o out.svg --data data.safetensors

@@ -1,0 +1,22 @@
+# Manual pages (man/) and completions (completions/) below OUT, as QKV prints them.
+function(print_to file)
+    execute_process(COMMAND ${QKV} ${ARGN} OUTPUT_FILE ${file} RESULT_VARIABLE status)
+    if(NOT status EQUAL 0)
+        message(FATAL_ERROR "qkv ${ARGN}: ${status}")
+    endif()
+endfunction()
+
+# A command that is gone must leave no page.
+file(REMOVE_RECURSE ${OUT}/man ${OUT}/completions)
+file(MAKE_DIRECTORY ${OUT}/man ${OUT}/completions)
+execute_process(COMMAND ${QKV} help --names OUTPUT_VARIABLE names OUTPUT_STRIP_TRAILING_WHITESPACE)
+string(REPLACE "\n" ";" names "${names}")
+foreach(name ${names})
+    string(REPLACE " " "-" page "${name}")
+    string(REPLACE " " ";" words "${name}")
+    print_to(${OUT}/man/qkv-${page}.1 help --man ${words})
+endforeach()
+print_to(${OUT}/completions/qkv completion bash)
+print_to(${OUT}/completions/_qkv completion zsh)
+print_to(${OUT}/completions/qkv.fish completion fish)
+print_to(${OUT}/man/qkv.1 help --man)

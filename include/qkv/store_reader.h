@@ -1,0 +1,68 @@
+/*
+ * Reading files of tensors back: what qkv/store.h writes, and any other safetensors, .npy or .npz.
+ *
+ *     const float values[] = {1, 2, 3};
+ *     const qkv_store_tensor tensor = {sizeof tensor, "a", values, 1, {3, 0, 0}};
+ *     qkv_store_reader *file = NULL;
+ *     qkv_store_item item = QKV_STORE_ITEM_INIT;
+ *     if (qkv_store_write_tensors(&tensor, 1, NULL, 0, "out.safetensors", &err) == QKV_OK &&
+ *         qkv_store_reader_open(&file, "out.safetensors", &err) == QKV_OK) {
+ *         for (size_t i = 0; qkv_store_reader_item(file, i, &item); i++) {
+ *             printf("%s: %s, %lld values\n", item.name, item.type, (long long)item.n_values);
+ *         }
+ *         printf("%s\n", qkv_store_reader_metadata(file));
+ *     }
+ *     qkv_store_reader_close(file);
+ *
+ * What a file is shows in its bytes, not in its name. safetensors, .npy and .npz are mapped, and values
+ * are converted when they are asked for; JSON is read whole. A file belongs to one thread at a time.
+ */
+#ifndef QKV_STORE_READER_H
+#define QKV_STORE_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_store_reader qkv_store_reader;
+
+enum { QKV_STORE_MAX_DIMS = 8 };
+
+/* One tensor. Texts belong to the file. */
+typedef struct qkv_store_item {
+    size_t size;
+    const char *name;
+    const char *type; /* "F32", "BF16", "I64", ... */
+    int32_t n_dims;
+    int64_t shape[QKV_STORE_MAX_DIMS]; /* row-major */
+    int64_t n_values;
+} qkv_store_item;
+
+#define QKV_STORE_ITEM_INIT                                                                        \
+    { .size = sizeof(qkv_store_item) }
+
+QKV_API int qkv_store_reader_open(qkv_store_reader **out, const char *path, qkv_error *err);
+QKV_API void qkv_store_reader_close(qkv_store_reader *file);
+
+/* "safetensors", "json", "npz" or "npy". */
+QKV_API const char *qkv_store_reader_format(const qkv_store_reader *file);
+/* What the file says about itself, as the text of a JSON object: "{}" where it says nothing. Values
+ * that are JSON texts in a safetensors file are what they mean here: lists are lists. */
+QKV_API const char *qkv_store_reader_metadata(const qkv_store_reader *file);
+
+/* Tensors by name: fills *item and returns 1, or returns 0 past the end. */
+QKV_API int qkv_store_reader_item(const qkv_store_reader *file, size_t index, qkv_store_item *item);
+/* `n` values of a tensor from `first` on. */
+QKV_API int qkv_store_reader_values(const qkv_store_reader *file, size_t index, int64_t first,
+                                    int64_t n, double *values, qkv_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

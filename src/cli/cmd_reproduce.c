@@ -1,0 +1,324 @@
+/* qkv reproduce: a figure or chart made again from the recipe in its file, and compared with it. */
+#define _POSIX_C_SOURCE 200809L
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "cli/inputs.h"
+#include "qkv/reproduce.h"
+
+typedef struct reproduce_args {
+    const char *model, *results, *recipes, *output;
+    int check;
+    int64_t threads, memory;
+} reproduce_args;
+
+static const reproduce_args defaults = {0};
+
+/* Where versions differ, so may the last digits of weights between 0 and 1. */
+static const double TOLERANCE = 1e-4;
+
+static const cli_option options[] = {
+    {'m', "model", "MODEL",
+     "make it with this model, whatever its hash (default: the one with the recipe's hash, among "
+     "QKV_MODEL, the model shipped with qkv and those on this machine)",
+     CLI_MODEL, offsetof(reproduce_args, model), 0, 0, 0},
+    {0, "results", "FILE", "of a chart: the results of the sweep, SQLite", CLI_PATH,
+     offsetof(reproduce_args, results), 0, 0, 0},
+    {0, "recipes", "DIR", "where an ID is looked for (default QKV_RECIPES, or this folder)",
+     CLI_PATH, offsetof(reproduce_args, recipes), 0, 0, 0},
+    {0, "check", NULL, "compare the numbers; without -o nothing is written", CLI_FLAG,
+     offsetof(reproduce_args, check), 1, 0, 0},
+    CLI_THREADS_OPTION(reproduce_args),
+    CLI_MEMORY_OPTION(reproduce_args),
+    {'o', "output", "OUT",
+     "file to write (default reproduced-ID in this folder, as the kind of file it was)", CLI_PATH,
+     offsetof(reproduce_args, output), 0, 0, 0},
+};
+
+static int run_reproduce(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_reproduce = {
+    .name = "reproduce",
+    .summary = "make a figure or chart again from its own file, and check its numbers",
+    .synopsis = "FIGURE|ID [-m MODEL] [--results FILE] [--check] [-o OUT]",
+    .description =
+        "Every figure, report and chart carries its recipe: what was asked for, the hash of the "
+        "model or of the sweep's results, and a summary of its numbers. This command reads it from "
+        "a PNG, SVG, PDF, HTML, Markdown, JSON or safetensors file, finds the model by its hash, "
+        "and makes the same again. In place of a file, the id at the end of the small print (8 "
+        "characters) finds a recipe in the folder --recipes, QKV_RECIPES or this one.\n"
+        "\n"
+        "With --check it says whether the numbers came out again, and exits with 1 if not. They "
+        "must be the same bit for bit where qkv, ggml and the processor's abilities are; else "
+        "within 1e-4. By how much they differ is said of the values that the recipe holds: up to 16 "
+        "of a panel, its extremes and its norm.\n"
+        "\n"
+        "Nothing in a file is executed or used as the name of a file.\n"
+        "\n"
+        "  qkv reproduce figure.png --check\n"
+        "  qkv reproduce figure.pdf -o again.svg\n"
+        "  qkv reproduce chart.png --results results.sqlite --check\n"
+        "  qkv reproduce 1f0c2a9b --recipes figures/\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_reproduce,
+};
+
+/* ---- the recipe ---- */
+
+static int is_id(const char *text) {
+    return strlen(text) == 8 && strspn(text, "0123456789abcdef") == 8;
+}
+
+static int is_carrier(const struct dirent *entry) {
+    static const char *const suffixes[] = {"json", "png", "svg",        "pdf",
+                                           "html", "md",  "safetensors"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (strcmp(qkv_path_suffix(entry->d_name), suffixes[i]) == 0) return 1;
+    }
+    return 0;
+}
+
+/* The file's recipe if that is its id; else NULL. */
+static qkv_reproduction *open_entry(const char *folder, const char *name, const char *id) {
+    qkv_reproduction_info info = QKV_REPRODUCTION_INFO_INIT;
+    qkv_reproduction *r = NULL;
+    qkv_text path = {0};
+    qkv_text_printf(&path, "%s/%s", folder, name);
+    if (!path.failed) qkv_reproduction_open(&r, path.data, NULL);
+    qkv_text_release(&path);
+    if (r && qkv_reproduction_get_info(r, &info, NULL) == QKV_OK && strcmp(info.id, id) == 0) {
+        qkv_text shown = {0};
+        qkv_text_append_visible(&shown, name, strlen(name));
+        fprintf(stderr, "qkv: the recipe is in %s\n", shown.data ? shown.data : "");
+        qkv_text_release(&shown);
+        return r;
+    }
+    qkv_reproduction_free(r);
+    return NULL;
+}
+
+static int find_id(qkv_reproduction **r, const char *id, const char *given, qkv_error *err) {
+    const char *set = getenv("QKV_RECIPES");
+    const char *folder = given ? given : set && set[0] ? set : ".";
+    struct dirent **entries = NULL;
+    const int n = scandir(folder, &entries, is_carrier, alphasort);
+    if (n < 0) return qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", folder);
+    for (int i = 0; i < n; i++) {
+        if (!*r) *r = open_entry(folder, entries[i]->d_name, id);
+        free(entries[i]);
+    }
+    free(entries);
+    if (*r) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_IO, "no file in %s has the recipe %s; --recipes names a folder",
+                    folder, id);
+}
+
+static int open_recipe(qkv_reproduction **r, const char *operand, const reproduce_args *args,
+                       qkv_error *err) {
+    if (is_id(operand) && access(operand, F_OK) != 0) {
+        return find_id(r, operand, args->recipes, err);
+    }
+    if (args->recipes) {
+        return cli_usage(err, "--recipes is where an id is looked for, and %s is a file", operand);
+    }
+    return qkv_reproduction_open(r, operand, err);
+}
+
+/* ---- the model ---- */
+
+/* Opens it, unless it has another hash. */
+static int try_path(qkv_model **out, const char *path, const char *hash) {
+    char found[33];
+    if (qkv_model_open(out, path, NULL) != QKV_OK) return 0;
+    if (qkv_model_hash(*out, found, NULL) == QKV_OK && strcmp(found, hash) == 0) return 1;
+    qkv_model_free(*out);
+    *out = NULL;
+    return 0;
+}
+
+/* Those whose file has the recipe's name, or the others. */
+static int try_list(qkv_model **out, const qkv_model_list *list, const qkv_reproduction_info *info,
+                    int named) {
+    const qkv_model_place_info *place;
+    for (size_t i = 0; (place = qkv_model_list_get(list, i)); i++) {
+        if (!place->path[0]) continue;
+        if ((strcmp(qkv_path_model(place->path), info->model) == 0) != named) continue;
+        fprintf(stderr, "qkv: looking at %s\n", place->name);
+        if (cli_stop_asked()) return 0;
+        if (try_path(out, place->path, info->model_hash)) return 1;
+    }
+    return 0;
+}
+
+static int find_model(qkv_model **out, const qkv_reproduction_info *info, qkv_error *err) {
+    qkv_model_place *place = NULL;
+    qkv_model_list *list = NULL;
+    int found = 0;
+    if (cli_model_find(&place, NULL, NULL) == QKV_OK) {
+        found = try_path(out, qkv_model_place_get_info(place)->path, info->model_hash);
+    }
+    qkv_model_place_free(place);
+    if (!found && qkv_model_list_new(&list, NULL) == QKV_OK) {
+        found = try_list(out, list, info, 1) || try_list(out, list, info, 0);
+    }
+    qkv_model_list_free(list);
+    if (found) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_IO,
+                    "no model on this machine has the hash %s; it was called %s: give it with -m",
+                    info->model_hash, info->model);
+}
+
+static int open_model(qkv_model **out, const char *given, const qkv_reproduction_info *info,
+                      qkv_error *err) {
+    char hash[33];
+    if (!given) return find_model(out, info, err);
+    int status = cli_model_open(out, given, err);
+    if (status == QKV_OK) status = qkv_model_hash(*out, hash, err);
+    if (status == QKV_OK && strcmp(hash, info->model_hash) != 0) {
+        fprintf(stderr, "qkv: warning: another model: its hash is %s, the recipe's %s\n", hash,
+                info->model_hash);
+    }
+    return status;
+}
+
+/* ---- the check ---- */
+
+static int report(const qkv_reproduction_difference *d, qkv_error *err) {
+    if (!d->same_shape) {
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "it is not the same: other panels, or panels of another size");
+    }
+    if (d->same_bits) {
+        printf("the same, bit for bit: %zu panel%s\n", d->n_panels, d->n_panels == 1 ? "" : "s");
+        return QKV_OK;
+    }
+    if (!d->same_versions && d->largest <= TOLERANCE) {
+        qkv_print(stdout,
+                  "the same within %g, made with another version or processor: %zu of %zu panels "
+                  "differ, by up to %.3g\n",
+                  TOLERANCE, d->n_different, d->n_panels, d->largest);
+        return QKV_OK;
+    }
+    return qkv_fail(err, QKV_ERR_FORMAT,
+                    "the numbers differ in %zu of %zu panels, most in row %zu, column %zu: by %.3g",
+                    d->n_different, d->n_panels, d->row + 1, d->col + 1, d->largest);
+}
+
+/* ---- the output ---- */
+
+/* A name that nothing has yet. */
+static char *free_name(const qkv_reproduction_info *info) {
+    const char *format = strcmp(info->format, "recipe") == 0 ? "png" : info->format;
+    for (int i = 1; i < 1000; i++) {
+        qkv_text name = {0};
+        qkv_text_printf(&name, "reproduced-%s", info->id);
+        if (i > 1) qkv_text_printf(&name, "-%d", i);
+        qkv_text_printf(&name, ".%s", format);
+        if (!name.failed && access(name.data, F_OK) != 0) return name.data;
+        qkv_text_release(&name);
+    }
+    return NULL;
+}
+
+/* NULL: nothing is written. */
+static int choose_output(char **out, const reproduce_args *args, const qkv_reproduction_info *info,
+                         qkv_error *err) {
+    *out = args->output ? qkv_strdup(args->output) : args->check ? NULL : free_name(info);
+    if (!*out) return args->check && !args->output ? QKV_OK : qkv_fail_memory(err);
+    return qkv_output_check(*out, err);
+}
+
+/* What was written, unless the user named it. */
+static int say_output(const char *output, const reproduce_args *args) {
+    if (!args->output) fprintf(stderr, "qkv: wrote %s\n", output);
+    return QKV_OK;
+}
+
+/* ---- the command ---- */
+
+static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
+                       const qkv_reproduction_info *info, const char *output, qkv_error *err) {
+    const qkv_session_options how = cli_session_options(args->threads, args->memory);
+    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
+    qkv_model *model = NULL;
+    qkv_session *session = NULL;
+    qkv_figure *figure = NULL;
+    if (args->results) return cli_usage(err, "--results is for charts of sweeps");
+    int status = open_model(&model, args->model, info, err);
+    if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
+    if (status == QKV_OK) {
+        status = cli_name_fields(qkv_reproduction_figure(r, &figure, session, err), err);
+    }
+    if (status == QKV_OK && output) {
+        status = cli_name_fields(qkv_figure_write(figure, output, err), err);
+        if (status == QKV_OK) say_output(output, args);
+    }
+    if (status == QKV_OK && args->check) {
+        status = qkv_reproduction_compare_figure(r, figure, &difference, err);
+        if (status == QKV_OK) status = report(&difference, err);
+    }
+    qkv_figure_free(figure);
+    qkv_session_free(session);
+    qkv_model_free(model);
+    return status;
+}
+
+static void warn_results(const qkv_plot *plot, const qkv_reproduction_info *info) {
+    qkv_plot_info made = QKV_PLOT_INFO_INIT;
+    if (qkv_plot_get_info(plot, &made, NULL) != QKV_OK || strcmp(made.id, info->id) == 0) return;
+    fprintf(stderr, "qkv: warning: other results than those of the chart\n");
+}
+
+static int make_plot(const qkv_reproduction *r, const reproduce_args *args,
+                     const qkv_reproduction_info *info, const char *output, qkv_error *err) {
+    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
+    qkv_sweep_reader *results = NULL;
+    qkv_plot *plot = NULL;
+    if (args->model) return cli_usage(err, "a chart needs no model: leave out -m");
+    if (!args->results) {
+        return cli_usage(err,
+                         "this is a chart of a sweep's results, called %s: give them with "
+                         "--results",
+                         info->results);
+    }
+    int status = qkv_sweep_reader_open(&results, args->results, err);
+    if (status == QKV_OK)
+        status = cli_name_fields(qkv_reproduction_plot(r, &plot, results, err), err);
+    qkv_sweep_reader_close(results);
+    if (status == QKV_OK) warn_results(plot, info);
+    if (status == QKV_OK && output) {
+        status = qkv_plot_write(plot, output, err);
+        if (status == QKV_OK) say_output(output, args);
+    }
+    if (status == QKV_OK && args->check) {
+        status = qkv_reproduction_compare_plot(r, plot, &difference, err);
+        if (status == QKV_OK) status = report(&difference, err);
+    }
+    qkv_plot_free(plot);
+    return status;
+}
+
+static int run_reproduce(const cli_call *call, qkv_error *err) {
+    const reproduce_args *args = call->args;
+    qkv_reproduction_info info = QKV_REPRODUCTION_INFO_INIT;
+    qkv_reproduction *r = NULL;
+    char *output = NULL;
+    int status = open_recipe(&r, call->operands[0], args, err);
+    if (status == QKV_OK) status = qkv_reproduction_get_info(r, &info, err);
+    if (status == QKV_OK) status = choose_output(&output, args, &info, err);
+    if (status == QKV_OK) {
+        status = (info.is_plot ? make_plot : make_figure)(r, args, &info, output, err);
+    }
+    free(output);
+    qkv_reproduction_free(r);
+    return status;
+}

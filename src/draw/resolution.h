@@ -1,0 +1,41 @@
+/*
+ * How many pixels a grid gets, so that each of its cells has one.
+ *
+ * Panels of many cells grow first, up to the size at which a page can still be read as a whole; then
+ * the resolution of a PNG grows, up to a page of QKV_MOST_PAGE pixels. Images on vector surfaces have
+ * no resolution but the same bound. What is still too small is pooled by panel_image.c, and the small
+ * print says so.
+ */
+#ifndef QKV_DRAW_RESOLUTION_H
+#define QKV_DRAW_RESOLUTION_H
+
+#include "base/text.h"
+#include "draw/paint.h"
+
+/* 100 megapixels: 400 MB while a PNG is drawn, and what ordinary viewers open. */
+#define QKV_MOST_PAGE 1e8
+
+/* The side of a panel in points, before anything is laid out. */
+double qkv_resolution_panel_size(const qkv_grid *grid, const qkv_grid_style *style);
+
+/* The resolution of a PNG of the page that was laid out. */
+double qkv_resolution_dpi(const qkv_grid *grid, const qkv_grid_style *style,
+                          const qkv_layout *layout);
+
+/* The images on a vector surface. */
+qkv_image_size qkv_resolution_images(const qkv_grid *grid);
+
+/* What a pixel stands for in the panel where that is most. */
+typedef struct qkv_pixel_cells {
+    int32_t rows, cols; /* 1 x 1: every cell has its own */
+    int uneven;         /* some pixels stand for fewer */
+    int32_t panels;     /* in so many panels pixels stand for several cells */
+} qkv_pixel_cells;
+
+qkv_pixel_cells qkv_resolution_cells(const qkv_painter *painter);
+
+/* "a pixel shows the largest of 4 × 4 cells", behind what `text` holds; nothing where every cell has
+ * its own. */
+void qkv_resolution_note(qkv_text *text, const qkv_pixel_cells *cells, const qkv_grid_style *style);
+
+#endif

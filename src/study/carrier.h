@@ -1,0 +1,50 @@
+/*
+ * Files that carry a recipe: where it stands in each of them, read out and put in.
+ *
+ *     png           an iTXt chunk "qkv-recipe", not compressed
+ *     svg           <metadata id="qkv-recipe">
+ *     pdf           the keywords of the information dictionary, an ASCII string
+ *     html          <script type="application/json" id="qkv-recipe">
+ *     md            a comment at the end
+ *     json          the member "recipe" of a report; or the recipe itself
+ *     safetensors   the metadata "recipe"
+ *
+ * A file is known by how it begins. All of it is somebody else's: nothing is decompressed, and a
+ * recipe has at most CARRIER_MOST bytes.
+ */
+#ifndef QKV_STUDY_CARRIER_H
+#define QKV_STUDY_CARRIER_H
+
+#include "base/fail.h"
+#include "base/text.h"
+
+enum { CARRIER_MOST = 4 << 20 };
+
+/* Appends the recipe; QKV_ERR_FORMAT where there is none. *format is one of the names above; `name` is
+ * the file's, for messages. */
+int qkv_carrier_read(const char *bytes, size_t n, const char *name, qkv_text *recipe,
+                     const char **format, qkv_error *err);
+/* Appends the file with this recipe, an ASCII text, in place of any that it has. Not for JSON and
+ * safetensors, whose metadata nobody strips. */
+int qkv_carrier_write(const char *bytes, size_t n, const char *name, const char *recipe,
+                      qkv_text *out, qkv_error *err);
+
+/* For writers of reports: appends it where the format has its place. */
+void qkv_carrier_append_html(qkv_text *out, const char *recipe);
+void qkv_carrier_append_markdown(qkv_text *out, const char *recipe);
+
+/* ---- carrier_pdf.c ---- */
+
+int qkv_carrier_find_pdf(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err);
+int qkv_carrier_put_pdf(const char *bytes, size_t n, const char *recipe, qkv_text *out,
+                        qkv_error *err);
+
+/* ---- what they share ---- */
+
+/* The first or last place of a text; NULL: it is not there. */
+const char *qkv_find_first(const char *bytes, size_t n, const char *text);
+const char *qkv_find_last(const char *bytes, size_t n, const char *text);
+/* Appends, unless it is too long. */
+int qkv_carrier_take(qkv_text *recipe, const char *bytes, size_t n, qkv_error *err);
+
+#endif

@@ -1,0 +1,204 @@
+/* Reproductions: from a file to an object, and from that to a figure or chart. */
+#include "study/reproduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "base/sized.h"
+#include "study/carrier.h"
+#include "study/figure.h"
+#include "study/plot.h"
+
+/* ---- reading ---- */
+
+static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *name,
+                qkv_error *err) {
+    qkv_text recipe = {0};
+    json_error_t where;
+    int status = qkv_carrier_read(bytes, n, name, &recipe, &r->format, err);
+    if (status != QKV_OK) {
+        qkv_text_release(&recipe);
+        return status;
+    }
+    r->text = recipe.data;
+    /* In a recipe by itself these bytes could not stand: quotes in its strings are escaped. */
+    if (strcmp(r->format, "json") == 0 && !qkv_find_first(bytes, n, "\"recipe\": {")) {
+        r->format = "recipe";
+    }
+    const qkv_locale host = qkv_locale_enter();
+    r->tree =
+        json_loadb(recipe.data, recipe.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
+    qkv_locale_leave(host);
+    if (!json_is_object(r->tree)) {
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: its recipe is no JSON object", name);
+    }
+    status = qkv_reproduction_take(r, err);
+    if (status == QKV_OK || status == QKV_ERR_MEMORY) return status;
+    const qkv_error inner = err ? *err : (qkv_error){0};
+    return qkv_fail(err, QKV_ERR_FORMAT, "the recipe of %s cannot be used: %s", name,
+                    inner.message);
+}
+
+int qkv_reproduction_read(qkv_reproduction **out, const char *bytes, size_t n_bytes,
+                          const char *name, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, bytes);
+    QKV_NEED(err, name);
+    qkv_reproduction *r = qkv_calloc(1, sizeof *r);
+    if (!r) return qkv_fail_memory(err);
+    const int status = fill(r, bytes, n_bytes, name, err);
+    if (status == QKV_OK)
+        *out = r;
+    else
+        qkv_reproduction_free(r);
+    return status;
+}
+
+int qkv_reproduction_open(qkv_reproduction **out, const char *path, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, path);
+    qkv_mapping map;
+    int status = qkv_mapping_open(&map, path, err);
+    if (status != QKV_OK) return status;
+    status = qkv_reproduction_read(out, (const char *)map.data, map.size, path, err);
+    qkv_mapping_close(&map);
+    return status;
+}
+
+static void free_prompts(qkv_prompt *prompts, size_t n) {
+    for (size_t i = 0; prompts && i < n; i++) free((int32_t *)prompts[i].tokens);
+    free(prompts);
+}
+
+void qkv_reproduction_free(qkv_reproduction *r) {
+    if (!r) return;
+    free_prompts(r->prompts, r->n_prompts);
+    free_prompts(r->sources, r->n_sources);
+    free(r->command);
+    free(r->rows);
+    free(r->cols);
+    free(r->text);
+    json_decref(r->tree);
+    free(r);
+}
+
+int qkv_reproduction_get_info(const qkv_reproduction *r, qkv_reproduction_info *info,
+                              qkv_error *err) {
+    QKV_NEED(err, r);
+    QKV_NEED(err, info);
+    const qkv_reproduction_info own = {
+        .is_plot = r->is_plot,
+        .format = r->format,
+        .kind = json_string_value(json_object_get(r->tree, "kind")),
+        .id = json_string_value(json_object_get(r->tree, "id")),
+        .model = r->names[0],
+        .model_hash = r->hashes[0],
+        .results = r->names[1],
+        .results_hash = r->hashes[1],
+        .recipe = r->text,
+    };
+    return qkv_sized_write(info, &own, sizeof own, "qkv_reproduction_info", err);
+}
+
+/* ---- making ---- */
+
+/* A prompt is its text where that still gives these tokens, so that all that shows the text is the
+ * same; else the tokens. */
+static qkv_prompt choose_form(const qkv_prompt *from, const qkv_model *model) {
+    qkv_prompt text = *from, tokens = *from;
+    int32_t *made = NULL;
+    size_t n = 0;
+    text.tokens = NULL;
+    text.n_tokens = 0;
+    tokens.text = NULL;
+    tokens.length = 0;
+    if (!from->text) return tokens;
+    const int same = qkv_prompt_tokenize(&text, model, &made, &n, NULL) == QKV_OK &&
+                     n == from->n_tokens && memcmp(made, from->tokens, n * sizeof *made) == 0;
+    qkv_tokens_free(made);
+    return same ? text : tokens;
+}
+
+static qkv_prompt *choose_forms(const qkv_prompt *from, size_t n, const qkv_model *model) {
+    qkv_prompt *prompts = qkv_calloc(n, sizeof *prompts);
+    for (size_t i = 0; prompts && i < n; i++) prompts[i] = choose_form(&from[i], model);
+    return prompts;
+}
+
+int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_session *session,
+                            qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, r);
+    QKV_NEED(err, session);
+    if (r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a chart of a sweep");
+    const qkv_model *model = qkv_session_model(session);
+    qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, model);
+    qkv_prompt *sources = choose_forms(r->sources, r->n_sources, model);
+    int status = prompts && sources ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        qkv_figure_options o = r->figure;
+        o.command = r->command;
+        o.n_command = r->n_command;
+        o.prompts = prompts;
+        o.n_prompts = r->n_prompts;
+        o.sources = sources;
+        o.n_sources = r->n_sources;
+        o.rows = r->rows;
+        o.n_rows = r->n_rows;
+        o.cols = r->cols;
+        o.n_cols = r->n_cols;
+        status = qkv_figure_make(out, session, (qkv_figure_kind)r->kind, &o, err);
+    }
+    free(prompts);
+    free(sources);
+    return status;
+}
+
+int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_reader *results,
+                          qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, r);
+    QKV_NEED(err, results);
+    if (!r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no chart of a sweep");
+    qkv_plot_options o = r->plot;
+    o.command = r->command;
+    o.n_command = r->n_command;
+    return qkv_plot_new(out, results, &o, err);
+}
+
+/* ---- files ---- */
+
+int qkv_reproduction_insert(char **out, size_t *n_out, const char *bytes, size_t n_bytes,
+                            const char *name, const char *recipe, qkv_error *err) {
+    QKV_NEED(err, out);
+    QKV_NEED(err, n_out);
+    *out = NULL;
+    *n_out = 0;
+    QKV_NEED(err, bytes);
+    QKV_NEED(err, name);
+    QKV_NEED(err, recipe);
+    qkv_text made = {0}, ascii = {0};
+    qkv_reproduction *r = NULL;
+    int status = qkv_reproduction_read(&r, recipe, strlen(recipe), "the recipe", err);
+    if (status == QKV_OK) {
+        qkv_json_append_value(&ascii, r->tree);
+        status = ascii.failed ? qkv_fail_memory(err)
+                              : qkv_carrier_write(bytes, n_bytes, name, ascii.data, &made, err);
+    }
+    qkv_reproduction_free(r);
+    qkv_text_release(&ascii);
+    if (status != QKV_OK) {
+        qkv_text_release(&made);
+        return status;
+    }
+    *out = made.data;
+    *n_out = made.length;
+    return QKV_OK;
+}

@@ -1,0 +1,23 @@
+# An encoder's queries see all keys: no cell is masked, and the first query has weights behind itself.
+numbers() { # the values of the first panel, a row to a line
+    python3 - "$1" <<'PY'
+import ast, struct, sys, zipfile
+
+data = zipfile.ZipFile(sys.argv[1]).read("r0.c0.npy")
+length = struct.unpack("<H", data[8:10])[0]
+rows, cols = ast.literal_eval(data[10:10 + length].decode())["shape"]
+values = struct.unpack("<%df" % (rows * cols), data[10 + length:])
+for r in range(rows):
+    row = values[r * cols:(r + 1) * cols]
+    print("%d keys, all above 0: %s, sum %.4f" % (cols, min(row) > 0, sum(row)))
+PY
+}
+model=$VECTORS/bert/model.gguf
+qkv figure heads -m "$model" --tokens 5,6,7,8 -o heads.svg --data heads.npz
+qkv figure rows -m "$model" --tokens 5,6,7,8 --query 0 -o rows.svg --data rows.npz
+qkv figure grid -m "$model" --tokens 5,6,7,8 --tokens 9,8 --layer 0 --head 0 -o grid.svg --report grid.html
+numbers heads.npz
+numbers rows.npz
+qkv figure heads --tokens 5,6,7,8 -o decoder.svg
+grep -c 'masked cells' decoder.svg heads.svg rows.svg grid.svg
+grep -o 'data-weights="[^"]*"' grid.html | grep -c m\ 

@@ -1,0 +1,4 @@
+qkv reproduce --help
+qkv recipe extract --help
+qkv recipe insert --help
+qkv recipe copy --help
