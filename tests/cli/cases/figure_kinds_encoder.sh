@@ -13,11 +13,20 @@ for r in range(rows):
 PY
 }
 model=$VECTORS/bert/model.gguf
-qkv figure heads -m "$model" --tokens 5,6,7,8 -o heads.svg --data heads.npz
-qkv figure rows -m "$model" --tokens 5,6,7,8 --query 0 -o rows.svg --data rows.npz
-qkv figure grid -m "$model" --tokens 5,6,7,8 --tokens 9,8 --layer 0 --head 0 -o grid.svg --report grid.html
+qkv figure heads -m "$model" --tokens 5,6,7,8 --text text -o heads.svg --data heads.npz
+qkv figure rows -m "$model" --tokens 5,6,7,8 --query 0 --text text -o rows.svg --data rows.npz
+qkv figure grid -m "$model" --tokens 5,6,7,8 --tokens 9,8 --layer 0 --head 0 --text text -o grid.svg \
+    --report grid.html
 numbers heads.npz
 numbers rows.npz
-qkv figure heads --tokens 5,6,7,8 -o decoder.svg
-grep -c 'masked cells' decoder.svg heads.svg rows.svg grid.svg
-grep -o 'data-weights="[^"]*"' grid.html | grep -c m\ 
+# The default model is no encoder; a row of the figure rows is no query.
+qkv figure heads --tokens 5,6,7,8 --text text -o decoder_heads.svg
+qkv figure rows --tokens 5,6,7,8 --query 1 --text text -o decoder_rows.svg
+qkv figure grid --tokens 5,6,7,8 --tokens 9,8 --layer 0 --head 0 --text text -o decoder_grid.svg \
+    --report decoder_grid.html
+for file in heads rows grid decoder_heads decoder_rows decoder_grid; do
+    sed 's/<[^>]*>//g' $file.svg | tr '\n' ' ' | grep -o 'masked cells are [a-z]*' | sed "s/^/$file: /"
+done
+for file in grid decoder_grid; do
+    grep -o 'data-weights="[^"]*"' $file.html | grep -o ' m' | wc -l
+done
