@@ -6,7 +6,7 @@
 
 What is run: in indented blocks of code, every line that begins with "qkv " or "$ ". A line that ends in a backslash
 goes on in the next. Below a "$ " command the page may show its output, up to the next "$ " or the end of the block;
-blank lines count on neither side. "…" stands for anything, a line of it alone for any lines, and numbers may differ by
+blank lines count on neither side. "…" stands for anything, a line of it alone for any lines, and fractions may differ by
 a hundredth of their size, since the last digits depend on the processor.
 
 What is not run: fenced blocks (for synopses, C and Python), and commands that end in "# needs ..." with one of the
@@ -74,8 +74,11 @@ def commands(page):
 
 
 def same_word(wanted, word):
+    """Fractions may differ a little, counts and everything else not."""
     if wanted == word:
         return True
+    if re.fullmatch(r"\d+[,)]*", wanted) and re.fullmatch(r"\d+[,)]*", word):
+        return False
     try:
         a, b = float(wanted.strip(",()")), float(word.strip(",()"))
     except ValueError:
