@@ -87,9 +87,9 @@ def same_word(wanted, word):
 
 
 def same_line(wanted, line):
-    if "…" in wanted:
-        return re.fullmatch(".*".join(map(re.escape, wanted.split("…"))), line) is not None
     a, b = wanted.split(), line.split()
+    if "…" in wanted:
+        return re.fullmatch(".*".join(map(re.escape, " ".join(a).split("…"))), " ".join(b)) is not None
     return len(a) == len(b) and all(map(same_word, a, b))
 
 
