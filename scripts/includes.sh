@@ -12,6 +12,7 @@ tokenizer:  qkv base format
 kernel:     qkv base
 model:      qkv base format tokenizer kernel
 run:        qkv base model kernel
+chat:       qkv base format tokenizer model jinja
 measure:    qkv base model run
 draw:       qkv base
 store:      qkv base format
@@ -32,6 +33,7 @@ pcre2.h       tokenizer
 utf8proc.h    tokenizer
 sqlite3.h     store
 curl          hub
+jinja         chat
 openssl       hub
 mpi.h         cli/mpi_transport.c
 '
@@ -40,7 +42,7 @@ mpi.h         cli/mpi_transport.c
     printf '%s\n' "$rules" | sed -n 's/^\([a-z]*\): */rule \1 /p'
     printf '%s\n' "$owners" | sed -n 's/^\([a-z]\)/owner \1/p'
     echo files
-    git ls-files -z 'src/*.[ch]' 'include/qkv/*.h' | xargs -0 grep -n '^#include' /dev/null
+    git ls-files -z 'src/*.[ch]' 'src/*.cpp' 'include/qkv/*.h' | xargs -0 grep -n '^#include' /dev/null
 } | awk '
     $1 == "rule" { for (i = 2; i <= NF; i++) allowed[$2, $i] = 1; next }
     $1 == "owner" { owner[++n] = $2; for (i = 3; i <= NF; i++) owns[$2, $i] = 1; next }

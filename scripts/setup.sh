@@ -10,7 +10,7 @@
 # Packages are installed as root or through sudo; otherwise the one command to run is printed. ggml is taken from the
 # llama.cpp source inside a package of the npm registry, because Debian 12 has no ggml package; its integrity is checked
 # against the digest below. A ggml that CMake finds on the system and that is recent enough is used instead; then
-# nothing is fetched or built, but for the tests.
+# the source is fetched for the engine of chat templates, and for the tests, but no ggml is built.
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -107,14 +107,13 @@ fuzz) extra="$tests clang libclang-rt-dev libomp-dev" ;;
 *) extra= ;;
 esac
 install_packages
-[ "${1:-}" != fuzz ] || fetch_source # ggml's reader is compiled again, with sanitizers
 if [ "${1:-}" = tests ]; then
     fetch_source
     exit 0
 fi
 kind=native
 [ "$native" = ON ] || kind=generic
+fetch_source # also where ggml is the system's: it holds the engine of chat templates
 if [ ! -f "$deps/ggml-$kind/.complete" ] && ! has_system_ggml; then
-    fetch_source
     build_ggml "$deps/ggml-$kind"
 fi

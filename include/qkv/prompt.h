@@ -35,8 +35,9 @@ typedef struct qkv_prompt {
     size_t length;         /* bytes of the text; 0: up to its NUL */
     const int32_t *tokens; /* used as they are; NULL: given as text */
     size_t n_tokens;
-    uint32_t flags;   /* of qkv_tokenize_flags, for a text */
-    const char *name; /* of a source that edits say patch:NAME of; else NULL */
+    uint32_t flags;      /* of qkv_tokenize_flags, for a text */
+    const char *name;    /* of a source that edits say patch:NAME of; else NULL */
+    const char *written; /* the text that `tokens` were made of, for records; NULL: not known */
 } qkv_prompt;
 
 #define QKV_PROMPT_INIT                                                                            \

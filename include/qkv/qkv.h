@@ -91,6 +91,8 @@
 #include "qkv/version.h"
 
 #ifdef QKV_UNSTABLE
+#include "qkv/chat.h"
+#include "qkv/generate.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/observe.h"

@@ -120,7 +120,7 @@ static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
 
 static int load_prompts(const figure_args *args, qkv_figure_kind kind, inputs *in,
                         qkv_figure_options *options, qkv_error *err) {
-    int status = cli_prompts_load(&in->loaded, &args->prompts, err);
+    int status = cli_prompts_load(&in->loaded, &args->prompts, &args->chat, err);
     const size_t n = in->loaded.n;
     if (status == QKV_OK && kind != QKV_FIGURE_MEAN && n > 1) {
         status = cli_prompts_check_one(&in->loaded, &args->prompts, err);
@@ -233,7 +233,32 @@ static int write_outputs(const figure_args *args, qkv_figure *figure, qkv_error 
 
 /* ---- the command ---- */
 
-static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind kind,
+/* What was tokenized here is fed as tokens, and its text stays on record. */
+static void take_tokens(qkv_prompt *prompt, const cli_prompt *from) {
+    prompt->text = NULL;
+    prompt->length = 0;
+    prompt->tokens = from->tokens;
+    prompt->n_tokens = from->n_tokens;
+    prompt->written = from->text;
+}
+
+/* Conversations need the model's template. */
+static int write_chats(const figure_args *args, inputs *in, const qkv_model *model,
+                       qkv_error *err) {
+    const unsigned flags =
+        QKV_TOKENIZE_ADD_SPECIAL | (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    if (!args->chat.on && !args->chat.show) return QKV_OK;
+    int status = cli_prompts_tokenize(&in->loaded, &args->chat, model, flags, err);
+    if (status == QKV_OK) status = cli_sources_tokenize(&in->from, &args->chat, model, flags, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < in->loaded.n; i++) take_tokens(&in->prompts[i], &in->loaded.items[i]);
+    for (size_t i = 0; i < in->from.n; i++) {
+        take_tokens(&in->sources[i], &in->from.items[i].prompt);
+    }
+    return QKV_OK;
+}
+
+static int make(qkv_figure **figure, const figure_args *args, inputs *in, qkv_figure_kind kind,
                 const qkv_figure_options *options, qkv_error *err) {
     static int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
                                  qkv_error *) = {
@@ -245,6 +270,7 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
     qkv_model *model = NULL;
     qkv_session *session = NULL;
     int status = cli_model_open(&model, args->model, err);
+    if (status == QKV_OK) status = write_chats(args, in, model, err);
     if (status == QKV_OK) status = check_writable(args, err);
     if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
     if (status == QKV_OK) status = makers[kind](figure, session, options, err);
@@ -257,7 +283,11 @@ static int make(qkv_figure **figure, const figure_args *args, qkv_figure_kind ki
 static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
                    qkv_figure_options *options, qkv_error *err) {
     const figure_args *args = call->args;
-    int status = read_options(args, options, err);
+    int status = QKV_OK;
+    if ((args->chat.on || args->chat.show) && !args->prompts.n) {
+        status = cli_usage(err, "--chat and --show-prompt want a prompt: -p TEXT");
+    }
+    if (status == QKV_OK) status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
         status = cli_name_fields(CLI_USAGE, err);
@@ -273,7 +303,7 @@ int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     int status = prepare(call, kind, &in, &options, err);
     if (status == QKV_OK) {
-        status = cli_name_fields(make(&figure, args, kind, &options, err), err);
+        status = cli_name_fields(make(&figure, args, &in, kind, &options, err), err);
     }
     if (status == QKV_OK) {
         print_choice(figure);

@@ -12,6 +12,7 @@ typedef struct figure_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     int64_t layer, head; /* CLI_AUTO: the strongest first-token sink */
     int edit_heads;
     const char *eps;  /* modify */

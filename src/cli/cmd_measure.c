@@ -12,6 +12,7 @@ typedef struct measure_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     cli_list variants;
     cli_list sources;
     const char *metrics;
@@ -95,7 +96,7 @@ typedef struct measure_state {
 static int load_prompts(measure_state *state, qkv_error *err) {
     const cli_list *given = &state->args->prompts;
     const cli_list *const edits[] = {&state->args->variants};
-    int status = cli_prompts_load(&state->prompts, given, err);
+    int status = cli_prompts_load(&state->prompts, given, &state->args->chat, err);
     for (size_t i = 0; qkv_default_prompt(i) && given->n == 0 && status == QKV_OK; i++) {
         const cli_item own = {qkv_default_prompt(i), CLI_PROMPT_TEXT};
         status = cli_prompts_add(&state->prompts, &own, err);
@@ -107,9 +108,10 @@ static int load_prompts(measure_state *state, qkv_error *err) {
 static int tokenize(measure_state *state, qkv_error *err) {
     const unsigned flags =
         QKV_TOKENIZE_ADD_SPECIAL | (state->args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
-    const int status = cli_prompts_tokenize(&state->prompts, state->model, flags, err);
+    const int status =
+        cli_prompts_tokenize(&state->prompts, &state->args->chat, state->model, flags, err);
     if (status != QKV_OK) return status;
-    return cli_sources_tokenize(&state->sources, state->model, flags, err);
+    return cli_sources_tokenize(&state->sources, &state->args->chat, state->model, flags, err);
 }
 
 /* ---- measuring ---- */

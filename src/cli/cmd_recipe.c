@@ -363,6 +363,7 @@ static int run_study(const qkv_recipe *recipe, const recipe_args *args, qkv_erro
                            .output = args->output ? args->output : temporary.file.name,
                            .threads = args->threads,
                            .memory = args->memory,
+                           .flags = &args->flags,
                            .quiet = !args->output,
                            .json = args->json};
     if (status == QKV_OK) status = run_sweep(recipe, info.title, spec, &job, err);
@@ -379,7 +380,8 @@ static int run_recipe(const cli_call *call, qkv_error *err) {
     if (args->print && args->json) {
         return cli_usage(err, "--print prints the recipe, which is JSON: leave out --json");
     }
-    if (call->n_operands == 0 && (args->output || args->model || args->flags.prompts.n)) {
+    if (call->n_operands == 0 &&
+        (args->output || args->model || args->flags.prompts.n || args->flags.chat.on)) {
         return cli_usage(err, "which recipe? 'qkv recipe' lists them");
     }
     if (call->n_operands == 0) return list_recipes(args->json, err);

@@ -11,6 +11,7 @@ typedef struct run_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     cli_list variants;
     cli_list captures;
     cli_list sources;
@@ -103,7 +104,7 @@ static int check_args(const run_args *args, qkv_error *err) {
 static int load_prompts(run_state *run, const run_args *args, qkv_error *err) {
     const cli_list *const edits[] = {&args->variants};
     run->flags = QKV_TOKENIZE_ADD_SPECIAL | (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
-    int status = cli_prompts_load(&run->prompts, &args->prompts, err);
+    int status = cli_prompts_load(&run->prompts, &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_prompts_check_one(&run->prompts, &args->prompts, err);
     if (status == QKV_OK) status = cli_sources_load(&run->sources, &args->sources, err);
     if (status == QKV_OK) status = cli_sources_check_used(&run->sources, edits, 1, err);
@@ -111,7 +112,7 @@ static int load_prompts(run_state *run, const run_args *args, qkv_error *err) {
 }
 
 static int make_plan(run_state *run, const run_args *args, qkv_error *err) {
-    int status = cli_prompts_tokenize(&run->prompts, run->model, run->flags, err);
+    int status = cli_prompts_tokenize(&run->prompts, &args->chat, run->model, run->flags, err);
     const cli_prompt *prompt = &run->prompts.items[0];
     if (status == QKV_OK) {
         status = qkv_plan_new(&run->plan, run->model, prompt->tokens, prompt->n_tokens, err);
@@ -120,7 +121,7 @@ static int make_plan(run_state *run, const run_args *args, qkv_error *err) {
         status = qkv_plan_set_prompt(run->plan, prompt->text, prompt->length, err);
     }
     if (status == QKV_OK) {
-        status = cli_sources_tokenize(&run->sources, run->model, run->flags, err);
+        status = cli_sources_tokenize(&run->sources, &args->chat, run->model, run->flags, err);
     }
     if (status == QKV_OK) status = cli_sources_add(&run->sources, run->plan, err);
     for (size_t i = 0; i < args->variants.n && status == QKV_OK; i++) {

@@ -108,6 +108,7 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
                      .output = args->output,
                      .threads = args->threads,
                      .memory = args->memory,
+                     .flags = &args->flags,
                      .explain = args->explain,
                      .json = args->json};
     if (!args->output && !args->explain) return cli_usage(err, "give a file of results with -o");

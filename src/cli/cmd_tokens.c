@@ -9,6 +9,7 @@ typedef struct tokens_args {
     const char *model;
     cli_list prompts;
     int parse_special;
+    cli_chat chat;
     int no_special;
     int json;
 } tokens_args;
@@ -145,15 +146,19 @@ static int run_tokens(const cli_call *call, qkv_error *err) {
     if ((call->n_operands != 0) == (args->prompts.n != 0)) {
         return cli_usage(err, "give a text, or prompts with -p, -f, --file or --tokens");
     }
+    if (args->chat.on && args->no_special) {
+        return cli_usage(err, "--chat adds no tokens: leave out --no-special");
+    }
     cli_item text = {call->n_operands ? call->operands[0] : NULL, CLI_PROMPT_TEXT};
     const cli_list operand = {.items = &text, .n = 1};
     const unsigned flags = (args->no_special ? 0u : QKV_TOKENIZE_ADD_SPECIAL) |
                            (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     qkv_model *model = NULL;
     cli_prompts prompts = {0};
-    int status = cli_prompts_load(&prompts, call->n_operands ? &operand : &args->prompts, err);
+    int status =
+        cli_prompts_load(&prompts, call->n_operands ? &operand : &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
-    if (status == QKV_OK) status = cli_prompts_tokenize(&prompts, model, flags, err);
+    if (status == QKV_OK) status = cli_prompts_tokenize(&prompts, &args->chat, model, flags, err);
     if (status == QKV_OK) status = print(args, model, &prompts, err);
     cli_prompts_release(&prompts);
     qkv_model_free(model);

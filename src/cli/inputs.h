@@ -29,13 +29,55 @@ int cli_default_model(char **out, qkv_error *err);
 /* The path of a file in the folder of recipes; freed with free. */
 int cli_recipe_find(char **out, const char *name, qkv_error *err);
 
+/* ---- conversations: chat.c ---- */
+
+typedef struct cli_chat {
+    int on;
+    const char *system;
+    cli_list turns;
+    const char *template_file;
+    const char *date;
+    int show; /* with or without a conversation */
+} cli_chat;
+
+/* clang-format off: one option to a line or two */
+#define CLI_CHAT_OPTION(type, name, value, kind, field, tag, help)                                 \
+    { 0, name, value, help, kind, offsetof(type, field), tag, 0, 0 }
+/* `chat` is the field of the type. */
+#define CLI_CHAT_TABLE(type, chat)                                                                 \
+    CLI_CHAT_OPTION(type, "chat", NULL, CLI_FLAG, chat.on, 1,                                      \
+                    "prompts are a user's messages, written out as the model's chat template "     \
+                    "says"),                                                                       \
+        CLI_CHAT_OPTION(type, "system", "TEXT", CLI_TEXT, chat.system, 0,                          \
+                        "the system's message of the chat"),                                       \
+        CLI_CHAT_OPTION(                                                                           \
+            type, "turn", "ROLE=TEXT", CLI_LIST, chat.turns, 0,                                    \
+            "an earlier message of the chat: user=... or assistant=...; may be repeated"),         \
+        CLI_CHAT_OPTION(type, "template", "FILE", CLI_PATH, chat.template_file, 0,                 \
+                        "another chat template than the model's"),                                 \
+        CLI_CHAT_OPTION(type, "date", "YYYY-MM-DD", CLI_TEXT, chat.date, 0,                        \
+                        "the date that the chat template is told (default today)"),                \
+        CLI_CHAT_OPTION(type, "show-prompt", NULL, CLI_FLAG, chat.show, 1,                         \
+                        "print what is fed, text and token ids, to standard error")
+/* clang-format on */
+
+struct cli_prompt;
+/* A usage error for options that make no sense; needs no model. */
+int cli_chat_check(const cli_chat *chat, qkv_error *err);
+/* A usage error for a prompt that cannot be a message. */
+int cli_chat_check_prompt(const cli_chat *chat, const struct cli_prompt *prompt, qkv_error *err);
+/* Writes the prompt's text out as the chat says (unless there is none), tokenizes it, and shows it
+ * where asked to. */
+int cli_chat_tokenize(const cli_chat *chat, struct cli_prompt *prompt, const qkv_model *model,
+                      unsigned flags, qkv_error *err);
+
 /* ---- prompts: prompt.c ---- */
 
 enum { CLI_PROMPT_TEXT, CLI_PROMPT_LINES, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
 
 /* clang-format off: one option to a line or two */
-/* The fields of the type are a cli_list and an int. */
-#define CLI_PROMPT_TABLE(type, list, special, text, lines)                                         \
+/* The fields of the type are a cli_list, an int and a cli_chat. */
+#define CLI_PROMPT_TABLE(type, list, special, chat, text, lines)                                   \
     {'p', "prompt", "TEXT", text, CLI_LIST, offsetof(type, list), CLI_PROMPT_TEXT, 0, 0},          \
         {'f', "prompts", "FILE", lines, CLI_PATHS, offsetof(type, list), CLI_PROMPT_LINES, 0, 0},  \
         {0,                                                                                        \
@@ -56,19 +98,21 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_LINES, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
          CLI_PROMPT_TOKENS,                                                                        \
          0,                                                                                        \
          0},                                                                                       \
-    {                                                                                              \
-        0, "parse-special", NULL, "names of special tokens in prompts become those tokens",        \
-            CLI_FLAG, offsetof(type, special), 1, 0, 0                                             \
-    }
+        {0,        "parse-special",                                                                \
+         NULL,     "names of special tokens in prompts become those tokens",                       \
+         CLI_FLAG, offsetof(type, special),                                                        \
+         1,        0,                                                                              \
+         0},                                                                                       \
+        CLI_CHAT_TABLE(type, chat)
 /* clang-format on */
 
-/* For commands that take one prompt, or several. The type needs the fields `cli_list prompts` and `int
- * parse_special`. */
+/* For commands that take one prompt, or several. The type needs the fields `cli_list prompts`,
+ * `int parse_special` and `cli_chat chat`. */
 #define CLI_PROMPT_OPTIONS(type)                                                                   \
-    CLI_PROMPT_TABLE(type, prompts, parse_special, "the prompt",                                   \
+    CLI_PROMPT_TABLE(type, prompts, parse_special, chat, "the prompt",                             \
                      "the prompt from a file of one line; '-' for standard input")
 #define CLI_PROMPTS_OPTIONS(type)                                                                  \
-    CLI_PROMPT_TABLE(type, prompts, parse_special, "a prompt; may be repeated",                    \
+    CLI_PROMPT_TABLE(type, prompts, parse_special, chat, "a prompt; may be repeated",              \
                      "prompts from a file, one per line; '-' for standard input")
 
 #define CLI_THREADS_OPTION(type)                                                                   \
@@ -125,13 +169,15 @@ int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned fla
 void cli_prompt_release(cli_prompt *prompt);
 
 /* All prompts that were given, in their order: every line of a file given with -f is one, unless it
- * is empty. Release them also after a failure. */
-int cli_prompts_load(cli_prompts *prompts, const cli_list *given, qkv_error *err);
+ * is empty. They are checked to fit the chat. Release them also after a failure. */
+int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat *chat,
+                     qkv_error *err);
 int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err);
 /* A usage error where there is not exactly one. */
 int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv_error *err);
-int cli_prompts_tokenize(cli_prompts *prompts, const qkv_model *model, unsigned flags,
-                         qkv_error *err);
+/* Fills the tokens; in a chat the texts become what the model's template makes of them. */
+int cli_prompts_tokenize(cli_prompts *prompts, const cli_chat *chat, const qkv_model *model,
+                         unsigned flags, qkv_error *err);
 void cli_prompts_release(cli_prompts *prompts);
 
 /* ---- prompts to patch from: source.c ---- */
@@ -169,8 +215,9 @@ int cli_sources_load(cli_sources *sources, const cli_list *given, qkv_error *err
 /* A usage error names the first source that none of the n lists of edits uses. */
 int cli_sources_check_used(const cli_sources *sources, const cli_list *const *edits, size_t n,
                            qkv_error *err);
-int cli_sources_tokenize(cli_sources *sources, const qkv_model *model, unsigned flags,
-                         qkv_error *err);
+/* Texts are messages of the chat as prompts are. */
+int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_model *model,
+                         unsigned flags, qkv_error *err);
 /* Names them in the plan. */
 int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err);
 void cli_sources_release(cli_sources *sources);

@@ -55,7 +55,7 @@ int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err) {
 
 int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags,
                         qkv_error *err) {
-    if (!prompt->text) return QKV_OK;
+    if (prompt->tokens) return QKV_OK;
     return qkv_tokenize(model, &prompt->tokens, &prompt->n_tokens, prompt->text, prompt->length,
                         flags, err);
 }
@@ -106,12 +106,16 @@ static int add_lines(cli_prompts *prompts, const char *path, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: %s has no line of text", path);
 }
 
-int cli_prompts_load(cli_prompts *prompts, const cli_list *given, qkv_error *err) {
-    int status = QKV_OK;
+int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat *chat,
+                     qkv_error *err) {
+    int status = cli_chat_check(chat, err);
     for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
         const cli_item *item = &given->items[i];
         status = item->tag == CLI_PROMPT_LINES ? add_lines(prompts, item->value, err)
                                                : cli_prompts_add(prompts, item, err);
+    }
+    for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
+        status = cli_chat_check_prompt(chat, &prompts->items[i], err);
     }
     return status;
 }
@@ -129,11 +133,11 @@ int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv
     return cli_usage(err, "one prompt is wanted, and %zu are given", prompts->n);
 }
 
-int cli_prompts_tokenize(cli_prompts *prompts, const qkv_model *model, unsigned flags,
-                         qkv_error *err) {
+int cli_prompts_tokenize(cli_prompts *prompts, const cli_chat *chat, const qkv_model *model,
+                         unsigned flags, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
-        status = cli_prompt_tokenize(&prompts->items[i], model, flags, err);
+        status = cli_chat_tokenize(chat, &prompts->items[i], model, flags, err);
     }
     return status;
 }

@@ -65,11 +65,12 @@ int cli_sources_check_used(const cli_sources *sources, const cli_list *const *ed
     return QKV_OK;
 }
 
-int cli_sources_tokenize(cli_sources *sources, const qkv_model *model, unsigned flags,
-                         qkv_error *err) {
+int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_model *model,
+                         unsigned flags, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sources->n && status == QKV_OK; i++) {
-        status = cli_prompt_tokenize(&sources->items[i].prompt, model, flags, err);
+        cli_prompt *prompt = &sources->items[i].prompt;
+        if (prompt->text) status = cli_chat_tokenize(chat, prompt, model, flags, err);
     }
     return status;
 }

@@ -13,21 +13,23 @@
 typedef struct sweep_flags {
     cli_list prompts;
     int parse_special;
+    cli_chat chat; /* of prompts that are texts */
     const char *layers, *heads, *targets, *ops, *epsilon, *metrics, *at;
     int64_t length;
 } sweep_flags;
 
 /* The type needs the field `sweep_flags flags`. */
 #define SWEEP_PROMPT_OPTIONS(type)                                                                 \
-    CLI_PROMPT_TABLE(type, flags.prompts, flags.parse_special, "a prompt; may be repeated",        \
+    CLI_PROMPT_TABLE(type, flags.prompts, flags.parse_special, flags.chat,                         \
+                     "a prompt; may be repeated",                                                  \
                      "prompts from a file, one per line; '-' for standard input")
 
 /* Sets the keys that were given on the command line. */
 int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err);
 /* Reads a file with a JSON object. */
 int sweep_spec_read(json_t **spec, const char *path, qkv_error *err);
-/* The prompts as a list of texts and lists of ids. */
-int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err);
+/* Every text among the prompts becomes the tokens of a conversation, where one is asked for. */
+int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *model, qkv_error *err);
 
 /* ---- progress: sweep_progress.c ---- */
 
@@ -52,7 +54,8 @@ typedef struct sweep_job {
     const char *model, *output;
     int64_t shard, n_shards; /* 0: not a part */
     int64_t threads, memory;
-    int explain; /* say what there is to do, and do nothing */
+    const sweep_flags *flags; /* for conversations; NULL: there are none */
+    int explain;              /* say what there is to do, and do nothing */
     int quiet;
     int json; /* results are printed as JSON */
 } sweep_job;

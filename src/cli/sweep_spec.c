@@ -43,10 +43,12 @@ static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
     return json_array_append_new(list, ids) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
-int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err) {
+/* The prompts as a list of texts and lists of ids. */
+static int list_prompts(json_t **list, const sweep_flags *flags, qkv_error *err) {
     cli_prompts prompts = {0};
     *list = json_array();
-    int status = *list ? cli_prompts_load(&prompts, given, err) : qkv_fail_memory(err);
+    int status = *list ? cli_prompts_load(&prompts, &flags->prompts, &flags->chat, err)
+                       : qkv_fail_memory(err);
     for (size_t i = 0; i < prompts.n && status == QKV_OK; i++) {
         const cli_prompt *prompt = &prompts.items[i];
         status = prompt->text ? add_text(*list, prompt->text, prompt->length, err)
@@ -56,6 +58,47 @@ int sweep_spec_prompts(json_t **list, const cli_list *given, qkv_error *err) {
     if (status == QKV_OK) return QKV_OK;
     json_decref(*list);
     *list = NULL;
+    return status;
+}
+
+/* ---- conversations ---- */
+
+static int chat_ids(json_t *list, const json_t *text, const sweep_flags *flags,
+                    const qkv_model *model, qkv_error *err) {
+    cli_prompt prompt;
+    const cli_item item = {json_string_value(text), CLI_PROMPT_TEXT};
+    const unsigned special =
+        QKV_TOKENIZE_ADD_SPECIAL | (flags->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    int status = cli_prompt_load(&prompt, &item, err);
+    if (status == QKV_OK) status = cli_chat_tokenize(&flags->chat, &prompt, model, special, err);
+    if (status == QKV_OK) status = add_ids(list, &prompt, err);
+    cli_prompt_release(&prompt);
+    return status;
+}
+
+int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *model,
+                    qkv_error *err) {
+    const json_t *prompts = json_object_get(spec, "prompts");
+    if (!flags->chat.on && !flags->chat.show) return QKV_OK;
+    if (!json_is_array(prompts)) {
+        return cli_usage(err, "--chat and --show-prompt want a list of prompts");
+    }
+    json_t *list = json_array();
+    int status = list ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < json_array_size(prompts) && status == QKV_OK; i++) {
+        json_t *prompt = json_array_get(prompts, i);
+        if (json_is_string(prompt)) {
+            status = chat_ids(list, prompt, flags, model, err);
+        } else if (flags->chat.on) {
+            status = cli_usage(err, "--chat takes text, not --tokens");
+        } else if (json_array_append(list, prompt) != 0) {
+            status = qkv_fail_memory(err);
+        }
+    }
+    if (status == QKV_OK) json_object_del(spec, "parse_special");
+    if (status == QKV_OK && json_object_set(spec, "prompts", list) != 0)
+        status = qkv_fail_memory(err);
+    json_decref(list);
     return status;
 }
 
@@ -72,7 +115,7 @@ int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err) 
         {"layers", flags->layers}, {"heads", flags->heads},     {"targets", flags->targets},
         {"ops", flags->ops},       {"epsilon", flags->epsilon}, {"metrics", flags->metrics},
         {"at", flags->at}};
-    int status = QKV_OK;
+    int status = cli_chat_check(&flags->chat, err);
     for (size_t i = 0; i < sizeof texts / sizeof *texts && status == QKV_OK; i++) {
         if (!texts[i].text) continue;
         if (!qkv_utf8_valid(texts[i].text, strlen(texts[i].text))) {
@@ -88,6 +131,6 @@ int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err) 
     }
     if (status != QKV_OK || !flags->prompts.n) return status;
     json_t *prompts;
-    status = sweep_spec_prompts(&prompts, &flags->prompts, err);
+    status = list_prompts(&prompts, flags, err);
     return status == QKV_OK ? set(spec, "prompts", prompts, err) : status;
 }

@@ -40,7 +40,9 @@ static int open_model(sweep_work *w, json_t *spec, qkv_error *err) {
                         "model must be a text: the path or the name of a model");
     }
     const char *path = w->job->model ? w->job->model : json_string_value(named);
-    const int status = cli_model_open(&w->model, path, err);
+    int status = cli_model_open(&w->model, path, err);
+    if (status == QKV_OK && w->job->flags)
+        status = sweep_spec_chat(spec, w->job->flags, w->model, err);
     json_object_del(spec, "model");
     return status;
 }

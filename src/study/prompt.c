@@ -86,6 +86,11 @@ static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model
         to->text = qkv_strndup(from->text, to->length);
         if (!to->text) return qkv_fail_memory(err);
     }
+    if (from->tokens && from->written) {
+        to->length = strlen(from->written);
+        to->text = qkv_strdup(from->written);
+        if (!to->text) return qkv_fail_memory(err);
+    }
     to->name = qkv_strdup(from->name);
     if (from->name && !to->name) return qkv_fail_memory(err);
     return qkv_prompt_tokenize(from, model, &to->tokens, &to->n_tokens, err);

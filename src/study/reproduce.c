@@ -116,6 +116,7 @@ static qkv_prompt choose_form(const qkv_prompt *from, const qkv_model *model) {
     text.tokens = NULL;
     text.n_tokens = 0;
     tokens.text = NULL;
+    tokens.written = from->text;
     tokens.length = 0;
     if (!from->text) return tokens;
     const int same = qkv_prompt_tokenize(&text, model, &made, &n, NULL) == QKV_OK &&

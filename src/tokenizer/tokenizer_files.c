@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "tokenizer/tokenizer_json_internal.h"
 
 const char *qkv_tokenizer_file_name(enum qkv_tokenizer_file file) {
@@ -63,6 +65,36 @@ static int read_json(qkv_tokenizer_json *reader, const qkv_mapping *map, const c
     return status == QKV_OK ? qkv_json_read_config(reader, dir, err) : status;
 }
 
+/* The template called default, of those that the configuration has. */
+static const char *configured_template(const json_t *config) {
+    const json_t *all = json_object_get(config, "chat_template");
+    if (json_is_string(all)) return json_string_value(all);
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *one = json_array_get(all, i);
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (name && strcmp(name, "default") == 0)
+            return json_string_value(json_object_get(one, "template"));
+    }
+    return NULL;
+}
+
+/* A file of its own goes before the configuration, as in transformers. */
+static int write_chat_template(qkv_tokenizer_json *reader, struct gguf_context *meta,
+                               const char *dir, qkv_error *err) {
+    qkv_text path = {0};
+    qkv_mapping map = {0};
+    int status = qkv_tokenizer_map_file(&map, &path, dir, QKV_TOKENIZER_FILE_CHAT, err);
+    char *own = map.data ? qkv_strndup((const char *)map.data, map.size) : NULL;
+    const char *text = map.data ? own : configured_template(reader->config);
+    if (map.data && !own) status = qkv_fail_memory(err);
+    if (own) reader->files |= 1U << QKV_TOKENIZER_FILE_CHAT;
+    if (status == QKV_OK && text) gguf_set_val_str(meta, "tokenizer.chat_template", text);
+    free(own);
+    qkv_mapping_close(&map);
+    qkv_text_release(&path);
+    return status;
+}
+
 int qkv_tokenizer_read(struct gguf_context *meta, const char *dir, unsigned *files,
                        qkv_error *err) {
     qkv_tokenizer_json reader = {.unknown = QKV_NO_TOKEN, .n_rows = count_rows(meta)};
@@ -77,6 +109,7 @@ int qkv_tokenizer_read(struct gguf_context *meta, const char *dir, unsigned *fil
         status = qkv_older_files_open(&older, &reader, dir, architecture(meta), err);
     if (status == QKV_OK && reader.files) status = qkv_json_read_parts(&reader, err);
     if (status == QKV_OK && reader.files) status = qkv_json_write(&reader, meta, err);
+    if (status == QKV_OK && reader.files) status = write_chat_template(&reader, meta, dir, err);
     *files = reader.files;
     qkv_older_files_close(&older);
     qkv_mapping_close(&map);

@@ -20,7 +20,8 @@ struct gguf_context;
     X(VOCAB_JSON, "vocab.json")                                                                    \
     X(MERGES, "merges.txt")                                                                        \
     X(VOCAB_TXT, "vocab.txt")                                                                      \
-    X(PIECES, "tokenizer.model")
+    X(PIECES, "tokenizer.model")                                                                   \
+    X(CHAT, "chat_template.jinja")
 
 enum qkv_tokenizer_file {
 #define QKV_TOKENIZER_FILE_ENUM(identifier, name) QKV_TOKENIZER_FILE_##identifier,

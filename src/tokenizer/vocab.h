@@ -24,9 +24,21 @@ int32_t qkv_vocab_size(const qkv_vocab *vocab);
 /* "bpe (gpt-2)", "sentencepiece" */
 const char *qkv_vocab_kind(const qkv_vocab *vocab);
 
+/* Tokens that end a text; -1 past the last one. */
+int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index);
+int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token);
+
 /* As the public functions of the same names say. */
 int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
                        size_t length, unsigned flags, qkv_error *err);
+/* The same, but names of special tokens stay text wherever they touch one of the n stretches of bytes,
+ * which are in order. */
+typedef struct qkv_vocab_span {
+    size_t start, end;
+} qkv_vocab_span;
+int qkv_vocab_tokenize_around(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens,
+                              const char *text, size_t length, unsigned flags,
+                              const qkv_vocab_span *plain, size_t n_plain, qkv_error *err);
 int qkv_vocab_detokenize(const qkv_vocab *vocab, char **text, size_t *length, const int32_t *tokens,
                          size_t n_tokens, int keep_special, qkv_error *err);
 int qkv_vocab_token_text(const qkv_vocab *vocab, char **text, size_t *length, int32_t token,

@@ -26,6 +26,10 @@ typedef struct encoder {
     const qkv_vocab *vocab;
     const char *begin; /* of the whole text */
     int parse_special;
+    const qkv_vocab_span *plain; /* where names of special tokens stay text; those left */
+    size_t n_plain;
+    const qkv_vocab_span *all_plain;
+    size_t n_all_plain;
     qkv_encoding work;
     qkv_text normalized;
     qkv_match_budget budget;
@@ -52,13 +56,40 @@ static int is_word_before(const char *text, size_t at) {
     return start < at && is_word_at(text + start, at - start);
 }
 
+/* How far from here on names of special tokens count: up to the next plain stretch, 0 in one. Places
+ * are asked for in order. */
+static size_t special_reach(encoder *e, const char *at, size_t length) {
+    const size_t place = (size_t)(at - e->begin);
+    while (e->n_plain && e->plain->end <= place) {
+        e->plain++;
+        e->n_plain--;
+    }
+    if (!e->n_plain || e->plain->start >= place + length) return length;
+    return e->plain->start > place ? e->plain->start - place : 0;
+}
+
+/* The longest token written out at this place of the text, or of a normalised stretch of it. */
+static int32_t match_special(encoder *e, const char *text, size_t length, int normalized,
+                             size_t *taken) {
+    const qkv_vocab *vocab = e->vocab;
+    if (!e->parse_special || normalized)
+        return qkv_vocab_match_special(vocab, text, length, e->parse_special, normalized, taken);
+    const size_t reach = special_reach(e, text, length);
+    const int32_t id = qkv_vocab_match_special(vocab, text, reach, 1, 0, taken);
+    if (reach == length) return id;
+    size_t other = 0;
+    const int32_t plain = qkv_vocab_match_special(vocab, text, length, 0, 0, &other);
+    if (plain == QKV_NO_TOKEN || (id != QKV_NO_TOKEN && *taken >= other)) return id;
+    *taken = other;
+    return plain;
+}
+
 /* Where the next special token starts, or `length`; and how long it is. */
-static size_t find_special(const encoder *e, const char *text, size_t from, size_t length,
-                           int normalized, int32_t *id, size_t *taken) {
+static size_t find_special(encoder *e, const char *text, size_t from, size_t length, int normalized,
+                           int32_t *id, size_t *taken) {
     const qkv_vocab *vocab = e->vocab;
     for (size_t i = from; i < length; i++) {
-        *id = qkv_vocab_match_special(vocab, text + i, length - i, e->parse_special, normalized,
-                                      taken);
+        *id = match_special(e, text + i, length - i, normalized, taken);
         if (*id == QKV_NO_TOKEN) continue;
         size_t end = i + *taken;
         if (!vocab->tokens[*id].single_word ||
@@ -109,6 +140,33 @@ static int encode_words(encoder *e, const char *text, size_t length, qkv_error *
     return status;
 }
 
+/* Does a plain stretch in here hold the name of a token that counts in normalised text? */
+static int has_plain_name(const encoder *e, const char *text, size_t length) {
+    const size_t from = (size_t)(text - e->begin);
+    size_t taken;
+    for (size_t k = 0; k < e->n_all_plain && e->all_plain[k].start < from + length; k++) {
+        const qkv_vocab_span *span = &e->all_plain[k];
+        for (size_t i = span->start > from ? span->start : from; i < span->end && i < from + length;
+             i++)
+            if (qkv_vocab_match_special(e->vocab, e->begin + i, span->end - i, 1, 1, &taken) !=
+                QKV_NO_TOKEN)
+                return 1;
+    }
+    return 0;
+}
+
+static int encode_raw(encoder *e, const char *text, size_t length, qkv_error *err);
+
+/* Places in normalised text are not those of the text, so such a stretch has no special tokens. */
+static int encode_stretch_plainly(encoder *e, const char *text, size_t length, qkv_error *err) {
+    const int before = e->parse_special;
+    if (e->vocab->forms.count > 0 && before && has_plain_name(e, text, length))
+        e->parse_special = 0;
+    const int status = encode_raw(e, text, length, err);
+    e->parse_special = before;
+    return status;
+}
+
 static int encode_raw(encoder *e, const char *text, size_t length, qkv_error *err) {
     if (e->vocab->normalizer) {
         int status = qkv_normalizer_run(e->vocab->normalizer, &e->normalized, text, length,
@@ -128,6 +186,12 @@ static int add(encoder *e, int wanted, int32_t id, qkv_error *err) {
 
 int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
                        size_t length, unsigned flags, qkv_error *err) {
+    return qkv_vocab_tokenize_around(vocab, tokens, n_tokens, text, length, flags, NULL, 0, err);
+}
+
+int qkv_vocab_tokenize_around(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens,
+                              const char *text, size_t length, unsigned flags,
+                              const qkv_vocab_span *plain, size_t n_plain, qkv_error *err) {
     *tokens = NULL;
     *n_tokens = 0;
     int special = (flags & QKV_TOKENIZE_ADD_SPECIAL) != 0;
@@ -137,12 +201,16 @@ int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_token
     encoder e = {.vocab = vocab,
                  .begin = text,
                  .parse_special = (flags & QKV_TOKENIZE_PARSE_SPECIAL) != 0,
+                 .plain = plain,
+                 .n_plain = n_plain,
+                 .all_plain = plain,
+                 .n_all_plain = n_plain,
                  .budget = qkv_match_budget_for(length)};
     /* Never NULL on success, not even for no tokens at all. */
     e.work.out = (qkv_token_list){.ids = qkv_calloc(8, sizeof(int32_t)), .capacity = 8};
     if (!e.work.out.ids) return qkv_fail_memory(err);
     int status = add(&e, special && vocab->add_bos, vocab->bos, err);
-    if (status == QKV_OK) status = cut_specials(&e, text, length, 0, encode_raw, err);
+    if (status == QKV_OK) status = cut_specials(&e, text, length, 0, encode_stretch_plainly, err);
     if (status == QKV_OK) status = add(&e, special && vocab->add_eos, vocab->eos, err);
     if (status == QKV_OK) status = add(&e, special && vocab->add_sep, vocab->sep, err);
     qkv_merger_release(&e.work.merger);

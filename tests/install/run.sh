@@ -26,8 +26,12 @@ export PKG_CONFIG_PATH
 found=$(grep -lrE "$source|$build|march=|Wextra" "$library/pkgconfig" "$library/cmake" "$work/moved/include" || true)
 [ -z "$found" ] || die "paths or flags of the build are in $found"
 
-# A program has names of its own: every one of the archive's begins with qkv_ (those of compilers with _).
-found=$(nm "$library/libqkv.a" 2>/dev/null | awk '$2 ~ /^[ABCDRSTVW]$/ && $3 !~ /^(qkv)?_/ { print $3 }')
+# A program has names of its own: every one of the archive's begins with qkv_ (those of compilers with _ or DW.ref.).
+# Of C++, which has longer ones, each speaks of something of ours or of the standard library.
+nm "$library/libqkv.a" 2>/dev/null | awk '$2 ~ /^[ABCDRSTVW]$/ { print $3 }' >"$work/names"
+found=$(grep -vE '^((qkv)?_|DW\.ref\.)' "$work/names" || true)
+[ -z "$found" ] || die "names in libqkv.a that may clash: $found"
+found=$(grep '^_Z' "$work/names" | c++filt | grep -vE 'qkv_|std::|__gnu_cxx::|^typeinfo (name )?for (bool|void|char|int)' || true)
 [ -z "$found" ] || die "names in libqkv.a that may clash: $found"
 
 check() { # NAME PROGRAM

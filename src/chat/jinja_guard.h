@@ -1,0 +1,21 @@
+/*
+ * The nodes of a parsed template, each replaced by one that spends from the budget before it does
+ * what the engine's does, and that treats values as Python would where the engine does not.
+ */
+#ifndef QKV_CHAT_JINJA_GUARD_H
+#define QKV_CHAT_JINJA_GUARD_H
+
+#include "chat/jinja_budget.h"
+
+namespace qkv_chat {
+
+/* Refuses what would take the parser too deep: before it sees the tokens. */
+void check_nesting(const std::vector<jinja::token> &tokens);
+/* All statements of a template or a block. */
+void guard_block(jinja::statements &block);
+/* Functions of transformers' templates: range, namespace, strftime_now, raise_exception, dict. */
+void add_functions(jinja::context &context);
+
+} // namespace qkv_chat
+
+#endif
