@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/show.h"
 
 static const show_args defaults = {0};

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "format/json_read.h"
 #include "format/numpy.h"
 #include "format/safetensors.h"
