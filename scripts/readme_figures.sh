@@ -32,6 +32,7 @@ pictures() {
     # docs/reading-figures.md
     "$1" reading-sink default figure grid -p "$mill" --layer 5 --head 0 --col "Unmodified=" \
         --col "Query set to zero=q@5.h0=zero" --dpi 110
+    "$1" reading-heads default figure heads -p "$mill" --dpi 90
     "$1" reading-diff default figure grid -p "$mill" --layer 5 --head 0 --col "Half the query=q@5.h0=scale:0.5" \
         --col "First key taken away=pattern@5.h0[:,0]=set:0" --diff --dpi 110
     "$1" reading-long default figure grid -p "$street" --layer 3 --head 1 --col "Unmodified=" \
