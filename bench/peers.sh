@@ -3,6 +3,7 @@
 #
 #     bench/peers.sh [--tokens 128,512] [--rounds 5] [--models DIR]                              F32, two shapes
 #     bench/peers.sh quantised [--types q8_0,q4_K] [--tokens 16,128,512] [--rounds 5] [...]      other types, 1.2 B weights
+#     bench/peers.sh generate [--types f32,q8_0] [--tokens 32] [--rounds 5] [...]      one more token of a text
 #
 # The second one also measures TinyLlama in IQ2_XXS, where `qkv pull tinyllama` has brought it.
 # llama-bench is built once, for this processor, from the llama.cpp source that set-up fetched for ggml. PyTorch is used
@@ -30,11 +31,15 @@ if [ ! -x "$bench" ] && ! build_llama_bench >"$deps/llama-bench.log"; then
     echo "peers.sh: could not build llama-bench, see $deps/llama-bench.log; llama.cpp is left out" >&2
     bench=
 fi
-if [ "${1:-}" != quantised ]; then
+case ${1:-} in
+quantised | generate) script=$1.py ;;
+*) script= ;;
+esac
+if [ -z "$script" ]; then
     exec /usr/bin/python3 "$root/bench/peers.py" "$qkv" ${bench:+"$bench"} "$@"
 fi
 shift
 [ -n "$bench" ] || { echo "peers.sh: nothing to compare quantised weights with" >&2; exit 1; }
 real=$("$qkv" info -m tinyllama 2>/dev/null | sed -n "s/^file   *//p") || real=
 [ -n "$real" ] || echo "peers.sh: TinyLlama is not here (qkv pull tinyllama): iq2_xxs and the figure are left out" >&2
-exec /usr/bin/python3 "$root/bench/quantised.py" "$qkv" "$bench" ${real:+--real "$real"} "$@"
+exec /usr/bin/python3 "$root/bench/$script" "$qkv" "$bench" ${real:+--real "$real"} "$@"

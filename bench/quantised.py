@@ -65,21 +65,17 @@ def figure(args, path):
     print(f"figure modify, {FIGURE_TOKENS} tokens: {a:.3f} s, one pass of llama.cpp {b:.3f} s {judge(a / b, 2.5)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("qkv")
-    parser.add_argument("llama_bench")
-    parser.add_argument("--types", default=",".join(k for k in FIRST + SECOND if k != "iq2_xxs"))
-    parser.add_argument("--tokens", default="16,128,512")
+def read_options(parser):
+    """Those that all comparisons of this kind have, too."""
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--real", help="a GGUF file in iq2_xxs")
     parser.add_argument("--models", help="directory that keeps the models with random weights")
-    args = parser.parse_args()
-    print(f"{'type':10s}{'tokens':>6s}{'qkv':>10s}{'llama.cpp':>11s}   qkv / llama.cpp")
-    if args.real:
-        compare(args, "iq2_xxs", args.real)
-        figure(args, args.real)
+    return parser.parse_args()
+
+
+def compare_all(args, compare):
+    """Makes a model of every type, compares, and removes it."""
     with tempfile.TemporaryDirectory() as scratch:
         directory = args.models or scratch
         for kind in (k for k in args.types.split(",") if k):
@@ -90,6 +86,20 @@ def main():
             compare(args, kind, path)
             if not args.models:
                 os.remove(path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("qkv")
+    parser.add_argument("llama_bench")
+    parser.add_argument("--types", default=",".join(k for k in FIRST + SECOND if k != "iq2_xxs"))
+    parser.add_argument("--tokens", default="16,128,512")
+    args = read_options(parser)
+    print(f"{'type':10s}{'tokens':>6s}{'qkv':>10s}{'llama.cpp':>11s}   qkv / llama.cpp")
+    if args.real:
+        compare(args, "iq2_xxs", args.real)
+        figure(args, args.real)
+    compare_all(args, compare)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/generate.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/observe.h"

@@ -60,6 +60,13 @@ static value_kind kind_of(cli_kind kind, char letter) {
     }
 }
 
+/* Options of the command, then those that every command has; NULL past the end. */
+static const cli_option *option_at(const cli_command *command, size_t i) {
+    if (i < command->n_options) return &command->options[i];
+    i -= command->n_options;
+    return i < cli_n_common_options ? &cli_common_options[i] : NULL;
+}
+
 /* Words between bars, with blanks between them. */
 static void print_words(const char *words) {
     for (; *words; words++) putchar(*words == '|' ? ' ' : *words);
@@ -130,8 +137,8 @@ static void print_option_names(const cli_option *option, const char *between) {
 
 static void print_values(const cli_command *command, const shell *sh) {
     printf("        case $prev in\n");
-    for (size_t i = 0; i < command->n_options; i++) {
-        const cli_option *option = &command->options[i];
+    const cli_option *option;
+    for (size_t i = 0; (option = option_at(command, i)); i++) {
         const value_kind kind = kind_of(option->kind, option->letter);
         if (kind == VALUE_NONE) continue;
         printf("        ");
@@ -221,8 +228,9 @@ static void print_bash(void) {
         printf("    '%s')\n", command->name);
         print_values(command, &bash);
         printf("        if [[ $cur == -* ]]; then COMPREPLY+=($(compgen -W '");
-        for (size_t k = 0; k < command->n_options; k++) {
-            print_option_names(&command->options[k], " ");
+        const cli_option *option;
+        for (size_t k = 0; (option = option_at(command, k)); k++) {
+            print_option_names(option, " ");
             putchar(' ');
         }
         printf("-h --help' -- \"$cur\")); return; fi\n");
@@ -264,8 +272,8 @@ static void print_zsh(void) {
         printf("    '%s')\n", command->name);
         print_values(command, &zsh);
         printf("        options=(");
-        for (size_t k = 0; k < command->n_options; k++) {
-            const cli_option *option = &command->options[k];
+        const cli_option *option;
+        for (size_t k = 0; (option = option_at(command, k)); k++) {
             if (option->letter) {
                 printf("'-%c:", option->letter);
                 print_quoted(option->help, ":\\");
@@ -299,8 +307,8 @@ static void print_fish_value(value_kind kind, const char *words) {
 }
 
 static void print_fish_command(const cli_command *command) {
-    for (size_t i = 0; i < command->n_options; i++) {
-        const cli_option *option = &command->options[i];
+    const cli_option *option;
+    for (size_t i = 0; (option = option_at(command, i)); i++) {
         printf("complete -c qkv -n '__qkv_is \"%s\"'", command->name);
         if (option->letter) printf(" -s %c", option->letter);
         printf(" -l %s", option->name);

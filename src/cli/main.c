@@ -19,12 +19,15 @@
     X(models)                                                                                      \
     X(tokens)                                                                                      \
     X(run)                                                                                         \
+    X(generate)                                                                                    \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
+    X(figure_heads)                                                                                \
+    X(figure_rows)                                                                                 \
     X(sweep)                                                                                       \
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \

@@ -100,6 +100,36 @@ void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width,
                (size_t)n * sizeof *packed);
 }
 
+void qkv_pack_column(float *packed, int64_t width, int64_t columns, int64_t column,
+                     const float *x) {
+    for (int64_t k = 0; k < width; k += QKV_PIECE) {
+        const int64_t n = width - k < QKV_PIECE ? width - k : QKV_PIECE;
+        float *to = packed + panel_at(width, columns, k, column / PANEL) + column % PANEL;
+        for (int64_t i = 0; i < n; i++) to[i * PANEL] = x[k + i];
+    }
+}
+
+void qkv_pack_row(float *packed, int64_t width, int64_t columns, int64_t k, const float *x) {
+    for (int64_t c = 0; c < columns; c += PANEL)
+        memcpy(values_at(packed, width, columns, k, c / PANEL), x + c,
+               (size_t)(columns - c < PANEL ? columns - c : PANEL) * sizeof *packed);
+}
+
+void qkv_packed_drop_columns(float *packed, int64_t width, int64_t columns, int64_t n) {
+    _Static_assert(QKV_PIECE % PANEL == 0, "whole panels are dropped");
+    for (int64_t k = 0; k < width; k += QKV_PIECE) {
+        const int64_t terms = width - k < QKV_PIECE ? width - k : QKV_PIECE;
+        float *piece = packed + panel_at(width, columns, k, 0);
+        memmove(piece, piece + n * terms,
+                (size_t)((round_up(columns, PANEL) - n) * terms) * sizeof *packed);
+    }
+}
+
+void qkv_packed_drop_rows(float *packed, int64_t width, int64_t columns, int64_t n) {
+    memmove(packed, packed + panel_at(width, columns, n, 0),
+            (size_t)((width - n) * round_up(columns, PANEL)) * sizeof *packed);
+}
+
 /* ---- kernels ---- */
 
 /* A kernel adds what n terms come to, to the sums that it finds, or stores it where these are the
@@ -156,6 +186,94 @@ static void multiply_half_panel(const float *restrict a, const float *restrict p
     }
     SIX(STORE_1)
     SIX_MORE(STORE_1B)
+}
+
+/* So few columns are multiplied with vectors of this width: a token, and its variants. A processor does
+ * more of these at a time than of wide ones, and their values lie close together. */
+#define FEWEST_COLUMNS 4
+typedef float small_vector __attribute__((vector_size(FEWEST_COLUMNS * sizeof(float))));
+typedef float loose_small_vector
+    __attribute__((vector_size(FEWEST_COLUMNS * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+static inline void add_up_small(float *sum, small_vector value, int first) {
+    if (!first) value += *(const loose_small_vector *)sum;
+    *(loose_small_vector *)sum = value;
+}
+
+#define SUMS_S(r) small_vector low##r = {0};
+#define STEP_S(r) low##r += (a[(r)*QKV_PIECE + k] - (small_vector){0}) * x0;
+#define STORE_S(r) add_up_small(sums + (r)*PANEL, low##r, first);
+#define STORE_SB(r) add_up_small(more + ((r)-KERNEL_ROWS) * PANEL, low##r, first);
+
+/* As multiply_half_panel, of the first columns; `x` has their values one after the other. */
+static void multiply_few(const float *restrict a, const float *restrict x, int64_t n,
+                         float *restrict sums, float *restrict more, int first) {
+    SIX(SUMS_S)
+    SIX_MORE(SUMS_S)
+    for (int64_t k = 0; k < n; k++) {
+        const small_vector x0 = *(const loose_small_vector *)(x + k * FEWEST_COLUMNS);
+        SIX(STEP_S)
+        SIX_MORE(STEP_S)
+    }
+    SIX(STORE_S)
+    SIX_MORE(STORE_SB)
+}
+
+/* With a single column the lanes are rows, eight at a time: squares of four rows by four values are
+ * turned over. The sums and their order are the same. */
+typedef float eight __attribute__((vector_size(8 * sizeof(float))));
+typedef float four
+    __attribute__((vector_size(4 * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* Values k to k + 3 of two rows that are four apart. */
+static inline eight two_rows(const float *a) {
+    const four x = *(const four *)a, y = *(const four *)(a + 4 * QKV_PIECE);
+    return __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+static inline eight multiply_square(const float *a, const float *x, eight sum) {
+    const eight r0 = two_rows(a), r1 = two_rows(a + QKV_PIECE);
+    const eight r2 = two_rows(a + 2 * QKV_PIECE), r3 = two_rows(a + 3 * QKV_PIECE);
+    const eight a0 = __builtin_shufflevector(r0, r1, 0, 8, 1, 9, 4, 12, 5, 13),
+                b0 = __builtin_shufflevector(r2, r3, 0, 8, 1, 9, 4, 12, 5, 13);
+    const eight a1 = __builtin_shufflevector(r0, r1, 2, 10, 3, 11, 6, 14, 7, 15),
+                b1 = __builtin_shufflevector(r2, r3, 2, 10, 3, 11, 6, 14, 7, 15);
+    sum += __builtin_shufflevector(a0, b0, 0, 1, 8, 9, 4, 5, 12, 13) * (x[0] - (eight){0});
+    sum += __builtin_shufflevector(a0, b0, 2, 3, 10, 11, 6, 7, 14, 15) * (x[1] - (eight){0});
+    sum += __builtin_shufflevector(a1, b1, 0, 1, 8, 9, 4, 5, 12, 13) * (x[2] - (eight){0});
+    sum += __builtin_shufflevector(a1, b1, 2, 3, 10, 11, 6, 7, 14, 15) * (x[3] - (eight){0});
+    return sum;
+}
+
+static inline eight multiply_row_values(const float *a, float x, eight sum) {
+    const eight w = {a[0],
+                     a[QKV_PIECE],
+                     a[2 * QKV_PIECE],
+                     a[3 * QKV_PIECE],
+                     a[4 * QKV_PIECE],
+                     a[5 * QKV_PIECE],
+                     a[6 * QKV_PIECE],
+                     a[7 * QKV_PIECE]};
+    return sum + w * (x - (eight){0});
+}
+
+/* Three times eight rows. */
+#define ONE_ROWS 24
+static void multiply_one(const float *restrict a, const float *restrict x, int64_t n,
+                         float sums[static ONE_ROWS]) {
+    eight s0 = {0}, s1 = {0}, s2 = {0};
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        s0 = multiply_square(a + k, x + k, s0);
+        s1 = multiply_square(a + 8 * QKV_PIECE + k, x + k, s1);
+        s2 = multiply_square(a + 16 * QKV_PIECE + k, x + k, s2);
+    }
+    for (; k < n; k++) {
+        s0 = multiply_row_values(a + k, x[k], s0);
+        s1 = multiply_row_values(a + 8 * QKV_PIECE + k, x[k], s1);
+        s2 = multiply_row_values(a + 16 * QKV_PIECE + k, x[k], s2);
+    }
+    for (int i = 0; i < 8; i++) sums[i] = s0[i], sums[8 + i] = s1[i], sums[16 + i] = s2[i];
 }
 
 /* ---- weights ---- */
@@ -242,6 +360,30 @@ static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const
     }
 }
 
+static void multiply_tile_few(const workplace *at, int64_t from, int64_t rows, const float *piece,
+                              int64_t n, int first) {
+    float x[QKV_PIECE * FEWEST_COLUMNS];
+    for (int64_t k = 0; k < n; k++)
+        memcpy(x + k * FEWEST_COLUMNS, piece + k * PANEL, FEWEST_COLUMNS * sizeof *x);
+    for (int64_t r = 0; r < rows; r += GROUP_ROWS)
+        multiply_few(at->tile + r * QKV_PIECE, x, n, sums_of(at, 1, from + r, 0),
+                     sums_of(at, 1, from + r + KERNEL_ROWS, 0), first);
+}
+
+static void multiply_tile_one(const workplace *at, int64_t rows, const float *piece, int64_t n,
+                              int first) {
+    _Static_assert(TILE_ROWS % ONE_ROWS == 0, "a tile is so many times as high");
+    float x[QKV_PIECE], sums[ONE_ROWS];
+    for (int64_t k = 0; k < n; k++) x[k] = piece[k * PANEL];
+    for (int64_t r = 0; r < rows; r += ONE_ROWS) {
+        multiply_one(at->tile + r * QKV_PIECE, x, n, sums);
+        for (int64_t i = 0; i < ONE_ROWS && r + i < rows; i++) {
+            float *sum = sums_of(at, 1, r + i, 0) + (r + i) % KERNEL_ROWS * PANEL;
+            *sum = first ? sums[i] : sums[i] + *sum;
+        }
+    }
+}
+
 static void write_out(const workplace *at, int64_t first, int64_t end, const qkv_columns *out,
                       int64_t from, int64_t columns) {
     const int64_t panels = qkv_packed_parts(columns);
@@ -256,15 +398,21 @@ static void write_out(const workplace *at, int64_t first, int64_t end, const qkv
 static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t end,
                             const float *packed, int64_t all, int64_t from, int64_t columns,
                             const workplace *at) {
-    const int64_t step = columns <= FEW_COLUMNS ? GROUP_ROWS : TILE_ROWS;
+    const int few = columns <= FEWEST_COLUMNS;
+    const int64_t step = columns <= FEW_COLUMNS && !few ? GROUP_ROWS : TILE_ROWS;
     for (int64_t r = first; r < end; r++) fetch(w, r, 0);
     for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
         const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
         for (int64_t r = first; r < end; r += step) {
             const int64_t last = r + step < end ? r + step : end;
             convert_tile(w, r, last, k, n, at->tile);
-            multiply_tile(at, r - first, last - r,
-                          packed + panel_at(w->width, all, k, from / PANEL), columns, n, k == 0);
+            const float *piece = packed + panel_at(w->width, all, k, from / PANEL);
+            if (columns == 1)
+                multiply_tile_one(at, last - r, piece, n, k == 0);
+            else if (few)
+                multiply_tile_few(at, r - first, last - r, piece, n, k == 0);
+            else
+                multiply_tile(at, r - first, last - r, piece, columns, n, k == 0);
         }
     }
 }
@@ -285,7 +433,30 @@ void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const fl
 /* ---- activations ---- */
 
 static const float *panel_of(const qkv_row_product *p, int64_t k, int64_t column) {
-    return p->packed + panel_at(p->packed_width, p->packed_columns, k, column / PANEL);
+    return p->packed +
+           panel_at(p->packed_width, p->packed_columns, k, (p->first_column + column) / PANEL);
+}
+
+/* One row by one panel: the sums of multiply_panel, in the same order. */
+static void multiply_row(const float *restrict a, const float *restrict panel, int64_t n,
+                         float *restrict sums, int first) {
+    vector low0 = {0}, high0 = {0};
+    for (int64_t k = 0; k < n; k++) {
+        const vector w = a[k] - (vector){0};
+        low0 += w * load(panel + k * PANEL);
+        high0 += w * load(panel + k * PANEL + LANES);
+    }
+    add_up(sums, low0, first);
+    add_up(sums + LANES, high0, first);
+}
+
+static void multiply_single(const qkv_row_product *p, int64_t row, int64_t column) {
+    float sums[PANEL];
+    const int64_t columns = p->columns - column < PANEL ? p->columns - column : PANEL;
+    for (int64_t k = 0; k < p->width; k += QKV_PIECE)
+        multiply_row(p->a + row * p->a_stride + k, panel_of(p, k, column),
+                     p->width - k < QKV_PIECE ? p->width - k : QKV_PIECE, sums, k == 0);
+    memcpy(p->out + row * p->out_stride + column, sums, (size_t)columns * sizeof *sums);
 }
 
 /* Six rows by one panel that are not all there: on the side. */
@@ -307,6 +478,10 @@ static void multiply_edge(const qkv_row_product *p, int64_t row, int64_t column)
 void qkv_multiply_rows(const qkv_row_product *p) {
     for (int64_t column = 0; column < p->columns; column += PANEL) {
         for (int64_t row = 0; row < p->rows; row += KERNEL_ROWS) {
+            if (row + 1 == p->rows) {
+                multiply_single(p, row, column);
+                continue;
+            }
             if (row + KERNEL_ROWS > p->rows || column + PANEL > p->columns) {
                 multiply_edge(p, row, column);
                 continue;

@@ -42,6 +42,15 @@ void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part);
 void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width, int64_t columns,
                    int64_t part);
 
+/* Writes one more column, number `column` of `columns`, of a matrix that is packed column by column:
+ * `width` values, one after the other. Memory that holds no column yet must be 0. */
+void qkv_pack_column(float *packed, int64_t width, int64_t columns, int64_t column, const float *x);
+/* And value k of all columns, of a matrix that is packed row by row. */
+void qkv_pack_row(float *packed, int64_t width, int64_t columns, int64_t k, const float *x);
+/* Takes away the first `n` columns or rows, a multiple of QKV_PIECE: what is behind them moves up. */
+void qkv_packed_drop_columns(float *packed, int64_t width, int64_t columns, int64_t n);
+void qkv_packed_drop_rows(float *packed, int64_t width, int64_t columns, int64_t n);
+
 /* ---- weights with activations: out[t][n] = sum over k of w[n][k] · x[t][k], x packed ---- */
 
 /* A matrix of weights. */
@@ -72,7 +81,8 @@ typedef struct qkv_row_product {
     int64_t a_stride;
     const float *packed; /* may have more terms and columns than the product */
     int64_t packed_width, packed_columns;
-    float *out; /* rows out_stride apart */
+    int64_t first_column; /* a multiple of QKV_PIECE: where the product's columns begin in there */
+    float *out;           /* rows out_stride apart */
     int64_t out_stride;
     int64_t rows, columns, width;
 } qkv_row_product;

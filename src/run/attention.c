@@ -82,11 +82,18 @@ static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *
                          rope->base, 1, 0, rope->attn_factor, 0, 0);
 }
 
+static int mask_kind(const qkv_graph *g, int32_t il) {
+    if (!qkv_layer_window(g->model, il)) return QKV_MASK_FULL;
+    if (!g->step || g->step->caches[il * g->n_members]->bounded) return QKV_MASK_WINDOW;
+    return QKV_MASK_WINDOW_WIDE;
+}
+
 /* A window into the band of qkv_mask_fill: `rows` queries from `first` on, `keys` keys. */
 static struct ggml_tensor *mask_of(qkv_graph *g, int32_t il, int64_t first, int64_t rows,
                                    int64_t keys) {
-    struct ggml_tensor *band =
-        g->in_mask[qkv_layer_window(g->model, il) ? QKV_MASK_WINDOW : QKV_MASK_FULL];
+    struct ggml_tensor *band = g->in_mask[mask_kind(g, il)];
+    if (g->step)
+        return ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], (size_t)first * band->nb[1]);
     if (band->ne[0] == keys) return band; /* one block */
     size_t offset = (size_t)(g->n_tokens - first) * sizeof(float);
     return ggml_cont(g->ctx, ggml_view_2d(g->ctx, band, keys, rows, band->nb[1], offset));
@@ -111,7 +118,9 @@ static int map_is_edited(const qkv_graph *g, int32_t il) {
 static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
                                       struct ggml_tensor *keys, const qkv_query_block *block) {
     const qkv_part part = {.first_head = (int32_t)block->first_head, .first_row = block->first_row};
-    struct ggml_tensor *scores = qkv_key_product(g, q, keys, block); // [keys, rows, H, B]
+    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys, block)
+                                         : qkv_key_product(g, q, keys, block);
+    // scores: [keys, rows, H, B]
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
     scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
     scores = qkv_tap_part(g, QKV_SITE_SCORES, il, scores, part);
@@ -125,6 +134,7 @@ static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tens
 /* Does anything that is kept depend on z? */
 static int z_is_needed(const qkv_graph *g, int32_t il) {
     const qkv_hparams *hp = &g->model->hp;
+    if (g->step && il < hp->n_layer - 1) return 1; /* caches of later layers */
     for (int32_t seen = il; seen <= hp->n_layer; seen++) {
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             if (g->keep[(size_t)seen * QKV_SITE_COUNT + (size_t)site] &&
@@ -138,6 +148,7 @@ static int z_is_needed(const qkv_graph *g, int32_t il) {
 /* Keys that no query of a block can see are left out, unless an edit of the map may read or write
  * them. That changes no bit of the rest, which may be another variant's of the batch. */
 static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int64_t rows) {
+    if (g->step) return g->step->keys[mask_kind(g, il)];
     return g->model->hp.causal && !map_is_edited(g, il) ? first + rows : g->n_tokens;
 }
 
@@ -162,7 +173,8 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
         block.keys = keys_of_block(g, il, first, block.rows);
         struct ggml_tensor *pattern = pattern_of(g, il, q, keys, &block);
         if (!values) continue;
-        struct ggml_tensor *zb = qkv_value_product(g, pattern, values, d);
+        struct ggml_tensor *zb = g->step ? qkv_cached_value_product(g, il, pattern, values, first)
+                                         : qkv_value_product(g, pattern, values, d);
         if (block.rows == T) return zb;
         assert(z);
         z = ggml_set_inplace(g->ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[2]);
@@ -175,6 +187,11 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     struct ggml_tensor *q = qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q)); // [d, H, T, B]
     struct ggml_tensor *k = qkv_tap(g, QKV_SITE_K_ROT, il, rotate(g, il, p.k)); // [d, G, T, B]
 
+    if (g->step) {
+        struct ggml_tensor *keys = qkv_cache_keys(g, il, k), *values = qkv_cache_values(g, il, p.v);
+        const qkv_query_block all = {.n_heads = g->model->hp.n_head};
+        return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, q, keys, values, all));
+    }
     int64_t H = g->model->hp.n_head, first = 0, n = H;
     if (g->n_heads && il == g->from) first = g->first_head, n = g->n_heads;
     int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */

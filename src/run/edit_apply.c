@@ -13,7 +13,7 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
     const qkv_hparams *hp = &model->hp;
     qkv_view view = {.site = site, .layer = layer, .n_rows = n_rows, .model = model, .group = 1};
     view.n_heads = n_heads ? n_heads : 1;
-    view.width = qkv_site_width(site, hp, n_tokens);
+    view.width = view.n_cols = view.patch_width = qkv_site_width(site, hp, n_tokens);
     if (qkv_site_get_axes(site) == QKV_AXES_MAP) {
         view.head_stride = n_rows * n_tokens;
         view.row_stride = n_tokens;
@@ -82,7 +82,7 @@ static float noise_at(const row *r, int64_t c) {
     key = qkv_random_mix(key, (uint64_t)v->layer);
     key = qkv_random_mix(key, (uint64_t)counted_head(r->edit, v, r->head));
     key = qkv_random_mix(key, (uint64_t)(v->first_row + r->index));
-    return qkv_random_gaussian(qkv_random_mix(key, (uint64_t)channel));
+    return qkv_random_gaussian(qkv_random_mix(key, (uint64_t)(v->first_col + channel)));
 }
 
 static float clamp(float x, float low, float high) {
@@ -121,12 +121,14 @@ static uint64_t apply_row(const row *r, int64_t *overflow) {
     int over_row = edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_DIM;
     float row_mean = over_row ? mean_over_row(r) : 0;
     uint64_t changed = 0;
-    int64_t first = 0, end = r->view->width;
-    if (r->view->site == QKV_SITE_SCORES)
-        qkv_visible_keys(r->view->model, r->view->layer, end, r->view->first_row + r->index, &first,
-                         &end);
+    const qkv_view *v = r->view;
+    int64_t first = v->first_col, end = v->first_col + v->n_cols;
+    if (v->site == QKV_SITE_SCORES)
+        qkv_visible_keys(v->model, v->layer, end, v->first_row + r->index, &first, &end);
+    first = first < v->first_col ? 0 : first - v->first_col;
+    end -= v->first_col;
     for (int64_t c = first; c < end; c++) {
-        if (!selected(edit->where.cols, c)) continue;
+        if (!selected(edit->where.cols, v->first_col + c)) continue;
         float value = edited_value(r, c, row_mean);
         changed += !(value == r->src[c]);
         if (!isfinite(value) && isfinite(r->src[c]) && (*overflow < 0 || *overflow > r->index))
@@ -149,8 +151,11 @@ static void mean_over_tokens(const qkv_view *view, int32_t head, float *mean) {
 static const float *patch_row(const qkv_view *view, const float *patch, int32_t head, int64_t t) {
     if (qkv_site_get_axes(view->site) == QKV_AXES_MAP)
         return patch +
-               ((view->first_head + head) * view->width + view->first_row + t) * view->width;
-    return patch + t * (view->row_stride / view->group) + head / view->group * view->head_stride;
+               ((view->first_head + head) * view->patch_width + view->first_row + t) *
+                   view->patch_width +
+               view->first_col;
+    return patch + (view->first_row + t) * (view->row_stride / view->group) +
+           head / view->group * view->head_stride;
 }
 
 uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,

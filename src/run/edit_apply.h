@@ -24,6 +24,9 @@ typedef struct qkv_view {
         group; /* how many consecutive heads are one key/value head; 1 unless a group was split */
     int32_t first_head; /* number of the first head and row, where the tensor is a part of a map */
     int64_t first_row;
+    int64_t first_col,
+        n_cols;          /* of a map: number of the first key, and how many of `width` count */
+    int64_t patch_width; /* keys in a map that is patched from */
     const qkv_model *model;
     int permuted; /* channels are in the file's order, see qkv_channel_original */
 } qkv_view;

@@ -95,8 +95,10 @@ static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x
 
 static struct ggml_tensor *embeddings(qkv_graph *g) {
     struct ggml_context *ctx = g->ctx;
-    g->in_tokens = qkv_input(g, GGML_TYPE_I32, g->n_tokens, 1, 1);
-    struct ggml_tensor *x = ggml_get_rows(ctx, MODEL(g, TOKEN_EMBD), g->in_tokens); // [D, T]
+    const int64_t texts = g->step ? g->step->n_texts : 1;
+    g->in_tokens = qkv_input(g, GGML_TYPE_I32, g->n_tokens * texts, 1, 1);
+    struct ggml_tensor *x = ggml_get_rows(ctx, MODEL(g, TOKEN_EMBD), g->in_tokens);
+    x = ggml_reshape_3d(ctx, x, x->ne[0], g->n_tokens, texts); // [D, T, texts]
     x = qkv_scaled(g, x, g->model->hp.embedding_scale);
     if (MODEL(g, TOKEN_TYPES)) { /* every token is of the first kind */
         g->in_token_type = qkv_input(g, GGML_TYPE_I32, 1, 1, 1);
@@ -115,8 +117,20 @@ static struct ggml_tensor *first_residual(qkv_graph *g) {
         x = embeddings(g);
     else
         g->in_resid = x = qkv_input(g, GGML_TYPE_F32, hp->n_embd, g->n_tokens, 1);
-    x = qkv_for_each_variant(g, x);
+    if (!g->step) x = qkv_for_each_variant(g, x);
     return ggml_reshape_3d(g->ctx, x, hp->n_embd, g->n_tokens, g->n_batch);
+}
+
+/* Members of a step that have been as the first one so far go their own ways from layer il on. */
+static struct ggml_tensor *with_joining(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    int64_t n = g->n_batch;
+    while (n < g->n_members && g->step->joins[n] <= il) n++;
+    if (n == g->n_batch) return x;
+    struct ggml_tensor *first =
+        ggml_view_3d(g->ctx, x, x->ne[0], x->ne[1], 1, x->nb[1], x->nb[2], 0);
+    first = ggml_repeat_4d(g->ctx, first, x->ne[0], x->ne[1], n - g->n_batch, 1);
+    g->n_batch = n;
+    return ggml_concat(g->ctx, x, first, 2);
 }
 
 /* Only the tokens whose logits are wanted are projected to the vocabulary. */
@@ -134,7 +148,7 @@ static void output(qkv_graph *g, struct ggml_tensor *x) {
 }
 
 static int32_t last_layer_kept(const qkv_graph *g) {
-    int32_t last = g->from;
+    int32_t last = g->step ? g->model->hp.n_layer - 1 : g->from; /* a step fills all caches */
     for (int32_t il = g->from; il <= g->model->hp.n_layer; il++) {
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             if (g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site]) last = il;
@@ -176,14 +190,25 @@ void qkv_mask_fill(const qkv_graph *g, float *band, int32_t window) {
     }
 }
 
+void qkv_mask_fill_step(const qkv_graph *g, float *mask, int kind) {
+    const int64_t keys = g->step->keys[kind];
+    const int64_t window = kind == QKV_MASK_FULL ? INT64_MAX : g->model->hp.window;
+    for (int64_t i = 0; i < g->n_tokens; i++) {
+        for (int64_t c = 0; c < keys; c++) {
+            int64_t back = g->step->position + i - g->step->first[kind] - c;
+            mask[i * keys + c] = back >= 0 && back < window ? 0 : -INFINITY;
+        }
+    }
+}
+
 static void add_inputs(qkv_graph *g) {
     const qkv_hparams *hp = &g->model->hp;
     int one_block = g->block_rows >= g->n_tokens;
     int64_t width = one_block ? g->n_tokens : 2 * g->n_tokens;
-    int64_t rows = one_block ? g->n_tokens : g->block_rows;
+    int64_t rows = one_block || g->step ? g->n_tokens : g->block_rows;
     g->in_position = qkv_input(g, GGML_TYPE_I32, g->n_tokens, 1, 1);
     for (int i = 0; i < QKV_MASK_COUNT; i++)
-        g->in_mask[i] = qkv_input(g, GGML_TYPE_F32, width, rows, 1);
+        g->in_mask[i] = qkv_input(g, GGML_TYPE_F32, g->step ? g->step->keys[i] : width, rows, 1);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         if (hp->rope[i].divisors)
             g->in_divisors[i] = qkv_input(g, GGML_TYPE_F32, hp->rope_dims / 2, 1, 1);
@@ -197,18 +222,27 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     add_inputs(g);
     int32_t last = last_layer_kept(g);
     g->at_layer = -1;
+    g->n_members = g->n_batch;
+    if (g->step) g->n_batch = g->step->n_texts;
     struct ggml_tensor *x = first_residual(g);
     for (int32_t il = g->from; il < hp->n_layer && il <= last; il++) {
         if (qkv_steps_tick(g->steps)) return qkv_fail_cancelled(err);
         status = qkv_weights_prepare(g->model, il, err);
         if (status != QKV_OK) return status;
         g->at_layer = il;
+        if (g->step) x = with_joining(g, il, x);
         x = layer(g, il, x);
     }
     g->at_layer = hp->n_layer;
     g->behind_attention = 1;
+    if (g->step) x = with_joining(g, hp->n_layer, x);
     if (last == hp->n_layer) output(g, x);
     return g->out_of_memory ? qkv_fail_memory(err) : QKV_OK;
+}
+
+void qkv_graph_rewind(qkv_graph *g) {
+    for (size_t i = 0; i < g->n_products; i++) atomic_store(&g->products[i]->next, 0);
+    for (size_t i = 0; i < g->n_checks; i++) atomic_store(&g->checks[i]->first, INT64_MAX);
 }
 
 qkv_cost qkv_graph_cost(const qkv_graph *g) {

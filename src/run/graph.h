@@ -19,6 +19,7 @@
 #include "base/steps.h"
 #include "ggml.h"
 #include "model/model.h"
+#include "run/kv_cache.h"
 #include "run/observer.h"
 #include "run/overflow.h"
 #include "run/plan.h"
@@ -65,15 +66,31 @@ typedef enum qkv_start {
     QKV_START_HEADS   /* that, and the unedited q, k and v of the layer */
 } qkv_start;
 
-/* Masks of layers that see everything, and of those with a window. */
-enum { QKV_MASK_FULL, QKV_MASK_WINDOW, QKV_MASK_COUNT };
+/* Masks of layers that see everything, and of those with a window; the last one of those with a window
+ * whose cache holds everything nevertheless. */
+enum { QKV_MASK_FULL, QKV_MASK_WINDOW, QKV_MASK_WINDOW_WIDE, QKV_MASK_COUNT };
+
+/* A step of a text that goes on: the pass has the new tokens only, and attention sees the keys and
+ * values that the steps before have left in caches. Members of the batch have their own texts, or have
+ * the first member's up to the layer where their edits begin: they join the batch there. */
+typedef struct qkv_step {
+    int64_t position;     /* number of the first new token */
+    int64_t n_texts;      /* members with tokens of their own; the others come behind them */
+    const int32_t *joins; /* B, ascending: the layer at which a member joins; n_layer: the output */
+    qkv_kv_layer **caches; /* n_layer × B; NULL before a member has joined */
+    int64_t n_prompt;      /* tokens of the prompts that edits patch from */
+    int32_t is_long;       /* RoPE as for long prompts */
+    int64_t first[QKV_MASK_COUNT], keys[QKV_MASK_COUNT]; /* that attention looks at */
+} qkv_step;
 
 typedef struct qkv_graph {
     /* What to build; filled in by the caller. */
     const qkv_model *model;
     int64_t n_tokens;          /* T */
-    int64_t n_batch;           /* B */
+    int64_t n_batch;           /* B; in a step, of the layer that is being built */
     const qkv_member *members; /* B of them */
+    const qkv_step *step;      /* NULL: a pass over the whole prompt */
+    int64_t n_members;         /* B behind the last layer; set when the graph is built */
     const qkv_patches *patches;
     qkv_start start;
     int32_t from;                  /* first layer */
@@ -115,6 +132,7 @@ typedef struct qkv_graph {
     int32_t at_layer;     /* that is being built: -1 before all layers, n_layer behind them */
     int behind_attention; /* of the last layer: what is being built */
     int out_of_memory;
+    uint64_t allocation; /* which one of all allocations of graphs was its own */
 } qkv_graph;
 
 /* A part of a map: its first head and row. */
@@ -147,6 +165,8 @@ typedef struct qkv_cost {
 } qkv_cost;
 
 qkv_cost qkv_graph_cost(const qkv_graph *g);
+/* Before a graph is computed once more. */
+void qkv_graph_rewind(qkv_graph *g);
 void qkv_graph_release(qkv_graph *g);
 
 /* Keeps a tensor as (site, il), without edits. */
@@ -161,5 +181,7 @@ float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_
  * band stands for query r + i and key c - (n_tokens - r). Shape [2 n_tokens, block_rows], so that
  * all keys are in the window of every block; of a single block, [n_tokens, n_tokens]. */
 void qkv_mask_fill(const qkv_graph *g, float *band, int32_t window);
+/* Of a step: one of QKV_MASK_*, [keys, T]. */
+void qkv_mask_fill_step(const qkv_graph *g, float *mask, int kind);
 
 #endif

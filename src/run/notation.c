@@ -172,9 +172,16 @@ static int parse_heads(cursor *c, qkv_selector *where) {
 
 /* ---- tokens: [5] [1:] [:4] [2:8] [-1] [0,3,5:7]; on maps [ROWS,COLUMNS] ---- */
 
+static const char *whole_text(const cursor *c) {
+    const qkv_notation *notation = c->notation;
+    return notation->n_prompt && notation->n_prompt < notation->n_tokens
+               ? "the prompt with all new tokens"
+               : "the prompt";
+}
+
 /* An index at the cursor, negative ones counted from the end; *given = 0 when there is none. */
 static int take_index(cursor *c, int64_t limit, int64_t *index, int *given) {
-    int64_t n = c->notation->n_tokens;
+    const int64_t n = c->notation->n_prompt ? c->notation->n_prompt : c->notation->n_tokens;
     const char *start = c->at;
     int negative = take(c, '-');
     *given = take_number(c, index);
@@ -185,9 +192,9 @@ static int take_index(cursor *c, int64_t limit, int64_t *index, int *given) {
     }
     int64_t value = negative ? n - *index : *index;
     if (value < 0 || value > limit)
-        return fail_at(c, QKV_ERR_PLAN,
-                       "token %s%lld is out of range; the prompt has tokens 0 to %lld",
-                       negative ? "-" : "", (long long)*index, (long long)n - 1);
+        return fail_at(c, QKV_ERR_PLAN, "token %s%lld is out of range; %s has tokens 0 to %lld",
+                       negative ? "-" : "", (long long)*index, whole_text(c),
+                       (long long)c->notation->n_tokens - 1);
     *index = value;
     return QKV_OK;
 }
@@ -207,16 +214,15 @@ static int parse_token_item(cursor *c, uint8_t *map) {
         return fail_at(c, QKV_ERR_SYNTAX, "expected a token, a range like 2:8 or ':' before '%s'",
                        c->at);
     } else if (first >= n) {
-        return fail_at(c, QKV_ERR_PLAN,
-                       "token %lld is out of range; the prompt has tokens 0 to %lld",
-                       (long long)first, (long long)n - 1);
+        return fail_at(c, QKV_ERR_PLAN, "token %lld is out of range; %s has tokens 0 to %lld",
+                       (long long)first, whole_text(c), (long long)n - 1);
     } else {
         end = first + 1;
     }
     if (first >= end)
         return fail_at(c, QKV_ERR_PLAN,
-                       "the selector [%.*s] matches no token; the prompt has tokens 0 to %lld",
-                       (int)(c->at - start), start, (long long)n - 1);
+                       "the selector [%.*s] matches no token; %s has tokens 0 to %lld",
+                       (int)(c->at - start), start, whole_text(c), (long long)n - 1);
     memset(map + first, 1, (size_t)(end - first));
     return QKV_OK;
 }

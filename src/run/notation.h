@@ -13,7 +13,8 @@
 /* What texts are checked against. */
 typedef struct qkv_notation {
     const qkv_hparams *hp;
-    int64_t n_tokens;
+    int64_t n_tokens;           /* that selectors may name */
+    int64_t n_prompt;           /* negative numbers count from here back; 0: from the last one */
     const char *const *sources; /* names that patch may use */
     size_t n_sources;
 } qkv_notation;

@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -91,4 +92,15 @@ const qkv_check *qkv_check_find(const qkv_graph *g, int64_t *member, int64_t *to
         return check;
     }
     return NULL;
+}
+
+int qkv_check_fail(const qkv_check *check, const char *who, int64_t token, qkv_error *err) {
+    char layer[32] = "";
+    if (check->layer >= 0 && check->layer < check->graph->model->hp.n_layer)
+        snprintf(layer, sizeof layer, " in layer %d", check->layer);
+    return qkv_fail(err, QKV_ERR_NUMERIC, "%s: %s %s%s %s, first at token %lld", who,
+                    check->is_edit ? "the edit of" : "the input of the norm", check->what, layer,
+                    check->is_edit ? "gives values that single precision cannot hold"
+                                   : "is too large to be squared in single precision",
+                    (long long)token);
 }

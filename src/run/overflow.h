@@ -35,4 +35,7 @@ struct ggml_tensor *qkv_check_norm(struct qkv_graph *g, const struct ggml_tensor
 /* The first operation of the graph that overflowed, and for which of its members; NULL: none. */
 const qkv_check *qkv_check_find(const struct qkv_graph *g, int64_t *member, int64_t *token);
 
+/* The error of a check that was found; `who` has the token. */
+int qkv_check_fail(const qkv_check *check, const char *who, int64_t token, qkv_error *err);
+
 #endif

@@ -263,7 +263,7 @@ static int prepare_watch(const qkv_planner *p, const qkv_pass *pass, qkv_graph *
 
 /* ---- running ---- */
 
-static void add_pass(qkv_run_stats *stats, const qkv_cost *cost) {
+void qkv_stats_add(qkv_run_stats *stats, const qkv_cost *cost) {
     stats->n_passes++;
     stats->n_matmul += cost->n_matmul;
     stats->n_attention += cost->n_attention;
@@ -273,8 +273,8 @@ static void add_pass(qkv_run_stats *stats, const qkv_cost *cost) {
 
 static void account(qkv_planner *p, const qkv_graph *g) {
     const qkv_cost cost = qkv_graph_cost(g);
-    add_pass(&p->result->stats, &cost);
-    if (!p->explanation) add_pass(&p->session->stats, &cost);
+    qkv_stats_add(&p->result->stats, &cost);
+    if (!p->explanation) qkv_stats_add(&p->session->stats, &cost);
 }
 
 static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {
@@ -321,15 +321,7 @@ static int check_overflow(const qkv_planner *p, const qkv_pass *pass, const qkv_
         qkv_text_printf(&text, "variant %zu (%s)", variant, p->plan->variants[variant].text);
     else
         qkv_text_puts(&text, "the baseline");
-    qkv_text_puts(&text, check->is_edit ? ": the edit of " : ": the input of the norm ");
-    qkv_text_puts(&text, check->what);
-    if (check->layer >= 0 && check->layer < g->model->hp.n_layer)
-        qkv_text_printf(&text, " in layer %d", check->layer);
-    qkv_text_puts(&text, check->is_edit ? " gives values that single precision cannot hold"
-                                        : " is too large to be squared in single precision");
-    qkv_text_printf(&text, ", first at token %lld", (long long)token);
-    int status =
-        text.failed ? qkv_fail_memory(err) : qkv_fail(err, QKV_ERR_NUMERIC, "%s", text.data);
+    int status = text.failed ? qkv_fail_memory(err) : qkv_check_fail(check, text.data, token, err);
     qkv_text_release(&text);
     return status;
 }

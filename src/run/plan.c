@@ -39,12 +39,20 @@ int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, 
     *out = NULL;
     QKV_NEED(err, model);
     if (n_tokens) QKV_NEED(err, tokens);
+    const int64_t n = (int64_t)n_tokens;
+    const qkv_edit_range text = {.n_prompt = n, .n_positions = n, .end = n};
+    return qkv_plan_new_text(out, model, tokens, n_tokens, &text, err);
+}
+
+int qkv_plan_new_text(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
+                      size_t n_tokens, const qkv_edit_range *text, qkv_error *err) {
     int status = check_tokens(model, tokens, n_tokens, "the prompt", err);
     if (status != QKV_OK) return status;
     qkv_plan *plan = qkv_calloc(1, sizeof *plan);
     if (!plan) return qkv_fail_memory(err);
     plan->model = qkv_model_retain(model);
     plan->n_tokens = (int64_t)n_tokens;
+    plan->text = *text;
     plan->tokens = copy_tokens(tokens, n_tokens);
     plan->variants = qkv_calloc(1, sizeof *plan->variants);
     plan->n_variants = plan->variants_capacity = 1;
@@ -151,7 +159,7 @@ static int check_overlap(const qkv_plan *plan, const qkv_variant *variant, qkv_e
     for (size_t i = 0; i < variant->n_edits; i++) {
         for (size_t j = 0; j < i; j++) {
             if (!qkv_selector_overlap(&variant->edits[i].where, &variant->edits[j].where,
-                                      &plan->model->hp, plan->n_tokens))
+                                      &plan->model->hp, plan->text.n_positions))
                 continue;
             return qkv_fail(err, QKV_ERR_PLAN,
                             "edits '%s' and '%s' overlap: which of them should hold is undefined",
@@ -161,12 +169,31 @@ static int check_overlap(const qkv_plan *plan, const qkv_variant *variant, qkv_e
     return QKV_OK;
 }
 
+/* Edits of a text act on a part of it only. */
+static int limit_tokens(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
+    const qkv_edit_range *text = &plan->text;
+    const int64_t n = text->n_positions;
+    if (text->first == 0 && text->end == n) return QKV_OK;
+    if (!edit->where.rows) {
+        edit->where.rows = qkv_calloc((size_t)n, 1);
+        if (!edit->where.rows) return qkv_fail_memory(err);
+        memset(edit->where.rows, 1, (size_t)n);
+    }
+    for (int64_t i = 0; i < n; i++) edit->where.rows[i] &= i >= text->first && i < text->end;
+    edit->selected = qkv_selector_count(&edit->where, &plan->model->hp, n);
+    if (edit->selected) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_PLAN,
+                    "edit '%s' selects none of the %s tokens, which edits act on", edit->text,
+                    text->first ? "new" : "prompt's");
+}
+
 static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
     const char **names = qkv_calloc(plan->n_sources, sizeof *names);
     if (!names) return qkv_fail_memory(err);
     for (size_t i = 0; i < plan->n_sources; i++) names[i] = plan->sources[i].name;
     qkv_notation notation = {.hp = &plan->model->hp,
-                             .n_tokens = plan->n_tokens,
+                             .n_tokens = plan->text.n_positions,
+                             .n_prompt = plan->text.n_prompt,
                              .sources = names,
                              .n_sources = plan->n_sources};
     int status = QKV_OK;
@@ -177,7 +204,9 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
         qkv_edit edit;
         status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
         if (status != QKV_OK) break;
-        status = qkv_visible_check(plan->model, &edit, plan->n_tokens, err);
+        status = limit_tokens(plan, &edit, err);
+        if (status == QKV_OK)
+            status = qkv_visible_check(plan->model, &edit, plan->text.n_positions, err);
         if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit))
             status = qkv_fail_memory(err);
         if (status != QKV_OK) {

@@ -39,12 +39,21 @@ typedef struct qkv_wanted {
     uint8_t *observed; /* of patterns: H bytes, heads whose rows an observer gets; NULL = none */
 } qkv_wanted;
 
+/* What token selectors of edits mean in a text that is a prompt and what was, or will be, generated
+ * behind it. */
+typedef struct qkv_edit_range {
+    int64_t n_prompt;    /* negative numbers count from the end of the prompt */
+    int64_t n_positions; /* tokens that may be named: at least as many as the plan has */
+    int64_t first, end;  /* edits act on tokens [first, end) */
+} qkv_edit_range;
+
 struct qkv_plan {
     qkv_model *model; /* kept alive */
     int32_t *tokens;
     int64_t n_tokens;
     char *prompt; /* the text of the tokens; NULL: unknown */
     size_t prompt_length;
+    qkv_edit_range text;
     qkv_source *sources;
     size_t n_sources;
     qkv_variant *variants; /* variants[0] is the baseline, without edits */
@@ -56,6 +65,10 @@ struct qkv_plan {
     uint8_t *prepared;  /* n_layer + 1: plans to come fork there */
     int prepares_maps;  /* and capture whole maps */
 };
+
+/* As qkv_plan_new, for a text with other selectors than those of a prompt of its own. */
+int qkv_plan_new_text(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
+                      size_t n_tokens, const qkv_edit_range *text, qkv_error *err);
 
 /* Is anything of the site captured, whole or reduced, or observed? */
 int qkv_wanted_any(const qkv_wanted *wanted);

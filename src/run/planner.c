@@ -388,6 +388,21 @@ static void release(qkv_planner *p) {
     free(p->needs_trunk);
 }
 
+int qkv_planner_sources(qkv_session *session, const qkv_plan *plan, qkv_patches *patches,
+                        qkv_error *err) {
+    qkv_planner p = {.session = session, .plan = plan};
+    int status = prepare(&p, err);
+    for (size_t s = 0; status == QKV_OK && s < plan->n_sources; s++)
+        status = run_source(&p, s, err);
+    if (status == QKV_OK) {
+        *patches = p.patches;
+        p.patches = (qkv_patches){0};
+    }
+    release(&p);
+    qkv_result_free(p.result);
+    return status;
+}
+
 static int run_quietly(qkv_planner *p, qkv_error *err) {
     if (p->plan->model != p->session->model)
         return qkv_fail(err, QKV_ERR_ARGUMENT,

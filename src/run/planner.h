@@ -33,6 +33,9 @@ typedef struct qkv_pass {
 
 /* planner.c */
 int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant);
+/* The tensors that edits of a plan patch from; the caller's to free. */
+int qkv_planner_sources(qkv_session *session, const qkv_plan *plan, qkv_patches *patches,
+                        qkv_error *err);
 size_t qkv_place(qkv_site site, int32_t layer);
 size_t qkv_n_places(const qkv_plan *plan);
 

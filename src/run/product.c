@@ -8,21 +8,11 @@
 #include "kernel/product.h"
 #include "run/build.h"
 
-/* Threads take parts of a product in turn: on a busy machine one may get much more done than
- * another. */
-struct qkv_product_op {
-    atomic_llong next;
-    qkv_product_kind kind;
-    int64_t width;         /* terms of each sum */
-    qkv_query_block block; /* of queries times keys */
-};
-
 /* Columns of an expert that are packed at a time, by each thread for itself: there are few. */
 #define EXPERT_COLUMNS 64
 
-/* A product in the graph. Its node leads back to the operation, for those who read the graph. */
-static struct ggml_tensor *product(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
-                                   int n_from, ggml_custom_op_t run, qkv_product_op how) {
+struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
+                                     int n_from, ggml_custom_op_t run, qkv_product_op how) {
     qkv_product_op *op = qkv_calloc(1, sizeof *op);
     if (!op || !QKV_PUSH(g->products, g->products_capacity, g->n_products, op)) {
         free(op);
@@ -32,6 +22,8 @@ static struct ggml_tensor *product(qkv_graph *g, const int64_t ne[4], struct ggm
         op->kind = how.kind;
         op->width = how.width;
         op->block = how.block;
+        op->graph = how.graph;
+        op->layer = how.layer;
     }
     struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne[0], ne[1], ne[2], ne[3],
                                               from, n_from, run, GGML_N_TASKS_MAX, op);
@@ -39,7 +31,7 @@ static struct ggml_tensor *product(qkv_graph *g, const int64_t ne[4], struct ggm
     return node;
 }
 
-static int64_t take(qkv_product_op *op) {
+int64_t qkv_product_take(qkv_product_op *op) {
     return atomic_fetch_add_explicit(&op->next, 1, memory_order_relaxed);
 }
 
@@ -88,7 +80,7 @@ static void run_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
     const qkv_weights_view w = qkv_weights_matrix(dst->src[0], 0);
     const qkv_columns out = columns_of(dst);
     const int64_t each = qkv_product_rows(w.rows, nth);
-    for (int64_t first; (first = take(data) * each) < w.rows;) {
+    for (int64_t first; (first = qkv_product_take(data) * each) < w.rows;) {
         const int64_t end = first + each < w.rows ? first + each : w.rows;
         qkv_product(&w, first, end, dst->src[1]->data, &out, scratch_at(dst->src[2], ith));
     }
@@ -97,8 +89,8 @@ static void run_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
 struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
     struct ggml_tensor *from[] = {w, packed(g, x), scratch_of(g)};
     const int64_t ne[] = {w->ne[1], x->ne[1], x->ne[2], x->ne[3]};
-    return product(g, ne, from, 3, run_product,
-                   (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
+    return qkv_product_node(g, ne, from, 3, run_product,
+                            (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
 }
 
 /* ---- experts ---- */
@@ -160,7 +152,7 @@ static void run_expert_product(struct ggml_tensor *dst, int ith, int nth, void *
     const int32_t *begin = dst->src[2]->data, *cells = begin + w->ne[2] + 1;
     const int64_t each = qkv_product_rows(w->ne[1] * w->ne[2], nth);
     const int64_t parts = (w->ne[1] + each - 1) / each;
-    for (int64_t i; (i = take(data)) < parts * w->ne[2];) {
+    for (int64_t i; (i = qkv_product_take(data)) < parts * w->ne[2];) {
         const int64_t expert = i / parts, first = i % parts * each;
         const int64_t end = first + each < w->ne[1] ? first + each : w->ne[1];
         const int32_t *of = cells + begin[expert], n = begin[expert + 1] - begin[expert];
@@ -172,13 +164,13 @@ struct ggml_tensor *qkv_expert_matmul(qkv_graph *g, struct ggml_tensor *w, struc
                                       struct ggml_tensor *chosen, struct ggml_tensor *list) {
     struct ggml_tensor *from[] = {w, x, list, scratch_of(g)};
     const int64_t ne[] = {w->ne[1], chosen->ne[0], chosen->ne[1], 1};
-    return product(g, ne, from, 4, run_expert_product,
-                   (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
+    return qkv_product_node(g, ne, from, 4, run_expert_product,
+                            (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
 }
 
 /* ---- attention ---- */
 
-static float *head_at(const struct ggml_tensor *x, int64_t head, int64_t token, int64_t b) {
+float *qkv_head_at(const struct ggml_tensor *x, int64_t head, int64_t token, int64_t b) {
     char *at = x->data;
     at += (size_t)head * x->nb[1] + (size_t)token * x->nb[2] + (size_t)b * x->nb[3];
     return (float *)(void *)at;
@@ -205,7 +197,7 @@ static void run_pack_keys(struct ggml_tensor *dst, int ith, int nth, void *unuse
     const int64_t parts = qkv_packed_parts(k->ne[2]), heads = k->ne[1] * k->ne[3];
     for (int64_t i = ith; i < parts * heads; i += nth) {
         const int64_t head = i / parts;
-        const qkv_columns tokens = {.data = head_at(k, head % k->ne[1], 0, head / k->ne[1]),
+        const qkv_columns tokens = {.data = qkv_head_at(k, head % k->ne[1], 0, head / k->ne[1]),
                                     .stride = token_stride(k),
                                     .repeat = 1,
                                     .n = k->ne[2]};
@@ -224,8 +216,8 @@ static void run_pack_values(struct ggml_tensor *dst, int ith, int nth, void *unu
     for (int64_t i = ith; i < parts * heads; i += nth) {
         const int64_t head = i / parts;
         qkv_pack_rows((float *)dst->data + head * dst->ne[0],
-                      head_at(v, head % v->ne[1], 0, head / v->ne[1]), token_stride(v), v->ne[2],
-                      v->ne[0], i % parts);
+                      qkv_head_at(v, head % v->ne[1], 0, head / v->ne[1]), token_stride(v),
+                      v->ne[2], v->ne[0], i % parts);
     }
 }
 
@@ -249,11 +241,11 @@ static void run_key_product(struct ggml_tensor *dst, int ith, int nth, void *dat
     const struct ggml_tensor *q = dst->src[0];
     const int64_t rows = dst->ne[1], heads = dst->ne[2];
     const int64_t parts = (rows + ROWS_AT_A_TIME - 1) / ROWS_AT_A_TIME;
-    for (int64_t i; (i = take(op)) < parts * heads * dst->ne[3];) {
+    for (int64_t i; (i = qkv_product_take(op)) < parts * heads * dst->ne[3];) {
         const int64_t row = i % parts * ROWS_AT_A_TIME, head = i / parts % heads;
         const int64_t b = i / parts / heads;
         qkv_multiply_rows(&(qkv_row_product){
-            .a = head_at(q, op->block.first_head + head, op->block.first_row + row, b),
+            .a = qkv_head_at(q, op->block.first_head + head, op->block.first_row + row, b),
             .a_stride = token_stride(q),
             .packed = packed_head(dst->src[1], head, heads, b),
             .packed_width = q->ne[0],
@@ -270,7 +262,7 @@ struct ggml_tensor *qkv_key_product(qkv_graph *g, struct ggml_tensor *q, struct 
                                     const qkv_query_block *block) {
     struct ggml_tensor *from[] = {q, keys};
     const int64_t ne[] = {block->keys, block->rows, block->n_heads, q->ne[3]};
-    return product(
+    return qkv_product_node(
         g, ne, from, 2, run_key_product,
         (qkv_product_op){.kind = QKV_PRODUCT_ATTENTION, .width = q->ne[0], .block = *block});
 }
@@ -280,7 +272,7 @@ static void run_value_product(struct ggml_tensor *dst, int ith, int nth, void *d
     const struct ggml_tensor *pattern = dst->src[0];
     const int64_t d = dst->ne[0], heads = dst->ne[1], rows = dst->ne[2];
     const int64_t parts = (rows + ROWS_AT_A_TIME - 1) / ROWS_AT_A_TIME;
-    for (int64_t i; (i = take(data)) < parts * heads * dst->ne[3];) {
+    for (int64_t i; (i = qkv_product_take(data)) < parts * heads * dst->ne[3];) {
         const int64_t row = i % parts * ROWS_AT_A_TIME, head = i / parts % heads;
         const int64_t b = i / parts / heads, keys = pattern->ne[0];
         qkv_multiply_rows(&(qkv_row_product){
@@ -301,8 +293,9 @@ struct ggml_tensor *qkv_value_product(qkv_graph *g, struct ggml_tensor *pattern,
                                       struct ggml_tensor *values, int64_t d) {
     struct ggml_tensor *from[] = {pattern, values};
     const int64_t ne[] = {d, pattern->ne[2], pattern->ne[1], pattern->ne[3]};
-    return product(g, ne, from, 2, run_value_product,
-                   (qkv_product_op){.kind = QKV_PRODUCT_ATTENTION, .width = pattern->ne[0]});
+    return qkv_product_node(
+        g, ne, from, 2, run_value_product,
+        (qkv_product_op){.kind = QKV_PRODUCT_ATTENTION, .width = pattern->ne[0]});
 }
 
 /* ---- reading graphs ---- */

@@ -42,12 +42,44 @@ struct ggml_tensor *qkv_key_product(qkv_graph *g, struct ggml_tensor *q, struct 
 struct ggml_tensor *qkv_value_product(qkv_graph *g, struct ggml_tensor *pattern,
                                       struct ggml_tensor *values, int64_t d);
 
+/* The same with keys and values that a step has in caches (cached_product.c). */
+
+/* Writes k or v [d, heads, T, B] into the caches of a layer. The result stands for the caches: who
+ * reads them comes behind it. */
+struct ggml_tensor *qkv_cache_keys(qkv_graph *g, int32_t il, struct ggml_tensor *k);
+struct ggml_tensor *qkv_cache_values(qkv_graph *g, int32_t il, struct ggml_tensor *v);
+/* Keys that are not there yet, or that no query of the block sees, get the score 0. */
+struct ggml_tensor *qkv_cached_key_product(qkv_graph *g, int32_t il, struct ggml_tensor *q,
+                                           struct ggml_tensor *keys, const qkv_query_block *block);
+/* For a block of queries whose first one is row `first_row` of the step. */
+struct ggml_tensor *qkv_cached_value_product(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
+                                             struct ggml_tensor *values, int64_t first_row);
+
 /* What kind of product a node of the graph is. */
 typedef enum qkv_product_kind {
     QKV_PRODUCT_NONE,
     QKV_PRODUCT_WEIGHT, /* its first source is the weight */
     QKV_PRODUCT_ATTENTION
 } qkv_product_kind;
+
+/* One product of a graph. Threads take parts of it in turn: on a busy machine one may get much more
+ * done than another. */
+struct qkv_product_op {
+    atomic_llong next;
+    qkv_product_kind kind;
+    int64_t width;          /* terms of each sum */
+    qkv_query_block block;  /* of queries times keys */
+    const qkv_graph *graph; /* of products with caches */
+    int32_t layer;
+};
+
+/* A product in the graph. Its node leads back to the operation, for those who read the graph. */
+struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct ggml_tensor **from,
+                                     int n_from, ggml_custom_op_t run, qkv_product_op how);
+/* The next part. */
+int64_t qkv_product_take(qkv_product_op *op);
+/* One head of one token. */
+float *qkv_head_at(const struct ggml_tensor *x, int64_t head, int64_t token, int64_t b);
 
 /* And the multiplications and additions that it takes. */
 qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop);

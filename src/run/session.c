@@ -162,16 +162,21 @@ static void set_input(struct ggml_tensor *tensor, const void *data) {
 
 /* Columns of [D, T·B] whose logits are wanted, variant by variant. */
 static void list_rows(const qkv_graph *g, int32_t *rows) {
-    size_t n = 0;
+    size_t n = 0, n_rows = (size_t)g->in_rows->ne[0];
     for (int64_t b = 0; b < g->n_batch; b++) {
-        for (int64_t t = 0; t < g->n_tokens; t++) {
+        for (int64_t t = 0; t < g->n_tokens && n < n_rows; t++) {
             if (g->logit_rows[t]) rows[n++] = (int32_t)(b * g->n_tokens + t);
         }
     }
 }
 
 static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
-    size_t T = (size_t)g->n_tokens, cells = (size_t)ggml_nelements(g->in_mask[0]);
+    size_t T = (size_t)g->n_tokens, cells = 0;
+    int64_t position = g->step ? g->step->position : 0;
+    for (int i = 0; i < QKV_MASK_COUNT; i++) {
+        size_t n = (size_t)ggml_nelements(g->in_mask[i]);
+        if (n > cells) cells = n;
+    }
     float *mask = malloc(cells * sizeof *mask);
     int32_t *numbers = malloc(T * (size_t)g->n_batch * sizeof *numbers);
     if (!mask || !numbers) {
@@ -181,10 +186,13 @@ static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
     }
     for (int i = 0; i < QKV_MASK_COUNT; i++) {
         if (!g->in_mask[i]->buffer) continue;
-        qkv_mask_fill(g, mask, i == QKV_MASK_WINDOW ? g->model->hp.window : 0);
+        if (g->step)
+            qkv_mask_fill_step(g, mask, i);
+        else
+            qkv_mask_fill(g, mask, i == QKV_MASK_WINDOW ? g->model->hp.window : 0);
         set_input(g->in_mask[i], mask);
     }
-    for (size_t i = 0; i < T; i++) numbers[i] = (int32_t)i;
+    for (size_t i = 0; i < T; i++) numbers[i] = (int32_t)(position + (int64_t)i);
     set_input(g->in_position, numbers);
     if (g->in_rows) {
         list_rows(g, numbers);
@@ -205,7 +213,8 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
     set_input(g->in_token_type, &first_type);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         const qkv_rope *rope = &g->model->hp.rope[i];
-        int is_long = rope->long_divisors && g->n_tokens > rope->long_from;
+        int is_long = g->step ? g->step->is_long : g->n_tokens > rope->long_from;
+        is_long = is_long && rope->long_divisors;
         set_input(g->in_divisors[i], is_long ? rope->long_divisors : rope->divisors);
     }
 }
@@ -214,10 +223,14 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
 
 /* Below this much work per pass, waking and joining threads costs more than it saves. */
 #define FLOP_FOR_THREADS 1e8
+/* One token through a model: weights are read, and threads read more of them at a time. */
+#define BYTES_FOR_THREADS 3e7
 
 /* No result depends on how many there are. */
 static void choose_threads(qkv_session *session, const qkv_graph *g) {
-    int n = qkv_graph_cost(g).flop < FLOP_FOR_THREADS ? 1 : session->n_threads;
+    const qkv_cost cost = qkv_graph_cost(g);
+    const int small = cost.flop < FLOP_FOR_THREADS && cost.bytes < BYTES_FOR_THREADS;
+    int n = small ? 1 : session->n_threads;
     set_threads(session->backend, n);
 }
 
@@ -299,8 +312,14 @@ static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_gr
     return c.status;
 }
 
-int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
-                        qkv_error *err) {
+/* Gives the graph memory, unless it has just been computed and nothing else since. */
+static int allocate(qkv_session *session, qkv_graph *g, qkv_error *err) {
+    static atomic_ullong n_allocations;
+    if (g->allocation && g->allocation == session->allocation) {
+        qkv_graph_rewind(g);
+        return QKV_OK;
+    }
+    session->allocation = g->allocation = 0;
     int status = prepare_scheduler(session, g, err);
     if (status != QKV_OK) return status;
     choose_threads(session, g);
@@ -310,7 +329,14 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
     if (!ggml_backend_sched_reserve(session->scheduler, g->cgraph) ||
         !ggml_backend_sched_alloc_graph(session->scheduler, g->cgraph))
         return qkv_fail_memory(err);
-    status = set_made_inputs(g, err);
+    session->allocation = g->allocation = atomic_fetch_add(&n_allocations, 1) + 1;
+    return QKV_OK;
+}
+
+int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
+                        qkv_error *err) {
+    int status = allocate(session, g, err);
+    if (status == QKV_OK) status = set_made_inputs(g, err);
     if (status != QKV_OK) return status;
     set_given_inputs(g, inputs);
     enum ggml_status computed = compute_outside_teams(session, g);

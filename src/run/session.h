@@ -18,6 +18,7 @@ struct qkv_session {
     char backend_name[256];
     ggml_backend_sched_t scheduler; /* has the memory of graphs */
     size_t scheduler_nodes;         /* graphs of so many nodes fit */
+    uint64_t allocation;            /* whose graph it is: qkv_graph.allocation */
     qkv_trunk trunk;
     qkv_steps steps;     /* who watches, and can stop it */
     qkv_run_stats stats; /* of all runs */
@@ -30,9 +31,13 @@ typedef struct qkv_inputs {
     const float *q, *k, *v;
 } qkv_inputs;
 
-/* Allocates, fills the inputs and computes. What the graph keeps is valid until the next call. */
+/* Allocates, fills the inputs and computes. What the graph keeps is valid until the next call. A graph
+ * that is given again right away has its memory already. */
 int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *inputs,
                         qkv_error *err);
+
+/* One more pass. */
+void qkv_stats_add(qkv_run_stats *stats, const qkv_cost *cost);
 
 /* Bytes that the tensors of graphs have taken so far, at most. */
 size_t qkv_session_buffer_size(const qkv_session *session);

@@ -24,6 +24,7 @@ typedef struct map_reader {
 struct qkv_tap_op {
     map_reader reduce; /* of a reduction or an observation, which use nothing else */
     const qkv_graph *graph;
+    int64_t n_batch;
     qkv_view view;  /* of one variant; src and dst are filled in when it runs */
     float *scratch; /* n_threads × width, where an edit takes a mean over tokens */
     qkv_check *check;
@@ -83,15 +84,26 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, in
         atomic_fetch_add(&member->changed[i],
                          qkv_edit_apply(edit, view, first, end, patch, scratch, &overflow));
         if (overflow >= 0)
-            qkv_check_note(op->check, b * op->check->n_rows + view->first_row + overflow);
+            qkv_check_note(op->check, b * op->check->n_rows + op->view.first_row + overflow);
     }
+}
+
+/* Tokens of a step count from its position on, and keys from the first one that its cache has. */
+static void place_in_text(const qkv_graph *g, qkv_view *view) {
+    const qkv_step *step = g->step;
+    view->first_row += step->position;
+    if (qkv_site_get_axes(view->site) != QKV_AXES_MAP) return;
+    view->first_col = step->caches[view->layer * g->n_members]->first;
+    view->n_cols = step->position + g->n_tokens - view->first_col;
+    view->patch_width = step->n_prompt;
 }
 
 static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int ith, int nth,
                     void *data) {
     const qkv_tap_op *op = data;
-    for (int64_t b = 0; b < op->graph->n_batch; b++) {
+    for (int64_t b = 0; b < op->n_batch; b++) {
         qkv_view view = op->view;
+        if (op->graph->step) place_in_text(op->graph, &view);
         view.src = (const float *)src->data + b * qkv_view_size(&view);
         view.dst = (float *)dst->data + b * qkv_view_size(&view);
         run_member(op, b, &view, ith, nth);
@@ -127,9 +139,16 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
         g->out_of_memory = 1;
         return x;
     }
-    int64_t rows = qkv_site_get_axes(site) == QKV_AXES_MAP ? x->ne[1] : g->n_tokens;
+    qkv_site_axes axes = qkv_site_get_axes(site);
+    int64_t rows = axes == QKV_AXES_MAP ? x->ne[1] : g->n_tokens;
+    int64_t keys = axes == QKV_AXES_MAP ? x->ne[0] : g->n_tokens;
+    if (axes == QKV_AXES_VOCAB && g->step) { /* of the last tokens */
+        rows = x->ne[1];
+        part.first_row = g->n_tokens - rows;
+    }
     op->graph = g;
-    op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, g->n_tokens);
+    op->n_batch = g->n_batch;
+    op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, keys);
     op->view.first_head = part.first_head;
     op->view.first_row = part.first_row;
     op->scratch = qkv_calloc((size_t)(g->n_threads * op->view.width), sizeof(float));

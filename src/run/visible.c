@@ -17,8 +17,7 @@ static int sees_any(const qkv_model *model, const qkv_selector *where, int32_t l
     return 0;
 }
 
-/* Does the operation leave a weight of 0, which is what the mask gives, as it is? */
-static int keeps_zero(const qkv_edit *edit) {
+int qkv_edit_keeps_zero(const qkv_edit *edit) {
     switch (edit->op) {
     case QKV_OP_SCALE:
     case QKV_OP_ZERO:
@@ -40,7 +39,7 @@ int qkv_visible_check(const qkv_model *model, const qkv_edit *edit, int64_t n_to
                       qkv_error *err) {
     const qkv_selector *where = &edit->where;
     if (qkv_site_get_axes(where->site) != QKV_AXES_MAP) return QKV_OK;
-    if (where->site == QKV_SITE_PATTERN && !keeps_zero(edit)) return QKV_OK;
+    if (where->site == QKV_SITE_PATTERN && !qkv_edit_keeps_zero(edit)) return QKV_OK;
     for (int32_t il = 0; il < model->hp.n_layer; il++) {
         if (where->layers[il] && sees_any(model, where, il, n_tokens)) return QKV_OK;
     }

@@ -11,4 +11,7 @@
 int qkv_visible_check(const qkv_model *model, const qkv_edit *edit, int64_t n_tokens,
                       qkv_error *err);
 
+/* Does the operation leave a weight of 0, which is what the mask gives, as it is? */
+int qkv_edit_keeps_zero(const qkv_edit *edit);
+
 #endif

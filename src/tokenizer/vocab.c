@@ -49,6 +49,7 @@ static int load_kind(qkv_vocab **out, const qkv_tokenizer *kind, const qkv_gguf 
     if (status == QKV_OK) status = qkv_vocab_read_pipeline(vocab, file, err);
     if (status == QKV_OK) status = kind->load(vocab, file, err);
     if (status == QKV_OK) status = qkv_vocab_form_specials(vocab, file->path, err);
+    if (status == QKV_OK) status = qkv_vocab_find_ends(vocab, file, err);
     if (status == QKV_OK)
         *out = vocab;
     else
@@ -81,6 +82,7 @@ void qkv_vocab_free(qkv_vocab *vocab) {
     free(vocab->tokens);
     free(vocab->pool);
     free(vocab->scores);
+    free(vocab->ends);
     qkv_token_index_release(&vocab->specials);
     qkv_token_forms_release(&vocab->forms);
     qkv_normalizer_free(vocab->normalizer);
@@ -91,6 +93,10 @@ void qkv_vocab_free(qkv_vocab *vocab) {
 
 int32_t qkv_vocab_size(const qkv_vocab *vocab) {
     return vocab->n_tokens;
+}
+
+int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index) {
+    return index < vocab->n_ends ? vocab->ends[index] : QKV_NO_TOKEN;
 }
 
 const char *qkv_vocab_kind(const qkv_vocab *vocab) {

@@ -24,6 +24,10 @@ int32_t qkv_vocab_size(const qkv_vocab *vocab);
 /* "bpe (gpt-2)", "sentencepiece" */
 const char *qkv_vocab_kind(const qkv_vocab *vocab);
 
+/* Tokens that end a text; -1 past the last one. */
+int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index);
+int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token);
+
 /* As the public functions of the same names say. */
 int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,
                        size_t length, unsigned flags, qkv_error *err);

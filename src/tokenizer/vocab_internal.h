@@ -99,6 +99,8 @@ struct qkv_vocab {
     qkv_token_forms forms;     /* those that are looked for in the normalised text */
     int32_t bos, eos, unknown; /* or QKV_NO_TOKEN */
     int32_t sep;
+    int32_t *ends; /* tokens that end a text */
+    size_t n_ends;
     int add_bos, add_eos, add_sep, add_space_prefix;
     /* Each NULL where nothing is to be done. The file's own (keys qkv.tokenizer.*), or made by the
      * kind. */
@@ -153,6 +155,9 @@ int qkv_vocab_byte_of(const char *text, size_t length);
 
 /* Fills charsmap, normalizer and pre from the keys of our own, where the file has them. */
 int qkv_vocab_read_pipeline(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err);
+
+/* vocab_ends.c: fills `ends`; the special tokens are known. */
+int qkv_vocab_find_ends(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err);
 
 /* ---- vocab_special.c ---- */
 

@@ -54,6 +54,8 @@ run() { # MODEL, LAST: what to capture besides the patterns
 check_greedy() {
     "$QKV" run -m "$1" --tokens "$("$RESULTS" get "$expected" forced)" --capture logits -o "$work/greedy.safetensors"
     "$RESULTS" greedy "$expected" "$work/greedy.safetensors"
+    "$QKV" generate -m "$1" --tokens "$("$RESULTS" get "$expected" ids)" -n 24 -o "$work/greedy.jsonl" >"$work/text"
+    "$RESULTS" generated "$expected" "$work/greedy.jsonl"
 }
 
 pull

@@ -5,6 +5,7 @@
  *     real_results get EXPECTED forced              the tokens and the greedy continuation, but its last
  *     real_results compare EXPECTED OUT             patterns, logits, hidden states of a run
  *     real_results greedy EXPECTED OUT              each greedy token is the likeliest, in logits of `forced`
+ *     real_results generated EXPECTED OUT.jsonl     qkv generate wrote the greedy tokens
  *
  * Says how far apart the two are, and fails where that is too far.
  */
@@ -164,12 +165,28 @@ static int check_greedy(const tensor_file *expected, const tensor_file *out) {
     return bad;
 }
 
+/* The first line of what qkv generate wrote has these ids. */
+static int check_generated(const tensor_file *expected, const char *path) {
+    FILE *lines = fopen(path, "r");
+    json_t *greedy = list_of(expected, "greedy");
+    json_t *line = lines ? json_loadf(lines, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    if (!line) give_up(path);
+    const int bad = !json_equal(json_object_get(line, "ids"), greedy);
+    printf("%zu generated tokens%s\n", json_array_size(greedy), bad ? " differ" : "");
+    json_decref(line);
+    json_decref(greedy);
+    fclose(lines);
+    return bad;
+}
+
 int main(int argc, char **argv) {
-    if (argc != 4) give_up("get|compare|greedy EXPECTED WHAT");
+    if (argc != 4) give_up("get|compare|greedy|generated EXPECTED WHAT");
     tensor_file *expected = open_file(argv[2]), *out = NULL;
     int bad = 2;
     if (strcmp(argv[1], "get") == 0) {
         bad = get(expected, argv[3]);
+    } else if (strcmp(argv[1], "generated") == 0) {
+        bad = check_generated(expected, argv[3]);
     } else {
         out = open_file(argv[3]);
         bad = strcmp(argv[1], "greedy") == 0 ? check_greedy(expected, out) : compare(expected, out);

@@ -27,6 +27,8 @@
     X(SWEEP, sweep, "sweep", "the grid of every layer, first-token weights, fresh session")        \
     X(OUTPUTS, outputs, "sweep-output", "heads of the middle layer off by turns, fresh session")   \
     X(EPSILON, epsilon, "epsilon", "another factor for the queries, session that ran the grid")    \
+    X(TOKEN, token, "token", "one more token of a text")                                           \
+    X(TOKENS, tokens, "token-4", "one more token of a text and of three variants")                 \
     X(START, start, "start", "the grid from process start to a written file")                      \
     X(MEMORY, memory, "memory", "largest resident memory of that process")
 

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "cli/bench/bench.h"
 #include "cli/inputs.h"
+#include "qkv/generate.h"
 #include "qkv/sweep_blocks.h"
 
 #define BENCH_NAME(id, function, name, what) name,
@@ -124,6 +125,41 @@ static int measure_epsilon(bench_case *c, double *sample, qkv_error *err) {
     qkv_result_free(result);
     qkv_plan_free(plan);
     return status;
+}
+
+/* A token behind the prompt, of several that follow each other: the first one builds the graph. */
+static int measure_generation(bench_case *c, size_t n_variants, double *sample, qkv_error *err) {
+    enum { STEPS = 8, MOST = 4 };
+    static const char *const variants[] = {"z@0=scale:0.9", "z@0=scale:0.8", "z@0=scale:0.7"};
+    qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
+    qkv_generator *generator = NULL;
+    qkv_session *session = NULL;
+    const qkv_session_options options = {.size = sizeof options,
+                                         .n_threads = c->setting->n_threads};
+    const int32_t next[MOST] = {c->tokens[0], c->tokens[0], c->tokens[0], c->tokens[0]};
+    const size_t n = c->setting->n_tokens > STEPS ? c->setting->n_tokens - STEPS : 1;
+    how.max_new = STEPS;
+    how.variants = variants;
+    how.n_variants = n_variants;
+    int status = qkv_session_new(&session, c->model, &options, err);
+    if (status == QKV_OK) status = qkv_generator_new(&generator, c->model, c->tokens, n, &how, err);
+    if (status == QKV_OK) status = qkv_session_feed(session, generator, NULL, err);
+    if (status == QKV_OK) status = qkv_session_feed(session, generator, next, err);
+    const double start = bench_now();
+    for (int i = 1; i < STEPS && status == QKV_OK; i++)
+        status = qkv_session_feed(session, generator, next, err);
+    *sample = (bench_now() - start) / (STEPS - 1);
+    qkv_generator_free(generator);
+    qkv_session_free(session);
+    return status;
+}
+
+static int measure_token(bench_case *c, double *sample, qkv_error *err) {
+    return measure_generation(c, 0, sample, err);
+}
+
+static int measure_tokens(bench_case *c, double *sample, qkv_error *err) {
+    return measure_generation(c, 3, sample, err);
 }
 
 static int measure_start(bench_case *c, double *sample, qkv_error *err) {

@@ -35,6 +35,7 @@ static const target targets[] = {
     {"grid / trunk", BENCH_GRID, BENCH_TRUNK, UNIT_TIMES, 1.15, 0},
     {"sweep / forward", BENCH_SWEEP, BENCH_FORWARD, UNIT_TIMES, 1.5, 0},
     {"epsilon", BENCH_EPSILON, BY_NOTHING, UNIT_SECONDS, 5e-3, 128},
+    {"token-4 / token", BENCH_TOKENS, BENCH_TOKEN, UNIT_TIMES, 1.5, 0},
     {"memory - file", BENCH_MEMORY, LESS_FILE, UNIT_BYTES, 100 * MIB, 0},
 };
 enum { TARGET_COUNT = sizeof targets / sizeof *targets };

@@ -1,0 +1,396 @@
+/* qkv generate: a text that goes on, unedited and under edits at once. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/generate.h"
+#include "cli/messages.h"
+#include "cli/run_table.h"
+#include "qkv/store.h"
+
+typedef struct generate_args {
+    const char *model;
+    cli_list prompts;
+    int parse_special;
+    int64_t n_new;
+    cli_list variants;
+    cli_list sources;
+    int edit_tokens;
+    int recompute;
+    cli_chat chat;
+    double temperature;
+    int64_t top_k;
+    double top_p, min_p;
+    int64_t seed;
+    cli_list stops;
+    cli_list captures;
+    int explain;
+    int json;
+    int64_t threads;
+    int64_t memory;
+    cli_list outputs;
+} generate_args;
+
+enum { NOT_GIVEN = -1 };
+
+static const generate_args defaults = {.n_new = 64,
+                                       .temperature = NOT_GIVEN,
+                                       .top_k = NOT_GIVEN,
+                                       .top_p = NOT_GIVEN,
+                                       .min_p = NOT_GIVEN,
+                                       .seed = NOT_GIVEN};
+
+#define AT(field) offsetof(generate_args, field)
+
+static const cli_option options[] = {
+    CLI_MODEL_OPTION(generate_args),
+    CLI_PROMPTS_OPTIONS(generate_args),
+    {'n', "new", "N", "new tokens, at most (default 64)", CLI_INTEGER, AT(n_new), 0, 1, 1 << 24},
+    {0, "variant", "EDITS", "one more text, with these edits; may be repeated", CLI_LIST,
+     AT(variants), 0, 0, 0},
+    {0, "edit-tokens", "all|prompt|new", "the tokens that edits act on (default all)", CLI_CHOICE,
+     AT(edit_tokens), 0, 0, 0},
+    CLI_SOURCE_OPTIONS(generate_args),
+    {0, "recompute", NULL,
+     "a pass over the whole text for every token: slow, for edits that need all tokens (mean:token)",
+     CLI_FLAG, AT(recompute), 1, 0, 0},
+    {0, "temperature", "X",
+     "draw tokens, at this temperature (1 where another option of drawing is given); 0: always the most likely one",
+     CLI_REAL, AT(temperature), 0, 0, 1000},
+    {0, "top-k", "K", "draw from the K most likely tokens", CLI_INTEGER, AT(top_k), 0, 1, 1 << 24},
+    {0, "top-p", "P", "draw from the fewest tokens that have this share of the probability",
+     CLI_REAL, AT(top_p), 0, 0, 1},
+    {0, "min-p", "P", "draw from tokens at least this likely, in relation to the most likely one",
+     CLI_REAL, AT(min_p), 0, 0, 1},
+    {0, "seed", "N", "of the draws (default 0): the same seed gives the same text", CLI_INTEGER,
+     AT(seed), 0, 0, 9007199254740992.0},
+    {0, "stop", "TEXT", "end where this text comes; may be repeated", CLI_LIST, AT(stops), 0, 0, 0},
+    {0, "capture", "WHAT",
+     "what to keep of a pass over prompt and new text of the variant, as of qkv run; may be repeated",
+     CLI_LIST, AT(captures), 0, 0, 0},
+    {0, "explain", NULL, "print what would be kept in memory, and compute nothing", CLI_FLAG,
+     AT(explain), 1, 0, 0},
+    CLI_JSON_OPTION(generate_args),
+    CLI_THREADS_OPTION(generate_args),
+    CLI_MEMORY_OPTION(generate_args),
+    {'o', "output", "OUT",
+     "file: .jsonl for the texts, a line for each; .safetensors, .json or .npy for what was captured; may be repeated",
+     CLI_PATHS, AT(outputs), 0, 0, 0},
+};
+
+static int run_generate(const cli_call *call, qkv_error *err);
+
+const cli_command cli_command_generate = {
+    .name = "generate",
+    .summary = "let the model go on with a text, also under edits",
+    .synopsis =
+        "[-m MODEL] (-p TEXT | -f FILE | --file FILE | --tokens IDS)... [-n N] [--variant EDITS]... "
+        "[--temperature X] [--explain | --json | -o OUT...]",
+    .description =
+        "Prints new text, token by token: the most likely one each time, unless options of drawing "
+        "are given. Variants have their edits on (see 'qkv help notation') and go on with texts of "
+        "their own; side by side where the terminal is wide enough. The first token that is not the "
+        "baseline's stands between « and ».\n"
+        "\n"
+        "Edits act on the prompt and on new tokens. Token numbers count through both; negative ones "
+        "count back from the end of the prompt: [0], [5:], [-1]. A text ends at the model's end "
+        "tokens, at a stop text, or after N tokens. Prompt and new tokens together must fit into "
+        "the model's context.\n"
+        "\n"
+        "  qkv generate -p 'The river runs to the sea.' -n 20 --variant 'z@3.h1=zero'\n",
+    CLI_OPTIONS(options),
+    CLI_ARGS(defaults),
+    .run = run_generate,
+};
+
+/* Everything a run holds on to. */
+typedef struct generate_state {
+    const generate_args *args;
+    qkv_model *model;
+    qkv_session *session;
+    cli_prompts prompts;
+    cli_sources sources;
+    qkv_sampler_options sampler;
+    unsigned flags;
+    const char **variants;
+    qkv_output lines; /* .jsonl */
+    int has_lines;
+    json_t *all; /* of --json */
+} generate_state;
+
+/* ---- options ---- */
+
+static int is_lines(const char *path) {
+    return strcmp(qkv_path_suffix(path), "jsonl") == 0;
+}
+
+static int read_sampler(const generate_args *args, qkv_sampler_options *how, qkv_error *err) {
+    const int drawn = args->top_k > 0 || args->top_p >= 0 || args->min_p >= 0 || args->seed >= 0;
+    *how = (qkv_sampler_options)QKV_SAMPLER_OPTIONS_INIT;
+    how->temperature = args->temperature >= 0 ? args->temperature : drawn ? 1 : 0;
+    if (args->top_k > 0) how->top_k = args->top_k;
+    if (args->top_p >= 0) how->top_p = args->top_p;
+    if (args->min_p >= 0) how->min_p = args->min_p;
+    if (args->seed >= 0) how->seed = (uint64_t)args->seed;
+    if (drawn && how->temperature == 0)
+        return cli_usage(err, "at temperature 0 nothing is drawn: leave out --top-k, --top-p, "
+                              "--min-p and --seed");
+    return cli_name_fields(qkv_sampler_check(how, err), err);
+}
+
+static int check_outputs(const generate_args *args, qkv_error *err) {
+    size_t lines = 0, tensors = 0;
+    int status = cli_outputs_check_names(&args->outputs, "jsonl|safetensors|json|npy", err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < args->outputs.n; i++)
+        *(is_lines(args->outputs.items[i].value) ? &lines : &tensors) += 1;
+    if (lines > 1) return cli_usage(err, "one .jsonl file is enough");
+    if (tensors && !args->captures.n)
+        return cli_usage(err, "tensors are written of what --capture names");
+    if (args->captures.n && args->variants.n > 1)
+        return cli_usage(err, "--capture shows one text: give one variant, or none");
+    return QKV_OK;
+}
+
+static int check_args(const generate_args *args, qkv_error *err) {
+    if (args->prompts.n == 0)
+        return cli_usage(err, "give a prompt with -p, -f, --file or --tokens");
+    if (args->top_p == 0) return cli_usage(err, "--top-p 0 leaves no token to draw");
+    if (args->explain && (args->outputs.n || args->json || args->captures.n))
+        return cli_usage(err, "--explain computes nothing: leave out -o, --json and --capture");
+    if (args->edit_tokens && !args->variants.n)
+        return cli_usage(err, "--edit-tokens is about edits: give a variant");
+    for (size_t i = 0; i < args->stops.n; i++) {
+        if (!*args->stops.items[i].value) return cli_usage(err, "a stop text is empty");
+    }
+    return check_outputs(args, err);
+}
+
+/* ---- one prompt ---- */
+
+static int make_generator(generate_state *run, const cli_generation *it, qkv_generator **out,
+                          qkv_error *err) {
+    const generate_args *args = run->args;
+    qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
+    const size_t n = run->sources.n;
+    const char **names = calloc(n + 1, sizeof *names);
+    const int32_t **tokens = calloc(n + 1, sizeof *tokens);
+    int status = names && tokens ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        const cli_source *source = &run->sources.items[i];
+        names[i] = source->name;
+        tokens[i] = source->prompt.tokens;
+        if (source->prompt.n_tokens != it->n_prompt)
+            status = qkv_fail(err, QKV_ERR_PLAN,
+                              "the prompt named '%s' has %zu tokens but the prompt %zu; patching "
+                              "needs equal lengths",
+                              source->name, source->prompt.n_tokens, it->n_prompt);
+    }
+    how.max_new = (size_t)args->n_new;
+    how.variants = run->variants;
+    how.n_variants = args->variants.n;
+    how.source_names = names;
+    how.source_tokens = tokens;
+    how.n_sources = n;
+    how.edit_tokens = args->edit_tokens;
+    how.recompute = args->recompute;
+    if (status == QKV_OK)
+        status = cli_name_fields(
+            qkv_generator_new(out, run->model, it->prompt_ids, it->n_prompt, &how, err), err);
+    free((void *)names);
+    free((void *)tokens);
+    return status;
+}
+
+static int explain(const qkv_generator *generator, qkv_error *err) {
+    char *text = NULL;
+    const int status = qkv_generator_explain(generator, &text, err);
+    if (status == QKV_OK) fputs(text, stdout);
+    qkv_text_free(text);
+    return status;
+}
+
+/* What every object says: the prompt, how it was drawn, the model. */
+static json_t *describe(const generate_state *run, const cli_generation *it) {
+    json_t *ids = json_array();
+    for (size_t i = 0; i < it->n_prompt; i++)
+        json_array_append_new(ids, json_integer(it->prompt_ids[i]));
+    return json_pack("{s:o, s:o, s:s, s:f, s:I, s:f, s:f, s:I}", "prompt",
+                     it->prompt ? qkv_json_text(it->prompt) : json_null(), "prompt_ids", ids,
+                     "model", qkv_path_model(qkv_model_get_info(run->model)->path), "temperature",
+                     run->sampler.temperature, "top_k", (json_int_t)run->sampler.top_k, "top_p",
+                     run->sampler.top_p, "min_p", run->sampler.min_p, "seed",
+                     (json_int_t)run->sampler.seed);
+}
+
+static int write_lines(generate_state *run, const cli_generation *it, qkv_error *err) {
+    for (size_t v = 0; v < it->n_stories; v++) {
+        json_t *line = describe(run, it), *story = cli_story_json(it, v);
+        const int made = line && story && json_object_update(line, story) == 0 &&
+                         json_dumpf(line, run->lines.stream, JSON_COMPACT) == 0;
+        json_decref(line);
+        json_decref(story);
+        if (!made) return qkv_fail_memory(err);
+        fputc('\n', run->lines.stream);
+    }
+    return QKV_OK;
+}
+
+static int add_json(generate_state *run, const cli_generation *it, qkv_error *err) {
+    json_t *object = describe(run, it), *list = json_array();
+    for (size_t v = 0; v < it->n_stories; v++) json_array_append_new(list, cli_story_json(it, v));
+    json_object_set_new(object, "variants", list);
+    return json_array_append_new(run->all, object) == 0 ? QKV_OK : qkv_fail_memory(err);
+}
+
+static void warn_unchanged(const qkv_generator *generator) {
+    for (size_t v = 1; v < qkv_generator_n_variants(generator); v++) {
+        const char *edit;
+        for (size_t i = 0; (edit = qkv_generator_edit_text(generator, v, i)); i++) {
+            if (qkv_generator_edit_changed(generator, v, i) == 0)
+                cli_warn("edit '%s' of variant %zu changed no value", edit, v);
+        }
+    }
+}
+
+/* The pass over prompt and new text, for captures. */
+static int capture(generate_state *run, const qkv_generator *generator, qkv_error *err) {
+    const generate_args *args = run->args;
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    size_t written = 0;
+    int status = qkv_generator_plan(generator, &plan, args->variants.n, err);
+    for (size_t i = 0; i < args->captures.n && status == QKV_OK; i++)
+        status = qkv_plan_add_capture(plan, args->captures.items[i].value, err);
+    if (status == QKV_OK) status = qkv_session_run(run->session, &result, plan, err);
+    for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
+        const char *path = args->outputs.items[i].value;
+        if (is_lines(path)) continue;
+        status = qkv_store_write(result, plan, run->model, path, err);
+        written++;
+    }
+    if (status == QKV_OK && !written && !args->json) {
+        putchar('\n');
+        cli_print_result(result);
+    }
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    return status;
+}
+
+static int go_on(generate_state *run, cli_generation *it, qkv_generator *generator,
+                 qkv_error *err) {
+    cli_show show = {0};
+    const int quiet = run->args->json;
+    int status =
+        cli_generation_run(it, run->session, generator, quiet ? NULL : cli_show_token, &show, err);
+    /* What there is stays, also when the user has seen enough. */
+    qkv_error later = {0};
+    int kept = run->has_lines ? write_lines(run, it, &later) : QKV_OK;
+    if (kept == QKV_OK && quiet) kept = add_json(run, it, &later);
+    if (status == QKV_OK && kept != QKV_OK) {
+        *err = later;
+        return kept;
+    }
+    if (status == QKV_OK) warn_unchanged(generator);
+    return status;
+}
+
+static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
+    const generate_args *args = run->args;
+    qkv_generator *generator = NULL;
+    cli_generation it = {.model = run->model,
+                         .prompt = prompt->text,
+                         .prompt_ids = prompt->tokens,
+                         .n_prompt = prompt->n_tokens,
+                         .variants = &args->variants,
+                         .stops = &args->stops,
+                         .max_new = (size_t)args->n_new,
+                         .sampler = run->sampler};
+    int status = make_generator(run, &it, &generator, err);
+    if (status == QKV_OK && args->explain) {
+        status = explain(generator, err);
+    } else if (status == QKV_OK) {
+        status = cli_generation_open(&it, err);
+        if (status == QKV_OK) status = go_on(run, &it, generator, err);
+        if (status == QKV_OK && args->captures.n) status = capture(run, generator, err);
+    }
+    cli_generation_release(&it);
+    qkv_generator_free(generator);
+    return status;
+}
+
+/* ---- all prompts ---- */
+
+static int run_prompts(generate_state *run, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < run->prompts.n && status == QKV_OK; i++) {
+        const cli_prompt *prompt = &run->prompts.items[i];
+        if (run->prompts.n > 1 && !run->args->json) {
+            printf(i ? "\n> " : "> ");
+            cli_print_line(prompt->text ? prompt->text : "(token ids)");
+        }
+        status = run_prompt(run, prompt, err);
+    }
+    return status;
+}
+
+static int prepare(generate_state *run, qkv_error *err) {
+    const generate_args *args = run->args;
+    const qkv_session_options session = cli_session_options(args->threads, args->memory);
+    run->flags = QKV_TOKENIZE_ADD_SPECIAL | (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    run->variants = calloc(args->variants.n + 1, sizeof *run->variants);
+    run->all = json_array();
+    if (!run->variants || !run->all) return qkv_fail_memory(err);
+    for (size_t i = 0; i < args->variants.n; i++) run->variants[i] = args->variants.items[i].value;
+    int status = cli_model_open(&run->model, args->model, err);
+    if (status == QKV_OK)
+        status = cli_prompts_tokenize(&run->prompts, &args->chat, run->model, run->flags, err);
+    if (status == QKV_OK)
+        status = cli_sources_tokenize(&run->sources, &args->chat, run->model, run->flags, err);
+    if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
+    if (status == QKV_OK) status = cli_session_new(&run->session, run->model, &session, err);
+    for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
+        if (!is_lines(args->outputs.items[i].value)) continue;
+        status = qkv_output_open(&run->lines, args->outputs.items[i].value, err);
+        run->has_lines = status == QKV_OK;
+    }
+    return status;
+}
+
+/* Texts that were generated before something went wrong are written nevertheless. */
+static int finish(generate_state *run, int status, qkv_error *err) {
+    qkv_error later = {0};
+    int kept = QKV_OK;
+    if (run->has_lines) kept = qkv_output_finish(&run->lines, &later);
+    if (run->args->json && json_array_size(run->all) && !run->args->explain && kept == QKV_OK)
+        kept = cli_print_json(json_incref(run->all), &later);
+    if (status == QKV_OK && kept != QKV_OK) *err = later;
+    return status == QKV_OK ? kept : status;
+}
+
+static int run_generate(const cli_call *call, qkv_error *err) {
+    generate_state run = {.args = call->args};
+    const cli_list *const edits[] = {&run.args->variants};
+    int status = check_args(run.args, err);
+    if (status == QKV_OK) status = read_sampler(run.args, &run.sampler, err);
+    if (status == QKV_OK)
+        status = cli_prompts_load(&run.prompts, &run.args->prompts, &run.args->chat, err);
+    if (status == QKV_OK && run.args->captures.n)
+        status = cli_prompts_check_one(&run.prompts, &run.args->prompts, err);
+    if (status == QKV_OK) status = cli_sources_load(&run.sources, &run.args->sources, err);
+    if (status == QKV_OK) status = cli_sources_check_used(&run.sources, edits, 1, err);
+    if (status == QKV_OK) status = prepare(&run, err);
+    if (status == QKV_OK) {
+        status = run_prompts(&run, err);
+        status = finish(&run, status, err);
+    }
+    cli_sources_release(&run.sources);
+    cli_prompts_release(&run.prompts);
+    json_decref(run.all);
+    free((void *)run.variants);
+    cli_session_free(run.session);
+    qkv_model_free(run.model);
+    return status;
+}

@@ -1,0 +1,162 @@
+/* qkv generate: the loop over tokens, and the texts that come of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/generate.h"
+
+int cli_generation_open(cli_generation *it, qkv_error *err) {
+    it->n_stories = it->variants->n + 1;
+    it->stories = qkv_calloc(it->n_stories, sizeof *it->stories);
+    if (!it->stories) return qkv_fail_memory(err);
+    for (size_t v = 0; v < it->n_stories; v++) {
+        cli_story *story = &it->stories[v];
+        story->ids = qkv_calloc(it->max_new, sizeof *story->ids);
+        story->log_probabilities = qkv_calloc(it->max_new, sizeof *story->log_probabilities);
+        story->going = 1;
+        qkv_text_puts(&story->text, "");
+        if (!story->ids || !story->log_probabilities || story->text.failed)
+            return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
+void cli_generation_release(cli_generation *it) {
+    for (size_t v = 0; it->stories && v < it->n_stories; v++) {
+        free(it->stories[v].ids);
+        free(it->stories[v].log_probabilities);
+        qkv_text_release(&it->stories[v].text);
+    }
+    free(it->stories);
+    it->stories = NULL;
+}
+
+/* ---- text ---- */
+
+/* The text of tokens behind the prompt. The prompt's last token decides whether a blank belongs to it;
+ * its own text is taken away again. */
+static int decode(const cli_generation *it, const cli_story *story, qkv_text *out, qkv_error *err) {
+    char *bytes = NULL, *before = NULL;
+    size_t length = 0, skip = 0;
+    int32_t *ids = qkv_calloc(story->n + 1, sizeof *ids);
+    if (!ids) return qkv_fail_memory(err);
+    ids[0] = it->prompt_ids[it->n_prompt - 1];
+    memcpy(ids + 1, story->ids, story->n * sizeof *ids);
+    int status = qkv_detokenize(it->model, &before, &skip, ids, 1, 0, err);
+    if (status == QKV_OK)
+        status = qkv_detokenize(it->model, &bytes, &length, ids, story->n + 1, 0, err);
+    if (status == QKV_OK) {
+        out->length = 0;
+        qkv_text_append(out, bytes + skip, length - skip);
+        if (out->failed) status = qkv_fail_memory(err);
+    }
+    qkv_text_free(before);
+    qkv_text_free(bytes);
+    free(ids);
+    return status;
+}
+
+/* Bytes at the end that are the beginning of a character: later tokens bring the rest. */
+static size_t unfinished(const char *text, size_t length) {
+    for (size_t n = 1; n <= 3 && n <= length; n++) {
+        const unsigned char c = (unsigned char)text[length - n];
+        if ((c & 0xc0) == 0x80) continue;
+        const size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        return wanted > n ? n : 0;
+    }
+    return 0;
+}
+
+static int starts_with(const char *text, size_t length, const char *stop, size_t n) {
+    return length >= n && memcmp(text, stop, n) == 0;
+}
+
+/* Cuts the text at the first stop text; holds back what may be the beginning of one. */
+static void look_for_stops(const cli_generation *it, cli_story *story) {
+    const char *text = story->text.data;
+    size_t length = story->text.length, held = unfinished(text, length);
+    for (size_t i = 0; i < it->stops->n; i++) {
+        const char *stop = it->stops->items[i].value;
+        const size_t n = strlen(stop);
+        for (size_t at = 0; at < length; at++) {
+            if (starts_with(text + at, length - at, stop, n)) {
+                story->text.data[at] = '\0';
+                story->text.length = length = at;
+                story->going = 0;
+                story->finish = CLI_FINISH_STOP;
+                held = 0;
+            } else if (length - at < n && memcmp(text + at, stop, length - at) == 0) {
+                held = held > length - at ? held : length - at;
+            }
+        }
+    }
+    story->shown = story->going ? length - held : length;
+}
+
+static int add_token(cli_generation *it, size_t variant, const float *logits, int32_t token,
+                     qkv_error *err) {
+    cli_story *story = &it->stories[variant];
+    const cli_story *baseline = &it->stories[0];
+    const size_t n_vocab = (size_t)qkv_model_get_info(it->model)->n_vocab;
+    const size_t before = story->text.length;
+    const int agreed = story->differs == story->n;
+    story->log_probabilities[story->n] = qkv_log_probability(logits, n_vocab, token);
+    story->ids[story->n++] = token;
+    const int same =
+        variant == 0 || (story->n <= baseline->n && baseline->ids[story->n - 1] == token);
+    if (agreed && same) story->differs = story->n;
+    int status = decode(it, story, &story->text, err);
+    if (status != QKV_OK) return status;
+    if (agreed && !same) {
+        story->mark = before < story->text.length ? before : story->text.length;
+        story->mark_end = story->text.length;
+    }
+    if (qkv_is_end_token(it->model, token)) {
+        story->going = 0;
+        story->finish = CLI_FINISH_END;
+    }
+    if (story->n == it->max_new) story->going = 0;
+    look_for_stops(it, story);
+    return QKV_OK;
+}
+
+/* Draws a token for every variant that goes on: how many do. */
+static int draw_tokens(cli_generation *it, const qkv_generator *generator, size_t step,
+                       int32_t *next, size_t *n_going, qkv_error *err) {
+    const size_t n_vocab = (size_t)qkv_model_get_info(it->model)->n_vocab;
+    int status = QKV_OK;
+    *n_going = 0;
+    for (size_t v = 0; v < it->n_stories && status == QKV_OK; v++) {
+        int32_t token;
+        const float *logits = qkv_generator_logits(generator, v);
+        next[v] = QKV_NO_NEXT;
+        if (!it->stories[v].going || !logits) continue;
+        status = qkv_sample(&it->sampler, logits, n_vocab, step, &token, err);
+        if (status == QKV_OK) status = add_token(it, v, logits, token, err);
+        if (!it->stories[v].going) continue;
+        next[v] = token;
+        ++*n_going;
+    }
+    return status;
+}
+
+int cli_generation_run(cli_generation *it, qkv_session *session, qkv_generator *generator,
+                       cli_on_token *on_token, void *user, qkv_error *err) {
+    int32_t *next = qkv_calloc(it->n_stories, sizeof *next);
+    if (!next) return qkv_fail_memory(err);
+    size_t n_going = 1;
+    int status = qkv_session_feed(session, generator, NULL, err);
+    for (size_t step = 0; status == QKV_OK && n_going; step++) {
+        status = draw_tokens(it, generator, step, next, &n_going, err);
+        if (status == QKV_OK && on_token && n_going) on_token(user, it, 0);
+        if (status == QKV_OK && n_going) status = qkv_session_feed(session, generator, next, err);
+    }
+    for (size_t v = 0; v < it->n_stories && status != QKV_OK; v++) {
+        if (it->stories[v].going) it->stories[v].finish = CLI_FINISH_INTERRUPTED;
+        it->stories[v].going = 0;
+        it->stories[v].shown = it->stories[v].text.length;
+    }
+    if (on_token && it->stories[0].n) on_token(user, it, 1);
+    free(next);
+    return status;
+}

@@ -1,0 +1,68 @@
+/*
+ * The tokens that end a text: what the metadata name, and special tokens whose names say it. Many files
+ * name one end only, where chats of the same model end with another.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tokenizer/vocab_internal.h"
+
+static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
+                                   "tokenizer.ggml.eom_token_id"};
+
+static const char *const names[] = {"<|endoftext|>",
+                                    "<|end_of_text|>",
+                                    "<|eot_id|>",
+                                    "<|eom_id|>",
+                                    "<|im_end|>",
+                                    "<end_of_turn>",
+                                    "<|end|>",
+                                    "<|return|>",
+                                    "<|call|>",
+                                    "<end_of_utterance>",
+                                    "<|END_OF_TURN_TOKEN|>",
+                                    "<｜end▁of▁sentence｜>"};
+
+int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token) {
+    for (size_t i = 0; i < vocab->n_ends; i++) {
+        if (vocab->ends[i] == token) return 1;
+    }
+    return 0;
+}
+
+static int add_end(qkv_vocab *vocab, size_t *capacity, int64_t token, qkv_error *err) {
+    if (token < 0 || token >= vocab->n_tokens || qkv_vocab_is_end(vocab, (int32_t)token))
+        return QKV_OK;
+    if (!QKV_PUSH(vocab->ends, *capacity, vocab->n_ends, (int32_t)token))
+        return qkv_fail_memory(err);
+    return QKV_OK;
+}
+
+static int32_t find_special(const qkv_vocab *vocab, const char *name) {
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < vocab->specials.count; i++) {
+        const int32_t id = vocab->specials.ids[i];
+        const qkv_vocab_token *token = &vocab->tokens[id];
+        if (token->length == length && memcmp(token->text, name, length) == 0) return id;
+    }
+    return QKV_NO_TOKEN;
+}
+
+int qkv_vocab_find_ends(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
+    size_t capacity = 0;
+    int status = add_end(vocab, &capacity, vocab->eos, err);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && status == QKV_OK; i++) {
+        int64_t id = QKV_NO_TOKEN;
+        const int found = qkv_gguf_int(file, keys[i], 0, UINT32_MAX, &id, err);
+        if (found < 0) return found;
+        if (found) status = add_end(vocab, &capacity, id, err);
+    }
+    /* Where messages have an end of their own (gpt-oss), it is none of the text. */
+    const int has_return = find_special(vocab, "<|return|>") != QKV_NO_TOKEN;
+    for (size_t i = 0; i < sizeof names / sizeof *names && status == QKV_OK; i++) {
+        if (has_return && strcmp(names[i], "<|end|>") == 0) continue;
+        status = add_end(vocab, &capacity, find_special(vocab, names[i]), err);
+    }
+    return status;
+}

@@ -1,0 +1,116 @@
+/* Generators and samplers called with NULL and with numbers out of range: see test_arguments.c. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define QKV_UNSTABLE
+#include "qkv/qkv.h"
+#include "support/engine.h"
+#include "support/refused.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+static const int32_t TOKENS[] = {5, 9, 40, 77};
+enum { N = 4 };
+
+static qkv_error err;
+
+static void generators(void **state) {
+    (void)state;
+    engine e, other;
+    qkv_generator *gen = NULL;
+    qkv_plan *plan = NULL;
+    char *text = NULL;
+    size_t n = 7;
+    const char *const names[] = {"src"}, *const nothing[] = {NULL};
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    engine_open(&other, tiny_model(&(tiny_options){.family = "gpt2"}, "other.gguf"), 1);
+    REFUSED(qkv_generator_new(NULL, e.model, TOKENS, N, NULL, &err));
+    REFUSED(qkv_generator_new(&gen, NULL, TOKENS, N, NULL, &err));
+    REFUSED(qkv_generator_new(&gen, e.model, NULL, N, NULL, &err));
+    REFUSED(qkv_generator_new(&gen, e.model, TOKENS, N, &(qkv_generator_options){0}, &err));
+    qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
+    how.edit_tokens = 3;
+    REFUSED(qkv_generator_new(&gen, e.model, TOKENS, N, &how, &err));
+    how = (qkv_generator_options)QKV_GENERATOR_OPTIONS_INIT;
+    how.n_variants = 1;
+    REFUSED(qkv_generator_new(&gen, e.model, TOKENS, N, &how, &err));
+    how.variants = nothing;
+    REFUSED(qkv_generator_new(&gen, e.model, TOKENS, N, &how, &err));
+    how = (qkv_generator_options)QKV_GENERATOR_OPTIONS_INIT;
+    how.n_sources = 1;
+    REFUSED(qkv_generator_new(&gen, e.model, TOKENS, N, &how, &err));
+    how.source_names = names;
+    REFUSED(qkv_generator_new(&gen, e.model, TOKENS, N, &how, &err));
+    qkv_generator_free(NULL);
+
+    OK(qkv_generator_new(&gen, e.model, TOKENS, N, NULL, &err));
+    assert_null(qkv_generator_logits(gen, 0));
+    REFUSED(qkv_session_feed(NULL, gen, NULL, &err));
+    REFUSED(qkv_session_feed(e.session, NULL, NULL, &err));
+    REFUSED(qkv_session_feed(other.session, gen, NULL, &err));
+    OK(qkv_session_feed(e.session, gen, NULL, &err));
+    assert_int_equal(qkv_generator_n_variants(NULL), 0);
+    assert_int_equal(qkv_generator_memory(NULL), 0);
+    REFUSED(qkv_generator_explain(NULL, &text, &err));
+    REFUSED(qkv_generator_explain(gen, NULL, &err));
+    assert_null(qkv_generator_logits(NULL, 0));
+    assert_null(qkv_generator_logits(gen, 1));
+    assert_null(qkv_generator_tokens(NULL, 0, &n));
+    assert_int_equal(n, 0);
+    assert_null(qkv_generator_tokens(gen, 1, NULL));
+    assert_non_null(qkv_generator_tokens(gen, 0, NULL));
+    assert_null(qkv_generator_edit_text(NULL, 0, 0));
+    assert_null(qkv_generator_edit_text(gen, 0, 0));
+    assert_int_equal(qkv_generator_edit_changed(NULL, 0, 0), 0);
+    assert_int_equal(qkv_generator_edit_changed(gen, 1, 0), 0);
+    REFUSED(qkv_generator_plan(NULL, &plan, 0, &err));
+    REFUSED(qkv_generator_plan(gen, NULL, 0, &err));
+    REFUSED(qkv_generator_plan(gen, &plan, 1, &err));
+    engine_close(&e); /* the generator keeps the model */
+    assert_non_null(qkv_generator_logits(gen, 0));
+    qkv_generator_free(gen);
+    engine_close(&other);
+}
+
+static void samplers(void **state) {
+    (void)state;
+    const float logits[] = {1, 2, 0}, bad[] = {1, NAN};
+    int32_t token;
+    qkv_sampler_options how = QKV_SAMPLER_OPTIONS_INIT;
+    assert_int_equal(qkv_sample_greedy(NULL, 3), -1);
+    assert_int_equal(qkv_sample_greedy(logits, 0), -1);
+    REFUSED(qkv_sample(&how, NULL, 3, 0, &token, &err));
+    REFUSED(qkv_sample(&how, logits, 0, 0, &token, &err));
+    REFUSED(qkv_sample(&how, logits, 3, 0, NULL, &err));
+    REFUSED(qkv_sample(&(qkv_sampler_options){0}, logits, 3, 0, &token, &err));
+    assert_int_equal(qkv_sample(&how, bad, 2, 0, &token, &err), QKV_ERR_NUMERIC);
+    OK(qkv_sample(NULL, logits, 3, 0, &token, &err));
+    assert_int_equal(token, 1);
+    REFUSED(qkv_sampler_check(&(qkv_sampler_options){0}, &err));
+    OK(qkv_sampler_check(NULL, &err));
+    assert_true(isnan(qkv_log_probability(NULL, 3, 0)));
+    assert_true(isnan(qkv_log_probability(logits, 3, 3)));
+    assert_true(isnan(qkv_log_probability(logits, 3, -1)));
+}
+
+static void ends(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    assert_int_equal(qkv_end_token(NULL, 0), -1);
+    assert_int_equal(qkv_end_token(e.model, SIZE_MAX), -1);
+    assert_false(qkv_is_end_token(NULL, 0));
+    assert_false(qkv_is_end_token(e.model, -1));
+    engine_close(&e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(generators), cmocka_unit_test(samplers),
+                                       cmocka_unit_test(ends)};
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
+}
