@@ -230,6 +230,8 @@ static void test_hostile(void **state) {
     refused("{% include '/etc/passwd' %}", "include");
     refused("{{ ", "");
     refused("{{ [0.5, 1e16] }}", "1e16");
+    refused("{{ 1 | (2) }}", "something else stands");
+    refused("{{ 1 is (2) }}", "");
     qkv_text deep = {0};
     qkv_text_puts(&deep, "{{ ");
     for (int i = 0; i < 100000; i++) qkv_text_puts(&deep, "(");
