@@ -238,7 +238,7 @@ json_t *qkv_store_metadata_texts(const json_t *metadata) {
     int failed = !texts;
     json_object_foreach((json_t *)metadata, key, value) {
         char *dump =
-            json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+            json_is_string(value) ? NULL : qkv_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
         failed |=
             json_object_set_new(texts, key, dump ? json_string(dump) : json_incref(value)) != 0;
         failed |= !dump && !json_is_string(value);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "store/store_formats.h"
 
@@ -184,7 +185,7 @@ static void fill_members(member *files, const store_content *content, const char
 
 static int write_npz(const store_content *content, FILE *stream, qkv_error *err) {
     const size_t n = content->n_tensors + 1;
-    char *metadata = json_dumps(content->metadata, JSON_COMPACT);
+    char *metadata = qkv_json_dump(content->metadata, JSON_COMPACT);
     member *files = qkv_calloc(n, sizeof *files);
     int status = metadata && files ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK && strlen(metadata) > (size_t)48 << 20)

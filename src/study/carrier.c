@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/number.h"
 
 /* ---- bytes ---- */
 
@@ -179,10 +178,11 @@ static int find_svg(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
     size_t length = 0;
     const char *found = between(&SVG, bytes, n, &length);
     if (!found) return QKV_OK;
-    qkv_text escaped = {0};
-    const int status = qkv_carrier_take(&escaped, found, length, err);
-    if (status == QKV_OK) append_unescaped(recipe, found, length);
-    qkv_text_release(&escaped);
+    qkv_text whole = {0};
+    append_unescaped(&whole, found, length);
+    const int status = whole.failed ? qkv_fail_memory(err)
+                                    : qkv_carrier_take(recipe, whole.data, whole.length, err);
+    qkv_text_release(&whole);
     return status;
 }
 
@@ -279,10 +279,7 @@ static int put_markdown(const char *bytes, size_t n, const char *recipe, qkv_tex
 enum { MOST_JSON = 32 << 20 }; /* of a whole report, or of a header */
 
 static json_t *load(const char *bytes, size_t n) {
-    const qkv_locale host = qkv_locale_enter();
-    json_t *tree = json_loadb(bytes, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    qkv_locale_leave(host);
-    return tree;
+    return qkv_json_parse(bytes, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 }
 
 static int check_length(size_t n, qkv_error *err) {
