@@ -26,6 +26,8 @@
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
+    X(figure_heads)                                                                                \
+    X(figure_rows)                                                                                 \
     X(sweep)                                                                                       \
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \
