@@ -60,8 +60,8 @@ static void check(const qkv_model *model, const char *name, const json_t *one, i
         give_up(name, "another text than transformers'");
     if (qkv_chat_tokenize(chat, model, &ids, &n, &err) != QKV_OK) give_up(name, err.message);
     if (!same_ids(json_object_get(one, "ids"), ids, n))
-        give_up(name, parse_special ? "other ids than transformers'"
-                                    : "other ids without parse_special");
+        give_up(name,
+                parse_special ? "other ids than transformers'" : "other ids without parse_special");
     qkv_tokens_free(ids);
     qkv_chat_free(chat);
 }
