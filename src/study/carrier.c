@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/json.h"
 
 /* ---- bytes ---- */
@@ -106,15 +107,6 @@ static int find_png(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
     return QKV_OK;
 }
 
-static uint32_t crc_of(const char *bytes, size_t n) {
-    uint32_t crc = 0xffffffff;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= (unsigned char)bytes[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-    }
-    return crc ^ 0xffffffff;
-}
-
 static void append_big_endian(qkv_text *out, uint32_t number) {
     const char bytes[4] = {(char)(number >> 24), (char)(number >> 16), (char)(number >> 8),
                            (char)number};
@@ -127,7 +119,7 @@ static void append_chunk(qkv_text *out, const char *recipe) {
     const size_t begin = out->length;
     qkv_text_append(out, head, sizeof head);
     qkv_text_puts(out, recipe);
-    if (!out->failed) append_big_endian(out, crc_of(out->data + begin, out->length - begin));
+    if (!out->failed) append_big_endian(out, qkv_crc32(0, out->data + begin, out->length - begin));
 }
 
 static int put_png(const char *bytes, size_t n, const char *recipe, qkv_text *out, qkv_error *err) {
