@@ -24,8 +24,8 @@ int32_t qkv_sample_greedy(const float *logits, size_t n_vocab) {
 double qkv_log_probability(const float *logits, size_t n_vocab, int32_t token) {
     if (!logits || token < 0 || (size_t)token >= n_vocab) return NAN;
     const double most = (double)logits[qkv_sample_greedy(logits, n_vocab)];
-    double sum = 0;
-    for (size_t i = 0; i < n_vocab; i++) sum += exp((double)logits[i] - most);
+    double sum = exp((double)logits[0] - most);
+    for (size_t i = 1; i < n_vocab; i++) sum += exp((double)logits[i] - most);
     return (double)logits[token] - most - log(sum);
 }
 
