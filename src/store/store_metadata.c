@@ -180,9 +180,9 @@ static json_t *list_axes(qkv_site site, const qkv_tensor *tensor) {
     const char *letters = qkv_site_shape(site); /* "H,T,T" */
     json_t *list = json_array();
     for (int32_t d = 0; d < tensor->n_dims; d++) {
-        json_array_append_new(list, json_string(tensor->reduction
-                                                    ? reduced[tensor->reduction][d]
-                                                    : axis_name(letters[2 * d], is_map, d)));
+        json_array_append_new(
+            list, json_string(tensor->reduction ? reduced[tensor->reduction][d]
+                                                : axis_name(letters[2 * (size_t)d], is_map, d)));
     }
     return list;
 }
