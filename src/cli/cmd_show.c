@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/show.h"
 
 static const show_args defaults = {0};
@@ -146,6 +147,7 @@ static int run_show(const cli_call *call, qkv_error *err) {
     if (file) fclose(file);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (n < kinds[i].n || memcmp(head, kinds[i].bytes, kinds[i].n) != 0) continue;
+        if (kinds[i].show == show_json && !qkv_begins_as_text(head, n)) continue;
         return kinds[i].show(path, call->args, err);
     }
     const int status = show_tensors(path, call->args, err);

@@ -222,6 +222,17 @@ int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_m
 int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err);
 void cli_sources_release(cli_sources *sources);
 
+/* Names and tokens as the library's options take them. */
+typedef struct cli_source_lists {
+    const char **names;
+    const int32_t **tokens;
+} cli_source_lists;
+
+/* For a prompt of n_tokens: all sources must be as long. Release the lists also after a failure. */
+int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, size_t n_tokens,
+                          qkv_error *err);
+void cli_source_lists_release(cli_source_lists *lists);
+
 /* ---- output files: outputs.c ---- */
 
 /* The type needs the fields `cli_list outputs` and `const char *format`. */

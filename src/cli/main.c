@@ -19,6 +19,7 @@
     X(models)                                                                                      \
     X(tokens)                                                                                      \
     X(run)                                                                                         \
+    X(next)                                                                                        \
     X(generate)                                                                                    \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \

@@ -186,7 +186,8 @@ static int read_file(qkv_store_reader *file, const char *path, qkv_error *err) {
     const size_t size = file->map.size;
     if (qkv_is_npy(data, size)) return read_npy(file, path, err);
     if (qkv_is_npz(data, size)) return read_npz(file, path, err);
-    if (size && (data[0] == '{' || qkv_is_space((char)data[0]))) return read_json(file, path, err);
+    if (size && (data[0] == '{' || qkv_is_space((char)data[0])) && qkv_begins_as_text(data, size))
+        return read_json(file, path, err);
     return read_safetensors(file, path, err);
 }
 
