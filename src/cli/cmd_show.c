@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/number.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/show.h"
 
@@ -60,9 +60,7 @@ static void show_value(const char *key, const json_t *value) {
         show_line(key, json_string_value(value));
         return;
     }
-    const qkv_locale host = qkv_locale_enter();
-    char *dump = json_dumps(value, JSON_ENCODE_ANY);
-    qkv_locale_leave(host);
+    char *dump = qkv_json_dump(value, JSON_ENCODE_ANY);
     show_line(key, dump ? dump : "");
     free(dump);
 }
@@ -88,9 +86,7 @@ static int show_json(const char *path, const show_args *args, qkv_error *err) {
     json_error_t problem;
     int status = qkv_read_file(&text, &size, path, MOST_JSON, err);
     if (status != QKV_OK) return status;
-    const qkv_locale host = qkv_locale_enter();
-    json_t *json = json_loadb(text, size, 0, &problem);
-    qkv_locale_leave(host);
+    json_t *json = qkv_json_parse(text, size, 0, &problem);
     free(text);
     if (!json) {
         return qkv_fail(err, QKV_ERR_FORMAT, "%s, line %d: %s", path, problem.line, problem.text);
