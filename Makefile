@@ -34,7 +34,7 @@ demo: program ## draw both figures with the default model, or with MODEL=tinylla
 test: build-tests ## build everything and run all tests but those with real models
 	@scripts/test.sh build -LE real
 
-test-real: build-tests ## fetch three real models (about 470 MB, once) and compare with transformers
+test-real: build-tests ## fetch three real models and four tokenisers (about 560 MB, once) and compare with transformers
 	@scripts/test.sh build -L real
 
 test-all: build-tests ## both

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Draws both figures into demo/ and says where they are: with the default model, or with the one that is named, which is
-# pulled where it is not there.
+# Draws both figures into demo/, says where they are and how to go on: with the default model, or with the one that is
+# named, which is pulled where it is not there.
 #
 #   scripts/demo.sh [MODEL]        a short name (tinyllama), org/name, a GGUF file or a directory
 set -eu
@@ -20,3 +20,8 @@ for figure in modify mean; do
 done
 echo "The two figures, each as PNG, SVG and PDF:"
 for figure in modify mean; do echo "  $(pwd)/demo/$start$figure.png"; done
+echo
+echo "To call the program qkv, put it on the PATH of this shell:"
+echo "  export PATH=\"$(pwd)/build:\$PATH\""
+echo "Then draw with a model of yours, or fetch one (qkv pull tinyllama):"
+echo "  qkv figure modify -m FILE.gguf -o modify.png"

@@ -30,7 +30,7 @@ pango         draw
 fontconfig    draw
 png.h         draw/png_writer.c
 pcre2.h       tokenizer
-utf8proc.h    tokenizer
+utf8proc.h    tokenizer chat
 sqlite3.h     store
 curl          hub
 jinja         chat

@@ -46,7 +46,9 @@ typedef struct qkv_figure qkv_figure;
 typedef enum qkv_figure_kind {
     QKV_FIGURE_MODIFY, /* rows Query, Key, Value; columns the factors they are multiplied with */
     QKV_FIGURE_MEAN,   /* a row per prompt; columns Query, Key, Value replaced by their mean */
-    QKV_FIGURE_GRID,   /* rows and columns of the caller's own edits */
+    QKV_FIGURE_GRID,   /* rows and columns of the caller's own edits, for every prompt */
+    QKV_FIGURE_HEADS,  /* a small map of every head of some layers */
+    QKV_FIGURE_ROWS,   /* the weights of one query in every layer, or in every head of a layer */
     QKV_FIGURE_KINDS
 } qkv_figure_kind;
 
@@ -68,7 +70,7 @@ typedef enum qkv_figure_values {
     QKV_VALUES_NEVER
 } qkv_figure_values;
 
-/* "modify", "mean", "grid"; NULL past the end. */
+/* "modify", "mean", "grid", "heads", "rows"; NULL past the end. */
 QKV_API const char *qkv_figure_kind_name(qkv_figure_kind kind);
 
 /* A row or column of QKV_FIGURE_GRID. A panel has the edits of both its sides. */
@@ -85,13 +87,15 @@ typedef struct qkv_figure_options {
     size_t size;
 
     /* What is computed. */
-    const qkv_prompt *prompts; /* modify, grid: one; mean: one per row */
-    size_t n_prompts;          /* 0: neutral texts of the library's own */
-    int32_t layer, head;       /* QKV_AUTO: qkv_choose_head on the first prompt */
-    int32_t all_heads;         /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
-    const char *eps; /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
-                                  "linspace:FROM,TO,NUMBER" and "logspace:FROM,TO,NUMBER" */
-    const qkv_figure_side *rows, *cols; /* grid; one side may be left out */
+    /* modify, heads: one; mean, rows: one per row; grid: one per block of panels */
+    const qkv_prompt *prompts;
+    size_t n_prompts;    /* 0: neutral texts of the library's own */
+    int32_t layer, head; /* QKV_AUTO: qkv_choose_head on the first prompt; heads, rows: all */
+    int32_t all_heads;   /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
+    const char *eps;     /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
+                                      "linspace:FROM,TO,NUMBER" and "logspace:FROM,TO,NUMBER" */
+    /* grid; either may be left out, with several prompts both */
+    const qkv_figure_side *rows, *cols;
     size_t n_rows, n_cols;
     const qkv_prompt *sources; /* grid: prompts with names, for patch:NAME */
     size_t n_sources;
@@ -134,10 +138,15 @@ typedef struct qkv_figure_options {
     int32_t hide_notes; /* 1: without the small print */
 
     int32_t no_recipe; /* 1: files carry none */
+
+    /* More of what is computed: heads, rows. */
+    const char *layers;  /* e.g. "2-4,7"; NULL: all, or `layer` */
+    const char *variant; /* edits, as in qkv/plan.h; NULL: none */
+    int32_t query;       /* rows: position of the query; from the end when negative, -1: the last */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
-    { .size = sizeof(qkv_figure_options), .layer = QKV_AUTO, .head = QKV_AUTO }
+    { .size = sizeof(qkv_figure_options), .layer = QKV_AUTO, .head = QKV_AUTO, .query = -1 }
 
 /* What can be said without a model: fields that exclude each other, that the kind does not have,
  * or that are out of range. options may be NULL, here and below: the defaults. */
@@ -150,8 +159,17 @@ QKV_API int qkv_figure_modify(qkv_figure **out, qkv_session *session,
                               const qkv_figure_options *options, qkv_error *err);
 QKV_API int qkv_figure_mean(qkv_figure **out, qkv_session *session,
                             const qkv_figure_options *options, qkv_error *err);
-/* Needs options: rows or cols. */
+/* Needs options: rows, cols or several prompts. With cols alone every prompt is a row, else a block
+ * of columns. */
 QKV_API int qkv_figure_grid(qkv_figure **out, qkv_session *session,
+                            const qkv_figure_options *options, qkv_error *err);
+/* All heads of all layers, of `layers`, or of `layer`: layers down, heads across; a single layer in
+ * as many lines as make it square. Maps are pooled to what a small panel can show, each cell the
+ * largest weight (with `diff` the largest change, up or down) of its block. */
+QKV_API int qkv_figure_heads(qkv_figure **out, qkv_session *session,
+                             const qkv_figure_options *options, qkv_error *err);
+/* A row per layer, the mean over its heads or `head`; with `layer`, a row per head of it. */
+QKV_API int qkv_figure_rows(qkv_figure **out, qkv_session *session,
                             const qkv_figure_options *options, qkv_error *err);
 QKV_API void qkv_figure_free(qkv_figure *figure);
 
@@ -163,7 +181,7 @@ typedef struct qkv_figure_info {
     qkv_figure_kind kind;
     size_t rows, cols; /* with the baseline's column */
     size_t n_prompts;
-    int32_t layer, head;
+    int32_t layer, head;     /* -1: several */
     double sink;             /* of the head that was chosen; -1: layer and head were given */
     double low, high;        /* range of the colour scale */
     const char *title;       /* the figure's own; NULL: none */
@@ -194,6 +212,7 @@ typedef struct qkv_figure_panel {
     const float *values;     /* n_rows x n_cols, as drawn: keys left out, differences taken */
     const float *map;        /* n_rows x n_rows, the whole map; NULL unless `report` was set */
     const float *unmodified; /* the same of the prompt without edits */
+    int32_t layer, head;     /* what is shown; -1: several */
 } qkv_figure_panel;
 
 #define QKV_FIGURE_PANEL_INIT                                                                      \

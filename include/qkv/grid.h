@@ -66,6 +66,7 @@ typedef struct qkv_panel {
     int32_t extra_cols; /* leading columns that are not counted and never masked: learned sinks */
     int32_t borrowed;   /* 1: values are not copied, and live and stay as they are until the grid
                            is freed */
+    const char *side;   /* left of the panel, e.g. what its row of panels is; NULL: nothing */
 } qkv_panel;
 
 #define QKV_PANEL_INIT                                                                             \
@@ -145,6 +146,7 @@ typedef struct qkv_grid_style {
      * points; what does not fit is refused. panel_size then says how large panels are in proportion
      * to letters where there is room. */
     double width;
+    double gap; /* least distance between panels in points; 0: 15 across, 13 down */
 } qkv_grid_style;
 
 #define QKV_GRID_STYLE_INIT                                                                        \

@@ -95,6 +95,7 @@
 #include "qkv/generate.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
+#include "qkv/next.h"
 #include "qkv/observe.h"
 #include "qkv/package.h"
 #include "qkv/pull.h"

@@ -4,6 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+
+json_t *qkv_json_parse(const char *text, size_t length, size_t flags, json_error_t *where) {
+    const qkv_locale host = qkv_locale_enter();
+    json_t *value = json_loadb(text, length, flags, where);
+    qkv_locale_leave(host);
+    return value;
+}
+
+char *qkv_json_dump(const json_t *value, size_t flags) {
+    const qkv_locale host = qkv_locale_enter();
+    char *text = json_dumps(value, flags);
+    qkv_locale_leave(host);
+    return text;
+}
+
 json_t *qkv_json_string(const char *bytes, size_t length) {
     qkv_text utf8 = {0};
     qkv_text_append_utf8(&utf8, bytes, length);

@@ -7,6 +7,11 @@
 
 #include "base/text.h"
 
+/* As json_loadb and json_dumps, and the same under every locale of the host. `flags` are jansson's,
+ * `where` may be NULL; what qkv_json_dump returns is freed with free(). */
+json_t *qkv_json_parse(const char *text, size_t length, size_t flags, json_error_t *where);
+char *qkv_json_dump(const json_t *value, size_t flags);
+
 /* A string of bytes that need not be UTF-8: malformed ones become escapes. NULL when memory is
  * short. */
 json_t *qkv_json_string(const char *bytes, size_t length);

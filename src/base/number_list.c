@@ -20,7 +20,7 @@ static double number_of_range(const number_range *range, int64_t i) {
     const double at = (double)i / (double)(range->n - 1);
     if (i == 0) return range->from;
     if (i == range->n - 1) return range->to;
-    if (!range->by_ratio) return qkv_round_digits(range->from + (range->to - range->from) * at, 12);
+    if (!range->by_ratio) return qkv_round_digits(range->from * (1 - at) + range->to * at, 12);
     const double low = log10(range->from), high = log10(range->to);
     return qkv_round_digits(pow(10, low + (high - low) * at), 12);
 }

@@ -67,6 +67,10 @@ int qkv_is_space(char byte) {
     return byte == ' ' || (byte >= '\t' && byte <= '\r');
 }
 
+int qkv_begins_as_text(const void *bytes, size_t n) {
+    return n == 0 || !memchr(bytes, '\0', n < 8 ? n : 8);
+}
+
 const char *qkv_plural(uint64_t n) {
     return n == 1 ? "" : "s";
 }

@@ -59,6 +59,10 @@ int qkv_is_letter(char byte);
 char qkv_lower(char byte);
 int qkv_equal_ignoring_case(const char *a, const char *b);
 
+/* 1 when a file begins as text does: with no NUL among its first 8 bytes, where safetensors has a
+ * length, whose first byte may be a brace or a blank. */
+int qkv_begins_as_text(const void *bytes, size_t n);
+
 /* What a word for n things ends with: "" for one of them, else "s". */
 const char *qkv_plural(uint64_t n);
 

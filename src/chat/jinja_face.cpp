@@ -30,6 +30,15 @@ std::string with_plain_line_ends(const char *source, size_t length) {
     return out;
 }
 
+/* The engine drops a first character with nothing but blanks between it and a tag. Behind an
+ * expression that writes nothing it stays. */
+std::string with_first_character(std::string source) {
+    const size_t tag = source.find_first_not_of(" \t", 1);
+    if (tag == std::string::npos || tag + 1 == source.size() || source[tag] != '{') return source;
+    const bool is_text = !strchr(" \t\n", source[0]) && (source[0] != '{' || tag > 1);
+    return is_text && strchr("%#-", source[tag + 1]) ? "{{''}}" + source : source;
+}
+
 jinja::value messages_of(const qkv_jinja_input *input) {
     auto list = jinja::mk_val<jinja::value_array>();
     for (size_t i = 0; i < input->n_messages; i++) {
@@ -59,7 +68,8 @@ void set_variables(jinja::context &context, const qkv_jinja_input *input) {
 void render(job *job) {
     const qkv_jinja_input *input = job->input;
     jinja::lexer lexer;
-    const auto tokens = lexer.tokenize(with_plain_line_ends(input->source, input->length));
+    const auto tokens =
+        lexer.tokenize(with_first_character(with_plain_line_ends(input->source, input->length)));
     qkv_chat::check_nesting(tokens.tokens);
     jinja::program program = jinja::parse_from_tokens(tokens);
     qkv_chat::guard_block(program.body);

@@ -9,11 +9,11 @@
 
 namespace qkv_chat {
 
-/* Refuses what would take the parser too deep: before it sees the tokens. */
+/* Refuses what would take the parser too deep, before it sees the tokens: jinja_nesting.cpp. */
 void check_nesting(const std::vector<jinja::token> &tokens);
 /* All statements of a template or a block. */
 void guard_block(jinja::statements &block);
-/* Functions of transformers' templates: range, namespace, strftime_now, raise_exception, dict. */
+/* range, namespace, strftime_now, raise_exception, dict: jinja_globals.cpp. */
 void add_functions(jinja::context &context);
 
 } // namespace qkv_chat

@@ -39,6 +39,9 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->show = (qkv_figure_show)args->show;
     options->baseline = args->baseline;
     options->diff = args->diff;
+    options->layers = args->layers;
+    options->variant = args->variant;
+    options->query = (int32_t)args->query;
     options->skip_keys = args->skip_keys;
     options->sink_column = args->sink_column;
     options->report = args->reports.n > 0;
@@ -118,6 +121,22 @@ static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
     return QKV_OK;
 }
 
+static int check_prompts(const figure_args *args, qkv_figure_kind kind, const inputs *in,
+                         qkv_error *err) {
+    const size_t n = in->loaded.n;
+    const int takes_one = kind == QKV_FIGURE_MODIFY || kind == QKV_FIGURE_HEADS;
+    if (takes_one && n > 1) return cli_prompts_check_one(&in->loaded, &args->prompts, err);
+    if (kind == QKV_FIGURE_GRID && args->rows.n + args->cols.n == 0 && n < 2) {
+        return cli_usage(err,
+                         "nothing to draw: add --row or --col LABEL=EDITS, or a second prompt");
+    }
+    if (args->generate && args->sources.n && n > 1) {
+        return cli_usage(err, "with --generate a source goes on as the prompt does: give one "
+                              "prompt");
+    }
+    return QKV_OK;
+}
+
 static int load_prompts(const figure_args *args, qkv_figure_kind kind, inputs *in,
                         qkv_figure_options *options, qkv_error *err) {
     int status = cli_prompts_load(&in->loaded, &args->prompts, &args->chat, err);
@@ -125,9 +144,7 @@ static int load_prompts(const figure_args *args, qkv_figure_kind kind, inputs *i
         status = cli_prompts_add_default(&in->loaded, kind == QKV_FIGURE_MEAN ? SIZE_MAX : 1, err);
     }
     const size_t n = in->loaded.n;
-    if (status == QKV_OK && kind != QKV_FIGURE_MEAN && n > 1) {
-        status = cli_prompts_check_one(&in->loaded, &args->prompts, err);
-    }
+    if (status == QKV_OK) status = check_prompts(args, kind, in, err);
     in->prompts = qkv_calloc(n, sizeof *in->prompts);
     if (status == QKV_OK && !in->prompts) status = qkv_fail_memory(err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
@@ -276,9 +293,9 @@ static int make(qkv_figure **figure, const figure_args *args, inputs *in, qkv_fi
                 const qkv_figure_options *options, qkv_error *err) {
     static int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
                                  qkv_error *) = {
-        [QKV_FIGURE_MODIFY] = qkv_figure_modify,
-        [QKV_FIGURE_MEAN] = qkv_figure_mean,
-        [QKV_FIGURE_GRID] = qkv_figure_grid,
+        [QKV_FIGURE_MODIFY] = qkv_figure_modify, [QKV_FIGURE_MEAN] = qkv_figure_mean,
+        [QKV_FIGURE_GRID] = qkv_figure_grid,     [QKV_FIGURE_HEADS] = qkv_figure_heads,
+        [QKV_FIGURE_ROWS] = qkv_figure_rows,
     };
     const qkv_session_options how = cli_session_options(args->threads, args->memory);
     qkv_model *model = NULL;
@@ -294,7 +311,7 @@ static int make(qkv_figure **figure, const figure_args *args, inputs *in, qkv_fi
     return status;
 }
 
-/* Mistakes in the options show before prompts are read and a model is opened. */
+/* Mistakes in the options show before a model is opened. */
 static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
                    qkv_figure_options *options, qkv_error *err) {
     const figure_args *args = call->args;
@@ -304,11 +321,12 @@ static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
     }
     if (status == QKV_OK) status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
+    if (status == QKV_OK) status = check_outputs(args, err);
+    if (status == QKV_OK) status = load_prompts(args, kind, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
         status = cli_name_fields(CLI_USAGE, err);
     }
-    if (status == QKV_OK) status = check_outputs(args, err);
-    return status == QKV_OK ? load_prompts(args, kind, in, options, err) : status;
+    return status;
 }
 
 int cli_figure(const cli_call *call, qkv_figure_kind kind, qkv_error *err) {

@@ -16,12 +16,15 @@ typedef struct figure_args {
     int64_t generate;    /* 0: not given */
     int64_t layer, head; /* CLI_AUTO: the strongest first-token sink */
     int edit_heads;
-    const char *eps;  /* modify */
-    cli_list rows;    /* grid */
-    cli_list cols;    /* grid */
-    cli_list sources; /* grid */
-    int show;         /* grid */
-    int labels;       /* CLI_AUTO: tokens where they fit */
+    const char *eps;     /* modify */
+    cli_list rows;       /* grid */
+    cli_list cols;       /* grid */
+    cli_list sources;    /* grid */
+    int show;            /* grid */
+    const char *layers;  /* heads, rows */
+    const char *variant; /* heads, rows */
+    int64_t query;       /* rows */
+    int labels;          /* CLI_AUTO: tokens where they fit */
     int axis_labels;
     int values;
     int baseline;
@@ -48,7 +51,7 @@ typedef struct figure_args {
 
 #define FIGURE_DEFAULTS                                                                            \
     .layer = CLI_AUTO, .head = CLI_AUTO, .labels = CLI_AUTO, .axis_labels = 1, .scale = CLI_AUTO,  \
-    .colormap = CLI_AUTO, .masked = CLI_AUTO, .print = CLI_PRINT_DEFAULTS
+    .colormap = CLI_AUTO, .masked = CLI_AUTO, .print = CLI_PRINT_DEFAULTS, .query = -1
 
 /* clang-format off: one option to a line or two */
 #define FIGURE_OPTION(name, value, kind, field, help)                                              \
@@ -66,32 +69,55 @@ typedef struct figure_args {
         FIGURE_OPTION("head", "H|auto", CLI_INDEX, head,                                           \
                       "query head (default auto, as for --layer)")
 
+#define FIGURE_LAYERS_OPTION                                                                       \
+    FIGURE_OPTION("layers", "LAYERS", CLI_TEXT, layers, "layers, e.g. 2-4 or 0,3,5 (default all)")
+
+#define FIGURE_VARIANT_OPTION                                                                      \
+    FIGURE_OPTION("variant", "EDITS", CLI_TEXT, variant,                                           \
+                  "show the attention under these edits; see 'qkv help notation'")
+
 #define FIGURE_EDIT_HEADS_OPTION                                                                   \
     FIGURE_OPTION("edit-heads", "shown|all", CLI_CHOICE, edit_heads,                               \
                   "edit the head that is shown (default), or all heads of its layer")
 
-#define FIGURE_DRAWING_OPTIONS                                                                     \
+/* What maps that are not small have. */
+#define FIGURE_LABEL_OPTIONS                                                                       \
     FIGURE_OPTION("labels", "tokens|index|none", CLI_CHOICE, labels,                               \
                   "labels of rows and columns (default tokens, where they fit)"),                  \
-        FIGURE_FLAG("axis-labels", axis_labels, 1, "write Query and Key at the axes (default)"),   \
+        FIGURE_FLAG("axis-labels", axis_labels, 1, "name the axes, e.g. Query and Key (default)"), \
         FIGURE_FLAG("no-axis-labels", axis_labels, 0, "leave them out"),                           \
         FIGURE_OPTION("values", "auto|always|never", CLI_CHOICE, values,                           \
-                      "print the numbers in the cells (default auto: where there is room)"),       \
-        FIGURE_FLAG("baseline", baseline, 1, "add a first column with the unmodified pattern"),    \
-        FIGURE_FLAG("diff", diff, 1, "show the difference from the unmodified pattern"),           \
+                      "print the numbers in the cells (default auto: where there is room)")
+
+#define FIGURE_BASELINE_OPTION                                                                     \
+    FIGURE_FLAG("baseline", baseline, 1, "add a first column with the unmodified pattern")
+
+/* Of maps of queries and keys. */
+#define FIGURE_MASKED_OPTION                                                                       \
+    FIGURE_OPTION("masked", "zero|white|hatch", CLI_CHOICE, masked,                                \
+                  "cells that the mask took away: like weight 0, as in the papers (default "       \
+                  "of modify and mean up to 40 tokens), white (default) or hatched")
+
+#define FIGURE_SINK_OPTION                                                                         \
+    FIGURE_FLAG("sink-column", sink_column, 1,                                                     \
+                "add a first column: the weight of learned sinks, per query")
+
+#define FIGURE_REPORT_OPTION                                                                       \
+    FIGURE_OPTION("report", "OUT", CLI_PATHS, reports,                                             \
+                  "file for a report, the figure in numbers: .md, .html or .json; may be "         \
+                  "repeated")
+
+/* What all figures have. */
+#define FIGURE_DRAWING_OPTIONS                                                                     \
+    FIGURE_FLAG("diff", diff, 1, "show the difference from the unmodified pattern"),               \
         FIGURE_OPTION("scale", "linear|log|power", CLI_CHOICE, scale,                              \
                       "colour scale (default linear; beyond 40 tokens log, with --diff power)"),   \
         FIGURE_NUMBER("gamma", "G", CLI_REAL, gamma, 0.01, 10,                                     \
                       "exponent of the power scale (default 0.5)"),                                \
         FIGURE_OPTION("colormap", "coolwarm|viridis|cividis|magma|grey", CLI_CHOICE, colormap,     \
                       "colours (default coolwarm, the only one for scores and differences)"),      \
-        FIGURE_OPTION("masked", "zero|white|hatch", CLI_CHOICE, masked,                            \
-                      "cells that the mask took away: like weight 0, as in the papers (default "   \
-                      "of modify and mean up to 40 tokens), white (default) or hatched"),          \
         FIGURE_NUMBER("skip-keys", "K", CLI_INTEGER, skip_keys, 0, INT32_MAX,                      \
                       "leave out the first K keys; colours then end at the largest weight shown"), \
-        FIGURE_FLAG("sink-column", sink_column, 1,                                                 \
-                    "add a first column: the weight of learned sinks, per query"),                 \
         FIGURE_OPTION(                                                                             \
             "range", "LO,HI|auto", CLI_TEXT, range,                                                \
             "range of the colour scale (default 0,1); auto: to the largest value shown"),          \
@@ -100,14 +126,15 @@ typedef struct figure_args {
         FIGURE_NUMBER("dpi", "N", CLI_REAL, dpi, 10, 2400,                                         \
                       "resolution of a PNG (default 150; more where cells need it)"),              \
         FIGURE_NUMBER("panel-size", "POINTS", CLI_REAL, panel_size, 20, 5000,                      \
-                      "side of a panel (default 170; up to 480 where cells need it)"),             \
-        CLI_PRINT_OPTIONS(figure_args), CLI_GENERATE_OPTION(figure_args),                          \
-        CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                           \
+                      "side of a panel (default 170, or what the number of cells and panels "      \
+                      "needs)"),                                                                   \
+        CLI_PRINT_OPTIONS(figure_args)
+
+#define FIGURE_OUTPUT_OPTIONS                                                                      \
+    CLI_GENERATE_OPTION(figure_args), CLI_THREADS_OPTION(figure_args),                             \
+        CLI_MEMORY_OPTION(figure_args),                                                            \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors or .npz"),             \
-        FIGURE_OPTION(                                                                             \
-            "report", "OUT", CLI_PATHS, reports,                                                   \
-            "file for a report, the figure in numbers: .md, .html or .json; may be repeated"),     \
         FIGURE_FLAG("no-recipe", no_recipe, 1, "leave out of the files how they were made"),       \
         CLI_OUTPUT_OPTIONS(figure_args, "file for the figure: .png, .svg or .pdf", FIGURE_FORMATS)
 /* clang-format on */

@@ -6,7 +6,13 @@ static const figure_args defaults = {FIGURE_DEFAULTS};
 static const cli_option options[] = {
     FIGURE_INPUT_OPTIONS(CLI_PROMPTS_OPTIONS),
     FIGURE_EDIT_HEADS_OPTION,
+    FIGURE_LABEL_OPTIONS,
+    FIGURE_BASELINE_OPTION,
     FIGURE_DRAWING_OPTIONS,
+    FIGURE_MASKED_OPTION,
+    FIGURE_SINK_OPTION,
+    FIGURE_REPORT_OPTION,
+    FIGURE_OUTPUT_OPTIONS,
 };
 
 static int run_mean(const cli_call *call, qkv_error *err);

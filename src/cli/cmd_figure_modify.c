@@ -9,7 +9,13 @@ static const cli_option options[] = {
                   "factors, one column each, e.g. 0.5,1e-3 or logspace:1e-4,1,5, also linspace: "
                   "(default 5e-1,1e-3,1e-10)"),
     FIGURE_EDIT_HEADS_OPTION,
+    FIGURE_LABEL_OPTIONS,
+    FIGURE_BASELINE_OPTION,
     FIGURE_DRAWING_OPTIONS,
+    FIGURE_MASKED_OPTION,
+    FIGURE_SINK_OPTION,
+    FIGURE_REPORT_OPTION,
+    FIGURE_OUTPUT_OPTIONS,
 };
 
 static int run_modify(const cli_call *call, qkv_error *err);

@@ -197,33 +197,20 @@ static int make_generator(generate_state *run, const cli_generation *it, qkv_gen
                           qkv_error *err) {
     const generate_args *args = run->args;
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
-    const size_t n = run->sources.n;
-    const char **names = calloc(n + 1, sizeof *names);
-    const int32_t **tokens = calloc(n + 1, sizeof *tokens);
-    int status = names && tokens ? QKV_OK : qkv_fail_memory(err);
-    for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        const cli_source *source = &run->sources.items[i];
-        names[i] = source->name;
-        tokens[i] = source->prompt.tokens;
-        if (source->prompt.n_tokens != it->n_prompt)
-            status = qkv_fail(err, QKV_ERR_PLAN,
-                              "the prompt named '%s' has %zu tokens but the prompt %zu; patching "
-                              "needs equal lengths",
-                              source->name, source->prompt.n_tokens, it->n_prompt);
-    }
+    cli_source_lists sources = {0};
+    int status = cli_source_lists_make(&sources, &run->sources, it->n_prompt, err);
     how.max_new = (size_t)args->n_new;
     how.variants = run->variants;
     how.n_variants = args->variants.n;
-    how.source_names = names;
-    how.source_tokens = tokens;
-    how.n_sources = n;
+    how.source_names = sources.names;
+    how.source_tokens = sources.tokens;
+    how.n_sources = run->sources.n;
     how.edit_tokens = args->edit_tokens;
     how.recompute = args->recompute;
     if (status == QKV_OK)
         status = cli_name_fields(
             qkv_generator_new(out, run->model, it->prompt_ids, it->n_prompt, &how, err), err);
-    free((void *)names);
-    free((void *)tokens);
+    cli_source_lists_release(&sources);
     return status;
 }
 
@@ -305,8 +292,9 @@ static int capture(generate_state *run, const qkv_generator *generator, qkv_erro
         written++;
     }
     if (status == QKV_OK && !written && !is_quiet(args)) {
+        const cli_outcome outcome = {result, plan, run->model};
         putchar('\n');
-        cli_print_result(result);
+        status = cli_print_result(&outcome, err);
     }
     qkv_result_free(result);
     qkv_plan_free(plan);

@@ -64,7 +64,9 @@ const cli_command cli_command_run = {
         "metadata; 'qkv show' prints it. OUT.json is the same for small results, OUT.npz the same "
         "for numpy.load, with the metadata as JSON in __metadata__; OUT.npy holds a single "
         "tensor. '-o - --format json' writes to standard output. Without -o a short table is "
-        "printed, and with --json the same as JSON. "
+        "printed, and with --json the same as JSON: what edits changed, the range of every tensor, "
+        "the total variation of attention weights and the weight that changed most, a small map of "
+        "the head that changed most, and the most likely tokens where logits are captured. "
         "Each output is written whole or not at all; when one of several fails, those written "
         "before it stay.\n"
         "\n"
@@ -202,9 +204,9 @@ static int compute(run_state *run, const run_args *args, qkv_error *err) {
     cli_warn_unchanged(run->result);
     const int written = write_outputs(run, args, err);
     if (written != QKV_OK || (args->outputs.n && !args->json)) return written;
-    if (args->json) return cli_print_json(cli_result_json(run->result), err);
-    cli_print_result(run->result);
-    return QKV_OK;
+    const cli_outcome outcome = {run->result, run->plan, run->model};
+    if (args->json) return cli_print_json(cli_result_json(&outcome), err);
+    return cli_print_result(&outcome, err);
 }
 
 static int run_run(const cli_call *call, qkv_error *err) {

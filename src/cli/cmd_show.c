@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/number.h"
+#include "base/json.h"
+#include "base/text.h"
 #include "cli/show.h"
 
 static const show_args defaults = {0};
@@ -59,9 +60,7 @@ static void show_value(const char *key, const json_t *value) {
         show_line(key, json_string_value(value));
         return;
     }
-    const qkv_locale host = qkv_locale_enter();
-    char *dump = json_dumps(value, JSON_ENCODE_ANY);
-    qkv_locale_leave(host);
+    char *dump = qkv_json_dump(value, JSON_ENCODE_ANY);
     show_line(key, dump ? dump : "");
     free(dump);
 }
@@ -87,9 +86,7 @@ static int show_json(const char *path, const show_args *args, qkv_error *err) {
     json_error_t problem;
     int status = qkv_read_file(&text, &size, path, MOST_JSON, err);
     if (status != QKV_OK) return status;
-    const qkv_locale host = qkv_locale_enter();
-    json_t *json = json_loadb(text, size, 0, &problem);
-    qkv_locale_leave(host);
+    json_t *json = qkv_json_parse(text, size, 0, &problem);
     free(text);
     if (!json) {
         return qkv_fail(err, QKV_ERR_FORMAT, "%s, line %d: %s", path, problem.line, problem.text);
@@ -150,6 +147,7 @@ static int run_show(const cli_call *call, qkv_error *err) {
     if (file) fclose(file);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (n < kinds[i].n || memcmp(head, kinds[i].bytes, kinds[i].n) != 0) continue;
+        if (kinds[i].show == show_json && !qkv_begins_as_text(head, n)) continue;
         return kinds[i].show(path, call->args, err);
     }
     const int status = show_tensors(path, call->args, err);

@@ -1,8 +1,9 @@
-/* qkv tokens: how a text is cut into tokens. */
+/* qkv tokens: how a text is cut into tokens, and the text of tokens. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/columns.h"
 #include "cli/inputs.h"
 
 typedef struct tokens_args {
@@ -11,6 +12,7 @@ typedef struct tokens_args {
     int parse_special;
     cli_chat chat;
     int no_special;
+    const char *ids;
     int json;
 } tokens_args;
 
@@ -19,8 +21,11 @@ static const tokens_args defaults = {0};
 static const cli_option options[] = {
     CLI_MODEL_OPTION(tokens_args),
     CLI_PROMPTS_OPTIONS(tokens_args),
-    {0, "no-special", NULL, "do not add the tokens that begin or end a text", CLI_FLAG,
-     offsetof(tokens_args, no_special), 1, 0, 0},
+    {0, "ids", "IDS", "the other way: the text of these tokens, e.g. 1,2,3", CLI_TEXT,
+     offsetof(tokens_args, ids), 0, 0, 0},
+    {0, "no-special", NULL,
+     "do not add the tokens that begin or end a text; with --ids, leave out special tokens",
+     CLI_FLAG, offsetof(tokens_args, no_special), 1, 0, 0},
     CLI_JSON_OPTION(tokens_args),
 };
 
@@ -28,16 +33,23 @@ static int run_tokens(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_tokens = {
     .name = "tokens",
-    .summary = "how a text is cut into tokens",
+    .summary = "how a text is cut into tokens, and back",
     .synopsis = "[-m MODEL] [--json] TEXT\n[-m MODEL] [--json] (-p TEXT | -f FILE | --file FILE | "
-                "--tokens IDS)...",
+                "--tokens IDS)...\n[-m MODEL] [--json] [--no-special] --ids IDS",
     .description =
         "Prints position, id and text of every token. Control characters and bytes that "
         "are not text by themselves are shown as escapes. Of several prompts, and of the "
         "lines of a file given with -f, one table after the other.\n"
         "\n"
         "--json prints {\"tokens\": [...]} for one text, and {\"prompts\": [{\"text\": "
-        "..., \"tokens\": [...]}, ...]} for -f and for several.\n",
+        "..., \"tokens\": [...]}, ...]} for -f and for several.\n"
+        "\n"
+        "--ids prints the text that tokens stand for, special tokens by their names. Control "
+        "characters other than line breaks and tabs are shown as escapes; --json has the text as "
+        "it is, and the tokens.\n"
+        "\n"
+        "  qkv tokens 'The river runs to the sea.'\n"
+        "  qkv tokens --ids 1,450,8580\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .max_operands = 1,
@@ -141,10 +153,53 @@ static int print(const tokens_args *args, const qkv_model *model, const cli_prom
     return print_one(model, &prompts->items[0], err);
 }
 
+/* ---- and back ---- */
+
+static int print_text(const tokens_args *args, const qkv_model *model, const cli_prompt *ids,
+                      qkv_error *err) {
+    char *text = NULL;
+    size_t length = 0;
+    json_t *json = NULL;
+    int status =
+        qkv_detokenize(model, &text, &length, ids->tokens, ids->n_tokens, !args->no_special, err);
+    if (status == QKV_OK && args->json) {
+        status = make_json(&json, model, ids, 0, err);
+        if (status == QKV_OK && json_object_set_new(json, "text", qkv_json_string(text, length)))
+            status = qkv_fail_memory(err);
+        if (status == QKV_OK) status = cli_print_json(json_incref(json), err);
+    } else if (status == QKV_OK) {
+        qkv_text shown = {0};
+        cli_append_printable(&shown, text, length);
+        puts(shown.data ? shown.data : "");
+        qkv_text_release(&shown);
+    }
+    json_decref(json);
+    qkv_text_free(text);
+    return status;
+}
+
+static int run_ids(const tokens_args *args, size_t n_operands, qkv_error *err) {
+    const cli_chat *chat = &args->chat;
+    if (n_operands || args->prompts.n || args->parse_special || chat->on || chat->show)
+        return cli_usage(err,
+                         "--ids stands alone: leave out texts, prompts and what is done to them");
+    const cli_item item = {args->ids, CLI_PROMPT_TOKENS};
+    cli_prompt ids = {0};
+    qkv_model *model = NULL;
+    int status = cli_chat_check(chat, err);
+    if (status == QKV_OK) status = cli_prompt_load(&ids, &item, err);
+    if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
+    if (status == QKV_OK) status = print_text(args, model, &ids, err);
+    cli_prompt_release(&ids);
+    qkv_model_free(model);
+    return status;
+}
+
 static int run_tokens(const cli_call *call, qkv_error *err) {
     const tokens_args *args = call->args;
+    if (args->ids) return run_ids(args, call->n_operands, err);
     if ((call->n_operands != 0) == (args->prompts.n != 0)) {
-        return cli_usage(err, "give a text, or prompts with -p, -f, --file or --tokens");
+        return cli_usage(err, "give a text, prompts with -p, -f, --file or --tokens, or --ids");
     }
     if (args->chat.on && args->no_special) {
         return cli_usage(err, "--chat adds no tokens: leave out --no-special");

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/columns.h"
 #include "cli/generate.h"
 
 /* Narrower columns are hard to read. */
@@ -24,29 +25,18 @@ static size_t terminal_width(void) {
     return size.ws_col;
 }
 
-/* Control characters as escapes, except line breaks and tabs: texts must not drive the terminal. */
-static void append_printable(qkv_text *out, const char *text, size_t length) {
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)
-            qkv_text_printf(out, "\\x%02x", c);
-        else
-            qkv_text_append(out, text + i, 1);
-    }
-}
-
 /* A variant's text up to `end`, with the mark. */
 static void append_story(qkv_text *out, const cli_story *story, size_t end) {
     const char *text = story->text.data;
     if (story->mark_end <= story->mark || story->mark_end > end) {
-        append_printable(out, text, end);
+        cli_append_printable(out, text, end);
         return;
     }
-    append_printable(out, text, story->mark);
+    cli_append_printable(out, text, story->mark);
     qkv_text_puts(out, "«");
-    append_printable(out, text + story->mark, story->mark_end - story->mark);
+    cli_append_printable(out, text + story->mark, story->mark_end - story->mark);
     qkv_text_puts(out, "»");
-    append_printable(out, text + story->mark_end, end - story->mark_end);
+    cli_append_printable(out, text + story->mark_end, end - story->mark_end);
 }
 
 static void print_difference(const cli_story *story) {
@@ -143,7 +133,7 @@ static void stream_baseline(cli_show *show, const cli_generation *it) {
     const cli_story *story = &it->stories[0];
     qkv_text out = {0};
     if (story->shown > show->printed)
-        append_printable(&out, story->text.data + show->printed, story->shown - show->printed);
+        cli_append_printable(&out, story->text.data + show->printed, story->shown - show->printed);
     if (out.data) fputs(out.data, stdout);
     qkv_text_release(&out);
     if (story->shown > show->printed) show->printed = story->shown;

@@ -41,23 +41,23 @@ typedef struct cli_chat {
 } cli_chat;
 
 /* clang-format off: one option to a line or two */
-#define CLI_CHAT_OPTION(type, name, value, kind, field, tag, help)                                 \
-    { 0, name, value, help, kind, offsetof(type, field), tag, 0, 0 }
+#define CLI_CHAT_OPTION(type, chat, name, value, kind, field, tag, help)                           \
+    { 0, name, value, help, kind, offsetof(type, chat) + offsetof(cli_chat, field), tag, 0, 0 }
 /* `chat` is the field of the type. */
 #define CLI_CHAT_TABLE(type, chat)                                                                 \
-    CLI_CHAT_OPTION(type, "chat", NULL, CLI_FLAG, chat.on, 1,                                      \
+    CLI_CHAT_OPTION(type, chat, "chat", NULL, CLI_FLAG, on, 1,                                     \
                     "prompts are a user's messages, written out as the model's chat template "     \
                     "says"),                                                                       \
-        CLI_CHAT_OPTION(type, "system", "TEXT", CLI_TEXT, chat.system, 0,                          \
+        CLI_CHAT_OPTION(type, chat, "system", "TEXT", CLI_TEXT, system, 0,                         \
                         "the system's message of the chat"),                                       \
         CLI_CHAT_OPTION(                                                                           \
-            type, "turn", "ROLE=TEXT", CLI_LIST, chat.turns, 0,                                    \
+            type, chat, "turn", "ROLE=TEXT", CLI_LIST, turns, 0,                                   \
             "an earlier message of the chat: user=... or assistant=...; may be repeated"),         \
-        CLI_CHAT_OPTION(type, "template", "FILE", CLI_PATH, chat.template_file, 0,                 \
+        CLI_CHAT_OPTION(type, chat, "template", "FILE", CLI_PATH, template_file, 0,                \
                         "another chat template than the model's"),                                 \
-        CLI_CHAT_OPTION(type, "date", "YYYY-MM-DD", CLI_TEXT, chat.date, 0,                        \
+        CLI_CHAT_OPTION(type, chat, "date", "YYYY-MM-DD", CLI_TEXT, date, 0,                       \
                         "the date that the chat template is told (default today)"),                \
-        CLI_CHAT_OPTION(type, "show-prompt", NULL, CLI_FLAG, chat.show, 1,                         \
+        CLI_CHAT_OPTION(type, chat, "show-prompt", NULL, CLI_FLAG, show, 1,                        \
                         "print what is fed, text and token ids, to standard error")
 /* clang-format on */
 
@@ -224,6 +224,17 @@ int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_m
 /* Names them in the plan. */
 int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err);
 void cli_sources_release(cli_sources *sources);
+
+/* Names and tokens as the library's options take them. */
+typedef struct cli_source_lists {
+    const char **names;
+    const int32_t **tokens;
+} cli_source_lists;
+
+/* For a prompt of n_tokens: all sources must be as long. Release the lists also after a failure. */
+int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, size_t n_tokens,
+                          qkv_error *err);
+void cli_source_lists_release(cli_source_lists *lists);
 
 /* ---- output files: outputs.c ---- */
 

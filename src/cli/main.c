@@ -19,6 +19,7 @@
     X(models)                                                                                      \
     X(tokens)                                                                                      \
     X(run)                                                                                         \
+    X(next)                                                                                        \
     X(generate)                                                                                    \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
@@ -26,6 +27,8 @@
     X(figure_modify)                                                                               \
     X(figure_mean)                                                                                 \
     X(figure_grid)                                                                                 \
+    X(figure_heads)                                                                                \
+    X(figure_rows)                                                                                 \
     X(sweep)                                                                                       \
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \

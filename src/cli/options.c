@@ -220,12 +220,21 @@ static int is_common(const cli_option *option) {
     return option >= cli_common_options && option < cli_common_options + cli_n_common_options;
 }
 
-/* A command that has the option, NULL when none does. */
-static const cli_command *find_owner(const char *name, size_t length) {
+/* Are they both about figures, sweeps, ...? Their first words say so. */
+static int are_siblings(const cli_command *a, const cli_command *b) {
+    const size_t length = strcspn(a->name, " ");
+    return length == strcspn(b->name, " ") && strncmp(a->name, b->name, length) == 0;
+}
+
+/* A command that has the option, a sibling where there is one; NULL when none has. */
+static const cli_command *find_owner(const cli_command *command, const char *name, size_t length) {
+    const cli_command *first = NULL;
     for (size_t i = 0; i < cli_n_commands; i++) {
-        if (find_long(cli_commands[i], name, length)) return cli_commands[i];
+        if (!find_long(cli_commands[i], name, length)) continue;
+        if (are_siblings(command, cli_commands[i])) return cli_commands[i];
+        if (!first) first = cli_commands[i];
     }
-    return NULL;
+    return first;
 }
 
 /* `length` is that of the word up to a '='. */
@@ -238,8 +247,8 @@ static int fail_unknown(const cli_command *command, const char *word, size_t len
         snprintf(name, sizeof name, "--%s", command->options[i].name);
         qkv_nearest_try(&near, name);
     }
-    const cli_command *owner = is_long ? find_owner(word + 2, length - 2) : NULL;
-    if (owner && !near.best[0]) {
+    const cli_command *owner = is_long ? find_owner(command, word + 2, length - 2) : NULL;
+    if (owner && (!near.best[0] || are_siblings(command, owner))) {
         return cli_usage(err, "unknown option %.*s, which 'qkv %s' has; see 'qkv %s --help'",
                          (int)length, word, owner->name, command->name);
     }

@@ -1,4 +1,5 @@
-/* A result as a short table or as JSON: what each edit changed, and the range of every captured tensor. */
+/* A result as a short table or as JSON: what each edit changed, the range of every captured tensor, what
+ * happened to attention, and the tokens that come next. */
 #include "cli/run_table.h"
 
 #include <inttypes.h>
@@ -74,7 +75,9 @@ static int name_width(const qkv_result *result) {
     return (int)width;
 }
 
-void cli_print_result(const qkv_result *result) {
+int cli_print_result(const cli_outcome *outcome, qkv_error *err) {
+    const qkv_result *result = outcome->result;
+    cli_changes changes = {0};
     size_t variant;
     qkv_site site;
     int32_t layer;
@@ -85,6 +88,14 @@ void cli_print_result(const qkv_result *result) {
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
         print_tensor(variant, site, layer, &tensor, width);
     }
+    const int status = cli_changes_find(&changes, outcome, err);
+    if (status == QKV_OK) {
+        cli_changes_print(&changes, outcome);
+        cli_map_print(&changes, outcome);
+        cli_next_line_print(outcome);
+    }
+    cli_changes_release(&changes);
+    return status;
 }
 
 /* ---- as JSON ---- */
@@ -111,7 +122,9 @@ static json_t *tensor_json(size_t variant, qkv_site site, int32_t layer, const q
                      "min", all.min, "max", all.max, "mean", all.mean);
 }
 
-json_t *cli_result_json(const qkv_result *result) {
+json_t *cli_result_json(const cli_outcome *outcome) {
+    const qkv_result *result = outcome->result;
+    cli_changes changes = {0};
     size_t variant;
     qkv_site site;
     int32_t layer;
@@ -123,7 +136,12 @@ json_t *cli_result_json(const qkv_result *result) {
     }
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++)
         json_array_append_new(tensors, tensor_json(variant, site, layer, &tensor));
-    return json_pack("{s:o, s:o}", "edits", edits, "tensors", tensors);
+    const int found = cli_changes_find(&changes, outcome, NULL) == QKV_OK;
+    json_t *json =
+        json_pack("{s:o, s:o, s:o, s:o}", "edits", edits, "tensors", tensors, "changes",
+                  found ? cli_changes_json(&changes) : NULL, "next", cli_next_line_json(outcome));
+    cli_changes_release(&changes);
+    return json;
 }
 
 static void warn_edit(const qkv_result *result, size_t variant, size_t edit) {

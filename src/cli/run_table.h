@@ -2,12 +2,12 @@
 #ifndef QKV_CLI_RUN_TABLE_H
 #define QKV_CLI_RUN_TABLE_H
 
-#include "base/json.h"
-#include "qkv/session.h"
+#include "cli/run_changes.h"
 
-void cli_print_result(const qkv_result *result);
-/* The same as JSON: {"edits": [...], "tensors": [...]}; NULL without memory. */
-json_t *cli_result_json(const qkv_result *result);
+int cli_print_result(const cli_outcome *outcome, qkv_error *err);
+/* The same as JSON: {"edits": [...], "tensors": [...], "changes": [...], "next": [...]}; NULL without
+ * memory. */
+json_t *cli_result_json(const cli_outcome *outcome);
 
 /* One line on standard error for every edit that changed nothing. */
 void cli_warn_unchanged(const qkv_result *result);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/number.h"
@@ -174,13 +175,14 @@ static void print_matrix(const shown_tensor *t, const double *values, int64_t ro
     }
 }
 
-/* Matrix by matrix; what the axes before them stand at is said above each. */
+/* Matrix by matrix; what the axes before them stand at is said above each. Lengths of axes may be
+ * multiplied only where there are values: beside an axis of length 0 they can be anything. */
 static void print_tensor(const shown_tensor *t) {
     const qkv_store_item *item = &t->item;
     const int32_t n_dims = item->n_dims;
     const int64_t cols = n_dims ? item->shape[n_dims - 1] : 1;
     const int64_t rows = n_dims > 1 ? item->shape[n_dims - 2] : 1;
-    const int64_t n = rows > 0 && cols > 0 ? item->n_values / (rows * cols) : 0;
+    const int64_t n = item->n_values ? item->n_values / (rows * cols) : 0;
     if (n_dims == 0) {
         qkv_print(stdout, "%.9g\n", t->values[0]);
         return;
@@ -197,6 +199,7 @@ static void print_tensor(const shown_tensor *t) {
     }
 }
 
+/* Of a tensor that has values: axes of one that has none can be of any length. */
 static json_t *nest(const shown_tensor *t, int32_t axis, int64_t *at) {
     if (axis == t->item.n_dims) {
         const double value = t->values[(*at)++];
@@ -223,7 +226,7 @@ static int show_one(const shown_file *f, const show_args *args, qkv_error *err) 
     status = qkv_store_reader_values(f->file, t.index, 0, t.item.n_values, t.values, err);
     if (status == QKV_OK && args->json) {
         json_t *all = describe_item(f, &t.item);
-        json_object_set_new(all, "data", nest(&t, 0, &at));
+        json_object_set_new(all, "data", t.item.n_values ? nest(&t, 0, &at) : json_array());
         status = cli_print_json(all, err);
     } else if (status == QKV_OK) {
         print_tensor(&t);
@@ -236,9 +239,8 @@ int show_tensors(const char *path, const show_args *args, qkv_error *err) {
     shown_file f = {0};
     int status = qkv_store_reader_open(&f.file, path, err);
     if (status == QKV_OK) {
-        const qkv_locale host = qkv_locale_enter();
-        f.metadata = json_loads(qkv_store_reader_metadata(f.file), 0, NULL);
-        qkv_locale_leave(host);
+        const char *metadata = qkv_store_reader_metadata(f.file);
+        f.metadata = qkv_json_parse(metadata, strlen(metadata), 0, NULL);
         if (!f.metadata) status = qkv_fail_memory(err);
     }
     if (status == QKV_OK && args->tensor) {

@@ -93,3 +93,27 @@ void cli_sources_release(cli_sources *sources) {
     free(sources->items);
     *sources = (cli_sources){0};
 }
+
+int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, size_t n_tokens,
+                          qkv_error *err) {
+    lists->names = qkv_calloc(sources->n, sizeof *lists->names);
+    lists->tokens = qkv_calloc(sources->n, sizeof *lists->tokens);
+    if (!lists->names || !lists->tokens) return qkv_fail_memory(err);
+    for (size_t i = 0; i < sources->n; i++) {
+        const cli_source *source = &sources->items[i];
+        lists->names[i] = source->name;
+        lists->tokens[i] = source->prompt.tokens;
+        if (source->prompt.n_tokens != n_tokens)
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "the prompt named '%s' has %zu tokens but the prompt %zu; patching "
+                            "needs equal lengths",
+                            source->name, source->prompt.n_tokens, n_tokens);
+    }
+    return QKV_OK;
+}
+
+void cli_source_lists_release(cli_source_lists *lists) {
+    free((void *)lists->names);
+    free((void *)lists->tokens);
+    *lists = (cli_source_lists){0};
+}

@@ -74,6 +74,7 @@ static void release_panel(qkv_panel_data *panel) {
     free_labels(panel->row_labels, panel->n_rows);
     free_labels(panel->col_labels, panel->n_cols);
     free(panel->title);
+    free(panel->side);
     if (!panel->borrowed) free(panel->values);
     *panel = (qkv_panel_data){0};
 }
@@ -174,6 +175,7 @@ static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel) {
     }
     find_extremes(copy);
     if (panel->title && !(copy->title = qkv_strdup(panel->title))) return 0;
+    if (panel->side && !(copy->side = qkv_strdup(panel->side))) return 0;
     if (panel->row_labels && !(copy->row_labels = copy_labels(panel->row_labels, panel->n_rows))) {
         return 0;
     }

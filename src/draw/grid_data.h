@@ -14,6 +14,7 @@ typedef struct qkv_panel_data {
     int32_t causal, window, extra_cols;
     int borrowed; /* values are the caller's */
     char *title;
+    char *side; /* left of the panel */
     char **row_labels;
     char **col_labels;
     float smallest, largest; /* of what a mask left */

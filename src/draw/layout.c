@@ -11,7 +11,7 @@
 static const double COLUMN_GAP = 15, ROW_GAP = 13;
 static const double TITLE_GAP = 4.5;           /* panel title above its panel */
 static const double LABEL_GAP = 3, MARK = 2.5; /* panel to labels; length of a tick */
-static const double NAME_SIZE = 8, NAME_GAP = 3.5;
+static const double NAME_SIZE = 8, NAME_GAP = 3.5, SIDE_GAP = 5;
 static const double BAR_GAP = 18, BAR_WIDTH = 11;
 static const double FIGURE_TITLE_SIZE = 11.5, FIGURE_TITLE_GAP = 16;
 static const double SMALL_SIZE = 6.5, SMALL_GAP = 7, SMALL_GREY = 0.35;
@@ -112,6 +112,15 @@ static int place_names(qkv_layout *layout, const qkv_panel_slot *slot, const qkv
     return 1;
 }
 
+/* Level with the middle of its panel, its right edge at a distance that a column shares. */
+static int place_side(qkv_layout *layout, const qkv_panel_slot *slot, const qkv_box *panel,
+                      double left) {
+    if (!slot->side) return 1;
+    return qkv_layout_caption(layout, g_object_ref(slot->side),
+                              panel->x - left - SIDE_GAP - qkv_words_width(slot->side),
+                              panel->y + (panel->height - qkv_words_height(slot->side)) / 2, 0, 0);
+}
+
 static int place_title(qkv_layout *layout, const qkv_panel_slot *slot, const qkv_box *panel) {
     if (!slot->title) return 1;
     return qkv_layout_caption(layout, g_object_ref(slot->title),
@@ -149,6 +158,15 @@ static double name_left(const qkv_panel_slots *slots, int32_t col, const qkv_gri
     return room;
 }
 
+static double side_left(const qkv_panel_slots *slots, int32_t col) {
+    double room = 0;
+    for (int32_t r = 0; r < slots->rows; r++) {
+        const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, col);
+        if (slot->side) room = fmax(room, SIDE_GAP + qkv_words_width(slot->side));
+    }
+    return room;
+}
+
 static double row_above(const qkv_panel_slots *slots, int32_t row) {
     double height = 0;
     for (int32_t c = 0; c < slots->cols; c++) {
@@ -179,9 +197,11 @@ static double row_below(const qkv_panel_slots *slots, int32_t row, const qkv_gri
 static void place_panels(qkv_layout *layout, const qkv_panel_slots *slots,
                          const qkv_grid_style *style, const qkv_lettering *lettering, qkv_box *area,
                          double *below) {
+    const double across = style->gap > 0 ? style->gap : COLUMN_GAP;
+    const double down = style->gap > 0 ? style->gap : ROW_GAP;
     double x = QKV_MARGIN, y = QKV_MARGIN;
     for (int32_t c = 0; c < slots->cols; c++) {
-        x += labels_left(slots, c) + name_left(slots, c, style, lettering);
+        x += labels_left(slots, c) + name_left(slots, c, style, lettering) + side_left(slots, c);
         if (c == 0) area->x = x;
         for (int32_t r = 0; r < slots->rows; r++) {
             const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, c);
@@ -191,7 +211,7 @@ static void place_panels(qkv_layout *layout, const qkv_panel_slots *slots,
         }
         x += slots->col_width[c];
         area->width = x - area->x;
-        x += COLUMN_GAP;
+        x += across;
     }
     for (int32_t r = 0; r < slots->rows; r++) {
         y += row_above(slots, r);
@@ -204,7 +224,7 @@ static void place_panels(qkv_layout *layout, const qkv_panel_slots *slots,
         y += slots->row_height[r];
         area->height = y - area->y;
         *below = row_below(slots, r, style, lettering);
-        y += *below + ROW_GAP;
+        y += *below + down;
     }
 }
 
@@ -216,7 +236,8 @@ static int place_around_panels(qkv_layout *layout, const qkv_panel_slots *slots,
             const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, c);
             const qkv_box *panel = &layout->panels[r * slots->cols + c];
             if (!slot->panel) continue;
-            if (!place_title(layout, slot, panel) ||
+            const double named = left + name_left(slots, c, style, lettering);
+            if (!place_title(layout, slot, panel) || !place_side(layout, slot, panel, named) ||
                 !qkv_layout_row_axis(layout, &slot->row_axis, panel) ||
                 !place_col_axis(layout, slot, panel) ||
                 !place_names(layout, slot, panel, left, style, lettering)) {

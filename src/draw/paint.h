@@ -37,8 +37,11 @@ void qkv_paint_bar(const qkv_painter *painter);
 /* panel.c: the cells of one matrix, without the frame. */
 int qkv_paint_cells(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                     qkv_error *err);
-/* Whether the cells of a panel are rectangles on a vector surface, and not an image. */
-int qkv_panel_is_vector(const qkv_panel_data *panel);
+/* A page of more panels has small ones, which are drawn more simply. */
+enum { QKV_FEW_PANELS = 64 };
+/* Whether the cells of a panel are rectangles on a vector surface, and not an image. Charts have no
+ * grid. */
+int qkv_panel_is_vector(const qkv_grid *grid, const qkv_panel_data *panel);
 
 /* panel_image.c: the same as an image, and how many pixels that has. */
 int qkv_paint_image(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,

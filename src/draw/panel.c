@@ -4,7 +4,8 @@
  * On a vector surface, matrices of up to MOST_VECTOR cells a side are rectangles, so that every
  * cell keeps its exact colour and edge. Each reaches a little below its right and lower
  * neighbours, which are drawn later and cover it again: viewers that blend edges then blend two
- * cells, and never let the white page shine through between them.
+ * cells, and never let the white page shine through between them. Where a page has many panels,
+ * only as many cells as keep the file small are drawn so.
  *
  * Everything else is one image per panel (panel_image.c).
  */
@@ -12,7 +13,7 @@
 
 #include "draw/paint.h"
 
-enum { MOST_VECTOR = 64 };
+enum { MOST_VECTOR = 64, MOST_RECTANGLES = 50000 };
 static const double OVERLAP = 1; /* points: a pixel of the coarsest screen */
 static const double GAP_LINE = 0.5;
 static const uint32_t GAP_COLOR = 0x9a9a9a;
@@ -82,8 +83,12 @@ static void hatch_rectangles(const qkv_painter *painter, const qkv_panel_data *p
 
 /* ---- all of them ---- */
 
-int qkv_panel_is_vector(const qkv_panel_data *panel) {
-    return panel->n_rows <= MOST_VECTOR && panel->n_cols <= MOST_VECTOR;
+/* Rectangles are a hundred bytes each: a page of hundreds of maps has images. */
+int qkv_panel_is_vector(const qkv_grid *grid, const qkv_panel_data *panel) {
+    const int64_t n_panels = grid ? (int64_t)grid->rows * grid->cols : 1;
+    if (panel->n_rows > MOST_VECTOR || panel->n_cols > MOST_VECTOR) return 0;
+    return n_panels <= QKV_FEW_PANELS ||
+           n_panels * panel->n_rows * panel->n_cols <= MOST_RECTANGLES;
 }
 
 void qkv_paint_gaps(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box) {
@@ -103,7 +108,7 @@ void qkv_paint_gaps(const qkv_painter *painter, const qkv_panel_data *panel, con
 
 int qkv_paint_cells(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                     qkv_error *err) {
-    if (painter->pixels > 0 || !qkv_panel_is_vector(panel)) {
+    if (painter->pixels > 0 || !qkv_panel_is_vector(painter->grid, panel)) {
         return qkv_paint_image(painter, panel, box, err);
     }
     paint_rectangles(painter, panel, box);

@@ -10,6 +10,7 @@
 static const double THINNEST = 0.1;     /* of the side: a longer strip gives up square cells */
 static const double LABEL_SHARE = 0.36; /* of the side: longer labels are ellipsised */
 static const double TITLE_SIZES[] = {9.5, 9, 8.5, 8};
+static const double SIDE_SIZE = 8;
 
 static void size_panel(qkv_panel_slot *slot, double side) {
     const double n_rows = slot->panel->n_rows, n_cols = slot->panel->n_cols;
@@ -147,6 +148,16 @@ static int make_all_titles(qkv_panel_slots *slots, const qkv_lettering *letterin
     return status;
 }
 
+static int make_sides(qkv_panel_slots *slots, const qkv_lettering *lettering, qkv_error *err) {
+    for (int32_t i = 0; i < slots->rows * slots->cols; i++) {
+        qkv_panel_slot *slot = &slots->slots[i];
+        if (!slot->panel || !slot->panel->side) continue;
+        slot->side = qkv_words_new(lettering, slot->panel->side, QKV_WORDS_TITLE, SIDE_SIZE, 0);
+        if (!slot->side) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
 int qkv_panel_slots_make(qkv_panel_slots *slots, const qkv_grid *grid, const qkv_grid_style *style,
                          const qkv_lettering *lettering, qkv_error *err) {
     *slots = (qkv_panel_slots){.rows = grid->rows, .cols = grid->cols};
@@ -162,6 +173,7 @@ int qkv_panel_slots_make(qkv_panel_slots *slots, const qkv_grid *grid, const qkv
         }
     }
     if (status == QKV_OK) status = make_all_titles(slots, lettering, err);
+    if (status == QKV_OK) status = make_sides(slots, lettering, err);
     if (status != QKV_OK) qkv_panel_slots_release(slots);
     return status;
 }
@@ -169,6 +181,7 @@ int qkv_panel_slots_make(qkv_panel_slots *slots, const qkv_grid *grid, const qkv
 void qkv_panel_slots_release(qkv_panel_slots *slots) {
     for (int32_t i = 0; slots->slots && i < slots->rows * slots->cols; i++) {
         g_clear_object(&slots->slots[i].title);
+        g_clear_object(&slots->slots[i].side);
         qkv_axis_release(&slots->slots[i].row_axis);
         qkv_axis_release(&slots->slots[i].col_axis);
     }

@@ -17,6 +17,7 @@ typedef struct qkv_panel_slot {
     const qkv_panel_data *panel; /* NULL: empty */
     double width, height;        /* of the matrix as drawn; cells are square */
     PangoLayout *title;          /* NULL: none */
+    PangoLayout *side;           /* left of it all; NULL: none */
     qkv_axis row_axis, col_axis; /* no labels: not shown */
     int leftmost, lowest;        /* of its grid row and column: carries the axis names */
 } qkv_panel_slot;

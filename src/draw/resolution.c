@@ -7,8 +7,9 @@
 enum { FEW_CELLS = 70 };
 static const double LARGEST_PANEL = 480; /* points that a panel grows to */
 static const double MOST_SIDE = 32000;   /* pixels: a little less than cairo can address */
-static const double IMAGE_SIDE = 1024;   /* pixels: crisp where a viewer smooths images */
-static const double SLACK = 0.01;        /* of a pixel */
+/* Pixels: crisp where a viewer smooths images, also of the small panels of a page of many. */
+static const double IMAGE_SIDE = 1024, SMALL_IMAGE_SIDE = 128;
+static const double SLACK = 0.01; /* of a pixel */
 
 /* The most cells along a side of any panel. */
 static int32_t most_cells(const qkv_grid *grid) {
@@ -50,11 +51,12 @@ qkv_image_size qkv_resolution_images(const qkv_grid *grid) {
     double cells = 0, images = 1;
     for (int32_t i = 0; i < grid->rows * grid->cols; i++) {
         const qkv_panel_data *panel = &grid->panels[i];
-        if (!panel->values || qkv_panel_is_vector(panel)) continue;
+        if (!panel->values || qkv_panel_is_vector(grid, panel)) continue;
         cells += (double)panel->n_rows * (double)panel->n_cols;
         images++;
     }
-    return (qkv_image_size){.least = (int32_t)fmin(sqrt(QKV_MOST_PAGE / images), IMAGE_SIDE),
+    const double side = grid->rows * grid->cols > QKV_FEW_PANELS ? SMALL_IMAGE_SIDE : IMAGE_SIDE;
+    return (qkv_image_size){.least = (int32_t)fmin(sqrt(QKV_MOST_PAGE / images), side),
                             .pool = (int32_t)fmax(ceil(sqrt(cells / QKV_MOST_PAGE)), 1)};
 }
 
@@ -73,7 +75,8 @@ qkv_pixel_cells qkv_resolution_cells(const qkv_painter *painter) {
     for (int32_t i = 0; i < painter->grid->rows * painter->grid->cols; i++) {
         const qkv_panel_data *panel = &painter->grid->panels[i];
         int32_t width, height;
-        if (!panel->values || (painter->pixels == 0 && qkv_panel_is_vector(panel))) continue;
+        if (!panel->values) continue;
+        if (painter->pixels == 0 && qkv_panel_is_vector(painter->grid, panel)) continue;
         qkv_panel_pixels(painter, panel, &painter->layout->panels[i], &width, &height);
         const int32_t rows = share(panel->n_rows, height), cols = share(panel->n_cols, width);
         if (rows > 1 || cols > 1) found.panels++;

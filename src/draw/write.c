@@ -73,6 +73,11 @@ static int check_style(const qkv_grid_style *style, qkv_error *err) {
     if (status == QKV_OK) status = check_colors(style, err);
     if (status == QKV_OK) status = qkv_page_check_print(style->text, style->width, err);
     if (status != QKV_OK) return status;
+    if (!(style->gap >= 0 && style->gap <= MOST_PANEL)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the gap between panels must be 0 to %g points, not %g", MOST_PANEL,
+                        style->gap);
+    }
     if (!(style->panel_size >= LEAST_PANEL && style->panel_size <= MOST_PANEL)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the panel size must be %g to %g points, not %g",
                         LEAST_PANEL, MOST_PANEL, style->panel_size);

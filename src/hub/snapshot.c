@@ -8,7 +8,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/split_name.h"
 #include "hub/folder.h"
 #include "hub/gguf_choice.h"
@@ -118,9 +117,7 @@ static char *find_missing_shard(const qkv_snapshot *s) {
         qkv_text_release(&path);
         return NULL;
     }
-    const qkv_locale host = qkv_locale_enter();
-    json_t *index = json_loadb(text, size, 0, NULL), *file;
-    qkv_locale_leave(host);
+    json_t *index = qkv_json_parse(text, size, 0, NULL), *file;
     const char *tensor, *last = "";
     json_object_foreach(json_object_get(index, "weight_map"), tensor, file) {
         const char *name = json_string_value(file);

@@ -471,7 +471,7 @@ static void multiply_row(const float *restrict a, const float *restrict panel, i
 }
 
 static void multiply_single(const qkv_row_product *p, int64_t row, int64_t column) {
-    float sums[PANEL];
+    float sums[PANEL] = {0};
     const int64_t columns = p->columns - column < PANEL ? p->columns - column : PANEL;
     for (int64_t k = 0; k < p->width; k += QKV_PIECE)
         multiply_row(p->a + row * p->a_stride + k, panel_of(p, k, column),

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/logits.h"
 #include "base/memory.h"
 #include "measure/metric_sums.h"
 
@@ -17,14 +18,6 @@ typedef struct position {
     int64_t n_vocab;
 } position;
 
-static double log_sum_exp(const float *x, int64_t n) {
-    float largest = x[0];
-    double sum = 0;
-    for (int64_t i = 1; i < n; i++) largest = x[i] > largest ? x[i] : largest;
-    for (int64_t i = 0; i < n; i++) sum += exp((double)x[i] - (double)largest);
-    return (double)largest + log(fmax(sum, 1)); /* the largest adds 1 */
-}
-
 static int64_t most_likely(const float *x, int64_t n) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; i++) best = x[i] > x[best] ? i : best;
@@ -32,13 +25,7 @@ static int64_t most_likely(const float *x, int64_t n) {
 }
 
 static double kl_at(const position *p) {
-    double sum = 0;
-    for (int64_t i = 0; i < p->n_vocab; i++) {
-        double log_base = (double)p->base[i] - p->base_sum;
-        double log_edited = (double)p->edited[i] - p->edited_sum;
-        sum += exp(log_base) * (log_base - log_edited);
-    }
-    return fmax(sum, 0);
+    return qkv_logits_kl(p->base, p->base_sum, p->edited, p->edited_sum, (size_t)p->n_vocab);
 }
 
 static double top1_changed_at(const position *p) {
@@ -126,7 +113,7 @@ int qkv_metric_sums_logits(qkv_metric_sums *totals, size_t variant, const qkv_te
     double *sums = qkv_calloc((size_t)run.n_rows, sizeof *sums);
     if (!sums) return qkv_fail_memory(err);
     for (int64_t row = 0; row < run.n_rows; row++)
-        sums[row] = log_sum_exp(tensor->data + row * run.n_vocab, run.n_vocab);
+        sums[row] = qkv_log_sum_exp(tensor->data + row * run.n_vocab, (size_t)run.n_vocab);
     if (variant == 0) {
         totals->logits = tensor->data;
         totals->logit_sums = sums;

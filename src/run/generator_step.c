@@ -6,6 +6,7 @@
  * used again for the next token as long as nothing but the position changes: attention looks at a whole
  * number of pieces of keys, of which the mask hides those that are not there yet.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,7 +241,7 @@ static int fail_not_finite(const qkv_generator *gen, size_t variant, int32_t tok
     if (last < n_prompt)
         qkv_text_puts(&who, ", behind the prompt");
     else
-        qkv_text_printf(&who, ", behind new token %lld", (long long)(last - n_prompt + 1));
+        qkv_text_printf(&who, ", behind new token %" PRId64, last - n_prompt + 1);
     int status = who.failed ? qkv_fail_memory(err)
                             : qkv_fail(err, QKV_ERR_NUMERIC, "%s: the logit of token %d is %s",
                                        who.data, (int)token, isnan(value) ? "NaN" : "Inf");

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/logits.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/sized.h"
@@ -23,10 +24,7 @@ int32_t qkv_sample_greedy(const float *logits, size_t n_vocab) {
 
 double qkv_log_probability(const float *logits, size_t n_vocab, int32_t token) {
     if (!logits || token < 0 || (size_t)token >= n_vocab) return NAN;
-    const double most = (double)logits[qkv_sample_greedy(logits, n_vocab)];
-    double sum = 0;
-    for (size_t i = 0; i < n_vocab; i++) sum += exp((double)logits[i] - most);
-    return (double)logits[token] - most - log(sum);
+    return (double)logits[token] - qkv_log_sum_exp(logits, n_vocab);
 }
 
 /* ---- drawing ---- */

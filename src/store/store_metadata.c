@@ -180,9 +180,9 @@ static json_t *list_axes(qkv_site site, const qkv_tensor *tensor) {
     const char *letters = qkv_site_shape(site); /* "H,T,T" */
     json_t *list = json_array();
     for (int32_t d = 0; d < tensor->n_dims; d++) {
-        json_array_append_new(list, json_string(tensor->reduction
-                                                    ? reduced[tensor->reduction][d]
-                                                    : axis_name(letters[2 * d], is_map, d)));
+        json_array_append_new(
+            list, json_string(tensor->reduction ? reduced[tensor->reduction][d]
+                                                : axis_name(letters[2 * (size_t)d], is_map, d)));
     }
     return list;
 }
@@ -238,7 +238,7 @@ json_t *qkv_store_metadata_texts(const json_t *metadata) {
     int failed = !texts;
     json_object_foreach((json_t *)metadata, key, value) {
         char *dump =
-            json_is_string(value) ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+            json_is_string(value) ? NULL : qkv_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
         failed |=
             json_object_set_new(texts, key, dump ? json_string(dump) : json_incref(value)) != 0;
         failed |= !dump && !json_is_string(value);

@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "store/store_formats.h"
 
@@ -31,29 +33,6 @@ typedef struct member {
     uint32_t checksum;
     uint32_t offset;
 } member;
-
-/* ---- checksums ---- */
-
-static void make_table(uint32_t table[256]) {
-    for (uint32_t i = 0; i < 256; i++) {
-        uint32_t value = i;
-        for (int bit = 0; bit < 8; bit++)
-            value = value & 1 ? value >> 1 ^ UINT32_C(0xedb88320) : value >> 1;
-        table[i] = value;
-    }
-}
-
-/* CRC-32 as ZIP has it. */
-static uint32_t add_bytes(const uint32_t table[256], uint32_t sum, const void *bytes, size_t n) {
-    const unsigned char *at = bytes;
-    for (size_t i = 0; i < n; i++) sum = table[(sum ^ at[i]) & 0xff] ^ sum >> 8;
-    return sum;
-}
-
-static void sum_member(const uint32_t table[256], member *file) {
-    uint32_t sum = add_bytes(table, UINT32_MAX, file->header.data, file->header.length);
-    file->checksum = ~add_bytes(table, sum, file->data, file->size);
-}
 
 /* ---- records ---- */
 
@@ -141,17 +120,17 @@ static int flush(qkv_text *text, FILE *stream, qkv_error *err) {
 }
 
 static int write_members(member *files, size_t n, FILE *stream, qkv_error *err) {
-    uint32_t table[256], offset = 0;
+    uint32_t offset = 0;
     qkv_text record = {0}, central = {0};
     int status = QKV_OK;
-    make_table(table);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         if (files[i].header.failed) {
             status = qkv_fail_memory(err);
             break;
         }
         files[i].offset = offset;
-        sum_member(table, &files[i]);
+        files[i].checksum = qkv_crc32(0, files[i].header.data, files[i].header.length);
+        files[i].checksum = qkv_crc32(files[i].checksum, files[i].data, files[i].size);
         put_local(&record, &files[i]);
         put_central(&central, &files[i]);
         offset += (uint32_t)(record.length + files[i].header.length + files[i].size);
@@ -184,7 +163,7 @@ static void fill_members(member *files, const store_content *content, const char
 
 static int write_npz(const store_content *content, FILE *stream, qkv_error *err) {
     const size_t n = content->n_tensors + 1;
-    char *metadata = json_dumps(content->metadata, JSON_COMPACT);
+    char *metadata = qkv_json_dump(content->metadata, JSON_COMPACT);
     member *files = qkv_calloc(n, sizeof *files);
     int status = metadata && files ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK && strlen(metadata) > (size_t)48 << 20)

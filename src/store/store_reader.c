@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "format/json_read.h"
 #include "format/numpy.h"
 #include "format/safetensors.h"
@@ -33,17 +33,22 @@ struct qkv_store_reader {
 /* ---- metadata ---- */
 
 static json_t *load(const char *text, size_t length) {
-    const qkv_locale host = qkv_locale_enter();
-    json_t *json = json_loadb(text, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-    qkv_locale_leave(host);
-    return json;
+    return qkv_json_parse(text, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 }
 
-/* A text that is the JSON of a list or an object stands for that. */
+/* A text that is the JSON of a list or an object stands for that. It is parsed as a part of something,
+ * which it will be: one that is nested too deeply for a part stays a text. */
 static json_t *meaning(json_t *value) {
     const char *text = json_string_value(value);
-    json_t *meant = text && (*text == '[' || *text == '{') ? load(text, strlen(text)) : NULL;
-    return meant ? meant : json_incref(value);
+    if (!text || (*text != '[' && *text != '{')) return json_incref(value);
+    qkv_text part = {0};
+    qkv_text_printf(&part, "[%s]", text);
+    json_t *list = part.failed ? NULL : load(part.data, part.length);
+    json_t *meant = json_array_size(list) == 1 ? json_array_get(list, 0) : value;
+    json_incref(meant);
+    json_decref(list);
+    qkv_text_release(&part);
+    return meant;
 }
 
 static int take_metadata(qkv_store_reader *file, json_t *given, int are_texts, qkv_error *err) {
@@ -54,9 +59,7 @@ static int take_metadata(qkv_store_reader *file, json_t *given, int are_texts, q
         json_t *meant = are_texts ? meaning(value) : json_incref(value);
         failed |= json_object_set_new(all, key, meant) != 0;
     }
-    const qkv_locale host = qkv_locale_enter();
-    file->metadata = failed ? NULL : json_dumps(all, JSON_COMPACT);
-    qkv_locale_leave(host);
+    file->metadata = failed ? NULL : qkv_json_dump(all, JSON_COMPACT);
     json_decref(all);
     return file->metadata ? QKV_OK : qkv_fail_memory(err);
 }
@@ -183,7 +186,8 @@ static int read_file(qkv_store_reader *file, const char *path, qkv_error *err) {
     const size_t size = file->map.size;
     if (qkv_is_npy(data, size)) return read_npy(file, path, err);
     if (qkv_is_npz(data, size)) return read_npz(file, path, err);
-    if (size && (data[0] == '{' || qkv_is_space((char)data[0]))) return read_json(file, path, err);
+    if (size && (data[0] == '{' || qkv_is_space((char)data[0])) && qkv_begins_as_text(data, size))
+        return read_json(file, path, err);
     return read_safetensors(file, path, err);
 }
 

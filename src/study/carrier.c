@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/crc32.h"
 #include "base/json.h"
-#include "base/number.h"
 
 /* ---- bytes ---- */
 
@@ -107,15 +107,6 @@ static int find_png(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
     return QKV_OK;
 }
 
-static uint32_t crc_of(const char *bytes, size_t n) {
-    uint32_t crc = 0xffffffff;
-    for (size_t i = 0; i < n; i++) {
-        crc ^= (unsigned char)bytes[i];
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-    }
-    return crc ^ 0xffffffff;
-}
-
 static void append_big_endian(qkv_text *out, uint32_t number) {
     const char bytes[4] = {(char)(number >> 24), (char)(number >> 16), (char)(number >> 8),
                            (char)number};
@@ -128,7 +119,7 @@ static void append_chunk(qkv_text *out, const char *recipe) {
     const size_t begin = out->length;
     qkv_text_append(out, head, sizeof head);
     qkv_text_puts(out, recipe);
-    if (!out->failed) append_big_endian(out, crc_of(out->data + begin, out->length - begin));
+    if (!out->failed) append_big_endian(out, qkv_crc32(0, out->data + begin, out->length - begin));
 }
 
 static int put_png(const char *bytes, size_t n, const char *recipe, qkv_text *out, qkv_error *err) {
@@ -179,10 +170,11 @@ static int find_svg(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
     size_t length = 0;
     const char *found = between(&SVG, bytes, n, &length);
     if (!found) return QKV_OK;
-    qkv_text escaped = {0};
-    const int status = qkv_carrier_take(&escaped, found, length, err);
-    if (status == QKV_OK) append_unescaped(recipe, found, length);
-    qkv_text_release(&escaped);
+    qkv_text whole = {0};
+    append_unescaped(&whole, found, length);
+    const int status = whole.failed ? qkv_fail_memory(err)
+                                    : qkv_carrier_take(recipe, whole.data, whole.length, err);
+    qkv_text_release(&whole);
     return status;
 }
 
@@ -279,10 +271,7 @@ static int put_markdown(const char *bytes, size_t n, const char *recipe, qkv_tex
 enum { MOST_JSON = 32 << 20 }; /* of a whole report, or of a header */
 
 static json_t *load(const char *bytes, size_t n) {
-    const qkv_locale host = qkv_locale_enter();
-    json_t *tree = json_loadb(bytes, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    qkv_locale_leave(host);
-    return tree;
+    return qkv_json_parse(bytes, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 }
 
 static int check_length(size_t n, qkv_error *err) {

@@ -20,17 +20,29 @@ const char *qkv_figure_part_name(const char *site) {
 
 /* ---- inputs ---- */
 
+/* What depends on the length of a prompt. */
+static int check_prompt(const qkv_figure_options *o, size_t n_tokens, qkv_error *err) {
+    const int64_t n = (int64_t)n_tokens;
+    if (o->skip_keys >= n) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`skip_keys` %lld leaves nothing of a prompt of %zu tokens",
+                        (long long)o->skip_keys, n_tokens);
+    }
+    if (o->query < -n || o->query >= n) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`query` %lld is out of range: the prompt has tokens 0 to %zu",
+                        (long long)o->query, n_tokens - 1);
+    }
+    return QKV_OK;
+}
+
 static int take_prompts(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     const size_t own = fig->kind == QKV_FIGURE_MEAN ? 3 : 1;
     int status = qkv_prompts_take(&fig->prompts, o->n_prompts ? o->prompts : NULL,
                                   o->n_prompts ? o->n_prompts : own, model, err);
     for (size_t i = 0; i < fig->prompts.n && status == QKV_OK; i++) {
-        const size_t n_tokens = fig->prompts.items[i].n_tokens;
-        if ((uint64_t)o->skip_keys < n_tokens) continue;
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "`skip_keys` %lld leaves nothing of a prompt of %zu tokens",
-                          (long long)o->skip_keys, n_tokens);
+        status = check_prompt(o, fig->prompts.items[i].n_tokens, err);
     }
     if (status != QKV_OK) return status;
     return qkv_prompts_take(&fig->sources, o->sources, o->n_sources, model, err);
@@ -52,9 +64,12 @@ static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
     return take_prompts(fig, model, err);
 }
 
-static int choose_head(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+static int choose_places(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     const study_prompt *prompt = &fig->prompts.items[0];
     qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
+    if (qkv_figure_is_watched(fig)) {
+        return qkv_figure_select(fig, qkv_session_model(session), err);
+    }
     const int status = qkv_choose_head(session, prompt->tokens, prompt->n_tokens,
                                        fig->options.layer, fig->options.head, &choice, err);
     fig->layer = choice.layer;
@@ -67,18 +82,23 @@ static int choose_head(qkv_figure *fig, qkv_session *session, qkv_error *err) {
 
 static int set_cells(qkv_figure *fig, qkv_error *err) {
     static int (*const cells[QKV_FIGURE_KINDS])(qkv_figure *, qkv_error *) = {
-        [QKV_FIGURE_MODIFY] = qkv_figure_modify_cells,
-        [QKV_FIGURE_MEAN] = qkv_figure_mean_cells,
-        [QKV_FIGURE_GRID] = qkv_figure_grid_cells,
+        [QKV_FIGURE_MODIFY] = qkv_figure_modify_cells, [QKV_FIGURE_MEAN] = qkv_figure_mean_cells,
+        [QKV_FIGURE_GRID] = qkv_figure_grid_cells,     [QKV_FIGURE_HEADS] = qkv_figure_heads_cells,
+        [QKV_FIGURE_ROWS] = qkv_figure_rows_cells,
     };
     return cells[fig->kind](fig, err);
+}
+
+/* Titles that name tokens, which the run has checked by then. */
+static int set_titles(qkv_figure *fig, qkv_error *err) {
+    return fig->kind == QKV_FIGURE_ROWS ? qkv_figure_rows_titles(fig, err) : QKV_OK;
 }
 
 /* What belongs to the caller is not looked at again. */
 static void forget_lists(qkv_figure_options *o, const qkv_figure *fig) {
     o->prompts = o->sources = NULL;
     o->rows = o->cols = NULL;
-    o->eps = NULL;
+    o->eps = o->layers = o->variant = NULL;
     o->command = NULL;
     o->title = fig->own_title;
     o->font = fig->own_font;
@@ -87,7 +107,7 @@ static void forget_lists(qkv_figure_options *o, const qkv_figure *fig) {
 static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     const qkv_model *model = qkv_session_model(session);
     int status = take_inputs(fig, model, err);
-    if (status == QKV_OK) status = choose_head(fig, session, err);
+    if (status == QKV_OK) status = choose_places(fig, session, err);
     if (status == QKV_OK) status = set_cells(fig, err);
     if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
     if (status == QKV_OK) {
@@ -95,6 +115,7 @@ static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
         qkv_figure_choose_range(fig);
     }
     if (status == QKV_OK) status = qkv_figure_make_labels(fig, model, err);
+    if (status == QKV_OK) status = set_titles(fig, err);
     if (status == QKV_OK) status = qkv_figure_make_notes(fig, session, err);
     forget_lists(&fig->options, fig);
     if (status == QKV_OK && fig->options.report) {
@@ -139,14 +160,30 @@ int qkv_figure_grid(qkv_figure **out, qkv_session *session, const qkv_figure_opt
     return qkv_figure_make(out, session, QKV_FIGURE_GRID, options, err);
 }
 
+int qkv_figure_heads(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
+                     qkv_error *err) {
+    return qkv_figure_make(out, session, QKV_FIGURE_HEADS, options, err);
+}
+
+int qkv_figure_rows(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
+                    qkv_error *err) {
+    return qkv_figure_make(out, session, QKV_FIGURE_ROWS, options, err);
+}
+
+int qkv_figure_is_watched(const qkv_figure *fig) {
+    return fig->kind == QKV_FIGURE_HEADS || fig->kind == QKV_FIGURE_ROWS;
+}
+
 const char *qkv_figure_kind_name(qkv_figure_kind kind) {
-    static const char *const names[QKV_FIGURE_KINDS] = {"modify", "mean", "grid"};
+    static const char *const names[QKV_FIGURE_KINDS] = {"modify", "mean", "grid", "heads", "rows"};
     return (unsigned)kind < QKV_FIGURE_KINDS ? names[kind] : NULL;
 }
 
 static void release_cell(figure_cell *cell) {
     free(cell->edits);
     free(cell->title);
+    free(cell->above);
+    free(cell->side);
     free(cell->values);
     free(cell->pattern);
 }
@@ -157,6 +194,10 @@ void qkv_figure_free(qkv_figure *fig) {
     qkv_grid_free(fig->grid);
     for (size_t i = 0; i < fig->rows * fig->cols; i++) release_cell(&fig->cells[i]);
     free(fig->cells);
+    for (size_t i = 0; i < fig->n_row_names; i++) free(fig->row_names[i]);
+    free(fig->row_names);
+    free(fig->shown.layers);
+    free(fig->shown.heads);
     for (size_t i = 0; fig->plain && i < fig->prompts.n; i++) free(fig->plain[i]);
     free(fig->plain);
     for (size_t i = 0; i < fig->warnings.n; i++) free(fig->warnings.items[i]);
@@ -173,8 +214,23 @@ void qkv_figure_free(qkv_figure *fig) {
 
 /* ---- cells ---- */
 
-int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err) {
-    cols += fig->options.baseline != 0;
+/* More on one page cannot be read; 126 layers of 128 heads would be 16128. */
+enum { MOST_PANELS = 4096 };
+
+/* The first column of a block. */
+static size_t block_start(const qkv_figure *fig, size_t block) {
+    return block * (fig->block_cols + (fig->options.baseline != 0));
+}
+
+int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t blocks, size_t cols, qkv_error *err) {
+    fig->block_cols = cols;
+    cols = block_start(fig, blocks);
+    if (cols > MOST_PANELS || rows > MOST_PANELS / cols) {
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT, "%zu x %zu panels are too many for one figure: at most %d%s",
+            rows, cols, (int)MOST_PANELS,
+            fig->kind == QKV_FIGURE_HEADS ? "; choose some of the layers with `layers`" : "");
+    }
     fig->cells = qkv_calloc(rows * cols, sizeof *fig->cells);
     if (!fig->cells) return qkv_fail_memory(err);
     fig->rows = rows;
@@ -183,19 +239,27 @@ int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err
 }
 
 int qkv_figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err) {
-    col += fig->options.baseline != 0;
-    fig->cells[row * fig->cols + col] = cell;
+    const size_t baselines = fig->options.baseline ? col / fig->block_cols + 1 : 0;
+    if (!qkv_figure_is_watched(fig)) {
+        cell.layer = fig->layer;
+        cell.head = fig->head;
+    }
+    fig->cells[row * fig->cols + col + baselines] = cell;
     return cell.edits && cell.title ? QKV_OK : qkv_fail_memory(err);
 }
 
-int qkv_figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title,
+int qkv_figure_set_baseline(qkv_figure *fig, size_t row, size_t block, size_t prompt, char *title,
                             qkv_error *err) {
     if (!fig->options.baseline) {
         free(title);
         return QKV_OK;
     }
-    figure_cell *cell = &fig->cells[row * fig->cols];
-    *cell = (figure_cell){.prompt = prompt, .edits = qkv_strdup(""), .title = title};
+    figure_cell *cell = &fig->cells[row * fig->cols + block_start(fig, block)];
+    *cell = (figure_cell){.prompt = prompt,
+                          .edits = qkv_strdup(""),
+                          .title = title,
+                          .layer = fig->layer,
+                          .head = fig->head};
     return cell->edits && title ? QKV_OK : qkv_fail_memory(err);
 }
 
@@ -220,6 +284,14 @@ char *qkv_figure_edit(const qkv_figure *fig, const char *site, const char *opera
         return qkv_figure_printf("%s@%d=%s", site, (int)fig->layer, operation);
     }
     return qkv_figure_printf("%s@%d.h%d=%s", site, (int)fig->layer, (int)fig->head, operation);
+}
+
+char *qkv_figure_name_input(const qkv_figure *fig, char *label, size_t prompt) {
+    if (!label || fig->prompts.n == 1) return label;
+    char *title = label[0] ? qkv_figure_printf("%s (Input %zu)", label, prompt + 1)
+                           : qkv_figure_printf("Input %zu", prompt + 1);
+    free(label);
+    return title;
 }
 
 int qkv_figure_warn(qkv_figure *fig, char *text, qkv_error *err) {
@@ -270,11 +342,13 @@ int qkv_figure_get_panel(const qkv_figure *fig, size_t row, size_t col, qkv_figu
         .title = cell->title,
         .edits = cell->edits,
         .prompt = cell->prompt,
-        .n_rows = (int64_t)fig->prompts.items[cell->prompt].n_tokens,
-        .n_cols = (int64_t)qkv_figure_n_cols(fig, cell->prompt),
+        .n_rows = (int64_t)cell->n_rows,
+        .n_cols = (int64_t)cell->n_cols,
         .values = cell->values,
         .map = cell->pattern,
         .unmodified = fig->plain ? fig->plain[cell->prompt] : NULL,
+        .layer = cell->layer,
+        .head = cell->head,
     };
     return qkv_sized_write(panel, &own, sizeof own, "qkv_figure_panel", err);
 }

@@ -3,9 +3,10 @@
  *
  *     figure_options.c  checks      what can be said without a model
  *     figure.c          inputs      prompts to tokens, layer and head
- *     figure_modify.c, figure_mean.c, figure_grid.c
+ *     figure_modify.c, figure_mean.c, figure_grid.c, figure_heads.c, figure_rows.c
  *                       cells       what stands in which panel: prompt, edits, title
  *     figure_run.c      plan, run   one matrix per panel
+ *     figure_watch.c    the same    where panels are put together of many heads or layers
  *     figure_recipe.c   recipe      how to make it again, and what came out
  *     figure_notes.c    notes       small print
  *     report.c          report      where it is asked for
@@ -40,12 +41,16 @@ typedef struct figure_cell {
     size_t prompt;
     char *edits; /* "" = unmodified */
     char *title;
+    char *above, *side;  /* heads: what is drawn in place of the title; NULL: nothing */
+    int32_t layer, head; /* what is shown; -1: several */
     figure_change change;
     int part;       /* of qkv_figure_parts, unless change is FIGURE_OWN */
     double eps;     /* of FIGURE_SCALED */
     size_t variant; /* in the plan of its prompt */
-    float *values;  /* [T, qkv_figure_n_cols] */
-    float *pattern; /* [T, T], for a report */
+    size_t n_rows, n_cols;
+    float *values;          /* [n_rows, n_cols] */
+    int32_t causal, window; /* of the layer's mask, where rows are queries and columns keys */
+    float *pattern;         /* [T, T], for a report */
     double
         output_kl; /* what the edits do to the next token, for a report; NaN where there is none */
 } figure_cell;
@@ -54,6 +59,15 @@ typedef struct figure_warnings {
     char **items;
     size_t n, capacity;
 } figure_warnings;
+
+/* The layers and heads whose rows are watched. */
+typedef struct figure_places {
+    int32_t *layers;
+    size_t n_layers;
+    int32_t *heads;
+    size_t n_heads;
+    int32_t all_layers, all_heads; /* of the model */
+} figure_places;
 
 struct report;
 
@@ -73,10 +87,13 @@ struct qkv_figure {
     qkv_colormap colormap;
     qkv_masked masked;
     int is_signed;            /* 0 is in the middle of the colours */
-    int32_t causal, window;   /* of the layer's mask, where what is shown has one */
     int has_sink, has_logits; /* of the model */
     figure_cell *cells;       /* rows x cols */
     size_t rows, cols;
+    size_t block_cols;   /* columns of a block, without the baseline's */
+    figure_places shown; /* heads, rows */
+    char **row_names;    /* rows: at the left of the panels */
+    size_t n_row_names;
     float **plain;       /* per prompt: the unmodified pattern, [T, T], for a report */
     const char *title;   /* below the grid, unless the options have one */
     qkv_text operations; /* for the small print */
@@ -103,13 +120,15 @@ int qkv_figure_make(qkv_figure **out, qkv_session *session, qkv_figure_kind kind
 
 /* ---- the cells: figure.c ---- */
 
-int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t cols, qkv_error *err);
+/* Blocks of columns stand side by side, each with a baseline's column of its own where that is asked
+ * for. */
+int qkv_figure_reserve(qkv_figure *fig, size_t rows, size_t blocks, size_t cols, qkv_error *err);
 /* A cell whose prompt, change, part and eps are filled in; takes over its texts, also on failure.
- * A text that is NULL means that memory was short. Columns count from the first one behind the
- * baseline's. */
+ * A text that is NULL means that memory was short. Columns count through all blocks, without the
+ * baseline's. It shows the layer and head of the figure. */
 int qkv_figure_set(qkv_figure *fig, size_t row, size_t col, figure_cell cell, qkv_error *err);
-/* Fills the baseline's column of a row where there is one; takes over the title. */
-int qkv_figure_set_baseline(qkv_figure *fig, size_t row, size_t prompt, char *title,
+/* Fills the baseline's column of a block's row where there is one; takes over the title. */
+int qkv_figure_set_baseline(qkv_figure *fig, size_t row, size_t block, size_t prompt, char *title,
                             qkv_error *err);
 
 /* The one place where an edit becomes text: SITE@LAYER[.hHEAD]=OPERATION, as all_heads says. Freed
@@ -122,12 +141,44 @@ int qkv_figure_warn(qkv_figure *fig, char *text, qkv_error *err);
 int qkv_figure_modify_cells(qkv_figure *fig, qkv_error *err);
 int qkv_figure_mean_cells(qkv_figure *fig, qkv_error *err);
 int qkv_figure_grid_cells(qkv_figure *fig, qkv_error *err);
+int qkv_figure_heads_cells(qkv_figure *fig, qkv_error *err);
+int qkv_figure_rows_cells(qkv_figure *fig, qkv_error *err);
+
+/* Joins a label and the number of a prompt, where there are several: "LABEL (Input 2)". Frees the
+ * label. */
+char *qkv_figure_name_input(const qkv_figure *fig, char *label, size_t prompt);
 
 /* ---- figure_run.c ---- */
 
 int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err);
 /* Columns of the panels of a prompt. */
 size_t qkv_figure_n_cols(const qkv_figure *fig, size_t prompt);
+
+/* An edit that changed nothing is told once, with the panel where it stands first. */
+int qkv_figure_warn_unchanged(qkv_figure *fig, const qkv_result *result, size_t prompt,
+                              qkv_error *err);
+
+/* ---- head_choice.c ---- */
+
+/* Fails where the model has no such layer or head; QKV_AUTO is any. */
+int qkv_check_head(const qkv_model *model, int32_t layer, int32_t head, qkv_error *err);
+
+/* ---- figure_watch.c ---- */
+
+/* The layers and heads that the options name; tokens must be there. */
+int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err);
+/* One run of a prompt, whose rows go into the panels as they come. */
+int qkv_figure_watch(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err);
+/* figure_heads.c: cells on a side of a map's axis of n positions. */
+size_t qkv_figure_heads_side(const qkv_figure *fig, size_t n);
+double qkv_figure_heads_size(const qkv_figure *fig);
+/* figure_rows.c: position of the query in a prompt. */
+size_t qkv_figure_query(const qkv_figure *fig, size_t prompt);
+double qkv_figure_rows_size(const qkv_figure *fig);
+/* Names the query in the titles; labels must be there. */
+int qkv_figure_rows_titles(qkv_figure *fig, qkv_error *err);
+/* Is this a figure of many heads or layers? */
+int qkv_figure_is_watched(const qkv_figure *fig);
 
 /* ---- figure_recipe.c, figure_notes.c ---- */
 

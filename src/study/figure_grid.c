@@ -1,6 +1,7 @@
 /*
  * The figure grid: any arrangement. The variant of a cell is its row's edits and its column's,
- * joined; a side without edits adds nothing.
+ * joined; a side without edits adds nothing. Several prompts stand side by side, each a block of
+ * columns with all rows; where there are no rows, each is a row with all columns.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -81,18 +82,32 @@ static void note_sides(qkv_figure *fig, const char *what, const side_list *list)
     }
 }
 
+/* The panels of a prompt in one row of edits: row `at` of the figure, in `block`. */
+static int set_line(qkv_figure *fig, size_t at, size_t block, size_t prompt, const side *row,
+                    const side_list *cols, qkv_error *err) {
+    char *plain = qkv_figure_name_input(fig, qkv_figure_printf("Unmodified"), prompt);
+    int status = qkv_figure_set_baseline(fig, at, block, prompt, plain, err);
+    for (size_t c = 0; c < cols->n && status == QKV_OK; c++) {
+        const side *col = &cols->items[c];
+        char *label = join(row->label, col->label, ", ");
+        const figure_cell cell = {.prompt = prompt,
+                                  .edits = join(row->edits, col->edits, " + "),
+                                  .title = qkv_figure_name_input(fig, label, prompt)};
+        status = qkv_figure_set(fig, at, block * cols->n + c, cell, err);
+    }
+    return status;
+}
+
 static int lay_out(qkv_figure *fig, const side_list *rows, const side_list *cols, qkv_error *err) {
-    int status = qkv_figure_reserve(fig, rows->n, cols->n, err);
+    const size_t n = fig->prompts.n;
+    const int stacked = fig->options.n_rows == 0 && fig->options.n_cols > 0;
+    int status = qkv_figure_reserve(fig, stacked ? n : rows->n, stacked ? 1 : n, cols->n, err);
     note_sides(fig, "rows", rows);
     note_sides(fig, "columns", cols);
-    for (size_t r = 0; r < rows->n && status == QKV_OK; r++) {
-        status = qkv_figure_set_baseline(fig, r, 0, qkv_figure_printf("Unmodified"), err);
-        for (size_t c = 0; c < cols->n && status == QKV_OK; c++) {
-            const side *row = &rows->items[r], *col = &cols->items[c];
-            const figure_cell cell = {.edits = join(row->edits, col->edits, " + "),
-                                      .title = join(row->label, col->label, ", ")};
-            status = qkv_figure_set(fig, r, c, cell, err);
-        }
+    for (size_t i = 0; i < n * rows->n && status == QKV_OK; i++) {
+        const size_t prompt = i % n, row = i / n;
+        status = set_line(fig, stacked ? prompt : row, stacked ? 0 : prompt, prompt,
+                          &rows->items[row], cols, err);
     }
     return status;
 }

@@ -18,7 +18,7 @@ static int set_cell(qkv_figure *fig, size_t row, size_t col, qkv_error *err) {
 
 static int set_row(qkv_figure *fig, size_t row, qkv_error *err) {
     char *title = qkv_figure_printf("Unmodified (Input %zu)", row + 1);
-    int status = qkv_figure_set_baseline(fig, row, row, title, err);
+    int status = qkv_figure_set_baseline(fig, row, 0, row, title, err);
     for (size_t col = 0; col < FIGURE_PARTS && status == QKV_OK; col++) {
         status = set_cell(fig, row, col, err);
     }
@@ -27,7 +27,7 @@ static int set_row(qkv_figure *fig, size_t row, qkv_error *err) {
 
 int qkv_figure_mean_cells(qkv_figure *fig, qkv_error *err) {
     fig->title = "The Mean Operation For Query, Key and Value";
-    int status = qkv_figure_reserve(fig, fig->prompts.n, FIGURE_PARTS, err);
+    int status = qkv_figure_reserve(fig, fig->prompts.n, 1, FIGURE_PARTS, err);
     for (size_t row = 0; row < fig->rows && status == QKV_OK; row++) {
         status = set_row(fig, row, err);
     }

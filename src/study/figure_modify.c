@@ -28,7 +28,7 @@ static int set_row(qkv_figure *fig, size_t row, const char *list, qkv_error *err
     if (!operation) return qkv_fail_memory(err);
     qkv_text_printf(&fig->operations, "%s%s", row ? ", " : "", operation);
     free(operation);
-    int status = qkv_figure_set_baseline(fig, row, 0, qkv_figure_printf("Unmodified"), err);
+    int status = qkv_figure_set_baseline(fig, row, 0, 0, qkv_figure_printf("Unmodified"), err);
     factor eps;
     for (size_t col = 0;
          status == QKV_OK && qkv_number_list_next(&list, &eps.text, &eps.length, &eps.value);
@@ -50,7 +50,7 @@ int qkv_figure_modify_cells(qkv_figure *fig, qkv_error *err) {
     if (!fig->options.eps) fig->options.eps = DEFAULT_EPS; /* which the recipe then holds */
     fig->title = "The Attention Weight after Modifying Query, Key and Value";
     int status = qkv_number_list_expand(&list, fig->options.eps, err);
-    if (status == QKV_OK) status = qkv_figure_reserve(fig, FIGURE_PARTS, count(list), err);
+    if (status == QKV_OK) status = qkv_figure_reserve(fig, FIGURE_PARTS, 1, count(list), err);
     for (size_t row = 0; row < FIGURE_PARTS && status == QKV_OK; row++) {
         status = set_row(fig, row, list, err);
     }

@@ -66,24 +66,79 @@ static int check_lists(const qkv_figure_options *o, qkv_error *err) {
 
 /* ---- what a kind has ---- */
 
+/* A struct that is 0 where nothing was set asks for nothing, too. */
+static int is_query_given(const qkv_figure_options *o) {
+    return o->query != -1 && o->query != 0;
+}
+
+/* Small maps have no room for anything but colours. */
+static int check_heads(const qkv_figure_options *o, qkv_error *err) {
+    if (o->head != QKV_AUTO) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`head` is not for the figure heads: it shows all");
+    }
+    if (is_query_given(o)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`query` belongs to the figure rows");
+    }
+    if (o->baseline) {
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "`baseline` is not for the figure heads: leave out `variant`, or use `diff`");
+    }
+    if (o->labels == QKV_LABELS_TOKENS || o->labels == QKV_LABELS_INDEX || o->hide_axes ||
+        o->values == QKV_VALUES_ALWAYS) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the small maps of the figure heads have no labels and no numbers");
+    }
+    return QKV_OK;
+}
+
+static int check_watched(const qkv_figure_options *o, qkv_figure_kind kind, qkv_error *err) {
+    const int has_edits = o->variant && o->variant[0];
+    if (o->layers && o->layer != QKV_AUTO) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`layer` and `layers` exclude each other");
+    }
+    if ((o->diff || o->baseline) && !has_edits) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` needs edits: give `variant`",
+                        o->diff ? "diff" : "baseline");
+    }
+    if (o->masked && kind == QKV_FIGURE_ROWS) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`masked` is not for the figure rows: its rows are no queries");
+    }
+    if (o->sink_column || o->report) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`%s` is not for the figure %s: it is about one head",
+                        o->report ? "report" : "sink_column", qkv_figure_kind_name(kind));
+    }
+    return kind == QKV_FIGURE_HEADS ? check_heads(o, err) : QKV_OK;
+}
+
 static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_error *err) {
     const int is_grid = kind == QKV_FIGURE_GRID;
-    if (kind != QKV_FIGURE_MEAN && o->n_prompts > 1) {
+    const int is_watched = kind == QKV_FIGURE_HEADS || kind == QKV_FIGURE_ROWS;
+    if ((kind == QKV_FIGURE_MODIFY || kind == QKV_FIGURE_HEADS) && o->n_prompts > 1) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "this figure shows one prompt");
     }
     if (kind != QKV_FIGURE_MODIFY && o->eps) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`eps` belongs to the figure modify");
     }
-    if (is_grid && o->n_rows + o->n_cols == 0) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "nothing to draw: give `rows` or `cols`");
+    if (is_grid && o->n_rows + o->n_cols == 0 && o->n_prompts < 2) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "nothing to draw: give `rows`, `cols` or several prompts");
     }
-    if (is_grid && o->all_heads) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`all_heads` is not for a grid: edits name heads");
+    if ((is_grid || is_watched) && o->all_heads) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`all_heads` is not for this figure: edits name heads");
+    }
+    if (!is_watched && (o->layers || o->variant || is_query_given(o))) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`layers`, `variant` and `query` belong to the figures heads and rows");
     }
     if (!is_grid && (o->n_rows || o->n_cols || o->n_sources || o->show)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`rows`, `cols`, `sources` and `show` belong to the figure grid");
     }
+    if (is_watched) return check_watched(o, kind, err);
     return o->eps ? check_eps(o->eps, err) : QKV_OK;
 }
 

@@ -34,6 +34,16 @@ static void choose_scale(qkv_figure *fig, int is_long) {
     fig->gamma = CHOSEN_GAMMA;
 }
 
+/* The mask of a cell's layer, where its rows are queries and its columns keys. Pooled maps keep the
+ * causal one when both sides are pooled alike: what lies above the diagonal is masked as a whole. */
+static void set_mask(const qkv_figure *fig, figure_cell *cell, const qkv_model *model) {
+    const int is_pooled = cell->n_rows < fig->prompts.items[cell->prompt].n_tokens;
+    if (fig->kind == QKV_FIGURE_ROWS || fig->site != QKV_SITE_PATTERN) return;
+    if (is_pooled && fig->options.skip_keys > 0) return;
+    cell->causal = qkv_model_get_info(model)->causal;
+    if (!is_pooled) cell->window = qkv_model_window(model, cell->layer);
+}
+
 void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model) {
     const qkv_figure_options *o = &fig->options;
     const int is_long = longest_prompt(fig) > FEW_TOKENS;
@@ -44,9 +54,7 @@ void qkv_figure_choose_look(qkv_figure *fig, const qkv_model *model) {
     fig->masked = o->masked                  ? o->masked
                   : is_published && !is_long ? QKV_MASKED_ZERO
                                              : QKV_MASKED_WHITE;
-    if (fig->site != QKV_SITE_PATTERN) return; /* scores are what there is before the mask */
-    fig->causal = qkv_model_get_info(model)->causal;
-    fig->window = qkv_model_window(model, fig->layer);
+    for (size_t i = 0; i < fig->rows * fig->cols; i++) set_mask(fig, &fig->cells[i], model);
 }
 
 /* ---- the colour range ---- */
@@ -55,8 +63,7 @@ static void find_extremes(const qkv_figure *fig, double *least, double *most) {
     *least = INFINITY;
     *most = -INFINITY;
     for (size_t c = 0; c < fig->rows * fig->cols; c++) {
-        const size_t n_tokens = fig->prompts.items[fig->cells[c].prompt].n_tokens;
-        const size_t n = n_tokens * qkv_figure_n_cols(fig, fig->cells[c].prompt);
+        const size_t n = fig->cells[c].n_rows * fig->cells[c].n_cols;
         for (size_t i = 0; i < n; i++) {
             *least = fmin(*least, fig->cells[c].values[i]);
             *most = fmax(*most, fig->cells[c].values[i]);
@@ -134,7 +141,7 @@ static int make_label(char **out, const qkv_model *model, int32_t token, qkv_err
 
 int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     int status = QKV_OK;
-    for (size_t p = 0; p < fig->prompts.n && shows_tokens(fig); p++) {
+    for (size_t p = 0; p < fig->prompts.n; p++) {
         study_prompt *prompt = &fig->prompts.items[p];
         prompt->labels = qkv_calloc(prompt->n_tokens, sizeof *prompt->labels);
         if (!prompt->labels) return qkv_fail_memory(err);
@@ -151,7 +158,7 @@ int qkv_figure_make_labels(qkv_figure *fig, const qkv_model *model, qkv_error *e
  */
 static int label_columns(const qkv_figure *fig, size_t prompt, const char ***out, qkv_text *indices,
                          qkv_error *err) {
-    char *const *labels = fig->prompts.items[prompt].labels;
+    char *const *labels = shows_tokens(fig) ? fig->prompts.items[prompt].labels : NULL;
     const size_t skip = (size_t)fig->options.skip_keys, n = qkv_figure_n_cols(fig, prompt);
     const char **columns = *out = qkv_calloc(n, sizeof *columns);
     for (size_t i = 1; i < n && !labels; i++) {
@@ -170,7 +177,9 @@ static int label_columns(const qkv_figure *fig, size_t prompt, const char ***out
 
 static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_error *err) {
     const size_t skip = (size_t)fig->options.skip_keys;
-    const char *const *labels = (const char *const *)fig->prompts.items[prompt].labels;
+    const char *const *labels =
+        shows_tokens(fig) ? (const char *const *)fig->prompts.items[prompt].labels : NULL;
+    const int is_heads = fig->kind == QKV_FIGURE_HEADS;
     const char **with_sink = NULL;
     qkv_text indices = {0};
     int status = QKV_OK;
@@ -181,16 +190,20 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
         const qkv_panel panel = {
             .size = sizeof(qkv_panel),
             .values = cell->values,
-            .n_rows = (int32_t)fig->prompts.items[prompt].n_tokens,
-            .n_cols = (int32_t)qkv_figure_n_cols(fig, prompt),
-            .title = cell->title,
-            .row_labels = labels,
-            .col_labels = with_sink ? with_sink
-                          : labels  ? labels + skip
-                                    : NULL,
+            .n_rows = (int32_t)cell->n_rows,
+            .n_cols = (int32_t)cell->n_cols,
+            .title = is_heads ? cell->above : cell->title,
+            .side = cell->side,
+            .row_labels = is_heads         ? NULL
+                          : fig->row_names ? (const char *const *)fig->row_names
+                                           : labels,
+            .col_labels = is_heads    ? NULL
+                          : with_sink ? with_sink
+                          : labels    ? labels + skip
+                                      : NULL,
             .first_col = (int32_t)skip,
-            .causal = fig->causal,
-            .window = fig->window,
+            .causal = cell->causal,
+            .window = cell->window,
             .extra_cols = fig->options.sink_column != 0,
             .borrowed = 1, /* by the figure's own grid */
         };
@@ -218,11 +231,28 @@ static int make_grid(qkv_figure *fig, qkv_error *err) {
 
 /* ---- style ---- */
 
+static const double HEADS_GAP = 4; /* points between small maps */
+
 static const char *bar_label(const qkv_figure *fig) {
     if (fig->site == QKV_SITE_SCORES) {
         return fig->options.diff ? "Change of Attention Score" : "Attention Score";
     }
     return fig->options.diff ? "Change of Attention Weight" : "Attention Weight";
+}
+
+/* What the kind of figure asks of the page. */
+static void style_kind(const qkv_figure *fig, qkv_grid_style *style) {
+    if (fig->kind == QKV_FIGURE_HEADS) {
+        style->row_axis = style->col_axis = NULL;
+        style->labels = 0;
+        style->cell_values = 0;
+        style->gap = HEADS_GAP;
+        style->panel_size = qkv_figure_heads_size(fig);
+        style->fixed_panel_size = 1;
+    } else if (fig->kind == QKV_FIGURE_ROWS) {
+        if (style->row_axis) style->row_axis = fig->options.layer == QKV_AUTO ? "Layer" : "Head";
+        style->panel_size = qkv_figure_rows_size(fig);
+    }
 }
 
 static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
@@ -251,6 +281,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->fixed_panel_size = o->panel_size > 0;
     style->labels = o->labels != QKV_LABELS_NONE;
     style->cell_values = cell_values[o->values];
+    style_kind(fig, style);
     if (o->dpi > 0) style->dpi = o->dpi;
     if (o->panel_size > 0) style->panel_size = o->panel_size;
     style->recipe = o->no_recipe ? NULL : fig->recipe;

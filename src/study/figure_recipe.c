@@ -21,11 +21,14 @@
 #define LIMITED(name, kind, least, most)                                                           \
     { #name, FIELD_##kind, offsetof(qkv_figure_options, name), NULL, least, most }
 
+/* Bytes of texts that files bring along. */
 enum {
     MOST_TITLE = 4000,
     MOST_EPS = 20000,
-    MOST_FONT = 200
-}; /* bytes of texts that files bring along */
+    MOST_FONT = 200,
+    MOST_LAYERS = 4000,
+    MOST_EDITS = 20000
+};
 
 /* Everything in qkv_figure_options but its lists and the command. What excludes each other, and what
  * a kind has, is checked when the figure is made. */
@@ -57,6 +60,9 @@ const field qkv_figure_fields[] = {
     LIMITED(font, TEXT, 0, MOST_FONT),
     LIMITED(width, REAL, 0, 14400),
     FIELD(hide_notes, FLAG),
+    LIMITED(layers, TEXT, 0, MOST_LAYERS),
+    LIMITED(variant, TEXT, 0, MOST_EDITS),
+    LIMITED(query, INDEX, INT32_MIN, INT32_MAX),
 };
 /* clang-format on */
 const size_t qkv_figure_n_fields = sizeof qkv_figure_fields / sizeof *qkv_figure_fields;
@@ -148,11 +154,10 @@ static int add_panels(const qkv_figure *fig, json_t *recipe, qkv_error *err) {
     int status = qkv_fingerprint_start(&all, err);
     if (status != QKV_OK) return json_decref(list), status;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        const size_t prompt = fig->cells[i].prompt;
+        const figure_cell *cell = &fig->cells[i];
         panel_summary summary;
-        status =
-            qkv_panel_summarize(&summary, fig->cells[i].values, fig->prompts.items[prompt].n_tokens,
-                                qkv_figure_n_cols(fig, prompt), qkv_panel_sample_size(n), err);
+        status = qkv_panel_summarize(&summary, cell->values, cell->n_rows, cell->n_cols,
+                                     qkv_panel_sample_size(n), err);
         if (status != QKV_OK) break;
         qkv_fingerprint_add(&all, summary.digest, sizeof summary.digest);
         json_array_append_new(list, describe_panel(fig, i, &summary));

@@ -95,8 +95,9 @@ static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result 
     }
     const size_t n_tokens = fig->prompts.items[cell->prompt].n_tokens;
     const size_t skip = (size_t)fig->options.skip_keys;
-    cell->values =
-        qkv_calloc(n_tokens * qkv_figure_n_cols(fig, cell->prompt), sizeof *cell->values);
+    cell->n_rows = n_tokens;
+    cell->n_cols = qkv_figure_n_cols(fig, cell->prompt);
+    cell->values = qkv_calloc(cell->n_rows * cell->n_cols, sizeof *cell->values);
     if (!cell->values) return qkv_fail_memory(err);
     float *value = cell->values;
     for (size_t i = 0; i < n_tokens; i++) {
@@ -110,39 +111,46 @@ static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result 
     return fig->plain ? keep_maps(fig, cell, &shown, &plain, err) : QKV_OK;
 }
 
-/* Has an earlier variant been warned about for the same edit and reason? */
-static int is_known(const qkv_result *result, size_t variant, size_t edit) {
-    for (size_t v = 1; v < variant; v++) {
-        for (size_t e = 0; e < qkv_result_n_edits(result, v); e++) {
-            if (qkv_result_edit_is_idle(result, v, e) &&
-                qkv_result_edit_ran(result, v, e) == qkv_result_edit_ran(result, variant, edit) &&
-                strcmp(qkv_result_edit_text(result, v, e),
-                       qkv_result_edit_text(result, variant, edit)) == 0) {
-                return 1;
-            }
+/* Is there a warning about this edit, with this reason? */
+static int is_known(const qkv_figure *fig, const char *edit, const char *reason) {
+    const size_t length = strlen(edit);
+    for (size_t i = 0; i < fig->warnings.n; i++) {
+        const char *text = fig->warnings.items[i];
+        if (strncmp(text, edit, length) == 0 && text[length] == ' ' && strstr(text, reason)) {
+            return 1;
         }
     }
     return 0;
 }
 
-/* An edit of a row stands in all its panels: one line for each edit, naming the first of them. */
-static int warn_unchanged(qkv_figure *fig, const qkv_result *result, qkv_error *err) {
+static int warn_edit(qkv_figure *fig, const qkv_result *result, size_t cell, size_t edit,
+                     qkv_error *err) {
+    const size_t v = fig->cells[cell].variant;
+    if (!qkv_result_edit_is_idle(result, v, edit)) return QKV_OK;
+    const char *text = qkv_result_edit_text(result, v, edit);
+    const char *reason = qkv_result_edit_ran(result, v, edit)
+                             ? "changed no value"
+                             : "was not computed: nothing that is captured depends on it";
+    if (is_known(fig, text, reason)) return QKV_OK;
+    if (fig->kind != QKV_FIGURE_GRID) {
+        return qkv_figure_warn(fig, qkv_figure_printf("%s %s", text, reason), err);
+    }
+    return qkv_figure_warn(fig,
+                           qkv_figure_printf("%s (row %zu, column %zu) %s", text,
+                                             cell / fig->cols + 1, cell % fig->cols + 1, reason),
+                           err);
+}
+
+int qkv_figure_warn_unchanged(qkv_figure *fig, const qkv_result *result, size_t prompt,
+                              qkv_error *err) {
     size_t known = 0;
     int status = QKV_OK;
     for (size_t i = 0; i < fig->rows * fig->cols; i++) {
         const size_t v = fig->cells[i].variant;
-        if (v <= known) continue;
+        if (fig->cells[i].prompt != prompt || v <= known) continue;
         known = v;
         for (size_t e = 0; e < qkv_result_n_edits(result, v) && status == QKV_OK; e++) {
-            if (!qkv_result_edit_is_idle(result, v, e) || is_known(result, v, e)) continue;
-            status = qkv_figure_warn(
-                fig,
-                qkv_figure_printf("%s (row %zu, column %zu) %s", qkv_result_edit_text(result, v, e),
-                                  i / fig->cols + 1, i % fig->cols + 1,
-                                  qkv_result_edit_ran(result, v, e)
-                                      ? "changed no value"
-                                      : "was not computed: nothing that is captured depends on it"),
-                err);
+            status = warn_edit(fig, result, i, e, err);
         }
     }
     return status;
@@ -206,7 +214,7 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
     int status = make_plan(fig, qkv_session_model(session), prompt, &plan, err);
     if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
     if (status == QKV_OK && fig->kind == QKV_FIGURE_GRID) {
-        status = warn_unchanged(fig, result, err);
+        status = qkv_figure_warn_unchanged(fig, result, prompt, err);
     }
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = fill_cell(fig, &fig->cells[i], result, err);
@@ -226,7 +234,8 @@ int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
         if (!fig->plain) return qkv_fail_memory(err);
     }
     for (size_t prompt = 0; prompt < fig->prompts.n && status == QKV_OK; prompt++) {
-        status = compute_prompt(fig, session, prompt, err);
+        status = qkv_figure_is_watched(fig) ? qkv_figure_watch(fig, session, prompt, err)
+                                            : compute_prompt(fig, session, prompt, err);
     }
     return status;
 }

@@ -120,17 +120,15 @@ static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tenso
                        const char **metadata) {
     for (size_t i = 0; i < fig->rows * fig->cols; i++) {
         const figure_cell *cell = &fig->cells[i];
-        const int64_t n_tokens = (int64_t)fig->prompts.items[cell->prompt].n_tokens;
         const size_t row = i / fig->cols, col = i % fig->cols;
         snprintf(names[i].tensor, sizeof names[i].tensor, "r%zu.c%zu", row, col);
         snprintf(names[i].title, sizeof names[i].title, "%s.title", names[i].tensor);
         snprintf(names[i].edits, sizeof names[i].edits, "%s.edits", names[i].tensor);
-        tensors[i] = (qkv_store_tensor){
-            .size = sizeof *tensors,
-            .name = names[i].tensor,
-            .data = cell->values,
-            .n_dims = 2,
-            .shape = {n_tokens, (int64_t)qkv_figure_n_cols(fig, cell->prompt), 0}};
+        tensors[i] = (qkv_store_tensor){.size = sizeof *tensors,
+                                        .name = names[i].tensor,
+                                        .data = cell->values,
+                                        .n_dims = 2,
+                                        .shape = {(int64_t)cell->n_rows, (int64_t)cell->n_cols, 0}};
         const char *const pairs[] = {names[i].title, cell->title, names[i].edits, cell->edits};
         memcpy(metadata + 4 * i, pairs, sizeof pairs);
     }

@@ -6,7 +6,7 @@
  * prepares for that (qkv_plan_prepare): its attention is cut as that of whole maps, so the choice
  * and the figure see the same bits, and the figure starts from what the pass leaves in the session.
  */
-#include "qkv/head_choice.h"
+#include "study/figure.h"
 
 #include <stdio.h>
 
@@ -75,15 +75,19 @@ static int check_index(const char *what, int32_t index, int32_t n, qkv_error *er
                     (int)index, what, (int)n - 1);
 }
 
+int qkv_check_head(const qkv_model *model, int32_t layer, int32_t head, qkv_error *err) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    const int status = check_index("layer", layer, info->n_layer, err);
+    return status == QKV_OK ? check_index("head", head, info->n_head, err) : status;
+}
+
 int qkv_choose_head(qkv_session *session, const int32_t *tokens, size_t n_tokens, int32_t layer,
                     int32_t head, qkv_head_choice *choice, qkv_error *err) {
     if (!session || !choice || (!tokens && n_tokens)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "choosing a head needs a session, tokens and a place for the choice");
     }
-    const qkv_model_info *info = qkv_model_get_info(qkv_session_model(session));
-    int status = check_index("layer", layer, info->n_layer, err);
-    if (status == QKV_OK) status = check_index("head", head, info->n_head, err);
+    int status = qkv_check_head(qkv_session_model(session), layer, head, err);
     if (status != QKV_OK) return status;
     search s = {session, tokens, n_tokens, layer, head, {.layer = layer, .head = head, .sink = -1}};
     if (layer == QKV_AUTO || head == QKV_AUTO) status = run_search(&s, err);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 size_t qkv_panel_sample_size(size_t n_panels) {
-    const size_t share = n_panels ? 16 * PANEL_SAMPLE / n_panels : PANEL_SAMPLE;
+    const size_t share = n_panels ? (size_t)16 * PANEL_SAMPLE / n_panels : PANEL_SAMPLE;
     return share > PANEL_SAMPLE ? PANEL_SAMPLE : share ? share : 1;
 }
 

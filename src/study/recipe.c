@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/sized.h"
 
 struct qkv_recipe {
@@ -41,12 +41,8 @@ static int check_parts(const json_t *json, qkv_error *err) {
     return status == QKV_OK && greedy ? qkv_recipe_greedy_check(greedy, err) : status;
 }
 
-/* jansson's numbers are the host's locale's. */
 static char *dump(const json_t *json) {
-    const qkv_locale host = qkv_locale_enter();
-    char *text = json_dumps(json, JSON_REAL_PRECISION(17));
-    qkv_locale_leave(host);
-    return text;
+    return qkv_json_dump(json, JSON_REAL_PRECISION(17));
 }
 
 static int write_spec(qkv_recipe *recipe, qkv_error *err) {
@@ -60,9 +56,7 @@ static int write_spec(qkv_recipe *recipe, qkv_error *err) {
 static int read_json(json_t **out, const char *text, size_t length, const char *name,
                      qkv_error *err) {
     json_error_t problem;
-    const qkv_locale host = qkv_locale_enter();
-    *out = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
-    qkv_locale_leave(host);
+    *out = qkv_json_parse(text, length, JSON_REJECT_DUPLICATES, &problem);
     if (!*out) {
         return qkv_fail(err, QKV_ERR_FORMAT, "%s, line %d: %s", name, problem.line, problem.text);
     }

@@ -1,14 +1,11 @@
 /*
- * A report as one HTML page that needs nothing else: statements with their numbers, a small map of
- * every panel, and the whole table.
+ * A report as one HTML page that needs nothing else: statements with their numbers, a map of every
+ * panel (report_map.c; identical ones once), and the whole table.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "study/report.h"
-
-/* Larger maps are pooled by their mean to this many cells on a side. */
-enum { MAP_CELLS = 40 };
 
 static const char style_text[] =
     ":root{--ink:#1d2430;--soft:#5c6675;--line:#e3e7ee;--card:#fff;--page:#f5f7fa}\n"
@@ -27,11 +24,18 @@ static const char style_text[] =
     ".facts li:first-child{border-top:0}\n"
     ".mark{font-weight:700;text-align:center}\n"
     ".yes{color:#18794e}.no{color:#c62a2f}.none{color:#8b95a5}\n"
-    ".grid{display:grid;gap:16px}\n"
+    ".grid{display:grid;gap:16px;grid-template-columns:repeat(3,minmax(0,1fr));margin:12px 0}\n"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px "
     "16px}\n"
-    ".card h3{font-size:14.5px;font-weight:600;margin:0 0 10px;min-height:2.9em;line-height:1.45}\n"
-    ".card svg{width:100%;display:block;border:1px solid var(--line);border-radius:4px}\n"
+    ".card ul{list-style:none;font-size:14.5px;font-weight:600;margin:0 0 10px;padding:0;"
+    "min-height:2.9em;line-height:1.45}\n"
+    ".map{width:100%;display:block}.map text{font-size:9.5px;fill:var(--ink)}\n"
+    ".map .axis{font-size:11px;fill:var(--soft)}\n"
+    ".frame{fill:none;stroke:#555;stroke-width:.8}\n"
+    ".bar{display:block}.bar text{font-size:10.5px;fill:var(--soft)}\n"
+    "#tip{position:fixed;background:#1d2430;color:#fff;font-size:13px;padding:4px 9px;"
+    "border-radius:6px;pointer-events:none;max-width:420px;overflow-wrap:anywhere}\n"
+    "#tip[hidden]{display:none}\n"
     ".badge{float:right;font-size:12px;font-weight:600;border-radius:99px;padding:1px 10px;"
     "margin-left:8px}\n"
     ".sink{background:#fde3d8;color:#9a3412}.uniform{background:#dcebfb;color:#1c508f}\n"
@@ -42,14 +46,15 @@ static const char style_text[] =
     ".wide{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}"
     "\n"
     "table{border-collapse:collapse;width:100%;font-size:13px;white-space:nowrap}\n"
-    "th,td{padding:6px 10px;text-align:right;border-top:1px solid var(--line)}\n"
+    "th,td{padding:6px 5px;text-align:right;border-top:1px solid var(--line)}\n"
     "thead th{border-top:0;color:var(--soft);font-weight:600;vertical-align:bottom;"
     "white-space:normal}\n"
     "th:first-child,td:first-child,td:nth-child(2){text-align:left}\n"
+    "td:first-child{white-space:normal;min-width:150px}\n"
     "@media(max-width:760px){.grid{grid-template-columns:1fr!important}"
     ".facts li{grid-template-columns:26px 1fr}.facts li span:last-child{grid-column:2}}\n";
 
-static void put_escaped(qkv_text *text, const char *bytes, size_t length) {
+void qkv_report_put_escaped(qkv_text *text, const char *bytes, size_t length) {
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, bytes, length);
     for (const char *at = visible.length ? visible.data : ""; *at; at++) {
@@ -72,7 +77,7 @@ static void put_escaped(qkv_text *text, const char *bytes, size_t length) {
 }
 
 static void put_text(qkv_text *text, const char *string) {
-    put_escaped(text, string, strlen(string));
+    qkv_report_put_escaped(text, string, strlen(string));
 }
 
 /* A title of the figure: text between asterisks is in italics, \* is an asterisk. */
@@ -89,48 +94,14 @@ static void put_title(qkv_text *text, const char *title) {
             qkv_text_puts(text, "\xe2\x80\x91"); /* one that lines are not broken behind: 1e-10 */
         } else {
             const size_t n = 1 + strcspn(at + 1, "*\\-");
-            put_escaped(text, at, n);
+            qkv_report_put_escaped(text, at, n);
             at += n - 1;
         }
     }
     if (italic) qkv_text_puts(text, "</em>");
 }
 
-/* ---- maps ---- */
-
-/* Mean of the weights that fall into one cell of a pooled map. */
-static double pooled(const float *map, size_t n, size_t side, size_t row, size_t col) {
-    const size_t r0 = row * n / side, r1 = (row + 1) * n / side;
-    const size_t c0 = col * n / side, c1 = (col + 1) * n / side;
-    double sum = 0;
-    for (size_t r = r0; r < r1; r++) {
-        for (size_t c = c0; c < c1; c++) sum += (double)map[r * n + c];
-    }
-    return sum / (double)((r1 - r0) * (c1 - c0));
-}
-
-/* One path for each run of cells of a colour: a triangle of zeros is a few runs. */
-static void put_map(qkv_text *text, const float *map, size_t n) {
-    qkv_grid_style style = QKV_GRID_STYLE_INIT;
-    const size_t side = n < MAP_CELLS ? n : MAP_CELLS;
-    qkv_text_printf(text,
-                    "<svg viewBox=\"0 0 %zu %zu\" shape-rendering=\"crispEdges\" role=\"img\" "
-                    "aria-label=\"attention weights\">",
-                    side, side);
-    for (size_t row = 0; row < side; row++) {
-        for (size_t col = 0; col < side;) {
-            const uint32_t color = qkv_grid_color(&style, pooled(map, n, side, row, col));
-            const size_t first = col++;
-            while (col < side && qkv_grid_color(&style, pooled(map, n, side, row, col)) == color)
-                col++;
-            qkv_text_printf(text,
-                            "<rect x=\"%zu\" y=\"%zu\" width=\"%zu\" height=\"1\" "
-                            "fill=\"#%06x\"/>",
-                            first, row, col - first, (unsigned)color);
-        }
-    }
-    qkv_text_puts(text, "</svg>\n");
-}
+/* ---- cards ---- */
 
 static void put_pair(qkv_text *text, const char *name, double value) {
     qkv_text_printf(text, "<dt>%s</dt><dd>", name);
@@ -138,51 +109,82 @@ static void put_pair(qkv_text *text, const char *name, double value) {
     qkv_text_puts(text, "</dd>");
 }
 
-static void put_card(const report *r, qkv_text *text, const char *title, const report_panel *panel,
-                     const float *map, size_t prompt) {
+/* The unmodified pattern of a prompt, or a panel; and all panels that have the same bits. */
+typedef struct group {
+    const report_panel *panel;
+    const float *map;
+    size_t prompt, first; /* first: number of the panel; n_panels for the unmodified pattern */
+} group;
+
+/* Is this panel bit for bit the unmodified pattern? */
+static int is_plain(const report *r, size_t panel) {
+    const figure_cell *cell = r->panels[panel].cell;
+    const size_t n = r->fig->prompts.items[cell->prompt].n_tokens;
+    return memcmp(cell->pattern, r->fig->plain[cell->prompt], n * n * sizeof(float)) == 0;
+}
+
+static int belongs(const report *r, const group *g, size_t panel) {
+    if (r->panels[panel].cell->prompt != g->prompt) return 0;
+    return g->first == r->n_panels ? is_plain(r, panel) : r->panels[panel].same_as == g->first;
+}
+
+/* All names of a group, each once: those of a grid may come twice. */
+static void put_names(const report *r, qkv_text *text, const group *g) {
+    if (g->first == r->n_panels) {
+        qkv_text_puts(text, "<li>Unmodified");
+        if (r->fig->prompts.n > 1) qkv_text_printf(text, " (Input %zu)", g->prompt + 1);
+        qkv_text_puts(text, "</li>");
+    }
+    for (size_t i = 0; i < r->n_panels; i++) {
+        const figure_cell *cell = r->panels[i].cell;
+        if (!belongs(r, g, i) || (g->first == r->n_panels && cell->edits[0] == '\0')) continue;
+        qkv_text_puts(text, "<li>");
+        put_title(text, cell->title[0] ? cell->title : "Unmodified");
+        qkv_text_puts(text, "</li>");
+    }
+}
+
+static void put_card(const report *r, qkv_text *text, const group *g) {
     static const int shown[] = {REPORT_first_column, REPORT_diagonal,   REPORT_near_diagonal,
                                 REPORT_far,          REPORT_uniformity, REPORT_tv};
-    qkv_text_printf(text, "<div class=\"card\"><h3><span class=\"badge %s\">%s</span>", panel->kind,
-                    panel->kind);
-    put_title(text, title);
-    qkv_text_puts(text, "</h3>\n");
-    put_map(text, map, r->fig->prompts.items[prompt].n_tokens);
+    qkv_text_printf(text, "<div class=\"card\"><span class=\"badge %s\">%s</span><ul>",
+                    g->panel->kind, g->panel->kind);
+    put_names(r, text, g);
+    qkv_text_puts(text, "</ul>\n");
+    qkv_report_put_map(r, text, g->prompt, g->map);
     qkv_text_puts(text, "<dl>");
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        put_pair(text, qkv_report_headings[shown[i]], panel->values[shown[i]]);
+        put_pair(text, qkv_report_headings[shown[i]], g->panel->values[shown[i]]);
     }
     qkv_text_puts(text, "</dl></div>\n");
 }
 
-/* A sink's column looks paler than it is where it shares its cells with others. */
-static void put_pooling(const report *r, qkv_text *text) {
-    size_t longest = 0;
-    for (size_t p = 0; p < r->fig->prompts.n; p++) {
-        if (r->fig->prompts.items[p].n_tokens > longest)
-            longest = r->fig->prompts.items[p].n_tokens;
+/* Identical panels are shown once, under all their names. */
+static void put_prompt_cards(const report *r, qkv_text *text, size_t prompt) {
+    put_card(r, text, &(group){&r->plain[prompt], r->fig->plain[prompt], prompt, r->n_panels});
+    for (size_t i = 0; i < r->n_panels; i++) {
+        const report_panel *panel = &r->panels[i];
+        if (panel->cell->prompt != prompt || panel->same_as != i || is_plain(r, i)) continue;
+        put_card(r, text, &(group){panel, panel->cell->pattern, prompt, i});
     }
-    if (longest <= MAP_CELLS) return;
-    qkv_text_printf(text,
-                    " Maps of more than %d tokens are drawn with %d cells on a side, each "
-                    "the mean of its weights; the numbers are of all weights.",
-                    (int)MAP_CELLS, (int)MAP_CELLS);
 }
 
 static void put_cards(const report *r, qkv_text *text) {
     qkv_text_puts(text, "<h2>Panels</h2>\n");
-    qkv_text_printf(text,
-                    "<div class=\"grid\" style=\"grid-template-columns:repeat(%zu,minmax(0,1fr))\">"
-                    "\n",
-                    r->fig->cols);
-    for (size_t i = 0; i < r->n_panels; i++) {
-        const figure_cell *cell = r->panels[i].cell;
-        put_card(r, text, cell->title, &r->panels[i], cell->pattern, cell->prompt);
+    qkv_report_put_bar(r, text);
+    qkv_report_put_tokens(r, text);
+    for (size_t p = 0; p < r->fig->prompts.n; p++) {
+        qkv_text_puts(text, "<div class=\"grid\">\n");
+        put_prompt_cards(r, text, p);
+        qkv_text_puts(text, "</div>\n");
     }
-    qkv_text_puts(text, "</div>\n<p class=\"soft\">");
+    qkv_text_puts(text, "<p class=\"soft\">");
     put_text(text, qkv_report_thresholds);
-    qkv_text_puts(text, ". Colours go from 0 (blue) to 1 (red).");
-    put_pooling(r, text);
-    qkv_text_puts(text, "</p>\n");
+    qkv_text_puts(text, ". Panels with the same bits are shown once.");
+    qkv_report_put_masked(r, text);
+    qkv_text_puts(text, " Point at a cell for its numbers.");
+    qkv_report_put_pooling(r, text);
+    qkv_text_puts(text, "</p>\n<div id=\"tip\" hidden></div>\n");
 }
 
 /* ---- tables ---- */
@@ -279,7 +281,7 @@ void qkv_report_html(const report *r, qkv_text *text) {
         qkv_text_printf(text, "<p class=\"soft\">Input %zu, %zu tokens: ", p + 1,
                         fig->prompts.items[p].n_tokens);
         if (fig->prompts.items[p].text) {
-            put_escaped(text, fig->prompts.items[p].text, fig->prompts.items[p].length);
+            qkv_report_put_escaped(text, fig->prompts.items[p].text, fig->prompts.items[p].length);
         } else {
             qkv_text_puts(text, "given as token ids");
         }
@@ -289,5 +291,5 @@ void qkv_report_html(const report *r, qkv_text *text) {
     put_cards(r, text);
     put_table(r, text);
     put_identical(r, text);
-    qkv_text_puts(text, "</main></body></html>\n");
+    qkv_text_printf(text, "</main>\n<script>\n%s</script></body></html>\n", qkv_report_script);
 }

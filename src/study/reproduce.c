@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/number.h"
 #include "base/sized.h"
 #include "study/carrier.h"
 #include "study/figure.h"
@@ -17,7 +16,6 @@
 static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *name,
                 qkv_error *err) {
     qkv_text recipe = {0};
-    json_error_t where;
     int status = qkv_carrier_read(bytes, n, name, &recipe, &r->format, err);
     if (status != QKV_OK) {
         qkv_text_release(&recipe);
@@ -28,10 +26,8 @@ static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *na
     if (strcmp(r->format, "json") == 0 && !qkv_find_first(bytes, n, "\"recipe\": {")) {
         r->format = "recipe";
     }
-    const qkv_locale host = qkv_locale_enter();
     r->tree =
-        json_loadb(recipe.data, recipe.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &where);
-    qkv_locale_leave(host);
+        qkv_json_parse(recipe.data, recipe.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     if (!json_is_object(r->tree)) {
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: its recipe is no JSON object", name);
     }

@@ -67,7 +67,7 @@ static void compare_panels(const json_t *a, const json_t *b, qkv_reproduction_di
 
 static int compare(const qkv_reproduction *r, const char *recipe, qkv_reproduction_difference *out,
                    qkv_error *err) {
-    json_t *made = recipe ? json_loads(recipe, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *made = recipe ? qkv_json_parse(recipe, strlen(recipe), JSON_ALLOW_NUL, NULL) : NULL;
     if (!made) return qkv_fail_memory(err);
     const json_t *a = json_object_get(r->tree, "panels"), *b = json_object_get(made, "panels");
     qkv_reproduction_difference own = {.same_shape = same_shapes(a, b)};

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "qkv/observe.h"
 
@@ -311,9 +311,7 @@ int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv
     QKV_NEED(err, model);
     if (!text) return qkv_fail(err, QKV_ERR_ARGUMENT, "%s: no spec was given", __func__);
     json_error_t problem;
-    const qkv_locale host = qkv_locale_enter();
-    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
-    qkv_locale_leave(host);
+    json_t *object = qkv_json_parse(text, strlen(text), JSON_REJECT_DUPLICATES, &problem);
     if (!object)
         return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is no JSON: %s", problem.line,
                         problem.text);

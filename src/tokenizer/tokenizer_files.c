@@ -87,6 +87,8 @@ static int write_chat_template(qkv_tokenizer_json *reader, struct gguf_context *
     char *own = map.data ? qkv_strndup((const char *)map.data, map.size) : NULL;
     const char *text = map.data ? own : configured_template(reader->config);
     if (map.data && !own) status = qkv_fail_memory(err);
+    if (own && strlen(own) != map.size)
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a template", path.data);
     if (own) reader->files |= 1U << QKV_TOKENIZER_FILE_CHAT;
     if (status == QKV_OK && text) gguf_set_val_str(meta, "tokenizer.chat_template", text);
     free(own);

@@ -5,6 +5,13 @@
 const int32_t FIGURE_TOKENS[FIGURE_N_TOKENS] = {5, 6, 7, 8, 9};
 engine figure_engine;
 
+int (*const figure_makers[QKV_FIGURE_KINDS])(qkv_figure **, qkv_session *,
+                                             const qkv_figure_options *, qkv_error *) = {
+    [QKV_FIGURE_MODIFY] = qkv_figure_modify, [QKV_FIGURE_MEAN] = qkv_figure_mean,
+    [QKV_FIGURE_GRID] = qkv_figure_grid,     [QKV_FIGURE_HEADS] = qkv_figure_heads,
+    [QKV_FIGURE_ROWS] = qkv_figure_rows,
+};
+
 int figure_open(void **state) {
     (void)state;
     engine_open(&figure_engine, QKV_TEST_MODELS "/default.gguf", 1);
@@ -42,11 +49,7 @@ qkv_figure_options figure_options_for(const qkv_prompt *prompt) {
 qkv_figure *make_figure(qkv_figure_kind kind, const qkv_figure_options *options) {
     qkv_figure *figure = NULL;
     qkv_error err = {0};
-    const int status =
-        kind == QKV_FIGURE_MODIFY ? qkv_figure_modify(&figure, figure_engine.session, options, &err)
-        : kind == QKV_FIGURE_MEAN ? qkv_figure_mean(&figure, figure_engine.session, options, &err)
-                                  : qkv_figure_grid(&figure, figure_engine.session, options, &err);
-    expect_ok(status, &err, "figure");
+    expect_ok(figure_makers[kind](&figure, figure_engine.session, options, &err), &err, "figure");
     return figure;
 }
 

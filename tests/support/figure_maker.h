@@ -21,6 +21,9 @@ qkv_figure_side figure_side(const char *label, const char *edits);
 /* One prompt at the layer and head above. */
 qkv_figure_options figure_options_for(const qkv_prompt *prompt);
 
+/* The function of every kind. */
+extern int (*const figure_makers[QKV_FIGURE_KINDS])(qkv_figure **, qkv_session *,
+                                                    const qkv_figure_options *, qkv_error *);
 /* The caller's to free. */
 qkv_figure *make_figure(qkv_figure_kind kind, const qkv_figure_options *options);
 qkv_figure_panel figure_panel(const qkv_figure *figure, size_t row, size_t col);

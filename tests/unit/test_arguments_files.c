@@ -198,6 +198,10 @@ static void test_figure(void **state) {
     REFUSED(qkv_figure_grid(NULL, s, NULL, &err));
     REFUSED(qkv_figure_grid(&figure, NULL, NULL, &err));
     REFUSED(qkv_figure_grid(&figure, s, NULL, &err));
+    REFUSED(qkv_figure_heads(NULL, s, NULL, &err));
+    REFUSED(qkv_figure_heads(&figure, NULL, NULL, &err));
+    REFUSED(qkv_figure_rows(NULL, s, NULL, &err));
+    REFUSED(qkv_figure_rows(&figure, NULL, NULL, &err));
     REFUSED(qkv_figure_get_info(NULL, &info, &err));
     REFUSED(qkv_figure_get_info(it.figure, NULL, &err));
     REFUSED(qkv_figure_get_panel(NULL, 0, 0, &panel, &err));

@@ -1,4 +1,4 @@
-/* Generators and samplers called with NULL and with numbers out of range: see test_arguments.c. */
+/* Generators, samplers and next tokens called with NULL and with numbers out of range: see test_arguments.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,8 +116,84 @@ static void ends(void **state) {
     engine_close(&e);
 }
 
+static void next_options(const engine *e) {
+    const char *const nothing[] = {NULL}, *const names[] = {"src"};
+    qkv_next_options how = {0};
+    REFUSED(qkv_next_check(NULL, TOKENS, N, NULL, &err));
+    REFUSED(qkv_next_check(e->model, NULL, N, NULL, &err));
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err)); /* without its size */
+    how = (qkv_next_options)QKV_NEXT_OPTIONS_INIT;
+    how.top = -1;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.top = 0;
+    how.n_variants = 1;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.variants = nothing;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.n_variants = 0;
+    how.n_sources = 1;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.source_names = names;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.n_sources = 0;
+    how.n_of = 1;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.n_of = 0;
+    how.n_diff = 1;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.n_diff = 0;
+    how.at = INT64_MIN;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+    how.at = INT64_MAX;
+    REFUSED(qkv_next_check(e->model, TOKENS, N, &how, &err));
+}
+
+static void next_tokens(void **state) {
+    (void)state;
+    engine e;
+    qkv_next *next = NULL;
+    qkv_next_token t = QKV_NEXT_TOKEN_INIT, unsized = {0};
+    qkv_next_loss loss = QKV_NEXT_LOSS_INIT;
+    double value;
+    int32_t ids[2], token;
+    const float logits[] = {1, 2};
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    next_options(&e);
+    REFUSED(qkv_next_new(NULL, e.session, TOKENS, N, NULL, &err));
+    REFUSED(qkv_next_new(&next, NULL, TOKENS, N, NULL, &err));
+    REFUSED(qkv_next_new(&next, e.session, NULL, N, NULL, &err));
+    REFUSED(qkv_next_new(&next, e.session, TOKENS, N, &(qkv_next_options){0}, &err));
+    OK(qkv_next_new(&next, e.session, TOKENS, N, NULL, &err));
+    REFUSED(qkv_find_token(NULL, &token, "a", 1, &err));
+    REFUSED(qkv_find_token(e.model, NULL, "a", 1, &err));
+    REFUSED(qkv_find_token(e.model, &token, NULL, 1, &err));
+    REFUSED(qkv_find_token(e.model, &token, "", 0, &err));
+    engine_close(&e); /* what came out stays */
+    assert_true(qkv_next_get(next, 0, 0, &t));
+    assert_false(qkv_next_get(next, 0, 0, NULL) || qkv_next_get(next, 0, 0, &unsized));
+    assert_false(qkv_next_get(NULL, 0, 0, &t) || qkv_next_get(next, 1, 0, &t));
+    assert_false(qkv_next_get(next, 0, SIZE_MAX, &t));
+    assert_false(qkv_next_get_of(NULL, 0, 0, &t) || qkv_next_get_of(next, 0, 0, &t));
+    assert_false(qkv_next_get_diff(NULL, 0, 0, &value, NULL));
+    assert_false(qkv_next_get_diff(next, 0, 0, &value, NULL));
+    assert_false(qkv_next_get_loss(NULL, 0, 0, &loss) || qkv_next_get_loss(next, 0, 0, &loss));
+    assert_true(isnan(qkv_next_kl(NULL, 0)) && isnan(qkv_next_kl(next, 1)));
+    assert_true(isnan(qkv_next_mean_loss(NULL, 0)) && isnan(qkv_next_mean_loss(next, 0)));
+    assert_int_equal(qkv_next_n_variants(NULL), 0);
+    assert_int_equal(qkv_next_position(NULL), -1);
+    assert_null(qkv_next_edit_text(NULL, 0, 0));
+    assert_null(qkv_next_edit_text(next, 0, 0));
+    assert_false(qkv_next_edit_ran(NULL, 0, 0) || qkv_next_edit_ran(next, 1, 0));
+    assert_int_equal(qkv_next_edit_changed(NULL, 0, 0) + qkv_next_edit_changed(next, 1, 0), 0);
+    assert_int_equal(qkv_most_likely_tokens(NULL, 2, ids, 2), 0);
+    assert_int_equal(qkv_most_likely_tokens(logits, 2, NULL, 2), 0);
+    assert_int_equal(qkv_most_likely_tokens(logits, 0, ids, 2), 0);
+    qkv_next_free(next);
+    qkv_next_free(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(generators), cmocka_unit_test(samplers),
-                                       cmocka_unit_test(ends)};
+                                       cmocka_unit_test(next_tokens), cmocka_unit_test(ends)};
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -409,6 +410,7 @@ static void test_number_lists(void **state) {
         {"logspace:1e-4,1,5", "0.0001,0.001,0.01,0.1,1"},
         {"0,logspace:1,100,3,7", "0,1,10,100,7"},
         {"linspace:1,-1,2", "1,-1"},
+        {"linspace:-1e308,1e308,3", "-1e+308,0,1e+308"}, /* further apart than any double */
         {"", ""},
     };
     static const char *const bad[] = {"logspace:0,1,3",
@@ -473,6 +475,14 @@ static void test_nearest(void **state) {
     assert_string_equal(qkv_nearest_hint(&near), " (did you mean 'q'?)");
 }
 
+/* The check value that every description of CRC-32 gives, whole and in two parts. */
+static void test_crc32(void **state) {
+    (void)state;
+    assert_int_equal(qkv_crc32(0, "123456789", 9), 0xcbf43926);
+    assert_int_equal(qkv_crc32(qkv_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
+    assert_int_equal(qkv_crc32(0, NULL, 0), 0);
+}
+
 static void test_plural(void **state) {
     (void)state;
     assert_string_equal(qkv_plural(0), "s");
@@ -501,6 +511,7 @@ int main(void) {
         cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_model_in_small_print),
         cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_crc32),
         cmocka_unit_test(test_plural),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -18,12 +18,12 @@ static void expect_refused(qkv_figure_kind kind, const qkv_figure_options *optio
                            const char *message) {
     qkv_error err = {0};
     qkv_figure *figure = (qkv_figure *)&err;
-    int (*const makers[])(qkv_figure **, qkv_session *, const qkv_figure_options *,
-                          qkv_error *) = {qkv_figure_modify, qkv_figure_mean, qkv_figure_grid};
-    assert_int_equal(makers[kind](&figure, figure_engine.session, options, &err), QKV_ERR_ARGUMENT);
+    assert_int_equal(figure_makers[kind](&figure, figure_engine.session, options, &err),
+                     QKV_ERR_ARGUMENT);
     assert_null(figure);
     if (!strstr(err.message, message)) fail_msg("'%s' does not say '%s'", err.message, message);
-    assert_int_equal(makers[kind](&figure, figure_engine.session, options, NULL), QKV_ERR_ARGUMENT);
+    assert_int_equal(figure_makers[kind](&figure, figure_engine.session, options, NULL),
+                     QKV_ERR_ARGUMENT);
 }
 
 /* One wrong field each; `set` changes a struct that would work. */
@@ -82,6 +82,52 @@ static void fields_of_other_figures_are_refused(void **state) {
             (options.rows = &side, options.n_rows = 1, options.show = QKV_SHOW_SCORES,
              options.report = 1),
             "`report`");
+}
+
+static void mistakes_of_heads_and_rows_are_refused(void **state) {
+    (void)state;
+    const qkv_prompt prompts[] = {figure_ids(), figure_ids()};
+    qkv_figure_options good = figure_options_for(prompts);
+    good.layer = good.head = QKV_AUTO;
+    const qkv_figure_kind heads = QKV_FIGURE_HEADS, rows = QKV_FIGURE_ROWS;
+    REFUSED(QKV_FIGURE_MODIFY, options.layers = "1", "belong to the figures heads and rows");
+    REFUSED(QKV_FIGURE_MEAN, options.variant = "q@0=zero", "belong to the figures heads and rows");
+    REFUSED(QKV_FIGURE_MODIFY, options.query = 1, "belong to the figures heads and rows");
+    REFUSED(heads, options.n_prompts = 2, "one prompt");
+    REFUSED(heads, options.head = 0, "`head`");
+    REFUSED(heads, options.query = 1, "`query`");
+    REFUSED(heads, options.labels = QKV_LABELS_INDEX, "no labels");
+    REFUSED(heads, options.values = QKV_VALUES_ALWAYS, "no numbers");
+    REFUSED(heads, (options.baseline = 1, options.variant = "q@0=zero"), "`baseline`");
+    REFUSED(heads, options.diff = 1, "give `variant`");
+    REFUSED(heads, options.report = 1, "`report` is not for the figure heads");
+    REFUSED(heads, options.sink_column = 1, "`sink_column`");
+    REFUSED(heads, (options.layer = 1, options.layers = "2"), "exclude each other");
+    REFUSED(heads, options.all_heads = 1, "`all_heads`");
+    REFUSED(heads, options.show = QKV_SHOW_SCORES, "figure grid");
+    REFUSED(rows, options.baseline = 1, "give `variant`");
+    REFUSED(rows, options.masked = QKV_MASKED_HATCH, "`masked` is not for the figure rows");
+    REFUSED(rows, options.report = 1, "`report` is not for the figure rows");
+    REFUSED(rows, options.query = FIGURE_N_TOKENS, "has tokens 0 to 4");
+    REFUSED(rows, options.query = -FIGURE_N_TOKENS - 1, "`query` -6 is out of range");
+}
+
+static void too_many_panels_are_refused(void **state) {
+    (void)state;
+    enum { N_SIDES = 2048 };
+    static qkv_figure_side sides[N_SIDES];
+    const qkv_prompt prompts[] = {figure_ids(), figure_ids()};
+    qkv_figure_options good = figure_options_for(prompts);
+    for (size_t i = 0; i < N_SIDES; i++) sides[i] = figure_side("A", "");
+    good.rows = good.cols = sides;
+    const qkv_figure_kind grid = QKV_FIGURE_GRID;
+    REFUSED(grid, (options.n_rows = 65, options.n_cols = 64),
+            "65 x 64 panels are too many for one figure: at most 4096");
+    REFUSED(grid, (options.n_rows = 64, options.n_cols = 64, options.baseline = 1), "64 x 65");
+    REFUSED(grid, (options.n_rows = 2, options.n_cols = N_SIDES, options.n_prompts = 2),
+            "2 x 4096 panels are too many");
+    REFUSED(grid, (options.n_cols = N_SIDES, options.n_prompts = 2, options.baseline = 1),
+            "2 x 2049 panels are too many");
 }
 
 static void bad_prompts_are_refused(void **state) {
@@ -170,6 +216,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_numbers_are_refused),
         cmocka_unit_test(fields_of_other_figures_are_refused),
+        cmocka_unit_test(mistakes_of_heads_and_rows_are_refused),
+        cmocka_unit_test(too_many_panels_are_refused),
         cmocka_unit_test(bad_prompts_are_refused),
         cmocka_unit_test(errors_of_a_run_are_handed_on),
         cmocka_unit_test(missing_things_are_refused),

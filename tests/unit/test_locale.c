@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "qkv/chart.h"
 #include "qkv/figure.h"
+#include "qkv/reproduce.h"
 #include "qkv/store.h"
 #include "qkv/sweep.h"
 #include "support/engine.h"
@@ -149,6 +150,17 @@ static void add_run(qkv_text *all, engine *e) {
     qkv_plan_free(plan);
 }
 
+/* The numbers in a figure's file and the figure's own. */
+static void add_comparison(qkv_text *all, const char *bytes, size_t n, const qkv_figure *figure) {
+    qkv_error err = {0};
+    qkv_reproduction *r = NULL;
+    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
+    expect_ok(qkv_reproduction_read(&r, bytes, n, "figure.svg", &err), &err, "recipe");
+    expect_ok(qkv_reproduction_compare_figure(r, figure, &difference, &err), &err, "comparison");
+    qkv_text_printf(all, "same numbers: %d\n", difference.same_bits);
+    qkv_reproduction_free(r);
+}
+
 static void add_figure(qkv_text *all, qkv_session *session) {
     static const int32_t tokens[] = {3, 4, 5};
     qkv_error err = {0};
@@ -167,6 +179,7 @@ static void add_figure(qkv_text *all, qkv_session *session) {
         size_t n_bytes = 0;
         expect_ok(qkv_figure_render(figure, format, &bytes, &n_bytes, &err), &err, format);
         qkv_text_append(all, bytes, n_bytes);
+        if (strcmp(format, "svg") == 0) add_comparison(all, bytes, n_bytes, figure);
         qkv_bytes_free(bytes);
     }
     qkv_figure_free(figure);

@@ -409,9 +409,9 @@ static void check_explanation(engine *e, const char *const *variants, const char
     assert_non_null(text);
     const char *total = strstr(text, "total: ");
     assert_non_null(total);
-    const int n = sscanf(
-        total, "total: %llu pas%*[es], %llu product%*[^0-9]%llu in attention, %lf GFLOP",
-        &passes, &matmul, &attention, &gflop);
+    const int n =
+        sscanf(total, "total: %llu pas%*[es], %llu product%*[^0-9]%llu in attention, %lf GFLOP",
+               &passes, &matmul, &attention, &gflop);
     assert_int_equal(n, 4);
     qkv_result *result = run(e, variants, captures);
     const qkv_run_stats stats = result_stats(result);

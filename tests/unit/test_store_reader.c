@@ -69,6 +69,28 @@ static void test_safetensors(void **state) {
     }
 }
 
+/* The first byte of a header's length may be any: a brace, a bracket or a blank makes no JSON of it. */
+static void test_safetensors_lengths(void **state) {
+    (void)state;
+    const char header[] = "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
+    const float value = 2.5f;
+    for (size_t length = sizeof header; length < sizeof header + 256; length++) {
+        unsigned char bytes[512] = {(unsigned char)length, (unsigned char)(length >> 8)};
+        memset(bytes + 8, ' ', length);
+        memcpy(bytes + 8, header, sizeof header - 1);
+        memcpy(bytes + 8 + length, &value, sizeof value);
+        write_bytes(bytes, 8 + length + sizeof value);
+        qkv_error err = {0};
+        qkv_store_reader *file = NULL;
+        double back = 0;
+        assert_int_equal(qkv_store_reader_open(&file, path, &err), QKV_OK);
+        assert_string_equal(qkv_store_reader_format(file), "safetensors");
+        assert_int_equal(qkv_store_reader_values(file, 0, 0, 1, &back, &err), QKV_OK);
+        assert_true(back == 2.5);
+        qkv_store_reader_close(file);
+    }
+}
+
 /* A .npy of one type, made by hand. */
 static size_t make_npy(unsigned char *out, const char *header, const void *data, size_t n) {
     const size_t length = strlen(header);
@@ -247,9 +269,8 @@ static int remove_path(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_npz),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_safetensors_lengths),
+        cmocka_unit_test(test_npy),         cmocka_unit_test(test_npz),
         cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, make_path, remove_path);

@@ -249,8 +249,7 @@ static void test_read_shorter(void **state) {
     OK(read_grid_style(shorter));
     free(shorter);
     qkv_session_options session = {.size = sizeof session, .n_threads = 1};
-    shorter =
-        other_version(&session, sizeof session, offsetof(qkv_session_options, memory_budget));
+    shorter = other_version(&session, sizeof session, offsetof(qkv_session_options, memory_budget));
     OK(read_session(shorter));
     free(shorter);
     shorter = other_version(&style, sizeof style, offsetof(qkv_grid_style, low));

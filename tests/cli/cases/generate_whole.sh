@@ -23,3 +23,6 @@ qkv show out.safetensors | grep 'F32'
 qkv generate -p 'The river runs' -n 6 -o - | cmp - text.jsonl && echo same
 qkv generate -p 'The river runs' -n 3 --capture pattern@0.h1:first -o out.npz -o - --format json | grep -c '"v0/pattern.0'
 ls out.npz
+qkv figure rows -p 'The river runs' --generate 3 -o rows.svg && qkv reproduce rows.svg --check
+qkv figure heads -p 'The river runs' --generate 3 -o heads.svg && qkv reproduce heads.svg --check
+qkv figure grid -p 'The river' -p 'The mill' --source 'a=The water' --row 'All=v@2=patch:a' --generate 3 -o grid.svg

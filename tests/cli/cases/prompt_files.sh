@@ -8,7 +8,9 @@ printf 'The river runs.\n' >one
 try qkv run -f two --capture pattern@0
 try qkv run -f one -f one --capture pattern@0
 try qkv figure modify -f two -o a.png
-try qkv figure grid --prompts two --row 'a=' -o a.png
+try qkv figure heads --prompts two -o a.png
+try qkv figure grid --prompts one -o a.png
+try qkv figure grid --layer 0 --head 0 --prompts two -o a.png
 qkv run -f one --capture pattern@0 | tail -n 1
 qkv run --prompts - --capture pattern@0 <one | tail -n 1
 qkv run --file two --capture pattern@0 | tail -n 1

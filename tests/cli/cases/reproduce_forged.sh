@@ -29,6 +29,7 @@ open("keys.pdf", "wb").write(b"%PDF-1.4\n/Keywords (" + b"(" * 1000)
 open("other.pdf", "wb").write(b"%PDF-1.7\n")
 open("text.txt", "w").write("a text")
 P
+ldd "$QKV" | grep -q asan || ulimit -v 2000000 # the sanitizer reserves terabytes of address space
 for name in *.json *.png *.pdf text.txt; do
-    (ulimit -v 2000000; qkv reproduce "$name" 2>&1)
+    qkv reproduce "$name" 2>&1
 done

@@ -24,4 +24,13 @@ done 2>&1 | sed "s|$MODELS|MODELS|g; s|$(dirname "$0")|CASES|g"
 qkv show out.safetensors --tensor v1/patern.5
 qkv show out.safetensors --tensor v0/logits >/dev/null && head -c 300 out.safetensors >cut.safetensors
 qkv show cut.safetensors
+# Without values an axis can have any length.
+put_npy() {
+    header="{'descr': '<f4', 'fortran_order': False, 'shape': ($1), }"
+    printf '\223NUMPY\001\000%b\000%s' "\\0$(printf %o ${#header})" "$header" >empty.npy
+}
+put_npy '0, 4000000000000000000, 4000000000000000000'
+qkv show empty.npy --tensor empty.npy
+put_npy '4000000000000000000, 0'
+qkv show empty.npy --tensor empty.npy --json
 true

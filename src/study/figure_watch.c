@@ -1,0 +1,261 @@
+/*
+ * Computes figures whose panels are put together of many heads or layers. Rows of the patterns go
+ * into the panels while they are computed, so that no whole map is kept: memory is that of what is
+ * drawn, whatever the length of the prompt.
+ *
+ * Rows come from several threads at once, but of one head from one at a time. So every head has
+ * numbers of its own (a "sheet") for the baseline and for the variant, and panels are filled when the
+ * run is over. A head that the edits cannot change sends no rows of the variant: its sheet of the
+ * baseline stands for both.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "qkv/observe.h"
+#include "study/figure.h"
+
+typedef struct watch {
+    qkv_figure *fig;
+    size_t n_tokens, query;      /* query: of the figure rows */
+    size_t n_rows, n_cols;       /* of a sheet */
+    size_t n_sheets;             /* layers x heads that are watched */
+    int32_t *layer_at, *head_at; /* their numbers among those; -1: not watched */
+    float *sheets[2];            /* of the baseline, and of the variant where there is one */
+    unsigned char *came;         /* per sheet: rows of the variant were sent */
+} watch;
+
+/* ---- which layers and heads ---- */
+
+static int list_places(figure_places *shown, const uint8_t *layers, const uint8_t *heads,
+                       qkv_error *err) {
+    shown->layers = qkv_calloc((size_t)shown->all_layers, sizeof *shown->layers);
+    shown->heads = qkv_calloc((size_t)shown->all_heads, sizeof *shown->heads);
+    if (!shown->layers || !shown->heads) return qkv_fail_memory(err);
+    for (int32_t l = 0; l < shown->all_layers; l++) {
+        if (layers[l]) shown->layers[shown->n_layers++] = l;
+    }
+    for (int32_t h = 0; h < shown->all_heads; h++) {
+        if (heads[h]) shown->heads[shown->n_heads++] = h;
+    }
+    return QKV_OK;
+}
+
+/* "pattern@LAYERS.hHEADS"; freed with free. */
+static char *watched_text(const qkv_figure *fig) {
+    const qkv_figure_options *o = &fig->options;
+    char layer[16], head[16];
+    snprintf(layer, sizeof layer, "%d", (int)o->layer);
+    snprintf(head, sizeof head, "%d", (int)o->head);
+    return qkv_figure_printf("pattern@%s.h%s",
+                             o->layers              ? o->layers
+                             : o->layer == QKV_AUTO ? "*"
+                                                    : layer,
+                             o->head == QKV_AUTO ? "*" : head);
+}
+
+/* The list is the caller's; that it becomes part of a capture is not. */
+static int name_layers(const char *layers, const char *what, int status, qkv_error *err) {
+    char prefix[sizeof err->message], rest[sizeof err->message];
+    if (status == QKV_OK || !err || !layers) return status;
+    const int length = snprintf(prefix, sizeof prefix, "capture '%s': ", what);
+    if (strncmp(err->message, prefix, (size_t)length) != 0) return status;
+    snprintf(rest, sizeof rest, "%s", err->message + length);
+    return qkv_fail(err, status, "`layers` %s: %s", layers, rest);
+}
+
+int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+    const qkv_model_info *info = qkv_model_get_info(model);
+    const study_prompt *prompt = &fig->prompts.items[0];
+    figure_places *shown = &fig->shown;
+    shown->all_layers = info->n_layer;
+    shown->all_heads = info->n_head;
+    uint8_t *layers = qkv_calloc((size_t)info->n_layer, 1);
+    uint8_t *heads = qkv_calloc((size_t)info->n_head, 1);
+    char *what = watched_text(fig);
+    qkv_plan *plan = NULL;
+    int status = layers && heads && what ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        status = qkv_check_head(model, fig->options.layer, fig->options.head, err);
+    }
+    if (status == QKV_OK) {
+        status = qkv_plan_new(&plan, model, prompt->tokens, prompt->n_tokens, err);
+    }
+    if (status == QKV_OK) {
+        status = qkv_plan_select(plan, what, layers, heads, err);
+        status = name_layers(fig->options.layers, what, status, err);
+    }
+    if (status == QKV_OK) status = list_places(shown, layers, heads, err);
+    fig->layer = shown->n_layers == 1 ? shown->layers[0] : -1;
+    fig->head = fig->options.head;
+    fig->sink = -1;
+    qkv_plan_free(plan);
+    free(what);
+    free(layers);
+    free(heads);
+    return status;
+}
+
+/* ---- while a run goes on ---- */
+
+static float *sheet_of(const watch *w, size_t variant, size_t sheet) {
+    return w->sheets[variant] + sheet * w->n_rows * w->n_cols;
+}
+
+static size_t sheet_index(const watch *w, int32_t layer, int32_t head) {
+    return (size_t)w->layer_at[layer] * w->fig->shown.n_heads + (size_t)w->head_at[head];
+}
+
+/* Keeps what lies farthest from 0. */
+static void pool(float *cell, float value) {
+    if (fabsf(value) > fabsf(*cell)) *cell = value;
+}
+
+/* One query's weights. With `base` the differences from it. */
+static void take_row(const watch *w, float *sheet, size_t query, const float *row,
+                     const float *base, size_t n_keys) {
+    const size_t skip = (size_t)w->fig->options.skip_keys, n_shown = w->n_tokens - skip;
+    size_t at = 0;
+    if (w->fig->kind == QKV_FIGURE_HEADS) at = query * w->n_rows / w->n_tokens;
+    for (size_t k = skip; k < n_keys; k++) {
+        float *cell = &sheet[at * w->n_cols + (k - skip) * w->n_cols / n_shown];
+        pool(cell, base ? row[k] - base[k] : row[k]);
+    }
+}
+
+static void take_rows(void *user, const qkv_rows *rows) {
+    const watch *w = user;
+    if (rows->variant > 1 || w->layer_at[rows->layer] < 0 || w->head_at[rows->head] < 0) return;
+    const size_t sheet = sheet_index(w, rows->layer, rows->head), n_keys = (size_t)rows->n_keys;
+    const int differs = rows->variant && w->fig->options.diff;
+    if (rows->variant) w->came[sheet] = 1;
+    for (int64_t r = 0; r < rows->n_rows; r++) {
+        const size_t query = (size_t)(rows->first_row + r), at = (size_t)r * n_keys;
+        if (w->fig->kind == QKV_FIGURE_ROWS && query != w->query) continue;
+        take_row(w, sheet_of(w, rows->variant, sheet), query, rows->data + at,
+                 differs ? rows->baseline + at : NULL, n_keys);
+    }
+}
+
+/* ---- before and after ---- */
+
+static void number_places(int32_t *at, int32_t all, const int32_t *list, size_t n) {
+    for (int32_t i = 0; i < all; i++) at[i] = -1;
+    for (size_t i = 0; i < n; i++) at[list[i]] = (int32_t)i;
+}
+
+static int prepare(watch *w, qkv_figure *fig, size_t prompt, int has_edits, qkv_error *err) {
+    const figure_places *shown = &fig->shown;
+    const size_t n_tokens = fig->prompts.items[prompt].n_tokens;
+    const size_t n_keys = n_tokens - (size_t)fig->options.skip_keys;
+    const int is_heads = fig->kind == QKV_FIGURE_HEADS;
+    *w = (watch){.fig = fig, .n_tokens = n_tokens, .query = qkv_figure_query(fig, prompt)};
+    w->n_rows = is_heads ? qkv_figure_heads_side(fig, n_tokens) : 1;
+    w->n_cols = is_heads ? qkv_figure_heads_side(fig, n_keys) : n_keys;
+    w->n_sheets = shown->n_layers * shown->n_heads;
+    w->layer_at = qkv_calloc((size_t)shown->all_layers, sizeof *w->layer_at);
+    w->head_at = qkv_calloc((size_t)shown->all_heads, sizeof *w->head_at);
+    w->came = qkv_calloc(w->n_sheets, 1);
+    for (int v = 0; v <= has_edits; v++) {
+        w->sheets[v] = qkv_calloc(w->n_sheets * w->n_rows * w->n_cols, sizeof *w->sheets[v]);
+    }
+    if (!w->layer_at || !w->head_at || !w->came || !w->sheets[0] || (has_edits && !w->sheets[1])) {
+        return qkv_fail_memory(err);
+    }
+    number_places(w->layer_at, shown->all_layers, shown->layers, shown->n_layers);
+    number_places(w->head_at, shown->all_heads, shown->heads, shown->n_heads);
+    return QKV_OK;
+}
+
+static void release(watch *w) {
+    free(w->layer_at);
+    free(w->head_at);
+    free(w->came);
+    free(w->sheets[0]);
+    free(w->sheets[1]);
+}
+
+/* What a head shows in a cell; NULL: no difference anywhere. */
+static const float *sheet_for(const watch *w, const figure_cell *cell, size_t sheet) {
+    if (cell->edits[0] == '\0') return sheet_of(w, 0, sheet);
+    if (w->came[sheet]) return sheet_of(w, 1, sheet);
+    return w->fig->options.diff ? NULL : sheet_of(w, 0, sheet);
+}
+
+/* The heads of a layer become one row, their mean. */
+static void fill_mean(const watch *w, const figure_cell *cell, size_t layer, float *row) {
+    const size_t n_heads = w->fig->shown.n_heads;
+    for (size_t k = 0; k < w->n_cols; k++) {
+        double sum = 0;
+        for (size_t h = 0; h < n_heads; h++) {
+            const float *sheet = sheet_for(w, cell, layer * n_heads + h);
+            if (sheet) sum += (double)sheet[k];
+        }
+        row[k] = (float)(sum / (double)n_heads);
+    }
+}
+
+static int fill_cell(const watch *w, figure_cell *cell, qkv_error *err) {
+    const figure_places *shown = &w->fig->shown;
+    const size_t n = w->n_rows * w->n_cols;
+    const int averaged = w->fig->kind == QKV_FIGURE_ROWS && w->fig->options.layer == QKV_AUTO;
+    const size_t first =
+        w->fig->kind == QKV_FIGURE_HEADS ? sheet_index(w, cell->layer, cell->head) : 0;
+    const size_t count = w->fig->kind == QKV_FIGURE_HEADS ? 1
+                         : averaged                       ? shown->n_layers
+                                                          : w->n_sheets;
+    cell->n_rows = count * w->n_rows;
+    cell->n_cols = w->n_cols;
+    cell->values = qkv_calloc(count * n, sizeof *cell->values);
+    if (!cell->values) return qkv_fail_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        float *to = cell->values + i * n;
+        const float *sheet = averaged ? NULL : sheet_for(w, cell, first + i);
+        if (averaged) fill_mean(w, cell, i, to);
+        if (sheet) memcpy(to, sheet, n * sizeof *to);
+    }
+    return QKV_OK;
+}
+
+static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t prompt, int has_edits,
+                     qkv_plan **plan, qkv_error *err) {
+    const study_prompt *input = &fig->prompts.items[prompt];
+    char *what = watched_text(fig);
+    int status = what ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
+    if (status == QKV_OK && has_edits) {
+        status = qkv_plan_add_variant(*plan, fig->options.variant, NULL, err);
+    }
+    if (status == QKV_OK) status = qkv_plan_observe(*plan, what, err);
+    free(what);
+    return status;
+}
+
+int qkv_figure_watch(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err) {
+    const int has_edits = fig->options.variant && fig->options.variant[0];
+    watch w;
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    qkv_observer observer = QKV_OBSERVER_INIT;
+    observer.user = &w;
+    observer.rows = take_rows;
+    observer.compare = fig->options.diff != 0;
+    int status = prepare(&w, fig, prompt, has_edits, err);
+    if (status == QKV_OK) {
+        status = make_plan(fig, qkv_session_model(session), prompt, has_edits, &plan, err);
+    }
+    if (status == QKV_OK) status = qkv_session_observe(session, &result, plan, &observer, err);
+    for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
+        figure_cell *cell = &fig->cells[i];
+        if (cell->prompt != prompt) continue;
+        cell->variant = cell->edits[0] != '\0';
+        status = fill_cell(&w, cell, err);
+    }
+    if (status == QKV_OK) status = qkv_figure_warn_unchanged(fig, result, prompt, err);
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    release(&w);
+    return status;
+}

@@ -1,0 +1,1 @@
+qkv figure rows -h
