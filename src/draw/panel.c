@@ -71,7 +71,9 @@ static void hatch_rectangles(const qkv_painter *painter, const qkv_panel_data *p
         }
     }
     cairo_clip(cr);
-    for (double at = 0; at < box->width + box->height; at += QKV_HATCH_PERIOD) {
+    const int n_lines = (int)ceil((box->width + box->height) / QKV_HATCH_PERIOD);
+    for (int i = 0; i < n_lines; i++) {
+        const double at = i * QKV_HATCH_PERIOD;
         cairo_move_to(cr, box->x + at, box->y);
         cairo_line_to(cr, box->x + at - box->height, box->y + box->height);
     }

@@ -71,11 +71,17 @@ const char *qkv_metric_scope_name(qkv_metric_scope scope) {
 
 /* ---- titles ---- */
 
+static int has_defaults(const qkv_chosen_metric *metric) {
+    const double *defaults = definitions[metric->id].defaults;
+    int i = 0;
+    while (i < definitions[metric->id].n_parameters && metric->parameters[i] == defaults[i]) i++;
+    return i == definitions[metric->id].n_parameters;
+}
+
 /* "key = 4": the names of the parameters, with their values. */
 static void append_parameters(qkv_text *out, const qkv_chosen_metric *metric) {
     const char *at = infos[metric->id].parameters;
-    if (memcmp(metric->parameters, definitions[metric->id].defaults, sizeof metric->parameters) ==
-        0) {
+    if (has_defaults(metric)) {
         if (*at) qkv_text_printf(out, ", %s", at);
         return;
     }

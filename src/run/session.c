@@ -171,7 +171,7 @@ static void list_rows(const qkv_graph *g, int32_t *rows) {
 }
 
 static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
-    size_t T = (size_t)g->n_tokens, cells = 0;
+    size_t T = (size_t)g->n_tokens, cells = 1;
     int64_t position = g->step ? g->step->position : 0;
     for (int i = 0; i < QKV_MASK_COUNT; i++) {
         size_t n = (size_t)ggml_nelements(g->in_mask[i]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "qkv/measure.h"
@@ -76,13 +77,18 @@ static int check_spec(const json_t *spec, qkv_error *err) {
     return QKV_OK;
 }
 
+static json_t *read_spec(const qkv_sweep *sweep) {
+    const char *text = qkv_sweep_spec(sweep);
+    return qkv_json_parse(text, strlen(text), 0, NULL);
+}
+
 int qkv_recipe_greedy_check_sweep(const json_t *wanted, const qkv_sweep *sweep, qkv_error *err) {
     const char *metric = json_string_value(json_object_get(wanted, "metric"));
     if (!qkv_recipe_is_measured(sweep, metric)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "greedy goes by %s, which is not among the sweep's metrics", metric);
     }
-    json_t *spec = json_loads(qkv_sweep_spec(sweep), 0, NULL);
+    json_t *spec = read_spec(sweep);
     const int status = spec ? check_spec(spec, err) : qkv_fail_memory(err);
     json_decref(spec);
     return status;
@@ -276,7 +282,7 @@ static int choose(greedy *g, recipe_table *out, size_t heads, qkv_error *err) {
 int qkv_recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_model *model,
                            const qkv_sweep *sweep, qkv_sweep_reader *file,
                            const qkv_recipe_options *options, int *stopped, qkv_error *err) {
-    json_t *spec = json_loads(qkv_sweep_spec(sweep), 0, NULL);
+    json_t *spec = read_spec(sweep);
     if (!spec) return qkv_fail_memory(err);
     greedy g = {.spec = spec,
                 .metric = json_string_value(json_object_get(wanted, "metric")),
