@@ -105,9 +105,16 @@ QKV_API uint64_t qkv_generator_edit_changed(const qkv_generator *generator, size
                                             size_t edit);
 
 /* A plan of the text that a variant has now: variant 1 of it has the edits, on the same tokens as here
- * (the baseline's plan has none). For captures and metrics of prompt and new text in one pass. */
+ * (the baseline's plan has none). For captures and metrics of prompt and new text in one pass. Prompts
+ * to patch from are followed by the same new tokens there. */
 QKV_API int qkv_generator_plan(const qkv_generator *generator, qkv_plan **out, size_t variant,
                                qkv_error *err);
+
+/* The text that the unedited model makes of the tokens, with the most likely one each time: they and
+ * up to max_new more, fewer where a token ends the text, which is left out. For whoever looks at a text
+ * as a whole later. *out is freed with qkv_tokens_free. */
+QKV_API int qkv_session_continue(qkv_session *session, const int32_t *tokens, size_t n_tokens,
+                                 size_t max_new, int32_t **out, size_t *n_out, qkv_error *err);
 
 /* ---- choosing the next token ---- */
 

@@ -130,12 +130,19 @@ static int check_prompts(const figure_args *args, qkv_figure_kind kind, const in
         return cli_usage(err,
                          "nothing to draw: add --row or --col LABEL=EDITS, or a second prompt");
     }
+    if (args->generate && args->sources.n && n > 1) {
+        return cli_usage(err, "with --generate a source goes on as the prompt does: give one "
+                              "prompt");
+    }
     return QKV_OK;
 }
 
 static int load_prompts(const figure_args *args, qkv_figure_kind kind, inputs *in,
                         qkv_figure_options *options, qkv_error *err) {
     int status = cli_prompts_load(&in->loaded, &args->prompts, &args->chat, err);
+    if (status == QKV_OK && args->generate && in->loaded.n == 0) {
+        status = cli_prompts_add_default(&in->loaded, kind == QKV_FIGURE_MEAN ? SIZE_MAX : 1, err);
+    }
     const size_t n = in->loaded.n;
     if (status == QKV_OK) status = check_prompts(args, kind, in, err);
     in->prompts = qkv_calloc(n, sizeof *in->prompts);
@@ -246,6 +253,10 @@ static int write_outputs(const figure_args *args, qkv_figure *figure, qkv_error 
 
 /* ---- the command ---- */
 
+static int needs_tokens(const figure_args *args) {
+    return args->chat.on || args->chat.show || args->generate;
+}
+
 /* What was tokenized here is fed as tokens, and its text stays on record. */
 static void take_tokens(qkv_prompt *prompt, const cli_prompt *from) {
     prompt->text = NULL;
@@ -255,14 +266,21 @@ static void take_tokens(qkv_prompt *prompt, const cli_prompt *from) {
     prompt->written = from->text;
 }
 
-/* Conversations need the model's template. */
-static int write_chats(const figure_args *args, inputs *in, const qkv_model *model,
-                       qkv_error *err) {
+/* Conversations need the model's template, and texts that go on their tokens. */
+static int tokenize(const figure_args *args, inputs *in, const qkv_model *model, qkv_error *err) {
     const unsigned flags =
         QKV_TOKENIZE_ADD_SPECIAL | (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
-    if (!args->chat.on && !args->chat.show) return QKV_OK;
-    int status = cli_prompts_tokenize(&in->loaded, &args->chat, model, flags, err);
-    if (status == QKV_OK) status = cli_sources_tokenize(&in->from, &args->chat, model, flags, err);
+    if (!needs_tokens(args)) return QKV_OK;
+    const int status = cli_prompts_tokenize(&in->loaded, &args->chat, model, flags, err);
+    return status == QKV_OK ? cli_sources_tokenize(&in->from, &args->chat, model, flags, err)
+                            : status;
+}
+
+static int take_texts(const figure_args *args, inputs *in, qkv_session *session, qkv_error *err) {
+    if (!needs_tokens(args)) return QKV_OK;
+    int status = cli_prompts_continue(&in->loaded, session, args->generate, err);
+    if (status == QKV_OK && args->generate && in->from.n)
+        status = cli_sources_follow(&in->from, &in->loaded.items[0], err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < in->loaded.n; i++) take_tokens(&in->prompts[i], &in->loaded.items[i]);
     for (size_t i = 0; i < in->from.n; i++) {
@@ -283,9 +301,10 @@ static int make(qkv_figure **figure, const figure_args *args, inputs *in, qkv_fi
     qkv_model *model = NULL;
     qkv_session *session = NULL;
     int status = cli_model_open(&model, args->model, err);
-    if (status == QKV_OK) status = write_chats(args, in, model, err);
+    if (status == QKV_OK) status = tokenize(args, in, model, err);
     if (status == QKV_OK) status = check_writable(args, err);
     if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
+    if (status == QKV_OK) status = take_texts(args, in, session, err);
     if (status == QKV_OK) status = makers[kind](figure, session, options, err);
     cli_session_free(session);
     qkv_model_free(model);

@@ -5,7 +5,7 @@
 #ifndef QKV_CLI_CMD_FIGURE_H
 #define QKV_CLI_CMD_FIGURE_H
 
-#include "cli/inputs.h"
+#include "cli/continue.h"
 #include "qkv/figure.h"
 
 typedef struct figure_args {
@@ -13,6 +13,7 @@ typedef struct figure_args {
     cli_list prompts;
     int parse_special;
     cli_chat chat;
+    int64_t generate;    /* 0: not given */
     int64_t layer, head; /* CLI_AUTO: the strongest first-token sink */
     int edit_heads;
     const char *eps;     /* modify */
@@ -130,7 +131,8 @@ typedef struct figure_args {
         CLI_PRINT_OPTIONS(figure_args)
 
 #define FIGURE_OUTPUT_OPTIONS                                                                      \
-    CLI_THREADS_OPTION(figure_args), CLI_MEMORY_OPTION(figure_args),                               \
+    CLI_GENERATE_OPTION(figure_args), CLI_THREADS_OPTION(figure_args),                             \
+        CLI_MEMORY_OPTION(figure_args),                                                            \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
                       "file for the numbers behind the figure, .safetensors or .npz"),             \
         FIGURE_FLAG("no-recipe", no_recipe, 1, "leave out of the files how they were made"),       \

@@ -30,7 +30,11 @@ typedef struct generate_args {
     int64_t threads;
     int64_t memory;
     cli_list outputs;
+    const char *format; /* of -o - */
+    int context_shift;
 } generate_args;
+
+#define GENERATE_FORMATS "jsonl|safetensors|json|npz|npy"
 
 enum { NOT_GIVEN = -1 };
 
@@ -74,9 +78,12 @@ static const cli_option options[] = {
     CLI_JSON_OPTION(generate_args),
     CLI_THREADS_OPTION(generate_args),
     CLI_MEMORY_OPTION(generate_args),
-    {'o', "output", "OUT",
-     "file: .jsonl for the texts, a line for each; .safetensors, .json or .npy for what was captured; may be repeated",
-     CLI_PATHS, AT(outputs), 0, 0, 0},
+    {0, "context-shift", NULL, "refused: prompt and new tokens must fit into the model's context",
+     CLI_FLAG, AT(context_shift), 1, 0, 0},
+    CLI_OUTPUT_OPTIONS(generate_args,
+                       "file: .jsonl (the default of '-') for the texts, a line for each; "
+                       ".safetensors, .json, .npz or .npy for what was captured",
+                       GENERATE_FORMATS),
 };
 
 static int run_generate(const cli_call *call, qkv_error *err);
@@ -121,8 +128,19 @@ typedef struct generate_state {
 
 /* ---- options ---- */
 
-static int is_lines(const char *path) {
-    return strcmp(qkv_path_suffix(path), "jsonl") == 0;
+/* What -o - writes. */
+static const char *stdout_format(const generate_args *args) {
+    return args->format ? args->format : "jsonl";
+}
+
+static int is_lines(const generate_args *args, const char *path) {
+    const char *format = cli_is_stdout(path) ? stdout_format(args) : qkv_path_suffix(path);
+    return strcmp(format, "jsonl") == 0;
+}
+
+/* Something else than the texts as they grow is on standard output. */
+static int is_quiet(const generate_args *args) {
+    return args->json || cli_outputs_have_stdout(&args->outputs);
 }
 
 static int read_sampler(const generate_args *args, qkv_sampler_options *how, qkv_error *err) {
@@ -141,11 +159,13 @@ static int read_sampler(const generate_args *args, qkv_sampler_options *how, qkv
 
 static int check_outputs(const generate_args *args, qkv_error *err) {
     size_t lines = 0, tensors = 0;
-    int status = cli_outputs_check_names(&args->outputs, "jsonl|safetensors|json|npy", err);
+    int status = cli_outputs_check(&args->outputs, GENERATE_FORMATS, args->format, "jsonl", err);
     if (status != QKV_OK) return status;
+    if (args->json && cli_outputs_have_stdout(&args->outputs))
+        return cli_usage(err, "--json and -o - both write to standard output: give one of them");
     for (size_t i = 0; i < args->outputs.n; i++)
-        *(is_lines(args->outputs.items[i].value) ? &lines : &tensors) += 1;
-    if (lines > 1) return cli_usage(err, "one .jsonl file is enough");
+        *(is_lines(args, args->outputs.items[i].value) ? &lines : &tensors) += 1;
+    if (lines > 1) return cli_usage(err, "one .jsonl output is enough");
     if (tensors && !args->captures.n)
         return cli_usage(err, "tensors are written of what --capture names");
     if (args->captures.n && args->variants.n > 1)
@@ -156,6 +176,10 @@ static int check_outputs(const generate_args *args, qkv_error *err) {
 static int check_args(const generate_args *args, qkv_error *err) {
     if (args->prompts.n == 0)
         return cli_usage(err, "give a prompt with -p, -f, --file or --tokens");
+    if (args->context_shift)
+        return cli_usage(err, "--context-shift: forgetting the first tokens would change which "
+                              "tokens edits name, and the text would no longer be the model's "
+                              "for this prompt; prompt and new tokens must fit into its context");
     if (args->top_p == 0) return cli_usage(err, "--top-p 0 leaves no token to draw");
     if (args->explain && (args->outputs.n || args->json || args->captures.n))
         return cli_usage(err, "--explain computes nothing: leave out -o, --json and --capture");
@@ -241,6 +265,15 @@ static void warn_unchanged(const qkv_generator *generator) {
     }
 }
 
+static int print_tensors(const generate_state *run, const qkv_result *result, const qkv_plan *plan,
+                         qkv_error *err) {
+    char *bytes = NULL;
+    size_t n = 0;
+    const int status =
+        qkv_store_render(result, plan, run->model, stdout_format(run->args), &bytes, &n, err);
+    return cli_print_bytes(status, bytes, n);
+}
+
 /* The pass over prompt and new text, for captures. */
 static int capture(generate_state *run, const qkv_generator *generator, qkv_error *err) {
     const generate_args *args = run->args;
@@ -253,11 +286,12 @@ static int capture(generate_state *run, const qkv_generator *generator, qkv_erro
     if (status == QKV_OK) status = qkv_session_run(run->session, &result, plan, err);
     for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
         const char *path = args->outputs.items[i].value;
-        if (is_lines(path)) continue;
-        status = qkv_store_write(result, plan, run->model, path, err);
+        if (is_lines(args, path)) continue;
+        status = cli_is_stdout(path) ? print_tensors(run, result, plan, err)
+                                     : qkv_store_write(result, plan, run->model, path, err);
         written++;
     }
-    if (status == QKV_OK && !written && !args->json) {
+    if (status == QKV_OK && !written && !is_quiet(args)) {
         const cli_outcome outcome = {result, plan, run->model};
         putchar('\n');
         status = cli_print_result(&outcome, err);
@@ -270,13 +304,13 @@ static int capture(generate_state *run, const qkv_generator *generator, qkv_erro
 static int go_on(generate_state *run, cli_generation *it, qkv_generator *generator,
                  qkv_error *err) {
     cli_show show = {0};
-    const int quiet = run->args->json;
+    const int quiet = is_quiet(run->args);
     int status =
         cli_generation_run(it, run->session, generator, quiet ? NULL : cli_show_token, &show, err);
     /* What there is stays, also when the user has seen enough. */
     qkv_error later = {0};
     int kept = run->has_lines ? write_lines(run, it, &later) : QKV_OK;
-    if (kept == QKV_OK && quiet) kept = add_json(run, it, &later);
+    if (kept == QKV_OK && run->args->json) kept = add_json(run, it, &later);
     if (status == QKV_OK && kept != QKV_OK) {
         *err = later;
         return kept;
@@ -295,6 +329,7 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
                          .variants = &args->variants,
                          .stops = &args->stops,
                          .max_new = (size_t)args->n_new,
+                         .feed_last = args->captures.n > 0,
                          .sampler = run->sampler};
     int status = make_generator(run, &it, &generator, err);
     if (status == QKV_OK && args->explain) {
@@ -315,7 +350,7 @@ static int run_prompts(generate_state *run, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < run->prompts.n && status == QKV_OK; i++) {
         const cli_prompt *prompt = &run->prompts.items[i];
-        if (run->prompts.n > 1 && !run->args->json) {
+        if (run->prompts.n > 1 && !is_quiet(run->args)) {
             printf(i ? "\n> " : "> ");
             cli_print_line(prompt->text ? prompt->text : "(token ids)");
         }
@@ -340,8 +375,12 @@ static int prepare(generate_state *run, qkv_error *err) {
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
     if (status == QKV_OK) status = cli_session_new(&run->session, run->model, &session, err);
     for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {
-        if (!is_lines(args->outputs.items[i].value)) continue;
-        status = qkv_output_open(&run->lines, args->outputs.items[i].value, err);
+        const char *path = args->outputs.items[i].value;
+        if (!is_lines(args, path)) continue;
+        if (cli_is_stdout(path))
+            run->lines.stream = stdout;
+        else
+            status = qkv_output_open(&run->lines, path, err);
         run->has_lines = status == QKV_OK;
     }
     return status;
@@ -351,7 +390,8 @@ static int prepare(generate_state *run, qkv_error *err) {
 static int finish(generate_state *run, int status, qkv_error *err) {
     qkv_error later = {0};
     int kept = QKV_OK;
-    if (run->has_lines) kept = qkv_output_finish(&run->lines, &later);
+    if (run->has_lines && run->lines.stream != stdout)
+        kept = qkv_output_finish(&run->lines, &later);
     if (run->args->json && json_array_size(run->all) && !run->args->explain && kept == QKV_OK)
         kept = cli_print_json(json_incref(run->all), &later);
     if (status == QKV_OK && kept != QKV_OK) *err = later;

@@ -4,15 +4,16 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/continue.h"
 #include "cli/measure.h"
 #include "cli/run_table.h"
-#include "qkv/prompt.h"
 
 typedef struct measure_args {
     const char *model;
     cli_list prompts;
     int parse_special;
     cli_chat chat;
+    int64_t generate; /* 0: not given */
     cli_list variants;
     cli_list sources;
     const char *metrics;
@@ -42,6 +43,7 @@ static const cli_option options[] = {
      offsetof(measure_args, layers), 0, 0, 0},
     {0, "heads", "HEADS", "query heads to measure, in the same notation", CLI_TEXT,
      offsetof(measure_args, heads), 0, 0, 0},
+    CLI_GENERATE_OPTION(measure_args),
     CLI_THREADS_OPTION(measure_args),
     CLI_MEMORY_OPTION(measure_args),
     {0, "json", NULL, "print the summary as JSON", CLI_FLAG, offsetof(measure_args, json), 1, 0, 0},
@@ -97,10 +99,8 @@ static int load_prompts(measure_state *state, qkv_error *err) {
     const cli_list *given = &state->args->prompts;
     const cli_list *const edits[] = {&state->args->variants};
     int status = cli_prompts_load(&state->prompts, given, &state->args->chat, err);
-    for (size_t i = 0; qkv_default_prompt(i) && given->n == 0 && status == QKV_OK; i++) {
-        const cli_item own = {qkv_default_prompt(i), CLI_PROMPT_TEXT};
-        status = cli_prompts_add(&state->prompts, &own, err);
-    }
+    if (status == QKV_OK && given->n == 0)
+        status = cli_prompts_add_default(&state->prompts, SIZE_MAX, err);
     if (status == QKV_OK) status = cli_sources_load(&state->sources, &state->args->sources, err);
     return status == QKV_OK ? cli_sources_check_used(&state->sources, edits, 1, err) : status;
 }
@@ -116,9 +116,11 @@ static int tokenize(measure_state *state, qkv_error *err) {
 
 /* ---- measuring ---- */
 
-static int make_plan(const measure_state *state, size_t prompt, qkv_plan **plan, qkv_error *err) {
+static int make_plan(measure_state *state, size_t prompt, qkv_plan **plan, qkv_error *err) {
     const cli_prompt *input = &state->prompts.items[prompt];
     int status = qkv_plan_new(plan, state->model, input->tokens, input->n_tokens, err);
+    if (status == QKV_OK && state->args->generate)
+        status = cli_sources_follow(&state->sources, input, err);
     if (status == QKV_OK) status = cli_sources_add(&state->sources, *plan, err);
     for (size_t i = 0; i < state->args->variants.n && status == QKV_OK; i++) {
         status = qkv_plan_add_variant(*plan, state->args->variants.items[i].value, NULL, err);
@@ -154,7 +156,7 @@ static int measure_set(measure_state *state, qkv_error *err) {
 }
 
 /* A mistake in a later prompt or an edit shows before anything is computed. */
-static int check_plans(const measure_state *state, qkv_error *err) {
+static int check_plans(measure_state *state, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < state->prompts.n && status == QKV_OK; i++) {
         qkv_plan *plan = NULL;
@@ -229,10 +231,12 @@ static int prepare(measure_state *state, qkv_error *err) {
     if (status == QKV_OK) status = load_prompts(state, err);
     if (status == QKV_OK) status = cli_model_open(&state->model, args->model, err);
     if (status == QKV_OK) status = tokenize(state, err);
-    if (status == QKV_OK) status = check_plans(state, err);
+    if (status == QKV_OK && !args->generate) status = check_plans(state, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
     if (status == QKV_OK) status = cli_session_new(&state->session, state->model, &session, err);
-    return status;
+    if (status != QKV_OK || !args->generate) return status;
+    status = cli_prompts_continue(&state->prompts, state->session, args->generate, err);
+    return status == QKV_OK ? check_plans(state, err) : status;
 }
 
 static int run_measure(const cli_call *call, qkv_error *err) {

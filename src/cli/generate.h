@@ -36,6 +36,7 @@ typedef struct cli_generation {
     const cli_list *variants;
     const cli_list *stops;
     size_t max_new;
+    int feed_last; /* also the last token, which no other follows: to look at the whole text */
     qkv_sampler_options sampler;
     cli_story *stories; /* the baseline's first */
     size_t n_stories;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/continue.h"
 #include "cli/generate.h"
 
 int cli_generation_open(cli_generation *it, qkv_error *err) {
@@ -33,29 +34,6 @@ void cli_generation_release(cli_generation *it) {
 
 /* ---- text ---- */
 
-/* The text of tokens behind the prompt. The prompt's last token decides whether a blank belongs to it;
- * its own text is taken away again. */
-static int decode(const cli_generation *it, const cli_story *story, qkv_text *out, qkv_error *err) {
-    char *bytes = NULL, *before = NULL;
-    size_t length = 0, skip = 0;
-    int32_t *ids = qkv_calloc(story->n + 1, sizeof *ids);
-    if (!ids) return qkv_fail_memory(err);
-    ids[0] = it->prompt_ids[it->n_prompt - 1];
-    memcpy(ids + 1, story->ids, story->n * sizeof *ids);
-    int status = qkv_detokenize(it->model, &before, &skip, ids, 1, 0, err);
-    if (status == QKV_OK)
-        status = qkv_detokenize(it->model, &bytes, &length, ids, story->n + 1, 0, err);
-    if (status == QKV_OK) {
-        out->length = 0;
-        qkv_text_append(out, bytes + skip, length - skip);
-        if (out->failed) status = qkv_fail_memory(err);
-    }
-    qkv_text_free(before);
-    qkv_text_free(bytes);
-    free(ids);
-    return status;
-}
-
 /* Bytes at the end that are the beginning of a character: later tokens bring the rest. */
 static size_t unfinished(const char *text, size_t length) {
     for (size_t n = 1; n <= 3 && n <= length; n++) {
@@ -78,7 +56,7 @@ static void look_for_stops(const cli_generation *it, cli_story *story) {
     for (size_t i = 0; i < it->stops->n; i++) {
         const char *stop = it->stops->items[i].value;
         const size_t n = strlen(stop);
-        for (size_t at = 0; at < length; at++) {
+        for (size_t at = story->shown; at < length; at++) {
             if (starts_with(text + at, length - at, stop, n)) {
                 story->text.data[at] = '\0';
                 story->text.length = length = at;
@@ -105,7 +83,8 @@ static int add_token(cli_generation *it, size_t variant, const float *logits, in
     const int same =
         variant == 0 || (story->n <= baseline->n && baseline->ids[story->n - 1] == token);
     if (agreed && same) story->differs = story->n;
-    int status = decode(it, story, &story->text, err);
+    const int32_t last = story->n > 1 ? story->ids[story->n - 2] : it->prompt_ids[it->n_prompt - 1];
+    int status = cli_decode_behind(it->model, last, &token, 1, &story->text, err);
     if (status != QKV_OK) return status;
     if (agreed && !same) {
         story->mark = before < story->text.length ? before : story->text.length;
@@ -133,7 +112,8 @@ static int draw_tokens(cli_generation *it, const qkv_generator *generator, size_
         if (!it->stories[v].going || !logits) continue;
         status = qkv_sample(&it->sampler, logits, n_vocab, step, &token, err);
         if (status == QKV_OK) status = add_token(it, v, logits, token, err);
-        if (!it->stories[v].going) continue;
+        const int is_last = it->feed_last && it->stories[v].finish == CLI_FINISH_LENGTH;
+        if (!it->stories[v].going && !is_last) continue;
         next[v] = token;
         ++*n_going;
     }

@@ -155,6 +155,7 @@ typedef struct cli_prompt {
     size_t length;
     int32_t *tokens;
     size_t n_tokens;
+    size_t n_new; /* how many of them were generated: the last ones */
 } cli_prompt;
 
 typedef struct cli_prompts {
@@ -173,6 +174,8 @@ void cli_prompt_release(cli_prompt *prompt);
 int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat *chat,
                      qkv_error *err);
 int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err);
+/* The library's own texts, at most so many. */
+int cli_prompts_add_default(cli_prompts *prompts, size_t most, qkv_error *err);
 /* A usage error where there is not exactly one. */
 int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv_error *err);
 /* Fills the tokens; in a chat the texts become what the model's template makes of them. */

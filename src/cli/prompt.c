@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/inputs.h"
+#include "qkv/prompt.h"
 
 /* Far beyond what any model takes, small enough to stop a device or the wrong file early. */
 #define LARGEST_PROMPT ((size_t)64 << 20)
@@ -75,6 +76,14 @@ int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err) 
         status = qkv_fail_memory(err);
     }
     if (status != QKV_OK) cli_prompt_release(&prompt);
+    return status;
+}
+
+int cli_prompts_add_default(cli_prompts *prompts, size_t most, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < most && qkv_default_prompt(i) && status == QKV_OK; i++) {
+        status = cli_prompts_add(prompts, &(cli_item){qkv_default_prompt(i), CLI_PROMPT_TEXT}, err);
+    }
     return status;
 }
 

@@ -26,6 +26,9 @@ typedef float loose_vector
 
 /* Rows that meet a piece of all columns before the next piece. */
 #define TILE_ROWS (4 * GROUP_ROWS)
+/* Rows of a tile are so far apart: a little more than they are long, because values of rows that are a
+ * power of two apart can only be read one at a time. */
+#define TILE_STEP (QKV_PIECE + 16)
 
 /* A piece of so many columns stays in the second-level cache. Then rows are converted group by group,
  * into the first-level one; with more columns a whole tile at a time, and each panel stays in the
@@ -170,7 +173,7 @@ static inline void multiply_panel(const float *restrict a, int64_t step,
 }
 
 #define SUMS_1(r) vector low##r = {0};
-#define STEP_1(r) low##r += (a[(r)*QKV_PIECE + k] - (vector){0}) * x0;
+#define STEP_1(r) low##r += (a[(r)*TILE_STEP + k] - (vector){0}) * x0;
 #define STORE_1(r) add_up(sums + (r)*PANEL, low##r, first);
 #define STORE_1B(r) add_up(more + ((r)-KERNEL_ROWS) * PANEL, low##r, first);
 
@@ -188,92 +191,107 @@ static void multiply_half_panel(const float *restrict a, const float *restrict p
     SIX_MORE(STORE_1B)
 }
 
-/* So few columns are multiplied with vectors of this width: a token, and its variants. A processor does
- * more of these at a time than of wide ones, and their values lie close together. */
+/* With so few columns the lanes are rows, eight at a time: a token, and its variants. Squares of four
+ * rows by four values are turned over, once for all columns. The sums and their order are the same. */
 #define FEWEST_COLUMNS 4
-typedef float small_vector __attribute__((vector_size(FEWEST_COLUMNS * sizeof(float))));
-typedef float loose_small_vector
-    __attribute__((vector_size(FEWEST_COLUMNS * sizeof(float)), aligned(sizeof(float)), may_alias));
-
-static inline void add_up_small(float *sum, small_vector value, int first) {
-    if (!first) value += *(const loose_small_vector *)sum;
-    *(loose_small_vector *)sum = value;
-}
-
-#define SUMS_S(r) small_vector low##r = {0};
-#define STEP_S(r) low##r += (a[(r)*QKV_PIECE + k] - (small_vector){0}) * x0;
-#define STORE_S(r) add_up_small(sums + (r)*PANEL, low##r, first);
-#define STORE_SB(r) add_up_small(more + ((r)-KERNEL_ROWS) * PANEL, low##r, first);
-
-/* As multiply_half_panel, of the first columns; `x` has their values one after the other. */
-static void multiply_few(const float *restrict a, const float *restrict x, int64_t n,
-                         float *restrict sums, float *restrict more, int first) {
-    SIX(SUMS_S)
-    SIX_MORE(SUMS_S)
-    for (int64_t k = 0; k < n; k++) {
-        const small_vector x0 = *(const loose_small_vector *)(x + k * FEWEST_COLUMNS);
-        SIX(STEP_S)
-        SIX_MORE(STEP_S)
-    }
-    SIX(STORE_S)
-    SIX_MORE(STORE_SB)
-}
-
-/* With a single column the lanes are rows, eight at a time: squares of four rows by four values are
- * turned over. The sums and their order are the same. */
 typedef float eight __attribute__((vector_size(8 * sizeof(float))));
 typedef float four
     __attribute__((vector_size(4 * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Values k to k + 3 of two rows that are four apart. */
+/* Values k to k + 3 of eight rows. */
+typedef struct square {
+    eight k[4];
+} square;
+
+/* The values of two rows that are four apart. */
 static inline eight two_rows(const float *a) {
-    const four x = *(const four *)a, y = *(const four *)(a + 4 * QKV_PIECE);
+    const four x = *(const four *)a, y = *(const four *)(a + 4 * TILE_STEP);
     return __builtin_shufflevector(x, y, 0, 1, 2, 3, 4, 5, 6, 7);
 }
 
-static inline eight multiply_square(const float *a, const float *x, eight sum) {
-    const eight r0 = two_rows(a), r1 = two_rows(a + QKV_PIECE);
-    const eight r2 = two_rows(a + 2 * QKV_PIECE), r3 = two_rows(a + 3 * QKV_PIECE);
+static inline square turn(const float *a) {
+    const eight r0 = two_rows(a), r1 = two_rows(a + TILE_STEP);
+    const eight r2 = two_rows(a + 2 * TILE_STEP), r3 = two_rows(a + 3 * TILE_STEP);
     const eight a0 = __builtin_shufflevector(r0, r1, 0, 8, 1, 9, 4, 12, 5, 13),
                 b0 = __builtin_shufflevector(r2, r3, 0, 8, 1, 9, 4, 12, 5, 13);
     const eight a1 = __builtin_shufflevector(r0, r1, 2, 10, 3, 11, 6, 14, 7, 15),
                 b1 = __builtin_shufflevector(r2, r3, 2, 10, 3, 11, 6, 14, 7, 15);
-    sum += __builtin_shufflevector(a0, b0, 0, 1, 8, 9, 4, 5, 12, 13) * (x[0] - (eight){0});
-    sum += __builtin_shufflevector(a0, b0, 2, 3, 10, 11, 6, 7, 14, 15) * (x[1] - (eight){0});
-    sum += __builtin_shufflevector(a1, b1, 0, 1, 8, 9, 4, 5, 12, 13) * (x[2] - (eight){0});
-    sum += __builtin_shufflevector(a1, b1, 2, 3, 10, 11, 6, 7, 14, 15) * (x[3] - (eight){0});
-    return sum;
+    return (square){{__builtin_shufflevector(a0, b0, 0, 1, 8, 9, 4, 5, 12, 13),
+                     __builtin_shufflevector(a0, b0, 2, 3, 10, 11, 6, 7, 14, 15),
+                     __builtin_shufflevector(a1, b1, 0, 1, 8, 9, 4, 5, 12, 13),
+                     __builtin_shufflevector(a1, b1, 2, 3, 10, 11, 6, 7, 14, 15)}};
 }
 
-static inline eight multiply_row_values(const float *a, float x, eight sum) {
-    const eight w = {a[0],
-                     a[QKV_PIECE],
-                     a[2 * QKV_PIECE],
-                     a[3 * QKV_PIECE],
-                     a[4 * QKV_PIECE],
-                     a[5 * QKV_PIECE],
-                     a[6 * QKV_PIECE],
-                     a[7 * QKV_PIECE]};
-    return sum + w * (x - (eight){0});
+/* One value of eight rows. */
+static inline eight gather(const float *a) {
+    return (eight){a[0],
+                   a[TILE_STEP],
+                   a[2 * TILE_STEP],
+                   a[3 * TILE_STEP],
+                   a[4 * TILE_STEP],
+                   a[5 * TILE_STEP],
+                   a[6 * TILE_STEP],
+                   a[7 * TILE_STEP]};
 }
 
-/* Three times eight rows. */
-#define ONE_ROWS 24
-static void multiply_one(const float *restrict a, const float *restrict x, int64_t n,
-                         float sums[static ONE_ROWS]) {
-    eight s0 = {0}, s1 = {0}, s2 = {0};
+/* Eight rows are called a strip. Enough of them at a time hide the latency of a multiply-add. */
+#define STRIP_ROWS 8
+#define MOST_STRIPS 3
+
+/* `strips` times eight rows with `columns` columns, whose values k are at x + k · FEWEST_COLUMNS. Both
+ * numbers are constants wherever this is called, and nothing of the loops over them is left. */
+static inline __attribute__((always_inline)) void
+multiply_strips(const float *restrict a, const float *restrict x, int64_t n, int strips,
+                int columns, eight sums[static MOST_STRIPS * FEWEST_COLUMNS]) {
+    eight own[MOST_STRIPS * FEWEST_COLUMNS] = {{0}};
     int64_t k = 0;
     for (; k + 4 <= n; k += 4) {
-        s0 = multiply_square(a + k, x + k, s0);
-        s1 = multiply_square(a + 8 * QKV_PIECE + k, x + k, s1);
-        s2 = multiply_square(a + 16 * QKV_PIECE + k, x + k, s2);
+#pragma GCC unroll 3
+        for (int s = 0; s < strips; s++) {
+            const square w = turn(a + s * STRIP_ROWS * TILE_STEP + k);
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++) {
+#pragma GCC unroll 4
+                for (int c = 0; c < columns; c++)
+                    own[s * FEWEST_COLUMNS + c] +=
+                        w.k[i] * (x[(k + i) * FEWEST_COLUMNS + c] - (eight){0});
+            }
+        }
     }
     for (; k < n; k++) {
-        s0 = multiply_row_values(a + k, x[k], s0);
-        s1 = multiply_row_values(a + 8 * QKV_PIECE + k, x[k], s1);
-        s2 = multiply_row_values(a + 16 * QKV_PIECE + k, x[k], s2);
+#pragma GCC unroll 3
+        for (int s = 0; s < strips; s++) {
+            const eight w = gather(a + s * STRIP_ROWS * TILE_STEP + k);
+#pragma GCC unroll 4
+            for (int c = 0; c < columns; c++)
+                own[s * FEWEST_COLUMNS + c] += w * (x[k * FEWEST_COLUMNS + c] - (eight){0});
+        }
     }
-    for (int i = 0; i < 8; i++) sums[i] = s0[i], sums[8 + i] = s1[i], sums[16 + i] = s2[i];
+#pragma GCC unroll 12
+    for (int i = 0; i < strips * FEWEST_COLUMNS; i++) sums[i] = own[i];
+}
+
+/* Rows that multiply_few takes at a time: fewer with more columns, for the sake of registers. */
+static int few_rows(int64_t columns) {
+    return columns == 1 ? 3 * STRIP_ROWS : 2 * STRIP_ROWS;
+}
+
+static void multiply_few(const float *restrict a, const float *restrict x, int64_t n,
+                         int64_t columns, eight sums[static MOST_STRIPS * FEWEST_COLUMNS]) {
+    switch (columns) {
+    case 1:
+        multiply_strips(a, x, n, 3, 1, sums);
+        break;
+    case 2:
+        multiply_strips(a, x, n, 2, 2, sums);
+        break;
+    case 3:
+        multiply_strips(a, x, n, 2, 3, sums);
+        break;
+    default:
+        multiply_strips(a, x, n, 2, 4, sums);
+        break;
+    }
 }
 
 /* ---- weights ---- */
@@ -290,12 +308,12 @@ qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t n
 
 /* What a thread works with. */
 typedef struct workplace {
-    float *tile; /* rows × QKV_PIECE */
+    float *tile; /* rows × TILE_STEP */
     float *sums; /* rows / KERNEL_ROWS × panels × KERNEL_ROWS × PANEL */
 } workplace;
 
 size_t qkv_product_scratch(void) {
-    return (size_t)TILE_ROWS * QKV_PIECE + (size_t)TILE_ROWS * MOST_COLUMNS;
+    return (size_t)TILE_ROWS * TILE_STEP + (size_t)TILE_ROWS * MOST_COLUMNS;
 }
 
 int64_t qkv_product_rows(int64_t rows, int n_threads) {
@@ -319,18 +337,18 @@ static void fetch(const qkv_weights_view *w, int64_t row, int64_t k) {
     for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch(at + i);
 }
 
-/* Weights [k, k + n) of rows [first, end) as F32, and zeros up to a whole group. */
-static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, int64_t k,
-                         int64_t n, float *tile) {
+/* Weights [k, k + n) of rows [first, end) as F32, and zeros up to a whole `group`. */
+static void convert_tile(const qkv_weights_view *w, int64_t first, int64_t end, int64_t group,
+                         int64_t k, int64_t n, float *tile) {
     enum { NEAR = 2 };
-    const int64_t rows = end - first, padded = round_up(rows, GROUP_ROWS);
+    const int64_t rows = end - first, padded = round_up(rows, group);
     for (int64_t r = 0; r < rows; r++) {
         if (k + QKV_PIECE < w->width) fetch(w, first + r, k + QKV_PIECE);
-        if (r + NEAR < rows) fetch(w, first + r + NEAR, k);
-        w->convert(weights_at(w, first + r, k), tile + r * QKV_PIECE, n);
+        if (first + r + NEAR < w->rows) fetch(w, first + r + NEAR, k);
+        w->convert(weights_at(w, first + r, k), tile + r * TILE_STEP, n);
     }
     if (padded > rows)
-        memset(tile + rows * QKV_PIECE, 0, (size_t)((padded - rows) * QKV_PIECE) * sizeof *tile);
+        memset(tile + rows * TILE_STEP, 0, (size_t)((padded - rows) * TILE_STEP) * sizeof *tile);
 }
 
 static float *sums_of(const workplace *at, int64_t panels, int64_t row, int64_t panel) {
@@ -346,42 +364,43 @@ static void multiply_tile(const workplace *at, int64_t from, int64_t rows, const
         const float *panel = piece + p * PANEL * n;
         const int half = columns - p * PANEL <= LANES;
         for (int64_t r = 0; r < rows; r += GROUP_ROWS) {
-            const float *a = at->tile + r * QKV_PIECE;
+            const float *a = at->tile + r * TILE_STEP;
             float *sums = sums_of(at, panels, from + r, p);
             float *more = sums_of(at, panels, from + r + KERNEL_ROWS, p);
             if (half) {
                 multiply_half_panel(a, panel, n, sums, more, first);
             } else {
-                multiply_panel(a, QKV_PIECE, panel, n, sums, PANEL, first);
-                multiply_panel(a + KERNEL_ROWS * QKV_PIECE, QKV_PIECE, panel, n, more, PANEL,
+                multiply_panel(a, TILE_STEP, panel, n, sums, PANEL, first);
+                multiply_panel(a + KERNEL_ROWS * TILE_STEP, TILE_STEP, panel, n, more, PANEL,
                                first);
             }
         }
     }
 }
 
-static void multiply_tile_few(const workplace *at, int64_t from, int64_t rows, const float *piece,
-                              int64_t n, int first) {
-    float x[QKV_PIECE * FEWEST_COLUMNS];
-    for (int64_t k = 0; k < n; k++)
-        memcpy(x + k * FEWEST_COLUMNS, piece + k * PANEL, FEWEST_COLUMNS * sizeof *x);
-    for (int64_t r = 0; r < rows; r += GROUP_ROWS)
-        multiply_few(at->tile + r * QKV_PIECE, x, n, sums_of(at, 1, from + r, 0),
-                     sums_of(at, 1, from + r + KERNEL_ROWS, 0), first);
+/* The sums of one strip: lane r of sums[c] is row r, column c. */
+static void add_strip(const workplace *at, int64_t row, int64_t rows, const eight *sums,
+                      int64_t columns, int first) {
+    for (int64_t r = 0; r < STRIP_ROWS && row + r < rows; r++) {
+        float *sum = sums_of(at, 1, row + r, 0) + (row + r) % KERNEL_ROWS * PANEL;
+        for (int64_t c = 0; c < columns; c++) sum[c] = first ? sums[c][r] : sums[c][r] + sum[c];
+    }
 }
 
-static void multiply_tile_one(const workplace *at, int64_t rows, const float *piece, int64_t n,
-                              int first) {
-    _Static_assert(TILE_ROWS % ONE_ROWS == 0, "a tile is so many times as high");
-    float x[QKV_PIECE], sums[ONE_ROWS];
-    for (int64_t k = 0; k < n; k++) x[k] = piece[k * PANEL];
-    for (int64_t r = 0; r < rows; r += ONE_ROWS) {
-        multiply_one(at->tile + r * QKV_PIECE, x, n, sums);
-        for (int64_t i = 0; i < ONE_ROWS && r + i < rows; i++) {
-            float *sum = sums_of(at, 1, r + i, 0) + (r + i) % KERNEL_ROWS * PANEL;
-            *sum = first ? sums[i] : sums[i] + *sum;
-        }
-    }
+/* The first columns of a panel, close together. */
+static void take_columns(float *x, const float *piece, int64_t n) {
+    for (int64_t k = 0; k < n; k++)
+        memcpy(x + k * FEWEST_COLUMNS, piece + k * PANEL, FEWEST_COLUMNS * sizeof *x);
+}
+
+/* As multiply_tile, of few_rows rows at most. */
+static void multiply_tile_few(const workplace *at, int64_t from, int64_t rows, const float *x,
+                              int64_t columns, int64_t n, int first) {
+    eight sums[MOST_STRIPS * FEWEST_COLUMNS];
+    multiply_few(at->tile, x, n, columns, sums);
+    for (int64_t r = 0; r < rows; r += STRIP_ROWS)
+        add_strip(at, from + r, from + rows, sums + r / STRIP_ROWS * FEWEST_COLUMNS, columns,
+                  first);
 }
 
 static void write_out(const workplace *at, int64_t first, int64_t end, const qkv_columns *out,
@@ -399,18 +418,19 @@ static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t en
                             const float *packed, int64_t all, int64_t from, int64_t columns,
                             const workplace *at) {
     const int few = columns <= FEWEST_COLUMNS;
-    const int64_t step = columns <= FEW_COLUMNS && !few ? GROUP_ROWS : TILE_ROWS;
+    const int64_t group = few ? few_rows(columns) : GROUP_ROWS;
+    const int64_t step = columns <= FEW_COLUMNS ? group : TILE_ROWS;
+    float x[QKV_PIECE * FEWEST_COLUMNS];
     for (int64_t r = first; r < end; r++) fetch(w, r, 0);
     for (int64_t k = 0; k < w->width; k += QKV_PIECE) {
         const int64_t n = w->width - k < QKV_PIECE ? w->width - k : QKV_PIECE;
+        const float *piece = packed + panel_at(w->width, all, k, from / PANEL);
+        if (few) take_columns(x, piece, n);
         for (int64_t r = first; r < end; r += step) {
             const int64_t last = r + step < end ? r + step : end;
-            convert_tile(w, r, last, k, n, at->tile);
-            const float *piece = packed + panel_at(w->width, all, k, from / PANEL);
-            if (columns == 1)
-                multiply_tile_one(at, last - r, piece, n, k == 0);
-            else if (few)
-                multiply_tile_few(at, r - first, last - r, piece, n, k == 0);
+            convert_tile(w, r, last, group, k, n, at->tile);
+            if (few)
+                multiply_tile_few(at, r - first, last - r, x, columns, n, k == 0);
             else
                 multiply_tile(at, r - first, last - r, piece, columns, n, k == 0);
         }
@@ -419,7 +439,7 @@ static void product_of_tile(const qkv_weights_view *w, int64_t first, int64_t en
 
 void qkv_product(const qkv_weights_view *w, int64_t first, int64_t end, const float *packed,
                  const qkv_columns *out, float *scratch) {
-    const workplace at = {scratch, scratch + TILE_ROWS * QKV_PIECE};
+    const workplace at = {scratch, scratch + TILE_ROWS * TILE_STEP};
     for (int64_t r = first; r < end; r += TILE_ROWS) {
         const int64_t last = r + TILE_ROWS < end ? r + TILE_ROWS : end;
         for (int64_t t = 0; t < out->n; t += MOST_COLUMNS) {

@@ -526,23 +526,3 @@ int qkv_generator_explain(const qkv_generator *generator, char **text, qkv_error
     *text = out.data;
     return QKV_OK;
 }
-
-int qkv_generator_plan(const qkv_generator *generator, qkv_plan **out, size_t variant,
-                       qkv_error *err) {
-    QKV_NEED(err, out);
-    *out = NULL;
-    QKV_NEED(err, generator);
-    const qkv_story *story = story_of(generator, variant);
-    if (!story) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no variant %zu", variant);
-    const qkv_plan *from = generator->plan;
-    const int64_t n = story->n_tokens ? story->n_tokens : from->n_tokens;
-    qkv_plan *plan = NULL;
-    int status = qkv_plan_new_text(&plan, from->model, story->tokens, (size_t)n, &from->text, err);
-    if (status == QKV_OK && variant > 0)
-        status = qkv_plan_add_variant(plan, from->variants[variant].text, NULL, err);
-    if (status == QKV_OK)
-        *out = plan;
-    else
-        qkv_plan_free(plan);
-    return status;
-}

@@ -223,7 +223,8 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
 
 /* Below this much work per pass, waking and joining threads costs more than it saves. */
 #define FLOP_FOR_THREADS 1e8
-/* One token through a model: weights are read, and threads read more of them at a time. */
+/* One token through a model: weights are read, and threads read more of them at a time. Measured: see
+ * docs/performance.md. */
 #define BYTES_FOR_THREADS 3e7
 
 /* No result depends on how many there are. */

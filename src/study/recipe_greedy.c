@@ -22,7 +22,7 @@ typedef struct candidate {
 
 typedef struct greedy {
     const json_t *spec;    /* of the sweep, whole */
-    const json_t *prompts; /* texts */
+    const json_t *prompts; /* texts, and lists of ids */
     unsigned flags;
     size_t length; /* tokens that prompts are cut to, 0 = as they are */
     const char *target, *op, *metric;
@@ -65,11 +65,6 @@ static const char *only_text(const json_t *spec, const char *key) {
 }
 
 static int check_spec(const json_t *spec, qkv_error *err) {
-    const json_t *prompts = json_object_get(spec, "prompts");
-    for (size_t i = 0; i < json_array_size(prompts); i++) {
-        if (json_is_string(json_array_get(prompts, i))) continue;
-        return qkv_fail(err, QKV_ERR_FORMAT, "greedy needs prompts that are texts");
-    }
     const char *target = only_text(spec, "targets");
     if (!target || strcmp(target, "none") == 0 || !only_text(spec, "ops")) {
         return qkv_fail(err, QKV_ERR_FORMAT, "greedy needs one target and one operation");
@@ -159,14 +154,29 @@ static void add_table(greedy *g, const qkv_table *table) {
     }
 }
 
+/* The sweep has checked the prompts. */
+static int take_tokens(const greedy *g, const json_t *prompt, int32_t **tokens, size_t *n,
+                       qkv_error *err) {
+    if (json_is_string(prompt)) {
+        return qkv_tokenize(g->model, tokens, n, json_string_value(prompt),
+                            json_string_length(prompt), g->flags, err);
+    }
+    *n = json_array_size(prompt);
+    *tokens = qkv_calloc(*n, sizeof **tokens);
+    if (!*tokens) return qkv_fail_memory(err);
+    for (size_t i = 0; i < *n; i++) {
+        (*tokens)[i] = (int32_t)json_integer_value(json_array_get(prompt, i));
+    }
+    return QKV_OK;
+}
+
 static int try_prompt(greedy *g, const json_t *prompt, qkv_error *err) {
     int32_t *tokens = NULL;
     size_t n = 0;
     qkv_plan *plan = NULL;
     qkv_measure *measure = NULL;
     qkv_table *table = NULL;
-    int status = qkv_tokenize(g->model, &tokens, &n, json_string_value(prompt),
-                              json_string_length(prompt), g->flags, err);
+    int status = take_tokens(g, prompt, &tokens, &n, err);
     if (g->length && g->length < n) n = g->length;
     if (status == QKV_OK) status = qkv_plan_new(&plan, g->model, tokens, n, err);
     if (status == QKV_OK) status = add_variants(g, plan, err);

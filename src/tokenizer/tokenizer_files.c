@@ -87,6 +87,8 @@ static int write_chat_template(qkv_tokenizer_json *reader, struct gguf_context *
     char *own = map.data ? qkv_strndup((const char *)map.data, map.size) : NULL;
     const char *text = map.data ? own : configured_template(reader->config);
     if (map.data && !own) status = qkv_fail_memory(err);
+    if (own && strlen(own) != map.size)
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds NUL bytes: not a template", path.data);
     if (own) reader->files |= 1U << QKV_TOKENIZER_FILE_CHAT;
     if (status == QKV_OK && text) gguf_set_val_str(meta, "tokenizer.chat_template", text);
     free(own);
@@ -110,6 +112,7 @@ int qkv_tokenizer_read(struct gguf_context *meta, const char *dir, unsigned *fil
     if (status == QKV_OK && reader.files) status = qkv_json_read_parts(&reader, err);
     if (status == QKV_OK && reader.files) status = qkv_json_write(&reader, meta, err);
     if (status == QKV_OK && reader.files) status = write_chat_template(&reader, meta, dir, err);
+    if (status == QKV_OK && reader.files) status = qkv_json_write_end_tokens(meta, dir, err);
     *files = reader.files;
     qkv_older_files_close(&older);
     qkv_mapping_close(&map);

@@ -21,7 +21,12 @@ struct gguf_context;
     X(MERGES, "merges.txt")                                                                        \
     X(VOCAB_TXT, "vocab.txt")                                                                      \
     X(PIECES, "tokenizer.model")                                                                   \
-    X(CHAT, "chat_template.jinja")
+    X(CHAT, "chat_template.jinja")                                                                 \
+    X(GENERATION, "generation_config.json")
+
+/* The tokens that end a text: ids, as many at most. */
+#define QKV_END_TOKENS_KEY "qkv.tokenizer.end_tokens"
+#define QKV_MOST_END_TOKENS 256
 
 enum qkv_tokenizer_file {
 #define QKV_TOKENIZER_FILE_ENUM(identifier, name) QKV_TOKENIZER_FILE_##identifier,

@@ -111,3 +111,41 @@ int qkv_json_read_config(qkv_tokenizer_json *reader, const char *dir, qkv_error 
     status = merge_roles(reader, dir, err);
     return status == QKV_OK ? read_numbers(reader, dir, err) : status;
 }
+
+/* ---- generation_config.json ---- */
+
+/* One id, or a list of them; *n stays 0 where there is none. */
+static int read_ids(const json_t *value, const char *dir, int32_t ids[QKV_MOST_END_TOKENS],
+                    size_t *n, qkv_error *err) {
+    const size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    *n = 0;
+    if (!value || json_is_null(value)) return QKV_OK;
+    if (count > QKV_MOST_END_TOKENS)
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s/generation_config.json: eos_token_id has %zu ids; at most %d can end a "
+                        "text",
+                        dir, count, QKV_MOST_END_TOKENS);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
+        const json_int_t number = json_integer_value(id);
+        if (!json_is_integer(id) || number < -1 || number > INT32_MAX)
+            return qkv_fail(err, QKV_ERR_FORMAT,
+                            "%s/generation_config.json: eos_token_id should be a token id or a "
+                            "list of them",
+                            dir);
+        ids[(*n)++] = (int32_t)number;
+    }
+    return QKV_OK;
+}
+
+int qkv_json_write_end_tokens(struct gguf_context *meta, const char *dir, qkv_error *err) {
+    json_t *tree = NULL;
+    int32_t ids[QKV_MOST_END_TOKENS];
+    size_t n = 0;
+    int status = read_object(dir, QKV_TOKENIZER_FILE_GENERATION, &tree, err);
+    if (status == QKV_OK)
+        status = read_ids(json_object_get(tree, "eos_token_id"), dir, ids, &n, err);
+    if (status == QKV_OK && n) gguf_set_arr_data(meta, QKV_END_TOKENS_KEY, GGUF_TYPE_INT32, ids, n);
+    json_decref(tree);
+    return status;
+}

@@ -121,6 +121,8 @@ int qkv_json_fail_part(const qkv_tokenizer_json *reader, const char *part, const
 
 /* tokenizer_config.json and the files that older versions wrote in its place. */
 int qkv_json_read_config(qkv_tokenizer_json *reader, const char *dir, qkv_error *err);
+/* generation_config.json: the tokens that end a text. No id of a prompt depends on it. */
+int qkv_json_write_end_tokens(struct gguf_context *meta, const char *dir, qkv_error *err);
 
 /* ---- tokenizer_json_vocab.c ---- */
 int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err);

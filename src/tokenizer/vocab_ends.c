@@ -1,11 +1,12 @@
 /*
- * The tokens that end a text: what the metadata name, and special tokens whose names say it. Many files
+ * The tokens that end a text: what the metadata name or list, and special tokens whose names say it. Many files
  * name one end only, where chats of the same model end with another.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "tokenizer/tokenizer_files.h"
 #include "tokenizer/vocab_internal.h"
 
 static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
@@ -49,6 +50,19 @@ static int32_t find_special(const qkv_vocab *vocab, const char *name) {
     return QKV_NO_TOKEN;
 }
 
+/* What generation_config.json says, in a key of our own. Ids beyond the vocabulary mean nothing. */
+static int add_listed(qkv_vocab *vocab, size_t *capacity, const qkv_gguf *file, qkv_error *err) {
+    const int32_t *ids = NULL;
+    size_t n = 0;
+    int status = qkv_vocab_read_ids(file, QKV_END_TOKENS_KEY, &ids, &n, err);
+    if (n > QKV_MOST_END_TOKENS)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s has %zu tokens; at most %d can end a text",
+                        file->path, QKV_END_TOKENS_KEY, n, QKV_MOST_END_TOKENS);
+    for (size_t i = 0; i < n && status == QKV_OK; i++)
+        status = add_end(vocab, capacity, ids[i], err);
+    return status;
+}
+
 int qkv_vocab_find_ends(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
     size_t capacity = 0;
     int status = add_end(vocab, &capacity, vocab->eos, err);
@@ -58,6 +72,7 @@ int qkv_vocab_find_ends(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) 
         if (found < 0) return found;
         if (found) status = add_end(vocab, &capacity, id, err);
     }
+    if (status == QKV_OK) status = add_listed(vocab, &capacity, file, err);
     /* Where messages have an end of their own (gpt-oss), it is none of the text. */
     const int has_return = find_special(vocab, "<|return|>") != QKV_NO_TOKEN;
     for (size_t i = 0; i < sizeof names / sizeof *names && status == QKV_OK; i++) {

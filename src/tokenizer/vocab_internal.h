@@ -162,6 +162,9 @@ int qkv_vocab_find_ends(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err);
 /* ---- vocab_special.c ---- */
 
 /* Gathers the special tokens and their rules. */
+/* The ids that a key lists; none where there is no such key. They belong to the file. */
+int qkv_vocab_read_ids(const qkv_gguf *file, const char *key, const int32_t **ids, size_t *n,
+                       qkv_error *err);
 int qkv_vocab_index_specials(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err);
 /* Finds out what those look like that are looked for in the normalised text, once the normaliser is
  * there. */

@@ -104,18 +104,29 @@ static void set_property(qkv_vocab_token *token, enum property property) {
     if (property == SINGLE_WORD) token->single_word = 1;
 }
 
-static int read_property(qkv_vocab *vocab, const qkv_gguf *file, enum property property,
-                         qkv_error *err) {
+int qkv_vocab_read_ids(const qkv_gguf *file, const char *key, const int32_t **ids, size_t *n,
+                       qkv_error *err) {
     const struct gguf_context *header = file->parts[0].header;
-    const char *key = property_keys[property];
-    int64_t id = gguf_find_key(header, key);
+    const int64_t id = gguf_find_key(header, key);
+    *n = 0;
     if (id < 0) return QKV_OK;
     if (gguf_get_kv_type(header, id) != GGUF_TYPE_ARRAY ||
         gguf_get_arr_type(header, id) != GGUF_TYPE_INT32)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s should be an array of 32-bit integers",
                         file->path, key);
-    const int32_t *ids = gguf_get_arr_data(header, id);
-    for (size_t i = 0; i < gguf_get_arr_n(header, id); i++) {
+    *ids = gguf_get_arr_data(header, id);
+    *n = gguf_get_arr_n(header, id);
+    return QKV_OK;
+}
+
+static int read_property(qkv_vocab *vocab, const qkv_gguf *file, enum property property,
+                         qkv_error *err) {
+    const char *key = property_keys[property];
+    const int32_t *ids = NULL;
+    size_t n = 0;
+    const int status = qkv_vocab_read_ids(file, key, &ids, &n, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= vocab->n_tokens || !is_special(&vocab->tokens[ids[i]]))
             return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %d is no special token", file->path, key,
                             (int)ids[i]);

@@ -25,6 +25,7 @@ static void generators(void **state) {
     qkv_generator *gen = NULL;
     qkv_plan *plan = NULL;
     char *text = NULL;
+    int32_t *tokens = NULL;
     size_t n = 7;
     const char *const names[] = {"src"}, *const nothing[] = {NULL};
     engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
@@ -71,6 +72,12 @@ static void generators(void **state) {
     REFUSED(qkv_generator_plan(NULL, &plan, 0, &err));
     REFUSED(qkv_generator_plan(gen, NULL, 0, &err));
     REFUSED(qkv_generator_plan(gen, &plan, 1, &err));
+    REFUSED(qkv_session_continue(NULL, TOKENS, N, 2, &tokens, &n, &err));
+    REFUSED(qkv_session_continue(e.session, NULL, N, 2, &tokens, &n, &err));
+    REFUSED(qkv_session_continue(e.session, TOKENS, N, 2, NULL, &n, &err));
+    REFUSED(qkv_session_continue(e.session, TOKENS, N, 2, &tokens, NULL, &err));
+    assert_int_equal(qkv_session_continue(e.session, TOKENS, N, SIZE_MAX, &tokens, &n, &err),
+                     QKV_ERR_PLAN);
     engine_close(&e); /* the generator keeps the model */
     assert_non_null(qkv_generator_logits(gen, 0));
     qkv_generator_free(gen);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,6 +16,8 @@
 #include "base/text.h"
 #include "chat/jinja_face.h"
 #include "qkv/chat.h"
+#include "qkv/model.h"
+#include "support/real_vocabs.h"
 
 typedef struct output {
     qkv_text text, marks; /* a letter for every byte: t of the template, m of a message */
@@ -89,6 +92,31 @@ static void test_cases(void **state) {
     json_decref(all);
 }
 
+/* The ids of these texts, with vocabularies that llama.cpp has: Llama 3's and Qwen2's have all tokens
+ * of the conversations where their successors have them. tests/real asks the tokenisers themselves. */
+static void test_ids(void **state) {
+    (void)state;
+    static const char *const known[][2] = {{"llama3_1", "llama-bpe"}, {"qwen3", "qwen2"}};
+    json_t *all = json_load_file(QKV_TEST_SOURCE_DIR "/chat/cases.json", 0, NULL), *one;
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *cases = json_object_get(json_object_get(all, known[i][0]), "cases");
+        const char *name;
+        assert_true(json_object_size(cases) >= 6);
+        json_object_foreach((json_t *)cases, name, one) {
+            const char *text = json_string_value(json_object_get(one, "text"));
+            const json_t *wanted = json_object_get(one, "ids");
+            int32_t *ids = NULL;
+            const size_t n = vocab_ids(get_vocab(known[i][1]), &ids, text, strlen(text),
+                                       QKV_TOKENIZE_PARSE_SPECIAL);
+            assert_int_equal(n, json_array_size(wanted));
+            for (size_t k = 0; k < n; k++)
+                assert_int_equal(ids[k], json_integer_value(json_array_get(wanted, k)));
+            free(ids);
+        }
+    }
+    json_decref(all);
+}
+
 static json_t *conversation(void) {
     return json_pack("[{s:s,s:s},{s:s,s:s},{s:s,s:s}]", "role", "user", "content", "Hello <s>",
                      "role", "assistant", "content", "Hello! How can I help?", "role", "user",
@@ -154,9 +182,31 @@ static void test_python(void **state) {
     expect("{% for i in range(9) %}{% if i == 2 %}{% continue %}{% elif i > 4 %}{% break %}"
            "{% endif %}{{ i }}{% endfor %}",
            "0134", NULL);
+    expect("{{ 'stra\xc3\x9f\x65 \xc3\xa9' | upper }} {{ '\xc3\x89' | lower }}",
+           "STRASSE \xc3\x89 \xc3\xa9", NULL);
+    expect("{{ 'a_b \xc3\xa9-c' | title }} {{ 'a_b \xc3\xa9-c'.title() }}",
+           "A_b \xc3\x89-C A_B \xc3\x89-C", NULL);
+    expect(C "{{ c | trim | upper }}", "A-\xc3\x84-B", "mmmmmm");
+    expect("{{ '\xe4\xb8\xad'.isalpha() }} {{ '-'.isalpha() }} {{ '12'.isdigit() }}",
+           "True False True", NULL);
+    expect("a  {%- if true -%}  b  {%- endif -%}  c", "abc", NULL);
+    expect("a{% if true %}b{% endif %}", "ab", NULL);
+    expect("x {# a comment #} y", "x  y", NULL);
+    expect("  {% if true %}b{% endif %}", "b", NULL);
     expect("{% generation %}a{% endgeneration %}", "a", NULL);
     expect("{% if tools is defined %}{{ tools is none }}{% endif %}", "True", NULL);
 }
+
+/* A hostile template must end within a second. Sanitizers make the same work several times slower:
+ * their builds have a wider bound. */
+#ifdef __SANITIZE_ADDRESS__
+enum { MOST_SECONDS = 10 };
+#else
+enum { MOST_SECONDS = 1 };
+#endif
+
+static clock_t slowest_time;
+static char slowest[60]; /* of the templates below */
 
 static void refused(const char *source, const char *why) {
     json_t *messages = conversation();
@@ -165,7 +215,13 @@ static void refused(const char *source, const char *why) {
     if (!render(&out, source, messages, 0, NULL, 0)) fail_msg("%s was taken", source);
     if (!strstr(message, why)) fail_msg("%s: %s", source, message);
     assert_null(strchr(message, '\n'));
-    assert_true(clock() - begin < CLOCKS_PER_SEC);
+    const clock_t took = clock() - begin;
+    if (took > slowest_time) {
+        slowest_time = took;
+        snprintf(slowest, sizeof slowest, "%.50s", source);
+    }
+    if (took >= MOST_SECONDS * CLOCKS_PER_SEC)
+        fail_msg("%.50s took %ld ms", source, (long)(took * 1000 / CLOCKS_PER_SEC));
     release(&out);
     json_decref(messages);
 }
@@ -191,6 +247,9 @@ static void test_hostile(void **state) {
     refused("{{ open('/etc/passwd') }}", "not a function");
     refused("{% include '/etc/passwd' %}", "include");
     refused("{{ ", "");
+    refused("{{ [0.5, 1e16] }}", "1e16");
+    refused("{{ 1 | (2) }}", "something else stands");
+    refused("{{ 1 is (2) }}", "");
     qkv_text deep = {0};
     qkv_text_puts(&deep, "{{ ");
     for (int i = 0; i < 100000; i++) qkv_text_puts(&deep, "(");
@@ -201,6 +260,7 @@ static void test_hostile(void **state) {
     deep.length = 0;
     for (int i = 0; i < 50000; i++) qkv_text_puts(&deep, "{% set a = [a] %}");
     refused(deep.data, "limit");
+    print_message("slowest: %s, %ld ms\n", slowest, (long)(slowest_time * 1000 / CLOCKS_PER_SEC));
     qkv_text_release(&deep);
 }
 
@@ -232,9 +292,9 @@ static void test_library(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),   cmocka_unit_test(test_published),
-        cmocka_unit_test(test_python),  cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_cases),     cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_published), cmocka_unit_test(test_python),
+        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_library),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, free_real_vocabs);
 }

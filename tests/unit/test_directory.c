@@ -145,6 +145,45 @@ static void hash_of_all(void **state) {
     unlink(scratch_path("added_tokens.json"));
 }
 
+static int ends_texts(int32_t token) {
+    qkv_error err = {0};
+    qkv_model *model = NULL;
+    expect_ok(qkv_model_open(&model, scratch_path(""), &err), &err, "opening");
+    const int ends = qkv_is_end_token(model, token);
+    qkv_model_free(model);
+    return ends;
+}
+
+/* One id or several; what is no id is refused, and the hash is that of numbers, which stay. */
+static void end_tokens(void **state) {
+    (void)state;
+    static const char name[] = "generation_config.json";
+    char before[33], after[33];
+    make_directory();
+    open_directory(NULL, before);
+    assert_false(ends_texts(7));
+    write_text(name, "{\"eos_token_id\":[7,9,-1,7,99999999],\"top_p\":1e999}");
+    assert_true(ends_texts(7) && ends_texts(9) && !ends_texts(8));
+    open_directory(NULL, after);
+    assert_string_equal(before, after);
+    write_text(name, "{\"eos_token_id\":8}");
+    assert_true(ends_texts(8) && !ends_texts(7));
+    write_text(name, "{\"eos_token_id\":null}");
+    assert_false(ends_texts(8));
+    write_text(name, "{\"eos_token_id\":[7,\"8\"]}");
+    open_directory("eos_token_id should be", NULL);
+    write_text(name, "{\"eos_token_id\":4294967303}");
+    open_directory("eos_token_id should be", NULL);
+    write_text(name, "[]");
+    open_directory("not a JSON object", NULL);
+    char many[2048] = "{\"eos_token_id\":[1";
+    for (int i = 0; i < QKV_MOST_END_TOKENS; i++) strcat(many, ",7");
+    strcat(many, "]}");
+    write_text(name, many);
+    open_directory("at most 256", NULL);
+    unlink(scratch_path(name));
+}
+
 /* A file that is there and cannot be read is an error, whatever the reason. */
 static void unreadable(void **state) {
     (void)state;
@@ -433,10 +472,10 @@ static void merges_that_meet(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_of_any_size), cmocka_unit_test(hash_of_all),
-        cmocka_unit_test(unreadable),          cmocka_unit_test(token_of_zero),
-        cmocka_unit_test(several_at_an_end),   cmocka_unit_test(endless_patterns),
-        cmocka_unit_test(far_matches),         cmocka_unit_test(known_patterns),
-        cmocka_unit_test(merges_that_meet),
+        cmocka_unit_test(end_tokens),          cmocka_unit_test(unreadable),
+        cmocka_unit_test(token_of_zero),       cmocka_unit_test(several_at_an_end),
+        cmocka_unit_test(endless_patterns),    cmocka_unit_test(far_matches),
+        cmocka_unit_test(known_patterns),      cmocka_unit_test(merges_that_meet),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -403,6 +403,25 @@ static void edits_act_on_some_tokens(void **state) {
 
 /* ---- patches ---- */
 
+/* The plan of the whole text gives the same as `full` on all of it. */
+static void check_plan(judge *j, const qkv_generator *gen, const float *expected,
+                       const char *what) {
+    qkv_error err = {0};
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    expect_ok(qkv_generator_plan(gen, &plan, 1, &err), &err, "qkv_generator_plan");
+    expect_ok(qkv_plan_add_capture(plan, "logits", &err), &err, "qkv_plan_add_capture");
+    expect_ok(qkv_session_run(j->eng.session, &result, plan, &err), &err, what);
+    const qkv_tensor t = engine_tensor(result, 1, QKV_SITE_LOGITS, 0);
+    const size_t n = (size_t)T * (size_t)j->eng.info->n_vocab;
+    assert_int_equal(t.shape[0], T);
+    const difference d = compare_floats(t.data, expected, n);
+    if (!(d.max <= bound * fmax(d.scale, 1)))
+        fail_msg("%s: logits of the plan are off by %g", what, d.max);
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+}
+
 static void check_patch(judge *j, qkv_site site) {
     static const char *const logits[] = {"logits", NULL}, *const names[] = {"src"};
     const int32_t *sources[] = {j->other};
@@ -435,6 +454,7 @@ static void check_patch(judge *j, qkv_site site) {
         feed_all(&j->eng, gen, j->tokens[n]);
     }
     expect_logits(gen, 1, t.data + (T - 1) * V, V, full);
+    check_plan(j, gen, t.data, full);
     qkv_result_free(result);
     qkv_generator_free(gen);
 }
@@ -449,6 +469,37 @@ static void patches_of_the_prompt(void **state) {
         for (int site = 0; site < QKV_SITE_COUNT; site++) check_patch(&j, (qkv_site)site);
         judge_close(&j);
     }
+}
+
+/* ---- the text as a whole ---- */
+
+/* Token by token it is what passes over the whole text say. */
+static void continuing(void **state) {
+    (void)state;
+    static const char *const logits[] = {"logits[-1]", NULL};
+    judge j;
+    judge_open(&j, tiny_model(&(tiny_options){.family = "llama"}, "continue.gguf"), 1);
+    const size_t V = (size_t)j.eng.info->n_vocab;
+    int32_t *text = NULL;
+    size_t n = 0;
+    qkv_error err = {0};
+    expect_ok(qkv_session_continue(j.eng.session, j.tokens, PROMPT, T - PROMPT, &text, &n, &err),
+              &err, "qkv_session_continue");
+    assert_true(n > PROMPT);
+    assert_memory_equal(text, j.tokens, PROMPT * sizeof *text);
+    for (size_t i = PROMPT; i <= n; i++) {
+        qkv_result *result = engine_execute(
+            &j.eng, &(engine_run){.tokens = text, .n_tokens = i, .captures = logits});
+        const qkv_tensor t = engine_tensor(result, 0, QKV_SITE_LOGITS, 0);
+        const int32_t next = qkv_sample_greedy(t.data, V);
+        if (i < n)
+            assert_int_equal(next, text[i]);
+        else
+            assert_true(n == T || qkv_is_end_token(j.eng.model, next));
+        qkv_result_free(result);
+    }
+    qkv_tokens_free(text);
+    judge_close(&j);
 }
 
 /* ---- recomputing ---- */
@@ -562,6 +613,7 @@ int main(void) {
         cmocka_unit_test(texts_part),
         cmocka_unit_test(edits_act_on_some_tokens),
         cmocka_unit_test(patches_of_the_prompt),
+        cmocka_unit_test(continuing),
         cmocka_unit_test(recomputing),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(explanations),

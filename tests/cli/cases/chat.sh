@@ -5,6 +5,10 @@ cat >mill.jinja <<'END'
 {% endfor %}
 {% if add_generation_prompt %}[assistant]{% endif %}{{ strftime_now(' %Y-%m-%d') }}
 END
+cat >greedy.json <<'END'
+{"sweep": {"targets": "z", "ops": "zero", "layers": "0", "heads": "*", "at": "output"},
+ "greedy": {"metric": "output_kl", "heads": 1, "candidates": 2}}
+END
 chat="--chat --template mill.jinja --date 2026-01-31 --show-prompt --system Short. --turn user=Hello --turn assistant=Hi"
 # shellcheck disable=SC2086
 {
@@ -15,6 +19,11 @@ chat="--chat --template mill.jinja --date 2026-01-31 --show-prompt --system Shor
     qkv sweep $chat -p 'What is a mill?' --layers 0 --heads 0 --targets q --epsilon 0 -o out.sqlite >/dev/null 2>sweep.log
     sed -n '1,6p' sweep.log >&2
     qkv figure modify $chat -p 'What is a mill?' --layer 0 --head 0 --eps 0.1 -o out.png
+    qkv recipe greedy.json $chat -p 'What is a mill?'
+    # Sources are messages as well, and what is written down is what was fed.
+    qkv run $chat -p 'What is a mill?' --source 'other=What is a road?' --variant 'q@0=patch:other' \
+        --capture pattern@0 -o out.json
+    qkv show out.json | grep prompt
 }
 printf '{%% for i in range(1000000000) %%}{%% endfor %%}' >endless.jinja
 qkv tokens --chat --template endless.jinja 'What is a mill?' || echo $?
@@ -23,3 +32,4 @@ qkv tokens --system Short. 'What is a mill?' || echo $?
 qkv tokens --chat --turn tool=1 'What is a mill?' || echo $?
 qkv tokens --chat --template mill.jinja --date 2026-02-30 'What is a mill?' || echo $?
 qkv run --chat --tokens 1,2 || echo $?
+qkv recipe --chat || echo $?

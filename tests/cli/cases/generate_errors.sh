@@ -19,3 +19,7 @@ try -p 'The river' --explain --json
 try -p 'The river' -o out.npy
 try -p 'The river' -o out.txt
 try -p 'The river' --capture pattern --variant 'q@0=zero' --variant 'q@1=zero'
+try -p 'The river' -o - --json
+try -p 'The river' -o out.jsonl --format jsonl
+try -p 'The river' -o - --format npz
+try -p 'The river' -o - --format txt
