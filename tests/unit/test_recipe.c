@@ -328,9 +328,6 @@ static void what_cannot_be_shown_is_said_before_the_sweep(void **state) {
     refuse_run(GREEDY_OF("\"targets\": \"z\", \"ops\": \"zero\", \"layers\": \"all\","
                          " \"metrics\": \"output_kl\""),
                "one by one");
-    refuse_run(GREEDY_OF("\"targets\": \"z\", \"ops\": \"zero\", \"prompts\": [[1, 2, 3]],"
-                         " \"metrics\": \"output_kl\""),
-               "prompts that are texts");
 }
 
 static void arguments_are_checked(void **state) {
