@@ -232,6 +232,20 @@ static void a_set_of_heads_is_a_table(void **state) {
     qkv_recipe_result_free(result);
 }
 
+static void heads_are_chosen_on_token_ids_too(void **state) {
+    (void)state;
+    qkv_recipe *recipe =
+        load(GREEDY_OF("\"targets\": \"z\", \"ops\": \"zero\", \"prompts\": [[1, 2, 3]],"
+                       " \"metrics\": \"output_kl\""));
+    qkv_recipe_result *result = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_recipe_run(recipe, &result, model, scratch_path("ids.sqlite"), NULL, NULL, &err),
+              &err, "greedy on ids");
+    assert_non_null(result);
+    qkv_recipe_result_free(result);
+    qkv_recipe_free(recipe);
+}
+
 static int stop_at_once(void *user, int64_t done, int64_t wanted) {
     ++*(int *)user;
     return done < wanted;
@@ -374,6 +388,7 @@ int main(void) {
         cmocka_unit_test(a_recipe_says_what_it_does),
         cmocka_unit_test(tables_are_means_of_the_rows),
         cmocka_unit_test(a_set_of_heads_is_a_table),
+        cmocka_unit_test(heads_are_chosen_on_token_ids_too),
         cmocka_unit_test(looking_for_heads_can_be_stopped),
         cmocka_unit_test(texts_that_are_no_recipes),
         cmocka_unit_test(what_cannot_be_shown_is_said_before_the_sweep),
