@@ -60,9 +60,10 @@ for word in sys.argv[2:]:
     print(word, sum(word == t for t in page.tokens["tokens0"]))
 PY
 }
-qkv figure modify --layer 5 --head 0 -p 'one < two & "three"' --report a.html
+# Powers of two: scaling the query or the key by one gives the same bits on every processor.
+qkv figure modify --layer 5 --head 0 --eps 0.5,0.125 -p 'one < two & "three"' --report a.html
 look a.html '<' '"'
-qkv figure modify --layer 5 --head 0 --tokens "$(seq -s, 5 104)" --report long.html
+qkv figure modify --layer 5 --head 0 --eps 0.5,0.125 --tokens "$(seq -s, 5 104)" --report long.html
 look long.html
 qkv figure grid --layer 5 --head 0 --tokens 5,6,7 --tokens 9,8 --col 'Own=' --col 'Zero=v@5=zero' --masked hatch \
     --colormap viridis --report grid.html
