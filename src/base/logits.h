@@ -4,10 +4,22 @@
 
 #include <stddef.h>
 
-/* log Σ exp, of at least one number: what a logit is less to be the logarithm of a probability. */
-double qkv_log_sum_exp(const float *logits, size_t n);
+/* log Σ exp of a row, as its largest logit and what the others add to it: their sum would lose the
+ * second beside a very large first. */
+typedef struct qkv_log_sum {
+    double largest, rest;
+} qkv_log_sum;
+
+/* Of at least one number. */
+qkv_log_sum qkv_log_sum_exp(const float *logits, size_t n);
+
+/* The logarithm of the probability that a logit stands for. */
+static inline double qkv_logit_log_p(float logit, qkv_log_sum sum) {
+    return (double)logit - sum.largest - sum.rest;
+}
 
 /* KL(p ‖ q) in nats of two rows, which come with their log Σ exp. */
-double qkv_logits_kl(const float *p, double p_sum, const float *q, double q_sum, size_t n);
+double qkv_logits_kl(const float *p, qkv_log_sum p_sum, const float *q, qkv_log_sum q_sum,
+                     size_t n);
 
 #endif

@@ -227,12 +227,14 @@ static json_t *describe(const generate_state *run, const cli_generation *it) {
     json_t *ids = json_array();
     for (size_t i = 0; i < it->n_prompt; i++)
         json_array_append_new(ids, json_integer(it->prompt_ids[i]));
-    return json_pack("{s:o, s:o, s:s, s:f, s:I, s:f, s:f, s:I}", "prompt",
+    static const char *const edited[] = {"all", "prompt", "new"};
+    return json_pack("{s:o, s:o, s:s, s:f, s:I, s:f, s:f, s:I, s:s, s:I}", "prompt",
                      it->prompt ? qkv_json_text(it->prompt) : json_null(), "prompt_ids", ids,
                      "model", qkv_path_model(qkv_model_get_info(run->model)->path), "temperature",
                      run->sampler.temperature, "top_k", (json_int_t)run->sampler.top_k, "top_p",
                      run->sampler.top_p, "min_p", run->sampler.min_p, "seed",
-                     (json_int_t)run->sampler.seed);
+                     (json_int_t)run->sampler.seed, "edit_tokens", edited[run->args->edit_tokens],
+                     "max_new", (json_int_t)run->args->n_new);
 }
 
 static int write_lines(generate_state *run, const cli_generation *it, qkv_error *err) {
@@ -346,6 +348,33 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
 
 /* ---- all prompts ---- */
 
+/* What can be said of every prompt before the first of them goes on. */
+static int check_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
+    const cli_list *captures = &run->args->captures;
+    const cli_generation it = {.prompt_ids = prompt->tokens, .n_prompt = prompt->n_tokens};
+    qkv_generator *generator = NULL;
+    qkv_plan *plan = NULL;
+    int status = make_generator(run, &it, &generator, err);
+    if (status == QKV_OK && captures->n)
+        status = qkv_plan_new(&plan, run->model, prompt->tokens, prompt->n_tokens, err);
+    for (size_t i = 0; i < captures->n && status == QKV_OK; i++)
+        status = qkv_plan_add_capture(plan, captures->items[i].value, err);
+    qkv_plan_free(plan);
+    qkv_generator_free(generator);
+    return status;
+}
+
+static int check_prompts(generate_state *run, qkv_error *err) {
+    for (size_t i = 0; i < run->prompts.n; i++) {
+        qkv_error own = {0};
+        const int status = check_prompt(run, &run->prompts.items[i], &own);
+        if (status == QKV_OK) continue;
+        if (run->prompts.n == 1) return qkv_fail(err, status, "%s", own.message);
+        return qkv_fail(err, status, "prompt %zu: %s", i + 1, own.message);
+    }
+    return QKV_OK;
+}
+
 static int run_prompts(generate_state *run, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < run->prompts.n && status == QKV_OK; i++) {
@@ -372,6 +401,7 @@ static int prepare(generate_state *run, qkv_error *err) {
         status = cli_prompts_tokenize(&run->prompts, &args->chat, run->model, run->flags, err);
     if (status == QKV_OK)
         status = cli_sources_tokenize(&run->sources, &args->chat, run->model, run->flags, err);
+    if (status == QKV_OK) status = check_prompts(run, err);
     if (status == QKV_OK) status = cli_outputs_check_writable(&args->outputs, err);
     if (status == QKV_OK) status = cli_session_new(&run->session, run->model, &session, err);
     for (size_t i = 0; i < args->outputs.n && status == QKV_OK; i++) {

@@ -14,7 +14,7 @@
 /* Logits of one position, the baseline's and the variant's, and log Σ exp of each. */
 typedef struct position {
     const float *base, *edited;
-    double base_sum, edited_sum;
+    qkv_log_sum base_sum, edited_sum;
     int64_t n_vocab;
 } position;
 
@@ -34,11 +34,11 @@ static double top1_changed_at(const position *p) {
 
 /* −ln p of a token, in the variant and in the baseline. */
 static double loss_at(const position *p, int32_t token) {
-    return p->edited_sum - (double)p->edited[token];
+    return -qkv_logit_log_p(p->edited[token], p->edited_sum);
 }
 
 static double delta_loss_at(const position *p, int32_t token) {
-    return loss_at(p, token) - (p->base_sum - (double)p->base[token]);
+    return loss_at(p, token) + qkv_logit_log_p(p->base[token], p->base_sum);
 }
 
 /* ---- over positions ---- */
@@ -46,7 +46,7 @@ static double delta_loss_at(const position *p, int32_t token) {
 typedef struct logit_run {
     const qkv_metric_sums *totals;
     const float *edited;
-    const double *edited_sums;
+    const qkv_log_sum *edited_sums;
     int64_t n_rows, n_vocab;
 } logit_run;
 
@@ -110,7 +110,7 @@ int qkv_metric_sums_logits(qkv_metric_sums *totals, size_t variant, const qkv_te
                      .edited = tensor->data,
                      .n_rows = tensor->shape[0],
                      .n_vocab = tensor->shape[1]};
-    double *sums = qkv_calloc((size_t)run.n_rows, sizeof *sums);
+    qkv_log_sum *sums = qkv_calloc((size_t)run.n_rows, sizeof *sums);
     if (!sums) return qkv_fail_memory(err);
     for (int64_t row = 0; row < run.n_rows; row++)
         sums[row] = qkv_log_sum_exp(tensor->data + row * run.n_vocab, (size_t)run.n_vocab);

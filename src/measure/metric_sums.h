@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "base/logits.h"
 #include "measure/metric.h"
 #include "qkv/observe.h"
 
@@ -48,8 +49,8 @@ typedef struct qkv_metric_sums {
     double **gram;       /* n_layers; of the output projections */
     const float *logits; /* the baseline's */
     int64_t n_logit_rows;
-    double *logit_sums; /* of the baseline's rows: log Σ exp */
-    float *hidden;      /* n_variants × D */
+    qkv_log_sum *logit_sums; /* of the baseline's rows: log Σ exp */
+    float *hidden;           /* n_variants × D */
     uint8_t *has_hidden;
     double *values; /* n_slots × n_metrics */
     uint8_t *known;

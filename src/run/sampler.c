@@ -24,7 +24,7 @@ int32_t qkv_sample_greedy(const float *logits, size_t n_vocab) {
 
 double qkv_log_probability(const float *logits, size_t n_vocab, int32_t token) {
     if (!logits || token < 0 || (size_t)token >= n_vocab) return NAN;
-    return (double)logits[token] - qkv_log_sum_exp(logits, n_vocab);
+    return qkv_logit_log_p(logits[token], qkv_log_sum_exp(logits, n_vocab));
 }
 
 /* ---- drawing ---- */

@@ -28,9 +28,9 @@ typedef struct next_work {
     next_order base_order, order;
     /* Of the rows [first, ...) that are being computed. */
     int64_t first;
-    const float *base; /* the baseline's */
-    double *base_sums; /* log Σ exp of each of them */
-    uint8_t *arrived;  /* of each variant */
+    const float *base;      /* the baseline's */
+    qkv_log_sum *base_sums; /* log Σ exp of each of them */
+    uint8_t *arrived;       /* of each variant */
 } next_work;
 
 /* ---- the plan ---- */
@@ -119,7 +119,7 @@ int qkv_next_check(const qkv_model *model, const int32_t *tokens, size_t n_token
 /* The distributions that are compared: the variant's and the baseline's. */
 typedef struct next_rows {
     const float *row, *base;
-    double sum, base_sum;
+    qkv_log_sum sum, base_sum;
 } next_rows;
 
 static qkv_next_token token_of(const next_work *w, const next_rows *at, int32_t token) {
@@ -129,8 +129,8 @@ static qkv_next_token token_of(const next_work *w, const next_rows *at, int32_t 
     t.rank_change = w->order.ranks[token] - w->base_order.ranks[token];
     t.logit = (double)at->row[token];
     t.logit_change = (double)at->row[token] - (double)at->base[token];
-    t.probability = exp((double)at->row[token] - at->sum);
-    t.probability_change = t.probability - exp((double)at->base[token] - at->base_sum);
+    t.probability = exp(qkv_logit_log_p(at->row[token], at->sum));
+    t.probability_change = t.probability - exp(qkv_logit_log_p(at->base[token], at->base_sum));
     return t;
 }
 
@@ -166,7 +166,7 @@ static void take_loss(const next_work *w, size_t variant, int64_t position, cons
     *to = (qkv_next_loss)QKV_NEXT_LOSS_INIT;
     to->position = position + 1;
     to->token = token;
-    to->loss = at->sum - (double)at->row[token];
+    to->loss = -qkv_logit_log_p(at->row[token], at->sum);
     to->rank = rank_in(at->row, w->n_vocab, token);
     if (variant == 0) return;
     to->loss_change = to->loss - base->loss;
