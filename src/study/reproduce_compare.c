@@ -1,7 +1,7 @@
 /*
- * Two recipes: that of a file, and that of what was made again. What they state (the layer, the edits
- * of a panel, ...) must agree. Digests say whether the values are the same; samples, extremes and
- * norms by how much they are not.
+ * Two recipes: that of a file, and that of what was made again. What they state (the layer, the
+ * edits of a panel, ...) must agree. Digests say whether the values are the same; samples, extremes
+ * and norms by how much they are not.
  */
 #include <math.h>
 #include <string.h>
