@@ -101,7 +101,7 @@ static int run_extract(const cli_call *call, qkv_error *err) {
     qkv_reproduction_info info = QKV_REPRODUCTION_INFO_INIT;
     qkv_reproduction *r = NULL;
     int status = open_file(&r, call->operands[0], &info, err);
-    if (status == QKV_OK && args->output) {
+    if (status == QKV_OK && args->output && !cli_is_stdout(args->output)) {
         status = write_recipe(&info, args->output, err);
     } else if (status == QKV_OK) {
         puts(info.recipe);
@@ -126,7 +126,12 @@ static int run_insert(const cli_call *call, qkv_error *err) {
                                          info.recipe, err);
         qkv_mapping_close(&map);
     }
-    if (status == QKV_OK) {
+    const int printed = args->output && cli_is_stdout(args->output);
+    if (status == QKV_OK && printed) status = cli_stdout_check(qkv_path_suffix(to), err);
+    if (status == QKV_OK && printed) {
+        status = cli_print_bytes(status, bytes, n_bytes);
+        bytes = NULL;
+    } else if (status == QKV_OK) {
         status = qkv_output_write(args->output ? args->output : to, bytes, n_bytes, err);
     }
     qkv_bytes_free(bytes);

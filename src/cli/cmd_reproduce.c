@@ -262,7 +262,33 @@ static int choose_output(char **out, const reproduce_args *args, const qkv_repro
                          qkv_error *err) {
     *out = args->output ? qkv_strdup(args->output) : args->check ? NULL : free_name(info);
     if (!*out) return args->check && !args->output ? QKV_OK : qkv_fail_memory(err);
-    return qkv_output_check(*out, err);
+    if (!cli_is_stdout(*out)) return qkv_output_check(*out, err);
+    if (strcmp(info->format, "recipe") == 0) {
+        return cli_usage(err, "a recipe by itself does not say what -o - is to be: name a file");
+    }
+    if (args->check) {
+        return cli_usage(err, "--check and -o - both write to standard output: name a file");
+    }
+    return cli_stdout_check(info->format, err);
+}
+
+/* Standard output gets the kind of file that the figure was. */
+static int write_figure(qkv_figure *figure, const qkv_reproduction_info *info, const char *output,
+                        qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    if (!cli_is_stdout(output)) return qkv_figure_write(figure, output, err);
+    const int status = qkv_figure_render(figure, info->format, &bytes, &n_bytes, err);
+    return cli_print_bytes(status, bytes, n_bytes);
+}
+
+static int write_plot(qkv_plot *plot, const qkv_reproduction_info *info, const char *output,
+                      qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    if (!cli_is_stdout(output)) return qkv_plot_write(plot, output, err);
+    const int status = qkv_plot_render(plot, info->format, &bytes, &n_bytes, err);
+    return cli_print_bytes(status, bytes, n_bytes);
 }
 
 /* What was written, unless the user named it. */
@@ -287,7 +313,7 @@ static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
         status = cli_name_fields(qkv_reproduction_figure(r, &figure, session, err), err);
     }
     if (status == QKV_OK && output) {
-        status = cli_name_fields(qkv_figure_write(figure, output, err), err);
+        status = cli_name_fields(write_figure(figure, info, output, err), err);
         if (status == QKV_OK) say_output(output, args);
     }
     if (status == QKV_OK && args->check) {
@@ -324,7 +350,7 @@ static int make_plot(const qkv_reproduction *r, const reproduce_args *args,
     qkv_sweep_reader_close(results);
     if (status == QKV_OK) warn_results(plot, info);
     if (status == QKV_OK && output) {
-        status = qkv_plot_write(plot, output, err);
+        status = write_plot(plot, info, output, err);
         if (status == QKV_OK) say_output(output, args);
     }
     if (status == QKV_OK && args->check) {

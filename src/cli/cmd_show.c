@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/show.h"
+#include "qkv/reproduce.h"
 
 static const show_args defaults = {0};
 
@@ -28,8 +29,8 @@ const cli_command cli_command_show = {
     .description =
         "Prints what is in a file that qkv wrote: the prompt, tokens, edits and tensors of a result "
         "(.safetensors, .npz, .json; .npy has nothing but its tensor), the model, metrics and "
-        "progress of a sweep (SQLite), the keys of any other JSON. Other programs' safetensors and "
-        "NumPy files are shown too. Of a GGUF file it says which command describes it.\n"
+        "progress of a sweep (SQLite), the recipe of a figure, report or chart, the keys of any other "
+        "JSON. Other programs' safetensors and NumPy files are shown too. Of a GGUF file it says which command describes it.\n"
         "\n"
         "  qkv show out.safetensors\n"
         "  qkv show out.safetensors --tensor v1/pattern.5\n"
@@ -112,10 +113,28 @@ static int show_model(const char *path, const show_args *args, qkv_error *err) {
     return cli_usage(err, "%s is a model; 'qkv info -m %s' describes it", path, path);
 }
 
-/* The place for what figures carry: their recipe. */
+/* The recipe that a figure, report or chart carries. */
 static int show_figure(const char *path, const show_args *args, qkv_error *err) {
-    (void)args;
-    return cli_usage(err, "%s is a figure or a report; its recipe is not shown yet", path);
+    static const char *const none[] = {NULL};
+    qkv_reproduction *r = NULL;
+    qkv_reproduction_info info = QKV_REPRODUCTION_INFO_INIT;
+    json_t *recipe = NULL;
+    if (args->tensor) return cli_usage(err, "--tensor: %s holds no tensors", path);
+    int status = qkv_reproduction_open(&r, path, err);
+    if (status == QKV_OK) status = qkv_reproduction_get_info(r, &info, err);
+    if (status == QKV_OK) {
+        recipe = qkv_json_parse(info.recipe, strlen(info.recipe), 0, NULL);
+        if (!recipe) status = qkv_fail_memory(err);
+    }
+    if (status == QKV_OK && args->json) {
+        status = cli_print_json(json_incref(recipe), err);
+    } else if (status == QKV_OK) {
+        printf("%s: %s, id %s; 'qkv reproduce' makes it again\n\n", path, info.kind, info.id);
+        show_object(recipe, none);
+    }
+    json_decref(recipe);
+    qkv_reproduction_free(r);
+    return status;
 }
 
 typedef int (*shower)(const char *path, const show_args *args, qkv_error *err);
@@ -150,6 +169,7 @@ static int run_show(const cli_call *call, qkv_error *err) {
         if (kinds[i].show == show_json && !qkv_begins_as_text(head, n)) continue;
         return kinds[i].show(path, call->args, err);
     }
+    if (strcmp(qkv_path_suffix(path), "md") == 0) return show_figure(path, call->args, err);
     const int status = show_tensors(path, call->args, err);
     if (status != QKV_ERR_FORMAT || memcmp(head, "PK", 2) == 0 || memcmp(head, "\x93NUMPY", 6) == 0)
         return status;

@@ -164,6 +164,15 @@ static void add_gaps(const qkv_plot *p, qkv_text *text) {
     }
 }
 
+/* Lines on the axis may be taken for none. */
+static int is_all_zero(const qkv_plot *p) {
+    for (size_t i = 0; i < p->n_shown; i++) {
+        const plot_summary *group = &p->groups[p->shown[i]];
+        if (group->mean != 0 || group->low != 0 || group->high != 0) return 0;
+    }
+    return p->n_shown > 0;
+}
+
 static void add_small_print(const qkv_plot *p, qkv_text *text) {
     const char *file = qkv_path_base(p->info->path);
     if (p->info->model_name[0] || p->info->model_path[0]) {
@@ -172,6 +181,7 @@ static void add_small_print(const qkv_plot *p, qkv_text *text) {
     }
     qkv_text_append_short(text, file, strlen(file), 80);
     add_averages(p, text);
+    if (is_all_zero(p)) qkv_text_puts(text, DOT "all values are exactly 0");
     if (p->options.change) qkv_text_puts(text, DOT "edited minus unedited");
     add_gaps(p, text);
     /* A no-break space: the version stays beside the name. */

@@ -82,9 +82,9 @@ static void put_hatching(qkv_text *text) {
 void qkv_report_put_bar(const report *r, qkv_text *text) {
     const qkv_grid_style style = map_style(r);
     qkv_text_printf(text,
-                    "<svg class=\"bar\" viewBox=\"-12 0 %d 44\" width=\"%d\" height=\"44\" "
+                    "<svg class=\"bar\" viewBox=\"-24 0 %d 44\" width=\"%d\" height=\"44\" "
                     "role=\"img\" aria-label=\"colours from %.3g to %.3g\">",
-                    BAR_WIDTH + 24, BAR_WIDTH + 24, value_at(&style, 0), value_at(&style, 1));
+                    BAR_WIDTH + 48, BAR_WIDTH + 48, value_at(&style, 0), value_at(&style, 1));
     if (style.masked == QKV_MASKED_HATCH) put_hatching(text);
     for (int i = 0; i < BAR_STEPS; i++) {
         const double value = value_at(&style, (i + 0.5) / BAR_STEPS);

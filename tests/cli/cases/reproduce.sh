@@ -87,3 +87,13 @@ qkv run -m "$PWD/mine.gguf" --tokens 5,6 --capture pattern@0 -o "$PWD/q.safetens
 qkv plot "$PWD/r.sqlite" -o "$PWD/q.svg"
 grep -alF "$PWD" p.* q.*
 echo 'no paths'
+# Standard output gets the same kind of file; nothing is called '-'.
+qkv figure modify --tokens 5,6,7 --layer 0 --head 0 -o said.svg
+qkv reproduce said.svg -q -o - | cmp - said.svg && echo 'the same on standard output'
+qkv reproduce said.svg --check -o -
+qkv recipe extract said.svg -o - | cut -c1-1
+qkv recipe copy said.svg said.svg -o - | cmp - said.svg && echo 'the same copy'
+ls ./- 2>/dev/null
+# What a figure carries is shown.
+qkv show said.svg | sed -n 's/: modify, id .*/ is a figure modify/p'
+qkv show said.svg --json | grep -c '"model_hash"'
