@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/inputs.h"
@@ -55,9 +56,10 @@ const cli_command cli_command_reproduce = {
         "characters) finds a recipe in the folder --recipes, QKV_RECIPES or this one.\n"
         "\n"
         "With --check it says whether the numbers came out again, and exits with 1 if not. They "
-        "must be the same bit for bit where qkv, ggml and the processor's abilities are; else "
-        "within 1e-4. By how much they differ is said of the values that the recipe holds: up to 16 "
-        "of a panel, its extremes and its norm.\n"
+        "must be the same bit for bit where qkv, ggml and the processor's abilities are. Else "
+        "those that the recipe keeps must be within 1e-4: up to 16 values of a panel, its extremes "
+        "and its norm; other values cannot be compared. What the recipe states beside (layer, head, range, "
+        "the edits of a panel, ...) must be the same, too.\n"
         "\n"
         "Nothing in a file is executed or used as the name of a file.\n"
         "\n"
@@ -192,7 +194,30 @@ static int open_model(qkv_model **out, const char *given, const qkv_reproduction
 
 /* ---- the check ---- */
 
-static int report(const qkv_reproduction_difference *d, qkv_error *err) {
+/* The most numbers that the recipe keeps of a panel: values, its extremes and its norm. */
+static size_t count_kept(const qkv_reproduction_info *info) {
+    json_t *recipe = qkv_json_parse(info->recipe, strlen(info->recipe), JSON_ALLOW_NUL, NULL);
+    const json_t *panels = json_object_get(recipe, "panels");
+    size_t most = 0;
+    for (size_t i = 0; i < json_array_size(panels); i++) {
+        const json_t *sample = json_object_get(json_array_get(panels, i), "sample");
+        if (json_array_size(sample) > most) most = json_array_size(sample);
+    }
+    json_decref(recipe);
+    return most + 3;
+}
+
+static void report_close(const qkv_reproduction_difference *d, const qkv_reproduction_info *info) {
+    qkv_print(stdout,
+              "made with another version or processor: the digests of %zu of %zu panels differ; of "
+              "the numbers that the recipe keeps (up to %zu of a panel) none differs",
+              d->n_different, d->n_panels, count_kept(info));
+    if (d->largest > 0) qkv_print(stdout, " by more than %.3g", d->largest);
+    printf("; other values cannot be compared\n");
+}
+
+static int report(const qkv_reproduction_difference *d, const qkv_reproduction_info *info,
+                  qkv_error *err) {
     if (!d->same_shape) {
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "it is not the same: other panels, or panels of another size");
@@ -202,11 +227,14 @@ static int report(const qkv_reproduction_difference *d, qkv_error *err) {
         return QKV_OK;
     }
     if (!d->same_versions && d->largest <= TOLERANCE) {
-        qkv_print(stdout,
-                  "the same within %g, made with another version or processor: %zu of %zu panels "
-                  "differ, by up to %.3g\n",
-                  TOLERANCE, d->n_different, d->n_panels, d->largest);
+        report_close(d, info);
         return QKV_OK;
+    }
+    if (d->largest == 0) {
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "the numbers differ in %zu of %zu panels, in values that the recipe does "
+                        "not keep",
+                        d->n_different, d->n_panels);
     }
     return qkv_fail(err, QKV_ERR_FORMAT,
                     "the numbers differ in %zu of %zu panels, most in row %zu, column %zu: by %.3g",
@@ -290,7 +318,7 @@ static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
     }
     if (status == QKV_OK && args->check) {
         status = qkv_reproduction_compare_figure(r, figure, &difference, err);
-        if (status == QKV_OK) status = report(&difference, err);
+        if (status == QKV_OK) status = report(&difference, info, err);
     }
     qkv_figure_free(figure);
     qkv_session_free(session);
@@ -327,7 +355,7 @@ static int make_plot(const qkv_reproduction *r, const reproduce_args *args,
     }
     if (status == QKV_OK && args->check) {
         status = qkv_reproduction_compare_plot(r, plot, &difference, err);
-        if (status == QKV_OK) status = report(&difference, err);
+        if (status == QKV_OK) status = report(&difference, info, err);
     }
     qkv_plot_free(plot);
     return status;

@@ -124,6 +124,9 @@ static int take_sides(const json_t *tree, const char *key, qkv_figure_side **out
 
 static int find_kind(qkv_reproduction *r, qkv_error *err) {
     const char *name = short_text(r->tree, "kind", MOST_NAME), *known;
+    if (!json_is_string(json_object_get(r->tree, "kind"))) {
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"kind\" is no text");
+    }
     for (int i = 0; name && (known = qkv_figure_kind_name((qkv_figure_kind)i)); i++) {
         if (strcmp(known, name) != 0) continue;
         r->kind = i;

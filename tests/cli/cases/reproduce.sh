@@ -30,12 +30,54 @@ sed 's/"eps":"5e-1/"eps":"4e-1/' a.svg >changed.svg
 qkv reproduce changed.svg --check 2>&1 | sed 's/[0-9a-f]\{8\}/ID/g'
 sed 's/"digest":"..../"digest":"0000/; s/"sample":\[[0-9.e-]*,/"sample":[0.25,/' a.svg >other.svg
 qkv reproduce other.svg --check 2>&1 | sed 's/by [0-9.e-]*$/by a number/'
+# So is what cannot be compared: a recipe keeps few values of a panel.
+sed 's/"digest":"..../"digest":"0000/' a.svg >digest.svg
+qkv reproduce digest.svg --check 2>&1
+sed 's/"qkv_version":"[^"]*"/"qkv_version":"0"/' digest.svg >version.svg
+qkv reproduce version.svg --check
+sed 's/"most":1,/"most":1.00001,/' version.svg >near.svg
+qkv reproduce near.svg --check | sed 's/than [0-9.e-]*;/than a number;/'
+# What a recipe states beside what it asks for is compared, too: its types, then its values.
+qkv recipe extract a.svg -o stated.json
+python3 - <<'P'
+import json
+recipe = json.load(open("stated.json"))
+def put(name, panel={}, **changes):
+    panels = [recipe["panels"][0], {**recipe["panels"][1], **panel}] + recipe["panels"][2:]
+    json.dump({**recipe, "panels": panels, **changes}, open("stated-" + name + ".json", "w"))
+put("01", layer="abc")
+put("02", layer=1000000000)
+put("03", head=3)
+put("04", site=None)
+put("05", site="scores")
+put("06", range="x")
+put("07", range=[0, 7])
+put("08", range=[0, 7], qkv_version="0")
+put("09", digest=5)
+put("10", digest="0")
+put("11", kind=5)
+put("12", panels=recipe["panels"][1:])
+put("13", {"edits": "q@0=zero"})
+put("14", {"edits": 1})
+put("15", {"row": 1.5})
+put("16", {"col": 7})
+put("17", {"input": 1})
+put("18", {"digest": 5})
+put("19", {"sample": {}})
+put("20", range=["x", 1])
+P
+for file in stated-*.json; do
+    qkv reproduce $file --check 2>&1 | sed 's/[0-9a-f]\{32\}/DIGEST/'
+    qkv reproduce $file --check >/dev/null 2>&1 && echo "$file passed"
+done
 # A chart needs its results.
 "$MAKE_SWEEP" r.sqlite 2 2 2 q scale 1e-3,1 sink
 "$MAKE_SWEEP" r3.sqlite 3 2 2 q scale 1e-3,1 sink
 qkv plot r.sqlite --layers 1 -o c.svg
 qkv reproduce c.svg --check
 qkv reproduce c.svg --results r.sqlite --check -o c2.svg && cmp c.svg c2.svg
+sed 's/"cells":/"range":[0,1],"digest":5,"cells":/' c.svg >c3.svg
+qkv reproduce c3.svg --results r.sqlite --check
 qkv reproduce c.svg --results r3.sqlite --check 2>&1 | sed 's/by [0-9.e-]*$/by a number/'
 # No file says where on this machine things lie.
 cp "$MODELS/default.gguf" "$PWD/mine.gguf"
