@@ -74,7 +74,7 @@ typedef struct qkv_reproduction_difference {
     size_t size;
     int32_t same_bits;     /* 1: all plotted values are the same, bit for bit */
     int32_t same_versions; /* 1: of qkv, ggml and its backend: bits should be the same */
-    int32_t same_shape;    /* 0: other panels, or panels of another size: nothing is compared */
+    int32_t same_shape;    /* 0: panels of another size: nothing is compared */
     size_t n_panels;
     size_t n_different; /* panels with other values */
     size_t row, col;    /* the one with the largest difference */
