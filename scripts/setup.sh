@@ -30,7 +30,8 @@ install_packages() {
     missing=
     for p in $extra gcc g++ make cmake ninja-build pkg-config git ca-certificates \
              libopenblas-openmp-dev libcairo2-dev libpango1.0-dev libpng-dev libjansson-dev libpcre2-dev \
-             libutf8proc-dev libxxhash-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev fonts-dejavu-core; do
+             libutf8proc-dev libxxhash-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev libmicrohttpd-dev \
+             fonts-dejavu-core; do
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q '^install ok installed' || missing="$missing $p"
     done
     command -v npm >/dev/null 2>&1 || missing="$missing npm"
