@@ -150,6 +150,7 @@ int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_ses
         o.n_rows = r->n_rows;
         o.cols = r->cols;
         o.n_cols = r->n_cols;
+        o.living = 1; /* it may be written as any kind of file */
         status = qkv_figure_make(out, session, (qkv_figure_kind)r->kind, &o, err);
     }
     free(prompts);
