@@ -55,8 +55,8 @@ typedef struct figure_cell {
     float *pattern;         /* the whole map, for a report or a page: [T, T]; of heads and rows as
                                many cells as are watched, and `before` the unmodified one */
     float *before;
-    size_t map_rows, map_cols; /* of these */
-    living_factors factors;    /* for a page */
+    size_t map_rows, map_cols, map_step; /* of these; tokens of a cell */
+    living_factors factors;              /* for a page */
     double
         output_kl; /* what the edits do to the next token, for a report; NaN where there is none */
 } figure_cell;

@@ -77,6 +77,7 @@ static int keep_maps(const qkv_figure *fig, figure_cell *cell, const qkv_tensor 
     const size_t n = n_tokens * n_tokens;
     float **base = &fig->plain[cell->prompt];
     cell->map_rows = cell->map_cols = n_tokens;
+    cell->map_step = 1;
     cell->pattern = qkv_calloc(n, sizeof **base);
     if (!*base) *base = qkv_calloc(n, sizeof **base);
     if (!cell->pattern || !*base) return qkv_fail_memory(err);

@@ -21,6 +21,7 @@
 typedef struct sheet_set {
     size_t rows, cols; /* of a sheet */
     size_t skip;       /* first keys that are left out */
+    size_t step;       /* positions of a cell; 0: as many as fill rows and cols evenly */
     int differs;       /* the variant's are differences from the baseline */
     float *at[2];      /* of the baseline, and of the variant where there is one; NULL: no set */
 } sheet_set;
@@ -120,14 +121,19 @@ static void pool(float *cell, float value) {
     if (fabsf(value) > fabsf(*cell)) *cell = value;
 }
 
+/* The cell of a pooled axis, of `side` cells for n positions. */
+static size_t cell_of(const sheet_set *set, size_t position, size_t side, size_t n) {
+    return set->step ? position / set->step : position * side / n;
+}
+
 /* One query's weights. With `base` the differences from it. */
 static void take_row(const watch *w, const sheet_set *set, float *sheet, size_t query,
                      const float *row, const float *base, size_t n_keys) {
     const size_t skip = set->skip, n_shown = w->n_tokens - skip;
     size_t at = 0;
-    if (w->fig->kind == QKV_FIGURE_HEADS) at = query * set->rows / w->n_tokens;
+    if (w->fig->kind == QKV_FIGURE_HEADS) at = cell_of(set, query, set->rows, w->n_tokens);
     for (size_t k = skip; k < n_keys; k++) {
-        float *cell = &sheet[at * set->cols + (k - skip) * set->cols / n_shown];
+        float *cell = &sheet[at * set->cols + cell_of(set, k - skip, set->cols, n_shown)];
         pool(cell, base ? row[k] - base[k] : row[k]);
     }
 }
@@ -165,6 +171,10 @@ static int prepare_set(const watch *w, sheet_set *set, int has_edits, qkv_error 
     const int is_heads = w->fig->kind == QKV_FIGURE_HEADS;
     set->rows = is_heads ? qkv_figure_heads_side(w->fig, w->n_tokens) : 1;
     set->cols = is_heads ? qkv_figure_heads_side(w->fig, n_keys) : n_keys;
+    if (set == &w->live && is_heads) {
+        set->step = (w->n_tokens + set->rows - 1) / set->rows;
+        set->rows = set->cols = (w->n_tokens + set->step - 1) / set->step;
+    }
     for (int v = 0; v <= has_edits; v++) {
         set->at[v] = qkv_calloc(w->n_sheets * set->rows * set->cols, sizeof *set->at[v]);
         if (!set->at[v]) return qkv_fail_memory(err);
@@ -187,7 +197,9 @@ static int prepare(watch *w, qkv_figure *fig, size_t prompt, int has_edits, qkv_
     number_places(w->layer_at, shown->all_layers, shown->layers, shown->n_layers);
     number_places(w->head_at, shown->all_heads, shown->heads, shown->n_heads);
     const int status = prepare_set(w, &w->drawn, has_edits, err);
-    return status == QKV_OK && fig->living ? prepare_set(w, &w->live, has_edits, err) : status;
+    if (status != QKV_OK || !fig->living) return status;
+    /* A page counts tokens by the cell. */
+    return prepare_set(w, &w->live, has_edits, err);
 }
 
 static void release(watch *w) {
@@ -251,6 +263,7 @@ static int fill_cell(const watch *w, figure_cell *cell, qkv_error *err) {
     if (!w->live.at[0]) return QKV_OK;
     cell->map_rows = count_sheets(w) * w->live.rows;
     cell->map_cols = w->live.cols;
+    cell->map_step = w->live.step ? w->live.step : 1;
     cell->before = fill_panel(w, &w->live, cell, 0);
     cell->pattern = fill_panel(w, &w->live, cell, edited);
     return cell->before && cell->pattern ? QKV_OK : qkv_fail_memory(err);

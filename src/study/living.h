@@ -41,8 +41,8 @@ int qkv_living_take(qkv_figure *fig, qkv_session *session, size_t prompt, const 
 
 /* A map to be stored. */
 typedef struct living_map {
-    const float *values; /* [rows, cols] */
-    size_t rows, cols;
+    const float *values;     /* [rows, cols] */
+    size_t rows, cols, step; /* step: tokens of a cell */
     int32_t causal, window;
     int is_masked; /* nothing but 0 where the mask is: what queries see is stored and nothing else */
 } living_map;
@@ -53,9 +53,9 @@ typedef enum living_type { LIVING_F32, LIVING_F16 } living_type;
 int qkv_living_is_masked(const living_map *map);
 /* How many numbers are stored of it. */
 size_t qkv_living_count(const living_map *map);
-/* The map with fewer cells, each that of largest magnitude of its block; values are the caller's to
- * free. side is at most its rows and cols. */
-int qkv_living_pool(const living_map *map, size_t side, living_map *out, qkv_error *err);
+/* The map with a cell for every step x step, the number of largest magnitude of its block; values are
+ * the caller's to free. */
+int qkv_living_pool(const living_map *map, size_t step, living_map *out, qkv_error *err);
 /* As JSON, with its numbers in base64. NULL when memory is short. */
 json_t *qkv_living_map_json(const living_map *map, living_type type);
 /* F16 of a number, to the nearest, of two the even one. */

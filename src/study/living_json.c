@@ -28,7 +28,7 @@ typedef struct map_store {
     stored_map *items;
     size_t n, capacity;
     living_type type;
-    size_t pooled; /* cells on a side of maps that were larger; 0: none was */
+    size_t pooled; /* tokens on a side of a cell; 0: nothing was pooled */
     size_t bytes;  /* of all numbers */
 } map_store;
 
@@ -92,19 +92,20 @@ static size_t longest_side(const map_store *store, size_t *n_maps) {
 
 /* Maps of queries and keys get fewer cells; other tables are small. */
 static int pool_maps(map_store *store, qkv_error *err) {
-    size_t n_maps, side = longest_side(store, &n_maps);
-    if (side > MOST_POOLED) side = MOST_POOLED;
-    while (side > 16 && n_maps * side * side * 2 > MOST_BYTES) side--;
+    size_t n_maps, side = longest_side(store, &n_maps), step = 1;
+    while (side / step > MOST_POOLED ||
+           (side / step > 16 && n_maps * (side / step) * (side / step) * 2 > MOST_BYTES)) {
+        step++;
+    }
     int status = QKV_OK;
-    for (size_t i = 0; i < store->n && status == QKV_OK; i++) {
+    for (size_t i = 0; i < store->n && status == QKV_OK && step > 1; i++) {
         stored_map *item = &store->items[i];
         if (item->is_scores || item->is_left_out || item->map.rows != item->map.cols) continue;
-        if (item->map.rows <= side) continue;
         living_map pooled;
-        status = qkv_living_pool(&item->map, side, &pooled, err);
+        status = qkv_living_pool(&item->map, step, &pooled, err);
         item->own = (float *)pooled.values;
         item->map = pooled;
-        store->pooled = side;
+        store->pooled = step;
     }
     return status;
 }
@@ -172,6 +173,7 @@ static living_map prompt_map(const qkv_figure *fig, size_t prompt, const float *
     return (living_map){.values = values,
                         .rows = n,
                         .cols = n,
+                        .step = 1,
                         .causal = has_mask && fig->living->causal,
                         .window = has_mask ? fig->living->window : 0};
 }
@@ -199,6 +201,7 @@ static living_map watched_map(const qkv_figure *fig, const figure_cell *cell, co
     return (living_map){.values = values,
                         .rows = cell->map_rows,
                         .cols = cell->map_cols,
+                        .step = cell->map_step,
                         .causal = is_heads && fig->living->causal};
 }
 

@@ -55,17 +55,19 @@ size_t qkv_living_count(const living_map *map) {
 
 /* Both sides are pooled alike, so that what lies above the diagonal stays there; a window does not
  * become one of whole cells. */
-int qkv_living_pool(const living_map *map, size_t side, living_map *out, qkv_error *err) {
-    float *cells = qkv_calloc(side * side, sizeof *cells);
+int qkv_living_pool(const living_map *map, size_t step, living_map *out, qkv_error *err) {
+    const size_t rows = (map->rows + step - 1) / step, cols = (map->cols + step - 1) / step;
+    float *cells = qkv_calloc(rows * cols, sizeof *cells);
     *out = (living_map){.values = cells,
-                        .rows = side,
-                        .cols = side,
+                        .rows = rows,
+                        .cols = cols,
+                        .step = step * map->step,
                         .causal = map->causal,
-                        .is_masked = map->is_masked && map->causal && map->rows == map->cols};
+                        .is_masked = map->is_masked && map->causal};
     if (!cells) return qkv_fail_memory(err);
     for (size_t row = 0; row < map->rows; row++) {
         for (size_t col = 0; col < map->cols; col++) {
-            float *cell = &cells[row * side / map->rows * side + col * side / map->cols];
+            float *cell = &cells[row / step * cols + col / step];
             const float value = map->values[row * map->cols + col];
             if (fabsf(value) > fabsf(*cell)) *cell = value;
         }
@@ -115,10 +117,11 @@ json_t *qkv_living_map_json(const living_map *map, living_type type) {
     json_t *json = NULL;
     qkv_text_puts(&numbers, "");
     if (put_numbers(map, type, &numbers)) {
-        json = json_pack("{s:s, s:I, s:I, s:b, s:b, s:i, s:s}", "type",
+        json = json_pack("{s:s, s:I, s:I, s:I, s:b, s:b, s:i, s:s}", "type",
                          type == LIVING_F16 ? "F16" : "F32", "rows", (json_int_t)map->rows, "cols",
-                         (json_int_t)map->cols, "masked", map->is_masked, "causal", map->causal,
-                         "window", (int)map->window, "data", numbers.data);
+                         (json_int_t)map->cols, "step", (json_int_t)map->step, "masked",
+                         map->is_masked, "causal", map->causal, "window", (int)map->window, "data",
+                         numbers.data);
     }
     qkv_text_release(&numbers);
     return json;
