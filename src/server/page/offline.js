@@ -12,7 +12,7 @@ function begin() {
     root.replaceChildren();
     const page = data.kind === 'plot' ? new OfflinePlot(root, data, palette) : new OfflineFigure(root, data, palette);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => page.forgetTheme());
-    document.documentElement.dataset.ready = 'true';
+    document.documentElement.dataset.ready = 'yes';
 }
 
 try {

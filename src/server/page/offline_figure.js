@@ -2,7 +2,7 @@
 // slider for every factor. Maps under other factors than the figure's are made of scores (attention.js).
 import { ScoredHead, decodeMap } from './attention.js';
 import { ColorScale } from './colors.js';
-import { FactorSlider } from './factors.js';
+import { FactorSlider } from './factor_slider.js';
 import { HeadView } from './head.js';
 import { TableView } from './tables.js';
 import { countText, el, numberText } from './text.js';
@@ -137,7 +137,7 @@ export class OfflineFigure {
 
     viewOptions() {
         const { look, site } = this.data;
-        const options = { colormap: look.colormap, skipKeys: look.skip_keys, maskedZero: look.masked === 'zero' };
+        const options = { show: { before: true, after: true, diff: true, lines: false }, colormap: look.colormap, skipKeys: look.skip_keys, maskedZero: look.masked === 'zero' };
         if (!look.diff) options.scale = look.scale;
         if (!look.diff && (look.low !== 0 || look.high !== 1) && !look.skip_keys) Object.assign(options, { low: look.low, high: look.high });
         if (site === 'scores') options.maskedZero = true;
