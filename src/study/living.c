@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 
 #define TINY_FACTOR "9.094947017729282379150390625e-13" /* 2^-40 */
 static const double TINY_INVERSE = 1099511627776;
@@ -71,11 +72,19 @@ static living_axis axis_of(qkv_site site) {
     return LIVING_NOTHING;
 }
 
+/* As it is written: the plan keeps it in F32, and 0.1 would be shown as 0.10000000149. */
+static double written_factor(const qkv_edit_info *edit) {
+    const char *equals = strchr(edit->text, '='), *colon = equals ? strchr(equals, ':') : NULL;
+    double value = 0;
+    if (colon && qkv_parse_double(colon + 1, strlen(colon + 1), &value)) return value;
+    return edit->number;
+}
+
 static int take_factor(living_factor *to, const qkv_edit_info *edit, living_axis axis,
                        size_t n_tokens, qkv_error *err) {
     *to = (living_factor){.target = qkv_strndup(edit->text, strcspn(edit->text, "=")),
                           .site = qkv_strdup(qkv_site_name(edit->site)),
-                          .eps = edit->number,
+                          .eps = written_factor(edit),
                           .axis = axis};
     if (edit->rows) to->tokens = qkv_calloc(n_tokens, 1);
     if (!to->target || !to->site || (edit->rows && !to->tokens)) return qkv_fail_memory(err);

@@ -131,13 +131,16 @@ export class OfflineFigure {
             this.view.options = this.viewOptions();
         }
         this.root.append(this.buildHeader(),
-            el('div', { class: many ? 'figure-page stacked' : 'figure-page' }, this.buildPanels(many), this.viewElement),
+            el('div', { class: many || data.panels.length === 1 ? 'figure-page stacked' : 'figure-page' },
+               this.buildPanels(many), this.viewElement),
             this.buildNotes());
     }
 
     viewOptions() {
         const { look, site } = this.data;
-        const options = { show: { before: true, after: true, diff: true, lines: false }, colormap: look.colormap, skipKeys: look.skip_keys, maskedZero: look.masked === 'zero' };
+        // Lines have room beside a single map.
+        const edited = this.data.panels.some((panel) => panel.edits !== '');
+        const options = { show: { before: true, after: true, diff: true, lines: !edited }, colormap: look.colormap, skipKeys: look.skip_keys, maskedZero: look.masked === 'zero' };
         if (!look.diff) options.scale = look.scale;
         if (!look.diff && (look.low !== 0 || look.high !== 1) && !look.skip_keys) Object.assign(options, { low: look.low, high: look.high });
         if (site === 'scores') options.maskedZero = true;
@@ -182,7 +185,7 @@ export class OfflineFigure {
                         ...(many ? this.numberedThumbs() : this.thumbs));
         grid.style.setProperty('--columns', data.cols);
         grid.addEventListener('keydown', (event) => this.moveByKey(event));
-        return el('section', { class: 'card panels-card' }, grid);
+        return el('section', { class: 'card panels-card', hidden: data.panels.length === 1 }, grid);
     }
 
     // Rows and columns of many heads have their numbers at the edges.
@@ -295,7 +298,7 @@ export class OfflineFigure {
     showNumbers(panel) {
         const pairs = panel.report ? panel.report.numbers : [];
         this.numbers.hidden = !pairs.length;
-        this.numbers.replaceChildren(...pairs.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, numberText(value, 3)))));
+        this.numbers.replaceChildren(el('div', { class: 'hint' }, 'as drawn:'), ...pairs.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, numberText(value, 3)))));
     }
 
     // ---- what the file says about itself ----

@@ -49,11 +49,12 @@ export class TableView {
         if (!this.data || room < 60) return;
         const { rowNames, keys } = this.data, rows = rowNames.length, cols = keys.length;
         const shown = TABLES.filter(([name]) => this.values[name]);
-        const width = Math.floor(Math.min((room - 14 * (shown.length - 1)) / shown.length, 620));
+        const width = Math.floor(Math.min((room - 14 * (shown.length - 1)) / shown.length, 900));
         this.panels.style.gridTemplateColumns = `repeat(${shown.length}, ${width}px)`;
         for (const [name] of shown) {
             const map = this.maps[name];
             map.setWidth(width);
+            map.mostHeight = rows * Math.max(22, Math.min(34, width / cols));
             map.setData({ values: this.values[name], rows, cols, step: 1, r0: 0, c0: 0, n: Math.max(rows, cols),
                           queries: rowNames, keys, causal: false, window: 0, sink: null });
             map.setZoom([0, rows, 0, cols]);
