@@ -57,11 +57,19 @@ static int add_imports(bundle *b, const char *bytes, size_t n, qkv_error *err) {
     return status;
 }
 
+/* How much of a line is left out at its front: blanks, and `export `. */
+static size_t cut_front(const char *line, size_t length) {
+    size_t cut = 0;
+    while (cut < length && line[cut] == ' ') cut++;
+    return begins(line, length, "export ") ? strlen("export ") : cut;
+}
+
+/* Lines that are comments alone are for readers of the source. */
 static void add_lines(bundle *b, const char *bytes, size_t n) {
     for (const char *line = bytes; line < bytes + n;) {
-        const size_t length = strcspn(line, "\n"), word = strlen("export ");
-        const size_t cut = begins(line, length, "export ") ? word : 0;
-        if (!begins(line, length, "import ")) {
+        const size_t length = strcspn(line, "\n"), cut = cut_front(line, length);
+        const int is_comment = begins(line + cut, length - cut, "//");
+        if (cut < length && !is_comment && !begins(line, length, "import ")) {
             qkv_text_append(b->out, line + cut, length - cut);
             qkv_text_puts(b->out, "\n");
         }

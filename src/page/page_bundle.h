@@ -3,7 +3,8 @@
  *
  * Modules import each other in single lines at their top, `import { a, b } from './x.js';`, and begin
  * lines with `export `. In a bundle the modules follow each other, each behind those that it imports,
- * without these. Top-level names are unique across modules, so nothing else has to change.
+ * without these, without indentation and without lines that are comments alone. Top-level names are
+ * unique across modules, and no template string spans lines, so nothing else has to change.
  */
 #ifndef QKV_PAGE_PAGE_BUNDLE_H
 #define QKV_PAGE_PAGE_BUNDLE_H
