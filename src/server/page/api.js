@@ -178,8 +178,9 @@ export function readTensors(buffer) {
     const length = Number(new DataView(buffer).getBigUint64(0, true));
     const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
     const out = { metadata: head.__metadata__ || {} };
-    for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(head)) {
+    for (const [name, entry] of Object.entries(head)) {
         if (name === '__metadata__') continue;
+        const { dtype, shape, data_offsets: [from, to] } = entry;
         const kind = ARRAYS[dtype];
         if (!kind) throw new Error(`a tensor of type ${dtype} is not read here`);
         const at = 8 + length + from, size = kind.BYTES_PER_ELEMENT;

@@ -5,7 +5,7 @@
 //     panel.onchange = ({ edits, active, follow }, moving) => ...;   // moving: a slider is held
 //     panel.setReport([{ changed, selected }]);   panel.setError({ index, at, message });
 import { clampNumber, countText, el, factorText, fillSelect } from './text.js';
-import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf } from './factor.js';
+import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf, SMALLEST_PLACE } from './factor.js';
 import { factorOf, parseEdit, withFactor, writeEdit } from './notation.js';
 
 const FIGURE_FACTORS = [0.5, 1e-3, 1e-10]; // the columns of `qkv figure modify`
@@ -202,8 +202,7 @@ export class EditsPanel {
         else return;
         event.preventDefault();
         // Between 0 and the smallest factor there is nothing.
-        if (step < 0 && next < 40) next = 0;
-        if (step > 0 && next < 40) next = 40;
+        if (step && next < SMALLEST_PLACE) next = step < 0 ? 0 : SMALLEST_PLACE;
         form.range.value = clampNumber(next, 0, FACTOR_STEPS);
         this.slide(form, factorAt(Number(form.range.value)), true);
     }

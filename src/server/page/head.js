@@ -68,7 +68,7 @@ export class HeadView {
         this.profile = new Profile();
         this.panels = el('div', { class: 'panels' }, ...PANELS.map(([name]) => this.figures[name].element));
         this.element.classList.add('head-view');
-        this.element.append(this.buildTools(), this.panels, this.readout, this.pinned, this.profile.element, this.spoken);
+        this.element.append(this.buildTools(), this.readout, this.pinned, this.panels, this.profile.element, this.spoken);
         this.element.addEventListener('keydown', (event) => event.key === 'Escape' && this.unpin());
     }
 

@@ -103,9 +103,20 @@ export class TokenLines {
         context.clearRect(0, 0, this.width, this.height);
         const size = Math.min(Math.max(theme.size * 0.76, 9), 15);
         context.font = `${size}px ${theme.font}`;
-        const gutter = Math.min(this.width * 0.3, 90);
+        const gutter = this.gutter(context);
         this.drawLines(context, theme, gutter);
         this.drawTokens(context, theme, gutter, size);
+    }
+
+    // As wide as the widest token, but not so wide that no room is left for the lines.
+    gutter(context) {
+        if (this.measured !== this.data.queries || this.measuredFont !== context.font) {
+            const widths = this.data.queries.slice(0, 400).map((text) => context.measureText(isolated(axisLabel(text))).width);
+            this.widest = Math.max(20, ...widths);
+            this.measured = this.data.queries;
+            this.measuredFont = context.font;
+        }
+        return Math.min(this.width * 0.3, this.widest + 4);
     }
 
     drawLines(context, theme, gutter) {

@@ -63,7 +63,7 @@ class Explorer {
         this.prompt = new PromptPanel(byId('prompt'), { examples: info.default_prompts });
         this.edits = new EditsPanel(byId('edits'), { sites: info.sites, ops: info.ops });
         this.overview = new Overview(byId('overview'), { palette: this.palette, metrics: perHead });
-        this.head = new HeadView(byId('head'), { palette: this.palette, maxHeight: () => window.innerHeight - 17 * rem() });
+        this.head = new HeadView(byId('head'), { palette: this.palette, maxHeight: () => window.innerHeight - 14 * rem() });
         this.follow = new Follow(byId('follow'), { metrics: perHead });
         this.why = new Why(byId('why'));
         this.out = new OutPanel(byId('out'), { connection: this.connection });

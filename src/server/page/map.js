@@ -282,7 +282,7 @@ export class AttentionMap {
         const { values, cols, r0, c0 } = this.data;
         const style = { reach: Math.max(Math.abs(scale.low), Math.abs(scale.high)), log: scale.kind === 'log', floor: scale.floor,
                         signed: this.signed };
-        context.font = `${clampNumber(cell * (this.signed ? 0.34 : 0.38), 7, 13)}px ${this.theme.font}`;
+        context.font = `${clampNumber(cell * (this.signed ? 0.34 : 0.38), 7, this.theme.size)}px ${this.theme.font}`;
         context.textAlign = 'center';
         context.textBaseline = 'middle';
         for (let row = top; row < bottom; row++) {

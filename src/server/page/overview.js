@@ -188,22 +188,33 @@ export class Overview {
         if (data.tv && data.tv[head] > 0) this.paintMark(x, y, data.tv[head]);
     }
 
+    // Where a map has more cells than pixels, a pixel is the largest of its cells, as everywhere.
     paintMap(head, x, y) {
-        const { side, maps, causal } = this.data, { tile } = this;
-        if (tile.width !== side || !this.image) {
-            tile.width = tile.height = side;
-            this.tileContext = tile.getContext('2d');
-            this.image = this.tileContext.createImageData(side, side);
-            this.pixels = new Uint32Array(this.image.data.buffer);
-        }
-        for (let row = 0, i = 0, from = head * side * side; row < side; row++) {
-            for (let col = 0; col < side; col++, i++) {
-                const value = maps[from + i];
-                this.pixels[i] = causal && col > row && value === 0 ? 0 : this.mapScale.pixel(value);
+        const { side, maps, causal } = this.data, pixels = Math.max(1, Math.round(this.size * (window.devicePixelRatio || 1)));
+        const width = Math.min(side, pixels), edge = (i) => Math.floor((i * side) / width);
+        this.prepareTile(width);
+        for (let row = 0, i = 0; row < width; row++) {
+            const top = edge(row), bottom = edge(row + 1);
+            for (let col = 0; col < width; col++, i++) {
+                let most = 0;
+                for (let r = top; r < bottom; r++) {
+                    for (let at = head * side * side + r * side + edge(col), end = at + edge(col + 1) - edge(col); at < end; at++) {
+                        if (maps[at] > most) most = maps[at];
+                    }
+                }
+                this.pixels[i] = causal && col > row && most === 0 ? 0 : this.mapScale.pixel(most);
             }
         }
         this.tileContext.putImageData(this.image, 0, 0);
-        this.context.drawImage(tile, x, y, this.size, this.size);
+        this.context.drawImage(this.tile, x, y, this.size, this.size);
+    }
+
+    prepareTile(width) {
+        if (this.tile.width === width && this.image) return;
+        this.tile.width = this.tile.height = width;
+        this.tileContext = this.tile.getContext('2d');
+        this.image = this.tileContext.createImageData(width, width);
+        this.pixels = new Uint32Array(this.image.data.buffer);
     }
 
     paintCell(head, x, y) {
