@@ -100,6 +100,7 @@
 #include "qkv/package.h"
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
+#include "qkv/server.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #endif

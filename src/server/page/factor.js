@@ -8,10 +8,12 @@
 export const FACTOR_STEPS = 1000;
 
 // [place, power of ten]: straight lines between them.
-const KNOTS = [[40, -10], [240, -3], [840, 0], [1000, 1]];
+const KNOTS = [[60, -10], [240, -3], [840, 0], [1000, 1]];
 const SNAP = 4; // places near 1 are 1
 
-export const FACTOR_TICKS = [[0, '0'], [1e-10, '1e-10'], [1e-3, '0.001'], [0.01, '.01'], [0.1, '.1'], [1, '1'], [10, '10']];
+export const SMALLEST_PLACE = KNOTS[0][0]; // between 0 and it there is nothing
+
+export const FACTOR_TICKS = [[0, '0'], [1e-3, '0.001'], [0.01, '.01'], [0.1, '.1'], [1, '1'], [10, '10']];
 
 // Three significant digits: the edit's text is short, and the number is the one that the text says.
 export function factorAt(place) {

@@ -14,7 +14,6 @@
 //     r0, c0         the first token that the arrays cover (default 0): a part of a long map
 //     causal, window the mask, as in a figure's panel
 //     sink           { before, after }: the learned sink's share per query, or null
-//     same           true: `after` is the baseline's own tensor, bit for bit
 //
 // Options (all have defaults; view.options reads them):
 //     show           { before, after, diff, lines }: which panels
@@ -27,7 +26,7 @@
 //     pins           { queries: [..], keys: [..] };  zoom: [r0, r1, c0, c1] or null for all
 import { ColorScale, drawColorBar, logFloor, CHOSEN_GAMMA, POWER_GAMMA } from './colors.js';
 import { clampNumber, countText, el, fillSelect, numberText, changeText, tokenNode } from './text.js';
-import { AttentionMap } from './map.js';
+import { AttentionMap, cellOf } from './map.js';
 import { TokenLines } from './lines.js';
 import { Profile } from './profile.js';
 
@@ -69,7 +68,7 @@ export class HeadView {
         this.profile = new Profile();
         this.panels = el('div', { class: 'panels' }, ...PANELS.map(([name]) => this.figures[name].element));
         this.element.classList.add('head-view');
-        this.element.append(this.buildTools(), this.panels, this.readout, this.pinned, this.profile.element, this.spoken);
+        this.element.append(this.buildTools(), this.readout, this.pinned, this.panels, this.profile.element, this.spoken);
         this.element.addEventListener('keydown', (event) => event.key === 'Escape' && this.unpin());
     }
 
@@ -166,7 +165,7 @@ export class HeadView {
 
     setData(data) {
         const n = data.n;
-        this.data = { rows: n, cols: n, step: 1, r0: 0, c0: 0, window: 0, sink: null, same: false, ...data };
+        this.data = { rows: n, cols: n, step: 1, r0: 0, c0: 0, window: 0, sink: null, ...data };
         if (this.labelled !== data.queries) {
             this.labelled = data.queries;
             this.dropStrayPins();
@@ -235,7 +234,8 @@ export class HeadView {
             kind: this.scaleKind(false), low: bottom, high: end, floor: logFloor(bottom, end, this.data.n) });
         // A change of weights is seldom near 1: colours end at the largest, as in the figures. While a slider is
         // held they end no lower than they did, so they do not flicker.
-        const reach = this.largest(diff) || 1;
+        const most = this.largest(diff), reach = most || 1;
+        this.same = Boolean(diff) && most === 0;
         if (!this.held || reach > this.diffReach || this.diffLabels !== this.labelled) this.diffReach = reach;
         this.diffLabels = this.labelled;
         const diffEnd = high ?? this.diffReach;
@@ -370,9 +370,10 @@ export class HeadView {
                 figure.high.textContent = numberText(scale.high, 2) + (scale.kind === 'linear' ? '' : ` ${scale.kind}`);
             }
         }
-        const pooled = this.data.step > 1 ? `largest of ${this.data.step} × ${this.data.step}` : '';
+        const block = Math.ceil(this.data.step);
+        const pooled = block > 1 ? `largest of ${block} × ${block}` : '';
         this.setNote('before', pooled);
-        this.setNote('after', this.data.same ? 'bit for bit as before' : pooled);
+        this.setNote('after', this.same ? 'bit for bit as before' : pooled);
         this.setNote('diff', pooled);
     }
 
@@ -451,7 +452,7 @@ export class HeadView {
     // The weight of a cell, as it is shown; undefined where the arrays do not reach.
     weight(name, query, key) {
         const { r0, c0, step, rows, cols } = this.data;
-        const row = Math.floor((query - r0) / step), col = Math.floor((key - c0) / step);
+        const row = cellOf(query, r0, step), col = cellOf(key, c0, step);
         const values = this.values?.[name];
         return values && row >= 0 && row < rows && col >= 0 && col < cols ? values[row * cols + col] : undefined;
     }

@@ -7,7 +7,7 @@
 // A pointed-at or pinned token's lines stand out, the others fade. Signed values (a difference) are drawn solid
 // where a weight grew and dashed where it fell. At most LINES are drawn, the strongest.
 import { axisLabel, el, isolated } from './text.js';
-import { sizeCanvas, themeColors } from './map.js';
+import { cellOf, firstToken, sizeCanvas, themeColors } from './map.js';
 
 const LINES = 1500;
 const WEAKEST = 0.004; // of the strongest: below that a line is not seen
@@ -70,22 +70,21 @@ export class TokenLines {
         const { values, rows, cols, step, r0, c0 } = this.data, focus = this.focus();
         const found = [];
         let most = 0;
-        const rowFrom = Math.max(0, Math.floor((this.zoom[0] - r0) / step));
+        const rowFrom = Math.max(0, cellOf(this.zoom[0], r0, step));
         const rowTo = Math.min(rows, Math.ceil((this.zoom[1] - r0) / step));
-        const colFrom = Math.max(0, Math.floor((this.zoom[2] - c0) / step));
+        const colFrom = Math.max(0, cellOf(this.zoom[2], c0, step));
         const colTo = Math.min(cols, Math.ceil((this.zoom[3] - c0) / step));
         for (let row = rowFrom; row < rowTo; row++) {
             for (let col = colFrom; col < colTo; col++) most = Math.max(most, Math.abs(values[row * cols + col]));
         }
         if (most === 0) return found;
         for (let row = rowFrom; row < rowTo; row++) {
-            const query = r0 + row * step;
+            const query = firstToken(row, r0, step);
             for (let col = colFrom; col < colTo; col++) {
                 const value = values[row * cols + col], part = Math.abs(value) / most;
                 if (part < WEAKEST) continue;
-                const key = c0 + col * step;
-                const bright = !focus || (focus.queries.has(query) && (!focus.keys.size || focus.keys.has(key))) ||
-                    (!focus.queries.size && focus.keys.has(key));
+                const key = firstToken(col, c0, step);
+                const bright = !focus || (focus.queries.size ? focus.queries.has(query) : focus.keys.has(key));
                 const shade = Math.ceil(part * SHADES) / SHADES;
                 found.push([query, key, value, bright ? shade : shade * 0.06, part]);
             }
@@ -104,9 +103,20 @@ export class TokenLines {
         context.clearRect(0, 0, this.width, this.height);
         const size = Math.min(Math.max(theme.size * 0.76, 9), 15);
         context.font = `${size}px ${theme.font}`;
-        const gutter = Math.min(this.width * 0.3, 90);
+        const gutter = this.gutter(context);
         this.drawLines(context, theme, gutter);
         this.drawTokens(context, theme, gutter, size);
+    }
+
+    // As wide as the widest token, but not so wide that no room is left for the lines.
+    gutter(context) {
+        if (this.measured !== this.data.queries || this.measuredFont !== context.font) {
+            const widths = this.data.queries.slice(0, 400).map((text) => context.measureText(isolated(axisLabel(text))).width);
+            this.widest = Math.max(20, ...widths);
+            this.measured = this.data.queries;
+            this.measuredFont = context.font;
+        }
+        return Math.min(this.width * 0.3, this.widest + 4);
     }
 
     drawLines(context, theme, gutter) {

@@ -11,7 +11,8 @@
 //     map.setScale(scale); map.setZoom([0, n, 0, n]);
 //     map.paint();
 //
-// values: rows x cols cells, row-major, each of step x step tokens, beginning at token r0, c0. The pointer and
+// values: rows x cols cells, row-major, each of step x step tokens (not always a whole number: token t lies in cell
+// floor(t / step), as run/reduce.c has it), beginning at token r0, c0. The pointer and
 // the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
 // onescape(). query or key is -1 where a label of the other axis is meant.
 import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
@@ -31,6 +32,16 @@ export function themeColors(element) {
         down: read('--down'), before: read('--before'), font: style.fontFamily,
         size: parseFloat(style.fontSize) || 14,
     };
+}
+
+// The cell that a token lies in, the first being that of token `from`.
+export function cellOf(token, from, step) {
+    return Math.floor((token - from) / step + 1e-9);
+}
+
+// The first token of a cell.
+export function firstToken(cell, from, step) {
+    return from + Math.ceil(cell * step - 1e-9);
 }
 
 // A canvas whose pixels are those of the screen.
@@ -193,18 +204,18 @@ export class AttentionMap {
     // The cells that the zoom shows: first and one past the last, of rows and columns.
     shownCells() {
         const { r0, c0, step, rows, cols } = this.data;
-        const low = (token, from, most) => clampNumber(Math.floor((token - from) / step), 0, most);
-        const high = (token, from, most) => clampNumber(Math.ceil((token - from) / step), 0, most);
+        const low = (token, from, most) => clampNumber(cellOf(token, from, step), 0, most);
+        const high = (token, from, most) => clampNumber(Math.ceil((token - from) / step - 1e-9), 0, most);
         return [low(this.zoom[0], r0, rows), high(this.zoom[1], r0, rows),
                 low(this.zoom[2], c0, cols), high(this.zoom[3], c0, cols)];
     }
 
     isMasked(row, col) {
         const { r0, c0, step, causal, window: width } = this.data;
-        const lastQuery = r0 + (row + 1) * step - 1, firstKey = c0 + col * step;
+        const lastQuery = firstToken(row + 1, r0, step) - 1, firstKey = firstToken(col, c0, step);
         if (causal && firstKey > lastQuery) return true;
         if (!width) return false;
-        const firstQuery = r0 + row * step, lastKey = c0 + (col + 1) * step - 1;
+        const firstQuery = firstToken(row, r0, step), lastKey = firstToken(col + 1, c0, step) - 1;
         return firstQuery - lastKey >= width || firstKey - lastQuery >= width;
     }
 
@@ -230,7 +241,6 @@ export class AttentionMap {
         const y = (token) => 1 + ((token - this.zoom[0]) / this.rows) * this.plotHeight;
         this.context.imageSmoothingEnabled = false;
         const x0 = x(c0 + left * step), y0 = y(r0 + top * step);
-        // The last cell of a pooled map may stand for fewer tokens than the others; it is drawn as wide as they are.
         this.context.drawImage(this.tile, x0, y0, x(c0 + right * step) - x0, y(r0 + bottom * step) - y0);
     }
 
@@ -273,7 +283,7 @@ export class AttentionMap {
         const { values, cols, r0, c0 } = this.data;
         const style = { reach: Math.max(Math.abs(scale.low), Math.abs(scale.high)), log: scale.kind === 'log', floor: scale.floor,
                         signed: this.signed };
-        context.font = `${clampNumber(cell * (this.signed ? 0.34 : 0.38), 7, 13)}px ${this.theme.font}`;
+        context.font = `${clampNumber(cell * (this.signed ? 0.34 : 0.38), 7, this.theme.size)}px ${this.theme.font}`;
         context.textAlign = 'center';
         context.textBaseline = 'middle';
         for (let row = top; row < bottom; row++) {

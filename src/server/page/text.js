@@ -122,3 +122,15 @@ export function countText(n) {
 export function clampNumber(value, low, high) {
     return Math.min(Math.max(value, low), high);
 }
+
+// Onto the clipboard; the button says whether that was allowed.
+export async function copyText(text, button) {
+    const label = button.textContent;
+    try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = 'Copied';
+    } catch {
+        button.textContent = 'Not allowed here';
+    }
+    setTimeout(() => { button.textContent = label; }, 1200);
+}

@@ -1,0 +1,46 @@
+#include "server/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const qkv_endpoint endpoints[] = {
+    {"/api/state", "GET", "", QKV_RANK_LIGHT, qkv_api_state},
+    {"/api/model", "POST", "", QKV_RANK_LIGHT, qkv_api_model},
+    {"/api/tokens", "POST", "prompt", QKV_RANK_LIGHT, qkv_api_tokens},
+    {"/api/check", "POST", "prompt edits", QKV_RANK_LIGHT, qkv_api_check},
+    {"/api/head", "POST", "prompt edits layer head side window metrics only", QKV_RANK_HEAD,
+     qkv_api_head},
+};
+
+const qkv_endpoint *qkv_endpoint_get(size_t index) {
+    return index < sizeof endpoints / sizeof *endpoints ? &endpoints[index] : NULL;
+}
+
+const qkv_endpoint *qkv_endpoint_find(const char *path) {
+    const qkv_endpoint *endpoint;
+    for (size_t i = 0; (endpoint = qkv_endpoint_get(i)); i++) {
+        if (strcmp(endpoint->path, path) == 0) return endpoint;
+    }
+    return NULL;
+}
+
+int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size_t n_body,
+                  qkv_error *err) {
+    *call = (qkv_call){.body = body, .n_body = n_body};
+    if (!endpoint->fields) return QKV_OK;
+    const int status = qkv_request_parse(&call->request, body, n_body, err);
+    if (status != QKV_OK) return status;
+    return qkv_request_read(call->request, endpoint->fields, &call->common, err);
+}
+
+void qkv_call_release(qkv_call *call) {
+    json_decref(call->request);
+    free(call->body);
+    *call = (qkv_call){0};
+}
+
+void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_workshop *shop,
+                  qkv_reply *reply) {
+    qkv_error err = {0};
+    if (endpoint->run(shop, call, reply, &err) != QKV_OK) qkv_reply_failure(reply, &err);
+}
