@@ -4,6 +4,7 @@ import { Palette } from './colors.js';
 import { el } from './text.js';
 import { OfflineFigure } from './offline_figure.js';
 import { OfflinePlot } from './offline_plot.js';
+import { ThemeSwitch } from './theme.js';
 
 function begin() {
     const root = document.getElementById('living');
@@ -11,7 +12,9 @@ function begin() {
     const palette = new Palette(data.colors);
     root.replaceChildren();
     const page = data.kind === 'plot' ? new OfflinePlot(root, data, palette) : new OfflineFigure(root, data, palette);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => page.forgetTheme());
+    const theme = el('button', { type: 'button', class: 'quiet theme' });
+    root.append(theme);
+    new ThemeSwitch(theme, () => page.forgetTheme());
     document.documentElement.dataset.ready = 'yes';
 }
 
