@@ -36,7 +36,7 @@ utf8proc.h    tokenizer chat
 sqlite3.h     store
 curl          hub
 jinja         chat
-openssl       hub
+openssl       hub page/page_bundle.c
 microhttpd    server
 mpi.h         cli/mpi_transport.c
 '

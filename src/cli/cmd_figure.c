@@ -45,6 +45,7 @@ static int read_options(const figure_args *args, qkv_figure_options *options, qk
     options->skip_keys = args->skip_keys;
     options->sink_column = args->sink_column;
     options->report = args->reports.n > 0;
+    options->living = cli_outputs_have(&args->outputs, args->format, "html");
     options->labels = args->labels == CLI_AUTO ? QKV_LABELS_AUTO : labels[args->labels];
     options->values = (qkv_figure_values)args->values;
     options->hide_axes = !args->axis_labels;

@@ -22,7 +22,7 @@ typedef struct plot_args {
     const char *format; /* of -o - */
 } plot_args;
 
-#define PLOT_FORMATS "png|svg|pdf"
+#define PLOT_FORMATS "png|svg|pdf|html"
 
 static const plot_args defaults = {.kind = -1,
                                    .by = -1,
@@ -74,7 +74,9 @@ static const cli_option options[] = {
     CLI_PRINT_OPTIONS(plot_args),
     {0, "no-recipe", NULL, "leave out of the file how it was made", CLI_FLAG,
      offsetof(plot_args, no_recipe), 1, 0, 0},
-    CLI_OUTPUT_OPTIONS(plot_args, "file for the chart: .png, .svg or .pdf", PLOT_FORMATS),
+    CLI_OUTPUT_OPTIONS(plot_args,
+                       "file for the chart: .png, .svg or .pdf; .html is a page whose cells open",
+                       PLOT_FORMATS),
 };
 /* clang-format on */
 
@@ -149,6 +151,7 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->font = args->print.font;
     wanted->width = args->print.width;
     wanted->hide_notes = args->print.no_notes;
+    wanted->living = cli_outputs_have(&args->outputs, args->format, "html");
     if (!args->range || strcmp(args->range, "auto") == 0) return QKV_OK;
     return cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err);
 }

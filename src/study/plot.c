@@ -7,6 +7,7 @@
 #include "base/sized.h"
 #include "qkv/measure.h"
 #include "study/plot.h"
+#include "study/plot_living.h"
 #include "study/print.h"
 
 enum { MOST_BARS = 2000 };
@@ -155,7 +156,9 @@ static int make(qkv_plot *p, qkv_error *err) {
         status = check_kind(p, err);
     }
     if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
-    return status == QKV_OK ? qkv_plot_notes(p, err) : status;
+    if (status == QKV_OK) status = qkv_plot_notes(p, err);
+    if (status != QKV_OK || !p->options.living) return status;
+    return qkv_plot_living_new(&p->living, p, err);
 }
 
 int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_options *options,
@@ -198,6 +201,7 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->warnings);
     free(p->metric_title);
     free(p->font);
+    qkv_plot_living_free(p->living);
     free(p);
 }
 

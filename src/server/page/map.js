@@ -68,6 +68,7 @@ export class AttentionMap {
         this.hover = { query: -1, key: -1 };
         this.pins = { queries: [], keys: [] };
         this.maskedLikeZero = false;
+        this.mostHeight = Infinity; // of the cells together: less where rows are not as many as columns
         this.width = 0;
         this.tile = document.createElement('canvas');
         this.base = el('canvas', { class: 'map-base', 'aria-hidden': 'true' });
@@ -146,7 +147,7 @@ export class AttentionMap {
         const pixels = (this.width - this.left - 2 - this.sinkRoom) * ratio;
         const whole = (count) => (pixels / count >= 3 ? count * Math.floor(pixels / count) : Math.floor(pixels));
         this.plotWidth = whole(this.cols) / ratio;
-        this.plotHeight = whole(this.rows) / ratio;
+        this.plotHeight = Math.min(whole(this.rows) / ratio, this.mostHeight);
         this.plotLeft = this.left + this.sinkRoom;
         this.height = Math.ceil(this.plotHeight + this.foot + 2);
         this.context = sizeCanvas(this.base, this.width, this.height);
