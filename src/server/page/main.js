@@ -214,7 +214,7 @@ class Explorer {
         if (facts.layer !== this.state.layer || facts.head !== this.state.head || tokens !== this.tokens) return;
         if (reply.before) this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
         if (this.baseline?.about !== about) return;
-        this.paintHead(reply, facts, body);
+        this.paintHead(reply, facts, Boolean(body.edits));
         this.lastHead = facts;
         const metric = facts.metrics && { before: facts.metrics[0]?.[this.state.curve], after: facts.metrics.at(-1)?.[this.state.curve] };
         this.follow.setCursor(this.state.edits[this.state.active] ?? '', metric);
@@ -235,13 +235,13 @@ class Explorer {
         requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
     }
 
-    paintHead(reply, facts, body) {
+    paintHead(reply, facts, edited) {
         const { tokens, baseline } = this, [rows, cols] = baseline.before.shape;
-        const [r0, r1, c0] = facts.view ?? body.window ?? [0, tokens.n, 0, tokens.n];
+        const [r0, , c0] = facts.view;
         this.head.setData({
             queries: tokens.texts, keys: tokens.texts, n: tokens.n, causal: facts.causal, window: facts.window,
-            before: baseline.before.values, after: body.edits ? reply.after?.values ?? null : null,
-            rows, cols, step: (r1 - r0) / rows, r0, c0,
+            before: baseline.before.values, after: edited ? reply.after?.values ?? null : null,
+            rows, cols, step: facts.step, r0, c0,
             sink: baseline.sink ? { before: baseline.sink, after: reply.sink_after?.values ?? null } : null,
         });
     }
@@ -329,7 +329,7 @@ class Explorer {
     }
 
     overviewCame(reply, tokens) {
-        const maps = reply.after ?? reply.before, [layers, heads, side] = maps.shape;
+        const maps = reply.after ?? reply.before, { layers, heads, side } = JSON.parse(reply.metadata.qkv);
         this.overview.setData({
             layers, heads, side, maps: maps.values, tv: reply.tv?.values ?? null, causal: this.model.causal, n: tokens.n,
             long: tokens.n > LONG_TOKENS, before: reply.metric_before?.values ?? null, after: reply.metric_after?.values ?? null,
@@ -348,7 +348,10 @@ class Explorer {
 
     askLosses() {
         if (!this.model.has_logits) return;
-        this.channels.losses.ask(this.run, (reply) => this.prompt.chips.setLosses(reply.tokens));
+        this.channels.losses.ask(this.run, (reply) => {
+            this.prompt.chips.setLosses(reply.tokens);
+            this.follow.setLoss(reply);
+        });
     }
 
     askNext() {
