@@ -58,7 +58,7 @@ class Explorer {
     build(info) {
         this.info = info;
         this.palette = new Palette(info.colormaps);
-        const perHead = info.metrics.filter((metric) => metric.scope === 'head' && metric.needs === 'pattern');
+        const perHead = info.metrics.filter((metric) => metric.scope === 'head');
         this.metricNames = new Set(perHead.map((metric) => metric.name));
         this.prompt = new PromptPanel(byId('prompt'), { examples: info.default_prompts });
         this.edits = new EditsPanel(byId('edits'), { sites: info.sites, ops: info.ops });
