@@ -14,6 +14,7 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import url from 'node:url';
 
 export class SkippedHere extends Error {}
 
@@ -21,8 +22,10 @@ const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
     '--disable-component-update', '--disable-sync', '--disable-default-apps', '--no-default-browser-check'];
 const START_SECONDS = 60;
 
+const root = path.resolve(path.dirname(url.fileURLToPath(import.meta.url)), '../..');
+
 export function qkvPath() {
-    return process.env.QKV || 'build/qkv';
+    return process.env.QKV || path.join(root, 'build/qkv');
 }
 
 // Runs the program and gives what it wrote; fails the case where the program fails.
@@ -98,6 +101,10 @@ export class Stage {
         return path.join(this.folder, name);
     }
 
+    read(file) {
+        return fs.readFileSync(file);
+    }
+
     allow(pattern) {
         this.allowed.push(pattern);
     }
@@ -112,8 +119,8 @@ export class Stage {
 
     async browser() {
         if (this.launched) return this.launched;
-        const deps = process.env.QKV_BROWSER_DEPS;
-        if (!deps || !fs.existsSync(path.join(deps, 'node_modules', 'playwright-core'))) {
+        const deps = process.env.QKV_BROWSER_DEPS || path.join(root, '.deps/browser');
+        if (!fs.existsSync(path.join(deps, 'node_modules', 'playwright-core'))) {
             throw new SkippedHere('playwright-core is missing: run scripts/setup.sh browser');
         }
         const executablePath = process.env.QKV_CHROMIUM || '/usr/bin/chromium';

@@ -3,7 +3,7 @@
 //     const panel = new EditsPanel(element, { sites, ops });
 //     panel.set({ edits, active, follow });
 //     panel.onchange = ({ edits, active, follow }, moving) => ...;   // moving: a slider is held
-//     panel.setReport([{ changed, selected }]);   panel.setError({ index, at, message });
+//     panel.setReport([{ changed, selected }]);   panel.setError({ index, at, length, message });
 import { clampNumber, countText, el, factorText, fillSelect } from './text.js';
 import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf, SMALLEST_PLACE } from './factor.js';
 import { factorOf, parseEdit, withFactor, writeEdit } from './notation.js';
@@ -228,7 +228,7 @@ export class EditsPanel {
         });
     }
 
-    // error: { index, at, message } or null. The text before the place is repeated, so the mark stands below it.
+    // error: { index, at, length, message } or null. The edit is repeated with what is wrong marked in it.
     setError(error) {
         this.forms.forEach((form, i) => {
             const mine = error && error.index === i;
@@ -236,8 +236,8 @@ export class EditsPanel {
             form.text.setAttribute('aria-invalid', String(Boolean(mine)));
             if (!mine) return;
             form.report.textContent = '';
-            const text = this.state.edits[i], at = error.at;
-            const place = at === null ? [] : [el('span', { class: 'code where' }, text.slice(0, at), el('mark', {}, text.slice(at, at + 1) || '␣'), text.slice(at + 1))];
+            const text = this.state.edits[i], { at, length } = error;
+            const place = at === null ? [] : [el('span', { class: 'code where' }, text.slice(0, at), el('mark', {}, text.slice(at, at + length) || '␣'), text.slice(at + length))];
             form.error.replaceChildren(...place, el('span', {}, error.message));
         });
     }

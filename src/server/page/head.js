@@ -33,7 +33,7 @@ import { Profile } from './profile.js';
 const PANELS = [['before', 'Before'], ['after', 'After'], ['diff', 'Difference'], ['lines', 'Lines']];
 const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
 const FEW_LINES = 32; // tokens: up to here the lines are painted with the maps
-const GAP = 14;
+const PANEL_GAP = 14;
 const DIGITS = 6;
 
 export class HeadView {
@@ -103,8 +103,8 @@ export class HeadView {
             onchange: (event) => this.change({ [name]: event.target.value === '' ? null : Number(event.target.value) }) });
         const check = (name) => el('input', { type: 'checkbox', onchange: (e) => this.change({ [name]: e.target.checked }) });
         this.tools = {
-            scale: el('select', { onchange: (e) => this.change({ scale: e.target.value }) }),
-            colormap: el('select', { onchange: (e) => this.change({ colormap: e.target.value }) }),
+            scale: el('select', { 'aria-label': 'Scale', onchange: (e) => this.change({ scale: e.target.value }) }),
+            colormap: el('select', { 'aria-label': 'Colours', onchange: (e) => this.change({ colormap: e.target.value }) }),
             low: number('low', 'Lowest weight of the colours', { placeholder: '0', step: 'any' }),
             high: number('high', 'Highest weight of the colours', { placeholder: '1', step: 'any' }),
             skipKeys: el('input', { type: 'number', class: 'number', min: '0', step: '1', value: '0', 'aria-label': 'Hide first keys',
@@ -298,7 +298,7 @@ export class HeadView {
         let best = { side: 0, columns: 1 };
         for (let columns = 1; columns <= shown; columns++) {
             const lines = Math.ceil(shown / columns);
-            const side = Math.min((room - GAP * (columns - 1)) / columns, (tall - lines * caption) / lines);
+            const side = Math.min((room - PANEL_GAP * (columns - 1)) / columns, (tall - lines * caption) / lines);
             if (side > best.side + 1) best = { side, columns };
         }
         const side = Math.floor(Math.max(best.side, 160));

@@ -228,9 +228,9 @@ class Explorer {
 
     askHead() {
         if (!this.tokens || this.state.layer === null) return;
-        const { layer, head } = this.state, window = this.zoomWindow(), body = this.headBody();
+        const window = this.zoomWindow(), body = this.headBody();
         if (window) body.window = window;
-        const about = JSON.stringify([body.model, body.prompt, layer, head, window]);
+        const about = this.aboutHead(body, window);
         // The baseline is known while only edits change: half the bytes.
         if (body.edits && this.baseline?.about === about) body.only = 'after';
         this.channels.head.ask(body, (reply) => this.headCame(reply, body, about, this.tokens), (error) => this.headFailed(error));
@@ -249,6 +249,7 @@ class Explorer {
         if (this.hasError) {
             this.hasError = false;
             this.edits.setError(null);
+            this.later();
         }
         document.documentElement.dataset.edits = body.edits; // what the maps show: tests and bench wait for it
         this.markFirst('qkv-head-first');
@@ -274,12 +275,30 @@ class Explorer {
     }
 
     headFailed(error) {
-        this.hasError = true;
+        this.hasError = true; // what comes when the hand rests is not asked for
+        if (!this.head.data && this.editsText) this.askBaseline();
         if (error.at !== null && error.at !== undefined) {
-            this.edits.setError({ ...placeInEdits(this.state.edits, error.at), message: error.message });
+            this.edits.setError({ ...placeInEdits(this.state.edits, error.at, error.message), message: error.message });
         } else if (this.state.edits.length) this.edits.setError({ index: this.state.active, at: null, message: error.message });
         else this.showProblem(error.message);
         this.showWork();
+    }
+
+    // A link may hold an edit that is wrong here: the model as it is can be shown all the same.
+    askBaseline() {
+        const body = { ...this.headBody() }, about = this.aboutHead(body, null);
+        delete body.edits;
+        this.channels.head.ask(body, (reply) => {
+            this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
+            this.paintHead(reply, JSON.parse(reply.metadata.qkv), false);
+            this.askOverview();
+            this.showWork();
+        });
+    }
+
+    // What a baseline depends on.
+    aboutHead({ model, prompt, layer, head }, window) {
+        return JSON.stringify([model, prompt, layer, head, window]);
     }
 
     pinned(pins) {
@@ -320,12 +339,13 @@ class Explorer {
             act();
             this.showWork();
         }, delay));
+        this.showWork();
     }
 
     later(delay = REST) {
         for (const name of ['next', 'generate', 'losses', 'why']) this.channels[name].drop();
         this.after('rest', delay, () => {
-            if (!this.tokens || this.state.layer === null) return;
+            if (!this.tokens || this.state.layer === null || this.hasError) return;
             this.askOverview();
             this.askNext();
             this.askCurve();
@@ -348,7 +368,7 @@ class Explorer {
 
     askOverview() {
         if (!this.tokens) return;
-        const tokens = this.tokens, body = this.overviewBody(this.state.layer === null ? '' : this.editsText);
+        const tokens = this.tokens, body = this.overviewBody(this.state.layer === null || this.hasError ? '' : this.editsText);
         const key = JSON.stringify(body);
         if (key === this.overviewKey) return void (byId('overview-older').hidden = true);
         this.channels.overview.ask(body, (reply) => {
@@ -402,7 +422,8 @@ class Explorer {
 
     askGenerate() {
         const { n, temperature, seed } = this.state.generate;
-        if (!this.model?.has_logits || !this.tokens || n === 0) return;
+        if (!this.model?.has_logits || !this.tokens || this.hasError) return;
+        if (n === 0) return this.follow.markFresh('generate');
         const body = { ...this.run, n, temperature, seed };
         this.follow.generating();
         this.channels.generate.ask(body, (reply) => this.follow.setGenerated(reply, Boolean(body.edits)), (error) => this.follow.failed('generate', error));
@@ -451,6 +472,7 @@ class Explorer {
         if (location.hash === this.writtenHash) return;
         clearTimeout(this.timers.get('url'));
         this.timers.delete('url');
+        this.writtenHash = location.hash;
         this.state = readState(location.hash);
         this.useModel(this.state.model ?? this.info.models[0].name, this.model);
     }
@@ -547,6 +569,7 @@ function overviewWidth(facts) {
 }
 
 const explorer = new Explorer();
+window.explorer = explorer; // for the console
 explorer.start().catch((error) => {
     if (!explorer.connection.lost) explorer.showProblem(error.message);
     if (!explorer.connection.lost) throw error;

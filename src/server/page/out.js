@@ -36,7 +36,7 @@ export class OutPanel {
         const chosen = this.kind.value;
         options.kind = chosen === 'diff' ? 'grid' : chosen;
         if (options.kind === 'grid') {
-            if (edits) options.cols = [{ label: 'After', edits }];
+            options.cols = [edits ? { label: 'After', edits } : { label: 'Plain', edits: '' }];
             if (edits && chosen === 'grid') options.baseline = true;
             if (edits && chosen === 'diff') options.diff = true;
         }

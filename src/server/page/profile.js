@@ -8,7 +8,7 @@ import { sizeCanvas, themeColors } from './map.js';
 
 export class Profile {
     constructor() {
-        this.canvas = el('canvas', { role: 'img' });
+        this.canvas = el('canvas', { role: 'img', 'aria-label': 'Weights of what is pinned' });
         this.caption = el('figcaption');
         this.element = el('figure', { class: 'profile', hidden: true }, this.caption, this.canvas);
         this.content = null;

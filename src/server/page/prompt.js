@@ -5,7 +5,7 @@
 import { el, fillSelect } from './text.js';
 import { Chips } from './chips.js';
 
-const REST = 350; // milliseconds without a key before what was typed is used
+const TYPING_REST = 350; // milliseconds without a key before what was typed is used
 
 export class PromptPanel {
     constructor(element, { examples }) {
@@ -67,7 +67,7 @@ export class PromptPanel {
         this.onchange(this.prompt);
     }
 
-    typed(rest = REST) {
+    typed(rest = TYPING_REST) {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => {
             const prompt = this.mode === 'chat' ? { chat: this.readChat() }
