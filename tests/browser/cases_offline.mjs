@@ -388,7 +388,7 @@ export async function case_offline_plot(stage) {
 export async function case_offline_plot_kinds(stage) {
     const results = stage.file('r.sqlite');
     qkv(['sweep', '-p', PROMPT, '--targets', 'none,q,k', '--epsilon', '0.001,0.01,0.1,1', '--metrics', 'sink,tv', '-q', '-o', results]);
-    for (const args of [['--kind', 'lines'], ['--kind', 'lines', '--by', 'head', '--layers', '2'], ['--kind', 'ranking', '--epsilon', '0.1', '--change']]) {
+    for (const args of [['--kind', 'lines'], ['--kind', 'lines', '--by', 'head', '--layers', '2', '--target', 'q'], ['--kind', 'ranking', '--epsilon', '0.1', '--change']]) {
         const file = stage.file('plot.html');
         qkv(['plot', results, '--metric', 'sink', ...args, '-o', file]);
         const page = await openFile(stage, file);

@@ -127,7 +127,8 @@ export class OfflineFigure {
         if (data.kind === 'rows') {
             this.table = new TableView(place, { palette: this.palette, look: data.look, rowName: data.layer < 0 ? 'layer' : 'head' });
         } else {
-            this.view = new HeadView(place, { palette: this.palette });
+            // Lower than the live page has it: panels stay side by side, below the slider.
+            this.view = new HeadView(place, { palette: this.palette, maxHeight: () => window.innerHeight * 0.7 });
             this.view.options = this.viewOptions();
         }
         this.root.append(this.buildHeader(),
