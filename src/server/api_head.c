@@ -15,6 +15,7 @@
 #include "qkv/measure.h"
 #include "qkv/store.h"
 #include "server/ask.h"
+#include "server/head_window.h"
 #include "server/limits.h"
 
 enum { DEFAULT_SIDE = 1024, MOST_METRICS = 400 };
@@ -25,8 +26,28 @@ typedef struct head_view {
     int64_t side;
     const char *metrics, *only;
     int pooled;
+    int has_window;
+    qkv_head_window window;
     qkv_result *result;
 } head_view;
+
+/* [first query, end, first key, end] */
+static int read_window(head_view *view, const json_t *request, qkv_error *err) {
+    const int64_t n = (int64_t)view->ask.prompt->n_tokens;
+    int32_t *at = NULL;
+    size_t count = 0;
+    const int status = qkv_request_integers(request, "window", 0, n, 4, &at, &count, err);
+    if (status != QKV_OK || !at) return status;
+    const int fits = count == 4 && at[0] < at[1] && at[2] < at[3];
+    view->has_window = fits;
+    if (fits)
+        view->window = (qkv_head_window){
+            .r0 = at[0], .r1 = at[1], .c0 = at[2], .c1 = at[3], .side = view->side};
+    free(at);
+    return fits ? QKV_OK
+                : qkv_fail(err, QKV_ERR_ARGUMENT,
+                           "`window` is [first query, end, first key, end], and not empty");
+}
 
 static int read_view(head_view *view, const qkv_call *call, qkv_error *err) {
     const json_t *request = call->request;
@@ -41,28 +62,39 @@ static int read_view(head_view *view, const qkv_call *call, qkv_error *err) {
     if (status == QKV_OK) status = qkv_request_text(request, "only", 16, &view->only, err);
     if (status == QKV_OK && view->only[0] && strcmp(view->only, "after") != 0)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "`only` is \"after\" or not there");
-    view->pooled = (int64_t)view->ask.prompt->n_tokens > view->side;
+    if (status == QKV_OK) status = read_window(view, request, err);
+    view->pooled = !view->has_window && (int64_t)view->ask.prompt->n_tokens > view->side;
     return status;
 }
 
-static int run_view(head_view *view, qkv_workshop *shop, qkv_error *err) {
-    char capture[64], own[32], sink[64];
-    qkv_session *session;
+static int add_captures(const head_view *view, qkv_error *err) {
+    char own[32], whole[64], pooled[96], sink[96];
     qkv_plan *plan = view->ask.plan;
     snprintf(own, sizeof own, "pattern@%d", (int)view->layer);
-    if (view->pooled)
-        snprintf(capture, sizeof capture, "pattern@%d.h%d:max=%d", (int)view->layer,
-                 (int)view->head, (int)view->side);
-    else
-        snprintf(capture, sizeof capture, "pattern@%d.h%d", (int)view->layer, (int)view->head);
-    snprintf(sink, sizeof sink, "pattern@%d.h%d:sink", (int)view->layer, (int)view->head);
-    int status = qkv_plan_add_capture(plan, capture, err);
+    snprintf(whole, sizeof whole, "%s.h%d", own, (int)view->head);
+    snprintf(pooled, sizeof pooled, "%s:max=%d", whole, (int)view->side);
+    snprintf(sink, sizeof sink, "%s:sink", whole);
+    int status = view->has_window ? qkv_plan_observe(plan, whole, err)
+                                  : qkv_plan_add_capture(plan, view->pooled ? pooled : whole, err);
     if (status == QKV_OK && view->ask.info->has_sink)
         status = qkv_plan_add_capture(plan, sink, err);
-    if (status == QKV_OK) status = qkv_plan_prepare(plan, own, err);
+    /* What another factor starts from stays in the session. */
+    return status == QKV_OK ? qkv_plan_prepare(plan, own, err) : status;
+}
+
+static int run_view(head_view *view, qkv_workshop *shop, qkv_error *err) {
+    qkv_session *session;
+    qkv_observer observer = QKV_OBSERVER_INIT;
+    observer.rows = qkv_head_window_look;
+    observer.user = &view->window;
+    int status = add_captures(view, err);
     if (status == QKV_OK)
         status = qkv_workshop_head_session(shop, view->ask.shop_model, &session, err);
-    if (status == QKV_OK) status = qkv_session_run(session, &view->result, plan, err);
+    if (status == QKV_OK && view->has_window) status = qkv_head_window_open(&view->window, err);
+    if (status != QKV_OK) return status;
+    if (!view->has_window) return qkv_session_run(session, &view->result, view->ask.plan, err);
+    status = qkv_session_observe(session, &view->result, view->ask.plan, &observer, err);
+    if (status == QKV_OK) qkv_head_window_finish(&view->window);
     return status;
 }
 
@@ -72,6 +104,14 @@ enum { BEFORE, AFTER };
 
 static int get_map(const head_view *view, size_t variant, qkv_tensor *map) {
     *map = (qkv_tensor)QKV_TENSOR_INIT;
+    if (view->has_window) {
+        map->data = view->window.values[variant];
+        map->n_dims = 3;
+        map->shape[0] = 1;
+        map->shape[1] = view->window.rows;
+        map->shape[2] = view->window.cols;
+        return 1;
+    }
     if (view->pooled)
         return qkv_result_get_reduced(view->result, variant, QKV_REDUCTION_MAX, view->layer, map);
     return qkv_result_get(view->result, variant, QKV_SITE_PATTERN, view->layer, map);
@@ -123,7 +163,7 @@ static json_t *measure_map(const head_view *view, const qkv_measure *measure, si
 static int add_metrics(const head_view *view, json_t *facts, qkv_error *err) {
     qkv_measure *measure = NULL;
     json_t *list = json_array();
-    if (!view->metrics[0] || view->pooled) return json_decref(list), QKV_OK;
+    if (!view->metrics[0] || view->pooled || view->has_window) return json_decref(list), QKV_OK;
     const int status = qkv_measure_new(&measure, view->metrics, NULL, err);
     for (size_t v = 0; status == QKV_OK && v < qkv_result_n_variants(view->result); v++)
         json_array_append_new(list, measure_map(view, measure, v));
@@ -135,11 +175,18 @@ static int add_metrics(const head_view *view, json_t *facts, qkv_error *err) {
 /* A text of JSON, under the key "qkv" of the file's metadata. */
 static int describe(const head_view *view, char **out, qkv_error *err) {
     const int64_t n = (int64_t)view->ask.prompt->n_tokens;
-    json_t *facts = json_pack("{s:i, s:i, s:I, s:i, s:b, s:s, s:o}", "layer", (int)view->layer,
-                              "head", (int)view->head, "tokens", (json_int_t)n, "window",
-                              (int)qkv_model_window(view->ask.model, view->layer), "causal",
-                              (int)view->ask.info->causal, "pooling", view->pooled ? "max" : "none",
-                              "edits", qkv_ask_changes(view->result));
+    const qkv_head_window *w = &view->window;
+    const double step = view->has_window ? (double)w->extent / (double)w->cells
+                        : view->pooled   ? (double)n / (double)view->side
+                                         : 1;
+    json_t *facts = json_pack(
+        "{s:i, s:i, s:I, s:i, s:b, s:s, s:f, s:[I, I, I, I], s:o}", "layer", (int)view->layer,
+        "head", (int)view->head, "tokens", (json_int_t)n, "window",
+        (int)qkv_model_window(view->ask.model, view->layer), "causal", (int)view->ask.info->causal,
+        "pooling", step > 1 ? "max" : "none", "step", step, "view",
+        (json_int_t)(view->has_window ? w->r0 : 0), (json_int_t)(view->has_window ? w->r1 : n),
+        (json_int_t)(view->has_window ? w->c0 : 0), (json_int_t)(view->has_window ? w->c1 : n),
+        "edits", qkv_ask_changes(view->result));
     const int status = facts ? add_metrics(view, facts, err) : qkv_fail_memory(err);
     *out = status == QKV_OK ? qkv_json_dump(facts, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(facts);
@@ -167,6 +214,7 @@ int qkv_api_head(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv
     if (status == QKV_OK) status = read_view(&view, call, err);
     if (status == QKV_OK) status = run_view(&view, shop, err);
     if (status == QKV_OK) status = send_view(&view, reply, err);
+    qkv_head_window_release(&view.window);
     qkv_result_free(view.result);
     qkv_ask_release(&view.ask);
     return status;

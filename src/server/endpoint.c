@@ -10,6 +10,12 @@ static const qkv_endpoint endpoints[] = {
     {"/api/check", "POST", "prompt edits", QKV_RANK_LIGHT, qkv_api_check},
     {"/api/head", "POST", "prompt edits layer head side window metrics only", QKV_RANK_HEAD,
      qkv_api_head},
+    {"/api/overview", "POST", "prompt edits side metric", QKV_RANK_REST, qkv_api_overview},
+    {"/api/losses", "POST", "prompt edits", QKV_RANK_REST, qkv_api_losses},
+    {"/api/next", "POST", "prompt edits top at", QKV_RANK_REST, qkv_api_next},
+    {"/api/curve", "POST", "prompt edits epsilons layer head metric", QKV_RANK_REST, qkv_api_curve},
+    {"/api/generate", "POST", "prompt edits n temperature top_k top_p min_p seed", QKV_RANK_REST,
+     qkv_api_generate},
 };
 
 const qkv_endpoint *qkv_endpoint_get(size_t index) {

@@ -223,8 +223,16 @@ class Explorer {
             this.hasError = false;
             this.edits.setError(null);
         }
-        document.documentElement.dataset.edits = body.edits;
+        document.documentElement.dataset.edits = body.edits; // what the maps show: tests and bench wait for it
+        this.markFirst('qkv-head-first');
         this.showWork();
+    }
+
+    // When something was first seen: the frame behind it is out.
+    markFirst(name) {
+        if (this.marked?.has(name)) return;
+        (this.marked ??= new Set()).add(name);
+        requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
     }
 
     paintHead(reply, facts, body) {
@@ -327,7 +335,7 @@ class Explorer {
             long: tokens.n > LONG_TOKENS, before: reply.metric_before?.values ?? null, after: reply.metric_after?.values ?? null,
         });
         byId('overview-older').hidden = true;
-        performance.mark('qkv-overview');
+        this.markFirst('qkv-overview');
         if (this.state.layer === null) this.openStrongest(reply.metric_before?.values, heads);
     }
 
