@@ -59,6 +59,7 @@ typedef struct qkv_model_info {
     int32_t has_sink;    /* 1: a learned sink takes a share of every row of the pattern */
     const char *notices; /* all that qkv_model_notice gives, joined by "; ", or "" */
     double attn_softcap; /* c: scores s become c tanh(s / c); 0: they do not */
+    double attn_scale;   /* products of queries and keys are multiplied by it: scores */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging

@@ -93,6 +93,7 @@
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
 #include "qkv/generate.h"
+#include "qkv/head_output.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/next.h"

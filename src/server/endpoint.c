@@ -16,6 +16,7 @@ static const qkv_endpoint endpoints[] = {
     {"/api/curve", "POST", "prompt edits epsilons layer head metric", QKV_RANK_REST, qkv_api_curve},
     {"/api/generate", "POST", "prompt edits n temperature top_k top_p min_p seed", QKV_RANK_REST,
      qkv_api_generate},
+    {"/api/why", "POST", "prompt edits layer head query key top", QKV_RANK_REST, qkv_api_why},
 };
 
 const qkv_endpoint *qkv_endpoint_get(size_t index) {

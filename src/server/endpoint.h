@@ -49,6 +49,9 @@ int qkv_api_model(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qk
 int qkv_api_tokens(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_check(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_head(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_why(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_figure(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_recipe(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_overview(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_losses(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_next(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
