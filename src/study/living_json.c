@@ -370,6 +370,12 @@ static json_t *describe(const qkv_figure *fig, const figure_maps *maps) {
         qkv_living_colors(fig->colormap), "maps", write_maps(&maps->store));
 }
 
+/* A list that memory ran short for lacks something. */
+static int is_complete(const json_t *data, const qkv_figure *fig) {
+    return data && json_array_size(json_object_get(data, "prompts")) == fig->prompts.n &&
+           json_array_size(json_object_get(data, "panels")) == fig->rows * fig->cols;
+}
+
 int qkv_living_figure_json(const qkv_figure *fig, json_t **out, qkv_error *err) {
     figure_maps maps = {0};
     *out = NULL;
@@ -378,7 +384,11 @@ int qkv_living_figure_json(const qkv_figure *fig, json_t **out, qkv_error *err) 
     if (status == QKV_OK) status = collect_panels(fig, &maps, err);
     if (status == QKV_OK) status = choose_storage(&maps.store, err);
     if (status == QKV_OK) *out = describe(fig, &maps);
-    if (status == QKV_OK && !*out) status = qkv_fail_memory(err);
+    if (status == QKV_OK && !is_complete(*out, fig)) {
+        json_decref(*out);
+        *out = NULL;
+        status = qkv_fail_memory(err);
+    }
     release_maps(&maps);
     return status;
 }

@@ -301,7 +301,7 @@ export async function case_offline_long_prompt(stage) {
     assert.equal(data.storage.made, true);
     assert.ok(fs.statSync(file).size < 6e6, `${fs.statSync(file).size} bytes`);
     const page = await openFile(stage, file);
-    assert.match(await page.locator('.figure-notes').innerText(), /2\.9 MB of numbers.*made of scores/s);
+    assert.match(await page.locator('.figure-notes').innerText(), /2\.9 MB of numbers.*scores in F32, of which/s);
     await page.locator('.factor-box').fill('0.3');
     await page.locator('.factor-box').press('Enter');
     const wanted = enginePattern(stage, { model: ['-m', model], prompt: ['--tokens', ids], layer: 1, head: 1, edits: 'q@1.h1=scale:0.3' });

@@ -3,7 +3,7 @@
 import { ScoredHead, decodeMap } from './attention.js';
 import { ColorScale } from './colors.js';
 import { FactorSlider } from './factor_slider.js';
-import { HeadView } from './head.js';
+import { HeadView, LINEAR_TOKENS } from './head.js';
 import { TableView } from './tables.js';
 import { countText, el, numberText } from './text.js';
 import { thumbCanvas } from './thumbs.js';
@@ -142,7 +142,9 @@ export class OfflineFigure {
         // Lines have room beside a single map.
         const edited = this.data.panels.some((panel) => panel.edits !== '');
         const options = { show: { before: true, after: true, diff: true, lines: !edited }, colormap: look.colormap, skipKeys: look.skip_keys, maskedZero: look.masked === 'zero' };
-        if (!look.diff) options.scale = look.scale;
+        // `auto` is what figures choose; it has a scale of its own for differences.
+        const long = this.data.prompts.some(({ tokens }) => tokens.length > LINEAR_TOKENS);
+        if (!look.diff && look.scale !== (long ? 'log' : 'linear')) options.scale = look.scale;
         if (!look.diff && (look.low !== 0 || look.high !== 1) && !look.skip_keys) Object.assign(options, { low: look.low, high: look.high });
         if (site === 'scores') options.maskedZero = true;
         return options;
@@ -308,9 +310,10 @@ export class OfflineFigure {
         const { storage, small_print: smallPrint, id } = this.data;
         const size = storage.bytes < 1e6 ? `${countText(Math.max(1, Math.round(storage.bytes / 1000)))} kB` : `${(storage.bytes / 1e6).toFixed(1)} MB`;
         const parts = [`${size} of numbers in this file`];
-        parts.push(storage.type === 'F16' ? 'maps in half precision (three digits)' : 'maps in F32, the engine\u2019s own bits');
+        if (storage.made) parts.push('scores in F32, of which maps under factors are made when they are shown');
+        if (storage.type === 'F16') parts.push('maps in half precision (three digits)');
+        else if (!storage.made) parts.push('maps in F32, the engine\u2019s own bits');
         if (storage.pooled) parts.push(`pooled: a cell is the largest of ${storage.pooled} × ${storage.pooled} weights`);
-        if (storage.made) parts.push('maps of factors are made of scores when they are shown');
         return el('footer', { class: 'figure-notes' }, el('p', {}, smallPrint),
             el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${id}).`));
     }
