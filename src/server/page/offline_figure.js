@@ -17,7 +17,7 @@ export function titleNodes(text) {
     for (const part of text.match(/\\\*|\*|[^*\\]+|\\/g) ?? []) {
         if (part === '*') italic = !italic;
         else {
-            const plain = (part === '\\*' ? '*' : part).replace(/(\d)e-(\d)/g, '$1e\u2011$2');
+            const plain = (part === '\\*' ? '*' : part).replace(/(\d)e-(\d)/g, '$1e\u2011$2').replace(/ = /g, '\u00a0=\u00a0');
             nodes.push(italic ? el('em', {}, plain) : plain);
         }
     }
@@ -156,7 +156,7 @@ export class OfflineFigure {
             el('span', { class: 'index' }, data.prompts.length > 1 ? `Input ${i + 1} ` : 'Prompt '),
             prompt.text === null ? el('span', { class: 'hint' }, 'given as token ids') : el('bdi', { dir: 'auto' }, prompt.text),
             el('span', { class: 'index' }, ` ${countText(prompt.tokens.length)} tokens`)));
-        return el('header', { class: 'figure-header' }, el('h1', {}, ...titleNodes(data.title || 'Attention weights')), ...prompts);
+        return el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null, ...prompts);
     }
 
     // The scale of the figure itself, for its panels.
@@ -167,10 +167,11 @@ export class OfflineFigure {
     }
 
     drawnValues(panel) {
-        const map = this.maps.drawn(panel);
-        if (!this.data.look.diff) return map;
-        const before = this.maps.before(panel).values;
-        return { ...map, values: map.values.map((value, i) => value - before[i]) };
+        const map = this.maps.drawn(panel), { look } = this.data;
+        const share = look.sink_column ? this.maps.share(map) : null;
+        if (!look.diff) return { ...map, share };
+        const before = this.maps.before(panel), was = this.maps.share(before);
+        return { ...map, values: map.values.map((value, i) => value - before.values[i]), share: share && share.map((value, i) => value - was[i]) };
     }
 
     buildPanels(many) {
@@ -314,7 +315,7 @@ export class OfflineFigure {
         if (storage.type === 'F16') parts.push('maps in half precision (three digits)');
         else if (!storage.made) parts.push('maps in F32, the engine\u2019s own bits');
         if (storage.pooled) parts.push(`pooled: a cell is the largest of ${storage.pooled} × ${storage.pooled} weights`);
-        return el('footer', { class: 'figure-notes' }, el('p', {}, smallPrint),
+        return el('footer', { class: 'figure-notes' }, smallPrint ? el('p', {}, smallPrint) : null,
             el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${id}).`));
     }
 

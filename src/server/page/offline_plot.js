@@ -118,7 +118,7 @@ export class OfflinePlot {
             map.element)));
         this.detail = el('section', { class: 'card detail', 'aria-label': 'The open cell', 'aria-live': 'polite' });
         const heat = el('section', { class: 'card' }, this.buildTools(), this.panels, this.readout);
-        const header = el('header', { class: 'figure-header' }, el('h1', {}, ...titleNodes(data.title || data.label)));
+        const header = el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null);
         this.root.append(header, ...this.buildChart(), el('div', { class: 'plot-page' }, heat, this.detail), this.buildNotes());
         new ResizeObserver(() => this.paint()).observe(this.panels);
     }
@@ -326,7 +326,7 @@ export class OfflinePlot {
         const parts = [`${cells} cells of ${countText(data.metrics.length)} metric${data.metrics.length === 1 ? '' : 's'} in this file, means over ${countText(prompts)} prompt${prompts === 1 ? '' : 's'}, in F32`];
         if (prompts > 1 && !this.hasPrompts()) parts.push('the values of single prompts are too many for a page');
         if (data.left_out) parts.push('other metrics of the sweep are too many for a page');
-        return el('footer', { class: 'figure-notes' }, el('p', {}, data.small_print),
+        return el('footer', { class: 'figure-notes' }, data.small_print ? el('p', {}, data.small_print) : null,
             el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --results RESULTS --check'), ` makes it again (${data.id}).`));
     }
 
