@@ -92,6 +92,7 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"
 #include "qkv/host.h"

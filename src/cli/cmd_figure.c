@@ -203,8 +203,9 @@ static int check_outputs(const figure_args *args, qkv_figure_kind kind, qkv_erro
         return cli_usage(err, "no output: add for example -o figure.png");
     }
     if (args->data && strcmp(qkv_path_suffix(args->data), "safetensors") != 0 &&
-        strcmp(qkv_path_suffix(args->data), "npz") != 0) {
-        return cli_usage(err, "--data wants a file named .safetensors or .npz, not '%s'",
+        strcmp(qkv_path_suffix(args->data), "npz") != 0 &&
+        strcmp(qkv_path_suffix(args->data), "csv") != 0) {
+        return cli_usage(err, "--data wants a file named .safetensors, .npz or .csv, not '%s'",
                          args->data);
     }
     int status = cli_outputs_check(&args->outputs, FIGURE_FORMATS, args->format, NULL, err);

@@ -18,11 +18,14 @@ enum { DEFAULT_SIDE = 32, LONGEST_METRIC = 100 };
 typedef struct overview {
     qkv_ask ask;
     int64_t side;
-    const char *metric; /* "": none */
-    qkv_result *result;
-    float *maps[2];    /* [L, H, side, side] */
-    float *metrics[2]; /* [L, H] */
-    float *tv;         /* [L, H] */
+    const char *metric;   /* "": none */
+    qkv_measure *measure; /* NULL: nothing is measured */
+    qkv_table *table;
+    qkv_result *owned;
+    const qkv_result *result; /* the table's, or owned */
+    float *maps[2];           /* [L, H, side, side] */
+    float *metrics[2];        /* [L, H] */
+    float *tv;                /* [L, H] */
 } overview;
 
 static size_t n_heads(const overview *view) {
@@ -45,12 +48,10 @@ static int read_view(overview *view, const qkv_call *call, qkv_error *err) {
 
 /* ---- maps ---- */
 
-static int run_maps(overview *view, qkv_session *session, qkv_error *err) {
+static int add_maps(overview *view, qkv_error *err) {
     char capture[48];
     snprintf(capture, sizeof capture, "pattern@*:max=%d", (int)view->side);
-    int status = qkv_plan_add_capture(view->ask.plan, capture, err);
-    if (status == QKV_OK) status = qkv_session_run(session, &view->result, view->ask.plan, err);
-    return status;
+    return qkv_plan_add_capture(view->ask.plan, capture, err);
 }
 
 /* The maps of all layers one behind the other. */
@@ -85,37 +86,53 @@ static void take_value(const overview *view, const qkv_measurement *m, const qkv
         view->tv[at] = (float)m->value;
 }
 
-/* The metric, and the total variation where there are edits, in one run. */
-static int measure_heads(overview *view, qkv_session *session, qkv_error *err) {
+/* The metric, and the total variation where there are edits. */
+static int choose_metrics(overview *view, qkv_error *err) {
     const int has_edits = qkv_ask_has_edits(&view->ask), has_metric = view->metric[0] != '\0';
+    const int is_tv = strcmp(view->metric, "tv") == 0;
     qkv_text wanted = {0};
-    qkv_measure *measure = NULL;
-    qkv_table *table = NULL;
-    qkv_plan *plan = NULL;
-    qkv_measurement m = QKV_MEASUREMENT_INIT;
     if (!has_edits && !has_metric) return QKV_OK;
-    qkv_text_printf(&wanted, "%s%s%s", view->metric, has_metric && has_edits ? "," : "",
-                    has_edits ? "tv" : "");
-    if (strcmp(wanted.data ? wanted.data : "", "tv,tv") == 0) wanted.data[2] = '\0';
-    int status =
-        wanted.failed ? qkv_fail_memory(err) : qkv_measure_new(&measure, wanted.data, NULL, err);
-    if (status == QKV_OK) status = check_metric(view, measure, err);
-    if (status == QKV_OK)
-        status = qkv_plan_new(&plan, view->ask.model, view->ask.prompt->tokens,
-                              view->ask.prompt->n_tokens, err);
-    if (status == QKV_OK && has_edits)
-        status = qkv_plan_add_variant(plan, view->ask.edits, NULL, err);
-    if (status == QKV_OK) status = qkv_measure_run(measure, &table, session, plan, err);
-    for (size_t i = 0; status == QKV_OK && qkv_table_get(table, i, &m); i++) {
-        const qkv_metric_info *info = qkv_measure_info(measure, m.metric);
+    qkv_text_printf(&wanted, "%s%s%s", view->metric, has_metric && has_edits && !is_tv ? "," : "",
+                    has_edits && !is_tv ? "tv" : "");
+    int status = wanted.failed ? qkv_fail_memory(err)
+                               : qkv_measure_new(&view->measure, wanted.data, NULL, err);
+    qkv_text_release(&wanted);
+    return status == QKV_OK ? check_metric(view, view->measure, err) : status;
+}
+
+static void take_values(overview *view) {
+    qkv_measurement m = QKV_MEASUREMENT_INIT;
+    for (size_t i = 0; qkv_table_get(view->table, i, &m); i++) {
+        const qkv_metric_info *info = qkv_measure_info(view->measure, m.metric);
         if (m.layer < 0 || m.head < 0) continue;
-        if (has_metric && m.metric == 0) take_value(view, &m, info, 1);
+        if (view->metric[0] && m.metric == 0) take_value(view, &m, info, 1);
         take_value(view, &m, info, 0);
     }
-    qkv_table_free(table);
-    qkv_plan_free(plan);
-    qkv_measure_free(measure);
-    qkv_text_release(&wanted);
+}
+
+/* Maps and metrics of patterns come from one run; a metric of anything else needs one of its own. */
+static int run_all(overview *view, qkv_session *session, qkv_error *err) {
+    const qkv_metric_info *info = view->measure ? qkv_measure_info(view->measure, 0) : NULL;
+    const int together = info && (strcmp(info->needs, "pattern") == 0 ||
+                                  strcmp(info->needs, "pattern, baseline") == 0);
+    qkv_plan *other = NULL;
+    int status = QKV_OK;
+    if (!together) {
+        status = qkv_session_run(session, &view->owned, view->ask.plan, err);
+        view->result = view->owned;
+    }
+    if (status == QKV_OK && view->measure && !together) {
+        status = qkv_plan_new(&other, view->ask.model, view->ask.prompt->tokens,
+                              view->ask.prompt->n_tokens, err);
+        if (status == QKV_OK && qkv_ask_has_edits(&view->ask))
+            status = qkv_plan_add_variant(other, view->ask.edits, NULL, err);
+    }
+    if (status == QKV_OK && view->measure)
+        status = qkv_measure_run(view->measure, &view->table, session,
+                                 together ? view->ask.plan : other, err);
+    if (status == QKV_OK && together) view->result = qkv_table_result(view->table);
+    if (status == QKV_OK) take_values(view);
+    qkv_plan_free(other);
     return status;
 }
 
@@ -180,17 +197,20 @@ int qkv_api_overview(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply,
     if (status == QKV_OK) status = read_view(&view, call, err);
     if (status == QKV_OK) status = qkv_workshop_session(shop, view.ask.shop_model, &session, err);
     if (status == QKV_OK) status = allocate(&view, err);
-    if (status == QKV_OK) status = run_maps(&view, session, err);
+    if (status == QKV_OK) status = add_maps(&view, err);
+    if (status == QKV_OK) status = choose_metrics(&view, err);
+    if (status == QKV_OK) status = run_all(&view, session, err);
     for (size_t v = 0; status == QKV_OK && v < qkv_result_n_variants(view.result); v++)
         status = gather_maps(&view, v, err);
-    if (status == QKV_OK) status = measure_heads(&view, session, err);
     if (status == QKV_OK) status = send_view(&view, reply, err);
     for (int i = 0; i < 2; i++) {
         free(view.maps[i]);
         free(view.metrics[i]);
     }
     free(view.tv);
-    qkv_result_free(view.result);
+    qkv_table_free(view.table);
+    qkv_measure_free(view.measure);
+    qkv_result_free(view.owned);
     qkv_ask_release(&view.ask);
     return status;
 }

@@ -3,6 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Beside the first line, those of qkv/figure_spec.h. */
+#define FIGURE_FIELDS                                                                              \
+    "prompt prompts format dry "                                                                   \
+    "kind layer head all_heads eps show baseline diff skip_keys sink_column labels values "        \
+    "hide_axes scale gamma range title dpi panel_size colormap masked text font width hide_notes " \
+    "layers variant query rows cols"
+
 static const qkv_endpoint endpoints[] = {
     {"/api/state", "GET", "", QKV_RANK_LIGHT, qkv_api_state},
     {"/api/model", "POST", "", QKV_RANK_LIGHT, qkv_api_model},
@@ -17,6 +24,8 @@ static const qkv_endpoint endpoints[] = {
     {"/api/generate", "POST", "prompt edits n temperature top_k top_p min_p seed", QKV_RANK_REST,
      qkv_api_generate},
     {"/api/why", "POST", "prompt edits layer head query key top", QKV_RANK_REST, qkv_api_why},
+    {"/api/figure", "POST", FIGURE_FIELDS, QKV_RANK_REST, qkv_api_figure},
+    {"/api/recipe", "POST", NULL, QKV_RANK_LIGHT, qkv_api_recipe},
 };
 
 const qkv_endpoint *qkv_endpoint_get(size_t index) {

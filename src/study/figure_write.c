@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/json_tokens.h"
 #include "base/memory.h"
@@ -208,6 +209,30 @@ static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
     return status;
 }
 
+/* A row for each cell of each panel: queries and keys by their numbers. */
+static int render_table(qkv_figure *fig, const target *to, qkv_error *err) {
+    qkv_text text = {0};
+    qkv_text_puts(&text, "row,col,title,edits,query,key,value\n");
+    for (size_t i = 0; i < fig->rows * fig->cols && !text.failed; i++) {
+        const figure_cell *cell = &fig->cells[i];
+        qkv_text about = {0};
+        qkv_text_printf(&about, "%zu,%zu,", i / fig->cols, i % fig->cols);
+        qkv_csv_append(&about, cell->title);
+        qkv_text_puts(&about, ",");
+        qkv_csv_append(&about, cell->edits);
+        for (size_t v = 0; v < cell->n_rows * cell->n_cols && !about.failed; v++) {
+            const size_t key = v % cell->n_cols + (size_t)fig->options.skip_keys;
+            qkv_text_append(&text, about.data, about.length);
+            qkv_text_printf(&text, ",%zu,%zu,", v / cell->n_cols, key);
+            qkv_text_append_number(&text, (double)cell->values[v]);
+            qkv_text_puts(&text, "\n");
+        }
+        text.failed |= about.failed;
+        qkv_text_release(&about);
+    }
+    return hand_over(&text, text.failed ? qkv_fail_memory(err) : QKV_OK, to);
+}
+
 /* ---- the page ---- */
 
 static int check_page(qkv_figure *fig, const char *format, qkv_error *err) {
@@ -232,10 +257,15 @@ typedef struct figure_format {
 } figure_format;
 
 static const figure_format formats[] = {
-    {"png", render_drawing, check_drawing}, {"svg", render_drawing, check_drawing},
-    {"pdf", render_drawing, check_drawing}, {"md", render_report, check_report},
-    {"html", render_page, check_page},      {"json", render_report, check_report},
-    {"safetensors", render_values, NULL},   {"npz", render_values, NULL},
+    {"png", render_drawing, check_drawing},
+    {"svg", render_drawing, check_drawing},
+    {"pdf", render_drawing, check_drawing},
+    {"md", render_report, check_report},
+    {"html", render_page, check_page},
+    {"json", render_report, check_report},
+    {"safetensors", render_values, NULL},
+    {"npz", render_values, NULL},
+    {"csv", render_table, NULL},
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
@@ -251,7 +281,7 @@ static int find_format(const figure_format **out, const char *name, qkv_error *e
     return qkv_fail(
         err, QKV_ERR_ARGUMENT,
         "a figure cannot be written as '%s': the formats are png, svg and pdf, html, md "
-        "and json, and safetensors and npz",
+        "and json, and safetensors, npz and csv",
         name);
 }
 

@@ -70,10 +70,10 @@ export class Chips {
         this.pointed = i;
         const parts = [`${countText(i)}: id ${this.ids[i]}`];
         const loss = this.losses?.[i];
-        if (loss && loss.probability !== null && loss.probability !== undefined) {
+        if (loss) {
             const pair = (name, before, after) =>
-                `${name} ${numberText(before, 4)}${after === undefined || after === null ? '' : ` → ${numberText(after, 4)}`}`;
-            parts.push(pair('probability', loss.probability, loss.probabilityAfter), pair('loss', loss.loss, loss.lossAfter));
+                `${name} ${numberText(before)}${after === undefined ? '' : ` → ${numberText(after)}`}`;
+            parts.push(pair('probability', loss.probability, loss.probability_after), pair('loss', loss.loss, loss.loss_after));
             if (loss.rank) parts.push(`rank ${countText(loss.rank)}`);
         } else if (i === 0) parts.push('the first token has no probability');
         this.tip.textContent = parts.join(' · ');

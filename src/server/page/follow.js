@@ -156,12 +156,17 @@ export class Follow {
         this.markFresh('next');
     }
 
+    // The mean loss of the prompt, from /api/losses.
+    setLoss(reply) {
+        this.next.showLoss(reply.mean_loss, reply.mean_loss_after);
+    }
+
     generating() {
         this.verdict.textContent = 'generating…';
     }
 
     setGenerated(reply, edited) {
-        const { baseline, variant, differsAt } = reply;
+        const { baseline, variant, differs_at: differsAt } = reply;
         const show = (node, pieces) => {
             const from = differsAt ?? Infinity;
             node.replaceChildren(pieces.slice(0, from).join(''), ...(pieces.length > from ? [el('span', { class: 'differs' }, pieces.slice(from).join(''))] : []));

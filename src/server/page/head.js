@@ -32,6 +32,7 @@ import { Profile } from './profile.js';
 
 const PANELS = [['before', 'Before'], ['after', 'After'], ['diff', 'Difference'], ['lines', 'Lines']];
 export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
+const FEW_LINES = 32; // tokens: up to here the lines are painted with the maps
 const GAP = 14;
 const DIGITS = 6;
 
@@ -329,10 +330,19 @@ export class HeadView {
             map.hover = this.hover;
             map.paint();
         }
-        this.paintLines(zoom);
+        this.paintLinesSoon();
         this.showLegends();
         this.showReadout();
         this.showPinned();
+    }
+
+    // Thousands of lines take longer than the maps: the maps do not wait for them.
+    paintLinesSoon() {
+        if (this.data.n <= FEW_LINES) return this.paintLines(this.zoomShown());
+        this.linesTimer ??= setTimeout(() => {
+            this.linesTimer = null;
+            this.paintLines(this.zoomShown());
+        });
     }
 
     paintLines(zoom) {

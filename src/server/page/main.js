@@ -19,6 +19,7 @@ import { Why } from './why.js';
 const REST = 180; // milliseconds without a move: the hand rests
 const LONG_REST = 700; // before text is generated
 const URL_REST = 250; // before the address is written
+const WORK_DELAY = 120; // before 'computing' is written
 const SIDE = 512; // cells of a side: longer maps are pooled
 const OVERVIEW_SIDE = 32;
 const LONG_TOKENS = 40; // beyond it the figures' colours are on a log scale
@@ -48,7 +49,22 @@ class Explorer {
 
     async start() {
         this.state = readState(location.hash);
-        const info = await this.connection.json('/api/state');
+        const info = this.connection.json('/api/state');
+        this.askEarly();
+        await this.begin(await info);
+    }
+
+    // What is seen first does not wait for the facts about the model.
+    askEarly() {
+        const { state, channels } = this;
+        this.currentPrompt = state.prompt ?? undefined;
+        channels.tokens.prefetch(this.runOf(''));
+        if (state.layer === null || state.head === null) return channels.overview.prefetch(this.overviewBody(''));
+        state.edits ??= [firstEdit(state.layer, state.head)];
+        channels.head.prefetch(this.headBody());
+    }
+
+    async begin(info) {
         this.build(info);
         await this.useModel(this.state.model ?? info.model.name, info.model);
     }
@@ -58,7 +74,7 @@ class Explorer {
     build(info) {
         this.info = info;
         this.palette = new Palette(info.colormaps);
-        const perHead = info.metrics.filter((metric) => metric.scope === 'head' && metric.needs === 'pattern');
+        const perHead = info.metrics.filter((metric) => metric.scope === 'head');
         this.metricNames = new Set(perHead.map((metric) => metric.name));
         this.prompt = new PromptPanel(byId('prompt'), { examples: info.default_prompts });
         this.edits = new EditsPanel(byId('edits'), { sites: info.sites, ops: info.ops });
@@ -132,21 +148,21 @@ class Explorer {
         this.overview.setColormap(state.view.colormap);
         this.head.options = state.view;
         this.follow.set({ metric: state.curve, generate: state.generate, hasLogits: model.has_logits });
-        const prompt = state.prompt ?? this.info.prompt;
-        this.prompt.set(prompt, { hasChat: model.has_chat });
+        this.prompt.set(state.prompt ?? this.info.prompt, { hasChat: model.has_chat });
         this.tokens = null;
         if (fits) this.showHead();
-        this.usePrompt(prompt, { typed: false });
+        this.usePrompt(state.prompt);
     }
 
-    usePrompt(prompt, { typed = true } = {}) {
-        if (typed) this.state.prompt = prompt;
+    // null: the one that the server was started with.
+    usePrompt(prompt) {
+        this.state.prompt = prompt;
         this.keepUrl();
         this.markOlder();
-        this.channels.tokens.ask({ model: this.model.name, prompt }, (reply) => {
+        this.channels.tokens.ask({ ...this.runOf(''), prompt: prompt ?? undefined }, (reply) => {
             this.prompt.setError(null);
             this.tokens = { ids: reply.ids, texts: reply.texts, n: reply.n };
-            this.currentPrompt = prompt;
+            this.currentPrompt = prompt ?? undefined;
             this.baseline = null;
             this.prompt.chips.setTokens(reply.ids, reply.texts);
             this.prompt.chips.setPinned(this.state.view.pins.queries, this.state.view.pins.keys);
@@ -173,7 +189,7 @@ class Explorer {
 
     showHead() {
         const { layer, head } = this.state;
-        this.state.edits ??= [`q@${layer}.h${head}=scale:0.5`];
+        this.state.edits ??= [firstEdit(layer, head)];
         this.edits.shown = { layer, head };
         this.edits.set({ edits: this.state.edits, active: this.state.active, follow: this.state.follow });
         this.overview.setOpened(layer, head);
@@ -187,9 +203,16 @@ class Explorer {
         return (this.state.edits ?? []).map((edit) => edit.trim()).filter(Boolean).join(' + ');
     }
 
-    // What names the run: model, prompt, edits.
+    // What names the run: model, prompt, edits. Without a name the server takes its first model, and the prompt that
+    // it was started with.
+    runOf(edits) {
+        const run = { prompt: this.currentPrompt };
+        if (this.state.model !== null) run.model = this.state.model;
+        return edits === '' ? run : { ...run, edits };
+    }
+
     get run() {
-        return { model: this.model.name, prompt: this.currentPrompt, edits: this.editsText };
+        return this.runOf(this.editsText);
     }
 
     // Part of a long map: the zoom, where the whole is pooled.
@@ -198,10 +221,14 @@ class Explorer {
         return zoom && n > SIDE ? zoom : null;
     }
 
+    headBody() {
+        const { layer, head } = this.state;
+        return { ...this.run, layer, head, side: SIDE, metrics: this.state.curve };
+    }
+
     askHead() {
         if (!this.tokens || this.state.layer === null) return;
-        const { layer, head } = this.state, window = this.zoomWindow();
-        const body = { ...this.run, layer, head, side: SIDE, metrics: this.state.curve };
+        const { layer, head } = this.state, window = this.zoomWindow(), body = this.headBody();
         if (window) body.window = window;
         const about = JSON.stringify([body.model, body.prompt, layer, head, window]);
         // The baseline is known while only edits change: half the bytes.
@@ -214,7 +241,7 @@ class Explorer {
         if (facts.layer !== this.state.layer || facts.head !== this.state.head || tokens !== this.tokens) return;
         if (reply.before) this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
         if (this.baseline?.about !== about) return;
-        this.paintHead(reply, facts, body);
+        this.paintHead(reply, facts, Boolean(body.edits));
         this.lastHead = facts;
         const metric = facts.metrics && { before: facts.metrics[0]?.[this.state.curve], after: facts.metrics.at(-1)?.[this.state.curve] };
         this.follow.setCursor(this.state.edits[this.state.active] ?? '', metric);
@@ -235,13 +262,13 @@ class Explorer {
         requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
     }
 
-    paintHead(reply, facts, body) {
+    paintHead(reply, facts, edited) {
         const { tokens, baseline } = this, [rows, cols] = baseline.before.shape;
-        const [r0, r1, c0] = facts.view ?? body.window ?? [0, tokens.n, 0, tokens.n];
+        const [r0, , c0] = facts.view;
         this.head.setData({
             queries: tokens.texts, keys: tokens.texts, n: tokens.n, causal: facts.causal, window: facts.window,
-            before: baseline.before.values, after: body.edits ? reply.after?.values ?? null : null,
-            rows, cols, step: (r1 - r0) / rows, r0, c0,
+            before: baseline.before.values, after: edited ? reply.after?.values ?? null : null,
+            rows, cols, step: facts.step, r0, c0,
             sink: baseline.sink ? { before: baseline.sink, after: reply.sink_after?.values ?? null } : null,
         });
     }
@@ -315,10 +342,13 @@ class Explorer {
         this.why.markOlder();
     }
 
+    overviewBody(edits) {
+        return { ...this.runOf(edits), side: OVERVIEW_SIDE, metric: this.state.overview.metric };
+    }
+
     askOverview() {
         if (!this.tokens) return;
-        const tokens = this.tokens, body = { ...this.run, side: Math.min(OVERVIEW_SIDE, tokens.n), metric: this.state.overview.metric };
-        if (this.state.layer === null) body.edits = '';
+        const tokens = this.tokens, body = this.overviewBody(this.state.layer === null ? '' : this.editsText);
         const key = JSON.stringify(body);
         if (key === this.overviewKey) return void (byId('overview-older').hidden = true);
         this.channels.overview.ask(body, (reply) => {
@@ -329,7 +359,7 @@ class Explorer {
     }
 
     overviewCame(reply, tokens) {
-        const maps = reply.after ?? reply.before, [layers, heads, side] = maps.shape;
+        const maps = reply.after ?? reply.before, { layers, heads, side } = JSON.parse(reply.metadata.qkv);
         this.overview.setData({
             layers, heads, side, maps: maps.values, tv: reply.tv?.values ?? null, causal: this.model.causal, n: tokens.n,
             long: tokens.n > LONG_TOKENS, before: reply.metric_before?.values ?? null, after: reply.metric_after?.values ?? null,
@@ -348,7 +378,10 @@ class Explorer {
 
     askLosses() {
         if (!this.model.has_logits) return;
-        this.channels.losses.ask(this.run, (reply) => this.prompt.chips.setLosses(reply.tokens));
+        this.channels.losses.ask(this.run, (reply) => {
+            this.prompt.chips.setLosses(reply.tokens);
+            this.follow.setLoss(reply);
+        });
     }
 
     askNext() {
@@ -360,7 +393,7 @@ class Explorer {
         const { layer, head, active, curve } = this.state;
         const wanted = this.follow.curveRequest(this.state.edits ?? [], active);
         if (!wanted || layer === null || !this.tokens) return this.follow.setCurve(null);
-        const body = { model: this.model.name, prompt: this.currentPrompt, ...wanted, layer, head, metric: curve };
+        const body = { ...this.runOf(''), ...wanted, layer, head, metric: curve };
         const key = JSON.stringify(body);
         if (key === this.curveKey) return this.follow.markFresh('curve');
         this.channels.curve.ask(body, (reply) => { this.curveKey = key; this.follow.setCurve(reply); },
@@ -387,7 +420,7 @@ class Explorer {
 
     figureRequest() {
         const { layer, head, view } = this.state;
-        return { ...this.run, layer, head, view };
+        return { ...this.run, model: this.state.model, prompt: this.currentPrompt ?? this.info.prompt, layer, head, view };
     }
 
     askCommand() {
@@ -395,12 +428,13 @@ class Explorer {
         this.channels.command.ask(this.out.dryRequest(this.figureRequest()), (reply) => this.out.setCommand(reply), (error) => this.out.failed(error));
     }
 
-    useRecipe(said) {
+    useRecipe({ state: said, made_with: madeWith, same_model: sameModel }) {
         const state = readState('');
+        if (!sameModel) this.showProblem(`This figure was made with ${madeWith}, which is not among the models here; it is shown with ${this.model.name}.`);
         Object.assign(state, said);
         this.state = state;
         this.overviewKey = this.curveKey = null;
-        this.useModel(said.model ?? this.info.models[0].name);
+        this.useModel(said.model ?? this.model.name);
     }
 
     // ---- address ----
@@ -431,9 +465,18 @@ class Explorer {
 
     showWork() {
         const busy = this.connection.busy.size > 0 || this.busyWith;
-        byId('work').textContent = this.connection.lost ? 'not connected' : this.busyWith ?? (busy ? 'computing…' : '');
-        const waiting = busy || this.timers.size > 0 || !this.head?.data;
-        document.documentElement.dataset.ready = waiting ? 'no' : 'yes';
+        this.sayWork(this.connection.lost ? 'not connected' : this.busyWith ?? (busy ? 'computing…' : ''));
+        const ready = busy || this.timers.size > 0 || !this.head?.data ? 'no' : 'yes';
+        if (document.documentElement.dataset.ready !== ready) document.documentElement.dataset.ready = ready;
+    }
+
+    // A little late: what takes a few milliseconds does not flicker.
+    sayWork(text) {
+        this.workText = text;
+        this.workTimer ??= setTimeout(() => {
+            this.workTimer = null;
+            if (byId('work').textContent !== this.workText) byId('work').textContent = this.workText;
+        }, WORK_DELAY);
     }
 
     showProblem(message) {
@@ -478,6 +521,10 @@ class Explorer {
         this.later();
         this.showWork();
     }
+}
+
+function firstEdit(layer, head) {
+    return `q@${layer}.h${head}=scale:0.5`;
 }
 
 function rem() {

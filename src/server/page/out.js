@@ -31,11 +31,12 @@ export class OutPanel {
 
     // The options of `qkv figure` for what is seen.
     figureOptions({ model, prompt, edits, layer, head, view }) {
-        const options = { model, prompts: [prompt], layer, head };
+        const options = { prompts: [prompt], layer, head };
+        if (model !== null) options.model = model;
         const chosen = this.kind.value;
         options.kind = chosen === 'diff' ? 'grid' : chosen;
         if (options.kind === 'grid') {
-            if (edits) options.cols = [{ label: edits, edits }];
+            if (edits) options.cols = [{ label: 'After', edits }];
             if (edits && chosen === 'grid') options.baseline = true;
             if (edits && chosen === 'diff') options.diff = true;
         }
@@ -76,8 +77,8 @@ export class OutPanel {
         try {
             const reply = await this.connection.post('/api/figure', { ...this.figureOptions(this.request()), format });
             const bytes = await reply.arrayBuffer();
-            offer(new Blob([bytes], { type: TYPES[format] }), `${this.kind.value}.${format}`);
-            this.status.textContent = `${this.kind.value}.${format} saved, ${bytes.byteLength.toLocaleString('en-US')} bytes`;
+            offer(new Blob([bytes], { type: TYPES[format] }), `figure.${format}`);
+            this.status.textContent = `figure.${format} saved, ${bytes.byteLength.toLocaleString('en-US')} bytes`;
         } catch (error) {
             this.status.textContent = error.message;
         }
@@ -104,9 +105,8 @@ export class OutPanel {
         this.status.textContent = `reading ${file.name}…`;
         try {
             const reply = await this.connection.fetch('/api/recipe', { method: 'POST', headers: { 'Content-Type': 'application/octet-stream' }, body: await file.arrayBuffer() });
-            const { state } = await reply.json();
-            this.onrecipe(state);
-            this.status.textContent = `${file.name} brought back`;
+            this.onrecipe(await reply.json());
+            this.status.textContent = `brought back what ${file.name} was made from`;
         } catch (error) {
             this.status.textContent = `${file.name}: ${error.message}`;
         }

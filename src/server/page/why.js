@@ -4,7 +4,7 @@ import { changeText, clampNumber, el, numberText, tokenNode } from './text.js';
 import { sizeCanvas, themeColors } from './map.js';
 
 const HINT = 'Pin one cell of the map (click it, or Enter): here stands what each channel adds to its score, and what the head writes for that key.';
-const LARGEST_SHOWN = 6;
+const LARGEST_SHOWN = 6, MOST_WRITTEN = 8;
 
 export class Why {
     constructor(element) {
@@ -31,7 +31,7 @@ export class Why {
         this.element.replaceChildren(el('p', { class: 'hint' }, error.message));
     }
 
-    // reply: { before: { score, channels }, after: the same or null, writes: [{ text, logit }] }
+    // reply: { before: { score, channels }, after: the same or null, writes: [{ text, logit }], writes_after }
     show(reply, about) {
         this.reply = reply;
         if (!reply) return this.element.replaceChildren(el('p', { class: 'hint' }, HINT));
@@ -43,7 +43,7 @@ export class Why {
         this.sums.replaceChildren(...[sum('before', before), after && sum('after', after)].filter(Boolean));
         this.paint();
         this.showLargest();
-        this.showWritten(reply.writes ?? [], about);
+        this.showWritten(reply, about);
     }
 
     forgetTheme() {
@@ -102,10 +102,13 @@ export class Why {
         if (i >= 0 && i < this.geometry.count) this.tip.textContent = this.channelText(i);
     }
 
-    showWritten(writes, about) {
-        const rows = writes.map(({ text, logit }) => el('tr', {}, el('td', { class: 'token-cell' }, tokenNode(text)), el('td', { class: 'num' }, changeText(logit, 4))));
-        this.written.replaceChildren(el('h3', {}, 'What the head writes for the value of ', tokenNode(about.tokens[about.key])),
-            rows.length ? el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'token'), el('th', { scope: 'col', class: 'num' }, 'adds to its logit'))), el('tbody', {}, ...rows))
-                : el('p', { class: 'hint' }, 'This model has no output matrix.'));
+    // After an edit of the value the head writes something else: both stand here.
+    showWritten({ writes, writes_after: after }, about) {
+        const list = (title, tokens) => el('table', {}, el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, title), el('th', { scope: 'col', class: 'num' }, 'adds to its logit'))),
+            el('tbody', {}, ...tokens.slice(0, MOST_WRITTEN).map(({ text, logit }) =>
+                el('tr', {}, el('td', { class: 'token-cell' }, tokenNode(text)), el('td', { class: 'num' }, changeText(logit, 4))))));
+        const parts = writes?.length ? [list(after ? 'before' : 'token', writes)] : [el('p', { class: 'hint' }, 'This model has no output matrix.')];
+        if (after?.length && JSON.stringify(after) !== JSON.stringify(writes)) parts.push(list('after', after));
+        this.written.replaceChildren(el('h3', {}, 'What the head writes for the value of ', tokenNode(about.tokens[about.key])), ...parts);
     }
 }
