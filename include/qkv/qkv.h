@@ -92,7 +92,9 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/figure_spec.h"
 #include "qkv/generate.h"
+#include "qkv/head_output.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/next.h"
@@ -100,6 +102,7 @@
 #include "qkv/package.h"
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
+#include "qkv/server.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #endif
