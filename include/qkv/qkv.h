@@ -92,7 +92,9 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/custom.h"
 #include "qkv/generate.h"
+#include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/next.h"
@@ -102,6 +104,7 @@
 #include "qkv/reproduce.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
+#include "qkv/weights.h"
 #endif
 
 #endif
