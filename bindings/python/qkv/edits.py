@@ -31,18 +31,25 @@ def _list(value: Numbers, what: str) -> str:
     """Layers or heads as the notation has them."""
     if isinstance(value, str):
         return value
-    if value is None or value == slice(None):
+    if value is None:
         return "*"
     if isinstance(value, slice):
+        if value == slice(None):
+            return "*"
         if value.step not in (None, 1) or value.start is None or value.stop is None:
             raise TypeError(f"{what}: a slice needs a start and a stop, and no step: slice(2, 5)")
         value = range(value.start, value.stop)
-    if not hasattr(value, "__index__") and hasattr(value, "__iter__"):
+    if _is_list(value):
         numbers = [str(_number(v, what)) for v in value]
         if not numbers:
             raise ValueError(f"{what}: the list is empty")
         return ",".join(numbers)
     return str(_number(value, what))
+
+
+def _is_list(value: Any) -> bool:
+    """Arrays of one number are numbers."""
+    return hasattr(value, "__iter__") and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
 
 
 def _token(value: Any) -> str:
@@ -61,7 +68,7 @@ def _tokens(value: Any) -> str:
     """`[...]` of the notation; a pair is rows and columns of a map."""
     if value is None:
         return ""
-    if isinstance(value, (tuple, list)) or (hasattr(value, "__iter__") and not isinstance(value, str)):
+    if _is_list(value):
         return "[" + ",".join(_token(v) for v in value) + "]"
     return f"[{_token(value).strip('[]')}]"
 

@@ -54,7 +54,7 @@ def shower(progress: Any) -> Optional[Any]:
             raise TypeError(f"progress is True, False or a function (what, done, total), not {progress!r}")
         return progress
     try:
-        from tqdm.auto import tqdm  # type: ignore[import,unused-ignore]
+        from tqdm.auto import tqdm
     except ImportError:
         return _Plain()
     return _Tqdm(tqdm)

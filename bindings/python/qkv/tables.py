@@ -51,7 +51,7 @@ class Rows(np.ndarray):  # type: ignore[type-arg]
 
     def to_pandas(self) -> Any:
         """A DataFrame; needs pandas. Layers, heads and prompts that a value does not have are <NA>."""
-        import pandas  # type: ignore[import,unused-ignore]
+        import pandas
         frame = pandas.DataFrame({name: np.asarray(self[name]) for name in self.dtype.names or ()})
         for name in ("prompt", "layer", "head"):
             if name in frame:
