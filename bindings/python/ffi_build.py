@@ -22,7 +22,7 @@ STRUCTS = (
     "session_options", "progress", "run_stats", "tensor", "prompt", "custom_edit", "weight", "figure_options",
     "figure_side", "figure_info", "figure_panel", "measure_options", "next_options", "next_token", "next_loss",
     "generator_options", "sampler_options", "sweep_share_options", "sweep_summary", "sweep_row", "store_item",
-    "chat_options", "plot_options", "plot_info", "plot_value",
+    "chat_options", "plot_options", "plot_info", "plot_value", "chart_style", "heatmap", "heatmap_panel",
 )
 
 CALLBACKS = """

@@ -23,6 +23,7 @@ from .model import Info, Model, open
 from .names import (codes, default_prompts, families, metrics, models, operations, reductions, sites, version)
 
 if TYPE_CHECKING:
+    from .charts import Heatmap, heatmap
     from .explorer import Explorer
     from .figures import Figure, Panel, Report, figure_options
     from .files import load
@@ -36,16 +37,16 @@ if TYPE_CHECKING:
 __version__ = version()
 
 _LAZY = {
-    "Explorer": "explorer", "Figure": "figures", "Panel": "figures", "Report": "figures", "figure_options": "figures",
+    "Heatmap": "charts", "heatmap": "charts", "Explorer": "explorer", "Figure": "figures", "Panel": "figures", "Report": "figures", "figure_options": "figures",
     "load": "files", "Generation": "generation", "Step": "generation", "Predictions": "predictions",
     "Result": "results", "Tensor": "results", "Variant": "results", "Plot": "sweeps", "Sweep": "sweeps",
     "load_sweep": "sweeps", "Rows": "tables", "Weight": "weights", "Weights": "weights",
 }
 
 __all__ = [
-    "Edit", "Error", "Explorer", "Figure", "Generation", "Info", "MissingError", "Model", "Panel", "Plot",
+    "Edit", "Error", "Explorer", "Figure", "Generation", "Heatmap", "Info", "MissingError", "Model", "Panel", "Plot",
     "Predictions", "Report", "Result", "Rows", "Step", "Sweep", "Tensor", "Variant", "Weight", "Weights", "add",
-    "clamp", "codes", "custom", "default_prompts", "families", "figure_options", "hooks", "load", "load_sweep", "mean",
+    "clamp", "codes", "custom", "default_prompts", "families", "figure_options", "heatmap", "hooks", "load", "load_sweep", "mean",
     "metrics", "models", "noise", "open", "operations", "patch", "reductions", "scale", "set", "site", "sites",
     "version", "zero",
 ]

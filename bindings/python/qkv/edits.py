@@ -40,7 +40,8 @@ def _list(value: Numbers, what: str) -> str:
             raise TypeError(f"{what}: a slice needs a start and a stop, and no step: slice(2, 5)")
         value = range(value.start, value.stop)
     if _is_list(value):
-        numbers = [str(_number(v, what)) for v in value]
+        several: Any = value
+        numbers = [str(_number(v, what)) for v in several]
         if not numbers:
             raise ValueError(f"{what}: the list is empty")
         return ",".join(numbers)

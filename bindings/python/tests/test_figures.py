@@ -184,3 +184,18 @@ def test_plots(model, tmp_path):
         s.plot("tv", colour="red")
     with pytest.raises(qkv.Error):
         s.plot("nothing")
+
+
+def test_heatmap(tmp_path):
+    values = np.arange(6).reshape(2, 3) / 6 - 0.3
+    h = qkv.heatmap(values, rows=["a", "b"], cols=["x", "y", "z"], row_axis="rows", col_axis="columns", label="weight",
+                    title="A *title*", range=(-1, 1))
+    assert np.array_equal(h.data, values) and h._repr_svg_() and h.warnings == [] and repr(h) == "<qkv.Heatmap: 2 x 3>"
+    h.save(tmp_path / "h.pdf")
+    assert (tmp_path / "h.pdf").read_bytes().startswith(b"%PDF")
+    for bad, words in ((dict(values=[1, 2]), "matrix"), (dict(values=values, rows=["a"]), "1 labels for 2 rows"),
+                       (dict(values=values, colormap="jet"), "colormap is one of"), (dict(values=values, scale="power"), "scale")):
+        with pytest.raises(qkv.Error, match=words):
+            qkv.heatmap(**bad)
+    with pytest.raises(qkv.Error):
+        qkv.heatmap([[np.inf]]).render("png")
