@@ -25,7 +25,7 @@ from .names import (codes, default_prompts, families, metrics, models, operation
 if TYPE_CHECKING:
     from .charts import Heatmap, heatmap
     from .explorer import Explorer
-    from .figures import Figure, Panel, Report, figure_options
+    from .figures import Figure, Panel, Report, figure_options, notebook
     from .files import load
     from .generation import Generation, Step
     from .predictions import Predictions
@@ -38,6 +38,7 @@ __version__ = version()
 
 _LAZY = {
     "Heatmap": "charts", "heatmap": "charts", "Explorer": "explorer", "Figure": "figures", "Panel": "figures", "Report": "figures", "figure_options": "figures",
+    "notebook": "figures",
     "load": "files", "Generation": "generation", "Step": "generation", "Predictions": "predictions",
     "Result": "results", "Tensor": "results", "Variant": "results", "Plot": "sweeps", "Sweep": "sweeps",
     "load_sweep": "sweeps", "Rows": "tables", "Weight": "weights", "Weights": "weights",
@@ -47,7 +48,7 @@ __all__ = [
     "Edit", "Error", "Explorer", "Figure", "Generation", "Heatmap", "Info", "MissingError", "Model", "Panel", "Plot",
     "Predictions", "Report", "Result", "Rows", "Step", "Sweep", "Tensor", "Variant", "Weight", "Weights", "add",
     "clamp", "codes", "custom", "default_prompts", "families", "figure_options", "heatmap", "hooks", "load", "load_sweep", "mean",
-    "metrics", "models", "noise", "open", "operations", "patch", "reductions", "scale", "set", "site", "sites",
+    "metrics", "models", "noise", "notebook", "open", "operations", "patch", "reductions", "scale", "set", "site", "sites",
     "version", "zero",
 ]
 

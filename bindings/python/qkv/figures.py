@@ -1,7 +1,8 @@
 """Figures: drawings that show themselves in notebooks, know their numbers, and can be made again.
 
-Drawings are SVG in a notebook as long as they are small, else PNG; names inside an SVG are made unique, because pages
-that hold several of them mix those up otherwise. Reports are pages of their own in a frame.
+A notebook gets a PNG at twice the density of a screen, which every viewer and exporter shows; or an SVG, see `notebook`.
+Names inside an SVG are made unique there, because pages that hold several of them mix those up otherwise. Reports are pages
+of their own in a frame.
 """
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ from .results import view
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["Figure", "Panel", "Report", "figure_options"]
+__all__ = ["Figure", "Panel", "Report", "figure_options", "notebook"]
 
-# Larger than this, a notebook gets a PNG.
-LARGE_SVG = 1 << 20
+# What notebooks are given.
+_notebook = "png"
 
 _FLAGS = ("all_heads", "baseline", "diff", "skip_keys", "sink_column", "report", "hide_axes", "always_linear",
           "auto_range", "hide_notes", "no_recipe", "query")
@@ -49,6 +50,22 @@ def figure_options() -> list[str]:
     return sorted((*_FLAGS, *_FLOATS, *_TEXTS, *_ENUMS, *_LISTED, *_OTHERS))
 
 
+def notebook(drawings: str) -> None:
+    """What drawings are in notebooks from now on: "png", which every viewer shows, or "svg", which some exporters drop.
+
+    >>> import qkv
+    >>> f = qkv.open().modify(layer=3, head=1)
+    >>> qkv.notebook("svg")
+    >>> f._repr_svg_()[:4], f._repr_png_()
+    ('<svg', None)
+    >>> qkv.notebook("png")
+    """
+    global _notebook
+    if drawings not in ("png", "svg"):
+        raise wrong(f"notebooks show png or svg, not {drawings!r}")
+    _notebook = drawings
+
+
 def enum_number(name: str, value: Any, names: Sequence[str]) -> int:
     try:
         return list(names).index(value)
@@ -60,12 +77,16 @@ def enum_number(name: str, value: Any, names: Sequence[str]) -> int:
 
 
 def unique_names(svg: str, mark: str) -> str:
-    """The same drawing with names of its own for what it refers to inside."""
-    names = re.findall(r'\bid="([^"]+)"', svg)
-    if not names:
-        return svg
+    """The same drawing as a part of a page, with names of its own for what it refers to inside."""
+    svg = re.sub(r"^<\?xml.*?\?>\s*", "", svg)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="\1-{mark}"', svg)
     return re.sub(r'(href="#|url\(#)([^")]+)', rf"\1\2-{mark}", svg)
+
+
+def png_density(data: bytes) -> float:
+    """Dots to the inch, as the file says; 150 where it does not."""
+    at = data.find(b"pHYs", 0, 4096)
+    return int.from_bytes(data[at + 4:at + 8], "big") * 0.0254 if at > 0 else 150.0
 
 
 class Drawing:
@@ -110,11 +131,14 @@ class Drawing:
         return names_of(self._warning)
 
     def _repr_svg_(self) -> Optional[str]:
-        svg = self.render("svg")
-        return unique_names(svg.decode(), self.id) if len(svg) <= LARGE_SVG else None
+        return unique_names(self.render("svg").decode(), self.id) if _notebook == "svg" else None
 
-    def _repr_png_(self) -> Optional[bytes]:
-        return self.render("png") if len(self.render("svg")) > LARGE_SVG else None
+    def _repr_png_(self) -> Any:
+        """With the width it has on a screen of 96 dots to the inch."""
+        if _notebook != "png":
+            return None
+        data = self.render("png")
+        return data, {"width": round(int.from_bytes(data[16:20], "big") * 96 / png_density(data))}
 
 
 def frame(page: str, height: int) -> str:

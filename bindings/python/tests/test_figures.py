@@ -85,20 +85,22 @@ def test_report(model, tmp_path):
 
 def test_in_a_notebook(model):
     f = model.modify(layer=3, head=1)
-    svg = f._repr_svg_()
-    assert f._repr_png_() is None and svg.startswith("<?xml")
-    names = set(re.findall(r'\bid="([^"]+)"', svg))
-    refers = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
-    assert names and refers <= names and all(n.endswith(f.id) for n in names)
-    other = model.modify(layer=2, head=0)
-    assert not names & set(re.findall(r'\bid="([^"]+)"', other._repr_svg_()))
-
-
-def test_large_ones_are_png(model, monkeypatch):
-    import qkv.figures
-    monkeypatch.setattr(qkv.figures, "LARGE_SVG", 1000)
-    f = model.modify(layer=3, head=1)
-    assert f._repr_svg_() is None and f._repr_png_().startswith(b"\x89PNG")
+    data, about = f._repr_png_()
+    assert data == f.render("png") and f._repr_svg_() is None and 600 < about["width"] < 1000
+    qkv.notebook("svg")
+    try:
+        svg = f._repr_svg_()
+        assert f._repr_png_() is None and svg.startswith("<svg")
+        names = set(re.findall(r'\bid="([^"]+)"', svg))
+        refers = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+        assert names and refers <= names and all(n.endswith(f.id) for n in names)
+        other = model.modify(layer=2, head=0)
+        assert not names & set(re.findall(r'\bid="([^"]+)"', other._repr_svg_()))
+        assert qkv.heatmap([[1, 2]])._repr_svg_()
+    finally:
+        qkv.notebook("png")
+    with pytest.raises(qkv.Error, match="png or svg"):
+        qkv.notebook("gif")
 
 
 def test_options(model):
@@ -175,7 +177,7 @@ def test_plots(model, tmp_path):
     for kind, options in (("heatmap", dict(epsilon="0.1", target="q")), ("lines", dict(by="layer", scale="log", target="q")),
                           ("ranking", dict(epsilon=0.1, top=5, target="q", order="largest"))):
         p = s.plot("tv", kind=kind, **options)
-        assert p.kind == kind and len(p.rows()) > 0 and p.render("pdf").startswith(b"%PDF") and p._repr_svg_()
+        assert p.kind == kind and len(p.rows()) > 0 and p.render("pdf").startswith(b"%PDF") and p._repr_png_()
         assert p.recipe and p.metric == "tv" and p.warnings is not None
         p.save(tmp_path / f"{kind}.png")
     with pytest.raises(qkv.Error, match="kind is one of auto, heatmap, lines, ranking"):
@@ -190,7 +192,7 @@ def test_heatmap(tmp_path):
     values = np.arange(6).reshape(2, 3) / 6 - 0.3
     h = qkv.heatmap(values, rows=["a", "b"], cols=["x", "y", "z"], row_axis="rows", col_axis="columns", label="weight",
                     title="A *title*", range=(-1, 1))
-    assert np.array_equal(h.data, values) and h._repr_svg_() and h.warnings == [] and repr(h) == "<qkv.Heatmap: 2 x 3>"
+    assert np.array_equal(h.data, values) and h._repr_png_() and h.warnings == [] and repr(h) == "<qkv.Heatmap: 2 x 3>"
     h.save(tmp_path / "h.pdf")
     assert (tmp_path / "h.pdf").read_bytes().startswith(b"%PDF")
     for bad, words in ((dict(values=[1, 2]), "matrix"), (dict(values=values, rows=["a"]), "1 labels for 2 rows"),
