@@ -366,7 +366,7 @@ class Model:
         >>> n = qkv.open().next("The river runs to the", edits="z@3.h1=zero", top=3)
         >>> n[0]["text"].tolist()
         [' river', ' north', ' south']
-        >>> n.kl[1] > 0
+        >>> bool(n.kl[1] > 0)
         True
         """
         from .predictions import predict

@@ -102,7 +102,7 @@ class Sweep:
     >>> rows = s.rows("tv")
     >>> rows.dtype.names
     ('prompt', 'layer', 'head', 'target', 'op', 'epsilon', 'value')
-    >>> rows[rows["epsilon"] == 1]["value"].max() == 0
+    >>> bool(rows[rows["epsilon"] == 1]["value"].max() == 0)
     True
     """
 
