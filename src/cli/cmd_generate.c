@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/memory.h"
+#include "cli/escapes.h"
 #include "cli/generate.h"
 #include "cli/messages.h"
 #include "cli/run_table.h"
@@ -69,7 +71,8 @@ static const cli_option options[] = {
      CLI_REAL, AT(min_p), 0, 0, 1},
     {0, "seed", "N", "of the draws (default 0): the same seed gives the same text", CLI_INTEGER,
      AT(seed), 0, 0, 9007199254740992.0},
-    {0, "stop", "TEXT", "end where this text comes; may be repeated", CLI_LIST, AT(stops), 0, 0, 0},
+    {0, "stop", "TEXT", "end where this text comes, e.g. '\\n\\n'; may be repeated", CLI_LIST,
+     AT(stops), 0, 0, 0},
     {0, "capture", "WHAT",
      "what to keep of a pass over prompt and new text of the variant, as of qkv run; may be repeated",
      CLI_LIST, AT(captures), 0, 0, 0},
@@ -121,6 +124,7 @@ typedef struct generate_state {
     qkv_sampler_options sampler;
     unsigned flags;
     const char **variants;
+    char **stops;     /* without escapes; NULL behind the last */
     qkv_output lines; /* .jsonl */
     int has_lines;
     json_t *all; /* of --json */
@@ -168,8 +172,9 @@ static int check_outputs(const generate_args *args, qkv_error *err) {
     if (lines > 1) return cli_usage(err, "one .jsonl output is enough");
     if (tensors && !args->captures.n)
         return cli_usage(err, "tensors are written of what --capture names");
-    if (args->captures.n && args->variants.n > 1)
-        return cli_usage(err, "--capture shows one text: give one variant, or none");
+    if (tensors && args->variants.n > 1)
+        return cli_usage(err,
+                         "a file holds what was captured of one text: give one variant, or none");
     return QKV_OK;
 }
 
@@ -185,10 +190,31 @@ static int check_args(const generate_args *args, qkv_error *err) {
         return cli_usage(err, "--explain computes nothing: leave out -o, --json and --capture");
     if (args->edit_tokens && !args->variants.n)
         return cli_usage(err, "--edit-tokens is about edits: give a variant");
-    for (size_t i = 0; i < args->stops.n; i++) {
-        if (!*args->stops.items[i].value) return cli_usage(err, "a stop text is empty");
-    }
     return check_outputs(args, err);
+}
+
+static int read_stops(generate_state *run, qkv_error *err) {
+    const cli_list *given = &run->args->stops;
+    qkv_text text = {0};
+    int status = QKV_OK;
+    run->stops = qkv_calloc(given->n + 1, sizeof *run->stops);
+    if (!run->stops) return qkv_fail_memory(err);
+    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
+        cli_read_escaped(&text, given->items[i].value, '\0');
+        if (text.failed || !(run->stops[i] = qkv_strdup(text.data)))
+            status = qkv_fail_memory(err);
+        else if (text.length == 0)
+            status = cli_usage(err, "a stop text is empty");
+        else if (strlen(text.data) != text.length)
+            status = cli_usage(err, "--stop: a text cannot have \\x00 in it");
+    }
+    qkv_text_release(&text);
+    return status;
+}
+
+static void free_stops(char **stops) {
+    for (size_t i = 0; stops && stops[i]; i++) free(stops[i]);
+    free(stops);
 }
 
 /* ---- one prompt ---- */
@@ -276,13 +302,14 @@ static int print_tensors(const generate_state *run, const qkv_result *result, co
     return cli_print_bytes(status, bytes, n);
 }
 
-/* The pass over prompt and new text, for captures. */
-static int capture(generate_state *run, const qkv_generator *generator, qkv_error *err) {
+/* The pass over prompt and new text of a variant, for captures. */
+static int capture(generate_state *run, const qkv_generator *generator, size_t variant,
+                   qkv_error *err) {
     const generate_args *args = run->args;
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     size_t written = 0;
-    int status = qkv_generator_plan(generator, &plan, args->variants.n, err);
+    int status = qkv_generator_plan(generator, &plan, variant, err);
     for (size_t i = 0; i < args->captures.n && status == QKV_OK; i++)
         status = qkv_plan_add_capture(plan, args->captures.items[i].value, err);
     if (status == QKV_OK) status = qkv_session_run(run->session, &result, plan, err);
@@ -296,10 +323,20 @@ static int capture(generate_state *run, const qkv_generator *generator, qkv_erro
     if (status == QKV_OK && !written && !is_quiet(args)) {
         const cli_outcome outcome = {result, plan, run->model};
         putchar('\n');
+        if (args->variants.n > 1) printf("text of %s\n", run->variants[variant - 1]);
         status = cli_print_result(&outcome, err);
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
+    return status;
+}
+
+/* Every variant has a text of its own; the baseline's is looked at where it is the only one. */
+static int capture_all(generate_state *run, const qkv_generator *generator, qkv_error *err) {
+    const size_t last = run->args->variants.n;
+    int status = QKV_OK;
+    for (size_t v = last ? 1 : 0; v <= last && status == QKV_OK; v++)
+        status = capture(run, generator, v, err);
     return status;
 }
 
@@ -329,7 +366,7 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
                          .prompt_ids = prompt->tokens,
                          .n_prompt = prompt->n_tokens,
                          .variants = &args->variants,
-                         .stops = &args->stops,
+                         .stops = run->stops,
                          .max_new = (size_t)args->n_new,
                          .feed_last = args->captures.n > 0,
                          .sampler = run->sampler};
@@ -339,7 +376,7 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
     } else if (status == QKV_OK) {
         status = cli_generation_open(&it, err);
         if (status == QKV_OK) status = go_on(run, &it, generator, err);
-        if (status == QKV_OK && args->captures.n) status = capture(run, generator, err);
+        if (status == QKV_OK && args->captures.n) status = capture_all(run, generator, err);
     }
     cli_generation_release(&it);
     qkv_generator_free(generator);
@@ -432,6 +469,7 @@ static int run_generate(const cli_call *call, qkv_error *err) {
     generate_state run = {.args = call->args};
     const cli_list *const edits[] = {&run.args->variants};
     int status = check_args(run.args, err);
+    if (status == QKV_OK) status = read_stops(&run, err);
     if (status == QKV_OK) status = read_sampler(run.args, &run.sampler, err);
     if (status == QKV_OK)
         status = cli_prompts_load(&run.prompts, &run.args->prompts, &run.args->chat, err);
@@ -448,6 +486,7 @@ static int run_generate(const cli_call *call, qkv_error *err) {
     cli_prompts_release(&run.prompts);
     json_decref(run.all);
     free((void *)run.variants);
+    free_stops(run.stops);
     cli_session_free(run.session);
     qkv_model_free(run.model);
     return status;

@@ -53,8 +53,8 @@ static int starts_with(const char *text, size_t length, const char *stop, size_t
 static void look_for_stops(const cli_generation *it, cli_story *story) {
     const char *text = story->text.data;
     size_t length = story->text.length, held = unfinished(text, length);
-    for (size_t i = 0; i < it->stops->n; i++) {
-        const char *stop = it->stops->items[i].value;
+    for (size_t i = 0; it->stops[i]; i++) {
+        const char *stop = it->stops[i];
         const size_t n = strlen(stop);
         for (size_t at = story->shown; at < length; at++) {
             if (starts_with(text + at, length - at, stop, n)) {

@@ -7,6 +7,10 @@
 
 void qkv_convert_f16(const void *from, float *to, int64_t n) {
     const uint8_t *x = from;
+#ifdef __AVX512F__
+    for (; n >= 16; n -= 16, x += 32, to += 16)
+        _mm512_storeu_ps(to, _mm512_cvtph_ps(lanes_load32(x)));
+#endif
     for (; n >= 8; n -= 8, x += 16, to += 8) _mm256_storeu_ps(to, _mm256_cvtph_ps(lanes_load16(x)));
     for (; n > 0; n--, x += 2) *to++ = lanes_half(x);
 }
@@ -120,10 +124,20 @@ typedef struct {
 } block_q8_0;
 
 void qkv_convert_q8_0(const void *from, float *to, int64_t n) {
-    for (const block_q8_0 *x = from; n > 0; n -= 32, x++) {
+    for (const block_q8_0 *x = from; n > 0; n -= 32, x++, to += 32) {
+#ifdef __AVX512F__
+        const __m512 scale = _mm512_set1_ps(lanes_half(x->scale));
+        for (size_t i = 0; i < 32; i += 16) {
+            const __m512 weights = lanes_floats16(lanes_load16(x->weights + i));
+            _mm512_storeu_ps(to + i, _mm512_mul_ps(weights, scale));
+        }
+#else
         const __m256 scale = _mm256_set1_ps(lanes_half(x->scale));
-        for (size_t i = 0; i < 32; i += 8, to += 8)
-            _mm256_storeu_ps(to, _mm256_mul_ps(lanes_floats(lanes_load8(x->weights + i)), scale));
+        for (size_t i = 0; i < 32; i += 8) {
+            const __m256 weights = lanes_floats(lanes_load8(x->weights + i));
+            _mm256_storeu_ps(to + i, _mm256_mul_ps(weights, scale));
+        }
+#endif
     }
 }
 

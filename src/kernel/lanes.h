@@ -83,11 +83,28 @@ static inline __m256 lanes_tops(__m256i halves, int upper8) {
 /* Undoes that, in a scale. It is exact: no scale that comes from an F16 becomes too small. */
 #define LANES_TOP 0x1p-24f
 
+#ifdef __AVX512F__
+/* Sixteen signed bytes as floats. */
+static inline __m512 lanes_floats16(__m128i bytes) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+
+/* Such a scale without its factor, for all lanes. */
+static inline __m512 lanes_whole_scale(float scale) {
+    return _mm512_set1_ps(scale * (1 / LANES_TOP));
+}
+#endif
+
 /* Sixteen signed bytes, there twice, times a scale that has the factor LANES_TOP in it. */
 static inline void lanes_scale16(float *to, __m256i halves, float scale) {
+#ifdef __AVX512F__
+    const __m512 weights = lanes_floats16(_mm256_castsi256_si128(halves));
+    _mm512_storeu_ps(to, _mm512_mul_ps(weights, lanes_whole_scale(scale)));
+#else
     const __m256 s = _mm256_set1_ps(scale);
     _mm256_storeu_ps(to, _mm256_mul_ps(lanes_tops(halves, 0), s));
     _mm256_storeu_ps(to + 8, _mm256_mul_ps(lanes_tops(halves, 1), s));
+#endif
 }
 
 /* The low nibbles of sixteen bytes, there twice, then their high ones: indices of sixteen values. */
@@ -114,9 +131,15 @@ static inline void lanes_scale32(float *to, __m256i bytes, float scale) {
 
 /* Times such a scale, then less a minimum. */
 static inline void lanes_lower_by16(float *to, __m256i halves, float scale, float minimum) {
+#ifdef __AVX512F__
+    const __m512 weights = lanes_floats16(_mm256_castsi256_si128(halves));
+    _mm512_storeu_ps(to,
+                     _mm512_fmsub_ps(weights, lanes_whole_scale(scale), _mm512_set1_ps(minimum)));
+#else
     const __m256 s = _mm256_set1_ps(scale), m = _mm256_set1_ps(minimum);
     _mm256_storeu_ps(to, _mm256_fmsub_ps(lanes_tops(halves, 0), s, m));
     _mm256_storeu_ps(to + 8, _mm256_fmsub_ps(lanes_tops(halves, 1), s, m));
+#endif
 }
 
 static inline void lanes_lower_by32(float *to, __m256i bytes, float scale, float minimum) {

@@ -3,19 +3,7 @@
 #include <string.h>
 
 #include "ggml.h"
-
-/* Vectors as wide as the processor has them. Lanes never meet, so that the width does not show in
- * the results. */
-#if defined(__AVX512F__)
-#define LANES 16
-#elif defined(__AVX__)
-#define LANES 8
-#else
-#define LANES 4
-#endif
-typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
-typedef float loose_vector
-    __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+#include "kernel/vector.h"
 
 /* A panel is what a kernel multiplies at a time: two vectors of columns. Against it stand six rows,
  * which makes twelve sums: as many as sixteen registers allow, and enough to hide the latency of a
@@ -52,7 +40,7 @@ int64_t qkv_packed_parts(int64_t columns) {
     return round_up(columns, PANEL) / PANEL;
 }
 
-static float *column_of(const qkv_columns *x, int64_t t) {
+float *qkv_column_at(const qkv_columns *x, int64_t t) {
     return x->data + (x->index ? x->index[t] / x->repeat : t) * x->stride;
 }
 
@@ -83,7 +71,7 @@ void qkv_pack(float *packed, const qkv_columns *x, int64_t width, int64_t part) 
     const float *from[PANEL];
     int64_t n = x->n - part * PANEL;
     n = n < PANEL ? n : PANEL;
-    for (int64_t j = 0; j < n; j++) from[j] = column_of(x, part * PANEL + j);
+    for (int64_t j = 0; j < n; j++) from[j] = qkv_column_at(x, part * PANEL + j);
     if (n < PANEL) clear_panel(packed, width, x->n, part);
     for (int64_t k = 0; k < width; k += STRIP) {
         const int64_t m = k + STRIP < width ? STRIP : width - k;
@@ -138,13 +126,9 @@ void qkv_packed_drop_rows(float *packed, int64_t width, int64_t columns, int64_t
 /* A kernel adds what n terms come to, to the sums that it finds, or stores it where these are the
  * first. Rows are `step` apart, their sums `sum_step`. */
 
-static inline vector load(const float *at) {
-    return *(const loose_vector *)at;
-}
-
 static inline void add_up(float *sum, vector value, int first) {
-    if (!first) value += load(sum);
-    *(loose_vector *)sum = value;
+    if (!first) value += vector_load(sum);
+    vector_store(sum, value);
 }
 
 #define SIX(X) X(0) X(1) X(2) X(3) X(4) X(5)
@@ -166,7 +150,8 @@ static inline void multiply_panel(const float *restrict a, int64_t step,
                                   int64_t sum_step, int first) {
     SIX(SUMS_2)
     for (int64_t k = 0; k < n; k++) {
-        const vector x0 = load(panel + k * PANEL), x1 = load(panel + k * PANEL + LANES);
+        const vector x0 = vector_load(panel + k * PANEL),
+                     x1 = vector_load(panel + k * PANEL + LANES);
         SIX(STEP_2)
     }
     SIX(STORE_2)
@@ -183,7 +168,7 @@ static void multiply_half_panel(const float *restrict a, const float *restrict p
     SIX(SUMS_1)
     SIX_MORE(SUMS_1)
     for (int64_t k = 0; k < n; k++) {
-        const vector x0 = load(panel + k * PANEL);
+        const vector x0 = vector_load(panel + k * PANEL);
         SIX(STEP_1)
         SIX_MORE(STEP_1)
     }
@@ -303,6 +288,7 @@ qkv_weights_view qkv_weights_matrix(const struct ggml_tensor *weights, int64_t n
                               .block = ggml_blck_size(weights->type),
                               .rows = weights->ne[1],
                               .width = weights->ne[0],
+                              .type = weights->type,
                               .convert = qkv_converter(weights->type)};
 }
 
@@ -407,7 +393,7 @@ static void write_out(const workplace *at, int64_t first, int64_t end, const qkv
                       int64_t from, int64_t columns) {
     const int64_t panels = qkv_packed_parts(columns);
     for (int64_t t = 0; t < columns; t++) {
-        float *to = column_of(out, from + t) + first;
+        float *to = qkv_column_at(out, from + t) + first;
         for (int64_t r = 0; r < end - first; r++)
             to[r] = sums_of(at, panels, r, t / PANEL)[r % KERNEL_ROWS * PANEL + t % PANEL];
     }
@@ -463,8 +449,8 @@ static void multiply_row(const float *restrict a, const float *restrict panel, i
     vector low0 = {0}, high0 = {0};
     for (int64_t k = 0; k < n; k++) {
         const vector w = a[k] - (vector){0};
-        low0 += w * load(panel + k * PANEL);
-        high0 += w * load(panel + k * PANEL + LANES);
+        low0 += w * vector_load(panel + k * PANEL);
+        high0 += w * vector_load(panel + k * PANEL + LANES);
     }
     add_up(sums, low0, first);
     add_up(sums + LANES, high0, first);

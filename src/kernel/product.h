@@ -8,7 +8,8 @@
  * Every sum is taken in one order: k ascending within pieces of QKV_PIECE terms, then piece by
  * piece. The lanes of a vector are columns, and no column sees another. So a result does not depend,
  * to the last bit, on how many rows and columns there are, on the number of threads, or on the type
- * that the same values are stored in. Terms of 0 at the end change nothing.
+ * that the same values are stored in. Terms of 0 at the end change nothing. Few columns have a faster
+ * product with another order of sums: kernel/dot.h.
  */
 #ifndef QKV_KERNEL_PRODUCT_H
 #define QKV_KERNEL_PRODUCT_H
@@ -32,6 +33,8 @@ typedef struct qkv_columns {
     int32_t repeat;
     int64_t n;
 } qkv_columns;
+
+float *qkv_column_at(const qkv_columns *x, int64_t t);
 
 /* Floats that `columns` columns of `width` values take when packed. */
 int64_t qkv_packed_size(int64_t width, int64_t columns);
@@ -60,6 +63,7 @@ typedef struct qkv_weights_view {
     size_t block_bytes; /* for `block` values */
     int64_t block;
     int64_t rows, width;
+    enum ggml_type type;
     qkv_convert_fn convert;
 } qkv_weights_view;
 

@@ -38,7 +38,7 @@ struct qkv_generator {
     qkv_step step;
     qkv_cost cost;
     int64_t graph_batch, graph_tokens, graph_texts, graph_keys[QKV_MASK_COUNT];
-    int graph_logits;
+    int graph_logits, graph_one_new;
     qkv_member *members; /* room for all variants, and of the graph */
     size_t *variants;    /* which variants the members are */
     size_t *graph_variants;

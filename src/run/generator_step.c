@@ -151,7 +151,8 @@ static void place_step(qkv_generator *gen, int64_t chunk, int64_t n_members, int
                        .joins = gen->joins,
                        .caches = gen->caches,
                        .n_prompt = gen->plan->text.n_prompt,
-                       .is_long = gen->is_long};
+                       .is_long = gen->is_long,
+                       .one_new = chunk == 1 && gen->n_computed >= gen->plan->text.n_prompt};
     for (int32_t il = 0; il < hp->n_layer; il++) {
         const int64_t window = qkv_layer_window(gen->plan->model, il);
         const int64_t seen = window && step->position >= window ? step->position - window + 1 : 0;
@@ -177,7 +178,7 @@ static int graph_fits(const qkv_generator *gen, const qkv_session *session, int6
     return gen->has_graph && gen->graph.allocation &&
            gen->graph.allocation == session->allocation && gen->graph_tokens == chunk &&
            gen->graph_batch == n_members && gen->graph_texts == gen->step.n_texts &&
-           gen->graph_logits == with_logits &&
+           gen->graph_logits == with_logits && gen->graph_one_new == gen->step.one_new &&
            memcmp(gen->graph_keys, gen->step.keys, sizeof gen->graph_keys) == 0 &&
            memcmp(gen->graph_variants, gen->variants, (size_t)n_members * sizeof *gen->variants) ==
                0;
@@ -206,6 +207,7 @@ static int build(qkv_generator *gen, qkv_session *session, int64_t chunk, int64_
     gen->graph_batch = n_members;
     gen->graph_texts = gen->step.n_texts;
     gen->graph_logits = with_logits;
+    gen->graph_one_new = gen->step.one_new;
     memcpy(gen->graph_keys, gen->step.keys, sizeof gen->graph_keys);
     memcpy(gen->graph_variants, gen->variants, (size_t)n_members * sizeof *gen->variants);
     int status = qkv_graph_build(&gen->graph, err);

@@ -80,6 +80,7 @@ typedef struct qkv_step {
     qkv_kv_layer **caches; /* n_layer × B; NULL before a member has joined */
     int64_t n_prompt;      /* tokens of the prompts that edits patch from */
     int32_t is_long;       /* RoPE as for long prompts */
+    int32_t one_new;       /* one token behind the prompt: its products are dots (kernel/dot.h) */
     int64_t first[QKV_MASK_COUNT], keys[QKV_MASK_COUNT]; /* that attention looks at */
 } qkv_step;
 

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "ggml-backend.h"
+#include "kernel/dot.h"
 #include "kernel/product.h"
 #include "run/build.h"
 
@@ -24,6 +25,7 @@ struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct g
         op->block = how.block;
         op->graph = how.graph;
         op->layer = how.layer;
+        op->dots = how.dots;
     }
     struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne[0], ne[1], ne[2], ne[3],
                                               from, n_from, run, GGML_N_TASKS_MAX, op);
@@ -86,10 +88,26 @@ static void run_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
     }
 }
 
+static void run_dot_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const qkv_weights_view w = qkv_weights_matrix(dst->src[0], 0);
+    const qkv_columns x = columns_of(dst->src[1]), out = columns_of(dst);
+    const int64_t each = qkv_product_rows(w.rows, nth);
+    for (int64_t first; (first = qkv_product_take(data) * each) < w.rows;) {
+        const int64_t end = first + each < w.rows ? first + each : w.rows;
+        qkv_dot_product(&w, first, end, &x, &out, scratch_at(dst->src[2], ith));
+    }
+}
+
+/* One more token of a text: few columns, whatever the number of its variants. */
+static int is_one_token(const qkv_graph *g) {
+    return g->step && g->step->one_new;
+}
+
 struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x) {
-    struct ggml_tensor *from[] = {w, packed(g, x), scratch_of(g)};
+    const int dots = is_one_token(g);
+    struct ggml_tensor *from[] = {w, dots ? x : packed(g, x), scratch_of(g)};
     const int64_t ne[] = {w->ne[1], x->ne[1], x->ne[2], x->ne[3]};
-    return qkv_product_node(g, ne, from, 3, run_product,
+    return qkv_product_node(g, ne, from, 3, dots ? run_dot_product : run_product,
                             (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
 }
 
@@ -127,8 +145,9 @@ struct ggml_tensor *qkv_expert_list(qkv_graph *g, struct ggml_tensor *chosen, in
 }
 
 /* Rows [first, end) for all cells that have chosen an expert. */
-static void run_expert(const struct ggml_tensor *dst, int64_t expert, const int32_t *cells,
-                       int64_t n, int64_t first, int64_t end, float *scratch) {
+static void run_expert(const struct ggml_tensor *dst, int dots, int64_t expert,
+                       const int32_t *cells, int64_t n, int64_t first, int64_t end,
+                       float *scratch) {
     const struct ggml_tensor *x = dst->src[1];
     const qkv_weights_view w = qkv_weights_matrix(dst->src[0], expert);
     float *panels = scratch + qkv_product_scratch();
@@ -141,6 +160,10 @@ static void run_expert(const struct ggml_tensor *dst, int64_t expert, const int3
                                 .n = m};
         const qkv_columns out = {
             .data = dst->data, .stride = dst->ne[0], .index = cells + from, .repeat = 1, .n = m};
+        if (dots) {
+            qkv_dot_product(&w, first, end, &in, &out, scratch);
+            continue;
+        }
         for (int64_t part = 0; part < qkv_packed_parts(m); part++)
             qkv_pack(panels, &in, w.width, part);
         qkv_product(&w, first, end, panels, &out, scratch);
@@ -148,15 +171,16 @@ static void run_expert(const struct ggml_tensor *dst, int64_t expert, const int3
 }
 
 static void run_expert_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    qkv_product_op *op = data;
     const struct ggml_tensor *w = dst->src[0];
     const int32_t *begin = dst->src[2]->data, *cells = begin + w->ne[2] + 1;
     const int64_t each = qkv_product_rows(w->ne[1] * w->ne[2], nth);
     const int64_t parts = (w->ne[1] + each - 1) / each;
-    for (int64_t i; (i = qkv_product_take(data)) < parts * w->ne[2];) {
+    for (int64_t i; (i = qkv_product_take(op)) < parts * w->ne[2];) {
         const int64_t expert = i / parts, first = i % parts * each;
         const int64_t end = first + each < w->ne[1] ? first + each : w->ne[1];
         const int32_t *of = cells + begin[expert], n = begin[expert + 1] - begin[expert];
-        run_expert(dst, expert, of, n, first, end, scratch_at(dst->src[3], ith));
+        run_expert(dst, op->dots, expert, of, n, first, end, scratch_at(dst->src[3], ith));
     }
 }
 
@@ -164,8 +188,9 @@ struct ggml_tensor *qkv_expert_matmul(qkv_graph *g, struct ggml_tensor *w, struc
                                       struct ggml_tensor *chosen, struct ggml_tensor *list) {
     struct ggml_tensor *from[] = {w, x, list, scratch_of(g)};
     const int64_t ne[] = {w->ne[1], chosen->ne[0], chosen->ne[1], 1};
-    return qkv_product_node(g, ne, from, 4, run_expert_product,
-                            (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
+    return qkv_product_node(
+        g, ne, from, 4, run_expert_product,
+        (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0], .dots = is_one_token(g)});
 }
 
 /* ---- attention ---- */

@@ -71,6 +71,7 @@ struct qkv_product_op {
     qkv_query_block block;  /* of queries times keys */
     const qkv_graph *graph; /* of products with caches */
     int32_t layer;
+    int32_t dots; /* of experts: products are dots (kernel/dot.h) */
 };
 
 /* A product in the graph. Its node leads back to the operation, for those who read the graph. */

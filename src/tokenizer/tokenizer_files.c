@@ -21,10 +21,15 @@ const char *qkv_tokenizer_file_name(enum qkv_tokenizer_file file) {
 
 int qkv_tokenizer_map_file(qkv_mapping *map, qkv_text *path, const char *dir,
                            enum qkv_tokenizer_file file, qkv_error *err) {
+    return qkv_tokenizer_map_named(map, path, dir, qkv_tokenizer_file_name(file), err);
+}
+
+int qkv_tokenizer_map_named(qkv_mapping *map, qkv_text *path, const char *dir, const char *name,
+                            qkv_error *err) {
     struct stat st;
     *map = (qkv_mapping){0};
     path->length = 0;
-    qkv_text_printf(path, "%s/%s", dir, qkv_tokenizer_file_name(file));
+    qkv_text_printf(path, "%s/%s", dir, name);
     if (path->failed) return qkv_fail_memory(err);
     if (lstat(path->data, &st) != 0 && (errno == ENOENT || errno == ENOTDIR)) return QKV_OK;
     return qkv_mapping_open(map, path->data, err);

@@ -11,11 +11,10 @@
 #include "tokenizer/tokenizer_json_internal.h"
 
 /* *tree stays NULL where there is no such file. */
-static int read_object(const char *dir, enum qkv_tokenizer_file file, json_t **tree,
-                       qkv_error *err) {
+static int read_named(const char *dir, const char *name, json_t **tree, qkv_error *err) {
     qkv_text path = {0};
     qkv_mapping map = {0};
-    int status = qkv_tokenizer_map_file(&map, &path, dir, file, err);
+    int status = qkv_tokenizer_map_named(&map, &path, dir, name, err);
     if (map.data) {
         const qkv_tokenizer_json named = {.path = path.data};
         const qkv_json_span all = {(const char *)map.data, map.size};
@@ -26,6 +25,11 @@ static int read_object(const char *dir, enum qkv_tokenizer_file file, json_t **t
     }
     qkv_text_release(&path);
     return status;
+}
+
+static int read_object(const char *dir, enum qkv_tokenizer_file file, json_t **tree,
+                       qkv_error *err) {
+    return read_named(dir, qkv_tokenizer_file_name(file), tree, err);
 }
 
 /* special_tokens_map.json goes before the configuration. */
@@ -112,39 +116,50 @@ int qkv_json_read_config(qkv_tokenizer_json *reader, const char *dir, qkv_error 
     return status == QKV_OK ? read_numbers(reader, dir, err) : status;
 }
 
-/* ---- generation_config.json ---- */
+/* ---- generation_config.json, or config.json where it is not there ---- */
 
 /* One id, or a list of them; *n stays 0 where there is none. */
-static int read_ids(const json_t *value, const char *dir, int32_t ids[QKV_MOST_END_TOKENS],
-                    size_t *n, qkv_error *err) {
+static int read_ids(const json_t *value, const char *dir, const char *file,
+                    int32_t ids[QKV_MOST_END_TOKENS], size_t *n, qkv_error *err) {
     const size_t count = json_is_array(value) ? json_array_size(value) : 1;
     *n = 0;
     if (!value || json_is_null(value)) return QKV_OK;
     if (count > QKV_MOST_END_TOKENS)
         return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s/generation_config.json: eos_token_id has %zu ids; at most %d can end a "
-                        "text",
-                        dir, count, QKV_MOST_END_TOKENS);
+                        "%s/%s: eos_token_id has %zu ids; at most %d can end a text", dir, file,
+                        count, QKV_MOST_END_TOKENS);
     for (size_t i = 0; i < count; i++) {
         const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
         const json_int_t number = json_integer_value(id);
         if (!json_is_integer(id) || number < -1 || number > INT32_MAX)
             return qkv_fail(err, QKV_ERR_FORMAT,
-                            "%s/generation_config.json: eos_token_id should be a token id or a "
-                            "list of them",
-                            dir);
+                            "%s/%s: eos_token_id should be a token id or a list of them", dir,
+                            file);
         ids[(*n)++] = (int32_t)number;
     }
     return QKV_OK;
 }
 
+/* Of a model inside a larger one, the settings of the language model. */
+static const json_t *end_of_config(const json_t *config) {
+    const json_t *own = json_object_get(config, "eos_token_id");
+    return own ? own : json_object_get(json_object_get(config, "text_config"), "eos_token_id");
+}
+
 int qkv_json_write_end_tokens(struct gguf_context *meta, const char *dir, qkv_error *err) {
+    static const char config[] = "config.json";
+    const char *file = qkv_tokenizer_file_name(QKV_TOKENIZER_FILE_GENERATION);
     json_t *tree = NULL;
     int32_t ids[QKV_MOST_END_TOKENS];
     size_t n = 0;
-    int status = read_object(dir, QKV_TOKENIZER_FILE_GENERATION, &tree, err);
-    if (status == QKV_OK)
-        status = read_ids(json_object_get(tree, "eos_token_id"), dir, ids, &n, err);
+    int status = read_named(dir, file, &tree, err);
+    if (status == QKV_OK && !tree) {
+        file = config;
+        status = read_named(dir, file, &tree, err);
+    }
+    const json_t *end =
+        file == config ? end_of_config(tree) : json_object_get(tree, "eos_token_id");
+    if (status == QKV_OK) status = read_ids(end, dir, file, ids, &n, err);
     if (status == QKV_OK && n) gguf_set_arr_data(meta, QKV_END_TOKENS_KEY, GGUF_TYPE_INT32, ids, n);
     json_decref(tree);
     return status;

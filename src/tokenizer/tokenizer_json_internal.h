@@ -96,6 +96,8 @@ typedef struct qkv_tokenizer_json {
 /* Maps a file of the directory; one that is not there leaves map->data NULL. `path` gets its path. */
 int qkv_tokenizer_map_file(qkv_mapping *map, qkv_text *path, const char *dir,
                            enum qkv_tokenizer_file file, qkv_error *err);
+int qkv_tokenizer_map_named(qkv_mapping *map, qkv_text *path, const char *dir, const char *name,
+                            qkv_error *err);
 
 /* ---- tokenizer_json.c ---- */
 
@@ -121,7 +123,8 @@ int qkv_json_fail_part(const qkv_tokenizer_json *reader, const char *part, const
 
 /* tokenizer_config.json and the files that older versions wrote in its place. */
 int qkv_json_read_config(qkv_tokenizer_json *reader, const char *dir, qkv_error *err);
-/* generation_config.json: the tokens that end a text. No id of a prompt depends on it. */
+/* The tokens that end a text, as generation_config.json says, or config.json where that is not there. No
+ * id of a prompt depends on them. */
 int qkv_json_write_end_tokens(struct gguf_context *meta, const char *dir, qkv_error *err);
 
 /* ---- tokenizer_json_vocab.c ---- */

@@ -184,6 +184,35 @@ static void end_tokens(void **state) {
     unlink(scratch_path(name));
 }
 
+/* config.json with other end tokens, in place of its own. */
+static void write_config_end(const char *end) {
+    char *text = NULL, *changed;
+    size_t size = 0;
+    assert_int_equal(qkv_read_file(&text, &size, HF "config.json", (size_t)1 << 24, NULL), QKV_OK);
+    static const char key[] = "\"eos_token_id\": 2";
+    char *at = strstr(text, key);
+    assert_non_null(at);
+    changed = calloc(1, size + strlen(end) + 32);
+    snprintf(changed, size + strlen(end) + 32, "%.*s\"eos_token_id\": %s%s", (int)(at - text), text,
+             end, at + strlen(key));
+    write_text("config.json", changed);
+    free(changed);
+    free(text);
+}
+
+/* config.json says what ends a text where there is no generation_config.json. */
+static void end_tokens_of_config(void **state) {
+    (void)state;
+    make_directory();
+    write_config_end("[7, 9]");
+    assert_true(ends_texts(7) && ends_texts(9) && !ends_texts(8));
+    write_text("generation_config.json", "{\"eos_token_id\":8}");
+    assert_true(ends_texts(8) && !ends_texts(7));
+    unlink(scratch_path("generation_config.json"));
+    write_config_end("\"seven\"");
+    open_directory("config.json: eos_token_id should be", NULL);
+}
+
 /* A file that is there and cannot be read is an error, whatever the reason. */
 static void unreadable(void **state) {
     (void)state;
@@ -472,10 +501,11 @@ static void merges_that_meet(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_of_any_size), cmocka_unit_test(hash_of_all),
-        cmocka_unit_test(end_tokens),          cmocka_unit_test(unreadable),
-        cmocka_unit_test(token_of_zero),       cmocka_unit_test(several_at_an_end),
-        cmocka_unit_test(endless_patterns),    cmocka_unit_test(far_matches),
-        cmocka_unit_test(known_patterns),      cmocka_unit_test(merges_that_meet),
+        cmocka_unit_test(end_tokens),          cmocka_unit_test(end_tokens_of_config),
+        cmocka_unit_test(unreadable),          cmocka_unit_test(token_of_zero),
+        cmocka_unit_test(several_at_an_end),   cmocka_unit_test(endless_patterns),
+        cmocka_unit_test(far_matches),         cmocka_unit_test(known_patterns),
+        cmocka_unit_test(merges_that_meet),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -43,6 +43,7 @@ static qkv_weights_view view_f32(const problem *p) {
                               .block = 1,
                               .rows = p->rows,
                               .width = p->width,
+                              .type = GGML_TYPE_F32,
                               .convert = qkv_converter(GGML_TYPE_F32)};
 }
 

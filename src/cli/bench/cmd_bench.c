@@ -73,6 +73,8 @@ const cli_command cli_command_bench = {
         "  sweep         the same edits in every layer, the first token's weight per head\n"
         "  sweep-output  each head of the middle layer set to zero, measured at the output\n"
         "  epsilon       one more factor for q, in a session that has run the grid\n"
+        "  token         one more token of a text\n"
+        "  token-4       one more token of a text and of three variants\n"
         "  start         the grid, from the start of a process to a written file\n"
         "  memory        the largest resident memory of that process\n"
         "\n"

@@ -12,3 +12,7 @@ qkv generate -p 'The river' -n 12 --stop "$word" >stopped
 case $text in "$(cat stopped)"*) [ "$(wc -c <stopped)" -lt "$(wc -c <greedy)" ] && echo stopped ;; esac
 qkv generate -p 'The river' -n 12 --recompute | cmp - greedy && echo recomputed
 qkv generate -p 'The river' -n 3 --recompute --variant 'v@0=mean:token' | grep -c mean:token
+# Escapes in stop texts, and captures of the texts of several variants.
+letter=$(printf '%s' "$word" | cut -c1)
+qkv generate -p 'The river' -n 12 --stop "$(printf '\\x%02x' "'$letter")${word#?}" | cmp - stopped && echo 'stopped by an escape'
+qkv generate -p 'The river' -n 4 --capture pattern@1.h0 --variant 'v@0=zero' --variant 'q@1=zero' | grep '^text of\|^v1  '

@@ -6,6 +6,7 @@ try -p 'The river' --temperature 0 --seed 3
 try -p 'The river' --top-p 2
 try -p 'The river' --top-p 0
 try -p 'The river' --stop ''
+try -p 'The river' --stop 'a\x00b'
 try -p 'The river' -n 100000
 try -p 'The river' --context-shift
 try -p 'The river' --edit-tokens new
@@ -18,7 +19,7 @@ try -p 'The river' --variant 'resid_pre@0[-1]=set:1e30'
 try -p 'The river' --explain --json
 try -p 'The river' -o out.npy
 try -p 'The river' -o out.txt
-try -p 'The river' --capture pattern --variant 'q@0=zero' --variant 'q@1=zero'
+try -p 'The river' --capture pattern --variant 'q@0=zero' --variant 'q@1=zero' -o out.npz
 try -p 'The river' -o - --json
 try -p 'The river' -o out.jsonl --format jsonl
 try -p 'The river' -o - --format npz
