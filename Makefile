@@ -9,7 +9,7 @@ TESTS := OFF
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all program setup setup-tests configure demo build-tests test test-real test-all test-asan \
+.PHONY: all program setup setup-tests setup-browser configure demo build-tests test test-real test-browser test-all test-asan \
     test-clang test-tsan stress fuzz coverage bench install python setup-python fmt lint clean help
 
 # Tests and examples are built by `make test` alone.
@@ -31,13 +31,16 @@ demo: program ## draw both figures with the default model, or with MODEL=tinylla
 	@scripts/demo.sh "$(MODEL)"
 
 # Tests with real models, which are fetched, are a set of their own.
-test: build-tests ## build everything and run all tests but those with real models
-	@scripts/test.sh build -LE real
+test: build-tests ## build everything and run all tests but those with real models or a browser
+	@scripts/test.sh build -LE 'real|browser'
 
 test-real: build-tests ## fetch three real models and four tokenisers (about 560 MB, once) and compare with transformers
 	@scripts/test.sh build -L real
 
-test-all: build-tests ## both
+test-browser: setup-browser build-tests ## the explorer and offline figures in headless Chromium, which is installed
+	@scripts/test.sh build -L browser
+
+test-all: setup-browser build-tests ## all of these
 	@scripts/test.sh build
 
 build-tests: TESTS := ON
@@ -47,10 +50,13 @@ build-tests: setup-tests configure
 setup-tests:
 	@scripts/setup.sh tests
 
+setup-browser:
+	@scripts/setup.sh browser
+
 test-asan: setup setup-tests ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-debug -j $(JOBS)
-	@scripts/test.sh build-debug -LE real
+	@scripts/test.sh build-debug -LE 'real|browser'
 
 stress: TESTS := ON
 stress: setup-tests configure ## kill sweeps, start two at once, fill disks, mix sessions, for STRESS_SECONDS (300)
@@ -61,7 +67,7 @@ test-clang: setup setup-tests ## the same tests with everything compiled by clan
 	@scripts/setup.sh fuzz
 	@cmake --preset clang -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-clang -j $(JOBS)
-	@scripts/test.sh build-clang -LE real
+	@scripts/test.sh build-clang -LE 'real|browser'
 
 test-tsan: setup setup-tests ## four threads with sessions on one model, under ThreadSanitizer
 	@scripts/tsan.sh -DQKV_NATIVE=$(NATIVE)
@@ -72,7 +78,7 @@ fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
 coverage: setup setup-tests ## line coverage of the tests (needs gcovr)
 	@cmake --preset coverage -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-coverage -j $(JOBS)
-	@scripts/test.sh build-coverage -LE real
+	@scripts/test.sh build-coverage -LE 'real|browser'
 	@gcovr -r . build-coverage --filter src/ --print-summary
 
 bench: all ## measure speed and memory, and whether the targets hold

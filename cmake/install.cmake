@@ -32,7 +32,7 @@ foreach(archive ${ggml_archives})
 endforeach()
 string(APPEND QKV_PC_PRIVATE "-lggml ${ggml_backends} -lggml-base")
 # Not Requires.private: pkg-config would want the packages' headers, and give their include paths to everybody.
-foreach(package PANGO JANSSON PCRE2 UTF8PROC XXHASH SQLITE CURL CRYPTO)
+foreach(package PANGO JANSSON PCRE2 UTF8PROC XXHASH SQLITE CURL CRYPTO MICROHTTPD)
     string(REPLACE ";" " " flags "${${package}_LDFLAGS}")
     string(APPEND QKV_PC_PRIVATE " ${flags}")
 endforeach()

@@ -17,7 +17,9 @@ measure:    qkv base model run
 draw:       qkv base
 store:      qkv base format
 sweep:      qkv base measure store
-study:      qkv base
+page:       base
+study:      qkv base page
+server:     qkv base page
 hub:        qkv base format model
 cli:        qkv base
 '
@@ -34,7 +36,8 @@ utf8proc.h    tokenizer chat
 sqlite3.h     store
 curl          hub
 jinja         chat
-openssl       hub
+openssl       hub page/page_bundle.c
+microhttpd    server
 mpi.h         cli/mpi_transport.c
 '
 

@@ -6,6 +6,7 @@
 #                               ggml's source
 #   scripts/setup.sh python     also what building the Python package needs
 #   scripts/setup.sh fuzz       the same, and clang with its runtime, for the fuzzers and `make test-clang`
+#   scripts/setup.sh browser    what the tests in a browser need: Chromium, fonts of several scripts, and the driver from npm
 #   QKV_NATIVE=OFF scripts/setup.sh   ggml for any x86-64 processor instead of this one
 #   QKV_DEPS=DIR                where the fetched source and the built ggml go (default: .deps in the project)
 #
@@ -32,7 +33,8 @@ install_packages() {
     missing=
     for p in $extra gcc g++ make cmake ninja-build pkg-config git ca-certificates \
              libopenblas-openmp-dev libcairo2-dev libpango1.0-dev libpng-dev libjansson-dev libpcre2-dev \
-             libutf8proc-dev libxxhash-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev fonts-dejavu-core; do
+             libutf8proc-dev libxxhash-dev libsqlite3-dev libcurl4-openssl-dev libssl-dev libmicrohttpd-dev \
+             fonts-dejavu-core; do
         dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q '^install ok installed' || missing="$missing $p"
     done
     command -v npm >/dev/null 2>&1 || missing="$missing npm"
@@ -101,6 +103,21 @@ build_ggml() {
     touch "$prefix/.complete"
 }
 
+# The browser's driver, pinned and checked against the digests in package-lock.json.
+fetch_driver() {
+    from=$root/tests/browser
+    cmp -s "$from/package-lock.json" "$deps/browser/.complete" && return 0
+    say "fetching the browser's driver"
+    rm -rf "$deps/browser"
+    mkdir -p "$deps/browser"
+    cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$deps/browser/"
+    (cd "$deps/browser" && npm ci --ignore-scripts --loglevel=error >"$deps/npm.log" 2>&1) || {
+        tail -n 5 "$deps/npm.log" >&2
+        die "npm could not fetch what tests/browser/package-lock.json names"
+    }
+    cp "$from/package-lock.json" "$deps/browser/.complete"
+}
+
 mkdir -p "$deps"
 python="python3 python3-dev python3-cffi python3-numpy python3-setuptools python3-wheel python3-pip python3-venv"
 tests="libcmocka-dev libopenmpi-dev openmpi-bin locales $python python3-pytest python3-pandas mypy jupyter-nbconvert python3-ipykernel"
@@ -108,9 +125,14 @@ case ${1:-} in
 tests) extra=$tests ;;
 python) extra=$python ;;
 fuzz) extra="$tests clang libclang-rt-dev libomp-dev" ;;
+browser) extra="chromium fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji" ;;
 *) extra= ;;
 esac
 install_packages
+if [ "${1:-}" = browser ]; then
+    fetch_driver
+    exit 0
+fi
 if [ "${1:-}" = tests ]; then
     fetch_source
     exit 0

@@ -143,6 +143,10 @@ typedef struct qkv_figure_options {
     const char *layers;  /* e.g. "2-4,7"; NULL: all, or `layer` */
     const char *variant; /* edits, as in qkv/plan.h; NULL: none */
     int32_t query;       /* rows: position of the query; from the end when negative, -1: the last */
+
+    /* 1: keep what an HTML page needs, whole maps and the scores of the head; `report` does so, too.
+     * It changes nothing of the figure and is not in its recipe. */
+    int32_t living;
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -231,8 +235,11 @@ QKV_API const char *qkv_figure_warning(const qkv_figure *figure, size_t index);
 
 /* ---- writing ---- */
 
-/* png svg pdf: the drawing. md html json: the report, which `report` must have asked for.
- * safetensors, npz: the values of the panels as r0.c0, r0.c1, ... NULL past the end. */
+/* png svg pdf: the drawing. html: a page that needs nothing else, whose maps follow the hand: edits
+ * that scale q or k of the layer shown have a slider, exact at every factor; `living` or `report` must
+ * have asked for it, and with `report` it holds the report. md json: the report, which `report` must
+ * have asked for. safetensors, npz: the values of the panels as r0.c0, r0.c1, ...; csv: the same, a
+ * row for each. NULL past the end. */
 QKV_API const char *qkv_figure_format(size_t index);
 
 /* To a file, whose suffix is one of the formats. The same figure gives the same bytes. */

@@ -124,8 +124,9 @@ QKV_API const char *qkv_measure_text(const qkv_measure *measure, size_t metric);
 QKV_API const qkv_metric_info *qkv_measure_info(const qkv_measure *measure, size_t metric);
 
 /* Runs the plan and measures the baseline and every variant. Adds to the plan's captures what the
- * metrics need, so a plan is measured once; give one without captures of its own. Rows are ordered
- * by variant, layer, head and metric. An out-of-range layer or head is an error. */
+ * metrics need, so a plan is measured once; give one without captures of its own, unless all metrics
+ * need nothing but patterns: then qkv_table_result holds what was captured. Rows are ordered by
+ * variant, layer, head and metric. An out-of-range layer or head is an error. */
 QKV_API int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session,
                             qkv_plan *plan, qkv_error *err);
 
@@ -138,8 +139,8 @@ QKV_API size_t qkv_table_size(const qkv_table *table);
 QKV_API int qkv_table_get(const qkv_table *table, size_t index, qkv_measurement *row);
 /* What the run took; zero for a table of qkv_measure_finish. Returns 1, or 0 without a table. */
 QKV_API int qkv_table_stats(const qkv_table *table, qkv_run_stats *stats);
-/* The edits of the variants, how many values they changed: a result without captured tensors.
- * Belongs to the table. NULL for a table of qkv_measure_finish. */
+/* The edits of the variants, how many values they changed: a result without captured tensors, but
+ * for those of the plan's own (see qkv_measure_run). Belongs to the table. NULL for a table of qkv_measure_finish. */
 QKV_API const qkv_result *qkv_table_result(const qkv_table *table);
 QKV_API void qkv_table_free(qkv_table *table);
 

@@ -58,6 +58,8 @@ typedef struct qkv_model_info {
     int32_t has_logits;  /* 0: an encoder; its output is the last layer's resid_post */
     int32_t has_sink;    /* 1: a learned sink takes a share of every row of the pattern */
     const char *notices; /* all that qkv_model_notice gives, joined by "; ", or "" */
+    double attn_softcap; /* c: scores s become c tanh(s / c); 0: they do not */
+    double attn_scale;   /* products of queries and keys are multiplied by it: scores */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
@@ -80,6 +82,11 @@ QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
 /* The sliding window of a layer: a query does not see keys that are so many tokens or more away.
  * 0: the layer sees everything, or there is no such layer. */
 QKV_API int32_t qkv_model_window(const qkv_model *model, int32_t layer);
+
+/* The learned sink of a query head: e to its power takes part in the sum that each row's weights are
+ * divided by. QKV_ERR_UNSUPPORTED where the model has none (`has_sink`). */
+QKV_API int qkv_model_sink(const qkv_model *model, int32_t layer, int32_t head, double *value,
+                           qkv_error *err);
 
 /* XXH3-128 of the model's files as 32 hexadecimal digits. Reads every byte the first time it is
  * asked for. */

@@ -130,6 +130,34 @@ QKV_API size_t qkv_plan_n_variants(const qkv_plan *plan); /* with the baseline *
 QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);
 QKV_API const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens);
 
+/* One edit of a variant as it was understood. Everything belongs to the plan. Lists have a byte for
+ * each layer, head or token, 0 or 1; NULL: all of them. */
+typedef struct qkv_edit_info {
+    size_t size;
+    const char *text; /* "q@3.h1=scale:1e-3" */
+    qkv_site site;
+    const char *op;    /* "scale" */
+    double number;     /* factor, value or deviation; 0 where the operation has none */
+    uint64_t selected; /* elements that the selector covers */
+    const uint8_t *layers;
+    char head_kind; /* as it was written: 'h' query heads, 'g' key/value heads, 0: none named */
+    const uint8_t *heads;
+    int32_t n_heads;
+    const uint8_t *rows; /* tokens; of scores and pattern: queries */
+    const uint8_t *cols; /* of scores and pattern: keys */
+} qkv_edit_info;
+
+#define QKV_EDIT_INFO_INIT                                                                         \
+    { .size = sizeof(qkv_edit_info) }
+
+/* Fills *info and returns 1, or returns 0 where there is no such variant or edit. */
+QKV_API int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit,
+                              qkv_edit_info *info);
+/* 1 when the edit covers something of this layer that this query head reads or is: on k and v, a
+ * key/value head counts for all query heads that share it. */
+QKV_API int qkv_plan_edit_covers(const qkv_plan *plan, size_t variant, size_t edit, int32_t layer,
+                                 int32_t head);
+
 /* What qkv_plan_set_prompt was given; NULL: nothing. *length may be NULL. */
 QKV_API const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length);
 

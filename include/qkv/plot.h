@@ -27,6 +27,7 @@
 
 #include "qkv/bytes.h"
 #include "qkv/grid.h"
+#include "qkv/session.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -108,6 +109,13 @@ typedef struct qkv_plot_options {
     int32_t hide_notes; /* 1: without the small print */
 
     int32_t no_recipe; /* 1: files carry none */
+
+    /* 1: keep what an HTML page needs: all metrics of the sweep, at every ε. It changes nothing of the
+     * chart and is not in its recipe. */
+    int32_t living;
+    /* With `living`: of the sweep's model. The page then holds the attention of its heads for the
+     * first prompts, and cells open it. Used while the plot is made. NULL: none. */
+    qkv_session *session;
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \
@@ -125,9 +133,10 @@ QKV_API int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_
                          qkv_error *err);
 QKV_API void qkv_plot_free(qkv_plot *plot);
 
-/* .png, .svg or .pdf. The recipe is embedded. */
+/* .png, .svg or .pdf; .html, a page that needs nothing else and whose cells open, where `living` asked
+ * for it. The recipe is embedded. */
 QKV_API int qkv_plot_write(const qkv_plot *plot, const char *path, qkv_error *err);
-/* The same bytes in memory; the format is "png", "svg" or "pdf". *bytes is the caller's to free with
+/* The same bytes in memory; the format is "png", "svg", "pdf" or "html". *bytes is the caller's to free with
  * qkv_bytes_free. */
 QKV_API int qkv_plot_render(const qkv_plot *plot, const char *format, char **bytes, size_t *n_bytes,
                             qkv_error *err);

@@ -93,7 +93,9 @@
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
 #include "qkv/custom.h"
+#include "qkv/figure_spec.h"
 #include "qkv/generate.h"
+#include "qkv/head_output.h"
 #include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
@@ -102,6 +104,7 @@
 #include "qkv/package.h"
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
+#include "qkv/server.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
 #include "qkv/weights.h"

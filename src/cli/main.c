@@ -29,6 +29,7 @@
     X(figure_grid)                                                                                 \
     X(figure_heads)                                                                                \
     X(figure_rows)                                                                                 \
+    X(serve)                                                                                       \
     X(sweep)                                                                                       \
     X(sweep_export)                                                                                \
     X(sweep_merge)                                                                                 \

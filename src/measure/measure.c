@@ -175,6 +175,11 @@ static int compares_rows(const qkv_measure *m) {
     return 0;
 }
 
+/* Metrics of rows alone look at no tensor, so the plan may have captures of its own. */
+static int needs_tensors(const qkv_measure *m) {
+    return (m->needs & ~(unsigned)(NEED_ROWS | NEED_COLUMNS | NEED_MAP | NEED_BASELINE)) != 0;
+}
+
 int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session, qkv_plan *plan,
                     qkv_error *err) {
     QKV_NEED(err, out);
@@ -191,7 +196,7 @@ int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session,
     qkv_observer observer = {.size = sizeof observer,
                              .user = &totals,
                              .rows = qkv_metric_sums_rows,
-                             .tensor = qkv_metric_sums_tensor,
+                             .tensor = needs_tensors(measure) ? qkv_metric_sums_tensor : NULL,
                              .compare = compares_rows(measure)};
     qkv_result *result = NULL;
     int status = qkv_metric_sums_prepare(&totals, plan, model, err);

@@ -113,6 +113,8 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_expert_used = hp->n_expert_used;
     info->has_logits = model->output != NULL;
     info->has_sink = hp->has_sink;
+    info->attn_softcap = (double)hp->attn_softcap;
+    info->attn_scale = (double)hp->attn_scale;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
     info->n_files = (int32_t)model->file->n_parts;
     info->file_size = qkv_gguf_size(model->file);

@@ -254,6 +254,22 @@ int qkv_weights_prepare(const qkv_model *model, int32_t il, qkv_error *err) {
     return qkv_lazy_weights_make(model->lazy, il, err);
 }
 
+int qkv_model_sink(const qkv_model *model, int32_t layer, int32_t head, double *value,
+                   qkv_error *err) {
+    QKV_NEED(err, model);
+    QKV_NEED(err, value);
+    const qkv_hparams *hp = &model->hp;
+    if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->n_head)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no layer %d with a head %d", (int)layer,
+                        (int)head);
+    const struct ggml_tensor *sinks = model->layers[layer].w[QKV_LAYER_SINKS];
+    if (!sinks)
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s has no learned sinks", model->file->path);
+    const int status = qkv_weights_prepare(model, layer, err);
+    if (status == QKV_OK) *value = (double)((const float *)sinks->data)[head];
+    return status;
+}
+
 void qkv_weights_release(qkv_model *model) {
     qkv_lazy_weights_free(model->lazy);
     for (size_t i = 0; i < model->n_buffers; i++) ggml_backend_buffer_free(model->buffers[i]);

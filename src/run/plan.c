@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "run/custom.h"
 #include "run/visible.h"
@@ -359,6 +360,43 @@ size_t qkv_plan_n_variants(const qkv_plan *plan) {
 
 const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant) {
     return plan && variant < plan->n_variants ? plan->variants[variant].text : NULL;
+}
+
+/* ---- edits as they were understood ---- */
+
+static const qkv_edit *edit_of(const qkv_plan *plan, size_t variant, size_t edit) {
+    if (!plan || variant >= plan->n_variants || edit >= plan->variants[variant].n_edits)
+        return NULL;
+    return &plan->variants[variant].edits[edit];
+}
+
+int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit, qkv_edit_info *info) {
+    const qkv_edit *e = edit_of(plan, variant, edit);
+    if (!e || !info) return 0;
+    const int has_number = e->op == QKV_OP_SCALE || e->op == QKV_OP_SET || e->op == QKV_OP_ADD ||
+                           e->op == QKV_OP_NOISE;
+    const qkv_edit_info own = {.text = e->text,
+                               .site = e->where.site,
+                               .op = qkv_op_name((size_t)e->op),
+                               .number = has_number ? (double)e->a : 0,
+                               .selected = e->selected,
+                               .layers = e->where.layers,
+                               .head_kind = e->where.letter,
+                               .heads = e->where.heads,
+                               .n_heads = e->where.n_heads,
+                               .rows = e->where.rows,
+                               .cols = e->where.cols};
+    return qkv_sized_write(info, &own, sizeof own, "qkv_edit_info", NULL) == QKV_OK;
+}
+
+int qkv_plan_edit_covers(const qkv_plan *plan, size_t variant, size_t edit, int32_t layer,
+                         int32_t head) {
+    const qkv_edit *e = edit_of(plan, variant, edit);
+    if (!e || e->where.site == QKV_SITE_LOGITS) return 0;
+    const qkv_hparams *hp = &plan->model->hp;
+    if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->n_head) return 0;
+    return qkv_selector_has_layer(&e->where, layer) &&
+           qkv_selector_has_query_head(&e->where, hp, head);
 }
 
 const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens) {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
+#include "study/living.h"
 
 const figure_part qkv_figure_parts[FIGURE_PARTS] = {{"q", "Query"}, {"k", "Key"}, {"v", "Value"}};
 
@@ -186,6 +187,8 @@ static void release_cell(figure_cell *cell) {
     free(cell->side);
     free(cell->values);
     free(cell->pattern);
+    free(cell->before);
+    qkv_living_release_factors(&cell->factors);
 }
 
 void qkv_figure_free(qkv_figure *fig) {
@@ -200,6 +203,7 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->shown.heads);
     for (size_t i = 0; fig->plain && i < fig->prompts.n; i++) free(fig->plain[i]);
     free(fig->plain);
+    qkv_living_free(fig->living, fig->prompts.n);
     for (size_t i = 0; i < fig->warnings.n; i++) free(fig->warnings.items[i]);
     free(fig->warnings.items);
     qkv_prompts_release(&fig->prompts);
@@ -345,8 +349,8 @@ int qkv_figure_get_panel(const qkv_figure *fig, size_t row, size_t col, qkv_figu
         .n_rows = (int64_t)cell->n_rows,
         .n_cols = (int64_t)cell->n_cols,
         .values = cell->values,
-        .map = cell->pattern,
-        .unmodified = fig->plain ? fig->plain[cell->prompt] : NULL,
+        .map = fig->options.report ? cell->pattern : NULL,
+        .unmodified = fig->options.report ? fig->plain[cell->prompt] : NULL,
         .layer = cell->layer,
         .head = cell->head,
     };

@@ -9,6 +9,7 @@
  *     figure_watch.c    the same    where panels are put together of many heads or layers
  *     figure_recipe.c   recipe      how to make it again, and what came out
  *     figure_notes.c    notes       small print
+ *     living.c          living      what an HTML page needs, where it is asked for
  *     report.c          report      where it is asked for
  *     figure_page.c     grid        labels, colours, style; draw/ makes the page
  *     figure_write.c    bytes       every format, to a file or to memory
@@ -23,6 +24,7 @@
 #include "base/text.h"
 #include "qkv/figure.h"
 #include "study/figure_recipe.h"
+#include "study/living_factors.h"
 #include "study/prompt.h"
 
 /* What the two published figures change. */
@@ -50,7 +52,11 @@ typedef struct figure_cell {
     size_t n_rows, n_cols;
     float *values;          /* [n_rows, n_cols] */
     int32_t causal, window; /* of the layer's mask, where rows are queries and columns keys */
-    float *pattern;         /* [T, T], for a report */
+    float *pattern;         /* the whole map, for a report or a page: [T, T]; of heads and rows as
+                               many cells as are watched, and `before` the unmodified one */
+    float *before;
+    size_t map_rows, map_cols, map_step; /* of these; tokens of a cell */
+    living_factors factors;              /* for a page */
     double
         output_kl; /* what the edits do to the next token, for a report; NaN where there is none */
 } figure_cell;
@@ -70,6 +76,7 @@ typedef struct figure_places {
 } figure_places;
 
 struct report;
+struct living;
 
 struct qkv_figure {
     qkv_figure_kind kind;
@@ -94,9 +101,10 @@ struct qkv_figure {
     figure_places shown; /* heads, rows */
     char **row_names;    /* rows: at the left of the panels */
     size_t n_row_names;
-    float **plain;       /* per prompt: the unmodified pattern, [T, T], for a report */
-    const char *title;   /* below the grid, unless the options have one */
-    qkv_text operations; /* for the small print */
+    float **plain;         /* per prompt: the unmodified map, [T, T], for a report or a page */
+    struct living *living; /* for a page; NULL unless asked for */
+    const char *title;     /* below the grid, unless the options have one */
+    qkv_text operations;   /* for the small print */
     char *small_print;
     char *recipe;
     char id[RECIPE_ID_SIZE]; /* of the recipe */
@@ -203,7 +211,7 @@ int qkv_figure_page(qkv_figure *fig, const qkv_grid **grid, qkv_grid_style *styl
 int qkv_report_new(struct report **out, const qkv_figure *fig, const qkv_model *model,
                    qkv_error *err);
 void qkv_report_free(struct report *r);
-/* format: md, html, json. Appended to text. */
+/* format: md, json. Appended to text. */
 int qkv_report_format(const struct report *r, const char *format, qkv_text *text, qkv_error *err);
 
 #endif

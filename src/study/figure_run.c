@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "qkv/measure.h"
 #include "study/figure.h"
+#include "study/living.h"
 
 /* ---- plan ---- */
 
@@ -69,12 +70,14 @@ static float sink_share(const float *row, size_t n) {
     return (float)rest;
 }
 
-/* The maps that a report is about, as they are. */
+/* The maps that a report or a page is about, as they are. */
 static int keep_maps(const qkv_figure *fig, figure_cell *cell, const qkv_tensor *shown,
                      const qkv_tensor *plain, qkv_error *err) {
     const size_t n_tokens = fig->prompts.items[cell->prompt].n_tokens;
     const size_t n = n_tokens * n_tokens;
     float **base = &fig->plain[cell->prompt];
+    cell->map_rows = cell->map_cols = n_tokens;
+    cell->map_step = 1;
     cell->pattern = qkv_calloc(n, sizeof **base);
     if (!*base) *base = qkv_calloc(n, sizeof **base);
     if (!cell->pattern || !*base) return qkv_fail_memory(err);
@@ -219,6 +222,9 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         if (fig->cells[i].prompt == prompt) status = fill_cell(fig, &fig->cells[i], result, err);
     }
+    if (status == QKV_OK && fig->living) {
+        status = qkv_living_take(fig, session, prompt, plan, result, err);
+    }
     qkv_result_free(result);
     qkv_plan_free(plan);
     if (status == QKV_OK && fig->options.report) {
@@ -229,9 +235,10 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
 
 int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     int status = QKV_OK;
-    if (fig->options.report) {
+    if (fig->options.report || fig->options.living) {
         fig->plain = qkv_calloc(fig->prompts.n, sizeof *fig->plain);
         if (!fig->plain) return qkv_fail_memory(err);
+        status = qkv_living_new(&fig->living, fig, qkv_session_model(session), err);
     }
     for (size_t prompt = 0; prompt < fig->prompts.n && status == QKV_OK; prompt++) {
         status = qkv_figure_is_watched(fig) ? qkv_figure_watch(fig, session, prompt, err)

@@ -17,13 +17,21 @@
 #include "qkv/observe.h"
 #include "study/figure.h"
 
+/* The numbers of all heads: of what is drawn, or of whole maps for a page. */
+typedef struct sheet_set {
+    size_t rows, cols; /* of a sheet */
+    size_t skip;       /* first keys that are left out */
+    size_t step;       /* positions of a cell; 0: as many as fill rows and cols evenly */
+    int differs;       /* the variant's are differences from the baseline */
+    float *at[2];      /* of the baseline, and of the variant where there is one; NULL: no set */
+} sheet_set;
+
 typedef struct watch {
     qkv_figure *fig;
     size_t n_tokens, query;      /* query: of the figure rows */
-    size_t n_rows, n_cols;       /* of a sheet */
     size_t n_sheets;             /* layers x heads that are watched */
     int32_t *layer_at, *head_at; /* their numbers among those; -1: not watched */
-    float *sheets[2];            /* of the baseline, and of the variant where there is one */
+    sheet_set drawn, live;       /* live: for a page */
     unsigned char *came;         /* per sheet: rows of the variant were sent */
 } watch;
 
@@ -100,8 +108,8 @@ int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
 
 /* ---- while a run goes on ---- */
 
-static float *sheet_of(const watch *w, size_t variant, size_t sheet) {
-    return w->sheets[variant] + sheet * w->n_rows * w->n_cols;
+static float *sheet_of(const sheet_set *set, size_t variant, size_t sheet) {
+    return set->at[variant] + sheet * set->rows * set->cols;
 }
 
 static size_t sheet_index(const watch *w, int32_t layer, int32_t head) {
@@ -113,30 +121,42 @@ static void pool(float *cell, float value) {
     if (fabsf(value) > fabsf(*cell)) *cell = value;
 }
 
+/* The cell of a pooled axis, of `side` cells for n positions. */
+static size_t cell_of(const sheet_set *set, size_t position, size_t side, size_t n) {
+    return set->step ? position / set->step : position * side / n;
+}
+
 /* One query's weights. With `base` the differences from it. */
-static void take_row(const watch *w, float *sheet, size_t query, const float *row,
-                     const float *base, size_t n_keys) {
-    const size_t skip = (size_t)w->fig->options.skip_keys, n_shown = w->n_tokens - skip;
+static void take_row(const watch *w, const sheet_set *set, float *sheet, size_t query,
+                     const float *row, const float *base, size_t n_keys) {
+    const size_t skip = set->skip, n_shown = w->n_tokens - skip;
     size_t at = 0;
-    if (w->fig->kind == QKV_FIGURE_HEADS) at = query * w->n_rows / w->n_tokens;
+    if (w->fig->kind == QKV_FIGURE_HEADS) at = cell_of(set, query, set->rows, w->n_tokens);
     for (size_t k = skip; k < n_keys; k++) {
-        float *cell = &sheet[at * w->n_cols + (k - skip) * w->n_cols / n_shown];
+        float *cell = &sheet[at * set->cols + cell_of(set, k - skip, set->cols, n_shown)];
         pool(cell, base ? row[k] - base[k] : row[k]);
+    }
+}
+
+static void take_block(const watch *w, const sheet_set *set, const qkv_rows *rows, size_t sheet) {
+    const size_t n_keys = (size_t)rows->n_keys;
+    const int differs = rows->variant && set->differs;
+    if (!set->at[rows->variant]) return;
+    for (int64_t r = 0; r < rows->n_rows; r++) {
+        const size_t query = (size_t)(rows->first_row + r), at = (size_t)r * n_keys;
+        if (w->fig->kind == QKV_FIGURE_ROWS && query != w->query) continue;
+        take_row(w, set, sheet_of(set, rows->variant, sheet), query, rows->data + at,
+                 differs ? rows->baseline + at : NULL, n_keys);
     }
 }
 
 static void take_rows(void *user, const qkv_rows *rows) {
     const watch *w = user;
     if (rows->variant > 1 || w->layer_at[rows->layer] < 0 || w->head_at[rows->head] < 0) return;
-    const size_t sheet = sheet_index(w, rows->layer, rows->head), n_keys = (size_t)rows->n_keys;
-    const int differs = rows->variant && w->fig->options.diff;
+    const size_t sheet = sheet_index(w, rows->layer, rows->head);
     if (rows->variant) w->came[sheet] = 1;
-    for (int64_t r = 0; r < rows->n_rows; r++) {
-        const size_t query = (size_t)(rows->first_row + r), at = (size_t)r * n_keys;
-        if (w->fig->kind == QKV_FIGURE_ROWS && query != w->query) continue;
-        take_row(w, sheet_of(w, rows->variant, sheet), query, rows->data + at,
-                 differs ? rows->baseline + at : NULL, n_keys);
-    }
+    take_block(w, &w->drawn, rows, sheet);
+    take_block(w, &w->live, rows, sheet);
 }
 
 /* ---- before and after ---- */
@@ -146,77 +166,107 @@ static void number_places(int32_t *at, int32_t all, const int32_t *list, size_t 
     for (size_t i = 0; i < n; i++) at[list[i]] = (int32_t)i;
 }
 
+static int prepare_set(const watch *w, sheet_set *set, int has_edits, qkv_error *err) {
+    const size_t n_keys = w->n_tokens - set->skip;
+    const int is_heads = w->fig->kind == QKV_FIGURE_HEADS;
+    set->rows = is_heads ? qkv_figure_heads_side(w->fig, w->n_tokens) : 1;
+    set->cols = is_heads ? qkv_figure_heads_side(w->fig, n_keys) : n_keys;
+    if (set == &w->live && is_heads) {
+        set->step = (w->n_tokens + set->rows - 1) / set->rows;
+        set->rows = set->cols = (w->n_tokens + set->step - 1) / set->step;
+    }
+    for (int v = 0; v <= has_edits; v++) {
+        set->at[v] = qkv_calloc(w->n_sheets * set->rows * set->cols, sizeof *set->at[v]);
+        if (!set->at[v]) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
+}
+
 static int prepare(watch *w, qkv_figure *fig, size_t prompt, int has_edits, qkv_error *err) {
     const figure_places *shown = &fig->shown;
-    const size_t n_tokens = fig->prompts.items[prompt].n_tokens;
-    const size_t n_keys = n_tokens - (size_t)fig->options.skip_keys;
-    const int is_heads = fig->kind == QKV_FIGURE_HEADS;
-    *w = (watch){.fig = fig, .n_tokens = n_tokens, .query = qkv_figure_query(fig, prompt)};
-    w->n_rows = is_heads ? qkv_figure_heads_side(fig, n_tokens) : 1;
-    w->n_cols = is_heads ? qkv_figure_heads_side(fig, n_keys) : n_keys;
-    w->n_sheets = shown->n_layers * shown->n_heads;
+    *w = (watch){.fig = fig,
+                 .n_tokens = fig->prompts.items[prompt].n_tokens,
+                 .query = qkv_figure_query(fig, prompt),
+                 .n_sheets = shown->n_layers * shown->n_heads};
+    w->drawn.skip = (size_t)fig->options.skip_keys;
+    w->drawn.differs = fig->options.diff;
     w->layer_at = qkv_calloc((size_t)shown->all_layers, sizeof *w->layer_at);
     w->head_at = qkv_calloc((size_t)shown->all_heads, sizeof *w->head_at);
     w->came = qkv_calloc(w->n_sheets, 1);
-    for (int v = 0; v <= has_edits; v++) {
-        w->sheets[v] = qkv_calloc(w->n_sheets * w->n_rows * w->n_cols, sizeof *w->sheets[v]);
-    }
-    if (!w->layer_at || !w->head_at || !w->came || !w->sheets[0] || (has_edits && !w->sheets[1])) {
-        return qkv_fail_memory(err);
-    }
+    if (!w->layer_at || !w->head_at || !w->came) return qkv_fail_memory(err);
     number_places(w->layer_at, shown->all_layers, shown->layers, shown->n_layers);
     number_places(w->head_at, shown->all_heads, shown->heads, shown->n_heads);
-    return QKV_OK;
+    const int status = prepare_set(w, &w->drawn, has_edits, err);
+    if (status != QKV_OK || !fig->living) return status;
+    /* A page counts tokens by the cell. */
+    return prepare_set(w, &w->live, has_edits, err);
 }
 
 static void release(watch *w) {
     free(w->layer_at);
     free(w->head_at);
     free(w->came);
-    free(w->sheets[0]);
-    free(w->sheets[1]);
+    for (int v = 0; v < 2; v++) {
+        free(w->drawn.at[v]);
+        free(w->live.at[v]);
+    }
 }
 
-/* What a head shows in a cell; NULL: no difference anywhere. */
-static const float *sheet_for(const watch *w, const figure_cell *cell, size_t sheet) {
-    if (cell->edits[0] == '\0') return sheet_of(w, 0, sheet);
-    if (w->came[sheet]) return sheet_of(w, 1, sheet);
-    return w->fig->options.diff ? NULL : sheet_of(w, 0, sheet);
+/* What a head shows with or without the edits; NULL: no difference anywhere. */
+static const float *sheet_for(const watch *w, const sheet_set *set, int edited, size_t sheet) {
+    if (!edited) return sheet_of(set, 0, sheet);
+    if (w->came[sheet]) return sheet_of(set, 1, sheet);
+    return set->differs ? NULL : sheet_of(set, 0, sheet);
 }
 
 /* The heads of a layer become one row, their mean. */
-static void fill_mean(const watch *w, const figure_cell *cell, size_t layer, float *row) {
+static void fill_mean(const watch *w, const sheet_set *set, int edited, size_t layer, float *row) {
     const size_t n_heads = w->fig->shown.n_heads;
-    for (size_t k = 0; k < w->n_cols; k++) {
+    for (size_t k = 0; k < set->cols; k++) {
         double sum = 0;
         for (size_t h = 0; h < n_heads; h++) {
-            const float *sheet = sheet_for(w, cell, layer * n_heads + h);
+            const float *sheet = sheet_for(w, set, edited, layer * n_heads + h);
             if (sheet) sum += (double)sheet[k];
         }
         row[k] = (float)(sum / (double)n_heads);
     }
 }
 
-static int fill_cell(const watch *w, figure_cell *cell, qkv_error *err) {
-    const figure_places *shown = &w->fig->shown;
-    const size_t n = w->n_rows * w->n_cols;
-    const int averaged = w->fig->kind == QKV_FIGURE_ROWS && w->fig->options.layer == QKV_AUTO;
-    const size_t first =
-        w->fig->kind == QKV_FIGURE_HEADS ? sheet_index(w, cell->layer, cell->head) : 0;
-    const size_t count = w->fig->kind == QKV_FIGURE_HEADS ? 1
-                         : averaged                       ? shown->n_layers
-                                                          : w->n_sheets;
-    cell->n_rows = count * w->n_rows;
-    cell->n_cols = w->n_cols;
-    cell->values = qkv_calloc(count * n, sizeof *cell->values);
-    if (!cell->values) return qkv_fail_memory(err);
-    for (size_t i = 0; i < count; i++) {
-        float *to = cell->values + i * n;
-        const float *sheet = averaged ? NULL : sheet_for(w, cell, first + i);
-        if (averaged) fill_mean(w, cell, i, to);
-        if (sheet) memcpy(to, sheet, n * sizeof *to);
+/* Sheets of one panel. */
+static size_t count_sheets(const watch *w) {
+    if (w->fig->kind == QKV_FIGURE_HEADS) return 1;
+    return w->fig->options.layer == QKV_AUTO ? w->fig->shown.n_layers : w->n_sheets;
+}
+
+/* The numbers of a panel; NULL when memory is short. */
+static float *fill_panel(const watch *w, const sheet_set *set, const figure_cell *cell,
+                         int edited) {
+    const int is_heads = w->fig->kind == QKV_FIGURE_HEADS;
+    const int averaged = !is_heads && w->fig->options.layer == QKV_AUTO;
+    const size_t first = is_heads ? sheet_index(w, cell->layer, cell->head) : 0;
+    const size_t count = count_sheets(w), n = set->rows * set->cols;
+    float *values = qkv_calloc(count * n, sizeof *values);
+    for (size_t i = 0; values && i < count; i++) {
+        const float *sheet = averaged ? NULL : sheet_for(w, set, edited, first + i);
+        if (averaged) fill_mean(w, set, edited, i, values + i * n);
+        if (sheet) memcpy(values + i * n, sheet, n * sizeof *values);
     }
-    return QKV_OK;
+    return values;
+}
+
+static int fill_cell(const watch *w, figure_cell *cell, qkv_error *err) {
+    const int edited = cell->edits[0] != '\0';
+    cell->n_rows = count_sheets(w) * w->drawn.rows;
+    cell->n_cols = w->drawn.cols;
+    cell->values = fill_panel(w, &w->drawn, cell, edited);
+    if (!cell->values) return qkv_fail_memory(err);
+    if (!w->live.at[0]) return QKV_OK;
+    cell->map_rows = count_sheets(w) * w->live.rows;
+    cell->map_cols = w->live.cols;
+    cell->map_step = w->live.step ? w->live.step : 1;
+    cell->before = fill_panel(w, &w->live, cell, 0);
+    cell->pattern = fill_panel(w, &w->live, cell, edited);
+    return cell->before && cell->pattern ? QKV_OK : qkv_fail_memory(err);
 }
 
 static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t prompt, int has_edits,

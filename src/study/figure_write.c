@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/json_tokens.h"
 #include "base/memory.h"
@@ -13,6 +14,7 @@
 #include "qkv/store.h"
 #include "study/carrier.h"
 #include "study/figure.h"
+#include "study/living.h"
 #include "study/print.h"
 
 /* What a format is called, and where its bytes go. */
@@ -76,6 +78,17 @@ static int render_drawing(qkv_figure *fig, const target *to, qkv_error *err) {
     return qkv_grid_render(grid, &style, to->format, to->bytes, to->n_bytes, err);
 }
 
+/* The text becomes the bytes, unless something failed. */
+static int hand_over(qkv_text *text, int status, const target *to) {
+    if (status != QKV_OK) {
+        qkv_text_release(text);
+        return status;
+    }
+    *to->bytes = text->data;
+    *to->n_bytes = text->length;
+    return QKV_OK;
+}
+
 /* ---- reports ---- */
 
 static int check_report(qkv_figure *fig, const char *format, qkv_error *err) {
@@ -100,13 +113,7 @@ static int render_report(qkv_figure *fig, const target *to, qkv_error *err) {
     int status = check_report(fig, to->format, err);
     if (status == QKV_OK) status = qkv_report_format(fig->report, to->format, &text, err);
     if (status == QKV_OK && !fig->options.no_recipe) status = add_recipe(fig, to, &text, err);
-    if (status != QKV_OK) {
-        qkv_text_release(&text);
-        return status;
-    }
-    *to->bytes = text.data;
-    *to->n_bytes = text.length;
-    return QKV_OK;
+    return hand_over(&text, status, to);
 }
 
 /* ---- numbers ---- */
@@ -202,6 +209,45 @@ static int render_values(qkv_figure *fig, const target *to, qkv_error *err) {
     return status;
 }
 
+/* A row for each cell of each panel: queries and keys by their numbers. */
+static int render_table(qkv_figure *fig, const target *to, qkv_error *err) {
+    qkv_text text = {0};
+    qkv_text_puts(&text, "row,col,title,edits,query,key,value\n");
+    for (size_t i = 0; i < fig->rows * fig->cols && !text.failed; i++) {
+        const figure_cell *cell = &fig->cells[i];
+        qkv_text about = {0};
+        qkv_text_printf(&about, "%zu,%zu,", i / fig->cols, i % fig->cols);
+        qkv_csv_append(&about, cell->title);
+        qkv_text_puts(&about, ",");
+        qkv_csv_append(&about, cell->edits);
+        for (size_t v = 0; v < cell->n_rows * cell->n_cols && !about.failed; v++) {
+            const size_t key = v % cell->n_cols + (size_t)fig->options.skip_keys;
+            qkv_text_append(&text, about.data, about.length);
+            qkv_text_printf(&text, ",%zu,%zu,", v / cell->n_cols, key);
+            qkv_text_append_number(&text, (double)cell->values[v]);
+            qkv_text_puts(&text, "\n");
+        }
+        text.failed |= about.failed;
+        qkv_text_release(&about);
+    }
+    return hand_over(&text, text.failed ? qkv_fail_memory(err) : QKV_OK, to);
+}
+
+/* ---- the page ---- */
+
+static int check_page(qkv_figure *fig, const char *format, qkv_error *err) {
+    if (fig->living) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "a figure made without `living` or `report` cannot be written as %s", format);
+}
+
+static int render_page(qkv_figure *fig, const target *to, qkv_error *err) {
+    qkv_text text = {0};
+    int status = check_page(fig, to->format, err);
+    if (status == QKV_OK) status = qkv_figure_html(fig, &text, err);
+    return hand_over(&text, status, to);
+}
+
 /* ---- the list ---- */
 
 typedef struct figure_format {
@@ -211,10 +257,15 @@ typedef struct figure_format {
 } figure_format;
 
 static const figure_format formats[] = {
-    {"png", render_drawing, check_drawing}, {"svg", render_drawing, check_drawing},
-    {"pdf", render_drawing, check_drawing}, {"md", render_report, check_report},
-    {"html", render_report, check_report},  {"json", render_report, check_report},
-    {"safetensors", render_values, NULL},   {"npz", render_values, NULL},
+    {"png", render_drawing, check_drawing},
+    {"svg", render_drawing, check_drawing},
+    {"pdf", render_drawing, check_drawing},
+    {"md", render_report, check_report},
+    {"html", render_page, check_page},
+    {"json", render_report, check_report},
+    {"safetensors", render_values, NULL},
+    {"npz", render_values, NULL},
+    {"csv", render_table, NULL},
 };
 enum { N_FORMATS = sizeof formats / sizeof *formats };
 
@@ -227,10 +278,11 @@ static int find_format(const figure_format **out, const char *name, qkv_error *e
         *out = &formats[i];
         if (qkv_equal_ignoring_case(name, formats[i].name)) return QKV_OK;
     }
-    return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "a figure cannot be written as '%s': the formats are png, svg and pdf, md, "
-                    "html and json, and safetensors and npz",
-                    name);
+    return qkv_fail(
+        err, QKV_ERR_ARGUMENT,
+        "a figure cannot be written as '%s': the formats are png, svg and pdf, html, md "
+        "and json, and safetensors, npz and csv",
+        name);
 }
 
 int qkv_figure_render(qkv_figure *fig, const char *format, char **bytes, size_t *n_bytes,

@@ -7,6 +7,7 @@
 #include "base/sized.h"
 #include "qkv/measure.h"
 #include "study/plot.h"
+#include "study/plot_living.h"
 #include "study/print.h"
 
 enum { MOST_BARS = 2000 };
@@ -47,6 +48,9 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
     }
     if (has_range(o) && o->scale == QKV_PLOT_SCALE_LOG && o->range[0] <= 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` of a log scale must begin above 0");
+    }
+    if (o->session && !o->living) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`session` is for pages: set `living`, too");
     }
     int status = qkv_print_check(&(study_print){o->text, o->font, o->width, o->hide_notes}, err);
     if (status != QKV_OK) return status;
@@ -143,6 +147,7 @@ static void let_go(qkv_plot *p) {
     p->cells = NULL;
     o->metric = o->target = o->op = o->epsilon = o->layers = o->heads = o->title = NULL;
     o->command = NULL;
+    o->session = NULL;
     o->font = p->font;
     o->n_command = 0;
 }
@@ -155,7 +160,9 @@ static int make(qkv_plot *p, qkv_error *err) {
         status = check_kind(p, err);
     }
     if (status == QKV_OK) status = qkv_plot_make_recipe(p, err);
-    return status == QKV_OK ? qkv_plot_notes(p, err) : status;
+    if (status == QKV_OK) status = qkv_plot_notes(p, err);
+    if (status != QKV_OK || !p->options.living) return status;
+    return qkv_plot_living_new(&p->living, p, err);
 }
 
 int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_options *options,
@@ -185,6 +192,7 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->target_names);
     free(p->op_name);
     free(p->metric);
+    qkv_plot_living_free(p->living, p); /* needs the lists of layers and heads */
     free(p->targets.at);
     free(p->layers.at);
     free(p->heads.at);

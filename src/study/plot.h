@@ -6,6 +6,7 @@
  *     qkv_plot_summarize   means and bands over the prompts: plot_summary.c
  *     qkv_plot_make_recipe how to make it again: plot_recipe.c
  *     qkv_plot_notes       its words: plot_notes.c
+ *     qkv_plot_living_new  what a page holds beside the chart, where it is asked for: plot_living.c
  *
  * plot.c does them one after the other; plot_page.c draws what came out. What is ambiguous is an
  * error that lists the choices; nothing is left out without the small print saying so.
@@ -36,6 +37,8 @@ typedef struct plot_indices {
     int32_t *at; /* ascending */
     size_t n, capacity;
 } plot_indices;
+
+struct plot_living;
 
 struct qkv_plot {
     qkv_plot_options options;
@@ -73,7 +76,8 @@ struct qkv_plot {
     char *small_print, *recipe;
     char **warnings;
     size_t n_warnings, warnings_capacity;
-    char id[RECIPE_ID_SIZE]; /* of the recipe */
+    char id[RECIPE_ID_SIZE];    /* of the recipe */
+    struct plot_living *living; /* for a page; NULL unless asked for */
 };
 
 /* plot_choose.c: the metric, targets, operation, ε, layers and heads, and the kind of chart. */

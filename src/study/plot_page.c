@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "qkv/chart.h"
-#include "study/plot.h"
+#include "study/plot_living.h"
 
 /* Texts that a chart points to. */
 typedef struct words {
@@ -287,9 +288,20 @@ static int draw_plot(page *to, qkv_error *err) {
     return status;
 }
 
+static int is_html(const char *suffix) {
+    return qkv_equal_ignoring_case(suffix, "html");
+}
+
 int qkv_plot_write(const qkv_plot *plot, const char *path, qkv_error *err) {
     if (!plot || !path) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a plot and the path of a file");
+    }
+    if (is_html(qkv_path_suffix(path))) {
+        qkv_text text = {0};
+        int status = qkv_plot_html(plot, &text, err);
+        if (status == QKV_OK) status = qkv_output_write(path, text.data, text.length, err);
+        qkv_text_release(&text);
+        return status;
     }
     return draw_plot(&(page){.p = plot, .path = path}, err);
 }
@@ -300,6 +312,14 @@ int qkv_plot_render(const qkv_plot *plot, const char *format, char **bytes, size
     if (n_bytes) *n_bytes = 0;
     if (!plot || !format || !bytes || !n_bytes) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "drawing needs a plot, a format and a place");
+    }
+    if (is_html(format)) {
+        qkv_text text = {0};
+        const int status = qkv_plot_html(plot, &text, err);
+        if (status != QKV_OK) return qkv_text_release(&text), status;
+        *bytes = text.data;
+        *n_bytes = text.length;
+        return QKV_OK;
     }
     return draw_plot(&(page){.p = plot, .format = format, .bytes = bytes, .n_bytes = n_bytes}, err);
 }

@@ -169,8 +169,6 @@ int qkv_report_format(const report *r, const char *format, qkv_text *text, qkv_e
     int status = QKV_OK;
     if (strcmp(format, "md") == 0) {
         qkv_report_markdown(r, text);
-    } else if (strcmp(format, "html") == 0) {
-        qkv_report_html(r, text);
     } else {
         status = qkv_report_json(r, text, err);
     }

@@ -97,19 +97,7 @@ int qkv_report_judge(report *r, qkv_error *err);
 
 /* A number of a table: "–" where there is none. */
 void qkv_report_put_number(qkv_text *text, double value);
-/* report_html.c: plain text within HTML, also in an attribute. */
-void qkv_report_put_escaped(qkv_text *text, const char *bytes, size_t length);
-
-/* report_map.c: parts of an HTML page. The map of a prompt, [T, T]; the colour bar of all maps; the
- * tokens that the script names; what is to be said about masked cells and about long prompts. */
-void qkv_report_put_map(const struct report *r, qkv_text *text, size_t prompt, const float *map);
-void qkv_report_put_bar(const struct report *r, qkv_text *text);
-void qkv_report_put_tokens(const struct report *r, qkv_text *text);
-void qkv_report_put_masked(const struct report *r, qkv_text *text);
-void qkv_report_put_pooling(const struct report *r, qkv_text *text);
-extern const char qkv_report_script[];
-
-/* The formats: appended to text. */
+/* The formats: appended to text. HTML is a part of the figure's page. */
 void qkv_report_markdown(const report *r, qkv_text *text);
 void qkv_report_html(const report *r, qkv_text *text);
 int qkv_report_json(const report *r, qkv_text *text, qkv_error *err);

@@ -150,6 +150,7 @@ int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_ses
         o.n_rows = r->n_rows;
         o.cols = r->cols;
         o.n_cols = r->n_cols;
+        o.living = 1; /* it may be written as any kind of file */
         status = qkv_figure_make(out, session, (qkv_figure_kind)r->kind, &o, err);
     }
     free(prompts);
@@ -165,6 +166,7 @@ int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_r
     QKV_NEED(err, results);
     if (!r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no chart of a sweep");
     qkv_plot_options o = r->plot;
+    o.living = 1; /* it may be written as any kind of file */
     o.command = r->command;
     o.n_command = r->n_command;
     return qkv_plot_new(out, results, &o, err);

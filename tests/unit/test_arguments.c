@@ -138,6 +138,11 @@ static void test_model(void **state) {
     assert_int_equal(qkv_model_window(NULL, 0), 0);
     assert_int_equal(qkv_model_window(m, -1), 0);
     assert_int_equal(qkv_model_window(m, beyond), 0);
+    double sink = 0;
+    REFUSED(qkv_model_sink(NULL, 0, 0, &sink, &err));
+    REFUSED(qkv_model_sink(m, 0, 0, NULL, &err));
+    REFUSED(qkv_model_sink(m, -1, 0, &sink, &err));
+    REFUSED(qkv_model_sink(m, 0, beyond, &sink, &err));
     REFUSED(qkv_model_hash(NULL, hash, &err));
     REFUSED(qkv_model_hash(m, NULL, &err));
     REFUSED(qkv_tokenize(NULL, &ids, &n, "a", 1, 0, &err));
@@ -206,6 +211,15 @@ static void test_plan(void **state) {
     REFUSED(qkv_plan_select(it.plan, "pattern", NULL, heads, &err));
     REFUSED(qkv_plan_select(it.plan, "pattern", layers, NULL, &err));
     assert_int_equal(qkv_plan_n_variants(NULL), 0);
+    qkv_edit_info edit = QKV_EDIT_INFO_INIT;
+    assert_int_equal(qkv_plan_get_edit(NULL, 1, 0, &edit), 0);
+    assert_int_equal(qkv_plan_get_edit(it.plan, 1, 0, NULL), 0);
+    assert_int_equal(qkv_plan_get_edit(it.plan, 0, 0, &edit), 0);
+    assert_int_equal(qkv_plan_get_edit(it.plan, 9, 0, &edit), 0);
+    assert_int_equal(qkv_plan_edit_covers(NULL, 1, 0, 0, 0), 0);
+    assert_int_equal(qkv_plan_edit_covers(it.plan, 1, 9, 0, 0), 0);
+    assert_int_equal(qkv_plan_edit_covers(it.plan, 1, 0, -1, 0), 0);
+    assert_int_equal(qkv_plan_edit_covers(it.plan, 1, 0, 0, 1 << 30), 0);
     assert_null(qkv_plan_variant_text(NULL, 0));
     assert_null(qkv_plan_variant_text(it.plan, 2));
     assert_null(qkv_plan_tokens(NULL, &n));

@@ -28,5 +28,5 @@ for file in heads rows grid decoder_heads decoder_rows decoder_grid; do
     sed 's/<[^>]*>//g' $file.svg | tr '\n' ' ' | grep -o 'masked cells are [a-z]*' | sed "s/^/$file: /"
 done
 for file in grid decoder_grid; do
-    grep -o 'data-weights="[^"]*"' $file.html | grep -o ' m' | wc -l
+    grep -o '"masked":[a-z]*,"causal":[a-z]*' $file.html | sort | uniq -c | sed 's/^ *//'
 done

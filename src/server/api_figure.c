@@ -1,0 +1,268 @@
+/*
+ * POST /api/figure: the bytes that `qkv figure` writes for the same command line, or that command line
+ * alone (`dry`). The options go to the library by their names (qkv/figure_spec.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/number_list.h"
+#include "qkv/figure_spec.h"
+#include "qkv/hub.h"
+#include "server/ask.h"
+#include "server/words.h"
+
+enum { MOST_PROMPTS = 8, MOST_DPI = 600, MOST_PANEL = 1000, MOST_PANELS = 96 };
+
+typedef struct figure_request {
+    const qkv_shop_model *model;
+    const char *format;
+    int dry;
+    qkv_figure_spec *spec;
+    qkv_request_prompt wanted[MOST_PROMPTS];
+    qkv_prompt prompts[MOST_PROMPTS];
+    size_t n_prompts;
+    qkv_words words; /* of the command line */
+    qkv_words shown; /* the same as recipes tell it */
+} figure_request;
+
+static const struct {
+    const char *format, *type;
+    int is_data; /* --data, not -o */
+} formats[] = {{"png", "image/png", 0},
+               {"svg", "image/svg+xml", 0},
+               {"pdf", "application/pdf", 0},
+               {"html", "text/html; charset=utf-8", 0},
+               {"safetensors", "application/octet-stream", 1},
+               {"npz", "application/octet-stream", 1},
+               {"csv", "text/csv; charset=utf-8", 1}};
+enum { N_FORMATS = sizeof formats / sizeof *formats };
+
+static size_t find_format(const char *name) {
+    size_t i = 0;
+    while (i < N_FORMATS && strcmp(formats[i].format, name) != 0) i++;
+    return i;
+}
+
+/* ---- reading ---- */
+
+/* What a drawing may take is bounded by its size; the program refuses what a format does not have. */
+static int check_drawing(const figure_request *r, const json_t *request, qkv_error *err) {
+    static const char *const drawn[] = {"font", "width", "hide_notes"};
+    const int is_data = formats[find_format(r->format)].is_data;
+    const int has_letters = strcmp(r->format, "svg") == 0 || strcmp(r->format, "pdf") == 0;
+    double value = 0;
+    int status = qkv_request_real(request, "dpi", 0, MOST_DPI, &value, err);
+    if (status == QKV_OK && value > 0 && strcmp(r->format, "png") != 0)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` is the resolution of a png");
+    if (status == QKV_OK)
+        status = qkv_request_real(request, "panel_size", 0, MOST_PANEL, &value, err);
+    if (status == QKV_OK && json_object_get(request, "text") && !has_letters)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`text` is about the letters of an svg or pdf");
+    for (size_t i = 0; is_data && i < 3 && status == QKV_OK; i++) {
+        if (json_object_get(request, drawn[i]))
+            status = qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` belongs to a drawing", drawn[i]);
+    }
+    return status;
+}
+
+/* Every panel is a run and a drawing of its own. */
+static int check_panels(const json_t *request, qkv_error *err) {
+    const size_t rows = json_array_size(json_object_get(request, "rows"));
+    const size_t cols = json_array_size(json_object_get(request, "cols"));
+    const char *eps = NULL;
+    char *list = NULL;
+    size_t n = 1;
+    int status = qkv_request_text(request, "eps", 4000, &eps, err);
+    if (status == QKV_OK && eps) status = qkv_number_list_expand(&list, eps, err);
+    for (const char *at = list; at && *at; at++) n += *at == ',';
+    free(list);
+    if (status != QKV_OK) return status;
+    if ((rows ? rows : 1) * (cols ? cols : 1) <= MOST_PANELS && 3 * n <= MOST_PANELS) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure has %d panels at most here", MOST_PANELS);
+}
+
+/* The library's own fields of the request, as text. */
+static int read_spec(figure_request *r, const json_t *request, qkv_error *err) {
+    static const char *const others[] = {"model",   "client", "slot",   "seq",
+                                         "prompts", "prompt", "format", "dry"};
+    json_t *fields = json_copy((json_t *)request);
+    for (size_t i = 0; fields && i < sizeof others / sizeof *others; i++)
+        json_object_del(fields, others[i]);
+    char *text = fields ? qkv_json_dump(fields, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(fields);
+    if (!text) return qkv_fail_memory(err);
+    const int status = qkv_figure_spec_new(&r->spec, text, strlen(text), err);
+    free(text);
+    return status;
+}
+
+static int read_prompt(figure_request *r, const json_t *given, qkv_error *err) {
+    qkv_request_prompt *wanted = &r->wanted[r->n_prompts];
+    qkv_prompt *prompt = &r->prompts[r->n_prompts++];
+    *prompt = (qkv_prompt)QKV_PROMPT_INIT;
+    const int status = qkv_request_prompt_read(wanted, given, err);
+    prompt->text = wanted->text;
+    prompt->tokens = wanted->tokens;
+    prompt->n_tokens = wanted->n_tokens;
+    if (wanted->parse_special) prompt->flags |= QKV_TOKENIZE_PARSE_SPECIAL;
+    return status;
+}
+
+static int read_prompts(figure_request *r, const json_t *request, qkv_error *err) {
+    const json_t *list = json_object_get(request, "prompts"),
+                 *one = json_object_get(request, "prompt");
+    int status = QKV_OK;
+    if (list && one) return qkv_fail(err, QKV_ERR_ARGUMENT, "give `prompt` or `prompts`, not both");
+    if (one) return read_prompt(r, one, err);
+    if (list && (!json_is_array(list) || json_array_size(list) > MOST_PROMPTS))
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`prompts` is a list of %d at most", MOST_PROMPTS);
+    for (size_t i = 0; i < json_array_size(list) && status == QKV_OK; i++)
+        status = read_prompt(r, json_array_get(list, i), err);
+    return status;
+}
+
+/* The same turns before every prompt, as the program has them; and --parse-special for all. */
+static int check_prompts(const figure_request *r, qkv_error *err) {
+    for (size_t i = 0; i < r->n_prompts; i++) {
+        if (r->wanted[i].chat && r->n_prompts > 1)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "a chat is the only prompt of a figure");
+        if (r->wanted[i].parse_special != r->wanted[0].parse_special)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "`parse_special` is one for all prompts");
+    }
+    return QKV_OK;
+}
+
+/* Every prompt has its tokens counted; those of a chat are what is drawn. */
+static int tokenize(figure_request *r, qkv_workshop *shop, const json_t *request, qkv_error *err) {
+    const json_t *list = json_object_get(request, "prompts"),
+                 *one = json_object_get(request, "prompt");
+    int status = QKV_OK;
+    for (size_t i = 0; i < r->n_prompts && status == QKV_OK; i++) {
+        const qkv_shop_prompt *made;
+        json_t *with = json_pack("{s:O}", "prompt", one ? one : json_array_get(list, i));
+        status =
+            with ? qkv_workshop_prompt(shop, r->model, with, &made, err) : qkv_fail_memory(err);
+        json_decref(with);
+        if (status != QKV_OK || !r->wanted[i].chat) continue;
+        r->prompts[i].text = NULL;
+        r->prompts[i].tokens = made->tokens;
+        r->prompts[i].n_tokens = made->n_tokens;
+        r->prompts[i].written = made->text;
+    }
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static void add_chat(qkv_words *words, const qkv_request_prompt *wanted) {
+    qkv_words_add(words, "--chat");
+    if (wanted->system) qkv_words_pair(words, "--system", wanted->system);
+    for (size_t i = 0; i + 1 < json_array_size(wanted->turns); i++) {
+        const json_t *turn = json_array_get(wanted->turns, i);
+        qkv_text text = {0};
+        qkv_text_printf(&text, "%s=%s", json_string_value(json_object_get(turn, "role")),
+                        json_string_value(json_object_get(turn, "content")));
+        qkv_words_pair(words, "--turn", text.failed ? NULL : text.data);
+        qkv_text_release(&text);
+    }
+    if (wanted->date) qkv_words_pair(words, "--date", wanted->date);
+}
+
+static void add_prompt(qkv_words *words, const qkv_request_prompt *wanted) {
+    qkv_text ids = {0};
+    if (wanted->chat) add_chat(words, wanted);
+    if (wanted->text) qkv_words_pair(words, "-p", wanted->text);
+    if (wanted->text) return;
+    for (size_t i = 0; i < wanted->n_tokens; i++)
+        qkv_text_printf(&ids, "%s%d", i ? "," : "", (int)wanted->tokens[i]);
+    qkv_words_pair(words, "--tokens", ids.failed ? NULL : ids.data);
+    qkv_text_release(&ids);
+}
+
+/* `model`: what stands behind -m; NULL: no -m. */
+static void write_command(const figure_request *r, qkv_words *words, const char *model) {
+    char output[32];
+    const char *word;
+    qkv_words_add(words, "qkv");
+    qkv_words_add(words, "figure");
+    qkv_words_add(words, qkv_figure_kind_name(qkv_figure_spec_kind(r->spec)));
+    if (model) qkv_words_pair(words, "-m", model);
+    for (size_t i = 0; i < r->n_prompts; i++) add_prompt(words, &r->wanted[i]);
+    if (r->n_prompts && r->wanted[0].parse_special) qkv_words_add(words, "--parse-special");
+    for (size_t i = 0; (word = qkv_figure_spec_word(r->spec, i)); i++) qkv_words_add(words, word);
+    snprintf(output, sizeof output, "figure.%s", r->format);
+    qkv_words_pair(words, formats[find_format(r->format)].is_data ? "--data" : "-o", output);
+}
+
+/* Recipes tell the last part of a path, as the program does (cli_command_words). */
+static int make_commands(figure_request *r, qkv_error *err) {
+    const char *model = r->model->argument;
+    write_command(r, &r->words, model);
+    write_command(r, &r->shown, model && !qkv_model_is_name(model) ? qkv_path_base(model) : model);
+    return r->words.failed || r->shown.failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+/* ---- answers ---- */
+
+static int send_command(const figure_request *r, qkv_reply *reply, qkv_error *err) {
+    qkv_text line = {0};
+    qkv_words_quote(&r->words, &line);
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->words.n; i++)
+        json_array_append_new(list, qkv_json_text(r->words.items[i]));
+    json_t *json =
+        line.failed ? NULL
+                    : json_pack("{s:o, s:o}", "command", qkv_json_text(line.data), "words", list);
+    if (line.failed) json_decref(list);
+    qkv_text_release(&line);
+    return qkv_reply_json(reply, json, err);
+}
+
+static int draw(const figure_request *r, qkv_workshop *shop, qkv_reply *reply, qkv_error *err) {
+    qkv_session *session = NULL;
+    qkv_figure *figure = NULL;
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    int status = qkv_workshop_session(shop, r->model, &session, err);
+    if (status == QKV_OK)
+        status =
+            qkv_figure_spec_make(r->spec, &figure, session, r->prompts, r->n_prompts, r->format,
+                                 (const char *const *)r->shown.items, r->shown.n, err);
+    if (status == QKV_OK) status = qkv_figure_render(figure, r->format, &bytes, &n_bytes, err);
+    if (status == QKV_OK)
+        qkv_reply_bytes(reply, bytes, n_bytes, formats[find_format(r->format)].type);
+    qkv_figure_free(figure);
+    return status;
+}
+
+static int read_request(figure_request *r, const json_t *request, qkv_error *err) {
+    r->format = "png";
+    int status = qkv_request_text(request, "format", 16, &r->format, err);
+    if (status == QKV_OK) status = qkv_request_flag(request, "dry", &r->dry, err);
+    if (status == QKV_OK && find_format(r->format) == N_FORMATS)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "`format` is none of png, svg, pdf, html, safetensors, npz and csv");
+    if (status == QKV_OK) status = check_drawing(r, request, err);
+    if (status == QKV_OK) status = check_panels(request, err);
+    if (status == QKV_OK) status = read_spec(r, request, err);
+    if (status == QKV_OK) status = read_prompts(r, request, err);
+    return status == QKV_OK ? check_prompts(r, err) : status;
+}
+
+int qkv_api_figure(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    figure_request r = {0};
+    int status = qkv_workshop_open(shop, call->common.model, &r.model, err);
+    if (status == QKV_OK) status = read_request(&r, call->request, err);
+    if (status == QKV_OK) status = make_commands(&r, err);
+    if (status == QKV_OK) status = tokenize(&r, shop, call->request, err);
+    if (status == QKV_OK)
+        status = r.dry ? send_command(&r, reply, err) : draw(&r, shop, reply, err);
+    for (size_t i = 0; i < r.n_prompts; i++) qkv_request_prompt_release(&r.wanted[i]);
+    qkv_words_release(&r.words);
+    qkv_words_release(&r.shown);
+    qkv_figure_spec_free(r.spec);
+    return status;
+}

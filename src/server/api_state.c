@@ -1,0 +1,121 @@
+/*
+ * GET /api/state: all that the page needs to begin with. POST /api/model: the facts of a model, which
+ * is opened.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "qkv/grid.h"
+#include "qkv/measure.h"
+#include "qkv/prompt.h"
+#include "qkv/version.h"
+#include "server/ask.h"
+#include "server/limits.h"
+
+/* As many places as figures read a map at. */
+enum { COLOR_STEPS = 1024 };
+
+static json_t *list_models(const qkv_workshop *shop) {
+    const qkv_shop_model *model;
+    json_t *list = json_array();
+    for (size_t i = 0; (model = qkv_workshop_get(shop, i)); i++) {
+        json_array_append_new(list, json_pack("{s:o, s:I, s:b}", "name", qkv_json_text(model->name),
+                                              "size", (json_int_t)model->file_size, "open",
+                                              model->model != NULL));
+    }
+    return list;
+}
+
+static json_t *list_sites(void) {
+    json_t *list = json_array();
+    for (int i = 0; i < QKV_SITE_COUNT; i++) {
+        const char *shape = qkv_site_shape((qkv_site)i);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:b, s:b}", "name",
+                                              qkv_site_name((qkv_site)i), "shape", shape, "what",
+                                              qkv_site_description((qkv_site)i), "has_layer",
+                                              i != QKV_SITE_LOGITS, "has_heads",
+                                              strchr(shape, 'H') || strchr(shape, 'G'),
+                                              "has_kv_heads", strchr(shape, 'G') != NULL));
+    }
+    return list;
+}
+
+static json_t *list_ops(void) {
+    json_t *list = json_array();
+    for (size_t i = 0; qkv_op_name(i); i++) {
+        if (strcmp(qkv_op_name(i), "custom") == 0) continue; /* needs a function of a program's */
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s}", "name", qkv_op_name(i), "arguments",
+                                        qkv_op_arguments(i), "what", qkv_op_description(i)));
+    }
+    return list;
+}
+
+static json_t *list_metrics(void) {
+    const qkv_metric_info *metric;
+    json_t *list = json_array();
+    for (size_t i = 0; (metric = qkv_metric_get(i)); i++) {
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:s, s:s, s:s, s:s}", "name", metric->name,
+                      "title", metric->title, "unit", metric->unit, "scope",
+                      qkv_metric_scope_name(metric->scope), "needs", metric->needs, "compares",
+                      (int)metric->compares, "parameters", metric->parameters, "range",
+                      metric->range, "formula", metric->formula, "undefined", metric->undefined));
+    }
+    return list;
+}
+
+static json_t *list_colors(qkv_colormap map) {
+    qkv_grid_style style = QKV_GRID_STYLE_INIT;
+    json_t *list = json_array();
+    style.colormap = map;
+    for (int i = 0; i <= COLOR_STEPS; i++) {
+        const uint32_t color = qkv_grid_color(&style, (double)i / COLOR_STEPS);
+        json_array_append_new(list, json_sprintf("#%06x", (unsigned)color));
+    }
+    return list;
+}
+
+static json_t *list_colormaps(void) {
+    json_t *maps = json_object();
+    for (int i = QKV_COLORMAP_AUTO + 1; qkv_colormap_name((qkv_colormap)i); i++)
+        json_object_set_new(maps, qkv_colormap_name((qkv_colormap)i), list_colors((qkv_colormap)i));
+    return maps;
+}
+
+static json_t *list_prompts(void) {
+    json_t *list = json_array();
+    for (size_t i = 0; qkv_default_prompt(i); i++)
+        json_array_append_new(list, json_string(qkv_default_prompt(i)));
+    return list;
+}
+
+static json_t *list_limits(const qkv_workshop *shop) {
+    return json_pack("{s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "tokens",
+                     (json_int_t)qkv_workshop_options(shop)->max_tokens, "edits", QKV_REQUEST_EDITS,
+                     "side", QKV_LIMIT_SIDE, "overview_side", QKV_LIMIT_OVERVIEW_SIDE, "generate",
+                     QKV_LIMIT_GENERATE, "epsilons", QKV_LIMIT_EPSILONS, "top", QKV_LIMIT_TOP);
+}
+
+int qkv_api_state(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    const qkv_shop_model *model;
+    const int status = qkv_workshop_open(shop, call->common.model, &model, err);
+    if (status != QKV_OK) return status;
+    return qkv_reply_json(reply,
+                          json_pack("{s:s, s:o, s:o, s:{s:o}, s:o, s:o, s:o, s:o, s:o, s:o}",
+                                    "version", qkv_version(), "models", list_models(shop), "model",
+                                    qkv_ask_facts(model), "prompt", "text",
+                                    qkv_json_text(qkv_workshop_options(shop)->prompt),
+                                    "default_prompts", list_prompts(), "sites", list_sites(), "ops",
+                                    list_ops(), "metrics", list_metrics(), "colormaps",
+                                    list_colormaps(), "limits", list_limits(shop)),
+                          err);
+}
+
+int qkv_api_model(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    const qkv_shop_model *model;
+    const int status = qkv_workshop_open(shop, call->common.model, &model, err);
+    return status == QKV_OK ? qkv_reply_json(reply, qkv_ask_facts(model), err) : status;
+}

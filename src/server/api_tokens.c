@@ -1,0 +1,60 @@
+/* POST /api/tokens: how a prompt is cut into tokens. POST /api/check: what edits mean. */
+#include <string.h>
+
+#include "base/json.h"
+#include "server/ask.h"
+
+int qkv_api_tokens(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_ask ask;
+    const int status = qkv_ask_prompt(&ask, shop, call, err);
+    if (status != QKV_OK) return status;
+    const qkv_shop_prompt *prompt = ask.prompt;
+    json_t *ids = json_array(), *texts = json_array();
+    for (size_t i = 0; i < prompt->n_tokens; i++) {
+        json_array_append_new(ids, json_integer(prompt->tokens[i]));
+        json_array_append_new(texts, qkv_ask_token_text(ask.model, prompt->tokens[i]));
+    }
+    json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
+    return qkv_reply_json(reply,
+                          json_pack("{s:o, s:o, s:o, s:I}", "ids", ids, "texts", texts, "text",
+                                    text, "n", (json_int_t)prompt->n_tokens),
+                          err);
+}
+
+/* ---- edits ---- */
+
+/* The numbers of a list of bytes; null: all. */
+static json_t *list_chosen(const uint8_t *chosen, size_t n) {
+    if (!chosen) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        if (chosen[i]) json_array_append_new(list, json_integer((json_int_t)i));
+    }
+    return list;
+}
+
+static json_t *describe_edit(const qkv_ask *ask, const qkv_edit_info *edit) {
+    const size_t n = ask->prompt->n_tokens;
+    const char kind[2] = {edit->head_kind, '\0'};
+    return json_pack("{s:o, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "text",
+                     qkv_json_text(edit->text), "site", qkv_site_name(edit->site), "op", edit->op,
+                     "number", qkv_json_real(edit->number), "selected", (json_int_t)edit->selected,
+                     "layers", list_chosen(edit->layers, (size_t)ask->info->n_layer), "head_kind",
+                     kind[0] ? json_string(kind) : json_null(), "heads",
+                     list_chosen(edit->heads, (size_t)edit->n_heads), "tokens",
+                     list_chosen(edit->rows, n), "keys", list_chosen(edit->cols, n));
+}
+
+int qkv_api_check(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_ask ask;
+    qkv_edit_info edit = QKV_EDIT_INFO_INIT;
+    const int status = qkv_ask_open(&ask, shop, call, reply, err);
+    json_t *list = json_array();
+    for (size_t i = 0; status == QKV_OK && qkv_plan_get_edit(ask.plan, 1, i, &edit); i++)
+        json_array_append_new(list, describe_edit(&ask, &edit));
+    qkv_ask_release(&ask);
+    if (status == QKV_OK)
+        return qkv_reply_json(reply, json_pack("{s:b, s:o}", "ok", 1, "edits", list), err);
+    json_decref(list);
+    return status;
+}

@@ -1,0 +1,127 @@
+/*
+ * POST /api/why: why a query looks at a key. The score is a sum over channels, q_rot · k_rot times the
+ * scale, before the soft-cap; what each channel adds is told before and after the edits. And which
+ * tokens the head would write for that key's value (qkv/head_output.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "qkv/head_output.h"
+#include "qkv/next.h"
+#include "server/ask.h"
+#include "server/limits.h"
+
+enum { DEFAULT_TOP = 10 };
+
+typedef struct cell {
+    qkv_ask ask;
+    int32_t layer, head;
+    int64_t query, key, top;
+    qkv_result *result;
+} cell;
+
+static int read_cell(cell *c, const qkv_call *call, qkv_error *err) {
+    const int64_t last = (int64_t)c->ask.prompt->n_tokens - 1;
+    c->top = DEFAULT_TOP;
+    int status = qkv_ask_head(&c->ask, call, &c->layer, &c->head, err);
+    if (status == QKV_OK) status = qkv_request_need(call->request, "query", err);
+    if (status == QKV_OK) status = qkv_request_need(call->request, "key", err);
+    if (status == QKV_OK)
+        status = qkv_request_integer(call->request, "query", 0, last, &c->query, err);
+    if (status == QKV_OK) status = qkv_request_integer(call->request, "key", 0, last, &c->key, err);
+    if (status == QKV_OK)
+        status = qkv_request_integer(call->request, "top", 1, QKV_LIMIT_TOP, &c->top, err);
+    return status;
+}
+
+static int run_cell(cell *c, qkv_workshop *shop, qkv_error *err) {
+    static const char *const sites[] = {"q_rot", "k_rot", "v"};
+    qkv_session *session = NULL;
+    char text[64];
+    int status = QKV_OK;
+    for (size_t i = 0; i < 3 && status == QKV_OK; i++) {
+        snprintf(text, sizeof text, "%s@%d.h%d", sites[i], (int)c->layer, (int)c->head);
+        status = qkv_plan_add_capture(c->ask.plan, text, err);
+    }
+    snprintf(text, sizeof text, "pattern@%d", (int)c->layer);
+    if (status == QKV_OK) status = qkv_plan_prepare(c->ask.plan, text, err);
+    if (status == QKV_OK)
+        status = qkv_workshop_head_session(shop, c->ask.shop_model, &session, err);
+    return status == QKV_OK ? qkv_session_run(session, &c->result, c->ask.plan, err) : status;
+}
+
+/* One token's channels of a site [T, heads captured, d]; NULL: not captured. */
+static const float *channels_of(const cell *c, size_t variant, qkv_site site, int64_t token) {
+    qkv_tensor t = QKV_TENSOR_INIT;
+    if (!qkv_result_get(c->result, variant, site, c->layer, &t)) return NULL;
+    return t.data + token * t.shape[1] * t.shape[2];
+}
+
+/* ---- the score ---- */
+
+static json_t *describe_score(const cell *c, size_t variant) {
+    const float *q = channels_of(c, variant, QKV_SITE_Q_ROT, c->query);
+    const float *k = channels_of(c, variant, QKV_SITE_K_ROT, c->key);
+    if (!q || !k) return json_null();
+    json_t *channels = json_array();
+    double sum = 0;
+    for (int32_t i = 0; i < c->ask.info->head_dim; i++) {
+        const double part = c->ask.info->attn_scale * (double)q[i] * (double)k[i];
+        sum += part;
+        json_array_append_new(channels, qkv_json_real(part));
+    }
+    return json_pack("{s:o, s:o}", "score", qkv_json_real(sum), "channels", channels);
+}
+
+/* ---- what is written ---- */
+
+static int list_writes(const cell *c, size_t variant, json_t **out, qkv_error *err) {
+    const float *value = channels_of(c, variant, QKV_SITE_V, c->key);
+    const size_t n = (size_t)c->ask.info->n_vocab;
+    int32_t tokens[QKV_LIMIT_TOP];
+    *out = json_array();
+    if (!c->ask.info->has_logits || !value) return QKV_OK;
+    float *logits = qkv_calloc(n, sizeof *logits);
+    if (!logits) return qkv_fail_memory(err);
+    const int status = qkv_head_logits(c->ask.model, c->layer, c->head, value, logits, err);
+    const size_t n_top =
+        status == QKV_OK ? qkv_most_likely_tokens(logits, n, tokens, (size_t)c->top) : 0;
+    for (size_t i = 0; i < n_top; i++)
+        json_array_append_new(*out, json_pack("{s:i, s:o, s:f}", "id", (int)tokens[i], "text",
+                                              qkv_ask_token_text(c->ask.model, tokens[i]), "logit",
+                                              (double)logits[tokens[i]]));
+    free(logits);
+    return status;
+}
+
+static int send_cell(const cell *c, qkv_reply *reply, qkv_error *err) {
+    const int has_edits = qkv_ask_has_edits(&c->ask);
+    json_t *writes = NULL, *after = NULL;
+    int status = list_writes(c, 0, &writes, err);
+    if (status == QKV_OK && has_edits) status = list_writes(c, 1, &after, err);
+    if (status != QKV_OK) {
+        json_decref(writes);
+        json_decref(after);
+        return status;
+    }
+    return qkv_reply_json(
+        reply,
+        json_pack("{s:o, s:o, s:f, s:f, s:o, s:o, s:o}", "before", describe_score(c, 0), "after",
+                  has_edits ? describe_score(c, 1) : json_null(), "scale", c->ask.info->attn_scale,
+                  "soft_cap", c->ask.info->attn_softcap, "writes", writes, "writes_after",
+                  after ? after : json_null(), "edits", qkv_ask_changes(c->result)),
+        err);
+}
+
+int qkv_api_why(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    cell c = {0};
+    int status = qkv_ask_open(&c.ask, shop, call, reply, err);
+    if (status == QKV_OK) status = read_cell(&c, call, err);
+    if (status == QKV_OK) status = run_cell(&c, shop, err);
+    if (status == QKV_OK) status = send_cell(&c, reply, err);
+    qkv_result_free(c.result);
+    qkv_ask_release(&c.ask);
+    return status;
+}

@@ -1,0 +1,155 @@
+#include "server/ask.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "qkv/chat.h"
+
+/* ---- edits ---- */
+
+int qkv_ask_has_edits(const qkv_ask *ask) {
+    for (const char *at = ask->edits; *at; at++) {
+        if (!qkv_is_space(*at)) return 1;
+    }
+    return 0;
+}
+
+/* Where the edit behind `at` ends: at a '+' with blanks around it, or at the end of the text. */
+static size_t end_of(const char *text, size_t at) {
+    for (; text[at]; at++) {
+        const int joint = text[at] == '+' && at && qkv_is_space(text[at - 1]);
+        if (joint && (qkv_is_space(text[at + 1]) || !text[at + 1])) return at;
+    }
+    return at;
+}
+
+/* The edit at fault is the first one with which the text is refused. */
+static int64_t find_mistake(const qkv_ask *ask) {
+    const size_t length = strlen(ask->edits);
+    for (size_t begin = 0; begin <= length;) {
+        const size_t end = end_of(ask->edits, begin);
+        char *prefix = qkv_strndup(ask->edits, end);
+        qkv_plan *plan = NULL;
+        const int works = prefix &&
+                          qkv_plan_new(&plan, ask->model, ask->prompt->tokens,
+                                       ask->prompt->n_tokens, NULL) == QKV_OK &&
+                          qkv_plan_add_variant(plan, prefix, NULL, NULL) == QKV_OK;
+        qkv_plan_free(plan);
+        free(prefix);
+        if (!works) {
+            while (begin < end && qkv_is_space(ask->edits[begin])) begin++;
+            return (int64_t)begin;
+        }
+        begin = end + 1;
+    }
+    return -1;
+}
+
+/* ---- the whole ---- */
+
+int qkv_ask_prompt(qkv_ask *ask, qkv_workshop *shop, const qkv_call *call, qkv_error *err) {
+    *ask = (qkv_ask){.edits = ""};
+    int status = qkv_workshop_open(shop, call->common.model, &ask->shop_model, err);
+    if (status != QKV_OK) return status;
+    ask->model = ask->shop_model->model;
+    ask->info = qkv_model_get_info(ask->model);
+    return qkv_workshop_prompt(shop, ask->shop_model, call->request, &ask->prompt, err);
+}
+
+int qkv_ask_open(qkv_ask *ask, qkv_workshop *shop, const qkv_call *call, qkv_reply *reply,
+                 qkv_error *err) {
+    int status = qkv_ask_prompt(ask, shop, call, err);
+    if (status == QKV_OK)
+        status = qkv_request_text(call->request, "edits", QKV_REQUEST_EDITS, &ask->edits, err);
+    if (status == QKV_OK)
+        status =
+            qkv_plan_new(&ask->plan, ask->model, ask->prompt->tokens, ask->prompt->n_tokens, err);
+    if (status != QKV_OK || !qkv_ask_has_edits(ask)) return status;
+    status = qkv_plan_add_variant(ask->plan, ask->edits, NULL, err);
+    if (status != QKV_OK) reply->at = find_mistake(ask);
+    return status;
+}
+
+void qkv_ask_release(qkv_ask *ask) {
+    qkv_plan_free(ask->plan);
+    *ask = (qkv_ask){.edits = ""};
+}
+
+int qkv_ask_head(const qkv_ask *ask, const qkv_call *call, int32_t *layer, int32_t *head,
+                 qkv_error *err) {
+    int64_t l = 0, h = 0;
+    int status = qkv_request_need(call->request, "layer", err);
+    if (status == QKV_OK) status = qkv_request_need(call->request, "head", err);
+    if (status == QKV_OK)
+        status = qkv_request_integer(call->request, "layer", 0, ask->info->n_layer - 1, &l, err);
+    if (status == QKV_OK)
+        status = qkv_request_integer(call->request, "head", 0, ask->info->n_head - 1, &h, err);
+    *layer = (int32_t)l;
+    *head = (int32_t)h;
+    return status;
+}
+
+/* ---- parts of answers ---- */
+
+json_t *qkv_ask_token_text(const qkv_model *model, int32_t token) {
+    char *bytes = NULL;
+    size_t length = 0;
+    if (qkv_token_text(model, &bytes, &length, token, NULL) != QKV_OK) {
+        qkv_text shown = {0};
+        qkv_text_printf(&shown, "%d", (int)token); /* a model without a tokenizer */
+        json_t *text = json_string(shown.failed ? "" : shown.data);
+        qkv_text_release(&shown);
+        return text;
+    }
+    json_t *text = qkv_json_string(bytes, length);
+    qkv_text_free(bytes);
+    return text;
+}
+
+json_t *qkv_ask_changes(const qkv_result *result) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < qkv_result_n_edits(result, 1); i++) {
+        json_array_append_new(
+            list, json_pack("{s:o, s:I, s:I, s:b}", "text",
+                            qkv_json_text(qkv_result_edit_text(result, 1, i)), "selected",
+                            (json_int_t)qkv_result_edit_selected(result, 1, i), "changed",
+                            (json_int_t)qkv_result_edit_changed(result, 1, i), "ran",
+                            qkv_result_edit_ran(result, 1, i)));
+    }
+    return list;
+}
+
+static json_t *windows(const qkv_model *model, int32_t n_layer) {
+    json_t *list = json_array();
+    for (int32_t i = 0; i < n_layer; i++)
+        json_array_append_new(list, json_integer(qkv_model_window(model, i)));
+    return list;
+}
+
+json_t *qkv_ask_facts(const qkv_shop_model *model) {
+    const qkv_model_info *info = qkv_model_get_info(model->model);
+    json_t *facts =
+        json_pack("{s:o, s:o, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "name",
+                  qkv_json_text(model->name), "title", qkv_json_text(info->name), "architecture",
+                  info->architecture, "position", info->position, "tensor_types",
+                  qkv_json_text(info->tensor_types), "tokenizer", info->tokenizer, "layers",
+                  (int)info->n_layer, "heads", (int)info->n_head, "kv_heads", (int)info->n_kv_head,
+                  "head_dim", (int)info->head_dim, "width", (int)info->n_embd, "vocab",
+                  (int)info->n_vocab, "n_ctx", (int)info->n_ctx);
+    json_t *more = json_pack(
+        "{s:I, s:I, s:b, s:b, s:b, s:f, s:b, s:o, s:o, s:o}", "params", (json_int_t)info->n_params,
+        "size", (json_int_t)info->file_size, "causal", (int)info->causal, "has_logits",
+        (int)info->has_logits, "has_sink", (int)info->has_sink, "soft_cap", info->attn_softcap,
+        "has_chat", qkv_model_chat_template(model->model) != NULL, "windows",
+        windows(model->model, info->n_layer), "notices", qkv_json_text(info->notices), "argument",
+        model->argument ? qkv_json_text(model->argument) : json_null());
+    if (facts && more && json_object_update(facts, more) == 0) {
+        json_decref(more);
+        return facts;
+    }
+    json_decref(facts);
+    json_decref(more);
+    return NULL;
+}

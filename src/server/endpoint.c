@@ -1,0 +1,62 @@
+#include "server/endpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Beside the first line, those of qkv/figure_spec.h. */
+#define FIGURE_FIELDS                                                                              \
+    "prompt prompts format dry "                                                                   \
+    "kind layer head all_heads eps show baseline diff skip_keys sink_column labels values "        \
+    "hide_axes scale gamma range title dpi panel_size colormap masked text font width hide_notes " \
+    "layers variant query rows cols"
+
+static const qkv_endpoint endpoints[] = {
+    {"/api/state", "GET", "", QKV_RANK_LIGHT, qkv_api_state},
+    {"/api/model", "POST", "", QKV_RANK_LIGHT, qkv_api_model},
+    {"/api/tokens", "POST", "prompt", QKV_RANK_LIGHT, qkv_api_tokens},
+    {"/api/check", "POST", "prompt edits", QKV_RANK_LIGHT, qkv_api_check},
+    {"/api/head", "POST", "prompt edits layer head side window metrics only", QKV_RANK_HEAD,
+     qkv_api_head},
+    {"/api/overview", "POST", "prompt edits side metric", QKV_RANK_REST, qkv_api_overview},
+    {"/api/losses", "POST", "prompt edits", QKV_RANK_REST, qkv_api_losses},
+    {"/api/next", "POST", "prompt edits top at", QKV_RANK_REST, qkv_api_next},
+    {"/api/curve", "POST", "prompt edits epsilons layer head metric", QKV_RANK_REST, qkv_api_curve},
+    {"/api/generate", "POST", "prompt edits n temperature top_k top_p min_p seed", QKV_RANK_REST,
+     qkv_api_generate},
+    {"/api/why", "POST", "prompt edits layer head query key top", QKV_RANK_REST, qkv_api_why},
+    {"/api/figure", "POST", FIGURE_FIELDS, QKV_RANK_REST, qkv_api_figure},
+    {"/api/recipe", "POST", NULL, QKV_RANK_LIGHT, qkv_api_recipe},
+};
+
+const qkv_endpoint *qkv_endpoint_get(size_t index) {
+    return index < sizeof endpoints / sizeof *endpoints ? &endpoints[index] : NULL;
+}
+
+const qkv_endpoint *qkv_endpoint_find(const char *path) {
+    const qkv_endpoint *endpoint;
+    for (size_t i = 0; (endpoint = qkv_endpoint_get(i)); i++) {
+        if (strcmp(endpoint->path, path) == 0) return endpoint;
+    }
+    return NULL;
+}
+
+int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size_t n_body,
+                  qkv_error *err) {
+    *call = (qkv_call){.body = body, .n_body = n_body};
+    if (!endpoint->fields) return QKV_OK;
+    const int status = qkv_request_parse(&call->request, body, n_body, err);
+    if (status != QKV_OK) return status;
+    return qkv_request_read(call->request, endpoint->fields, &call->common, err);
+}
+
+void qkv_call_release(qkv_call *call) {
+    json_decref(call->request);
+    free(call->body);
+    *call = (qkv_call){0};
+}
+
+void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_workshop *shop,
+                  qkv_reply *reply) {
+    qkv_error err = {0};
+    if (endpoint->run(shop, call, reply, &err) != QKV_OK) qkv_reply_failure(reply, &err);
+}

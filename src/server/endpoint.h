@@ -1,0 +1,61 @@
+/*
+ * The JSON interface: one entry for each path. docs/explorer.md says what each takes and gives.
+ */
+#ifndef QKV_SERVER_ENDPOINT_H
+#define QKV_SERVER_ENDPOINT_H
+
+#include "server/reply.h"
+#include "server/request.h"
+#include "server/workshop.h"
+
+/* What is asked for. */
+typedef struct qkv_call {
+    json_t *request; /* an object; NULL where the body is a file */
+    qkv_request_common common;
+    char *body; /* of malloc */
+    size_t n_body;
+} qkv_call;
+
+enum {
+    QKV_RANK_LIGHT, /* needs no pass of the model */
+    QKV_RANK_HEAD,  /* what follows the hand */
+    QKV_RANK_REST   /* what comes when the hand rests */
+};
+
+typedef struct qkv_endpoint {
+    const char *path;   /* "/api/head" */
+    const char *method; /* "GET" or "POST" */
+    const char *fields; /* of the request, beside the common ones; NULL: the body is a file */
+    int rank;
+    int (*run)(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+} qkv_endpoint;
+
+/* NULL where there is none of that path. */
+const qkv_endpoint *qkv_endpoint_find(const char *path);
+/* NULL past the end. */
+const qkv_endpoint *qkv_endpoint_get(size_t index);
+
+/* Reads a body into a call. Release the call also after a failure. */
+int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size_t n_body,
+                  qkv_error *err);
+void qkv_call_release(qkv_call *call);
+/* Runs it; the reply tells of failures, too. */
+void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_workshop *shop,
+                  qkv_reply *reply);
+
+/* The endpoints, a file for each group. */
+int qkv_api_state(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_model(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_tokens(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_check(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_head(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_why(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_figure(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_recipe(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_overview(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_losses(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_next(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_curve(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_generate(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * Jobs: requests that wait for the one thread that computes.
+ *
+ * The queue is bounded. A job is done when it has a reply; `done` is then called, in whatever thread
+ * that happens. A job of the same client and slot with a higher number replaces those before it: one
+ * that waits is answered at once that it was replaced, one that runs is told to stop.
+ */
+#ifndef QKV_SERVER_JOB_H
+#define QKV_SERVER_JOB_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "server/endpoint.h"
+
+typedef struct qkv_job qkv_job;
+
+struct qkv_job {
+    const qkv_endpoint *endpoint;
+    qkv_call call;
+    qkv_reply reply;
+    void (*done)(qkv_job *job);         /* called once; the job may be gone when it returns */
+    int (*is_gone)(const qkv_job *job); /* 1: nobody waits for it any more; may be NULL */
+    void *user;
+    int fd;
+    atomic_int cancelled;
+    qkv_job *next;
+};
+
+enum { QKV_QUEUE_LIMIT = 64 };
+
+typedef struct qkv_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    qkv_job *waiting; /* in the order they came */
+    size_t n_waiting;
+    qkv_job *running; /* or NULL */
+    int closed;
+} qkv_queue;
+
+void qkv_queue_init(qkv_queue *queue);
+void qkv_queue_destroy(qkv_queue *queue);
+/* Adds a job, which is answered in any case: at once where the queue is full or closed. */
+void qkv_queue_add(qkv_queue *queue, qkv_job *job);
+/* Waits for a job, the most urgent first, which is then the running one; NULL: the queue is closed. */
+qkv_job *qkv_queue_take(qkv_queue *queue);
+/* The running job has its reply. */
+void qkv_queue_finish(qkv_queue *queue);
+/* Stops what runs, answers what waits, and takes no more. */
+void qkv_queue_close(qkv_queue *queue);
+
+#endif

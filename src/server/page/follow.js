@@ -1,0 +1,188 @@
+// What follows from the edits: a metric of the head against ε, the next tokens, the text that is generated. They come
+// when the hand rests; until then what is there is marked as older.
+//
+//     const follow = new Follow(element, { metrics });
+//     follow.set({ metric, generate, hasLogits });
+//     follow.setCurve(reply); follow.setNext(reply); follow.setGenerated(reply, edited); follow.markOlder();
+//     follow.setCursor(edit, { before, after });      // at every move: the cursor on the curve
+import { el, fillSelect, numberText, svgEl } from './text.js';
+import { curveFactors, FACTOR_STEPS, FACTOR_TICKS, placeOf } from './factor.js';
+import { factorOf, withFactor } from './notation.js';
+import { NextTable } from './next.js';
+
+const WIDTH = 340, HEIGHT = 176, LEFT = 44, RIGHT = 8, TOP = 10, FOOT = 22;
+
+export class Follow {
+    constructor(element, { metrics }) {
+        this.onmetric = this.ongenerate = () => {};
+        this.curve = null;
+        this.cursor = null;
+        this.parts = { curve: this.buildCurve(metrics), next: this.buildNext(), generate: this.buildGenerate() };
+        element.append(...Object.values(this.parts).map((part) => part.element));
+    }
+
+    buildPart(title, ...body) {
+        const older = el('span', { class: 'older-mark', hidden: true }, 'older');
+        const head = el('h3', {}, title, older), content = el('div', { class: 'follow-body' }, ...body);
+        return { element: el('div', { class: 'follow-part' }, head, content), head, content, older };
+    }
+
+    buildCurve(metrics) {
+        this.metric = el('select', { 'aria-label': 'Metric of the curve', onchange: () => this.onmetric(this.metric.value) });
+        fillSelect(this.metric, metrics.map(({ name, title }) => [name, title || name]));
+        this.svg = svgEl('svg', { class: 'curve', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': 'The metric against ε' });
+        this.curveText = el('p', { class: 'numbers', 'aria-live': 'off' });
+        return this.buildPart('This head against ε', this.metric, this.svg, this.curveText);
+    }
+
+    buildNext() {
+        this.next = new NextTable();
+        return this.buildPart('Next tokens', this.next.element);
+    }
+
+    buildGenerate() {
+        const number = (name, label, extra) => el('label', { class: 'soft' }, label, (this[name] = el('input', {
+            type: 'number', class: 'number', 'aria-label': label, ...extra, onchange: () => this.generateChanged() })));
+        this.without = el('dd', { dir: 'auto' });
+        this.withEdit = el('dd', { dir: 'auto' });
+        this.verdict = el('p', { class: 'soft', role: 'status' });
+        return this.buildPart('Text from here', el('div', { class: 'row generate-tools' },
+            number('n', 'tokens', { min: '0', max: '512', step: '8' }), number('temperature', 'temperature', { min: '0', step: '0.1' }), number('seed', 'seed', { min: '0', step: '1' })),
+            el('dl', { class: 'generated' }, el('dt', {}, 'without the edit'), this.without, el('dt', {}, 'with the edit'), this.withEdit), this.verdict);
+    }
+
+    set({ metric, generate, hasLogits }) {
+        this.metric.value = metric;
+        for (const name of ['n', 'temperature', 'seed']) this[name].value = generate[name];
+        this.parts.next.element.hidden = this.parts.generate.element.hidden = !hasLogits;
+    }
+
+    generateChanged() {
+        const value = (name) => Math.max(0, Number(this[name].value) || 0);
+        this.ongenerate({ n: Math.min(512, Math.round(value('n'))), temperature: value('temperature'), seed: Math.round(value('seed')) });
+    }
+
+    // ---- older and newer ----
+
+    // The curve does not depend on where on it one stands; the page says when it is asked for anew.
+    markOlder() {
+        for (const name of ['next', 'generate']) this.mark(name, true);
+    }
+
+    markFresh(name) {
+        this.mark(name, false);
+    }
+
+    mark(name, older) {
+        const { element, content } = this.parts[name];
+        this.parts[name].older.hidden = !older;
+        content.classList.toggle('older', older);
+        element.setAttribute('aria-busy', String(older));
+    }
+
+    failed(name, error) {
+        this.mark(name, true);
+        this.parts[name].older.title = error.message;
+    }
+
+    // ---- the curve ----
+
+    // What to ask for: the edits with the active one's factor left open; null where it has none.
+    curveRequest(edits, active) {
+        if (factorOf(edits[active] ?? '') === null) return null;
+        const open = edits.map((edit, i) => (i === active ? withFactor(edit, '{eps}') : edit));
+        return { edits: open.join(' + '), epsilons: curveFactors() };
+    }
+
+    setCurve(reply) {
+        this.curve = reply && { factors: reply.epsilons, values: reply.values, baseline: reply.baseline };
+        this.parts.curve.element.hidden = !reply;
+        if (!reply) return;
+        this.markFresh('curve');
+        this.drawCurve();
+    }
+
+    setCursor(edit, metric) {
+        const factor = factorOf(edit);
+        this.cursor = factor === null ? null : { factor, value: metric?.after ?? null, before: metric?.before ?? null };
+        this.drawCursor();
+    }
+
+    // y of a value; null for one that is undefined.
+    height(value) {
+        const [low, high] = this.range;
+        return Number.isFinite(value) ? HEIGHT - FOOT - ((value - low) / (high - low)) * (HEIGHT - FOOT - TOP) : null;
+    }
+
+    place(factor) {
+        return LEFT + (placeOf(factor) / FACTOR_STEPS) * (WIDTH - LEFT - RIGHT);
+    }
+
+    drawCurve() {
+        const { factors, values, baseline } = this.curve;
+        this.range = niceRange([...values, baseline]);
+        const points = factors.map((factor, i) => [this.place(factor), this.height(values[i])]).filter(([, y]) => y !== null);
+        const ticks = FACTOR_TICKS.map(([factor, label]) => svgEl('text', { x: this.place(factor), y: HEIGHT - 6, 'text-anchor': 'middle' }, label));
+        const ends = this.range.map((value, i) => svgEl('text', { x: LEFT - 5, y: i ? TOP + 4 : HEIGHT - FOOT + 3, 'text-anchor': 'end' }, numberText(value, 3)));
+        const base = this.height(baseline);
+        this.cursorLayer = svgEl('g');
+        this.svg.replaceChildren(
+            svgEl('path', { class: 'axis', d: `M${LEFT} ${TOP}V${HEIGHT - FOOT}H${WIDTH - RIGHT}` }), ...ticks, ...ends,
+            ...(base === null ? [] : [svgEl('path', { class: 'base', d: `M${LEFT} ${base}H${WIDTH - RIGHT}` })]),
+            svgEl('path', { class: 'line', d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`).join('') }),
+            ...points.map(([x, y]) => svgEl('circle', { class: 'point', cx: x.toFixed(1), cy: y.toFixed(1), r: 1.8 })), this.cursorLayer);
+        this.drawCursor();
+    }
+
+    drawCursor() {
+        if (!this.curve || !this.cursorLayer) return;
+        if (!this.cursor) return this.cursorLayer.replaceChildren();
+        const x = this.place(this.cursor.factor), y = this.height(this.cursor.value);
+        const nodes = [svgEl('path', { class: 'cursor', d: `M${x} ${TOP}V${HEIGHT - FOOT}` })];
+        if (y !== null) nodes.push(svgEl('circle', { class: 'here', cx: x, cy: Math.min(Math.max(y, TOP - 4), HEIGHT - FOOT + 4), r: 4.5 }));
+        this.cursorLayer.replaceChildren(...nodes);
+        const { before, value } = this.cursor;
+        this.curveText.replaceChildren(el('span', {}, 'before ', el('b', {}, numberText(before, 6))), el('span', {}, 'now ', el('b', { id: 'metric-now' }, numberText(value, 6))));
+    }
+
+    forgetTheme() {
+        // Its colours are the style sheet's.
+    }
+
+    // ---- next tokens and text ----
+
+    setNext(reply) {
+        this.next.show(reply);
+        this.markFresh('next');
+    }
+
+    // The mean loss of the prompt, from /api/losses.
+    setLoss(reply) {
+        this.next.showLoss(reply.mean_loss, reply.mean_loss_after);
+    }
+
+    generating() {
+        this.verdict.textContent = 'generating…';
+    }
+
+    setGenerated(reply, edited) {
+        const { baseline, variant, differs_at: differsAt } = reply;
+        const show = (node, pieces) => {
+            const from = differsAt ?? Infinity;
+            node.replaceChildren(pieces.slice(0, from).join(''), ...(pieces.length > from ? [el('span', { class: 'differs' }, pieces.slice(from).join(''))] : []));
+        };
+        show(this.without, baseline);
+        show(this.withEdit, edited ? variant : baseline);
+        this.verdict.textContent = !edited ? 'There is no edit.' : differsAt === null ? 'The edit does not change the text.'
+            : `The texts part at token ${differsAt + 1}.`;
+        this.markFresh('generate');
+    }
+}
+
+// A little above and below what there is.
+function niceRange(values) {
+    const known = values.filter(Number.isFinite);
+    if (!known.length) return [0, 1];
+    const low = Math.min(...known), high = Math.max(...known), room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    return [low >= 0 ? Math.max(0, low - room) : low - room, high <= 1 && low >= 0 ? Math.min(1, high + room) : high + room];
+}

@@ -1,0 +1,165 @@
+// Lines from token to token: queries at the left, the keys they look at on the right, stronger where the weight is.
+//
+//     const lines = new TokenLines();
+//     lines.setData({ values, rows, cols, step, r0, c0, n, queries, keys, signed });   // as AttentionMap's
+//     lines.setZoom([..]); lines.setWidth(300); lines.height = 320; lines.paint();
+//
+// A pointed-at or pinned token's lines stand out, the others fade. Signed values (a difference) are drawn solid
+// where a weight grew and dashed where it fell. At most LINES are drawn, the strongest.
+import { axisLabel, el, isolated } from './text.js';
+import { cellOf, firstToken, sizeCanvas, themeColors } from './map.js';
+
+const LINES = 1500;
+const WEAKEST = 0.004; // of the strongest: below that a line is not seen
+const SHADES = 24;
+
+export class TokenLines {
+    constructor() {
+        this.canvas = el('canvas', { 'aria-hidden': 'true' });
+        this.element = el('div', { class: 'lines' }, this.canvas);
+        this.data = null;
+        this.zoom = [0, 1, 0, 1];
+        this.hover = { query: -1, key: -1 };
+        this.pins = { queries: [], keys: [] };
+        this.width = 0;
+        this.height = 0;
+        this.onhover = this.onpick = () => {};
+        this.canvas.addEventListener('pointermove', (event) => this.onhover(this.place(event)));
+        this.canvas.addEventListener('pointerleave', () => this.onhover({ query: -1, key: -1 }));
+        this.canvas.addEventListener('click', (event) => {
+            const at = this.place(event);
+            if (at.query >= 0 || at.key >= 0) this.onpick({ ...at, add: event.shiftKey });
+        });
+    }
+
+    setData(data) {
+        this.data = data;
+    }
+
+    setZoom(zoom) {
+        this.zoom = zoom;
+    }
+
+    setWidth(width) {
+        this.width = width;
+    }
+
+    forgetTheme() {
+        this.theme = null;
+    }
+
+    // The token under the pointer: a query in the left half, a key in the right.
+    place(event) {
+        const box = this.canvas.getBoundingClientRect();
+        const side = event.clientX - box.left < box.width / 2;
+        const [from, to] = side ? this.zoom.slice(0, 2) : this.zoom.slice(2);
+        const token = from + Math.floor(((event.clientY - box.top) / box.height) * (to - from));
+        return side ? { query: token, key: -1 } : { query: -1, key: token };
+    }
+
+    // Which tokens' lines stand out; null: all alike.
+    focus() {
+        const queries = new Set(this.pins.queries), keys = new Set(this.pins.keys);
+        if (this.hover.query >= 0) queries.add(this.hover.query);
+        else if (this.hover.key >= 0) keys.add(this.hover.key);
+        return queries.size || keys.size ? { queries, keys } : null;
+    }
+
+    // The strongest cells in view, weakest first: [query, key, value, shade].
+    strongest() {
+        const { values, rows, cols, step, r0, c0 } = this.data, focus = this.focus();
+        const found = [];
+        let most = 0;
+        const rowFrom = Math.max(0, cellOf(this.zoom[0], r0, step));
+        const rowTo = Math.min(rows, Math.ceil((this.zoom[1] - r0) / step));
+        const colFrom = Math.max(0, cellOf(this.zoom[2], c0, step));
+        const colTo = Math.min(cols, Math.ceil((this.zoom[3] - c0) / step));
+        for (let row = rowFrom; row < rowTo; row++) {
+            for (let col = colFrom; col < colTo; col++) most = Math.max(most, Math.abs(values[row * cols + col]));
+        }
+        if (most === 0) return found;
+        for (let row = rowFrom; row < rowTo; row++) {
+            const query = firstToken(row, r0, step);
+            for (let col = colFrom; col < colTo; col++) {
+                const value = values[row * cols + col], part = Math.abs(value) / most;
+                if (part < WEAKEST) continue;
+                const key = firstToken(col, c0, step);
+                const bright = !focus || (focus.queries.size ? focus.queries.has(query) : focus.keys.has(key));
+                const shade = Math.ceil(part * SHADES) / SHADES;
+                found.push([query, key, value, bright ? shade : shade * 0.06, part]);
+            }
+        }
+        if (found.length > LINES) {
+            found.sort((a, b) => b[4] - a[4]);
+            found.length = LINES;
+        }
+        return found;
+    }
+
+    paint() {
+        if (!this.data || this.width < 60 || this.height < 40) return;
+        const theme = (this.theme ||= themeColors(this.element));
+        const context = sizeCanvas(this.canvas, this.width, this.height);
+        context.clearRect(0, 0, this.width, this.height);
+        const size = Math.min(Math.max(theme.size * 0.76, 9), 15);
+        context.font = `${size}px ${theme.font}`;
+        const gutter = this.gutter(context);
+        this.drawLines(context, theme, gutter);
+        this.drawTokens(context, theme, gutter, size);
+    }
+
+    // As wide as the widest token, but not so wide that no room is left for the lines.
+    gutter(context) {
+        if (this.measured !== this.data.queries || this.measuredFont !== context.font) {
+            const widths = this.data.queries.slice(0, 400).map((text) => context.measureText(isolated(axisLabel(text))).width);
+            this.widest = Math.max(20, ...widths);
+            this.measured = this.data.queries;
+            this.measuredFont = context.font;
+        }
+        return Math.min(this.width * 0.3, this.widest + 4);
+    }
+
+    drawLines(context, theme, gutter) {
+        const rows = this.zoom[1] - this.zoom[0], cols = this.zoom[3] - this.zoom[2];
+        const half = this.data.step / 2;
+        const left = gutter + 4, right = this.width - gutter - 4;
+        // One path for each shade: thousands of lines in a few strokes.
+        const paths = new Map();
+        for (const [query, key, value, shade] of this.strongest()) {
+            const name = `${this.data.signed && value < 0 ? '-' : '+'}${shade.toFixed(4)}`;
+            if (!paths.has(name)) paths.set(name, new Path2D());
+            const path = paths.get(name);
+            path.moveTo(left, ((query - this.zoom[0] + half) / rows) * this.height);
+            path.lineTo(right, ((key - this.zoom[2] + half) / cols) * this.height);
+        }
+        const names = [...paths.keys()].sort((a, b) => a.slice(1) - b.slice(1));
+        for (const name of names) {
+            const shade = Number(name.slice(1)), fell = name[0] === '-';
+            context.globalAlpha = Math.min(1, shade);
+            context.lineWidth = 0.6 + 2.2 * shade;
+            context.strokeStyle = this.data.signed ? (fell ? theme.down : theme.up) : theme.accent;
+            context.setLineDash(fell ? [5, 4] : []);
+            context.stroke(paths.get(name));
+        }
+        context.setLineDash([]);
+        context.globalAlpha = 1;
+    }
+
+    drawTokens(context, theme, gutter, size) {
+        const column = (texts, from, to, x, align, chosen, pointed) => {
+            const cell = this.height / (to - from), every = Math.max(1, Math.ceil((size * 1.05) / cell));
+            context.textAlign = align;
+            context.textBaseline = 'middle';
+            for (let token = from; token < to; token++) {
+                const strong = chosen.includes(token) || token === pointed;
+                if (!strong && (token - from) % every) continue;
+                context.fillStyle = strong ? theme.mark : theme.ink;
+                context.font = `${strong ? '600 ' : ''}${size}px ${theme.font}`;
+                context.fillText(isolated(axisLabel(texts[token] ?? '')), x, (token - from + 0.5) * cell, gutter - 2);
+            }
+        };
+        context.direction = 'ltr';
+        column(this.data.queries, this.zoom[0], this.zoom[1], gutter, 'right', this.pins.queries, this.hover.query);
+        column(this.data.keys, this.zoom[2], this.zoom[3], this.width - gutter, 'left', this.pins.keys, this.hover.key);
+    }
+}

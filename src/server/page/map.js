@@ -1,0 +1,469 @@
+// One attention map on a canvas: queries down, keys across, tokens on both axes.
+//
+// Cells are painted as pixels of a small image that is then enlarged, so a map of 4,096 tokens has no more
+// nodes than one of ten. Where there are more cells than pixels, a pixel shows the value of largest magnitude.
+// Labels, and cells with their numbers, are on one canvas; what follows the pointer is on a second above it.
+//
+//     const map = new AttentionMap({ title: 'Before' });
+//     host.append(map.element);
+//     map.setWidth(320);
+//     map.setData({ values, rows, cols, step, r0, c0, n, queries, keys, causal, window, sink });
+//     map.setScale(scale); map.setZoom([0, n, 0, n]);
+//     map.paint();
+//
+// values: rows x cols cells, row-major, each of step x step tokens (not always a whole number: token t lies in cell
+// floor(t / step), as run/reduce.c has it), beginning at token r0, c0. The pointer and
+// the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
+// onescape(). query or key is -1 where a label of the other axis is meant.
+import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
+
+const LABEL_ROOM = 0.24; // of the width, at most
+const DRAG = 6; // pixels before a click becomes a drag
+const NUMBER_CELL = 21; // the smallest cell, in pixels, that has room for a number
+const NUMBER_CELLS = 1600; // more numbers than that are not drawn
+
+// The colours of the page where the element stands, for drawing on a canvas.
+export function themeColors(element) {
+    const style = getComputedStyle(element);
+    const read = (name) => style.getPropertyValue(name).trim();
+    return {
+        ink: read('--ink'), soft: read('--ink-soft'), line: read('--line'), paper: read('--paper'),
+        accent: read('--accent'), onAccent: read('--on-accent'), mark: read('--mark'), up: read('--up'),
+        down: read('--down'), before: read('--before'), font: style.fontFamily,
+        size: parseFloat(style.fontSize) || 14,
+    };
+}
+
+// The cell that a token lies in, the first being that of token `from`.
+export function cellOf(token, from, step) {
+    return Math.floor((token - from) / step + 1e-9);
+}
+
+// The first token of a cell.
+export function firstToken(cell, from, step) {
+    return from + Math.ceil(cell * step - 1e-9);
+}
+
+// A canvas whose pixels are those of the screen.
+export function sizeCanvas(canvas, width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    const w = Math.max(1, Math.round(width * ratio)), h = Math.max(1, Math.round(height * ratio));
+    if (canvas.width !== w || canvas.height !== h) {
+        canvas.width = w;
+        canvas.height = h;
+        canvas.style.width = `${width}px`;
+        canvas.style.height = `${height}px`;
+    }
+    const context = canvas.getContext('2d');
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    return context;
+}
+
+export class AttentionMap {
+    constructor({ title, signed = false }) {
+        this.signed = signed;
+        this.data = null;
+        this.scale = null;
+        this.zoom = [0, 1, 0, 1];
+        this.hover = { query: -1, key: -1 };
+        this.pins = { queries: [], keys: [] };
+        this.maskedLikeZero = false;
+        this.mostHeight = Infinity; // of the cells together: less where rows are not as many as columns
+        this.width = 0;
+        this.tile = document.createElement('canvas');
+        this.base = el('canvas', { class: 'map-base', 'aria-hidden': 'true' });
+        this.over = el('canvas', { class: 'map-over', 'aria-hidden': 'true' });
+        this.element = el('div', {
+            class: 'map', tabindex: '0', role: 'application', 'aria-roledescription': 'attention map',
+            'aria-label': `${title}: queries down, keys across. Arrow keys move, Enter pins the cell, R its row, ` +
+                'C its column, Escape unpins, plus and minus zoom.',
+        }, this.base, this.over);
+        this.onhover = this.onpick = this.onzoom = this.onescape = () => {};
+        this.listen();
+    }
+
+    // ---- what is shown ----
+
+    setData(data) {
+        const labelsChanged = !this.data || !data || this.data.queries !== data.queries || this.data.keys !== data.keys;
+        this.data = data;
+        if (labelsChanged) this.layoutDone = false;
+    }
+
+    setScale(scale) {
+        this.scale = scale;
+    }
+
+    setZoom(zoom) {
+        if (zoom.every((value, i) => value === this.zoom[i])) return;
+        this.zoom = zoom;
+        this.layoutDone = false;
+    }
+
+    setWidth(width) {
+        if (width === this.width) return;
+        this.width = width;
+        this.layoutDone = false;
+    }
+
+    // After a change of light and dark.
+    forgetTheme() {
+        this.layoutDone = false;
+    }
+
+    // ---- layout ----
+
+    get rows() {
+        return this.zoom[1] - this.zoom[0];
+    }
+
+    get cols() {
+        return this.zoom[3] - this.zoom[2];
+    }
+
+    labelsOf(texts, from, count, cell) {
+        const every = Math.max(1, Math.ceil((this.fontSize * 1.02) / cell));
+        const labels = [];
+        for (let i = 0; i < count; i += every) labels.push([i, axisLabel(texts[from + i] ?? String(from + i))]);
+        return labels;
+    }
+
+    layout() {
+        const theme = (this.theme = themeColors(this.element));
+        const ratio = window.devicePixelRatio || 1;
+        this.fontSize = clampNumber(theme.size * 0.76, 9, 15);
+        const measure = this.base.getContext('2d');
+        measure.font = `${this.fontSize}px ${theme.font}`;
+        const room = this.width * LABEL_ROOM;
+        const rough = (this.width - room) / Math.max(this.rows, this.cols, 1);
+        this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, rough);
+        this.colLabels = this.labelsOf(this.data.keys, this.zoom[2], this.cols, rough);
+        const widest = (labels) =>
+            labels.reduce((most, [, text]) => Math.max(most, measure.measureText(isolated(text)).width), this.fontSize);
+        this.left = Math.ceil(Math.min(room, widest(this.rowLabels)) + 7);
+        this.foot = Math.ceil(Math.min(room, widest(this.colLabels)) + 7);
+        // Cells of whole pixels where they are large enough for that to matter.
+        this.sinkRoom = this.data.sink ? Math.round(Math.max(8, rough * 0.8)) + 4 : 0;
+        const pixels = (this.width - this.left - 2 - this.sinkRoom) * ratio;
+        const whole = (count) => (pixels / count >= 3 ? count * Math.floor(pixels / count) : Math.floor(pixels));
+        this.plotWidth = whole(this.cols) / ratio;
+        this.plotHeight = Math.min(whole(this.rows) / ratio, this.mostHeight);
+        this.plotLeft = this.left + this.sinkRoom;
+        this.height = Math.ceil(this.plotHeight + this.foot + 2);
+        this.context = sizeCanvas(this.base, this.width, this.height);
+        this.overContext = sizeCanvas(this.over, this.width, this.height);
+        this.element.style.height = `${this.height}px`;
+        this.drawLabels();
+        this.layoutDone = true;
+    }
+
+    drawLabels() {
+        const { context, theme } = this;
+        context.clearRect(0, 0, this.width, this.height);
+        context.font = `${this.fontSize}px ${theme.font}`;
+        context.fillStyle = theme.soft;
+        context.textBaseline = 'middle';
+        context.textAlign = 'right';
+        context.direction = 'ltr';
+        const cellHeight = this.plotHeight / this.rows, cellWidth = this.plotWidth / this.cols;
+        for (const [i, text] of this.rowLabels) {
+            context.fillText(isolated(text), this.left - 5, 1 + (i + 0.5) * cellHeight, this.left - 6);
+        }
+        for (const [i, text] of this.colLabels) {
+            context.save();
+            context.translate(this.plotLeft + (i + 0.5) * cellWidth, this.plotHeight + 6);
+            context.rotate(-Math.PI / 2);
+            context.fillText(isolated(text), 0, 0, this.foot - 6);
+            context.restore();
+        }
+    }
+
+    // ---- painting ----
+
+    // Everything that is old is painted: cells always, labels where they changed.
+    paint() {
+        if (!this.data || !this.scale || this.width < 40) return;
+        if (!this.layoutDone) this.layout();
+        const { context } = this;
+        context.save();
+        context.fillStyle = this.theme.paper;
+        context.fillRect(this.plotLeft, 1, this.plotWidth, this.plotHeight);
+        context.beginPath();
+        context.rect(this.plotLeft, 1, this.plotWidth, this.plotHeight);
+        context.clip();
+        this.paintCells();
+        this.paintNumbers();
+        context.restore();
+        if (this.data.sink) this.paintSink();
+        context.strokeStyle = this.theme.line;
+        context.lineWidth = 1;
+        context.strokeRect(this.plotLeft - 0.5, 0.5, this.plotWidth + 1, this.plotHeight + 1);
+        this.paintOver();
+    }
+
+    // The cells that the zoom shows: first and one past the last, of rows and columns.
+    shownCells() {
+        const { r0, c0, step, rows, cols } = this.data;
+        const low = (token, from, most) => clampNumber(cellOf(token, from, step), 0, most);
+        const high = (token, from, most) => clampNumber(Math.ceil((token - from) / step - 1e-9), 0, most);
+        return [low(this.zoom[0], r0, rows), high(this.zoom[1], r0, rows),
+                low(this.zoom[2], c0, cols), high(this.zoom[3], c0, cols)];
+    }
+
+    isMasked(row, col) {
+        const { r0, c0, step, causal, window: width } = this.data;
+        const lastQuery = firstToken(row + 1, r0, step) - 1, firstKey = firstToken(col, c0, step);
+        if (causal && firstKey > lastQuery) return true;
+        if (!width) return false;
+        const firstQuery = firstToken(row, r0, step), lastKey = firstToken(col + 1, c0, step) - 1;
+        return firstQuery - lastKey >= width || firstKey - lastQuery >= width;
+    }
+
+    paintCells() {
+        const [top, bottom, left, right] = this.shownCells();
+        const cellRows = bottom - top, cellCols = right - left;
+        if (cellRows < 1 || cellCols < 1) return;
+        const ratio = window.devicePixelRatio || 1;
+        const height = Math.min(cellRows, Math.max(1, Math.round(this.plotHeight * ratio)));
+        const width = Math.min(cellCols, Math.max(1, Math.round(this.plotWidth * ratio)));
+        if (this.tile.width !== width || this.tile.height !== height || !this.image) {
+            this.tile.width = width;
+            this.tile.height = height;
+            this.tileContext = this.tile.getContext('2d', { alpha: true });
+            this.image = this.tileContext.createImageData(width, height);
+            this.pixels = new Uint32Array(this.image.data.buffer);
+        }
+        if (width === cellCols && height === cellRows) this.fillPlain(top, bottom, left, right);
+        else this.fillPooled(top, left, cellRows, cellCols, width, height);
+        this.tileContext.putImageData(this.image, 0, 0);
+        const { r0, c0, step } = this.data;
+        const x = (token) => this.plotLeft + ((token - this.zoom[2]) / this.cols) * this.plotWidth;
+        const y = (token) => 1 + ((token - this.zoom[0]) / this.rows) * this.plotHeight;
+        this.context.imageSmoothingEnabled = false;
+        const x0 = x(c0 + left * step), y0 = y(r0 + top * step);
+        this.context.drawImage(this.tile, x0, y0, x(c0 + right * step) - x0, y(r0 + bottom * step) - y0);
+    }
+
+    fillPlain(top, bottom, left, right) {
+        const { values, cols } = this.data, { pixels, scale } = this;
+        let at = 0;
+        for (let row = top; row < bottom; row++) {
+            for (let col = left; col < right; col++, at++) {
+                const value = values[row * cols + col];
+                pixels[at] = value === 0 && !this.maskedLikeZero && this.isMasked(row, col) ? 0 : scale.pixel(value);
+            }
+        }
+    }
+
+    // Several cells to a pixel: the one of largest magnitude, as in the figures.
+    fillPooled(top, left, cellRows, cellCols, width, height) {
+        const { values, cols } = this.data, { pixels, scale } = this;
+        const edge = (i, count, cells) => Math.floor((i * cells) / count);
+        for (let y = 0; y < height; y++) {
+            const from = top + edge(y, height, cellRows), to = Math.max(from + 1, top + edge(y + 1, height, cellRows));
+            for (let x = 0; x < width; x++) {
+                const first = left + edge(x, width, cellCols);
+                const last = Math.max(first + 1, left + edge(x + 1, width, cellCols));
+                let most = 0;
+                for (let row = from; row < to; row++) {
+                    for (let at = row * cols + first, end = row * cols + last; at < end; at++) {
+                        if (Math.abs(values[at]) > Math.abs(most)) most = values[at];
+                    }
+                }
+                const masked = most === 0 && !this.maskedLikeZero && this.isMasked(to - 1, first);
+                pixels[y * width + x] = masked ? 0 : scale.pixel(most);
+            }
+        }
+    }
+
+    paintNumbers() {
+        const cell = Math.min(this.plotWidth / this.cols, this.plotHeight / this.rows);
+        if (this.data.step > 1 || cell < NUMBER_CELL || this.rows * this.cols > NUMBER_CELLS) return;
+        const { context, scale } = this, [top, bottom, left, right] = this.shownCells();
+        const { values, cols, r0, c0 } = this.data;
+        const style = { reach: Math.max(Math.abs(scale.low), Math.abs(scale.high)), log: scale.kind === 'log', floor: scale.floor,
+                        signed: this.signed };
+        context.font = `${clampNumber(cell * (this.signed ? 0.34 : 0.38), 7, this.theme.size)}px ${this.theme.font}`;
+        context.textAlign = 'center';
+        context.textBaseline = 'middle';
+        for (let row = top; row < bottom; row++) {
+            for (let col = left; col < right; col++) {
+                const value = values[row * cols + col], text = cellText(value, style);
+                if (!text) continue;
+                const light = scale.isDark(value) ? '255,255,255' : '0,0,0';
+                context.fillStyle = `rgba(${light},${text === '0' ? 0.5 : 0.95})`;
+                context.fillText(text, this.plotLeft + ((c0 + col - this.zoom[2] + 0.5) / this.cols) * this.plotWidth,
+                                 1 + ((r0 + row - this.zoom[0] + 0.5) / this.rows) * this.plotHeight);
+            }
+        }
+    }
+
+    // The learned sink's share of each row, as a column of its own at the left.
+    paintSink() {
+        const { context } = this, height = this.plotHeight / this.rows;
+        for (let row = 0; row < this.rows; row++) {
+            context.fillStyle = this.scale.css(this.data.sink[this.zoom[0] + row]);
+            context.fillRect(this.left, 1 + row * height, this.sinkRoom - 4, Math.ceil(height));
+        }
+        context.strokeStyle = this.theme.line;
+        context.strokeRect(this.left - 0.5, 0.5, this.sinkRoom - 3, this.plotHeight + 1);
+    }
+
+    // ---- what follows the pointer ----
+
+    paintOver() {
+        if (!this.layoutDone) return;
+        const { overContext: context } = this;
+        context.clearRect(0, 0, this.width, this.height);
+        context.save();
+        for (const query of this.pins.queries) this.drawBand('row', query, 2);
+        for (const key of this.pins.keys) this.drawBand('col', key, 2);
+        if (this.hover.query >= 0) this.drawBand('row', this.hover.query, 1);
+        if (this.hover.key >= 0) this.drawBand('col', this.hover.key, 1);
+        if (this.drag) {
+            context.strokeStyle = this.theme.ink;
+            context.setLineDash([4, 3]);
+            const { x0, y0, x1, y1 } = this.drag;
+            context.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
+        }
+        context.restore();
+    }
+
+    // The frame around a row or column, and its token in full beside it.
+    drawBand(kind, token, weight) {
+        const isRow = kind === 'row', from = isRow ? this.zoom[0] : this.zoom[2];
+        const count = isRow ? this.rows : this.cols, length = isRow ? this.plotHeight : this.plotWidth;
+        if (token < from || token >= from + count) return;
+        const { overContext: context, theme } = this;
+        const size = Math.max(length / count, 1), at = ((token - from) * length) / count;
+        context.lineWidth = weight;
+        context.strokeStyle = weight > 1 ? theme.mark : theme.ink;
+        if (isRow) context.strokeRect(this.plotLeft, 1 + at, this.plotWidth, size);
+        else context.strokeRect(this.plotLeft + at, 1, size, this.plotHeight);
+        this.drawTag(isRow, isRow ? this.data.queries[token] : this.data.keys[token], at + size / 2, weight > 1);
+    }
+
+    drawTag(isRow, text, middle, pinned) {
+        const { overContext: context, theme, fontSize } = this;
+        context.save();
+        context.font = `${pinned ? '600 ' : ''}${fontSize}px ${theme.font}`;
+        const label = isolated(axisLabel(text ?? '', 18));
+        const width = Math.min(context.measureText(label).width, (isRow ? this.left : this.foot) * 1.6);
+        if (isRow) context.translate(this.left - 3, 1 + middle);
+        else {
+            context.translate(this.plotLeft + middle, this.plotHeight + 3);
+            context.rotate(-Math.PI / 2);
+        }
+        context.fillStyle = pinned ? theme.mark : theme.ink;
+        const height = fontSize + 4;
+        context.fillRect(-width - 6, -height / 2, width + 7, height);
+        context.fillStyle = theme.paper;
+        context.textAlign = 'right';
+        context.textBaseline = 'middle';
+        context.fillText(label, -2.5, 0.5, width);
+        context.restore();
+    }
+
+    // ---- pointer and keys ----
+
+    // Where on the map a point of the page lies: {query, key}, -1 beside the plot; null outside.
+    place(event) {
+        const box = this.over.getBoundingClientRect();
+        const x = event.clientX - box.left, y = event.clientY - box.top;
+        const col = Math.floor(((x - this.plotLeft) / this.plotWidth) * this.cols);
+        const row = Math.floor(((y - 1) / this.plotHeight) * this.rows);
+        const inCols = col >= 0 && col < this.cols, inRows = row >= 0 && row < this.rows;
+        if ((!inCols && x >= this.plotLeft) || (!inRows && y < this.plotHeight) || (!inCols && !inRows)) return null;
+        return { query: inRows ? this.zoom[0] + row : -1, key: inCols ? this.zoom[2] + col : -1, x, y };
+    }
+
+    listen() {
+        const { over } = this;
+        over.addEventListener('pointermove', (event) => this.pointerMoved(event));
+        over.addEventListener('pointerleave', () => !this.drag && this.onhover({ query: -1, key: -1 }));
+        over.addEventListener('pointerdown', (event) => {
+            if (event.button !== 0 || !this.layoutDone) return;
+            const at = this.place(event);
+            if (!at) return;
+            over.setPointerCapture(event.pointerId);
+            this.press = at;
+        });
+        over.addEventListener('pointerup', (event) => this.pointerReleased(event));
+        over.addEventListener('pointercancel', () => { this.press = this.drag = null; this.paintOver(); });
+        over.addEventListener('dblclick', () => this.data && this.onzoom(null));
+        over.addEventListener('wheel', (event) => {
+            if (!event.ctrlKey || !this.layoutDone) return;
+            event.preventDefault();
+            this.zoomAt(this.place(event), event.deltaY < 0 ? 0.8 : 1.25);
+        }, { passive: false });
+        this.element.addEventListener('keydown', (event) => this.keyPressed(event));
+    }
+
+    pointerMoved(event) {
+        if (!this.layoutDone) return;
+        const at = this.place(event);
+        if (this.press) {
+            const box = over2d(this.over, event);
+            if (this.drag || Math.hypot(box.x - this.press.x, box.y - this.press.y) > DRAG) {
+                this.drag = { x0: this.press.x, y0: this.press.y, x1: box.x, y1: box.y };
+                this.paintOver();
+                return;
+            }
+        }
+        this.onhover(at ? { query: at.query, key: at.key } : { query: -1, key: -1 });
+    }
+
+    pointerReleased(event) {
+        const press = this.press, drag = this.drag;
+        this.press = this.drag = null;
+        if (!press) return;
+        if (!drag) {
+            this.onpick({ query: press.query, key: press.key, add: event.shiftKey });
+            return;
+        }
+        const token = (value, from, length, count, first) =>
+            first + clampNumber(Math.floor(((value - from) / length) * count), 0, count - 1);
+        const rows = [drag.y0, drag.y1].map((y) => token(y, 1, this.plotHeight, this.rows, this.zoom[0]));
+        const cols = [drag.x0, drag.x1].map((x) => token(x, this.plotLeft, this.plotWidth, this.cols, this.zoom[2]));
+        this.onzoom([Math.min(...rows), Math.max(...rows) + 1, Math.min(...cols), Math.max(...cols) + 1]);
+    }
+
+    // Closer (factor below 1) or farther, the token at the pointer staying where it is.
+    zoomAt(at, factor) {
+        const middle = { query: (this.zoom[0] + this.zoom[1]) / 2, key: (this.zoom[2] + this.zoom[3]) / 2 };
+        const query = at && at.query >= 0 ? at.query : middle.query, key = at && at.key >= 0 ? at.key : middle.key;
+        const span = (from, count, token) => {
+            const size = Math.max(4, Math.round(count * factor));
+            const start = Math.round(token - ((token - from) / count) * size);
+            return [start, start + size];
+        };
+        this.onzoom([...span(this.zoom[0], this.rows, query), ...span(this.zoom[2], this.cols, key)]);
+    }
+
+    keyPressed(event) {
+        if (!this.data || event.altKey || event.metaKey || event.ctrlKey) return;
+        const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+        const cursor = this.hover.query >= 0 && this.hover.key >= 0 ? this.hover
+            : { query: this.zoom[1] - 1, key: this.zoom[2] };
+        if (moves[event.key]) {
+            const [down, right] = moves[event.key], first = this.hover.query < 0 || this.hover.key < 0;
+            this.onhover({
+                query: clampNumber(cursor.query + (first ? 0 : down), this.zoom[0], this.zoom[1] - 1),
+                key: clampNumber(cursor.key + (first ? 0 : right), this.zoom[2], this.zoom[3] - 1), spoken: true,
+            });
+        } else if (event.key === 'Enter' || event.key === ' ') this.onpick({ ...cursor, add: event.shiftKey });
+        else if (event.key === 'r' || event.key === 'R') this.onpick({ ...cursor, key: -1, add: event.shiftKey });
+        else if (event.key === 'c' || event.key === 'C') this.onpick({ ...cursor, query: -1, add: event.shiftKey });
+        else if (event.key === 'Escape') this.onescape();
+        else if (event.key === '+' || event.key === '=') this.zoomAt(this.hover, 0.7);
+        else if (event.key === '-') this.zoomAt(this.hover, 1.43);
+        else if (event.key === '0') this.onzoom(null);
+        else return;
+        event.preventDefault();
+    }
+}
+
+function over2d(canvas, event) {
+    const box = canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+}

@@ -1,0 +1,136 @@
+// Small helpers of all parts: elements, numbers as text, tokens as text.
+//
+// Nothing here or elsewhere writes markup: text goes in by textContent, so a token `<script>` stays text.
+
+// el('button', { class: 'quiet', 'aria-label': 'Close', onclick: f }, 'text', child, ...)
+export function el(name, attributes = {}, ...children) {
+    const node = document.createElement(name);
+    setAttributes(node, attributes);
+    node.append(...children.filter((child) => child !== null && child !== undefined));
+    return node;
+}
+
+export function svgEl(name, attributes = {}, ...children) {
+    const node = document.createElementNS('http://www.w3.org/2000/svg', name);
+    setAttributes(node, attributes);
+    node.append(...children);
+    return node;
+}
+
+function setAttributes(node, attributes) {
+    for (const [key, value] of Object.entries(attributes)) {
+        if (key.startsWith('on')) node.addEventListener(key.slice(2), value);
+        else if (value === true) node.setAttribute(key, '');
+        else if (value !== false && value !== null && value !== undefined) node.setAttribute(key, value);
+    }
+}
+
+// A select's options from [value, text] pairs.
+export function fillSelect(select, pairs, chosen) {
+    select.replaceChildren(...pairs.map(([value, text]) => el('option', { value }, text)));
+    if (chosen !== undefined) select.value = chosen;
+}
+
+const MARKS = new Map([['\n', '↵'], ['\r', '␍'], ['\t', '⇥'], ['\u00a0', '⍽']]);
+
+// A token as it is read: controls as signs, blanks inside kept.
+function visibleText(text) {
+    let out = '';
+    for (const c of text) {
+        const code = c.codePointAt(0);
+        if (MARKS.has(c)) out += MARKS.get(c);
+        else if (code < 32) out += String.fromCharCode(0x2400 + code);
+        else if (code === 127) out += '␡';
+        // Marks that turn the direction of what follows must not act on the page.
+        else if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) {
+            out += '\\u' + code.toString(16);
+        } else out += c;
+    }
+    return out;
+}
+
+// For axes, as the figures have it: without the blank in front, cut where it is long.
+export function axisLabel(text, most = 14) {
+    const shown = /^ +$/.test(text) ? '␣'.repeat(text.length) : visibleText(text.replace(/^ /, ''));
+    const letters = [...shown];
+    return letters.length > most ? letters.slice(0, most - 1).join('') + '…' : shown;
+}
+
+// For chips and tables: every blank is seen.
+export function tokenText(text) {
+    return visibleText(text).replace(/ /g, '·');
+}
+
+// Between isolates a token of another direction does not move its neighbours on a canvas.
+export function isolated(text) {
+    return '\u2068' + text + '\u2069';
+}
+
+// A token in an element: <bdi> isolates it, dir=auto finds its direction.
+export function tokenNode(text, name = 'bdi') {
+    return el(name, { class: 'token', dir: 'auto' }, tokenText(text));
+}
+
+// Four significant digits, as the tables of the program have.
+export function numberText(value, digits = 4) {
+    if (value === null || value === undefined || Number.isNaN(value)) return '–';
+    if (value === 0) return '0';
+    if (!Number.isFinite(value)) return value > 0 ? '∞' : '−∞';
+    const size = Math.abs(value);
+    const text = size >= 1e6 || size < 1e-4 ? shortPower(value, digits) : String(Number(value.toPrecision(digits)));
+    return text.replace('-', value < 0 && text.startsWith('-') ? '−' : '-');
+}
+
+function shortPower(value, digits) {
+    const [mantissa, power] = value.toExponential(digits - 1).split('e');
+    return Number(mantissa) + 'e' + Number(power);
+}
+
+// With its sign, for changes.
+export function changeText(value, digits = 3) {
+    const text = numberText(value, digits);
+    return value > 0 ? '+' + text : text;
+}
+
+// A factor as an edit's text has it: short, and read back as the same number.
+export function factorText(value) {
+    if (value === 0) return '0';
+    const size = Math.abs(value);
+    if (size < 1e-3 || size >= 1e4) return shortPower(value, 3);
+    return String(Number(value.toPrecision(3)));
+}
+
+// A number in a cell, as qkv_cell_text writes it.
+export function cellText(value, { reach = 1, log = false, floor = 1e-4, signed = false } = {}) {
+    const size = Math.abs(value);
+    if (value === 0 || value !== value) return '';
+    const sign = value < 0 ? '−' : signed ? '+' : '';
+    if ((log && size < 0.0095 && size >= floor) || (reach < 0.1 && size < 0.1 && size >= reach / 200)) {
+        const [mantissa, power] = size.toExponential(0).split('e');
+        return `${sign}${mantissa}e${Number(power)}`;
+    }
+    if (size < 0.005) return '0';
+    if (size < 0.995) return `${sign}.${String(Math.round(size * 100)).padStart(2, '0')}`;
+    if (size < 9.95) return sign + size.toFixed(1);
+    return size < 999.5 ? sign + size.toFixed(0) : sign + size.toExponential(0);
+}
+
+export function countText(n) {
+    return n.toLocaleString('en-US');
+}
+
+export function clampNumber(value, low, high) {
+    return Math.min(Math.max(value, low), high);
+}
+
+// Onto the clipboard; the button says whether that was allowed.
+export async function copyText(text, button) {
+    const label = button.textContent;
+    try {
+        await navigator.clipboard.writeText(text);
+        button.textContent = 'Copied';
+    } catch {
+        button.textContent = 'Not allowed here';
+    }
+    setTimeout(() => { button.textContent = label; }, 1200);
+}

@@ -1,0 +1,136 @@
+#define _POSIX_C_SOURCE 200809L
+#include <string.h>
+
+#include "server/job.h"
+
+void qkv_queue_init(qkv_queue *queue) {
+    *queue = (qkv_queue){0};
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+}
+
+void qkv_queue_destroy(qkv_queue *queue) {
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+}
+
+/* Does a newer job make an older one pointless? */
+static int replaces(const qkv_job *newer, const qkv_job *older) {
+    const qkv_request_common *a = &newer->call.common, *b = &older->call.common;
+    return a->client[0] && a->slot[0] && strcmp(a->client, b->client) == 0 &&
+           strcmp(a->slot, b->slot) == 0 && a->seq > b->seq;
+}
+
+static void answer(qkv_job *job, unsigned status, const char *code, const char *message) {
+    qkv_reply_error(&job->reply, status, code, message);
+    job->done(job);
+}
+
+static void answer_replaced(qkv_job *job) {
+    answer(job, 409, "replaced", "a newer request of the same client and slot replaced this one");
+}
+
+/* Takes the jobs out that a newer one replaces, as a list. */
+static qkv_job *take_replaced(qkv_queue *queue, const qkv_job *newer) {
+    qkv_job *out = NULL;
+    for (qkv_job **at = &queue->waiting; *at;) {
+        qkv_job *job = *at;
+        if (!replaces(newer, job)) {
+            at = &job->next;
+            continue;
+        }
+        *at = job->next;
+        job->next = out;
+        out = job;
+        queue->n_waiting--;
+    }
+    if (queue->running && replaces(newer, queue->running)) queue->running->cancelled = 1;
+    return out;
+}
+
+/* Is there a job that makes this one pointless already? Requests may overtake each other. */
+static int is_late(const qkv_queue *queue, const qkv_job *job) {
+    if (queue->running && replaces(queue->running, job)) return 1;
+    for (const qkv_job *other = queue->waiting; other; other = other->next) {
+        if (replaces(other, job)) return 1;
+    }
+    return 0;
+}
+
+static void append(qkv_queue *queue, qkv_job *job) {
+    qkv_job **end = &queue->waiting;
+    while (*end) end = &(*end)->next;
+    job->next = NULL;
+    *end = job;
+    queue->n_waiting++;
+    pthread_cond_signal(&queue->changed);
+}
+
+static void answer_list(qkv_job *list) {
+    while (list) {
+        qkv_job *job = list;
+        list = job->next;
+        answer_replaced(job);
+    }
+}
+
+void qkv_queue_add(qkv_queue *queue, qkv_job *job) {
+    pthread_mutex_lock(&queue->lock);
+    const int closed = queue->closed, late = is_late(queue, job);
+    qkv_job *replaced = take_replaced(queue, job);
+    const int full = queue->n_waiting >= QKV_QUEUE_LIMIT;
+    if (!closed && !full && !late) append(queue, job);
+    pthread_mutex_unlock(&queue->lock);
+    answer_list(replaced);
+    if (closed)
+        answer(job, 503, "stopped", "the server is being stopped");
+    else if (late)
+        answer_replaced(job);
+    else if (full)
+        answer(job, 503, "busy", "too many requests wait already; try again");
+}
+
+/* The first of the most urgent ones. */
+static qkv_job *take_first(qkv_queue *queue) {
+    qkv_job **best = &queue->waiting;
+    for (qkv_job **at = &queue->waiting; *at; at = &(*at)->next) {
+        if ((*at)->endpoint->rank < (*best)->endpoint->rank) best = at;
+    }
+    qkv_job *job = *best;
+    *best = job->next;
+    queue->n_waiting--;
+    return job;
+}
+
+qkv_job *qkv_queue_take(qkv_queue *queue) {
+    qkv_job *job = NULL;
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->closed && !queue->waiting) pthread_cond_wait(&queue->changed, &queue->lock);
+    if (!queue->closed) job = queue->running = take_first(queue);
+    pthread_mutex_unlock(&queue->lock);
+    return job;
+}
+
+void qkv_queue_finish(qkv_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    qkv_job *job = queue->running;
+    queue->running = NULL;
+    pthread_mutex_unlock(&queue->lock);
+    job->done(job);
+}
+
+void qkv_queue_close(qkv_queue *queue) {
+    pthread_mutex_lock(&queue->lock);
+    qkv_job *list = queue->waiting;
+    queue->closed = 1;
+    queue->waiting = NULL;
+    queue->n_waiting = 0;
+    if (queue->running) queue->running->cancelled = 1;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
+    while (list) {
+        qkv_job *job = list;
+        list = job->next;
+        answer(job, 503, "stopped", "the server is being stopped");
+    }
+}
