@@ -10,7 +10,7 @@ TESTS := OFF
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all program setup setup-tests setup-browser configure demo build-tests test test-real test-browser test-all test-asan \
-    test-clang test-tsan stress fuzz coverage bench install fmt lint clean help
+    test-clang test-tsan stress fuzz coverage bench install python setup-python fmt lint clean help
 
 # Tests and examples are built by `make test` alone.
 all: configure ## build the library and the program (build/qkv)
@@ -89,6 +89,12 @@ bench: all ## measure speed and memory, and whether the targets hold
 
 install: all ## install below PREFIX (default /usr/local)
 	@cmake --install build
+
+python: setup-python all ## build and install the Python package: below PREFIX, or into a virtual environment: VENV=DIR
+	@scripts/python.sh build "$(PREFIX)" "$(VENV)"
+
+setup-python:
+	@scripts/setup.sh python
 
 fmt: ## format the sources
 	@clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')

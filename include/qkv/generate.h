@@ -45,6 +45,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/custom.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -67,6 +68,10 @@ typedef struct qkv_generator_options {
     size_t n_sources;
     int32_t edit_tokens; /* enum qkv_edit_tokens */
     int32_t recompute;   /* 1: a pass over the whole text for every token; nothing is cached */
+    /* Functions that edits name, custom:NAME, as of qkv_plan_add_customs. Without `recompute` they must
+     * work `by_token`. */
+    const qkv_custom_edit *customs;
+    size_t n_customs;
 } qkv_generator_options;
 
 #define QKV_GENERATOR_OPTIONS_INIT                                                                 \

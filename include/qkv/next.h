@@ -40,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/custom.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -64,6 +65,9 @@ typedef struct qkv_next_options {
     size_t n_diff;
     int32_t all;   /* 1: the losses of all tokens of the prompt instead; without top, of and diff */
     size_t memory; /* bytes for logits at a time, 0 = 256 MiB; more logits take several passes */
+    /* Functions that edits name, custom:NAME, as of qkv_plan_add_customs. */
+    const qkv_custom_edit *customs;
+    size_t n_customs;
 } qkv_next_options;
 
 #define QKV_NEXT_OPTIONS_INIT                                                                      \

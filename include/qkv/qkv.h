@@ -92,9 +92,11 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/custom.h"
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"
+#include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
 #include "qkv/next.h"
@@ -105,6 +107,7 @@
 #include "qkv/server.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
+#include "qkv/weights.h"
 #endif
 
 #endif

@@ -60,6 +60,9 @@ QKV_API int qkv_store_reader_item(const qkv_store_reader *file, size_t index, qk
 /* `n` values of a tensor from `first` on. */
 QKV_API int qkv_store_reader_values(const qkv_store_reader *file, size_t index, int64_t first,
                                     int64_t n, double *values, qkv_error *err);
+/* All values of a tensor as they are stored, little-endian and of its type, at any address; they
+ * belong to the file. NULL where there is no such tensor. */
+QKV_API const void *qkv_store_reader_data(const qkv_store_reader *file, size_t index);
 
 #ifdef __cplusplus
 }

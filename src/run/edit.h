@@ -24,7 +24,9 @@
     X(MEAN, "mean", "head, token or dim", "replaces by the mean over heads, tokens or channels")   \
     X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
     X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
-    X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")
+    X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")        \
+    X(CUSTOM, "custom", "the name of a function that the program has registered",                  \
+      "takes what the function makes of them")
 
 #define QKV_OP_ENUM(id, name, arguments, what) QKV_OP_##id,
 typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
@@ -51,8 +53,9 @@ typedef struct qkv_edit {
     qkv_mean_axis axis; /* of mean */
     float a, b;         /* factor, value, deviation; bounds of clamp */
     uint64_t seed;
-    size_t source;     /* of patch: index into the plan's sources */
-    uint64_t selected; /* elements that the selector covers, over all layers */
+    size_t source;                   /* of patch: index into the plan's sources */
+    const struct qkv_custom *custom; /* of custom: the plan's */
+    uint64_t selected;               /* elements that the selector covers, over all layers */
 } qkv_edit;
 
 void qkv_selector_release(qkv_selector *where);

@@ -243,6 +243,7 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
 void qkv_graph_rewind(qkv_graph *g) {
     for (size_t i = 0; i < g->n_products; i++) atomic_store(&g->products[i]->next, 0);
     for (size_t i = 0; i < g->n_checks; i++) atomic_store(&g->checks[i]->first, INT64_MAX);
+    g->custom_error.status = QKV_OK;
 }
 
 qkv_cost qkv_graph_cost(const qkv_graph *g) {

@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "run/custom.h"
 #include "run/generator.h"
 #include "run/visible.h"
 
@@ -43,6 +44,9 @@ static const char *why_not(const qkv_plan *plan, const qkv_edit *edit) {
         return "takes a mean over all tokens, also those that are not there yet";
     if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_DIM && is_map)
         return "takes a mean over all keys, also those that are not there yet";
+    if (edit->op == QKV_OP_CUSTOM && is_map) return "gives a function whole maps, which grow";
+    if (edit->op == QKV_OP_CUSTOM && !qkv_custom_is_by_token(edit->custom))
+        return "gives a function all tokens, and it does not say that it works `by_token`";
     if (reaches_later_keys(edit, n)) return "gives queries weight on keys that come later";
     return NULL;
 }
@@ -198,6 +202,8 @@ static int fill_plan(qkv_plan *plan, const qkv_generator_options *options, qkv_e
         status = qkv_plan_add_source(plan, options->source_names[i], options->source_tokens[i],
                                      (size_t)plan->n_tokens, err);
     }
+    if (status == QKV_OK)
+        status = qkv_plan_add_customs(plan, options->customs, options->n_customs, err);
     for (size_t i = 0; status == QKV_OK && i < options->n_variants; i++) {
         status = qkv_plan_add_variant(plan, options->variants[i], NULL, err);
     }
@@ -334,6 +340,7 @@ static int recompute_text(qkv_generator *gen, qkv_session *session, size_t first
     int status = numbers ? qkv_plan_new_text(&plan, gen->plan->model, gen->stories[first].tokens,
                                              (size_t)n, &gen->plan->text, err)
                          : qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_plan_share_customs(plan, gen->plan, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, "logits[-1]", err);
     for (size_t v = first; status == QKV_OK && v < gen->plan->n_variants; v++) {
         if (done[v] || !same_text(&gen->stories[first], &gen->stories[v], n)) continue;

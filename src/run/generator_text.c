@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "run/custom.h"
 #include "run/generator.h"
 
 /* ---- plans ---- */
@@ -38,6 +39,7 @@ int qkv_generator_plan(const qkv_generator *generator, qkv_plan **out, size_t va
     int status = qkv_plan_new_text(&plan, from->model, story->tokens, (size_t)n, &from->text, err);
     for (size_t i = 0; variant > 0 && i < from->n_sources && status == QKV_OK; i++)
         status = add_source(from, &from->sources[i], plan, err);
+    if (status == QKV_OK && variant > 0) status = qkv_plan_share_customs(plan, from, err);
     if (status == QKV_OK && variant > 0)
         status = qkv_plan_add_variant(plan, from->variants[variant].text, NULL, err);
     if (status == QKV_OK)

@@ -132,6 +132,7 @@ typedef struct qkv_graph {
     size_t n_checks, checks_capacity;
     int32_t at_layer;     /* that is being built: -1 before all layers, n_layer behind them */
     int behind_attention; /* of the last layer: what is being built */
+    qkv_error custom_error; /* of the first function of the caller's that failed */
     int out_of_memory;
     uint64_t allocation; /* which one of all allocations of graphs was its own */
 } qkv_graph;

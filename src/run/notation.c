@@ -15,6 +15,7 @@
 #include "base/nearest.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "run/custom.h"
 #include "run/site.h"
 
 typedef struct cursor {
@@ -319,6 +320,20 @@ static int parse_patch(cursor *c, qkv_edit *edit) {
     return fail_at(c, QKV_ERR_PLAN, "there is no other prompt named '%s' to patch from", c->at);
 }
 
+static int parse_custom(cursor *c, qkv_edit *edit) {
+    const qkv_notation *notation = c->notation;
+    for (size_t i = 0; i < notation->n_customs; i++) {
+        if (strcmp(c->at, qkv_custom_name(notation->customs[i])) != 0) continue;
+        edit->custom = notation->customs[i];
+        c->at += strlen(c->at);
+        return QKV_OK;
+    }
+    return fail_at(c, QKV_ERR_PLAN,
+                   "no function named '%s' is registered here; custom is for programs and Python, "
+                   "in runs, measurements, next tokens and generation",
+                   c->at);
+}
+
 static int parse_arguments(cursor *c, qkv_edit *edit) {
     switch (edit->op) {
     case QKV_OP_MEAN:
@@ -329,6 +344,8 @@ static int parse_arguments(cursor *c, qkv_edit *edit) {
         return parse_clamp(c, edit);
     case QKV_OP_PATCH:
         return parse_patch(c, edit);
+    case QKV_OP_CUSTOM:
+        return parse_custom(c, edit);
     default:
         return take_float(c, 0, &edit->a, edit->op == QKV_OP_SCALE ? "a factor" : "a value");
     }

@@ -17,6 +17,8 @@ typedef struct qkv_notation {
     int64_t n_prompt;           /* negative numbers count from here back; 0: from the last one */
     const char *const *sources; /* names that patch may use */
     size_t n_sources;
+    struct qkv_custom *const *customs; /* functions that custom may use */
+    size_t n_customs;
 } qkv_notation;
 
 int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,

@@ -36,14 +36,15 @@ static int wants_whole_map(const qkv_planner *p) {
     return 0;
 }
 
-/* A mean over all queries of a map needs the whole map. */
+/* A mean over all queries of a map needs the whole map, and a function is given all it selects. */
 static int needs_whole_map(const qkv_planner *p) {
     for (size_t v = 0; v < p->plan->n_variants; v++) {
         const qkv_variant *variant = &p->plan->variants[v];
         for (size_t i = 0; i < variant->n_edits; i++) {
             const qkv_edit *edit = &variant->edits[i];
-            if (qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP && edit->op == QKV_OP_MEAN &&
-                edit->axis == QKV_MEAN_TOKEN)
+            if (qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP &&
+                (edit->op == QKV_OP_CUSTOM ||
+                 (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)))
                 return 1;
         }
     }

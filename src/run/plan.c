@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "run/custom.h"
 #include "run/visible.h"
 #include "run/wanted.h"
 
@@ -85,12 +86,14 @@ void qkv_plan_free(qkv_plan *plan) {
         free(plan->sources[i].name);
         free(plan->sources[i].tokens);
     }
+    for (size_t i = 0; i < plan->n_customs; i++) qkv_custom_free(plan->customs[i]);
     size_t n_wanted = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
     for (size_t i = 0; plan->wanted && i < n_wanted; i++) qkv_wanted_release(&plan->wanted[i]);
     for (size_t i = 0; i < plan->n_captures; i++) free(plan->captures[i]);
     free(plan->captures);
     free(plan->variants);
     free(plan->sources);
+    free((void *)plan->customs);
     free(plan->wanted);
     free(plan->prepared);
     free(plan->tokens);
@@ -170,6 +173,28 @@ static int check_overlap(const qkv_plan *plan, const qkv_variant *variant, qkv_e
     return QKV_OK;
 }
 
+/* What query heads see of a key/value head can differ after an edit of k, and then there is no such head
+ * that a function could be given. */
+static int check_custom_split(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
+    const qkv_hparams *hp = &plan->model->hp;
+    for (size_t i = 0; i < variant->n_edits * variant->n_edits; i++) {
+        const qkv_edit *edit = &variant->edits[i / variant->n_edits];
+        const qkv_edit *other = &variant->edits[i % variant->n_edits];
+        if (edit->op != QKV_OP_CUSTOM || edit->where.site != QKV_SITE_K_ROT ||
+            edit->where.letter == 'h' || other->where.site != QKV_SITE_K ||
+            !qkv_selector_splits(&other->where, hp))
+            continue;
+        for (int32_t il = 0; il < hp->n_layer; il++) {
+            if (!edit->where.layers[il] || !other->where.layers[il]) continue;
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "edit '%s' splits a key/value head between its query heads; the "
+                            "function of '%s' must be given query heads: k_rot@%d.h*",
+                            other->text, edit->text, il);
+        }
+    }
+    return QKV_OK;
+}
+
 /* Edits of a text act on a part of it only. */
 static int limit_tokens(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
     const qkv_edit_range *text = &plan->text;
@@ -196,7 +221,9 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
                              .n_tokens = plan->text.n_positions,
                              .n_prompt = plan->text.n_prompt,
                              .sources = names,
-                             .n_sources = plan->n_sources};
+                             .n_sources = plan->n_sources,
+                             .customs = plan->customs,
+                             .n_customs = plan->n_customs};
     int status = QKV_OK;
     size_t capacity = 0;
     const char *at = variant->text;
@@ -218,7 +245,8 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
         at = end + 1;
     }
     free(names);
-    return status == QKV_OK ? check_overlap(plan, variant, err) : status;
+    if (status == QKV_OK) status = check_overlap(plan, variant, err);
+    return status == QKV_OK ? check_custom_split(plan, variant, err) : status;
 }
 
 int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err) {

@@ -56,6 +56,8 @@ struct qkv_plan {
     qkv_edit_range text;
     qkv_source *sources;
     size_t n_sources;
+    struct qkv_custom **customs; /* functions that edits may use */
+    size_t n_customs, customs_capacity;
     qkv_variant *variants; /* variants[0] is the baseline, without edits */
     size_t n_variants, variants_capacity;
     char **captures; /* as they were given */

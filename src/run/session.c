@@ -341,6 +341,8 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
     if (status != QKV_OK) return status;
     set_given_inputs(g, inputs);
     enum ggml_status computed = compute_outside_teams(session, g);
+    if (g->custom_error.status != QKV_OK)
+        return qkv_fail(err, g->custom_error.status, "%s", g->custom_error.message);
     if (qkv_steps_stopped(&session->steps)) return qkv_fail_cancelled(err);
     if (computed == GGML_STATUS_ALLOC_FAILED) return qkv_fail_memory(err);
     if (computed != GGML_STATUS_SUCCESS)

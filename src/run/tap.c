@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "run/custom.h"
 #include "run/edit_apply.h"
 #include "run/graph.h"
 #include "run/reduce.h"
@@ -23,10 +24,11 @@ typedef struct map_reader {
 
 struct qkv_tap_op {
     map_reader reduce; /* of a reduction or an observation, which use nothing else */
-    const qkv_graph *graph;
+    qkv_graph *graph;
     int64_t n_batch;
-    qkv_view view;  /* of one variant; src and dst are filled in when it runs */
-    float *scratch; /* n_threads × width, where an edit takes a mean over tokens */
+    int calls_custom; /* some edit is a function of the caller's: one thread does all */
+    qkv_view view;    /* of one variant; src and dst are filled in when it runs */
+    float *scratch;   /* n_threads × width, where an edit takes a mean over tokens */
     qkv_check *check;
 };
 
@@ -59,6 +61,17 @@ static int find_edits(const qkv_graph *g, qkv_site site, int32_t il, int *splits
     return found;
 }
 
+static int calls_custom(const qkv_graph *g, qkv_site site, int32_t il) {
+    for (int64_t b = 0; b < g->n_batch; b++) {
+        const qkv_variant *variant = g->members[b].variant;
+        for (size_t i = 0; i < variant->n_edits; i++) {
+            const qkv_edit *edit = &variant->edits[i];
+            if (edit->op == QKV_OP_CUSTOM && applies(edit, site, il)) return 1;
+        }
+    }
+    return 0;
+}
+
 static void copy_rows(const qkv_view *view, int64_t first, int64_t end) {
     for (int32_t h = 0; h < view->n_heads; h++) {
         for (int64_t t = first; t < end; t++) {
@@ -68,6 +81,15 @@ static void copy_rows(const qkv_view *view, int64_t first, int64_t end) {
     }
 }
 
+/* The first failure is kept; after it no function is called. */
+static void run_custom(const qkv_tap_op *op, const qkv_edit *edit, const qkv_view *view,
+                       _Atomic uint64_t *changed) {
+    uint64_t n = 0;
+    if (op->graph->custom_error.status != QKV_OK) return;
+    if (qkv_custom_apply(edit, view, &n, &op->graph->custom_error) == QKV_OK)
+        atomic_fetch_add(changed, n);
+}
+
 static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, int ith, int nth) {
     const qkv_member *member = &op->graph->members[b];
     int64_t first = view->n_rows * ith / nth, end = view->n_rows * (ith + 1) / nth;
@@ -75,6 +97,10 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, in
     for (size_t i = 0; i < member->variant->n_edits; i++) {
         const qkv_edit *edit = &member->variant->edits[i];
         if (!applies(edit, view->site, view->layer)) continue;
+        if (edit->op == QKV_OP_CUSTOM) {
+            run_custom(op, edit, view, &member->changed[i]);
+            continue;
+        }
         const float *patch = NULL;
         if (edit->op == QKV_OP_PATCH)
             patch = qkv_patches_get(op->graph->patches, op->graph->model, edit->source, view->site,
@@ -101,6 +127,10 @@ static void place_in_text(const qkv_graph *g, qkv_view *view) {
 static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int ith, int nth,
                     void *data) {
     const qkv_tap_op *op = data;
+    if (op->calls_custom) {
+        if (ith) return;
+        nth = 1;
+    }
     for (int64_t b = 0; b < op->n_batch; b++) {
         qkv_view view = op->view;
         if (op->graph->step) place_in_text(op->graph, &view);
@@ -148,6 +178,7 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
     }
     op->graph = g;
     op->n_batch = g->n_batch;
+    op->calls_custom = calls_custom(g, site, il);
     op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, keys);
     op->view.first_head = part.first_head;
     op->view.first_row = part.first_row;

@@ -44,6 +44,7 @@ static json_t *list_sites(void) {
 static json_t *list_ops(void) {
     json_t *list = json_array();
     for (size_t i = 0; qkv_op_name(i); i++) {
+        if (strcmp(qkv_op_name(i), "custom") == 0) continue; /* needs a function of a program's */
         json_array_append_new(list,
                               json_pack("{s:s, s:s, s:s}", "name", qkv_op_name(i), "arguments",
                                         qkv_op_arguments(i), "what", qkv_op_description(i)));

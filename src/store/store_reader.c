@@ -256,3 +256,7 @@ int qkv_store_reader_values(const qkv_store_reader *file, size_t index, int64_t 
     for (int64_t i = 0; i < n; i++) values[i] = qkv_st_value(t, (size_t)(first + i));
     return QKV_OK;
 }
+
+const void *qkv_store_reader_data(const qkv_store_reader *file, size_t index) {
+    return file && index < file->list.count ? file->list.items[index].data : NULL;
+}

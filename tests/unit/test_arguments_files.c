@@ -285,6 +285,8 @@ static void test_store_reader(void **state) {
     assert_int_equal(qkv_store_reader_item(file, 0, &unsized), 0);
     assert_int_equal(qkv_store_reader_item(file, 0, NULL), 1);
     REFUSED(qkv_store_reader_values(file, 1, 0, 1, &value, &err));
+    assert_null(qkv_store_reader_data(NULL, 0));
+    assert_null(qkv_store_reader_data(file, 1));
     REFUSED(qkv_store_reader_values(file, 0, -1, 1, &value, &err));
     REFUSED(qkv_store_reader_values(file, 0, 0, 2, &value, &err));
     REFUSED(qkv_store_reader_values(file, 0, 0, INT64_MAX, &value, &err));

@@ -64,6 +64,7 @@ static void test_safetensors(void **state) {
         assert_int_equal(qkv_store_reader_item(file, 2, &item), 0);
         assert_int_equal(qkv_store_reader_values(file, 1, 0, 6, back, &err), QKV_OK);
         for (int i = 0; i < 6; i++) assert_true(back[i] == (double)values[i]);
+        assert_memory_equal(qkv_store_reader_data(file, 1), values, 6 * sizeof *values);
         assert_int_equal(qkv_store_reader_values(file, 1, 5, 2, back, &err), QKV_ERR_ARGUMENT);
         qkv_store_reader_close(file);
     }

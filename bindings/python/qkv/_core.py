@@ -1,0 +1,209 @@
+"""What everything here stands on: the compiled module, errors, callbacks from C, sessions.
+
+C works without the interpreter's lock. While a session computes, C calls `qkvpy_step` in the calling thread some 50
+times a second; an exception there (Ctrl-C raises KeyboardInterrupt in the main thread) stops the work, and is raised
+again when C has returned.
+"""
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
+
+from ._native import ffi, lib
+
+__all__ = ["ffi", "lib", "Error", "MissingError"]
+
+# A text, or token ids: a list, a tuple or an array of whole numbers.
+Prompt = Union[str, Sequence[int], Any]
+Show = Callable[[str, float, float], Any]
+
+
+def text_of(pointer: Any) -> str:
+    """A C string; bytes that are not UTF-8 become escapes."""
+    return "" if pointer == ffi.NULL else str(ffi.string(pointer).decode("utf-8", "backslashreplace"))
+
+
+def names_of(function: Callable[[int], Any]) -> list[str]:
+    """What a function of C lists: names from 0 on, up to NULL."""
+    found: list[str] = []
+    while True:
+        name = function(len(found))
+        if name == ffi.NULL:
+            return found
+        found.append(text_of(name))
+
+
+class Error(Exception):
+    """What went wrong, in one line, as the library says it.
+
+    >>> import qkv
+    >>> m = qkv.open()
+    >>> try:
+    ...     m.run("The river runs.", edits="q@99=zero")
+    ... except qkv.Error as error:
+    ...     print(error.code, error.status)
+    ...     print(error)
+    -7 plan cannot be run
+    edit 'q@99=zero': layer 99 is out of range; the model has layers 0 to 5
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        #: The library's number for it, a negative one; ``qkv.codes()`` lists them by name.
+        self.code = code
+
+    @property
+    def status(self) -> str:
+        """The kind of error, in words."""
+        return text_of(lib.qkv_status_text(self.code))
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, self.args[0])
+
+
+class MissingError(Error, KeyError):
+    """Something that was not captured, or is not there; also a KeyError."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(lib.QKV_ERR_ARGUMENT, message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0],)
+
+
+def wrong(message: str) -> Error:
+    return Error(lib.QKV_ERR_ARGUMENT, message)
+
+
+# ---- calling C ----
+
+
+class _Pending(threading.local):
+    """The exception of a callback, until C has returned."""
+
+    exception: Optional[BaseException] = None
+
+
+_pending = _Pending()
+
+
+def new_error() -> Any:
+    return ffi.new("qkv_error *")
+
+
+def check(status: int, err: Any, customs: Iterable[Any] = ()) -> None:
+    """Raises what C, or a callback on the way, has to say."""
+    for custom in customs:
+        custom.reraise()
+    if _pending.exception is not None:
+        exception, _pending.exception = _pending.exception, None
+        raise exception
+    if status != 0:
+        raise Error(status, text_of(err.message))
+
+
+def new_struct(name: str) -> Any:
+    """A struct of C as its initialiser makes it."""
+    struct = ffi.new(f"qkv_{name} *")
+    getattr(lib, f"qkvpy_init_{name}")(struct)
+    return struct
+
+
+def take_bytes(pointer: Any, length: Any) -> bytes:
+    """What C has written for the caller, who frees it."""
+    try:
+        return bytes(ffi.buffer(pointer[0], length[0]))
+    finally:
+        lib.qkv_bytes_free(pointer[0])
+
+
+class Strings:
+    """C strings, kept alive as long as this is."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def one(self, text: Union[str, bytes]) -> Any:
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+        if b"\0" in data:
+            raise wrong("a text with a zero byte in it cannot be given here")
+        made = ffi.new("char[]", data)
+        self.kept.append(made)
+        return made
+
+    def array(self, texts: Sequence[str]) -> Any:
+        made = ffi.new("char *[]", [self.one(text) for text in texts])
+        self.kept.append(made)
+        return made
+
+    def keep(self, thing: Any) -> Any:
+        self.kept.append(thing)
+        return thing
+
+
+def _note_exception(kind: Any, exception: BaseException, traceback: Any) -> None:
+    _pending.exception = exception
+
+
+@ffi.def_extern(error=1, onerror=_note_exception)
+def qkvpy_step(user: Any, what: Any, done: float, total: float) -> int:
+    show = ffi.from_handle(user).show
+    if show is not None:
+        show(text_of(what), done, total)
+    return 0
+
+
+@ffi.def_extern(error=1, onerror=_note_exception)
+def qkvpy_swept(user: Any, done: int, wanted: int) -> int:
+    show = ffi.from_handle(user).show
+    if show is not None:
+        show("cells", done, wanted)
+    return 0
+
+
+class Watch:
+    """What a callback of C finds behind its `user`: who is told how far the work has come."""
+
+    def __init__(self, show: Optional[Show] = None) -> None:
+        self.show = show
+        self.handle = ffi.new_handle(self)
+        self.progress = new_struct("progress")
+        self.progress.step = lib.qkvpy_step
+        self.progress.user = self.handle
+
+
+class Session:
+    """A session of C with its watch: one for each thread and model, made on demand."""
+
+    def __init__(self, model: Any, threads: int, memory: int) -> None:
+        out, err, options = ffi.new("qkv_session **"), new_error(), new_struct("session_options")
+        options.n_threads = threads
+        options.memory_budget = memory
+        check(lib.qkv_session_new(out, model, options, err), err)
+        self.pointer = ffi.gc(out[0], lib.qkv_session_free)
+        self.watch = Watch()
+        check(lib.qkv_session_set_progress(self.pointer, self.watch.progress, err), err)
+
+    def showing(self, show: Optional[Show]) -> "Showing":
+        return Showing(self.watch, show)
+
+
+class Showing:
+    """While this is entered, the watch tells somebody."""
+
+    __slots__ = ("watch", "show", "before")
+
+    def __init__(self, watch: Watch, show: Optional[Show]) -> None:
+        self.watch, self.show = watch, show
+
+    def __enter__(self) -> None:
+        self.before, self.watch.show = self.watch.show, self.show
+
+    def __exit__(self, *problem: Any) -> None:
+        self.watch.show = self.before
+        close = getattr(self.show, "close", None)
+        if close is not None:
+            close()

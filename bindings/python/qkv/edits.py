@@ -1,0 +1,431 @@
+"""Edits as objects that print as the notation: the same as writing the text.
+
+    >>> import qkv
+    >>> print(qkv.scale("q", layer=8, head=11, by=1e-3))
+    q@8.h11=scale:0.001
+    >>> print(qkv.zero("z", layer=5) + qkv.add("v", layer=[2, 3], kv_head=0, tokens=slice(1, None), by=0.5))
+    z@5=zero + v@2,3.g0[1:]=add:0.5
+"""
+from __future__ import annotations
+
+import operator
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
+
+from ._core import check, ffi, lib, new_error, new_struct, wrong
+from .hooks import translated
+
+__all__ = ["Edit", "scale", "set", "zero", "add", "mean", "noise", "clamp", "patch", "custom"]
+
+# Layers or heads: a number, several, a range, or "*".
+Numbers = Union[int, str, slice, range, Iterable[int], None]
+
+
+def _number(value: Any, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{what} must be a whole number, not {value!r}") from None
+
+
+def _list(value: Numbers, what: str) -> str:
+    """Layers or heads as the notation has them."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "*"
+    if isinstance(value, slice):
+        if value == slice(None):
+            return "*"
+        if value.step not in (None, 1) or value.start is None or value.stop is None:
+            raise TypeError(f"{what}: a slice needs a start and a stop, and no step: slice(2, 5)")
+        value = range(value.start, value.stop)
+    if _is_list(value):
+        several: Any = value
+        numbers = [str(_number(v, what)) for v in several]
+        if not numbers:
+            raise ValueError(f"{what}: the list is empty")
+        return ",".join(numbers)
+    return str(_number(value, what))
+
+
+def _is_list(value: Any) -> bool:
+    """Arrays of one number are numbers."""
+    return hasattr(value, "__iter__") and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
+
+
+def _token(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, slice):
+        if value.step not in (None, 1):
+            raise TypeError("tokens: a slice with a step cannot be written; give a list")
+        start = "" if value.start is None else str(_number(value.start, "a token"))
+        stop = "" if value.stop is None else str(_number(value.stop, "a token"))
+        return f"{start}:{stop}"
+    return str(_number(value, "a token"))
+
+
+def _tokens(value: Any) -> str:
+    """`[...]` of the notation; a pair is rows and columns of a map."""
+    if value is None:
+        return ""
+    if _is_list(value):
+        return "[" + ",".join(_token(v) for v in value) + "]"
+    return f"[{_token(value).strip('[]')}]"
+
+
+def _float(value: Any, what: str) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return repr(float(value))
+    except (TypeError, ValueError):
+        raise TypeError(f"{what} must be a number, not {value!r}") from None
+
+
+def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any) -> str:
+    """Where an edit is: `q@8.h11[1:]`."""
+    text = translated(site)
+    if "@" not in text and text != "logits":
+        text += "@" + _list(layer, "layer")
+    elif layer is not None:
+        raise wrong(f"'{site}' says its layer itself, or has none: leave out layer")
+    if head is not None and kv_head is not None:
+        raise wrong("give head (query heads) or kv_head (key/value heads), not both")
+    if head is not None:
+        text += ".h" + _list(head, "head")
+    if kv_head is not None:
+        text += ".g" + _list(kv_head, "kv_head")
+    return text + _tokens(tokens)
+
+
+class Edit:
+    """One edit, or several that are made at once.
+
+    >>> import qkv
+    >>> e = qkv.Edit("q@3.h1=zero") + "v@2=scale:0.5"
+    >>> e, str(e)
+    (Edit('q@3.h1=zero + v@2=scale:0.5'), 'q@3.h1=zero + v@2=scale:0.5')
+    """
+
+    def __init__(self, text: str, function: Optional["Function"] = None) -> None:
+        self._parts: tuple[tuple[str, Optional[Function]], ...] = ((str(text), function),)
+
+    @property
+    def text(self) -> str:
+        """As the notation has it."""
+        return " + ".join(text for text, _ in self._parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Edit({self.text!r})"
+
+    def __add__(self, other: Union["Edit", str]) -> "Edit":
+        if isinstance(other, str):
+            other = Edit(other)
+        if not isinstance(other, Edit):
+            return NotImplemented
+        both = Edit("")
+        both._parts = self._parts + other._parts
+        return both
+
+    def __radd__(self, other: str) -> "Edit":
+        return Edit(other) + self if isinstance(other, str) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Edit) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def _edit(op: str, site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any) -> Edit:
+    return Edit(f"{place(site, layer, head, kv_head, tokens)}={op}")
+
+
+def scale(site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+          tokens: Any = None) -> Edit:
+    """Multiplies by a factor. Without `layer`, in all of them; `head` counts query heads, `kv_head` key/value heads.
+
+    >>> import qkv
+    >>> print(qkv.scale("q", layer=8, head=11, by=1e-3))
+    q@8.h11=scale:0.001
+    """
+    return _edit(f"scale:{_float(by, 'by')}", site, layer, head, kv_head, tokens)
+
+
+def set(site: str, *, to: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+        tokens: Any = None) -> Edit:
+    """Replaces by a value.
+
+    >>> import qkv
+    >>> print(qkv.set("pattern", layer=5, head=2, tokens=(slice(None), 0), to=0))
+    pattern@5.h2[:,0]=set:0.0
+    """
+    return _edit(f"set:{_float(to, 'to')}", site, layer, head, kv_head, tokens)
+
+
+def zero(site: str, *, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+         tokens: Any = None) -> Edit:
+    """Replaces by 0.
+
+    >>> import qkv
+    >>> print(qkv.zero("z", layer=range(2, 4), head=1))
+    z@2,3.h1=zero
+    """
+    return _edit("zero", site, layer, head, kv_head, tokens)
+
+
+def add(site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+        tokens: Any = None) -> Edit:
+    """Adds a value.
+
+    >>> import qkv
+    >>> print(qkv.add("scores", layer=1, head=0, tokens=(slice(3, None), 0), by=-2))
+    scores@1.h0[3:,0]=add:-2.0
+    """
+    return _edit(f"add:{_float(by, 'by')}", site, layer, head, kv_head, tokens)
+
+
+def mean(site: str, *, over: str, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+         tokens: Any = None) -> Edit:
+    """Replaces by the mean over "head", "token" or "dim".
+
+    >>> import qkv
+    >>> print(qkv.mean("k", layer=3, over="head"))
+    k@3=mean:head
+    """
+    return _edit(f"mean:{over}", site, layer, head, kv_head, tokens)
+
+
+def noise(site: str, *, sd: Any, seed: int = 0, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+          tokens: Any = None) -> Edit:
+    """Adds seeded normal noise.
+
+    >>> import qkv
+    >>> print(qkv.noise("q", layer=3, sd=0.1, seed=7))
+    q@3=noise:0.1,seed=7
+    """
+    return _edit(f"noise:{_float(sd, 'sd')},seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens)
+
+
+def clamp(site: str, *, low: Any, high: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+          tokens: Any = None) -> Edit:
+    """Keeps between two bounds.
+
+    >>> import qkv
+    >>> print(qkv.clamp("resid_post", layer=0, low=-5, high=5))
+    resid_post@0=clamp:-5.0,5.0
+    """
+    return _edit(f"clamp:{_float(low, 'low')},{_float(high, 'high')}", site, layer, head, kv_head, tokens)
+
+
+def patch(site: str, *, source: str, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+          tokens: Any = None) -> Edit:
+    """Takes the values of another prompt, which `sources` of a run names.
+
+    >>> import qkv
+    >>> print(qkv.patch("resid_pre", layer=2, tokens=-1, source="clean"))
+    resid_pre@2[-1]=patch:clean
+    """
+    return _edit(f"patch:{source}", site, layer, head, kv_head, tokens)
+
+
+# ---- functions ----
+
+
+class Where:
+    """What a function is given besides the values: which layer, heads, tokens and keys they belong to."""
+
+    __slots__ = ("site", "layer", "heads", "tokens", "keys", "edit")
+
+    def __init__(self, call: Any) -> None:
+        from .names import sites
+        self.site: str = sites()[call.site].name
+        self.layer: Optional[int] = None if call.layer < 0 else call.layer
+        self.heads = [call.heads[i] for i in range(call.n_heads)]
+        self.tokens = [call.tokens[i] for i in range(call.n_tokens)]
+        self.keys = [call.keys[i] for i in range(call.n_keys)]
+        self.edit: str = ffi.string(call.edit).decode()
+
+    def __repr__(self) -> str:
+        return f"<qkv.Where: {self.edit}, layer {self.layer}, {len(self.tokens)} tokens>"
+
+
+def _takes_where(fn: Callable[..., Any]) -> bool:
+    """Does it take a second argument without a default? Then it gets a `Where`."""
+    import inspect
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+    return len(plain) >= 2
+
+
+def _address(fn: Any) -> Optional[int]:
+    """Where a C function is: of a cffi or ctypes pointer; None: it is Python's."""
+    if isinstance(fn, ffi.CData):
+        return int(ffi.cast("uintptr_t", fn))
+    if type(fn).__module__ in ("_ctypes", "ctypes") or any(c.__name__ == "_CFuncPtr" for c in type(fn).__mro__):
+        import ctypes
+        return ctypes.cast(fn, ctypes.c_void_p).value
+    return None
+
+
+class Function:
+    """A function of `qkv.custom`."""
+
+    def __init__(self, name: str, fn: Any, by_token: bool) -> None:
+        self.name, self.fn, self.by_token = name, fn, by_token
+        self.address = _address(fn)
+        if self.address is None and not callable(fn):
+            raise TypeError(f"fn must be a function, not {fn!r}")
+        self.takes_where = self.address is None and _takes_where(fn)
+
+    def is_same(self, other: "Function") -> bool:
+        return (self.name, self.by_token) == (other.name, other.by_token) and self.fn is other.fn
+
+    def apply(self, call: Any) -> None:
+        import numpy as np
+        shape = tuple(call.shape[i] for i in range(call.n_dims))
+        values = np.frombuffer(ffi.buffer(call.values, call.n_values * 4), dtype=np.float32).reshape(shape)
+        given = values.copy()  # somebody may keep it, and `values` is gone when C returns
+        result = self.fn(given, Where(call)) if self.takes_where else self.fn(given)
+        if result is None:
+            raise TypeError(f"the function '{self.name}' returned None; it must return the tensor, also where it has "
+                            "changed it in place")
+        made = np.asarray(result)
+        if made.shape != shape:
+            raise ValueError(f"the function '{self.name}' returned an array of shape {made.shape}; it must have that "
+                             f"of what it was given, {shape}")
+        with np.errstate(over="ignore"):
+            values[...] = made
+
+
+def custom(site: str, *, fn: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
+           tokens: Any = None, name: Optional[str] = None, by_token: bool = False) -> Edit:
+    """An edit of your own: `fn` gets what is selected, as an array, and returns it changed.
+
+    The array is shaped as a capture of the same place: (tokens, width), (tokens, heads, channels) or (heads, queries,
+    keys). A function of two arguments also gets a `Where`. `name` is what results and files call it. With `by_token`
+    you promise that what becomes of a token depends on no other token; then it works in `generate`, which hands it
+    new tokens only. `fn` may be a C function too, a pointer of cffi or ctypes: see qkv/custom.h.
+
+    >>> import qkv
+    >>> m = qkv.open()
+    >>> def halve(x):
+    ...     return x / 2
+    >>> r = m.run("The river runs.", edits=[qkv.custom("resid_post", layer=3, fn=halve)], capture="logits[-1]")
+    >>> list(r[1].changed)
+    ['resid_post@3=custom:halve']
+    """
+    called = name if name is not None else getattr(fn, "__name__", "") or "function"
+    if name is None:
+        called = "".join(c if c.isalnum() or c in "_.-" else "_" for c in called).strip("_") or "function"
+    function = Function(called, fn, by_token)
+    return Edit(f"{place(site, layer, head, kv_head, tokens)}=custom:{called}", function)
+
+
+class Registered:
+    """A function in a plan, as C calls it; keeps what it raised."""
+
+    def __init__(self, function: Function, name: str) -> None:
+        self.function, self.name = function, name
+        self.exception: Optional[BaseException] = None
+        self.handle = ffi.new_handle(self)
+        self.text = ffi.new("char[]", name.encode())
+
+    def fill(self, struct: Any) -> Any:
+        struct.name = self.text
+        struct.by_token = self.function.by_token
+        if self.function.address is not None:
+            struct.apply = ffi.cast("int (*)(void *, const qkv_custom_call *, qkv_error *)", self.function.address)
+        else:
+            struct.apply = lib.qkvpy_custom
+            struct.user = self.handle
+        return struct
+
+    def reraise(self) -> None:
+        if self.exception is not None:
+            exception, self.exception = self.exception, None
+            raise exception
+
+
+@ffi.def_extern(error=-1)
+def qkvpy_custom(user: Any, call: Any, err: Any) -> int:
+    registered = ffi.from_handle(user)
+    try:
+        registered.function.apply(call)
+        return 0
+    except BaseException as exception:  # raised again when C has returned
+        registered.exception = exception
+        return int(lib.QKV_ERR_CANCELLED)
+
+
+# ---- what is given as edits ----
+
+Edits = Union[None, str, Edit, Sequence[Any]]
+
+
+class Variants:
+    """Edits as they were given: a text for each variant, and the functions that they name."""
+
+    def __init__(self, edits: Edits) -> None:
+        self.texts: list[str] = []
+        self.registered: list[Registered] = []
+        if edits is None or edits is Ellipsis:
+            return
+        if isinstance(edits, (str, Edit)):
+            edits = [edits]
+        for variant in edits:
+            if variant is not Ellipsis:  # "..." stands for edits to be filled in
+                self.texts.append(self._text(variant))
+
+    def _text(self, variant: Any) -> str:
+        if isinstance(variant, str):
+            return variant
+        if isinstance(variant, Edit):
+            return self._with_functions(variant)
+        if isinstance(variant, (list, tuple)):
+            return " + ".join(self._text(part) for part in variant)
+        raise TypeError(f"an edit is a text such as 'q@3.h1=zero' or an Edit, not {variant!r}")
+
+    def _with_functions(self, edit: Edit) -> str:
+        """Its text, with the names that its functions have here."""
+        parts = []
+        for text, function in edit._parts:
+            if function is not None:
+                text = text[:-len(function.name)] + self._register(function).name
+            parts.append(text)
+        return " + ".join(parts)
+
+    def _register(self, function: Function) -> Registered:
+        """Once; a function whose name another one has already gets another name."""
+        for known in self.registered:
+            if known.function.is_same(function):
+                return known
+        names, name, n = [r.name for r in self.registered], function.name, 2
+        while name in names:
+            name, n = f"{function.name}_{n}", n + 1
+        self.registered.append(Registered(function, name))
+        return self.registered[-1]
+
+    def structs(self) -> Any:
+        """The functions as an array for C."""
+        if not self.registered:
+            return ffi.NULL
+        array = ffi.new("qkv_custom_edit[]", len(self.registered))
+        for i, registered in enumerate(self.registered):
+            lib.qkvpy_init_custom_edit(array + i)
+            registered.fill(array[i])
+        return array
+
+    def add_to(self, plan: Any) -> None:
+        err = new_error()
+        for registered in self.registered:
+            check(lib.qkv_plan_add_custom(plan, registered.fill(new_struct("custom_edit")), err), err)
+        for text in self.texts:
+            check(lib.qkv_plan_add_variant(plan, text.encode(), ffi.NULL, err), err)

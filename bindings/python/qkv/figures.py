@@ -1,0 +1,400 @@
+"""Figures: drawings that show themselves in notebooks, know their numbers, and can be made again.
+
+A notebook gets a PNG at twice the density of a screen, which every viewer and exporter shows; or an SVG, see `notebook`.
+Names inside an SVG are made unique there, because pages that hold several of them mix those up otherwise. Reports are pages
+of their own in a frame.
+"""
+from __future__ import annotations
+
+import html as html_module
+import json
+import os
+import re
+import threading
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from ._core import (Strings, check, ffi, lib, names_of, new_error, new_struct, take_bytes, text_of, wrong)
+from .edits import Edit
+from .progress import shower
+from .results import view
+
+if TYPE_CHECKING:
+    from .model import Model
+
+__all__ = ["Figure", "Panel", "Report", "figure_options", "notebook"]
+
+# What notebooks are given.
+_notebook = "png"
+
+_FLAGS = ("all_heads", "baseline", "diff", "skip_keys", "sink_column", "report", "hide_axes", "always_linear",
+          "auto_range", "hide_notes", "no_recipe", "query")
+_FLOATS = ("gamma", "dpi", "panel_size", "width")
+_TEXTS = ("title", "font", "layers")
+_ENUMS: dict[str, Any] = {
+    "labels": ("auto", "tokens", "index", "none"), "values": ("auto", "always", "never"),
+    "show": ("pattern", "scores"), "text": ("auto", "paths", "text"),
+}
+_LISTED = {"scale": "qkv_scale_name", "colormap": "qkv_colormap_name", "masked": "qkv_masked_name"}
+_OTHERS = ("range", "parse_special", "special")
+
+
+def figure_options() -> list[str]:
+    """The options that figures take besides those of each kind.
+
+    >>> import qkv
+    >>> "colormap" in qkv.figure_options()
+    True
+    """
+    return sorted((*_FLAGS, *_FLOATS, *_TEXTS, *_ENUMS, *_LISTED, *_OTHERS))
+
+
+def notebook(drawings: str) -> None:
+    """What drawings are in notebooks from now on: "png", which every viewer shows, or "svg", which some exporters drop.
+
+    >>> import qkv
+    >>> f = qkv.open().modify(layer=3, head=1)
+    >>> qkv.notebook("svg")
+    >>> f._repr_svg_()[:4], f._repr_png_()
+    ('<svg', None)
+    >>> qkv.notebook("png")
+    """
+    global _notebook
+    if drawings not in ("png", "svg"):
+        raise wrong(f"notebooks show png or svg, not {drawings!r}")
+    _notebook = drawings
+
+
+def enum_number(name: str, value: Any, names: Sequence[str]) -> int:
+    try:
+        return list(names).index(value)
+    except ValueError:
+        raise wrong(f"{name} is one of {', '.join(names)}, not {value!r}") from None
+
+
+# ---- what can be drawn ----
+
+
+def unique_names(svg: str, mark: str) -> str:
+    """The same drawing as a part of a page, with names of its own for what it refers to inside."""
+    svg = re.sub(r"^<\?xml.*?\?>\s*", "", svg)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="\1-{mark}"', svg)
+    return re.sub(r'(href="#|url\(#)([^")]+)', rf"\1\2-{mark}", svg)
+
+
+def png_density(data: bytes) -> float:
+    """Dots to the inch, as the file says; 150 where it does not."""
+    at = data.find(b"pHYs", 0, 4096)
+    return int.from_bytes(data[at + 4:at + 8], "big") * 0.0254 if at > 0 else 150.0
+
+
+class Drawing:
+    """What figures and plots have in common. A drawing is used by one thread at a time."""
+
+    _formats: Sequence[str] = ()
+    id: str = ""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: dict[str, bytes] = {}
+
+    def _render(self, kind: bytes, out: Any, n: Any, err: Any) -> int:
+        raise NotImplementedError
+
+    def _write(self, path: bytes, err: Any) -> int:
+        raise NotImplementedError
+
+    def _warning(self, index: int) -> Any:
+        raise NotImplementedError
+
+    def render(self, kind: str) -> bytes:
+        """The bytes of a file of that kind: "png", "svg", "pdf", ..."""
+        if kind not in self._formats:
+            raise wrong(f"there is no format '{kind}'; there are {', '.join(self._formats)}")
+        with self._lock:
+            if kind not in self._made:
+                out, n, err = ffi.new("char **"), ffi.new("size_t *"), new_error()
+                check(self._render(kind.encode(), out, n, err), err)
+                self._made[kind] = take_bytes(out, n)
+            return self._made[kind]
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes a file; its suffix says what: .png, .svg, .pdf, ... The recipe is inside."""
+        err = new_error()
+        with self._lock:
+            check(self._write(os.fsencode(path), err), err)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader should know, a line each."""
+        return names_of(self._warning)
+
+    def _repr_svg_(self) -> Optional[str]:
+        return unique_names(self.render("svg").decode(), self.id) if _notebook == "svg" else None
+
+    def _repr_png_(self) -> Any:
+        """With the width it has on a screen of 96 dots to the inch."""
+        if _notebook != "png":
+            return None
+        data = self.render("png")
+        return data, {"width": round(int.from_bytes(data[16:20], "big") * 96 / png_density(data))}
+
+
+def frame(page: str, height: int) -> str:
+    """A page of its own inside of another one."""
+    return (f'<iframe srcdoc="{html_module.escape(page)}" width="100%" height="{height}" '
+            'style="border: 0" sandbox="allow-scripts allow-downloads"></iframe>')
+
+
+class Report:
+    """A figure in numbers, with checks of what it should show: shows itself in a notebook.
+
+    >>> import qkv
+    >>> report = qkv.open().modify(layer=3, head=1).report()
+    >>> report
+    <qkv.Report of figure ...>
+    >>> report.markdown.startswith("#"), sorted(report.data)[:2]
+    (True, [...])
+    """
+
+    def __init__(self, figure: "Figure") -> None:
+        self.figure = figure
+
+    @property
+    def html(self) -> str:
+        """The report as a page that needs nothing else."""
+        return self.figure.render("html").decode()
+
+    @property
+    def markdown(self) -> str:
+        """The report as Markdown."""
+        return self.figure.render("md").decode()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The report's numbers."""
+        return dict(json.loads(self.figure.render("json")))
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes .html, .md or .json."""
+        self.figure.save(path)
+
+    def _repr_html_(self) -> str:
+        return frame(self.html, 700)
+
+    def __str__(self) -> str:
+        return self.markdown
+
+    def __repr__(self) -> str:
+        return f"<qkv.Report of figure {self.figure.id}>"
+
+
+class Panel(NamedTuple):
+    """One panel of a figure. Arrays are read-only views that keep the figure alive."""
+
+    title: str
+    edits: str
+    prompt: int
+    layer: Optional[int]
+    head: Optional[int]
+    values: Any  # as drawn
+    map: Any  # the whole map; None without a report
+    unmodified: Any  # the same of the prompt without edits
+
+
+class Figure(Drawing):
+    """A figure: shows itself in a notebook, `.save("a.pdf")`, `.data`, `.report()`.
+
+    >>> import qkv
+    >>> f = qkv.open().modify(layer=3, head=1, eps=[0.5, 1e-3])
+    >>> f[0, 1].title, f[0, 1].edits, f[0, 1].values.shape
+    ('Modifying *Query* with ε = 0.001', 'q@3.h1=scale:0.001', (15, 15))
+    >>> f.render("png")[1:4]
+    b'PNG'
+    """
+
+    def __init__(self, pointer: Any, again: Any) -> None:
+        super().__init__()
+        self._pointer, self._again = pointer, again
+        self._formats = names_of(lib.qkv_figure_format)
+        info, err = new_struct("figure_info"), new_error()
+        check(lib.qkv_figure_get_info(pointer, info, err), err)
+        self.kind = names_of(lib.qkv_figure_kind_name)[info.kind]
+        self.shape = (int(info.rows), int(info.cols))
+        self.layer = None if info.layer < 0 else int(info.layer)
+        self.head = None if info.head < 0 else int(info.head)
+        self.title, self.small_print = text_of(info.title), text_of(info.small_print)
+        self.edits, self.id = text_of(info.edits), text_of(info.id)
+        self.range = (float(info.low), float(info.high))
+        #: How to make it again; every file carries it.
+        self.recipe: dict[str, Any] = json.loads(text_of(info.recipe)) if info.recipe != ffi.NULL else {}
+        self._n_prompts = int(info.n_prompts)
+        self._data: Any = None
+
+    def _render(self, kind: bytes, out: Any, n: Any, err: Any) -> int:
+        return int(lib.qkv_figure_render(self._pointer, kind, out, n, err))
+
+    def _write(self, path: bytes, err: Any) -> int:
+        return int(lib.qkv_figure_write(self._pointer, path, err))
+
+    def _warning(self, index: int) -> Any:
+        return lib.qkv_figure_warning(self._pointer, index)
+
+    @property
+    def prompts(self) -> list[str]:
+        """The texts."""
+        prompt, err, found = new_struct("prompt"), new_error(), []
+        for i in range(self._n_prompts):
+            check(lib.qkv_figure_get_prompt(self._pointer, i, prompt, err), err)
+            found.append(text_of(prompt.text if prompt.text != ffi.NULL else prompt.written))
+        return found
+
+    def __getitem__(self, place: tuple[int, int]) -> Panel:
+        if not isinstance(place, tuple) or len(place) != 2:
+            raise TypeError("a figure is indexed with a row and a column: figure[0, 1]")
+        row, col = (range(n)[i] for i, n in zip(place, self.shape))
+        panel, err = new_struct("figure_panel"), new_error()
+        check(lib.qkv_figure_get_panel(self._pointer, row, col, panel, err), err)
+        whole = (panel.n_rows, panel.n_rows)
+        maps = [view(p, whole, self._pointer) if p != ffi.NULL else None for p in (panel.map, panel.unmodified)]
+        return Panel(text_of(panel.title), text_of(panel.edits), int(panel.prompt),
+                     None if panel.layer < 0 else int(panel.layer), None if panel.head < 0 else int(panel.head),
+                     view(panel.values, (panel.n_rows, panel.n_cols), self._pointer), *maps)
+
+    def __iter__(self) -> Iterator[Panel]:
+        return (self[r, c] for r in range(self.shape[0]) for c in range(self.shape[1]))
+
+    def __len__(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def data(self) -> Any:
+        """The values of all panels: (rows, columns, queries, keys). Where prompts have other lengths, an array of
+        arrays. A copy; `figure[row, column].values` is a view."""
+        if self._data is None:
+            values = [[self[r, c].values for c in range(self.shape[1])] for r in range(self.shape[0])]
+            if len({v.shape for row in values for v in row}) == 1:
+                self._data = np.array(values)
+            else:
+                self._data = np.empty(self.shape, dtype=object)
+                for r, row in enumerate(values):
+                    for c, v in enumerate(row):
+                        self._data[r, c] = v
+        return self._data
+
+    def report(self) -> Report:
+        """The figure in numbers, with checks. What it needs is computed when it is first asked for."""
+        if self._again is None:
+            return Report(self)
+        return Report(self._again())
+
+    def __repr__(self) -> str:
+        where = "".join(f", {name} {value}" for name, value in (("layer", self.layer), ("head", self.head))
+                        if value is not None)
+        return f"<qkv.Figure {self.kind}: {self.shape[0]} x {self.shape[1]} panels{where}>"
+
+
+# ---- making one ----
+
+
+def _prompt_array(model: "Model", given: Sequence[Any], names: Optional[Sequence[str]], special: bool,
+                  parse_special: bool, strings: Strings) -> Any:
+    array = strings.keep(ffi.new("qkv_prompt[]", max(1, len(given))))
+    for i, prompt in enumerate(given):
+        lib.qkvpy_init_prompt(array + i)
+        if isinstance(prompt, str):
+            data = prompt.encode("utf-8", "surrogateescape")
+            array[i].text, array[i].length = strings.keep(ffi.new("char[]", data)), len(data)
+        else:
+            ids, n, _ = model._ids(prompt)
+            array[i].tokens, array[i].n_tokens = strings.keep(ids), n
+        array[i].flags = (lib.QKV_TOKENIZE_ADD_SPECIAL if special else 0) | (
+            lib.QKV_TOKENIZE_PARSE_SPECIAL if parse_special else 0)
+        if names is not None:
+            array[i].name = strings.one(names[i])
+    return array
+
+
+def _edits_text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return " + ".join(_edits_text(v) for v in value)
+    if isinstance(value, Edit) and any(function for _, function in value._parts):
+        raise wrong("a figure can be made again from what its files say, and a function cannot: use run() and draw that")
+    return str(value)
+
+
+def _sides(given: Any, strings: Strings) -> tuple[Any, int]:
+    """Rows or columns: labels and edits, or edits that are their own labels."""
+    if isinstance(given, (str, Edit)):
+        given = [given]
+    pairs = list(given.items()) if isinstance(given, Mapping) else [(_edits_text(e), e) for e in given]
+    array = strings.keep(ffi.new("qkv_figure_side[]", max(1, len(pairs))))
+    for i, (label, edits) in enumerate(pairs):
+        lib.qkvpy_init_figure_side(array + i)
+        array[i].label = strings.one(str(label))
+        array[i].edits = strings.one(_edits_text(edits))
+    return array, len(pairs)
+
+
+def _set_option(options: Any, name: str, value: Any, strings: Strings) -> None:
+    if name in _FLAGS:
+        setattr(options, name, int(value))
+    elif name in _FLOATS:
+        setattr(options, name, float(value))
+    elif name in _TEXTS:
+        setattr(options, name, strings.one(value if isinstance(value, str) else ",".join(map(str, np.ravel(value)))))
+    elif name in _ENUMS:
+        setattr(options, name, enum_number(name, value, _ENUMS[name]))
+    elif name in _LISTED:
+        setattr(options, name, enum_number(name, value, names_of(getattr(lib, _LISTED[name]))))
+    elif name == "range":
+        options.range = [float(v) for v in value]
+    elif name in ("layer", "head"):
+        setattr(options, name, value.__index__())
+    elif name == "eps":
+        options.eps = strings.one(value if isinstance(value, str) else ",".join(
+            v if isinstance(v, str) else repr(float(v)) for v in value))
+    elif name == "variant":
+        options.variant = strings.one(_edits_text(value))
+    else:
+        raise TypeError(f"a figure has no option '{name}'; there are {', '.join(figure_options())}")
+
+
+def _fill(model: "Model", prompts: Any, given: dict[str, Any], strings: Strings) -> Any:
+    from .model import is_prompt
+    options = new_struct("figure_options")
+    special, parse_special = bool(given.pop("special", True)), bool(given.pop("parse_special", False))
+    if prompts is not None:
+        several = [prompts] if is_prompt(prompts) else list(prompts)
+        options.prompts = _prompt_array(model, several, None, special, parse_special, strings)
+        options.n_prompts = len(several)
+    sources = given.pop("sources", None)
+    if sources:
+        options.sources = _prompt_array(model, list(sources.values()), list(sources), special, parse_special, strings)
+        options.n_sources = len(sources)
+    for name, field in (("rows", "n_rows"), ("cols", "n_cols")):
+        sides = given.pop(name, None)
+        if sides is not None:
+            array, n = _sides(sides, strings)
+            setattr(options, name, array)
+            setattr(options, field, n)
+    for name, value in given.items():
+        if value is not None:
+            _set_option(options, name, value, strings)
+    return options
+
+
+def make_figure(model: "Model", kind: str, prompts: Any, given: dict[str, Any], progress: Any) -> Figure:
+    """See Model.modify and its sisters."""
+    strings, err, out = Strings(), new_error(), ffi.new("qkv_figure **")
+    options = _fill(model, prompts, dict(given), strings)
+    session = model._session()
+    with session.showing(shower(progress)):
+        status = getattr(lib, f"qkv_figure_{kind}")(out, session.pointer, options, err)
+    check(status, err)
+    again = None
+    if not given.get("report"):
+        def again() -> Figure:
+            return make_figure(model, kind, prompts, dict(given, report=True), progress)
+    return Figure(ffi.gc(out[0], lib.qkv_figure_free), again)

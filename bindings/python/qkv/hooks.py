@@ -1,0 +1,41 @@
+"""Names that people who come from TransformerLens know."""
+from __future__ import annotations
+
+from ._core import check, ffi, lib, new_error, text_of
+
+__all__ = ["hooks", "site"]
+
+
+def hooks() -> dict[str, str]:
+    """Hooks of TransformerLens, `L` being the layer, and what they are here.
+
+    >>> import qkv
+    >>> qkv.hooks()["blocks.L.attn.hook_q"]
+    'q@L'
+    """
+    number = ffi.new("qkv_site *")
+    found: dict[str, str] = {}
+    while True:
+        name = lib.qkv_hook_name(len(found), number)
+        if name == ffi.NULL:
+            return found
+        found[f"blocks.L.{text_of(name)}"] = f"{text_of(lib.qkv_site_name(number[0]))}@L"
+
+
+def site(hook: str) -> str:
+    """The site of one hook.
+
+    >>> import qkv
+    >>> qkv.site("blocks.3.attn.hook_q")
+    'q@3'
+    >>> qkv.site("blocks.*.hook_mlp_out")
+    'mlp_out@*'
+    """
+    out, err = ffi.new("char[]", lib.QKV_HOOK_SIZE), new_error()
+    check(lib.qkv_hook_translate(out, str(hook).encode(), err), err)
+    return text_of(out)
+
+
+def translated(text: str) -> str:
+    """A place that may be written as a hook."""
+    return site(text) if text.startswith("blocks.") else text

@@ -1,0 +1,284 @@
+"""Running, results, captures: the numbers are the program's, and arrays are where C has them."""
+import pickle
+
+import numpy as np
+import pytest
+
+import qkv
+from qkv._core import ffi, lib, new_struct
+
+EDITS = ["q@3.h1=scale:1e-3", "z@2=zero + v@4.g1=mean:token"]
+CAPTURES = ["pattern", "q@3", "k@*.h*", "resid_post@5", "logits[-1]", "pattern@*:first", "pattern@2:mean=4"]
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_bits_of_the_program(model, program, text, tmp_path):
+    out = tmp_path / "out.safetensors"
+    arguments = [a for e in EDITS for a in ("--variant", e)] + [a for c in CAPTURES for a in ("--capture", c)]
+    program("run", "-p", text, *arguments, "-o", out)
+    theirs, ours = qkv.load(out), model.run(text, EDITS, CAPTURES)
+    compared = 0
+    for mine, other in zip(ours, theirs):
+        assert sorted(map(str, mine.keys())) == sorted(map(str, other.keys()))
+        for key in mine.keys():
+            a, b = mine[tuple(key)], other[tuple(key)]
+            assert a.dtype == np.float32 and a.shape == b.shape and a.tobytes() == b.tobytes(), key
+            compared += 1
+        assert mine.changed == other.changed and mine.selected == other.selected
+    assert compared == 3 * len(ours[0].keys()) and compared > 60
+    assert ours.text == theirs.text and ours.prompt == theirs.prompt and ours.edits == theirs.edits
+    assert ours.tokens.tolist() == theirs.tokens.tolist()
+    assert ours.logits_tokens == theirs.logits_tokens == [len(ours.tokens) - 1]
+    assert {k: v for k, v in ours.metadata.items()} == theirs.metadata
+
+
+def test_no_copy(model, text):
+    r = model.run(text, ["q@3.h1=zero", "v@3=zero"], "pattern@3")
+    for variant in range(3):
+        tensor = new_struct("tensor")
+        assert lib.qkv_result_get(r._store.pointer, variant, lib.QKV_SITE_PATTERN, 3, tensor)
+        assert address(r[variant]["pattern", 3]) == int(ffi.cast("uintptr_t", tensor.data))
+    assert address(r[0]["pattern", 3]) == address(r[0].pattern[3].array) == address(r[0].pattern[3].h[0])
+    assert address(r[2]["pattern", 3]) == address(r[0]["pattern", 3])  # no edit of values reaches it: shared
+    assert address(r[1]["pattern", 3]) != address(r[0]["pattern", 3])
+    assert address(np.asarray(r[1].pattern[3])) == address(r[1]["pattern", 3])
+
+
+def test_read_only(model, text):
+    a = model.run(text, capture="pattern@3")[0]["pattern", 3]
+    assert not a.flags.writeable and not a.flags.owndata
+    with pytest.raises(ValueError):
+        a[0, 0, 0] = 1
+    with pytest.raises(ValueError):
+        a.flags.writeable = True
+    copy = a.copy()
+    copy[0, 0, 0] = 2
+    assert a[0, 0, 0] != 2
+
+
+def test_indexing(model, text):
+    r = model.run(text, "k@3.g1=zero", ["pattern@3.h1,h3", "k@3", "logits", "pattern@*:first"])
+    v, n = r[1], len(r.tokens)
+    assert v["pattern", 3].shape == (2, n, n) and v["pattern", -3].shape == (2, n, n)
+    assert v["pattern@3"].shape == v["blocks.3.attn.hook_pattern"].shape == (2, n, n)
+    assert v["pattern", 3, "first"].shape == v["pattern@3:first"].shape == (4, n)
+    assert v["logits"].shape == (n, 4096) and v.logits.shape == (n, 4096)
+    assert v.pattern[3].heads == (1, 3) and v.k[3].head_kind == "g" and v.k[3].axes == ("token", "head", "channel")
+    assert np.array_equal(v.pattern[3].h[3], v["pattern", 3][1])
+    assert np.array_equal(v.k[3].g[1], v["k", 3][:, 1]) and not v.k[3].g[1].any()
+    assert v.pattern[3].h[[3, 1]].shape == (2, n, n) and v.k[3].g[:].shape == (n, 2, 32)
+    assert v.pattern.layers == [3] and len(v.pattern) == 1 and v.pattern.stack().shape == (1, 2, n, n)
+    assert [t.layer for t in v.pattern] == [3]
+    assert ("pattern", 3) in v and ("pattern", 2) not in v and v.get(("pattern", 2), 7) == 7
+    assert len(v) == len(list(v)) == len(v.keys())
+    assert "pattern" in dir(v) and "logits" in dir(v)
+    assert r[-1].number == 1 and [x.number for x in r] == [0, 1] and r.baseline.number == 0
+
+
+def test_tensor_is_an_array(model, text):
+    t = model.run(text, capture="pattern@3")[0].pattern[3]
+    assert float(np.abs(t.sum(axis=-1) - 1).max()) < 1e-6
+    assert type(t - t) is np.ndarray and type(np.log1p(t)) is np.ndarray and type(t + 1) is np.ndarray
+    assert t[0].shape == t.shape[1:] and len(t) == 4 and sum(1 for _ in t) == 4
+    assert np.array(t, dtype=np.float64).dtype == np.float64 and t.ndim == 3 and t.dtype == np.float32
+    assert t.copy().flags.writeable and np.shares_memory(np.asarray(t), t.array)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        assert not np.shares_memory(np.array(t, copy=True), t.array)
+
+
+def test_missing(model, text):
+    v = model.run(text, capture=["pattern@3.h1", "logits[-1]"])[0]
+    for key, words in ((("pattern", 2), "pattern@2 was not captured; there is pattern@3, logits"),
+                       ("pattern", "pattern needs its layer"), ("patern", "there is no site 'patern'"),
+                       (("pattern", 3, "first"), "pattern@3:first was not captured")):
+        with pytest.raises(qkv.MissingError, match=words) as caught:
+            v[key]
+        assert isinstance(caught.value, (qkv.Error, KeyError)) and caught.value.code == qkv.codes()["ERR_ARGUMENT"]
+    with pytest.raises(qkv.MissingError, match="head h2 of pattern@3 was not captured; there are h1"):
+        v.pattern[3].h[2]
+    with pytest.raises(qkv.MissingError, match="has query heads: use .h"):
+        v.pattern[3].g[0]
+    with pytest.raises(TypeError):
+        v[3]
+    with pytest.raises(AttributeError):
+        v.nothing
+    r = model.run(text, capture="pattern@3")
+    with pytest.raises(IndexError, match="variant 1 is out of range"):
+        r[1]
+    with pytest.raises(TypeError, match="r\\[1\\]"):
+        r["pattern"]
+
+
+def test_errors_are_the_librarys(model, text):
+    with pytest.raises(qkv.Error) as caught:
+        model.run(text, "q@9=zero")
+    assert caught.value.code == -7 and caught.value.status == "plan cannot be run"
+    assert str(caught.value) == "edit 'q@9=zero': layer 9 is out of range; the model has layers 0 to 5"
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (again.code, str(again)) == (caught.value.code, str(caught.value))
+    with pytest.raises(qkv.Error, match="there is no operation 'zer' \\(did you mean 'zero'\\?\\)"):
+        model.run(text, "q@3=zer")
+    with pytest.raises(qkv.Error, match="captures nothing"):
+        model.run(text, capture=[])
+    with pytest.raises(qkv.Error, match="the prompt is empty"):
+        model.run([])
+    with pytest.raises(qkv.Error, match="out of range; the vocabulary has ids 0 to 4095"):
+        model.run([1, 4096])
+    with pytest.raises(qkv.Error, match="token ids are 0 to 4095"):
+        model.run([1, 2**40])
+
+
+@pytest.mark.parametrize("prompt", [None, 3, 2.5, b"text", {"a": 1}, [1.5], ["a"], object()])
+def test_wrong_prompts(model, prompt):
+    with pytest.raises(TypeError, match="a prompt is a text or a list of token ids"):
+        model.run(prompt)
+
+
+@pytest.mark.parametrize("edits", [3, [3], [None], object()])
+def test_wrong_edits(model, text, edits):
+    with pytest.raises(TypeError):
+        model.run(text, edits)
+
+
+def test_wrong_captures(model, text):
+    with pytest.raises(TypeError, match="a capture is a text"):
+        model.run(text, capture=[3])
+
+
+def test_prompts_as_ids(model, text):
+    ids = model.tokenize(text)
+    expected = model.run(text, capture="logits[-1]")[0]["logits"]
+    for given in (ids, ids.tolist(), tuple(ids.tolist()), ids.astype(np.int64)):
+        r = model.run(given, capture="logits[-1]")
+        assert r.prompt is None and np.array_equal(r[0]["logits"], expected)
+    assert model.run(text, capture=("pattern", 3)).captures == ["pattern@3"]
+    plain = model.run(text, capture="pattern@3", special=False)
+    assert len(plain.tokens) == len(ids) - 1 and "bos" not in plain.text[0]
+
+
+def test_sources(model):
+    one, other = "The river runs past the old mill.", "The river runs past the new mill."
+    r = model.run(one, qkv.patch("resid_pre", layer=0, source="clean"), "logits[-1]", sources={"clean": other})
+    plain = model.run(other, capture="logits[-1]")
+    assert np.array_equal(r[1]["logits"], plain[0]["logits"])
+    assert r.metadata["source.clean"] == plain.tokens.tolist()
+    with pytest.raises(qkv.Error, match="patching needs equal lengths"):
+        model.run(one, "q@1=patch:a", sources={"a": "The river."})
+
+
+def test_stats_and_explain(model, text):
+    r = model.run(text, "q@3.h1=zero", "pattern@3")
+    assert r.stats["passes"] >= 1 and r.stats["flop"] > 0
+    assert "variant 1: from q, k and v of layer 3" in model.explain(text, "q@3.h1=zero", "pattern@3")
+
+
+def test_reprs(model, text):
+    r = model.run(text, "q@3.h1=zero", "pattern")
+    for thing in (model, r, r[1], r[1].pattern, r[1].pattern[2], r[1].pattern[2].h, model.weights):
+        assert len(repr(thing)) < 300 and "0x" not in repr(thing), repr(thing)
+
+
+def test_model_facts(model):
+    assert model.info.architecture in qkv.families() and model.info.causal and not model.info.has_sink
+    assert len(model.hash()) == 32 and model.backend.startswith("CPU") and model.notices == []
+    other = pickle.loads(pickle.dumps(model))
+    assert other.info == model.info and other is not model
+
+
+def test_text_and_tokens(model):
+    ids = model.tokenize("The river é")
+    assert ids.dtype == np.int32 and model.detokenize(ids) == "The river é"
+    assert model.detokenize(ids, special=True).startswith("<|bos|>")
+    assert model.token_text(0) == "<|bos|>" and model.find_token(" river") == 2290
+    assert model.tokenize("<|bos|>", special=False, parse_special=True).tolist() == [0]
+    with pytest.raises(qkv.Error):
+        model.token_text(-1)
+    with pytest.raises(qkv.Error):
+        model.find_token("no single token")
+
+
+def test_chat(model):
+    template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+    ids = model.chat([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}], template=template)
+    assert model.detokenize(ids) == "[system] Be brief.[user] Hello>"
+    assert model.detokenize(model.chat("Hello", template=template, reply=False)) == "[user] Hello"
+    with pytest.raises(qkv.Error):
+        model.chat("Hello")  # the default model has no template
+    model.run(ids, capture="pattern@0")
+
+
+def test_open(unset_model, monkeypatch, tmp_path, source):
+    path = source / "models" / "default.gguf"
+    assert qkv.open(path).info == qkv.open(str(path)).info
+    with pytest.raises(qkv.Error) as caught:
+        qkv.open(tmp_path / "no.gguf")
+    assert caught.value.code == qkv.codes()["ERR_IO"]
+    monkeypatch.setenv("QKV_MODEL", str(tmp_path / "other.gguf"))
+    with pytest.raises(qkv.Error, match="other.gguf"):
+        qkv.open()
+    with pytest.raises(qkv.Error, match="threads"):
+        qkv.open(path, threads=-1).run("The river")
+    odd = tmp_path / "b\udce9.gguf"  # a name that is not UTF-8
+    odd.symlink_to(path)
+    assert qkv.open(odd).info.n_layer == 6
+
+
+def test_lists():
+    assert [s.name for s in qkv.sites()][-1] == "logits" and {o.name for o in qkv.operations()} >= {"scale", "custom"}
+    assert len(qkv.metrics()) > 40 and "llama" in qkv.families() and qkv.version() == qkv.__version__
+    assert qkv.reductions()["max"] and qkv.codes()["OK"] == 0 and len(qkv.default_prompts()) == 3
+    assert all(m.path or m.size for m in qkv.models())
+    assert set(qkv.__all__) <= set(dir(qkv))
+    for name in qkv.__all__:
+        assert getattr(qkv, name) is not None
+    with pytest.raises(AttributeError):
+        qkv.nothing
+
+
+def test_hooks(model):
+    assert qkv.site("blocks.3.attn.hook_q") == "q@3" and qkv.hooks()["blocks.L.hook_resid_post"] == "resid_post@L"
+    assert model.hooks["blocks.5.attn.hook_rot_k"] == "k_rot@5" and len(model.hooks) == 6 * len(qkv.hooks())
+    r = model.run("The river runs.", capture="blocks.3.attn.hook_z")
+    assert r[0]["z", 3].shape == r[0]["blocks.3.attn.hook_z"].shape
+    with pytest.raises(qkv.Error, match="sum of resid_pre and attn_out"):
+        qkv.site("blocks.3.hook_resid_mid")
+
+
+def test_progress(model, text, capsys):
+    seen = []
+    model.run(text, ["q@1=zero"] * 3, "logits", progress=lambda *step: seen.append(step))
+    assert seen and seen[0][0] == "variants" and seen[-1][2] == 4
+    model.run(text, progress=True)
+    assert capsys.readouterr().err
+    with pytest.raises(TypeError, match="progress is True, False or a function"):
+        model.run(text, progress=3)
+
+    def fails(what, done, total):
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        model.run(text, progress=fails)
+    assert model.run(text, capture="pattern@0")[0]["pattern", 0].shape[0] == 4
+
+
+def test_plain_progress(monkeypatch, capsys):
+    import sys
+
+    from qkv.progress import shower
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    show = shower(True)
+    show("cells", 3, 10)
+    show("cells", 10, 10)
+    show.close()
+    assert capsys.readouterr().err.endswith("\r10 of 10 cells\n")
+
+
+def test_torch(model, text):
+    torch = pytest.importorskip("torch")
+    a = model.run(text, capture="pattern@3")[0]["pattern", 3]
+    t = torch.from_numpy(a.copy())
+    t[0] = 0
+    assert a[0].any() and t.shape == a.shape

@@ -1,0 +1,118 @@
+/* Functions as edits, weights and hook names called with NULL and with what is out of range: see test_arguments.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define QKV_UNSTABLE
+#include "qkv/qkv.h"
+#include "support/engine.h"
+#include "support/refused.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+static const int32_t TOKENS[] = {5, 9, 40, 77};
+static qkv_error err;
+
+static int nothing(void *user, const qkv_custom_call *call, qkv_error *error) {
+    (void)user;
+    (void)call;
+    (void)error;
+    return QKV_OK;
+}
+
+static void customs(void **state) {
+    (void)state;
+    engine e;
+    qkv_plan *plan = NULL;
+    qkv_custom_edit custom = QKV_CUSTOM_EDIT_INIT;
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    OK(qkv_plan_new(&plan, e.model, TOKENS, 4, &err));
+    custom.name = "f";
+    custom.apply = nothing;
+    REFUSED(qkv_plan_add_custom(NULL, &custom, &err));
+    REFUSED(qkv_plan_add_custom(plan, NULL, &err));
+    REFUSED(qkv_plan_add_custom(plan, &(qkv_custom_edit){0}, &err));
+    static const char *const bad[] = {NULL, "", "a b", "a+b", "a=b", "a:b"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        custom.name = bad[i];
+        REFUSED(qkv_plan_add_custom(plan, &custom, &err));
+    }
+    custom.name = "f";
+    custom.apply = NULL;
+    REFUSED(qkv_plan_add_custom(plan, &custom, &err));
+    REFUSED(qkv_plan_add_customs(NULL, &custom, 1, &err));
+    REFUSED(qkv_plan_add_customs(plan, NULL, 1, &err));
+    REFUSED(qkv_plan_add_customs(plan, &custom, 1, &err));
+    OK(qkv_plan_add_customs(plan, NULL, 0, &err));
+    assert_null(qkv_plan_custom(NULL, 0));
+    assert_null(qkv_plan_custom(plan, 0));
+    qkv_plan_free(plan);
+    engine_close(&e);
+}
+
+static void weights(void **state) {
+    (void)state;
+    engine e;
+    float value;
+    qkv_weight w = QKV_WEIGHT_INIT, unsized = {0};
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    assert_int_equal(qkv_weight_get(NULL, 0, &w), 0);
+    assert_int_equal(qkv_weight_get(e.model, 0, NULL), 0);
+    assert_int_equal(qkv_weight_get(e.model, 0, &unsized), 0);
+    assert_int_equal(qkv_weight_get(e.model, 100000, &w), 0);
+    REFUSED(qkv_weight_find(NULL, "q", 0, &w, &err));
+    REFUSED(qkv_weight_find(e.model, NULL, 0, &w, &err));
+    REFUSED(qkv_weight_find(e.model, "q", 0, &unsized, &err));
+    REFUSED(qkv_weight_find(e.model, "q", -2, &w, &err));
+    REFUSED(qkv_weight_read(NULL, "q", 0, 0, 1, &value, &err));
+    REFUSED(qkv_weight_read(e.model, NULL, 0, 0, 1, &value, &err));
+    REFUSED(qkv_weight_read(e.model, "q", 0, 0, 1, NULL, &err));
+    REFUSED(qkv_weight_read(e.model, "q", 0, -1, 1, &value, &err));
+    REFUSED(qkv_weight_read(e.model, "q", 0, 0, -1, &value, &err));
+    REFUSED(qkv_weight_read(e.model, "q", 0, 32, 1, &value, &err));
+    REFUSED(qkv_weight_read(e.model, "q", 0, 1, INT64_MAX, &value, &err));
+    OK(qkv_weight_read(e.model, "q", 0, 32, 0, NULL, &err));
+    engine_close(&e);
+}
+
+static void hooks(void **state) {
+    (void)state;
+    char out[QKV_HOOK_SIZE] = "x";
+    qkv_site site = QKV_SITE_COUNT;
+    REFUSED(qkv_hook_translate(NULL, "blocks.3.attn.hook_q", &err));
+    REFUSED(qkv_hook_translate(out, NULL, &err));
+    assert_string_equal(out, "");
+    static const char *const bad[] = {"",
+                                      "q@3",
+                                      "blocks",
+                                      "blocks.3",
+                                      "blocks.3.",
+                                      "blocks..attn.hook_q",
+                                      "blocks.-1.attn.hook_q",
+                                      "blocks.1234567890.attn.hook_q",
+                                      "blocks.3.attn.hook_result",
+                                      "hook_embed",
+                                      "blocks.3.hook_resid_mid"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        REFUSED(qkv_hook_translate(out, bad[i], &err));
+    REFUSED(qkv_hook_translate(out, "blocks.3.attn.hook_patern", &err));
+    assert_non_null(strstr(err.message, "attn.hook_pattern"));
+    OK(qkv_hook_translate(out, "blocks.3.attn.hook_q", &err));
+    assert_string_equal(out, "q@3");
+    OK(qkv_hook_translate(out, "blocks.*.hook_mlp_out", &err));
+    assert_string_equal(out, "mlp_out@*");
+    size_t n = 0;
+    for (; qkv_hook_name(n, &site); n++) assert_int_equal(site, n); /* all sites but the logits */
+    assert_int_equal(n, QKV_SITE_LOGITS);
+    assert_null(qkv_hook_name(n, NULL));
+    assert_string_equal(qkv_hook_name(0, NULL), "hook_resid_pre");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(customs), cmocka_unit_test(weights),
+                                       cmocka_unit_test(hooks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
