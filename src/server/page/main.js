@@ -166,9 +166,9 @@ class Explorer {
             this.baseline = null;
             this.prompt.chips.setTokens(reply.ids, reply.texts);
             this.prompt.chips.setPinned(this.state.view.pins.queries, this.state.view.pins.keys);
+            this.later();
             this.askOverview();
             if (this.state.layer !== null) this.askHead();
-            this.later();
         }, (error) => this.prompt.setError(error.message));
     }
 
@@ -343,7 +343,8 @@ class Explorer {
     }
 
     later(delay = REST) {
-        for (const name of ['next', 'generate', 'losses', 'why']) this.channels[name].drop();
+        // One thing is computed at a time: what the hand waits for must not wait for these.
+        for (const name of ['overview', 'curve', 'next', 'generate', 'losses', 'why']) this.channels[name].drop();
         this.after('rest', delay, () => {
             if (!this.tokens || this.state.layer === null || this.hasError) return;
             this.askOverview();
@@ -371,6 +372,8 @@ class Explorer {
         const tokens = this.tokens, body = this.overviewBody(this.state.layer === null || this.hasError ? '' : this.editsText);
         const key = JSON.stringify(body);
         if (key === this.overviewKey) return void (byId('overview-older').hidden = true);
+        if (key === this.overviewAsked && this.channels.overview.running) return;
+        this.overviewAsked = key;
         this.channels.overview.ask(body, (reply) => {
             if (tokens !== this.tokens) return;
             this.overviewKey = key;
