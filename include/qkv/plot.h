@@ -27,6 +27,7 @@
 
 #include "qkv/bytes.h"
 #include "qkv/grid.h"
+#include "qkv/session.h"
 #include "qkv/sweep_reader.h"
 
 #ifdef __cplusplus
@@ -112,6 +113,9 @@ typedef struct qkv_plot_options {
     /* 1: keep what an HTML page needs: all metrics of the sweep, at every ε. It changes nothing of the
      * chart and is not in its recipe. */
     int32_t living;
+    /* With `living`: of the sweep's model. The page then holds the attention of its heads for the
+     * first prompts, and cells open it. Used while the plot is made. NULL: none. */
+    qkv_session *session;
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \

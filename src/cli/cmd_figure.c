@@ -176,7 +176,29 @@ static void release(inputs *in, const figure_args *args) {
 
 /* ---- outputs ---- */
 
-static int check_outputs(const figure_args *args, qkv_error *err) {
+/* What a page has no use for must not pass as if it had an effect. */
+static int check_page(const figure_args *args, qkv_figure_kind kind, qkv_error *err) {
+    enum { HATCH = QKV_MASKED_HATCH - 1 }; /* words begin with 0 */
+    const struct {
+        int given;
+        const char *name;
+    } drawn[] = {
+        {args->labels != CLI_AUTO, "--labels"},
+        {args->values != 0, "--values"},
+        {!args->axis_labels, "--no-axis-labels"},
+        {args->panel_size > 0 && kind != QKV_FIGURE_HEADS, "--panel-size"},
+        {args->masked == HATCH, "--masked hatch"},
+    };
+    if (args->outputs.n == 0 || cli_outputs_draw(&args->outputs, args->format)) return QKV_OK;
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) {
+        if (!drawn[i].given) continue;
+        return cli_usage(err, "%s belongs to a PNG, SVG or PDF, and no output is one",
+                         drawn[i].name);
+    }
+    return QKV_OK;
+}
+
+static int check_outputs(const figure_args *args, qkv_figure_kind kind, qkv_error *err) {
     if (args->outputs.n == 0 && !args->data && args->reports.n == 0) {
         return cli_usage(err, "no output: add for example -o figure.png");
     }
@@ -193,7 +215,7 @@ static int check_outputs(const figure_args *args, qkv_error *err) {
         !cli_outputs_have(&args->outputs, args->format, "png")) {
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
     }
-    return status;
+    return status == QKV_OK ? check_page(args, kind, err) : status;
 }
 
 static int check_writable(const figure_args *args, qkv_error *err) {
@@ -323,7 +345,7 @@ static int prepare(const cli_call *call, qkv_figure_kind kind, inputs *in,
     }
     if (status == QKV_OK) status = read_options(args, options, err);
     if (status == QKV_OK) status = take_lists(call, in, options, err);
-    if (status == QKV_OK) status = check_outputs(args, err);
+    if (status == QKV_OK) status = check_outputs(args, kind, err);
     if (status == QKV_OK) status = load_prompts(args, kind, in, options, err);
     if (status == QKV_OK && qkv_figure_options_check(kind, options, err) != QKV_OK) {
         status = cli_name_fields(CLI_USAGE, err);

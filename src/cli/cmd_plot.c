@@ -10,6 +10,7 @@
 #include "qkv/plot.h"
 
 typedef struct plot_args {
+    const char *model; /* of pages; NULL: none */
     int kind, by, band, scale, axis, order,
         colormap; /* places in the lists of words; -1: not given */
     const char *metric, *targets, *op, *epsilon, *layers, *heads;
@@ -72,6 +73,9 @@ static const cli_option options[] = {
     {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
      2400},
     CLI_PRINT_OPTIONS(plot_args),
+    {'m', "model", "MODEL",
+     "the sweep's model, for a page: cells then open the attention of their head", CLI_MODEL,
+     offsetof(plot_args, model), 0, 0, 0},
     {0, "no-recipe", NULL, "leave out of the file how it was made", CLI_FLAG,
      offsetof(plot_args, no_recipe), 1, 0, 0},
     CLI_OUTPUT_OPTIONS(plot_args,
@@ -98,10 +102,15 @@ const cli_command cli_command_plot = {
         "An unfinished or running sweep is drawn as far as it goes, and the small print says "
         "how much is missing. The recipe is embedded in the file.\n"
         "\n"
+        "As .html it is a page that needs nothing else: all metrics at every \xce\xb5 are inside, and "
+        "cells open. With -m they open the attention of their head for the first prompts, with a "
+        "slider for \xce\xb5.\n"
+        "\n"
         "  qkv plot results.sqlite --metric sink -o sink.pdf\n"
         "  qkv plot results.sqlite --metric sink --kind heatmap --epsilon 1e-3 --change -o map.svg\n"
         "  qkv plot results.sqlite --metric kl --kind ranking --target q --epsilon 0 --top 30 \\\n"
-        "      -o heads.png\n",
+        "      -o heads.png\n"
+        "  qkv plot results.sqlite --metric tv --kind heatmap --epsilon 0.01 -m MODEL -o map.html\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
     .min_operands = 1,
@@ -119,6 +128,10 @@ static int check_outputs(const plot_args *args, qkv_error *err) {
     if (status == QKV_OK && args->dpi > 0 &&
         !cli_outputs_have(&args->outputs, args->format, "png")) {
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
+    }
+    if (status == QKV_OK && args->model &&
+        !cli_outputs_have(&args->outputs, args->format, "html")) {
+        return cli_usage(err, "--model is for pages, and no output is one: a chart needs none");
     }
     return status;
 }
@@ -186,13 +199,26 @@ static int draw(const qkv_plot *plot, const cli_list *outputs, const char *forma
     return status;
 }
 
-static int make_and_draw(const cli_call *call, const qkv_plot_options *wanted, qkv_error *err) {
+/* A session on the sweep's model, where one is named. */
+static int open_model(const plot_args *args, qkv_model **model, qkv_session **session,
+                      qkv_error *err) {
+    const qkv_session_options how = cli_session_options(0, 0);
+    if (!args->model) return QKV_OK;
+    const int status = cli_model_open(model, args->model, err);
+    return status == QKV_OK ? cli_session_new(session, *model, &how, err) : status;
+}
+
+static int make_and_draw(const cli_call *call, qkv_plot_options *wanted, qkv_error *err) {
     const plot_args *args = call->args;
     qkv_sweep_reader *file = NULL;
     qkv_plot *plot = NULL;
+    qkv_model *model = NULL;
     int status = qkv_sweep_reader_open(&file, call->operands[0], err);
+    if (status == QKV_OK) status = open_model(args, &model, &wanted->session, err);
     if (status == QKV_OK) status = name_options(qkv_plot_new(&plot, file, wanted, err), err);
     qkv_sweep_reader_close(file);
+    cli_session_free(wanted->session);
+    qkv_model_free(model);
     if (status == QKV_OK) status = name_options(draw(plot, &args->outputs, args->format, err), err);
     qkv_plot_free(plot);
     return status;

@@ -325,6 +325,9 @@ typedef struct cli_print {
     }
 /* clang-format on */
 
+/* Is any of them a PNG, SVG or PDF? */
+int cli_outputs_draw(const cli_list *outputs, const char *format);
+
 /* Options of a drawing without a drawing to have them, or of text without a file that has any;
  * `format` is that of -o -. */
 int cli_print_check(const cli_print *print, const cli_list *outputs, const char *format,

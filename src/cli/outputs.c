@@ -159,12 +159,21 @@ int cli_print_json(json_t *json, qkv_error *err) {
     return QKV_OK;
 }
 
+int cli_outputs_draw(const cli_list *outputs, const char *format) {
+    return cli_outputs_have(outputs, format, "png") || cli_outputs_have(outputs, format, "svg") ||
+           cli_outputs_have(outputs, format, "pdf");
+}
+
 int cli_print_check(const cli_print *print, const cli_list *outputs, const char *format,
                     qkv_error *err) {
     const int letters =
         cli_outputs_have(outputs, format, "svg") || cli_outputs_have(outputs, format, "pdf");
     if (outputs->n == 0 && (print->font || print->width > 0 || print->no_notes)) {
         return cli_usage(err, "--font, --width and --no-notes belong to a drawing: add -o");
+    }
+    if (outputs->n > 0 && (print->font || print->width > 0) && !cli_outputs_draw(outputs, format)) {
+        return cli_usage(err, "--font and --width belong to a PNG, SVG or PDF: a page follows the "
+                              "screen of its reader");
     }
     if (print->text != CLI_AUTO && !letters) {
         return cli_usage(err, "--text is about the letters of an SVG or PDF, and no output is one");

@@ -8,12 +8,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/number_list.h"
 #include "qkv/figure_spec.h"
 #include "qkv/hub.h"
 #include "server/ask.h"
 #include "server/words.h"
 
-enum { MOST_PROMPTS = 8, MOST_DPI = 600, MOST_PANEL = 1000 };
+enum { MOST_PROMPTS = 8, MOST_DPI = 600, MOST_PANEL = 1000, MOST_PANELS = 96 };
 
 typedef struct figure_request {
     const qkv_shop_model *model;
@@ -65,6 +66,22 @@ static int check_drawing(const figure_request *r, const json_t *request, qkv_err
             status = qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` belongs to a drawing", drawn[i]);
     }
     return status;
+}
+
+/* Every panel is a run and a drawing of its own. */
+static int check_panels(const json_t *request, qkv_error *err) {
+    const size_t rows = json_array_size(json_object_get(request, "rows"));
+    const size_t cols = json_array_size(json_object_get(request, "cols"));
+    const char *eps = NULL;
+    char *list = NULL;
+    size_t n = 1;
+    int status = qkv_request_text(request, "eps", 4000, &eps, err);
+    if (status == QKV_OK && eps) status = qkv_number_list_expand(&list, eps, err);
+    for (const char *at = list; at && *at; at++) n += *at == ',';
+    free(list);
+    if (status != QKV_OK) return status;
+    if ((rows ? rows : 1) * (cols ? cols : 1) <= MOST_PANELS && 3 * n <= MOST_PANELS) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure has %d panels at most here", MOST_PANELS);
 }
 
 /* The library's own fields of the request, as text. */
@@ -229,6 +246,7 @@ static int read_request(figure_request *r, const json_t *request, qkv_error *err
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "`format` is none of png, svg, pdf, html, safetensors, npz and csv");
     if (status == QKV_OK) status = check_drawing(r, request, err);
+    if (status == QKV_OK) status = check_panels(request, err);
     if (status == QKV_OK) status = read_spec(r, request, err);
     if (status == QKV_OK) status = read_prompts(r, request, err);
     return status == QKV_OK ? check_prompts(r, err) : status;

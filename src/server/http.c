@@ -258,6 +258,8 @@ static enum MHD_Result begin(qkv_server *server, struct MHD_Connection *connecti
         return send_error(server, connection, 401, "token",
                           "open the address that qkv serve printed, with its token");
     qkv_connection_trust(&server->connections, connection_of(connection));
+    if (url[0] != '/') /* "*", or the address of another server */
+        return send_error(server, connection, 404, "not_found", "there is nothing of that name");
     if (strncmp(url, api, sizeof api - 1) == 0)
         return begin_call(server, connection, url, method, context);
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
@@ -369,6 +371,13 @@ static void be_quiet(void *user, const char *format, va_list args) {
     (void)args;
 }
 
+/* Escapes in paths and arguments stay as they are: no name here needs one. */
+static size_t keep_escapes(void *user, struct MHD_Connection *connection, char *text) {
+    (void)user;
+    (void)connection;
+    return strlen(text);
+}
+
 int qkv_serve_listen(qkv_server *server, int fd, struct MHD_Daemon **out, qkv_error *err) {
     enum { IDLE_SECONDS = 120 };
     *out = MHD_start_daemon(
@@ -377,7 +386,8 @@ int qkv_serve_listen(qkv_server *server, int fd, struct MHD_Daemon **out, qkv_er
         fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)server->connections.most,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         QKV_SERVE_HEADERS, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, NULL, MHD_OPTION_END);
     if (*out) return QKV_OK;
     return qkv_fail(err, QKV_ERR_BACKEND, "libmicrohttpd could not be started: %s",
                     strerror(errno));

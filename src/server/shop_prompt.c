@@ -41,6 +41,9 @@ static int make_chat(qkv_shop_prompt *out, const qkv_model *model, const qkv_req
                      qkv_error *err) {
     qkv_chat *chat = NULL;
     qkv_chat_options options = QKV_CHAT_OPTIONS_INIT;
+    if (!qkv_model_chat_template(model))
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "this model has no chat template: give the prompt as text");
     qkv_chat_message *messages = list_messages(wanted, &options.n_messages);
     if (!messages) return qkv_fail_memory(err);
     options.messages = messages;

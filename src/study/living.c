@@ -151,38 +151,46 @@ static int fits(const qkv_figure *fig) {
     return n <= MOST_SCORES / sizeof(float);
 }
 
-static int plan_scores(const qkv_figure *fig, const qkv_model *model, size_t prompt,
-                       qkv_plan **plan, qkv_error *err) {
-    const study_prompt *input = &fig->prompts.items[prompt];
-    char text[96];
-    int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
-    snprintf(text, sizeof text, "scores@%d.h%d", (int)fig->layer, (int)fig->head);
-    if (status == QKV_OK) status = qkv_plan_add_capture(*plan, text, err);
-    if (status != QKV_OK || fig->living->softcap == 0) return status;
-    snprintf(text, sizeof text, "q@%d.h%d=scale:" TINY_FACTOR, (int)fig->layer, (int)fig->head);
-    return qkv_plan_add_variant(*plan, text, NULL, err);
+int qkv_living_add_scores(qkv_plan *plan, int32_t layer, int32_t head, double softcap,
+                          qkv_error *err) {
+    char place[48], text[96];
+    snprintf(place, sizeof place, head < 0 ? "@%d" : "@%d.h%d", (int)layer, (int)head);
+    snprintf(text, sizeof text, "scores%s", place);
+    const int status = qkv_plan_add_capture(plan, text, err);
+    if (status != QKV_OK || softcap == 0) return status;
+    snprintf(text, sizeof text, "q%s=scale:" TINY_FACTOR, place);
+    return qkv_plan_add_variant(plan, text, NULL, err);
+}
+
+void qkv_living_uncap(float *to, const float *from, size_t n, double softcap) {
+    for (size_t i = 0; i < n; i++) {
+        to[i] = softcap != 0 ? (float)((double)from[i] * TINY_INVERSE) : from[i];
+    }
 }
 
 static int copy_scores(qkv_figure *fig, const qkv_result *result, size_t prompt, qkv_error *err) {
     const size_t n_tokens = fig->prompts.items[prompt].n_tokens, n = n_tokens * n_tokens;
-    const int capped = fig->living->softcap != 0;
+    const double softcap = fig->living->softcap;
     qkv_tensor found = QKV_TENSOR_INIT;
-    if (!qkv_result_get(result, capped ? 1 : 0, QKV_SITE_SCORES, fig->layer, &found)) {
+    if (!qkv_result_get(result, softcap != 0, QKV_SITE_SCORES, fig->layer, &found)) {
         return qkv_fail(err, QKV_ERR_BACKEND, "the run did not return scores of layer %d",
                         (int)fig->layer);
     }
     float *scores = fig->living->scores[prompt] = qkv_calloc(n, sizeof *scores);
     if (!scores) return qkv_fail_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        scores[i] = capped ? (float)((double)found.data[i] * TINY_INVERSE) : found.data[i];
-    }
+    qkv_living_uncap(scores, found.data, n, softcap);
     return QKV_OK;
 }
 
 static int take_scores(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
-    int status = plan_scores(fig, qkv_session_model(session), prompt, &plan, err);
+    const study_prompt *input = &fig->prompts.items[prompt];
+    int status =
+        qkv_plan_new(&plan, qkv_session_model(session), input->tokens, input->n_tokens, err);
+    if (status == QKV_OK) {
+        status = qkv_living_add_scores(plan, fig->layer, fig->head, fig->living->softcap, err);
+    }
     if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
     if (status == QKV_OK) status = copy_scores(fig, result, prompt, err);
     qkv_result_free(result);

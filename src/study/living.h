@@ -37,6 +37,12 @@ void qkv_living_free(living *all, size_t n_prompts);
 int qkv_living_take(qkv_figure *fig, qkv_session *session, size_t prompt, const qkv_plan *plan,
                     const qkv_result *result, qkv_error *err);
 
+/* Captures the scores of a head, -1: of all, before the cap: what was captured (of variant 1 where there
+ * is a cap, of the baseline where there is none) goes through qkv_living_uncap. */
+int qkv_living_add_scores(qkv_plan *plan, int32_t layer, int32_t head, double softcap,
+                          qkv_error *err);
+void qkv_living_uncap(float *to, const float *from, size_t n, double softcap);
+
 /* ---- living_numbers.c ---- */
 
 /* A map to be stored. */

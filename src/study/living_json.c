@@ -355,19 +355,27 @@ static json_t *describe_storage(const map_store *store) {
 
 static json_t *describe(const qkv_figure *fig, const figure_maps *maps) {
     const living *all = fig->living;
-    const char *title = fig->options.title ? fig->options.title : fig->title;
+    const char *own = fig->title ? fig->title : "Attention Weights";
+    const char *title = fig->options.title ? fig->options.title : own;
     return json_pack(
         "{s:i, s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
         "s:o, s:o, s:o}",
         "format", 1, "kind", qkv_figure_kind_name(fig->kind), "site", qkv_site_name(fig->site),
-        "title", qkv_json_text(title ? title : ""), "small_print", qkv_json_text(fig->small_print),
-        "id", fig->id, "rows", (json_int_t)fig->rows, "cols", (json_int_t)fig->cols, "layer",
-        (int)fig->layer, "head", (int)fig->head, "causal", all->causal, "window", (int)all->window,
-        "softcap", qkv_json_exact(all->softcap), "sink",
+        "title", qkv_json_text(title), "small_print",
+        qkv_json_text(fig->options.hide_notes ? "" : fig->small_print), "id", fig->id, "rows",
+        (json_int_t)fig->rows, "cols", (json_int_t)fig->cols, "layer", (int)fig->layer, "head",
+        (int)fig->head, "causal", all->causal, "window", (int)all->window, "softcap",
+        qkv_json_exact(all->softcap), "sink",
         all->has_sink ? qkv_json_exact(all->sink) : json_null(), "look", describe_look(fig),
         "row_names", describe_names(fig), "storage", describe_storage(&maps->store), "prompts",
         describe_prompts(fig, maps), "panels", describe_panels(fig, maps), "colors",
         qkv_living_colors(fig->colormap), "maps", write_maps(&maps->store));
+}
+
+/* A list that memory ran short for lacks something. */
+static int is_complete(const json_t *data, const qkv_figure *fig) {
+    return data && json_array_size(json_object_get(data, "prompts")) == fig->prompts.n &&
+           json_array_size(json_object_get(data, "panels")) == fig->rows * fig->cols;
 }
 
 int qkv_living_figure_json(const qkv_figure *fig, json_t **out, qkv_error *err) {
@@ -378,7 +386,11 @@ int qkv_living_figure_json(const qkv_figure *fig, json_t **out, qkv_error *err) 
     if (status == QKV_OK) status = collect_panels(fig, &maps, err);
     if (status == QKV_OK) status = choose_storage(&maps.store, err);
     if (status == QKV_OK) *out = describe(fig, &maps);
-    if (status == QKV_OK && !*out) status = qkv_fail_memory(err);
+    if (status == QKV_OK && !is_complete(*out, fig)) {
+        json_decref(*out);
+        *out = NULL;
+        status = qkv_fail_memory(err);
+    }
     release_maps(&maps);
     return status;
 }

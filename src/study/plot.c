@@ -49,6 +49,9 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
     if (has_range(o) && o->scale == QKV_PLOT_SCALE_LOG && o->range[0] <= 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`range` of a log scale must begin above 0");
     }
+    if (o->session && !o->living) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`session` is for pages: set `living`, too");
+    }
     int status = qkv_print_check(&(study_print){o->text, o->font, o->width, o->hide_notes}, err);
     if (status != QKV_OK) return status;
     if (!(o->dpi >= 0 && isfinite(o->dpi))) {
@@ -144,6 +147,7 @@ static void let_go(qkv_plot *p) {
     p->cells = NULL;
     o->metric = o->target = o->op = o->epsilon = o->layers = o->heads = o->title = NULL;
     o->command = NULL;
+    o->session = NULL;
     o->font = p->font;
     o->n_command = 0;
 }
@@ -188,6 +192,7 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->target_names);
     free(p->op_name);
     free(p->metric);
+    qkv_plot_living_free(p->living, p); /* needs the lists of layers and heads */
     free(p->targets.at);
     free(p->layers.at);
     free(p->heads.at);
@@ -201,7 +206,6 @@ void qkv_plot_free(qkv_plot *p) {
     free(p->warnings);
     free(p->metric_title);
     free(p->font);
-    qkv_plot_living_free(p->living);
     free(p);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "study/living.h"
+#include "study/plot_heads.h"
 #include "study/plot_living.h"
 
 static json_t *describe_floats(const float *values, size_t n) {
@@ -72,6 +73,51 @@ static json_t *describe_values(const qkv_plot *p) {
     return out;
 }
 
+/* ---- the attention of the cells ---- */
+
+static json_t *describe_labels(const study_prompt *prompt) {
+    json_t *tokens = json_array();
+    for (size_t i = 0; i < prompt->n_tokens; i++) {
+        json_array_append_new(tokens, qkv_json_text(prompt->labels[i]));
+    }
+    return tokens;
+}
+
+static json_t *describe_scores(const qkv_plot *p, const plot_heads *all, size_t prompt) {
+    const size_t n = all->prompts.items[prompt].n_tokens, places = p->layers.n * p->heads.n;
+    json_t *list = json_array();
+    for (size_t i = 0; i < places; i++) {
+        const int32_t window = all->windows[i / p->heads.n];
+        const living_map map = {.values = all->scores[prompt * places + i],
+                                .rows = n,
+                                .cols = n,
+                                .step = 1,
+                                .causal = all->causal,
+                                .window = window,
+                                .is_masked = all->causal || window > 0};
+        json_array_append_new(list,
+                              map.values ? qkv_living_map_json(&map, LIVING_F32) : json_null());
+    }
+    return list;
+}
+
+static json_t *describe_attention(const qkv_plot *p) {
+    const plot_heads *all = p->living->heads;
+    if (!all || all->prompts.n == 0) return json_null();
+    json_t *prompts = json_array(), *windows = json_array();
+    for (size_t i = 0; i < all->prompts.n; i++) {
+        json_array_append_new(prompts, json_pack("{s:I, s:o, s:o}", "id", (json_int_t)all->ids[i],
+                                                 "tokens", describe_labels(&all->prompts.items[i]),
+                                                 "scores", describe_scores(p, all, i)));
+    }
+    for (size_t i = 0; i < p->layers.n; i++) {
+        json_array_append_new(windows, json_integer(all->windows[i]));
+    }
+    return json_pack("{s:b, s:o, s:o, s:o, s:o}", "causal", all->causal, "softcap",
+                     qkv_json_exact(all->softcap), "windows", windows, "sinks",
+                     describe_numbers(all->sinks, p->layers.n * p->heads.n), "prompts", prompts);
+}
+
 static json_t *describe_look(const qkv_plot *p) {
     static const char *const bands[] = {"range", "range", "sd", "none"};
     const qkv_plot_options *o = &p->options;
@@ -94,14 +140,15 @@ static json_t *describe(const qkv_plot *p) {
         "format", 1, "kind", "plot", "plot", qkv_plot_kind_name(p->kind), "by", bys[p->by], "title",
         p->title ? qkv_json_text(p->title) : json_null(), "label",
         qkv_json_text(label.failed ? p->metric : label.data), "small_print",
-        qkv_json_text(p->small_print), "id", p->id, "op", p->op_name, "targets",
-        describe_targets(p, 0), "target_names", describe_targets(p, 1), "layers",
+        qkv_json_text(p->options.hide_notes ? "" : p->small_print), "id", p->id, "op", p->op_name,
+        "targets", describe_targets(p, 0), "target_names", describe_targets(p, 1), "layers",
         describe_indices(&p->layers), "heads", describe_indices(&p->heads), "epsilons",
         describe_numbers(all->epsilons, all->n_epsilons), "chosen",
         describe_numbers(p->epsilons, p->n_epsilons), "prompts", describe_prompts(all), "look",
         describe_look(p), "reference", qkv_json_real(p->reference), "left_out", all->left_out,
         "values", describe_values(p), "metrics", describe_metrics(p));
     qkv_text_release(&label);
+    if (json) json_object_set_new(json, "attention", describe_attention(p));
     if (json) json_object_set_new(json, "colors", qkv_living_colors(qkv_plot_colormap(p)));
     return json;
 }

@@ -7,11 +7,13 @@
 
 #include "base/memory.h"
 #include "qkv/measure.h"
+#include "study/plot_heads.h"
 
 enum { MOST_VALUES = 2 << 20, MOST_PER_PROMPT = 1 << 20 }; /* numbers of a page */
 
-void qkv_plot_living_free(plot_living *all) {
+void qkv_plot_living_free(plot_living *all, const qkv_plot *p) {
     if (!all) return;
+    qkv_plot_heads_free(all->heads, p);
     for (size_t i = 0; all->metrics && i < all->n_metrics; i++) {
         plot_metric *m = &all->metrics[i];
         free(m->name);
@@ -206,6 +208,9 @@ static int take_metrics(plot_living *all, const qkv_plot *p, qkv_error *err) {
 int qkv_plot_living_new(plot_living **out, const qkv_plot *p, qkv_error *err) {
     plot_living *all = *out = qkv_calloc(1, sizeof *all);
     if (!all) return qkv_fail_memory(err);
-    const int status = list_axes(all, p, err);
-    return status == QKV_OK ? take_metrics(all, p, err) : status;
+    int status = list_axes(all, p, err);
+    if (status == QKV_OK) status = take_metrics(all, p, err);
+    if (status != QKV_OK || !p->options.session) return status;
+    return qkv_plot_heads_new(&all->heads, p, p->options.session, all->prompts, all->n_prompts,
+                              err);
 }

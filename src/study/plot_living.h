@@ -23,12 +23,13 @@ typedef struct plot_living {
     int64_t *prompts; /* ascending */
     size_t n_prompts, prompts_capacity;
     size_t n_cells;
-    int left_out; /* other metrics are, because they are too much for a page */
+    int left_out;             /* other metrics are, because they are too much for a page */
+    struct plot_heads *heads; /* the attention of the cells; NULL: there is no session */
 } plot_living;
 
 /* While the plot has its file. */
 int qkv_plot_living_new(plot_living **out, const qkv_plot *p, qkv_error *err);
-void qkv_plot_living_free(plot_living *all);
+void qkv_plot_living_free(plot_living *all, const qkv_plot *p);
 
 /* plot_html.c: appends the page. */
 int qkv_plot_html(const qkv_plot *p, qkv_text *out, qkv_error *err);

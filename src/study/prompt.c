@@ -1,11 +1,13 @@
 /* Prompts of callers: checked, and turned into tokens. */
 #include "study/prompt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "base/text.h"
 
 static const char *const default_prompts[] = {
     "The river runs past the old mill and down to the sea.",
@@ -125,4 +127,50 @@ void qkv_prompts_release(study_prompts *list) {
     }
     free(list->items);
     *list = (study_prompts){0};
+}
+
+/* ---- labels ---- */
+
+enum { MOST_OF_A_LABEL = 200 }; /* characters */
+
+/* The text of a token as a label: the blank that begins most words would only shift it. */
+static char *visible_label(const char *bytes, size_t length) {
+    const size_t blank = length > 1 && bytes[0] == ' ';
+    const int only_blanks = length > 0 && strspn(bytes, " ") == length;
+    qkv_text label = {0};
+    qkv_text_puts(&label, "");
+    for (size_t i = 0; only_blanks && i < length && i < MOST_OF_A_LABEL; i++) {
+        qkv_text_puts(&label, "\xe2\x90\xa3"); /* U+2423 */
+    }
+    if (!only_blanks) qkv_text_append_short(&label, bytes + blank, length - blank, MOST_OF_A_LABEL);
+    if (!label.failed) return label.data;
+    qkv_text_release(&label);
+    return NULL;
+}
+
+/* A token's number, where the model has no tokenizer. */
+static int make_label(char **out, const qkv_model *model, int32_t token, qkv_error *err) {
+    char *bytes = NULL;
+    size_t length = 0;
+    if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0) {
+        char number[16];
+        snprintf(number, sizeof number, "%d", (int)token);
+        *out = qkv_strdup(number);
+    } else {
+        const int status = qkv_token_text(model, &bytes, &length, token, err);
+        if (status != QKV_OK) return status;
+        *out = visible_label(bytes, length);
+        qkv_text_free(bytes);
+    }
+    return *out ? QKV_OK : qkv_fail_memory(err);
+}
+
+int qkv_prompt_make_labels(study_prompt *prompt, const qkv_model *model, qkv_error *err) {
+    int status = QKV_OK;
+    prompt->labels = qkv_calloc(prompt->n_tokens, sizeof *prompt->labels);
+    if (!prompt->labels) return qkv_fail_memory(err);
+    for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
+        status = make_label(&prompt->labels[i], model, prompt->tokens[i], err);
+    }
+    return status;
 }

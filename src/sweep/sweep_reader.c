@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "sweep/sweep_format.h"
@@ -337,6 +338,57 @@ int qkv_sweep_reader_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_
     }
     *out = rows;
     return QKV_OK;
+}
+
+/* ---- prompts ---- */
+
+/* "[1,20,30]" */
+static int parse_tokens(const char *text, int32_t **tokens, size_t *n_tokens) {
+    json_t *list = qkv_json_parse(text, strlen(text), 0, NULL);
+    const size_t n = json_array_size(list);
+    int32_t *own = n ? qkv_calloc(n, sizeof *own) : NULL;
+    int fits = own != NULL;
+    for (size_t i = 0; i < n && fits; i++) {
+        const json_t *item = json_array_get(list, i);
+        const json_int_t token = json_integer_value(item);
+        fits = json_is_integer(item) && token >= 0 && token <= INT32_MAX;
+        own[i] = (int32_t)token;
+    }
+    json_decref(list);
+    if (!fits) return free(own), 0;
+    *tokens = own;
+    *n_tokens = n;
+    return 1;
+}
+
+static int select_prompt(qkv_sweep_reader *file, int64_t prompt, int32_t **tokens, size_t *n_tokens,
+                         qkv_error *err) {
+    sqlite3_stmt *query = NULL;
+    int row = 0;
+    int status =
+        qkv_database_prepare(&file->db, &query, "SELECT tokens FROM prompts WHERE id = ?", err);
+    if (status == QKV_OK) sqlite3_bind_int64(query, 1, prompt);
+    if (status == QKV_OK) status = qkv_database_step(&file->db, query, &row, err);
+    if (status == QKV_OK && !(row && parse_tokens(column(query, 0), tokens, n_tokens))) {
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s has no tokens of a prompt %lld", file->path,
+                          (long long)prompt);
+    }
+    sqlite3_finalize(query);
+    return status;
+}
+
+int qkv_sweep_reader_prompt(qkv_sweep_reader *file, int64_t prompt, int32_t **tokens,
+                            size_t *n_tokens, qkv_error *err) {
+    QKV_NEED(err, tokens);
+    QKV_NEED(err, n_tokens);
+    *tokens = NULL;
+    *n_tokens = 0;
+    QKV_NEED(err, file);
+    int status = qkv_database_open(&file->db, file->location, QKV_DATABASE_READ, err);
+    if (status == QKV_OK) status = check_same(file, err);
+    if (status == QKV_OK) status = select_prompt(file, prompt, tokens, n_tokens, err);
+    qkv_database_close(&file->db);
+    return status;
 }
 
 size_t qkv_sweep_rows_count(const qkv_sweep_rows *rows) {

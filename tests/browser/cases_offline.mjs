@@ -301,7 +301,7 @@ export async function case_offline_long_prompt(stage) {
     assert.equal(data.storage.made, true);
     assert.ok(fs.statSync(file).size < 6e6, `${fs.statSync(file).size} bytes`);
     const page = await openFile(stage, file);
-    assert.match(await page.locator('.figure-notes').innerText(), /2\.9 MB of numbers.*made of scores/s);
+    assert.match(await page.locator('.figure-notes').innerText(), /2\.9 MB of numbers.*scores in F32, of which/s);
     await page.locator('.factor-box').fill('0.3');
     await page.locator('.factor-box').press('Enter');
     const wanted = enginePattern(stage, { model: ['-m', model], prompt: ['--tokens', ids], layer: 1, head: 1, edits: 'q@1.h1=scale:0.3' });
@@ -385,10 +385,49 @@ export async function case_offline_plot(stage) {
     assert.match(await detail.locator('h2').innerText(), /^Key, layer \d, head 3$/);
 }
 
+// With the sweep's model a cell opens the attention of its head, and its numbers are the engine's.
+export async function case_offline_plot_attention(stage) {
+    const results = stage.file('r.sqlite'), file = stage.file('plot.html'), model = path.join(process.env.MODELS, 'default.gguf');
+    qkv(['sweep', '-m', model, '-p', PROMPT, '-p', 'A red boat waits at the pier.', '--targets', 'none,q,k,v,z', '--epsilon', '0.1,1',
+         '--metrics', 'sink,tv', '-q', '-o', results]);
+    qkv(['plot', results, '--metric', 'sink', '--kind', 'heatmap', '--epsilon', '0.1', '-m', model, '-o', file]);
+    const page = await openFile(stage, file);
+    const open = async (target, layer, head) => {
+        const map = page.locator('.plot-page .map').nth(target);
+        await map.focus();
+        for (let i = 0; i < 6; i++) await page.keyboard.press('ArrowUp');
+        for (let i = 0; i < 6; i++) await page.keyboard.press('ArrowLeft');
+        for (let i = 0; i < layer; i++) await page.keyboard.press('ArrowDown');
+        for (let i = 0; i < head; i++) await page.keyboard.press('ArrowRight');
+        await page.keyboard.press('Enter');
+    };
+    const check = async (prompt, layer, head, edits) => {
+        const n = Number((await page.locator('.cell-attention select').first().locator('option:checked').innerText()).match(/(\d+) tokens/)[1]);
+        const wanted = enginePattern(stage, { model: ['-m', model], prompt: ['-p', prompt], layer, head, edits });
+        const readout = await pointAt(page, 'after', n - 1, 1, n);
+        assert.ok(nearly(shownNumber(readout, 'after'), wanted[(n - 1) * n + 1]), `${readout}, wanted ${wanted[(n - 1) * n + 1]}`);
+    };
+    await open(0, 2, 1);
+    assert.equal(await page.locator('.cell-attention h2').innerText(), 'Attention: Query, layer 2, head 1');
+    await check(PROMPT, 2, 1, 'q@2.h1=scale:0.1');
+    await page.locator('.cell-attention .factor-box').fill('0.37');
+    await page.locator('.cell-attention .factor-box').press('Enter');
+    await check(PROMPT, 2, 1, 'q@2.h1=scale:0.37');
+    await page.locator('.cell-attention select').first().selectOption('1');
+    await check('A red boat waits at the pier.', 2, 1, 'q@2.h1=scale:0.37');
+    await open(1, 4, 3);
+    await check('A red boat waits at the pier.', 4, 3, 'k@4.h3=scale:0.1');
+    await open(2, 4, 3);
+    assert.match(await page.locator('.cell-attention .panel-after .panel-note').innerText(), /bit for bit as before/);
+    // What acts behind the weights is no factor of them.
+    await open(3, 4, 3);
+    assert.match(await page.locator('.cell-attention').innerText(), /only factors of q and k/);
+}
+
 export async function case_offline_plot_kinds(stage) {
     const results = stage.file('r.sqlite');
     qkv(['sweep', '-p', PROMPT, '--targets', 'none,q,k', '--epsilon', '0.001,0.01,0.1,1', '--metrics', 'sink,tv', '-q', '-o', results]);
-    for (const args of [['--kind', 'lines'], ['--kind', 'lines', '--by', 'head', '--layers', '2'], ['--kind', 'ranking', '--epsilon', '0.1', '--change']]) {
+    for (const args of [['--kind', 'lines'], ['--kind', 'lines', '--by', 'head', '--layers', '2', '--target', 'q'], ['--kind', 'ranking', '--epsilon', '0.1', '--change']]) {
         const file = stage.file('plot.html');
         qkv(['plot', results, '--metric', 'sink', ...args, '-o', file]);
         const page = await openFile(stage, file);

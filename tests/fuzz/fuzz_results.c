@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "harness.h"
+#include "qkv/model.h"
 #include "qkv/sweep.h"
 #include "qkv/sweep_reader.h"
 #include "support/sweep_maker.h"
@@ -93,6 +94,14 @@ static size_t read_all(void) {
             FUZZ_REQUIRE(qkv_sweep_reader_op(file, (size_t)sweep_row(rows, k).op));
         }
         qkv_sweep_rows_free(rows);
+    }
+    /* Tokens are text that nobody has looked at before: there are some, or there is a reason. */
+    for (int64_t i = 0; i < 3; i++) {
+        int32_t *tokens = NULL;
+        size_t n = 0;
+        const int found = qkv_sweep_reader_prompt(file, i, &tokens, &n, &err);
+        FUZZ_REQUIRE(found == QKV_OK ? tokens && n > 0 : tokens == NULL && err.message[0]);
+        qkv_tokens_free(tokens);
     }
     qkv_sweep_reader_close(file);
     return 1;

@@ -385,6 +385,14 @@ static void test_sweep_reader(void **state) {
     assert_null(qkv_sweep_reader_target(it.reader, 9));
     assert_null(qkv_sweep_reader_op(NULL, 0));
     assert_null(qkv_sweep_reader_op(it.reader, 9));
+    int32_t *tokens = NULL;
+    size_t n_tokens = 0;
+    REFUSED(qkv_sweep_reader_prompt(NULL, 0, &tokens, &n_tokens, &err));
+    REFUSED(qkv_sweep_reader_prompt(it.reader, 0, NULL, &n_tokens, &err));
+    REFUSED(qkv_sweep_reader_prompt(it.reader, 0, &tokens, NULL, &err));
+    assert_int_equal(qkv_sweep_reader_prompt(it.reader, 99, &tokens, &n_tokens, &err),
+                     QKV_ERR_FORMAT);
+    assert_null(tokens);
     REFUSED(qkv_sweep_reader_rows(NULL, "sink", &rows, &err));
     REFUSED(qkv_sweep_reader_rows(it.reader, NULL, &rows, &err));
     REFUSED(qkv_sweep_reader_rows(it.reader, "sink", NULL, &err));

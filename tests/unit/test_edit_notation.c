@@ -320,6 +320,40 @@ static void sources_are_checked(void **state) {
     qkv_plan_free(plan);
 }
 
+/* What an edit was understood as. */
+static void edits_are_told(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_plan *plan = new_plan();
+    qkv_edit_info info = QKV_EDIT_INFO_INIT;
+    expect_ok(qkv_plan_add_variant(plan, "k@1.g0[1:3]=scale:0.5 + v@*=zero", NULL, &err), &err,
+              "variant");
+    assert_int_equal(qkv_plan_get_edit(plan, 1, 0, &info), 1);
+    assert_string_equal(info.text, "k@1.g0[1:3]=scale:0.5");
+    assert_int_equal(info.site, QKV_SITE_K);
+    assert_string_equal(info.op, "scale");
+    assert_true(info.number == 0.5);
+    assert_int_equal(info.head_kind, 'g');
+    assert_int_equal(info.layers[0], 0);
+    assert_int_equal(info.layers[1], 1);
+    assert_int_equal(info.heads[0], 1);
+    for (int i = 0; i < T; i++) assert_int_equal(info.rows[i], i == 1 || i == 2);
+    assert_null(info.cols);
+    /* The query heads of the group, and no others. */
+    const int32_t shared_by = eng.info->n_head / eng.info->n_kv_head;
+    for (int32_t h = 0; h < eng.info->n_head; h++) {
+        assert_int_equal(qkv_plan_edit_covers(plan, 1, 0, 1, h), h < shared_by);
+        assert_int_equal(qkv_plan_edit_covers(plan, 1, 0, 0, h), 0);
+        assert_int_equal(qkv_plan_edit_covers(plan, 1, 1, 0, h), 1);
+    }
+    assert_int_equal(qkv_plan_get_edit(plan, 1, 1, &info), 1);
+    assert_string_equal(info.op, "zero");
+    assert_int_equal(info.head_kind, 0);
+    assert_null(info.rows);
+    assert_int_equal(qkv_plan_get_edit(plan, 1, 2, &info), 0);
+    qkv_plan_free(plan);
+}
+
 static void site_names(void **state) {
     (void)state;
     for (int s = 0; s < QKV_SITE_COUNT; s++)
@@ -333,6 +367,7 @@ int main(void) {
         cmocka_unit_test(edits_that_are_accepted), cmocka_unit_test(edits_that_are_refused),
         cmocka_unit_test(messages_name_the_edit),  cmocka_unit_test(capture_notation),
         cmocka_unit_test(sources_are_checked),     cmocka_unit_test(site_names),
+        cmocka_unit_test(edits_are_told),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

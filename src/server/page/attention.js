@@ -39,8 +39,8 @@ function softmaxRow(x, count, sink, out, at) {
     return taken / sum;
 }
 
-// The factor of every query or key: an edit's own where it selects the token, else 1. All edits of a variant read
-// the unedited tensor and no two overlap, so no token has two.
+// The factor of every query or key: the product of those that select the token, of q and of q_rot, say. Edits of one
+// site never overlap.
 export function tokenFactors(n, factors, axis) {
     const list = new Float64Array(n).fill(1);
     for (const { axis: own, eps, tokens } of factors) {

@@ -31,7 +31,7 @@ import { TokenLines } from './lines.js';
 import { Profile } from './profile.js';
 
 const PANELS = [['before', 'Before'], ['after', 'After'], ['diff', 'Difference'], ['lines', 'Lines']];
-const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
+export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
 const FEW_LINES = 32; // tokens: up to here the lines are painted with the maps
 const PANEL_GAP = 14;
 const DIGITS = 6;

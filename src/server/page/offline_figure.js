@@ -3,7 +3,7 @@
 import { ScoredHead, decodeMap } from './attention.js';
 import { ColorScale } from './colors.js';
 import { FactorSlider } from './factor_slider.js';
-import { HeadView } from './head.js';
+import { HeadView, LINEAR_TOKENS } from './head.js';
 import { TableView } from './tables.js';
 import { countText, el, numberText } from './text.js';
 import { thumbCanvas } from './thumbs.js';
@@ -17,7 +17,7 @@ export function titleNodes(text) {
     for (const part of text.match(/\\\*|\*|[^*\\]+|\\/g) ?? []) {
         if (part === '*') italic = !italic;
         else {
-            const plain = (part === '\\*' ? '*' : part).replace(/(\d)e-(\d)/g, '$1e\u2011$2');
+            const plain = (part === '\\*' ? '*' : part).replace(/(\d)e-(\d)/g, '$1e\u2011$2').replace(/ = /g, '\u00a0=\u00a0');
             nodes.push(italic ? el('em', {}, plain) : plain);
         }
     }
@@ -127,7 +127,8 @@ export class OfflineFigure {
         if (data.kind === 'rows') {
             this.table = new TableView(place, { palette: this.palette, look: data.look, rowName: data.layer < 0 ? 'layer' : 'head' });
         } else {
-            this.view = new HeadView(place, { palette: this.palette });
+            // Lower than the live page has it: panels stay side by side, below the slider.
+            this.view = new HeadView(place, { palette: this.palette, maxHeight: () => window.innerHeight * 0.7 });
             this.view.options = this.viewOptions();
         }
         this.root.append(this.buildHeader(),
@@ -141,7 +142,9 @@ export class OfflineFigure {
         // Lines have room beside a single map.
         const edited = this.data.panels.some((panel) => panel.edits !== '');
         const options = { show: { before: true, after: true, diff: true, lines: !edited }, colormap: look.colormap, skipKeys: look.skip_keys, maskedZero: look.masked === 'zero' };
-        if (!look.diff) options.scale = look.scale;
+        // `auto` is what figures choose; it has a scale of its own for differences.
+        const long = this.data.prompts.some(({ tokens }) => tokens.length > LINEAR_TOKENS);
+        if (!look.diff && look.scale !== (long ? 'log' : 'linear')) options.scale = look.scale;
         if (!look.diff && (look.low !== 0 || look.high !== 1) && !look.skip_keys) Object.assign(options, { low: look.low, high: look.high });
         if (site === 'scores') options.maskedZero = true;
         return options;
@@ -153,7 +156,7 @@ export class OfflineFigure {
             el('span', { class: 'index' }, data.prompts.length > 1 ? `Input ${i + 1} ` : 'Prompt '),
             prompt.text === null ? el('span', { class: 'hint' }, 'given as token ids') : el('bdi', { dir: 'auto' }, prompt.text),
             el('span', { class: 'index' }, ` ${countText(prompt.tokens.length)} tokens`)));
-        return el('header', { class: 'figure-header' }, el('h1', {}, ...titleNodes(data.title || 'Attention weights')), ...prompts);
+        return el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null, ...prompts);
     }
 
     // The scale of the figure itself, for its panels.
@@ -164,10 +167,11 @@ export class OfflineFigure {
     }
 
     drawnValues(panel) {
-        const map = this.maps.drawn(panel);
-        if (!this.data.look.diff) return map;
-        const before = this.maps.before(panel).values;
-        return { ...map, values: map.values.map((value, i) => value - before[i]) };
+        const map = this.maps.drawn(panel), { look } = this.data;
+        const share = look.sink_column ? this.maps.share(map) : null;
+        if (!look.diff) return { ...map, share };
+        const before = this.maps.before(panel), was = this.maps.share(before);
+        return { ...map, values: map.values.map((value, i) => value - before.values[i]), share: share && share.map((value, i) => value - was[i]) };
     }
 
     buildPanels(many) {
@@ -307,10 +311,11 @@ export class OfflineFigure {
         const { storage, small_print: smallPrint, id } = this.data;
         const size = storage.bytes < 1e6 ? `${countText(Math.max(1, Math.round(storage.bytes / 1000)))} kB` : `${(storage.bytes / 1e6).toFixed(1)} MB`;
         const parts = [`${size} of numbers in this file`];
-        parts.push(storage.type === 'F16' ? 'maps in half precision (three digits)' : 'maps in F32, the engine\u2019s own bits');
+        if (storage.made) parts.push('scores in F32, of which maps under factors are made when they are shown');
+        if (storage.type === 'F16') parts.push('maps in half precision (three digits)');
+        else if (!storage.made) parts.push('maps in F32, the engine\u2019s own bits');
         if (storage.pooled) parts.push(`pooled: a cell is the largest of ${storage.pooled} × ${storage.pooled} weights`);
-        if (storage.made) parts.push('maps of factors are made of scores when they are shown');
-        return el('footer', { class: 'figure-notes' }, el('p', {}, smallPrint),
+        return el('footer', { class: 'figure-notes' }, smallPrint ? el('p', {}, smallPrint) : null,
             el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${id}).`));
     }
 

@@ -2,6 +2,7 @@
 // ε, all other metrics there, every prompt's value, and the command that draws the attention behind it. Lines and
 // rankings are drawn as they were asked for, above it.
 import { decodeMap } from './attention.js';
+import { CellAttention } from './cell_attention.js';
 import { drawBars, drawCurve } from './charts.js';
 import { ColorScale, drawColorBar } from './colors.js';
 import { AttentionMap } from './map.js';
@@ -81,14 +82,15 @@ export class OfflinePlot {
         return Math.max(0, spread.indexOf(Math.max(...spread)));
     }
 
-    // The one that stands out: the first bar of a ranking, else what lies farthest from the others.
+    // The one that stands out: the first bar of a ranking, else what changed most.
     firstCell() {
         const { data } = this;
         if (data.plot === 'ranking' && data.values.length) return this.cellOf(data.values[0]);
         let best = { target: 0, place: 0 }, most = -Infinity;
         for (let target = 0; target < data.targets.length; target++) {
             for (let place = 0; place < this.numbers.places; place++) {
-                const value = Math.abs(this.numbers.mean(0, { target, epsilon: this.epsilon, place }, this.change));
+                const at = { target, epsilon: this.epsilon, place }, change = this.numbers.mean(0, at, true);
+                const value = Math.abs(Number.isNaN(change) ? this.numbers.mean(0, at) : change);
                 if (value > most) [best, most] = [{ target, place }, value];
             }
         }
@@ -118,8 +120,10 @@ export class OfflinePlot {
             map.element)));
         this.detail = el('section', { class: 'card detail', 'aria-label': 'The open cell', 'aria-live': 'polite' });
         const heat = el('section', { class: 'card' }, this.buildTools(), this.panels, this.readout);
-        const header = el('header', { class: 'figure-header' }, el('h1', {}, ...titleNodes(data.title || data.label)));
-        this.root.append(header, ...this.buildChart(), el('div', { class: 'plot-page' }, heat, this.detail), this.buildNotes());
+        const header = el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null);
+        this.attention = data.attention ? new CellAttention(data, this.palette) : null;
+        this.root.append(header, ...this.buildChart(), el('div', { class: 'plot-page' }, heat, this.detail),
+                         ...(this.attention ? [this.attention.element] : []), this.buildNotes());
         new ResizeObserver(() => this.paint()).observe(this.panels);
     }
 
@@ -268,6 +272,7 @@ export class OfflinePlot {
         const place = { layer: data.layers[Math.floor(at.place / data.heads.length)], head: data.heads[at.place % data.heads.length] };
         const title = el('h2', {}, `${data.target_names[at.target]}, ${this.nameOf(place)}`);
         this.detail.replaceChildren(title, ...this.curveOf(here, name), this.metricTable(here), ...this.promptTable(here), this.commandOf(at, place));
+        this.attention?.open({ ...here, name: title.textContent });
     }
 
     curveOf(here, name) {
@@ -325,13 +330,15 @@ export class OfflinePlot {
         const cells = countText(this.numbers.cells), prompts = data.prompts.length;
         const parts = [`${cells} cells of ${countText(data.metrics.length)} metric${data.metrics.length === 1 ? '' : 's'} in this file, means over ${countText(prompts)} prompt${prompts === 1 ? '' : 's'}, in F32`];
         if (prompts > 1 && !this.hasPrompts()) parts.push('the values of single prompts are too many for a page');
+        if (data.attention) parts.push(`the scores of ${countText(this.numbers.places)} heads for ${countText(data.attention.prompts.length)} of them, in F32`);
         if (data.left_out) parts.push('other metrics of the sweep are too many for a page');
-        return el('footer', { class: 'figure-notes' }, el('p', {}, data.small_print),
+        return el('footer', { class: 'figure-notes' }, data.small_print ? el('p', {}, data.small_print) : null,
             el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --results RESULTS --check'), ` makes it again (${data.id}).`));
     }
 
     forgetTheme() {
         for (const map of this.maps) map.forgetTheme();
+        this.attention?.forgetTheme();
         this.paint();
         if (this.opened) this.open(this.opened);
     }

@@ -80,3 +80,12 @@ grep -c 'alert(1)</script>\|<b>x' hostile.html
 look hostile.html | tail -n 3
 qkv recipe extract hostile.html -o recipe.json && qkv reproduce hostile.html --check
 qkv figure modify --layer 5 --head 0 --tokens 5,6 --no-recipe -o none.html && qkv reproduce none.html --check
+# What a page has no use for is an error; with a drawing beside it, it is not.
+for option in '--labels index' '--values never' '--no-axis-labels' '--panel-size 200' '--masked hatch' '--font Serif' '--width 85mm' \
+    '--text text' '--dpi 300'; do
+    # shellcheck disable=SC2086
+    qkv figure modify --layer 5 --head 0 --tokens 5,6 $option -o none.html
+done
+qkv figure modify --layer 5 --head 0 --tokens 5,6 --labels index --masked hatch -o drawn.html -o drawn.svg
+qkv figure modify --layer 5 --head 0 --tokens 5,6 --no-notes --title '' -o bare.html
+grep -o '"title":"","small_print":""' bare.html

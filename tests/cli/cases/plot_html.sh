@@ -39,3 +39,17 @@ look ranking.html
 qkv reproduce heat.html --results r.sqlite --check -o again.html && cmp heat.html again.html && echo 'the same'
 qkv plot r.sqlite --metric sink --kind heatmap --epsilon 0.1 -o - --format html | head -c 15
 echo
+# With the sweep's model the page has the scores of its heads, and no other model will do.
+qkv sweep -m "$VECTORS/gemma2/model.gguf" --tokens 5,6,7,8 --tokens 9,8,7 --targets none,q --epsilon 0.5 --metrics tv --layers 0-1 -t 1 \
+    -o g.sqlite -q
+qkv plot g.sqlite --kind heatmap -m "$VECTORS/gemma2/model.gguf" -o g.html
+python3 - <<'PY'
+import base64, json, re
+data = json.loads(re.search(r'id="qkv-data">(.*?)</script>', open("g.html").read(), re.S).group(1))["attention"]
+print([len(prompt["tokens"]) for prompt in data["prompts"]], [len(prompt["scores"]) for prompt in data["prompts"]],
+      data["softcap"], [len(base64.b64decode(prompt["scores"][0]["data"])) // 4 for prompt in data["prompts"]])
+PY
+qkv plot g.sqlite --kind heatmap -m "$MODELS/default.gguf" -o other.html
+qkv plot g.sqlite --kind heatmap -m "$VECTORS/gemma2/model.gguf" -o other.svg
+qkv reproduce g.html --results g.sqlite --check
+ls other* 2>/dev/null

@@ -1,0 +1,167 @@
+/* Servers, what heads write, and figures by their names, called with NULL and with numbers out of
+ * range: see test_arguments.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define QKV_UNSTABLE
+#include "qkv/qkv.h"
+#include "support/engine.h"
+#include "support/refused.h"
+#include "support/scratch.h"
+#include "support/tiny_model.h"
+
+static qkv_error err;
+
+static void servers(void **state) {
+    (void)state;
+    qkv_server *server = NULL;
+    qkv_server_model model = QKV_SERVER_MODEL_INIT;
+    qkv_server_options options = QKV_SERVER_OPTIONS_INIT;
+    REFUSED(qkv_server_new(NULL, &options, &err));
+    REFUSED(qkv_server_new(&server, NULL, &err));
+    REFUSED(qkv_server_new(&server, &(qkv_server_options){0}, &err));
+    REFUSED(qkv_server_new(&server, &options, &err)); /* no models */
+    options.n_models = 1;
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.models = &model;
+    REFUSED(qkv_server_new(&server, &options, &err)); /* no name */
+    model.name = "tiny";
+    REFUSED(qkv_server_new(&server, &options, &err)); /* no path */
+    model.path = tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf");
+    options.port = 65536;
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.port = -1;
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.port = 0;
+    options.bind = "0.0.0.0";
+    REFUSED(qkv_server_new(&server, &options, &err)); /* without a token */
+    options.token = "too short";
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.token = "0123456789abcdef";
+    options.bind = "no address";
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.bind = NULL;
+    options.max_connections = 7;
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.max_connections = 0;
+    options.max_tokens = -1;
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.max_tokens = 0;
+    options.time_limit = -1;
+    REFUSED(qkv_server_new(&server, &options, &err));
+    options.time_limit = 0;
+    options.frame_ancestors = "http://a; script-src *";
+    REFUSED(qkv_server_new(&server, &options, &err));
+    assert_null(server);
+    options.frame_ancestors = NULL;
+
+    OK(qkv_server_new(&server, &options, &err));
+    assert_non_null(strstr(qkv_server_url(server), "token=0123456789abcdef"));
+    assert_in_range(qkv_server_port(server), 1, 65535);
+    assert_int_equal(qkv_server_wait(server, 0), 0);
+    assert_int_equal(qkv_server_wait(server, -1), 1);
+    qkv_server_stop(server);
+    qkv_server_stop(server);
+    assert_int_equal(qkv_server_wait(server, 1000), 1);
+    qkv_server_free(server);
+    assert_null(qkv_server_url(NULL));
+    assert_int_equal(qkv_server_port(NULL), 0);
+    assert_int_equal(qkv_server_wait(NULL, 1), 1);
+    qkv_server_stop(NULL);
+    qkv_server_free(NULL);
+}
+
+static void written(void **state) {
+    (void)state;
+    engine e;
+    float value[8] = {1}, out[TINY_VOCAB];
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    REFUSED(qkv_head_output(NULL, 0, 0, value, out, &err));
+    REFUSED(qkv_head_output(e.model, 0, 0, NULL, out, &err));
+    REFUSED(qkv_head_output(e.model, 0, 0, value, NULL, &err));
+    REFUSED(qkv_head_output(e.model, -1, 0, value, out, &err));
+    REFUSED(qkv_head_output(e.model, e.info->n_layer, 0, value, out, &err));
+    REFUSED(qkv_head_output(e.model, 0, -1, value, out, &err));
+    REFUSED(qkv_head_output(e.model, 0, e.info->n_head, value, out, &err));
+    REFUSED(qkv_head_logits(NULL, 0, 0, value, out, &err));
+    REFUSED(qkv_head_logits(e.model, 0, 0, NULL, out, &err));
+    REFUSED(qkv_head_logits(e.model, 0, 0, value, NULL, &err));
+    REFUSED(qkv_head_logits(e.model, 9, 0, value, out, &err));
+    OK(qkv_head_logits(e.model, 0, 0, value, out, &err));
+    engine_close(&e);
+}
+
+static int try_spec(const char *json) {
+    qkv_figure_spec *spec = NULL;
+    const int status = qkv_figure_spec_new(&spec, json, strlen(json), &err);
+    assert_true((spec != NULL) == (status == QKV_OK));
+    qkv_figure_spec_free(spec);
+    return status;
+}
+
+static void specs(void **state) {
+    (void)state;
+    engine e;
+    qkv_figure_spec *spec = NULL;
+    qkv_figure *figure = NULL;
+    static const char json[] = "{\"kind\": \"modify\", \"layer\": 1, \"head\": 0}";
+    REFUSED(qkv_figure_spec_new(NULL, json, sizeof json - 1, &err));
+    REFUSED(qkv_figure_spec_new(&spec, NULL, 0, &err));
+    static const char *const wrong[] = {
+        "",
+        "1",
+        "[]",
+        "{}",
+        "{\"kind\": 1}",
+        "{\"kind\": \"x\"}",
+        "{\"kind\": \"modify\", \"x\": 1}",
+        "{\"kind\": \"modify\", \"layer\": \"1\"}",
+        "{\"kind\": \"modify\", \"report\": true}",
+        "{\"kind\": \"modify\", \"always_linear\": true}",
+        "{\"kind\": \"modify\", \"scale\": \"cubic\"}",
+        "{\"kind\": \"modify\", \"range\": [1]}",
+        "{\"kind\": \"grid\", \"rows\": 1}",
+        "{\"kind\": \"grid\", \"rows\": [1]}",
+        "{\"kind\": \"grid\", \"rows\": [{\"label\": \"a=b\", \"edits\": \"\"}]}",
+        "{\"kind\": \"grid\", \"rows\": [{\"label\": \"\", \"edits\": \"\"}]}",
+        "{\"kind\": \"grid\", \"cols\": [{\"label\": \"a\"}]}",
+        "{\"kind\": \"rows\", \"masked\": \"zero\"}",
+        "{\"kind\": \"modify\", \"kind\": \"mean\"}"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (try_spec(wrong[i]) == QKV_OK) fail_msg("%s was accepted", wrong[i]);
+        assert_true(err.message[0]);
+    }
+    OK(qkv_figure_spec_new(&spec, json, sizeof json - 1, &err));
+    assert_int_equal(qkv_figure_spec_kind(spec), QKV_FIGURE_MODIFY);
+    assert_string_equal(qkv_figure_spec_word(spec, 0), "--layer");
+    assert_string_equal(qkv_figure_spec_word(spec, 1), "1");
+    assert_null(qkv_figure_spec_word(spec, 4));
+    assert_int_equal(qkv_figure_spec_kind(NULL), QKV_FIGURE_KINDS);
+    assert_null(qkv_figure_spec_word(NULL, 0));
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    REFUSED(qkv_figure_spec_make(NULL, &figure, e.session, NULL, 0, "svg", NULL, 0, &err));
+    REFUSED(qkv_figure_spec_make(spec, NULL, e.session, NULL, 0, "svg", NULL, 0, &err));
+    REFUSED(qkv_figure_spec_make(spec, &figure, NULL, NULL, 0, "svg", NULL, 0, &err));
+    REFUSED(qkv_figure_spec_make(spec, &figure, e.session, NULL, 0, NULL, NULL, 0, &err));
+    REFUSED(qkv_figure_spec_make(spec, &figure, e.session, NULL, 1, "svg", NULL, 0, &err));
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    prompt.text = "a b c";
+    OK(qkv_figure_spec_make(spec, &figure, e.session, &prompt, 1, "svg", NULL, 0, &err));
+    qkv_figure_free(figure);
+    qkv_figure_spec_free(spec);
+    qkv_figure_spec_free(NULL);
+    engine_close(&e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(servers),
+        cmocka_unit_test(written),
+        cmocka_unit_test(specs),
+    };
+    return cmocka_run_group_tests(tests, NULL, scratch_clean);
+}
