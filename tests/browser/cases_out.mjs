@@ -28,18 +28,29 @@ function wordsOf(line) {
 export async function case_figure_bytes(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START, acceptDownloads: true });
-    for (const [kind, formats] of [['grid', ['png', 'svg', 'pdf', 'html', 'safetensors', 'csv']], ['diff', ['svg']], ['modify', ['svg']], ['mean', ['svg']], ['heads', ['svg']]]) {
+    for (const [kind, formats] of [
+        ['grid', ['png', 'svg', 'pdf', 'html', 'safetensors', 'csv']],
+        ['diff', ['svg']],
+        ['modify', ['svg']],
+        ['mean', ['svg']],
+        ['heads', ['svg']],
+    ]) {
         await page.getByLabel('What is drawn').selectOption(kind);
         await stage.ready();
         const line = await page.textContent('.command pre');
         for (const format of formats) {
             const bytes = await saved(page, format);
-            const words = wordsOf(line), numbers = format === 'safetensors' || format === 'csv';
+            const words = wordsOf(line),
+                numbers = format === 'safetensors' || format === 'csv';
             assert.equal(words[0], 'qkv');
-            const args = words.slice(1, words.indexOf('-o')), out = stage.file(`figure.${format}`);
+            const args = words.slice(1, words.indexOf('-o')),
+                out = stage.file(`figure.${format}`);
             // The recipe inside tells the command line with the name of its output.
             qkv([...args, numbers ? '--data' : '-o', `figure.${format}`], { cwd: stage.folder });
-            assert.ok(fs.readFileSync(out).equals(bytes), `${kind}.${format}: ${bytes.length} bytes of the page, ${fs.statSync(out).size} of qkv ${args.join(' ')}`);
+            assert.ok(
+                fs.readFileSync(out).equals(bytes),
+                `${kind}.${format}: ${bytes.length} bytes of the page, ${fs.statSync(out).size} of qkv ${args.join(' ')}`,
+            );
         }
     }
 }
@@ -49,29 +60,56 @@ export async function case_figure_dropped(stage) {
     const server = await stage.serve();
     const page = await stage.open(server.url, { hash: '#l=0&h=0&gn=0' });
     for (const format of ['png', 'svg', 'pdf', 'html']) {
-        const file = stage.file(`mill.${format}`), factor = { png: '0.25', svg: '0.5', pdf: '0.75', html: '0.875' }[format];
-        qkv(['figure', 'grid', '-p', 'The old mill by the sea.', '--layer', '3', '--head', '1', '--col', `Keys=k@3.h1=scale:${factor}`, '--baseline', '-o', file, '--quiet']);
+        const file = stage.file(`mill.${format}`),
+            factor = { png: '0.25', svg: '0.5', pdf: '0.75', html: '0.875' }[format];
+        qkv([
+            'figure',
+            'grid',
+            '-p',
+            'The old mill by the sea.',
+            '--layer',
+            '3',
+            '--head',
+            '1',
+            '--col',
+            `Keys=k@3.h1=scale:${factor}`,
+            '--baseline',
+            '-o',
+            file,
+            '--quiet',
+        ]);
         if (format === 'png') await drop(page, file);
         else await page.getByLabel('A figure of qkv').setInputFiles(file);
-        await page.waitForFunction((edit) => document.querySelector('.edit-text')?.value === edit, `k@3.h1=scale:${factor}`);
+        await page.waitForFunction(
+            (edit) => document.querySelector('.edit-text')?.value === edit,
+            `k@3.h1=scale:${factor}`,
+        );
         await stage.ready();
         assert.equal(await page.inputValue('textarea[aria-label=Prompt]'), 'The old mill by the sea.');
         assert.match(await page.textContent('#head-title'), /Layer 3, head 1/);
         await assertPageEqualsRun(stage, page, { prompt: ['-p', 'The old mill by the sea.'] });
     }
     stage.allow(/status of 4\d\d/);
-    await page.getByLabel('A figure of qkv').setInputFiles({ name: 'note.png', mimeType: 'image/png', buffer: Buffer.from('no figure') });
+    await page
+        .getByLabel('A figure of qkv')
+        .setInputFiles({ name: 'note.png', mimeType: 'image/png', buffer: Buffer.from('no figure') });
     await page.waitForFunction(() => /note\.png: /.test(document.querySelector('#out').textContent));
     assert.match(await page.textContent('#head-title'), /Layer 3, head 1/, 'another file changes nothing');
 }
 
 async function drop(page, file) {
     const bytes = fs.readFileSync(file).toString('base64');
-    await page.evaluate(([data, name]) => {
-        const transfer = new DataTransfer();
-        transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name));
-        for (const kind of ['dragenter', 'dragover', 'drop']) window.dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true }));
-    }, [bytes, path.basename(file)]);
+    await page.evaluate(
+        ([data, name]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name));
+            for (const kind of ['dragenter', 'dragover', 'drop'])
+                window.dispatchEvent(
+                    new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true }),
+                );
+        },
+        [bytes, path.basename(file)],
+    );
 }
 
 // Why: the channels sum to the score that `qkv run` has, before and after.
@@ -84,10 +122,15 @@ export async function case_why(stage) {
     await stage.ready();
     const out = stage.file('scores.safetensors');
     qkv(['run', '-p', PROMPT, '--variant', 'q@5.h0=scale:0.125', '--capture', 'scores@5.h0', '-o', out, '--quiet']);
-    const { tensors } = readSafetensors(stage.read(out)), n = (await headOf(page)).n;
+    const { tensors } = readSafetensors(stage.read(out)),
+        n = (await headOf(page)).n;
     const reply = await page.evaluate(() => window.explorer.why.reply);
-    for (const [side, variant] of [['before', 'v0'], ['after', 'v1']]) {
-        const score = tensors[`${variant}/scores.5`].values[10 * n + 3], sum = reply[side].channels.reduce((a, b) => a + b, 0);
+    for (const [side, variant] of [
+        ['before', 'v0'],
+        ['after', 'v1'],
+    ]) {
+        const score = tensors[`${variant}/scores.5`].values[10 * n + 3],
+            sum = reply[side].channels.reduce((a, b) => a + b, 0);
         assert.ok(Math.abs(sum - score) < 1e-4 * Math.max(1, Math.abs(score)), `${side}: ${sum} is ${score}`);
         assert.ok(Math.abs(reply[side].score - score) < 1e-4 * Math.max(1, Math.abs(score)));
     }

@@ -10,11 +10,13 @@ const START = '#l=5&h=0&gn=0';
 export async function case_pin_unpin(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START });
-    const shown = await headOf(page), at = (list, q, k) => list[q * shown.n + k];
+    const shown = await headOf(page),
+        at = (list, q, k) => list[q * shown.n + k];
     const six = (value) => Number(value.toPrecision(6));
     const { x, y } = await cellAt(page, 'before', 9, 0);
     await page.mouse.move(x, y);
-    const weights = async (place) => (await page.locator(`${place} .weight b`).allTextContents()).map((text) => Number(text.replace('−', '-')));
+    const weights = async (place) =>
+        (await page.locator(`${place} .weight b`).allTextContents()).map((text) => Number(text.replace('−', '-')));
     let [before, after] = await weights('.readout');
     assert.equal(before, six(at(shown.before, 9, 0)));
     assert.equal(after, six(at(shown.after, 9, 0)));
@@ -22,7 +24,11 @@ export async function case_pin_unpin(stage) {
     await page.mouse.click(x, y);
     assert.deepEqual(await page.evaluate(() => window.explorer.state.view.pins), { queries: [9], keys: [0] });
     await clickCell(page, 'after', 12, 0, { shift: true });
-    assert.deepEqual(await page.evaluate(() => window.explorer.state.view.pins), { queries: [9, 12], keys: [] }, 'Shift on a pinned key takes it away');
+    assert.deepEqual(
+        await page.evaluate(() => window.explorer.state.view.pins),
+        { queries: [9, 12], keys: [] },
+        'Shift on a pinned key takes it away',
+    );
     await clickCell(page, 'diff', -1, 3, { shift: true });
     [before, after] = await weights('.pinned');
     const sum = (list) => at(list, 9, 3) + at(list, 12, 3);
@@ -82,10 +88,19 @@ export async function case_url_restored(stage) {
     await page.getByLabel('Order').selectOption('change');
     await page.getByLabel('Metric of the curve').selectOption('entropy');
     await stage.ready();
-    const told = (tab) => tab.evaluate(() => JSON.stringify({ ...window.explorer.state, text: document.querySelector('textarea').value,
-        edit: document.querySelector('.edit-text').value, pinned: document.querySelector('.pinned').textContent,
-        title: document.querySelector('#head-title').textContent, after: [...window.explorer.head.data.after] }));
-    const before = await told(page), address = await page.evaluate(() => location.href);
+    const told = (tab) =>
+        tab.evaluate(() =>
+            JSON.stringify({
+                ...window.explorer.state,
+                text: document.querySelector('textarea').value,
+                edit: document.querySelector('.edit-text').value,
+                pinned: document.querySelector('.pinned').textContent,
+                title: document.querySelector('#head-title').textContent,
+                after: [...window.explorer.head.data.after],
+            }),
+        );
+    const before = await told(page),
+        address = await page.evaluate(() => location.href);
     await page.reload();
     await stage.ready();
     assert.equal(await told(page), before);
@@ -93,29 +108,67 @@ export async function case_url_restored(stage) {
     const other = await stage.open(server.url, { hash: new URL(address).hash });
     assert.equal(await told(other), before);
     await assertPageEqualsRun(stage, other, { prompt: ['-p', 'The old mill & the "sea" = 50% + more #1'] });
-    await other.evaluate(() => { location.hash = '#l=0&h=1&e=&gn=0'; });
-    await other.waitForFunction(() => document.querySelector('#head-title').textContent.startsWith('Layer 0, head 1'));
+    await other.evaluate(() => {
+        location.hash = '#l=0&h=1&e=&gn=0';
+    });
+    await other.waitForFunction(() =>
+        document.querySelector('#head-title').textContent.startsWith('Layer 0, head 1'),
+    );
     await other.goBack();
-    await other.waitForFunction(() => document.querySelector('#head-title').textContent.startsWith('Layer 3, head 2'));
+    await other.waitForFunction(() =>
+        document.querySelector('#head-title').textContent.startsWith('Layer 3, head 2'),
+    );
 }
 
 // All heads: arrows move, Enter opens, the edit follows; what changed is marked; sorted by a metric.
 export async function case_overview(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: `${START}&e=q@5.h0=scale:0.1` });
-    const data = await page.evaluate(() => ({ tv: [...window.explorer.overview.data.tv], before: [...window.explorer.overview.data.before] }));
+    const data = await page.evaluate(() => ({
+        tv: [...window.explorer.overview.data.tv],
+        before: [...window.explorer.overview.data.before],
+    }));
     const out = stage.file('measure.csv');
     qkv(['measure', '-p', PROMPT, '--variant', 'q@5.h0=scale:0.1', '--metrics', 'sink,tv', '-o', out, '--quiet']);
-    const table = stage.read(out).toString().trim().split('\n').map((line) => line.split(','));
+    const table = stage
+        .read(out)
+        .toString()
+        .trim()
+        .split('\n')
+        .map((line) => line.split(','));
     const column = (name) => table[0].indexOf(name);
-    const value = (variant, layer, head, metric) => Number(table.find((row) => row[column('variant')] === variant && row[column('layer')] === String(layer) &&
-        row[column('head')] === String(head) && row[column('metric')] === metric)[column('value')]);
-    const v0 = table[1][column('variant')], v1 = table.at(-1)[column('variant')];
-    for (const [layer, head] of [[0, 0], [2, 3], [5, 0], [5, 3]]) {
-        assert.ok(Math.abs(data.before[layer * 4 + head] - value(v0, layer, head, 'sink')) < 1e-6, `sink of ${layer}.${head}`);
-        assert.ok(Math.abs(data.tv[layer * 4 + head] - value(v1, layer, head, 'tv')) < 1e-6, `change of ${layer}.${head}`);
+    const value = (variant, layer, head, metric) =>
+        Number(
+            table.find(
+                (row) =>
+                    row[column('variant')] === variant &&
+                    row[column('layer')] === String(layer) &&
+                    row[column('head')] === String(head) &&
+                    row[column('metric')] === metric,
+            )[column('value')],
+        );
+    const v0 = table[1][column('variant')],
+        v1 = table.at(-1)[column('variant')];
+    for (const [layer, head] of [
+        [0, 0],
+        [2, 3],
+        [5, 0],
+        [5, 3],
+    ]) {
+        assert.ok(
+            Math.abs(data.before[layer * 4 + head] - value(v0, layer, head, 'sink')) < 1e-6,
+            `sink of ${layer}.${head}`,
+        );
+        assert.ok(
+            Math.abs(data.tv[layer * 4 + head] - value(v1, layer, head, 'tv')) < 1e-6,
+            `change of ${layer}.${head}`,
+        );
     }
-    assert.deepEqual(data.tv.map((change) => change > 0), data.tv.map((_, i) => i === 20), 'the edit reaches one head');
+    assert.deepEqual(
+        data.tv.map((change) => change > 0),
+        data.tv.map((_, i) => i === 20),
+        'the edit reaches one head',
+    );
     assert.match(await page.textContent('#overview .tip'), /layer 5, head 0 .* changed, total variation/);
     await page.focus('.overview-canvas');
     await page.keyboard.press('ArrowUp');
@@ -130,11 +183,19 @@ export async function case_overview(stage) {
     await page.getByLabel('Order').selectOption('metric');
     await page.getByLabel('How heads are shown').selectOption('cells');
     await stage.ready();
-    const order = await page.evaluate(() => window.explorer.overview.list.map((head) => window.explorer.overview.data.after[head]));
-    assert.deepEqual(order, [...order].sort((a, b) => b - a));
+    const order = await page.evaluate(() =>
+        window.explorer.overview.list.map((head) => window.explorer.overview.data.after[head]),
+    );
+    assert.deepEqual(
+        order,
+        [...order].sort((a, b) => b - a),
+    );
     await page.getByLabel('Order').selectOption('place');
     const box = await page.locator('.overview-canvas canvas').boundingBox();
-    const corner = await page.evaluate(() => [...window.explorer.overview.corner(6), window.explorer.overview.size]);
+    const corner = await page.evaluate(() => [
+        ...window.explorer.overview.corner(6),
+        window.explorer.overview.size,
+    ]);
     await page.mouse.click(box.x + corner[0] + corner[2] / 2, box.y + corner[1] + corner[2] / 2);
     await stage.ready();
     assert.match(await page.textContent('#head-title'), /Layer 1, head 2/);
@@ -145,12 +206,21 @@ export async function case_scripts(stage) {
     const text = 'النهر يجري إلى البحر 河流入海 🌊🚣 and back';
     const server = await stage.serve(['-p', text]);
     const page = await stage.open(server.url, { hash: '#l=2&h=0&gn=4' });
-    const ids = JSON.parse(qkv(['tokens', text, '--json'])), list = ids.tokens ?? ids.ids ?? ids;
+    const ids = JSON.parse(qkv(['tokens', text, '--json'])),
+        list = ids.tokens ?? ids.ids ?? ids;
     const chips = await page.locator('.chip').count();
     assert.equal(chips, await page.evaluate(() => window.explorer.tokens.n));
-    assert.deepEqual(await page.evaluate(() => window.explorer.tokens.ids), list.map((entry) => entry.id ?? entry));
-    const isolation = await page.evaluate(() => [...document.querySelectorAll('.chip')].map((chip) => getComputedStyle(chip).unicodeBidi));
-    assert.ok(isolation.every((value) => value === 'isolate' || value === 'plaintext'), isolation.join());
+    assert.deepEqual(
+        await page.evaluate(() => window.explorer.tokens.ids),
+        list.map((entry) => entry.id ?? entry),
+    );
+    const isolation = await page.evaluate(() =>
+        [...document.querySelectorAll('.chip')].map((chip) => getComputedStyle(chip).unicodeBidi),
+    );
+    assert.ok(
+        isolation.every((value) => value === 'isolate' || value === 'plaintext'),
+        isolation.join(),
+    );
     assert.ok((await page.locator('.chip').first().getAttribute('dir')) === 'auto');
     await assertPageEqualsRun(stage, page, { prompt: ['-p', text] });
     await clickCell(page, 'before', 6, 2);
@@ -160,7 +230,20 @@ export async function case_scripts(stage) {
 // 4,096 tokens: pooled, few nodes, and a zoom shows the very weights.
 export async function case_long_text(stage) {
     const folder = stage.file('models');
-    qkv(['bench', '--shape', 'llama:2,4,2,64,128,512,8192', '-T', '8', '--repeats', '1', '--only', 'load', '--keep', folder, '--quiet']);
+    qkv([
+        'bench',
+        '--shape',
+        'llama:2,4,2,64,128,512,8192',
+        '-T',
+        '8',
+        '--repeats',
+        '1',
+        '--only',
+        'load',
+        '--keep',
+        folder,
+        '--quiet',
+    ]);
     const model = `${folder}/${fs.readdirSync(folder).find((name) => name.endsWith('.gguf'))}`;
     const ids = Array.from({ length: 4096 }, (_, i) => 3 + ((i * 97) % 500)).join(',');
     const server = await stage.serve(['-m', model]);
@@ -174,8 +257,15 @@ export async function case_long_text(stage) {
     await stage.ready();
     shown = await headOf(page);
     assert.deepEqual([shown.rows, shown.cols, shown.step, shown.r0, shown.c0], [64, 64, 1, 4000, 4000]);
-    const run = runHead(stage, { layer: 1, head: 2, edits: 'q@1.h2=scale:0.5', prompt: ['--tokens', ids], model: ['-m', model] });
-    const part = (whole) => Array.from({ length: 64 * 64 }, (_, i) => whole[(4000 + Math.floor(i / 64)) * 4096 + 4000 + (i % 64)]);
+    const run = runHead(stage, {
+        layer: 1,
+        head: 2,
+        edits: 'q@1.h2=scale:0.5',
+        prompt: ['--tokens', ids],
+        model: ['-m', model],
+    });
+    const part = (whole) =>
+        Array.from({ length: 64 * 64 }, (_, i) => whole[(4000 + Math.floor(i / 64)) * 4096 + 4000 + (i % 64)]);
     assertSameBits(shown.before, part(run.before), 'before, zoomed');
     assertSameBits(shown.after, part(run.after), 'after, zoomed');
     await page.keyboard.press('Tab');
@@ -189,15 +279,19 @@ export async function case_long_text(stage) {
 export async function case_dark_mode(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START, colorScheme: 'dark' });
-    const light = () => page.evaluate(() => {
-        const [red, green, blue] = getComputedStyle(document.querySelector('.card')).backgroundColor.match(/\d+/g).map(Number);
-        return (red + green + blue) / 765;
-    });
+    const light = () =>
+        page.evaluate(() => {
+            const [red, green, blue] = getComputedStyle(document.querySelector('.card'))
+                .backgroundColor.match(/\d+/g)
+                .map(Number);
+            return (red + green + blue) / 765;
+        });
     // A masked cell is the page showing through: the canvas was drawn for the theme.
-    const masked = () => page.evaluate(() => {
-        const m = window.explorer.head.maps.before;
-        return m.base.getContext('2d').getImageData(m.plotLeft + m.plotWidth - 8, 8, 1, 1).data[0] / 255;
-    });
+    const masked = () =>
+        page.evaluate(() => {
+            const m = window.explorer.head.maps.before;
+            return m.base.getContext('2d').getImageData(m.plotLeft + m.plotWidth - 8, 8, 1, 1).data[0] / 255;
+        });
     assert.ok((await light()) < 0.2);
     assert.ok((await masked()) < 0.2);
     await page.click('#theme');
@@ -215,14 +309,24 @@ export async function case_dark_mode(stage) {
 // Both sizes: nothing is cut off at the side, and the maps are seen without scrolling.
 export async function case_sizes(stage) {
     const server = await stage.serve(['-p', PROMPT]);
-    for (const [width, height, least] of [[1280, 800, 200], [3840, 2160, 600]]) {
+    for (const [width, height, least] of [
+        [1280, 800, 200],
+        [3840, 2160, 600],
+    ]) {
         const page = await stage.open(server.url, { hash: START, viewport: { width, height } });
-        const seen = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, font: parseFloat(getComputedStyle(document.body).fontSize),
-            top: document.querySelector('.panel-before .map').getBoundingClientRect().top, side: window.explorer.head.side,
-            slider: document.querySelector('.slider input').getBoundingClientRect().bottom }));
+        const seen = await page.evaluate(() => ({
+            wide: document.documentElement.scrollWidth,
+            font: parseFloat(getComputedStyle(document.body).fontSize),
+            top: document.querySelector('.panel-before .map').getBoundingClientRect().top,
+            side: window.explorer.head.side,
+            slider: document.querySelector('.slider input').getBoundingClientRect().bottom,
+        }));
         assert.ok(seen.wide <= width, `${seen.wide} pixels at ${width}`);
         assert.ok(seen.side >= least, `a map of ${seen.side} pixels`);
-        assert.ok(seen.top + seen.side < height && seen.slider < height, 'slider and first map are on the first screen');
+        assert.ok(
+            seen.top + seen.side < height && seen.slider < height,
+            'slider and first map are on the first screen',
+        );
         assert.ok(seen.font >= 13.5 && (width < 2000 || seen.font > 18), `letters of ${seen.font} pixels`);
     }
 }
@@ -231,9 +335,18 @@ export async function case_sizes(stage) {
 export async function case_accessible(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START });
-    const nameless = await page.evaluate(() => [...document.querySelectorAll('button, input, select, textarea, [role=application], [role=img]')]
-        .filter((node) => !(node.getAttribute('aria-label') || node.textContent.trim() && node.tagName === 'BUTTON' || node.labels?.length && node.labels[0].textContent.trim()))
-        .map((node) => node.outerHTML.slice(0, 120)));
+    const nameless = await page.evaluate(() =>
+        [...document.querySelectorAll('button, input, select, textarea, [role=application], [role=img]')]
+            .filter(
+                (node) =>
+                    !(
+                        node.getAttribute('aria-label') ||
+                        (node.textContent.trim() && node.tagName === 'BUTTON') ||
+                        (node.labels?.length && node.labels[0].textContent.trim())
+                    ),
+            )
+            .map((node) => node.outerHTML.slice(0, 120)),
+    );
     assert.deepEqual(nameless, []);
     assert.ok((await page.locator('h2').count()) >= 6);
     assert.ok((await page.locator('[aria-live], [role=status], [role=alert]').count()) >= 4);

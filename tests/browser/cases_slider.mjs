@@ -9,14 +9,17 @@ const START = '#l=5&h=0&gn=0';
 export async function case_slider_mouse(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START });
-    const range = page.locator('.slider input[type=range]'), box = await range.boundingBox();
+    const range = page.locator('.slider input[type=range]'),
+        box = await range.boundingBox();
     const before = await headOf(page);
     await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2);
     await page.mouse.down();
-    for (const part of [0.6, 0.5, 0.4, 0.35]) await page.mouse.move(box.x + box.width * part, box.y + box.height / 2, { steps: 4 });
+    for (const part of [0.6, 0.5, 0.4, 0.35])
+        await page.mouse.move(box.x + box.width * part, box.y + box.height / 2, { steps: 4 });
     await page.mouse.up();
     await stage.ready();
-    const edit = await page.inputValue('.edit-text'), factor = Number(edit.split(':')[1]);
+    const edit = await page.inputValue('.edit-text'),
+        factor = Number(edit.split(':')[1]);
     assert.match(edit, /^q@5\.h0=scale:/);
     assert.ok(factor > 1e-3 && factor < 0.05, `${factor} lies where the mouse let go`);
     assert.equal(Number(await page.inputValue('.slider .number')), factor);
@@ -119,13 +122,21 @@ export async function case_what_follows(stage) {
     const page = await stage.open(server.url, { hash: '#l=2&h=1&e=v@2.g0=scale:0.5&gn=12' });
     await page.focus('.slider input[type=range]');
     await page.keyboard.press('Home');
-    assert.equal(await page.locator('.follow-part .older-mark:visible').count(), 2, 'next tokens and text are older');
+    assert.equal(
+        await page.locator('.follow-part .older-mark:visible').count(),
+        2,
+        'next tokens and text are older',
+    );
     await stage.ready();
     assert.equal(await page.locator('.older-mark:visible').count(), 0);
     const edits = 'v@2.g0=scale:0';
-    const next = JSON.parse(qkv(['next', '-p', PROMPT, '--variant', edits, '--top', '10', '--json'])).prompts[0].variants[1];
-    const rows = await page.evaluate(() => [...document.querySelectorAll('.follow-part tbody tr')].map((row) =>
-        [...row.children].map((cell) => cell.textContent)));
+    const next = JSON.parse(qkv(['next', '-p', PROMPT, '--variant', edits, '--top', '10', '--json'])).prompts[0]
+        .variants[1];
+    const rows = await page.evaluate(() =>
+        [...document.querySelectorAll('.follow-part tbody tr')].map((row) =>
+            [...row.children].map((cell) => cell.textContent),
+        ),
+    );
     const shown = (value) => String(Number(value.toPrecision(3)));
     assert.equal(rows[0][0], next.top[0].text.replace(/ /g, '·'));
     assert.equal(rows[0][2], shown(next.top[0].probability));
@@ -134,15 +145,34 @@ export async function case_what_follows(stage) {
     assert.ok(Math.abs(kl / next.kl - 1) < 1e-3, `KL ${kl} is ${next.kl}`);
     const texts = JSON.parse(qkv(['generate', '-p', PROMPT, '-n', '12', '--variant', edits, '--json']))[0].variants;
     const pieces = await page.locator('.generated dd').allTextContents();
-    assert.deepEqual(pieces, texts.map(({ text }) => text));
+    assert.deepEqual(
+        pieces,
+        texts.map(({ text }) => text),
+    );
 }
 
 // The curve's points, and the number at the cursor, are those of `qkv measure`.
 export async function case_curve(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: `${START}&e=q@5.h0=scale:0.5&fm=entropy` });
-    const measured = JSON.parse(qkv(['measure', '-p', PROMPT, '--variant', 'q@5.h0=scale:0.5', '--variant', 'q@5.h0=scale:0',
-                                     '--metrics', 'entropy', '--layers', '5', '--heads', '0', '--json']));
+    const measured = JSON.parse(
+        qkv([
+            'measure',
+            '-p',
+            PROMPT,
+            '--variant',
+            'q@5.h0=scale:0.5',
+            '--variant',
+            'q@5.h0=scale:0',
+            '--metrics',
+            'entropy',
+            '--layers',
+            '5',
+            '--heads',
+            '0',
+            '--json',
+        ]),
+    );
     const value = (variant) => measured.variants[variant].metrics[0].mean;
     const curve = await page.evaluate(() => window.explorer.follow.curve);
     assert.ok(Math.abs(curve.baseline - value(0)) < 1e-9);
@@ -154,7 +184,10 @@ export async function case_curve(stage) {
     const old = await x();
     await page.focus('.slider input[type=range]');
     await page.keyboard.press('PageDown');
-    await page.waitForFunction((at) => Number(document.querySelector('.curve .here').getAttribute('cx')) < at - 5, old);
+    await page.waitForFunction(
+        (at) => Number(document.querySelector('.curve .here').getAttribute('cx')) < at - 5,
+        old,
+    );
 }
 
 // The sink: hidden keys, rows that sum to 1 again, the log scale, a range, another colour map.
@@ -168,8 +201,13 @@ export async function case_sink_controls(stage) {
     assert.notDeepEqual(await pixelOf(page, 'before', 10, 4), drowned);
     await page.getByLabel('renormalise').check();
     const sums = await page.evaluate(() => {
-        const { values, data: { n } } = window.explorer.head;
-        return Array.from({ length: n - 1 }, (_, i) => Array.from({ length: n }, (_, j) => values.after[(i + 1) * n + j]).reduce((a, b) => a + b, 0));
+        const {
+            values,
+            data: { n },
+        } = window.explorer.head;
+        return Array.from({ length: n - 1 }, (_, i) =>
+            Array.from({ length: n }, (_, j) => values.after[(i + 1) * n + j]).reduce((a, b) => a + b, 0),
+        );
     });
     for (const sum of sums) assert.ok(Math.abs(sum - 1) < 1e-5, `a row sums to ${sum}`);
     const linear = await pixelOf(page, 'before', 10, 4);
@@ -189,12 +227,23 @@ export async function case_sink_controls(stage) {
 export async function case_colours(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: `${START}&show=bd&mz=1` });
-    const shown = await headOf(page), at = (q, k) => shown.before[q * shown.n + k];
+    const shown = await headOf(page),
+        at = (q, k) => shown.before[q * shown.n + k];
     const tables = (await page.evaluate(() => window.explorer.info.colormaps)).coolwarm;
-    for (const [q, k] of [[0, 0], [5, 0], [9, 3], [14, 14], [2, 9]]) {
+    for (const [q, k] of [
+        [0, 0],
+        [5, 0],
+        [9, 3],
+        [14, 14],
+        [2, 9],
+    ]) {
         const color = tables[Math.round(at(q, k) * (tables.length - 1))];
         const [red, green, blue] = await pixelOf(page, 'before', q, k);
-        assert.equal('#' + [red, green, blue].map((c) => c.toString(16).padStart(2, '0')).join(''), color, `the cell ${q}, ${k}`);
+        assert.equal(
+            '#' + [red, green, blue].map((c) => c.toString(16).padStart(2, '0')).join(''),
+            color,
+            `the cell ${q}, ${k}`,
+        );
     }
     assert.equal(tables[0], '#3b4cc0');
     assert.equal(tables.at(-1), '#b40426');

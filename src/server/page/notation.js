@@ -11,8 +11,14 @@ export function parseEdit(edit) {
 }
 
 export function writeEdit({ site, layers, group, heads, tokens, op, args }) {
-    return site + (layers ? `@${layers}` : '') + (heads ? `.${group || 'h'}${heads}` : '') + (tokens ? `[${tokens}]` : '') +
-        `=${op}` + (args === '' ? '' : `:${args}`);
+    return (
+        site +
+        (layers ? `@${layers}` : '') +
+        (heads ? `.${group || 'h'}${heads}` : '') +
+        (tokens ? `[${tokens}]` : '') +
+        `=${op}` +
+        (args === '' ? '' : `:${args}`)
+    );
 }
 
 // The operations whose first argument is a single number, and so may have a slider.
@@ -33,7 +39,8 @@ export function withFactor(edit, factor) {
 // byte of the whole text the edit begins; the message quotes what is wrong in it, or names it by its number.
 export function placeInEdits(edits, offset, message) {
     const coder = new TextEncoder();
-    let start = 0, index = 0;
+    let start = 0,
+        index = 0;
     for (; index < edits.length - 1; index++) {
         const size = coder.encode(edits[index]).length;
         if (offset <= start + size) break;
@@ -64,6 +71,12 @@ function culprit(edit, message) {
 // An edit of exactly one head goes along to another one.
 export function movedEdit(edit, from, to) {
     const fields = parseEdit(edit);
-    if (!fields || fields.layers !== String(from.layer) || fields.heads !== String(from.head) || fields.group !== 'h') return edit;
+    if (
+        !fields ||
+        fields.layers !== String(from.layer) ||
+        fields.heads !== String(from.head) ||
+        fields.group !== 'h'
+    )
+        return edit;
     return writeEdit({ ...fields, layers: String(to.layer), heads: String(to.head) });
 }
