@@ -13,6 +13,7 @@ import pytest
 import qkv
 
 TEXT = "The river runs past the old mill."
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")  # everything takes many times as long
 
 
 def things():
@@ -67,7 +68,7 @@ def test_views_keep_the_result():
     assert all(np.array_equal(a, b) for a, b in arrays) and noise
 
 
-@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer keeps what is freed")
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer keeps what is freed")
 def test_memory_is_given_back(tmp_path):
     model = qkv.open(threads=1)
 
@@ -149,7 +150,7 @@ def test_lock_is_released(model):
     thread.start()
     start = time.monotonic()
     while time.monotonic() - start < 0.5:
-        model.run(long_text, [f"resid_pre@0[{i}]=scale:0.5" for i in range(60)], "logits")
+        model.run(long_text, [f"resid_pre@0[{i}]=scale:0.5" for i in range(4 if SANITIZED else 60)], "logits")
     stop.set()
     thread.join()
     assert next(count) > 50
@@ -192,5 +193,5 @@ def test_ctrl_c(kind, tmp_path):
     expected = model.run(TEXT, "q@3=zero", "logits")[1]["logits"].copy()
     with InterruptAfter(0.4) as interrupt, pytest.raises(KeyboardInterrupt):
         long_work(model, kind, tmp_path)
-    assert interrupt.when is not None and time.monotonic() - interrupt.when < 2
+    assert interrupt.when is not None and time.monotonic() - interrupt.when < (30 if SANITIZED else 2)
     assert model.run(TEXT, "q@3=zero", "logits")[1]["logits"].tobytes() == expected.tobytes()
