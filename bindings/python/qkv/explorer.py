@@ -2,8 +2,8 @@
 
 A server of the library, with threads of its own, serves the page on this machine alone; only who knows the token of
 its address is answered. Pages of notebooks on this machine may show it in a frame. Browsers keep the page's cookie only
-where the notebook's own address begins with http://localhost: elsewhere (another name, VS Code), open the link in a
-tab.
+where the notebook's own address has the same host, localhost unless told otherwise: elsewhere (VS Code), open the link
+in a tab.
 """
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
-from ._core import Strings, check, ffi, lib, new_error, new_struct, text_of
+from ._core import Strings, check, ffi, lib, new_error, new_struct, text_of, wrong
 
 if TYPE_CHECKING:
     from .model import Model
@@ -22,6 +22,7 @@ __all__ = ["Explorer"]
 
 # Notebooks are served by programs of this machine, at any port.
 FRAME_ANCESTORS = "http://localhost:* http://127.0.0.1:*"
+HOSTS = ("localhost", "127.0.0.1")
 
 
 class Explorer:
@@ -35,7 +36,9 @@ class Explorer:
     <qkv.Explorer: stopped>
     """
 
-    def __init__(self, model: "Model", text: Optional[str], height: int, port: int) -> None:
+    def __init__(self, model: "Model", text: Optional[str], height: int, port: int, host: str) -> None:
+        if host not in HOSTS:
+            raise wrong(f"host is one of {', '.join(HOSTS)}, not {host!r}")
         strings, options, entry = Strings(), new_struct("server_options"), new_struct("server_model")
         name = os.path.basename(model.name) or "model"
         entry.name, entry.path = strings.one(name), strings.one(os.fsencode(model.info.path))
@@ -50,7 +53,7 @@ class Explorer:
         check(lib.qkv_server_new(out, options, err), err)
         self._height, self._lock = height, threading.Lock()
         #: What to open in a browser, with the token.
-        self.url = text_of(lib.qkv_server_url(out[0])).replace("//127.0.0.1:", "//localhost:", 1)
+        self.url = text_of(lib.qkv_server_url(out[0])).replace("//127.0.0.1:", f"//{host}:", 1)
         # Also at the end of the interpreter, when objects may not be collected any more.
         self._finish = weakref.finalize(self, lib.qkv_server_free, out[0])
 

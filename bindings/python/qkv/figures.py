@@ -343,7 +343,8 @@ class Figure(Drawing):
 
     def _with(self, option: str) -> "Figure":
         """This figure, or the same made with one more option."""
-        return self if self._given.get(option) else self._again(option)
+        made: Figure = self if self._given.get(option) else self._again(option)
+        return made
 
     def __repr__(self) -> str:
         where = "".join(

@@ -673,10 +673,13 @@ class Model:
             self, "rows", prompts, dict(options, layer=layer, head=head, query=query, variant=edits), progress
         )
 
-    def explore(self, text: Optional[str] = None, *, height: int = 800, port: int = 0) -> "Explorer":
+    def explore(
+        self, text: Optional[str] = None, *, height: int = 800, port: int = 0, host: str = "localhost"
+    ) -> "Explorer":
         """The live page of the explorer, in a frame of the notebook; it ends with the object, or with `.stop()`.
 
-        `text` is the prompt that it begins with. The page is served on this machine alone (docs/explorer.md).
+        `text` is the prompt that it begins with. The page is served on this machine alone (docs/explorer.md); `host` is
+        what the notebook's own address says, "localhost" or "127.0.0.1".
 
         >>> import qkv
         >>> page = qkv.open().explore("The river runs past the mill.")
@@ -686,7 +689,7 @@ class Model:
         """
         from .explorer import Explorer
 
-        return Explorer(self, text, height, port)
+        return Explorer(self, text, height, port, host)
 
     # ---- inside ----
 

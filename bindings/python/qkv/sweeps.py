@@ -252,8 +252,7 @@ class Plot(Drawing):
 
     def __init__(self, sweep: Sweep, metric: Optional[str], kind: str, given: Mapping[str, Any]) -> None:
         super().__init__()
-        self._again = lambda: Plot(sweep, metric, kind, {**given, "living": True})
-        self._living = bool(given.get("living"))
+        self._made_of = (sweep, metric, kind, given)
         strings, options, err, out = Strings(), new_struct("plot_options"), new_error(), ffi.new("qkv_plot **")
         options.kind = enum_number("kind", kind, names_of(lib.qkv_plot_kind_name))
         if metric is not None:
@@ -297,7 +296,8 @@ class Plot(Drawing):
 
     def interactive(self) -> Page:
         """The chart as a page whose cells open, with all metrics of the sweep, in a frame."""
-        return Page(self if self._living else self._again())
+        sweep, metric, kind, given = self._made_of
+        return Page(self if given.get("living") else Plot(sweep, metric, kind, {**given, "living": True}))
 
     def rows(self) -> Rows:
         """The numbers that are drawn."""

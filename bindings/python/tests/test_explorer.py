@@ -59,6 +59,10 @@ def test_ends_with_the_object(model):
 def test_mistakes(model):
     with pytest.raises(qkv.Error):
         model.explore(port=70000)
+    with pytest.raises(qkv.Error, match="host is one of"):
+        model.explore(host="example")
+    with model.explore(host="127.0.0.1") as page:
+        assert page.url.startswith("http://127.0.0.1:") and is_open(page.url)
     with model.explore() as page:
         with pytest.raises(qkv.Error):
             model.explore(port=int(page.url.split(":")[2].split("/")[0]))
