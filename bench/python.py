@@ -8,8 +8,9 @@ Prints, as medians of interleaved rounds:
   call        run() on a tiny prompt, less the same calls of C through the same binding
   array       one array out of a result
   grids       the two figures, computed and rendered: in Python, and by the program (`qkv figure`, less its start)
-  hooks       the grid of `modify` (nine edits of one head): qkv, and PyTorch modules with forward hooks. They have the same
-              weights and compute what transformers' eager attention computes; needs torch, and a model of the llama family
+  hooks       the grid of `modify` (nine edits of one head): qkv, and PyTorch modules with forward hooks. They have
+              the same weights and compute what transformers' eager attention computes; needs torch, and a model of
+              the llama family
 """
 import argparse
 import os
@@ -42,8 +43,10 @@ def median_of(functions, rounds):
 
 def measure_import(rounds):
     code = "import time; t = time.perf_counter(); import qkv; print(time.perf_counter() - t)"
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-             for _ in range(3 * rounds)]
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(3 * rounds)
+    ]
     print(f"import      {statistics.median(times):.3f} s, least {min(times):.3f} s (target: below 0.15 s)")
 
 
@@ -61,7 +64,10 @@ def measure_call(model, rounds):
         lib.qkv_plan_free(plan[0])
 
     times = median_of({"python": lambda: model.run(ids, ["q@0.h1=zero"], ["pattern@0"]), "c": c_only}, 200 * rounds)
-    print(f"call        {1e6 * (times['python'] - times['c']):.0f} us beyond {1e6 * times['c']:.0f} us of C (target: below 50 us)")
+    print(
+        f"call        {1e6 * (times['python'] - times['c']):.0f} us beyond {1e6 * times['c']:.0f} us of C "
+        "(target: below 50 us)"
+    )
     result = model.run(ids, ["q@0.h1=zero"], ["pattern@0"])
     times = median_of({"array": lambda: result[1]["pattern", 0]}, 1000)
     print(f"array       {1e6 * times['array']:.1f} us")
@@ -70,23 +76,41 @@ def measure_call(model, rounds):
 def measure_grids(model, name, program, rounds):
     """Both compute and render anew each time: a new session, no picture kept."""
     with tempfile.TemporaryDirectory() as work:
+
         def by_program(kind):
             def run():
-                arguments = [program, "figure", kind, *(["-m", name] if name else []), "-o", os.path.join(work, "a.svg")]
+                arguments = [
+                    program,
+                    "figure",
+                    kind,
+                    *(["-m", name] if name else []),
+                    "-o",
+                    os.path.join(work, "a.svg"),
+                ]
                 subprocess.run(arguments, check=True, capture_output=True)
+
             return run
 
         def by_python(kind):
-            code = (f"import qkv; m = qkv.open({name!r}); m.{kind}(no_recipe=False).save({os.path.join(work, 'b.svg')!r})")
+            code = (
+                f"import qkv; m = qkv.open({name!r}); m.{kind}(no_recipe=False).save({os.path.join(work, 'b.svg')!r})"
+            )
             return lambda: subprocess.run([sys.executable, "-c", code], check=True)
 
-        starts = {"program": lambda: subprocess.run([program, "figure", "modify", "--help"], check=True, capture_output=True),
-                  "python": lambda: subprocess.run([sys.executable, "-c", "import numpy, qkv, qkv.figures"], check=True)}
+        starts = {
+            "program": lambda: subprocess.run(
+                [program, "figure", "modify", "--help"], check=True, capture_output=True
+            ),
+            "python": lambda: subprocess.run([sys.executable, "-c", "import numpy, qkv, qkv.figures"], check=True),
+        }
         start = median_of(starts, rounds)
         for kind in ("modify", "mean"):
             times = median_of({"python": by_python(kind), "program": by_program(kind)}, rounds)
             python, c = times["python"] - start["python"], times["program"] - start["program"]
-            print(f"grids       {kind}: Python {1e3 * python:.1f} ms, program {1e3 * c:.1f} ms, ratio {python / c:.2f} (target: at most 1.05)")
+            print(
+                f"grids       {kind}: Python {1e3 * python:.1f} ms, program {1e3 * c:.1f} ms, "
+                f"ratio {python / c:.2f} (target: at most 1.05)"
+            )
 
 
 # ---- PyTorch with hooks ----
@@ -95,6 +119,7 @@ def measure_grids(model, name, program, rounds):
 def torch_llama(model):
     """The model as PyTorch modules, with q, k and v as modules of their own to hang hooks on."""
     import torch
+
     info, w = model.info, model.weights
     H, G, d = info.n_head, info.n_kv_head, info.head_dim
     tensor = torch.from_numpy
@@ -119,14 +144,14 @@ def torch_llama(model):
         mask = torch.triu(torch.full((T, T), float("-inf")), 1)
 
         def turn(x):
-            return x * cos + torch.cat([-x[..., d // 2:], x[..., :d // 2]], -1) * sin
+            return x * cos + torch.cat([-x[..., d // 2 :], x[..., : d // 2]], -1) * sin
 
         x = embedding[ids]
         for i, part in enumerate(layers):
             h = norm(x, norms[i][0])
             q, k, v = (part[n](h).view(T, -1, d) for n in "qkv")
             q, k = turn(q).transpose(0, 1), turn(k).transpose(0, 1).repeat_interleave(H // G, 0)
-            a = (q @ k.transpose(-1, -2) / d ** 0.5 + mask).softmax(-1)
+            a = (q @ k.transpose(-1, -2) / d**0.5 + mask).softmax(-1)
             patterns[i] = a
             z = a @ v.transpose(0, 1).repeat_interleave(H // G, 0)
             x = x + part["o"](z.transpose(0, 1).reshape(T, -1))
@@ -161,11 +186,13 @@ def measure_hooks(model, rounds):
                 hook = None
                 if edit:
                     site, eps = edit[0], float(edit.split(":")[1])
-                    at = head if site == "q" else head // group  # of keys and values a whole group: hooks cannot split it
+                    at = (
+                        head if site == "q" else head // group
+                    )  # of keys and values a whole group: hooks cannot split it
 
                     def scale(module, inputs, out, at=at, eps=eps):
                         out = out.clone()
-                        out[:, at * d:(at + 1) * d] *= eps
+                        out[:, at * d : (at + 1) * d] *= eps
                         return out
 
                     hook = layers[layer][site].register_forward_hook(scale)
@@ -180,8 +207,11 @@ def measure_hooks(model, rounds):
     worst = max(np.abs(r[i].pattern[layer].h[head] - found[i]).max() for i in range(4))  # unedited, and queries
     assert worst < 1e-3, f"the two do not agree: {worst}"
     times = median_of({"qkv": by_qkv, "hooks": by_hooks}, rounds)
-    print(f"hooks       {len(ids)} tokens, layer {layer}: qkv {1e3 * times['qkv']:.1f} ms (a new session), PyTorch with hooks "
-          f"{1e3 * times['hooks']:.1f} ms, ratio {times['hooks'] / times['qkv']:.1f}; they agree to {worst:.1e}")
+    print(
+        f"hooks       {len(ids)} tokens, layer {layer}: qkv {1e3 * times['qkv']:.1f} ms (a new session), "
+        "PyTorch with hooks "
+        f"{1e3 * times['hooks']:.1f} ms, ratio {times['hooks'] / times['qkv']:.1f}; they agree to {worst:.1e}"
+    )
 
 
 def main():

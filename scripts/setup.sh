@@ -2,8 +2,8 @@
 # Installs what building and testing qkv needs, and builds the pinned ggml once.
 #
 #   scripts/setup.sh            install missing packages, fetch and build ggml; a quick no-op the second time
-#   scripts/setup.sh tests      also what the tests need: cmocka, Open MPI, Python packages, and the vocabularies that come with
-#                               ggml's source
+#   scripts/setup.sh tests      also what the tests need: cmocka, Open MPI, Python packages, and the vocabularies that
+#                               come with ggml's source
 #   scripts/setup.sh python     also what building the Python package needs
 #   scripts/setup.sh fuzz       the same, and clang with its runtime, for the fuzzers and `make test-clang`
 #   scripts/setup.sh browser    what the tests in a browser need: Chromium, fonts of several scripts, and the driver from npm
@@ -120,7 +120,8 @@ fetch_driver() {
 
 mkdir -p "$deps"
 python="python3 python3-dev python3-cffi python3-numpy python3-setuptools python3-wheel python3-pip python3-venv"
-tests="libcmocka-dev libopenmpi-dev openmpi-bin locales $python python3-pytest python3-pandas mypy jupyter-nbconvert python3-ipykernel"
+tests="libcmocka-dev libopenmpi-dev openmpi-bin locales $python python3-pytest python3-pandas mypy jupyter-nbconvert
+       python3-ipykernel"
 case ${1:-} in
 tests) extra=$tests ;;
 python) extra=$python ;;

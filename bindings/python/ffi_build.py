@@ -19,10 +19,36 @@ from cffi import FFI
 
 # Structs that Python makes, each with its initialiser.
 STRUCTS = (
-    "session_options", "progress", "run_stats", "tensor", "prompt", "custom_edit", "weight", "figure_options",
-    "figure_side", "figure_info", "figure_panel", "measure_options", "next_options", "next_token", "next_loss",
-    "generator_options", "sampler_options", "sweep_share_options", "sweep_summary", "sweep_row", "store_item",
-    "chat_options", "plot_options", "plot_info", "plot_value", "chart_style", "heatmap", "heatmap_panel",
+    "session_options",
+    "progress",
+    "run_stats",
+    "tensor",
+    "prompt",
+    "custom_edit",
+    "weight",
+    "figure_options",
+    "figure_side",
+    "figure_info",
+    "figure_panel",
+    "measure_options",
+    "next_options",
+    "next_token",
+    "next_loss",
+    "generator_options",
+    "sampler_options",
+    "sweep_share_options",
+    "sweep_summary",
+    "sweep_row",
+    "store_item",
+    "chat_options",
+    "plot_options",
+    "plot_info",
+    "plot_value",
+    "chart_style",
+    "heatmap",
+    "heatmap_panel",
+    "server_options",
+    "server_model",
 )
 
 CALLBACKS = """
@@ -83,10 +109,17 @@ def places():
         found = [str(p.parent) for p in Path(prefix).glob("lib*/**/pkgconfig/qkv.pc")]
         environment["PKG_CONFIG_PATH"] = os.pathsep.join(found + [environment.get("PKG_CONFIG_PATH", "")])
     try:
-        flags = subprocess.run(["pkg-config", "--keep-system-cflags", "--keep-system-libs", "--cflags", "--libs", "qkv"],
-                               env=environment, check=True, capture_output=True, text=True).stdout.split()
+        flags = subprocess.run(
+            ["pkg-config", "--keep-system-cflags", "--keep-system-libs", "--cflags", "--libs", "qkv"],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
     except (OSError, subprocess.CalledProcessError):
-        raise SystemExit("libqkv was not found: install it (make install), or say where it is with QKV_PREFIX") from None
+        raise SystemExit(
+            "libqkv was not found: install it (make install), or say where it is with QKV_PREFIX"
+        ) from None
     return [f[2:] for f in flags if f.startswith("-I")], [f[2:] for f in flags if f.startswith("-L")]
 
 
@@ -99,8 +132,9 @@ def declarations(include):
     with tempfile.TemporaryDirectory() as work:
         source = Path(work, "all.c")
         source.write_text("#define QKV_UNSTABLE\n#include <qkv/qkv.h>\n")
-        text = subprocess.run([*compiler(), "-E", *(f"-I{d}" for d in include), str(source)],
-                              check=True, capture_output=True, text=True).stdout
+        text = subprocess.run(
+            [*compiler(), "-E", *(f"-I{d}" for d in include), str(source)], check=True, capture_output=True, text=True
+        ).stdout
     kept, own = [], False
     for line in text.splitlines():
         marker = re.match(r'# \d+ "([^"]*)"', line)
@@ -114,8 +148,9 @@ def declarations(include):
 def initialisers():
     names = [(f"qkvpy_init_{s}", f"qkv_{s}", f"QKV_{s.upper()}_INIT") for s in STRUCTS]
     declared = "\n".join(f"void {function}({struct} *to);" for function, struct, _ in names)
-    source = "\n".join(f"static void {function}({struct} *to) {{ *to = ({struct}){macro}; }}"
-                       for function, struct, macro in names)
+    source = "\n".join(
+        f"static void {function}({struct} *to) {{ *to = ({struct}){macro}; }}" for function, struct, macro in names
+    )
     return declared, source
 
 
@@ -126,9 +161,15 @@ def make_ffi():
     ffi.cdef(declarations(include) + declared + LOOPS + CALLBACKS)
     # Beside the module, where a wheel has it; or where it was installed.
     runtime = "$ORIGIN" if os.environ.get("QKV_BUNDLE", "1") != "0" else os.path.abspath(lib[0])
-    ffi.set_source("qkv._native", "#define QKV_UNSTABLE\n#include <qkv/qkv.h>\n" + source + LOOPS_SOURCE,
-                   include_dirs=include, library_dirs=lib, libraries=["qkv"],
-                   extra_link_args=[f"-Wl,-rpath,{runtime}"], py_limited_api=True)
+    ffi.set_source(
+        "qkv._native",
+        "#define QKV_UNSTABLE\n#include <qkv/qkv.h>\n" + source + LOOPS_SOURCE,
+        include_dirs=include,
+        library_dirs=lib,
+        libraries=["qkv"],
+        extra_link_args=[f"-Wl,-rpath,{runtime}"],
+        py_limited_api=True,
+    )
     return ffi
 
 

@@ -66,6 +66,7 @@ class BuildWithLibrary(build_py):
 
 commands = {"build_py": BuildWithLibrary}
 if bdist_wheel is not None:
+
     class StableWheel(bdist_wheel):
         """The module uses the stable interface of Python: one wheel for 3.9 and later."""
 

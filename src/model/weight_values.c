@@ -4,6 +4,7 @@
  * A weight is a slot of the model, or a part of one: where a file has q, k and v (or gate and up) in one
  * matrix, each is a range of its rows. Rows of q and k that the file has reordered for RoPE are put back.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -209,6 +210,7 @@ int qkv_weight_read(const qkv_model *model, const char *name, int32_t layer, int
                         (long long)(first + n - 1), name, (long long)p.n);
     if (layer >= 0) status = qkv_weights_prepare(model, layer, err);
     if (status != QKV_OK) return status;
+    assert(p.tensor);
     const int64_t width = p.is_vector ? 1 : p.tensor->ne[0];
     const size_t bytes = ggml_row_size(p.tensor->type, width);
     const qkv_convert_fn convert = qkv_converter(p.tensor->type);

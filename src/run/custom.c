@@ -142,7 +142,7 @@ static int list_selection(selection *s) {
 /* Where element (head, row, column) of the selection is in the view; the first of its copies. */
 static int64_t place_of(const selection *s, int32_t h, int64_t t, int64_t c) {
     const qkv_view *v = s->view;
-    return (s->heads[h] - v->first_head) * s->copies * v->head_stride +
+    return (int64_t)(s->heads[h] - v->first_head) * s->copies * v->head_stride +
            (s->rows[t] - v->first_row) * v->row_stride +
            (s->is_map ? s->cols[c] - v->first_col : c);
 }

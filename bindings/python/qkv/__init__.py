@@ -6,7 +6,8 @@
     >>> r[1]["pattern", 3].shape                          # a numpy view: heads, queries, keys
     (4, 9, 9)
 
-Edits are texts of the notation (docs/edits.md) or objects that print as such: `qkv.scale("q", layer=3, head=1, by=1e-3)`.
+Edits are texts of the notation (docs/edits.md) or objects that print as such:
+`qkv.scale("q", layer=3, head=1, by=1e-3)`.
 The whole guide is docs/python.md.
 
 numpy, and what needs it, is imported when it is first used.
@@ -20,12 +21,12 @@ from ._core import Error, MissingError
 from .edits import Edit, add, clamp, custom, mean, noise, patch, scale, set, zero
 from .hooks import hooks, site
 from .model import Info, Model, open
-from .names import (codes, default_prompts, families, metrics, models, operations, reductions, sites, version)
+from .names import codes, default_prompts, families, metrics, models, operations, reductions, sites, version
 
 if TYPE_CHECKING:
     from .charts import Heatmap, heatmap
     from .explorer import Explorer
-    from .figures import Figure, Panel, Report, figure_options, notebook
+    from .figures import Figure, Page, Panel, Report, figure_options, notebook
     from .files import load
     from .generation import Generation, Step
     from .predictions import Predictions
@@ -37,19 +38,79 @@ if TYPE_CHECKING:
 __version__ = version()
 
 _LAZY = {
-    "Heatmap": "charts", "heatmap": "charts", "Explorer": "explorer", "Figure": "figures", "Panel": "figures", "Report": "figures", "figure_options": "figures",
+    "Heatmap": "charts",
+    "heatmap": "charts",
+    "Explorer": "explorer",
+    "Figure": "figures",
+    "Page": "figures",
+    "Panel": "figures",
+    "Report": "figures",
+    "figure_options": "figures",
     "notebook": "figures",
-    "load": "files", "Generation": "generation", "Step": "generation", "Predictions": "predictions",
-    "Result": "results", "Tensor": "results", "Variant": "results", "Plot": "sweeps", "Sweep": "sweeps",
-    "load_sweep": "sweeps", "Rows": "tables", "Weight": "weights", "Weights": "weights",
+    "load": "files",
+    "Generation": "generation",
+    "Step": "generation",
+    "Predictions": "predictions",
+    "Result": "results",
+    "Tensor": "results",
+    "Variant": "results",
+    "Plot": "sweeps",
+    "Sweep": "sweeps",
+    "load_sweep": "sweeps",
+    "Rows": "tables",
+    "Weight": "weights",
+    "Weights": "weights",
 }
 
 __all__ = [
-    "Edit", "Error", "Explorer", "Figure", "Generation", "Heatmap", "Info", "MissingError", "Model", "Panel", "Plot",
-    "Predictions", "Report", "Result", "Rows", "Step", "Sweep", "Tensor", "Variant", "Weight", "Weights", "add",
-    "clamp", "codes", "custom", "default_prompts", "families", "figure_options", "heatmap", "hooks", "load", "load_sweep", "mean",
-    "metrics", "models", "noise", "notebook", "open", "operations", "patch", "reductions", "scale", "set", "site", "sites",
-    "version", "zero",
+    "Edit",
+    "Error",
+    "Explorer",
+    "Figure",
+    "Generation",
+    "Heatmap",
+    "Info",
+    "MissingError",
+    "Model",
+    "Page",
+    "Panel",
+    "Plot",
+    "Predictions",
+    "Report",
+    "Result",
+    "Rows",
+    "Step",
+    "Sweep",
+    "Tensor",
+    "Variant",
+    "Weight",
+    "Weights",
+    "add",
+    "clamp",
+    "codes",
+    "custom",
+    "default_prompts",
+    "families",
+    "figure_options",
+    "heatmap",
+    "hooks",
+    "load",
+    "load_sweep",
+    "mean",
+    "metrics",
+    "models",
+    "noise",
+    "notebook",
+    "open",
+    "operations",
+    "patch",
+    "reductions",
+    "scale",
+    "set",
+    "site",
+    "sites",
+    "version",
+    "zero",
 ]
 
 

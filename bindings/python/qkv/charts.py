@@ -66,10 +66,20 @@ class Heatmap(Drawing):
         return f"<qkv.Heatmap: {self.data.shape[0]} x {self.data.shape[1]}>"
 
 
-def heatmap(values: Any, *, rows: Optional[Sequence[Any]] = None, cols: Optional[Sequence[Any]] = None,
-            row_axis: Optional[str] = None, col_axis: Optional[str] = None, label: Optional[str] = None,
-            title: Optional[str] = None, scale: str = "linear", range: Optional[tuple[float, float]] = None,
-            diverging: bool = False, colormap: str = "auto") -> Heatmap:
+def heatmap(
+    values: Any,
+    *,
+    rows: Optional[Sequence[Any]] = None,
+    cols: Optional[Sequence[Any]] = None,
+    row_axis: Optional[str] = None,
+    col_axis: Optional[str] = None,
+    label: Optional[str] = None,
+    title: Optional[str] = None,
+    scale: str = "linear",
+    range: Optional[tuple[float, float]] = None,
+    diverging: bool = False,
+    colormap: str = "auto",
+) -> Heatmap:
     """A matrix as a picture: NaN stays white. Values on both sides of 0 get a scale that is grey there.
 
     >>> import qkv
@@ -77,5 +87,18 @@ def heatmap(values: Any, *, rows: Optional[Sequence[Any]] = None, cols: Optional
     >>> qkv.heatmap(r[0].pattern[3].h[1], rows=r.text, cols=r.text, row_axis="Query", col_axis="Key", label="weight")
     <qkv.Heatmap: 6 x 6>
     """
-    return Heatmap(values, dict(rows=rows, cols=cols, row_axis=row_axis, col_axis=col_axis, label=label, title=title,
-                                scale=scale, range=range, diverging=diverging, colormap=colormap))
+    return Heatmap(
+        values,
+        dict(
+            rows=rows,
+            cols=cols,
+            row_axis=row_axis,
+            col_axis=col_axis,
+            label=label,
+            title=title,
+            scale=scale,
+            range=range,
+            diverging=diverging,
+            colormap=colormap,
+        ),
+    )

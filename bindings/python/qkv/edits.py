@@ -145,8 +145,9 @@ def _edit(op: str, site: str, layer: Numbers, head: Numbers, kv_head: Numbers, t
     return Edit(f"{place(site, layer, head, kv_head, tokens)}={op}")
 
 
-def scale(site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-          tokens: Any = None) -> Edit:
+def scale(
+    site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+) -> Edit:
     """Multiplies by a factor. Without `layer`, in all of them; `head` counts query heads, `kv_head` key/value heads.
 
     >>> import qkv
@@ -156,8 +157,9 @@ def scale(site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv
     return _edit(f"scale:{_float(by, 'by')}", site, layer, head, kv_head, tokens)
 
 
-def set(site: str, *, to: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-        tokens: Any = None) -> Edit:
+def set(
+    site: str, *, to: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+) -> Edit:
     """Replaces by a value.
 
     >>> import qkv
@@ -167,8 +169,9 @@ def set(site: str, *, to: Any, layer: Numbers = None, head: Numbers = None, kv_h
     return _edit(f"set:{_float(to, 'to')}", site, layer, head, kv_head, tokens)
 
 
-def zero(site: str, *, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-         tokens: Any = None) -> Edit:
+def zero(
+    site: str, *, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+) -> Edit:
     """Replaces by 0.
 
     >>> import qkv
@@ -178,8 +181,9 @@ def zero(site: str, *, layer: Numbers = None, head: Numbers = None, kv_head: Num
     return _edit("zero", site, layer, head, kv_head, tokens)
 
 
-def add(site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-        tokens: Any = None) -> Edit:
+def add(
+    site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+) -> Edit:
     """Adds a value.
 
     >>> import qkv
@@ -189,8 +193,9 @@ def add(site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_h
     return _edit(f"add:{_float(by, 'by')}", site, layer, head, kv_head, tokens)
 
 
-def mean(site: str, *, over: str, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-         tokens: Any = None) -> Edit:
+def mean(
+    site: str, *, over: str, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+) -> Edit:
     """Replaces by the mean over "head", "token" or "dim".
 
     >>> import qkv
@@ -200,8 +205,16 @@ def mean(site: str, *, over: str, layer: Numbers = None, head: Numbers = None, k
     return _edit(f"mean:{over}", site, layer, head, kv_head, tokens)
 
 
-def noise(site: str, *, sd: Any, seed: int = 0, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-          tokens: Any = None) -> Edit:
+def noise(
+    site: str,
+    *,
+    sd: Any,
+    seed: int = 0,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+) -> Edit:
     """Adds seeded normal noise.
 
     >>> import qkv
@@ -211,8 +224,16 @@ def noise(site: str, *, sd: Any, seed: int = 0, layer: Numbers = None, head: Num
     return _edit(f"noise:{_float(sd, 'sd')},seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens)
 
 
-def clamp(site: str, *, low: Any, high: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-          tokens: Any = None) -> Edit:
+def clamp(
+    site: str,
+    *,
+    low: Any,
+    high: Any,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+) -> Edit:
     """Keeps between two bounds.
 
     >>> import qkv
@@ -222,8 +243,15 @@ def clamp(site: str, *, low: Any, high: Any, layer: Numbers = None, head: Number
     return _edit(f"clamp:{_float(low, 'low')},{_float(high, 'high')}", site, layer, head, kv_head, tokens)
 
 
-def patch(site: str, *, source: str, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-          tokens: Any = None) -> Edit:
+def patch(
+    site: str,
+    *,
+    source: str,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+) -> Edit:
     """Takes the values of another prompt, which `sources` of a run names.
 
     >>> import qkv
@@ -243,6 +271,7 @@ class Where:
 
     def __init__(self, call: Any) -> None:
         from .names import sites
+
         self.site: str = sites()[call.site].name
         self.layer: Optional[int] = None if call.layer < 0 else call.layer
         self.heads = [call.heads[i] for i in range(call.n_heads)]
@@ -257,6 +286,7 @@ class Where:
 def _takes_where(fn: Callable[..., Any]) -> bool:
     """Does it take a second argument without a default? Then it gets a `Where`."""
     import inspect
+
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):
@@ -271,6 +301,7 @@ def _address(fn: Any) -> Optional[int]:
         return int(ffi.cast("uintptr_t", fn))
     if type(fn).__module__ in ("_ctypes", "ctypes") or any(c.__name__ == "_CFuncPtr" for c in type(fn).__mro__):
         import ctypes
+
         return ctypes.cast(fn, ctypes.c_void_p).value
     return None
 
@@ -290,23 +321,37 @@ class Function:
 
     def apply(self, call: Any) -> None:
         import numpy as np
+
         shape = tuple(call.shape[i] for i in range(call.n_dims))
         values = np.frombuffer(ffi.buffer(call.values, call.n_values * 4), dtype=np.float32).reshape(shape)
         given = values.copy()  # somebody may keep it, and `values` is gone when C returns
         result = self.fn(given, Where(call)) if self.takes_where else self.fn(given)
         if result is None:
-            raise TypeError(f"the function '{self.name}' returned None; it must return the tensor, also where it has "
-                            "changed it in place")
+            raise TypeError(
+                f"the function '{self.name}' returned None; it must return the tensor, also where it has "
+                "changed it in place"
+            )
         made = np.asarray(result)
         if made.shape != shape:
-            raise ValueError(f"the function '{self.name}' returned an array of shape {made.shape}; it must have that "
-                             f"of what it was given, {shape}")
+            raise ValueError(
+                f"the function '{self.name}' returned an array of shape {made.shape}; it must have that "
+                f"of what it was given, {shape}"
+            )
         with np.errstate(over="ignore"):
             values[...] = made
 
 
-def custom(site: str, *, fn: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None,
-           tokens: Any = None, name: Optional[str] = None, by_token: bool = False) -> Edit:
+def custom(
+    site: str,
+    *,
+    fn: Any,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    name: Optional[str] = None,
+    by_token: bool = False,
+) -> Edit:
     """An edit of your own: `fn` gets what is selected, as an array, and returns it changed.
 
     The array is shaped as a capture of the same place: (tokens, width), (tokens, heads, channels) or (heads, queries,
@@ -398,7 +443,7 @@ class Variants:
         parts = []
         for text, function in edit._parts:
             if function is not None:
-                text = text[:-len(function.name)] + self._register(function).name
+                text = text[: -len(function.name)] + self._register(function).name
             parts.append(text)
         return " + ".join(parts)
 

@@ -1,8 +1,8 @@
 """Figures: drawings that show themselves in notebooks, know their numbers, and can be made again.
 
-A notebook gets a PNG at twice the density of a screen, which every viewer and exporter shows; or an SVG, see `notebook`.
-Names inside an SVG are made unique there, because pages that hold several of them mix those up otherwise. Reports are pages
-of their own in a frame.
+A notebook gets a PNG at the density of good screens, which every viewer and exporter shows; or an SVG, see `notebook`.
+Names inside an SVG are made unique there, because pages that hold several of them mix those up otherwise. Reports are
+pages of their own in a frame.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, 
 
 import numpy as np
 
-from ._core import (Strings, check, ffi, lib, names_of, new_error, new_struct, take_bytes, text_of, wrong)
+from ._core import Strings, check, ffi, lib, names_of, new_error, new_struct, take_bytes, text_of, wrong
 from .edits import Edit
 from .progress import shower
 from .results import view
@@ -23,18 +23,33 @@ from .results import view
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["Figure", "Panel", "Report", "figure_options", "notebook"]
+__all__ = ["Figure", "Page", "Panel", "Report", "figure_options", "notebook"]
 
 # What notebooks are given.
 _notebook = "png"
 
-_FLAGS = ("all_heads", "baseline", "diff", "skip_keys", "sink_column", "report", "hide_axes", "always_linear",
-          "auto_range", "hide_notes", "no_recipe", "query")
+_FLAGS = (
+    "all_heads",
+    "baseline",
+    "diff",
+    "skip_keys",
+    "sink_column",
+    "report",
+    "living",
+    "hide_axes",
+    "always_linear",
+    "auto_range",
+    "hide_notes",
+    "no_recipe",
+    "query",
+)
 _FLOATS = ("gamma", "dpi", "panel_size", "width")
 _TEXTS = ("title", "font", "layers")
 _ENUMS: dict[str, Any] = {
-    "labels": ("auto", "tokens", "index", "none"), "values": ("auto", "always", "never"),
-    "show": ("pattern", "scores"), "text": ("auto", "paths", "text"),
+    "labels": ("auto", "tokens", "index", "none"),
+    "values": ("auto", "always", "never"),
+    "show": ("pattern", "scores"),
+    "text": ("auto", "paths", "text"),
 }
 _LISTED = {"scale": "qkv_scale_name", "colormap": "qkv_colormap_name", "masked": "qkv_masked_name"}
 _OTHERS = ("range", "parse_special", "special")
@@ -51,7 +66,7 @@ def figure_options() -> list[str]:
 
 
 def notebook(drawings: str) -> None:
-    """What drawings are in notebooks from now on: "png", which every viewer shows, or "svg", which some exporters drop.
+    """What drawings are in notebooks from now on: "png", which every viewer shows, or "svg", which exporters may drop.
 
     >>> import qkv
     >>> f = qkv.open().modify(layer=3, head=1)
@@ -86,7 +101,7 @@ def unique_names(svg: str, mark: str) -> str:
 def png_density(data: bytes) -> float:
     """Dots to the inch, as the file says; 150 where it does not."""
     at = data.find(b"pHYs", 0, 4096)
-    return int.from_bytes(data[at + 4:at + 8], "big") * 0.0254 if at > 0 else 150.0
+    return int.from_bytes(data[at + 4 : at + 8], "big") * 0.0254 if at > 0 else 150.0
 
 
 class Drawing:
@@ -143,8 +158,10 @@ class Drawing:
 
 def frame(page: str, height: int) -> str:
     """A page of its own inside of another one."""
-    return (f'<iframe srcdoc="{html_module.escape(page)}" width="100%" height="{height}" '
-            'style="border: 0" sandbox="allow-scripts allow-downloads"></iframe>')
+    return (
+        f'<iframe srcdoc="{html_module.escape(page)}" width="100%" height="{height}" '
+        'style="border: 0" sandbox="allow-scripts allow-downloads"></iframe>'
+    )
 
 
 class Report:
@@ -190,6 +207,28 @@ class Report:
         return f"<qkv.Report of figure {self.figure.id}>"
 
 
+class Page:
+    """A figure or a plot as a page that needs nothing else, in a frame: many fit into one notebook."""
+
+    def __init__(self, drawing: Drawing, height: int = 760) -> None:
+        self.drawing, self.height = drawing, height
+
+    @property
+    def html(self) -> str:
+        """The page."""
+        return self.drawing.render("html").decode()
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes .html."""
+        self.drawing.save(path)
+
+    def _repr_html_(self) -> str:
+        return frame(self.html, self.height)
+
+    def __repr__(self) -> str:
+        return f"<qkv.Page of {type(self.drawing).__name__.lower()} {self.drawing.id}>"
+
+
 class Panel(NamedTuple):
     """One panel of a figure. Arrays are read-only views that keep the figure alive."""
 
@@ -214,9 +253,9 @@ class Figure(Drawing):
     b'PNG'
     """
 
-    def __init__(self, pointer: Any, again: Any) -> None:
+    def __init__(self, pointer: Any, given: Mapping[str, Any], again: Any) -> None:
         super().__init__()
-        self._pointer, self._again = pointer, again
+        self._pointer, self._given, self._again = pointer, given, again
         self._formats = names_of(lib.qkv_figure_format)
         info, err = new_struct("figure_info"), new_error()
         check(lib.qkv_figure_get_info(pointer, info, err), err)
@@ -258,9 +297,15 @@ class Figure(Drawing):
         check(lib.qkv_figure_get_panel(self._pointer, row, col, panel, err), err)
         whole = (panel.n_rows, panel.n_rows)
         maps = [view(p, whole, self._pointer) if p != ffi.NULL else None for p in (panel.map, panel.unmodified)]
-        return Panel(text_of(panel.title), text_of(panel.edits), int(panel.prompt),
-                     None if panel.layer < 0 else int(panel.layer), None if panel.head < 0 else int(panel.head),
-                     view(panel.values, (panel.n_rows, panel.n_cols), self._pointer), *maps)
+        return Panel(
+            text_of(panel.title),
+            text_of(panel.edits),
+            int(panel.prompt),
+            None if panel.layer < 0 else int(panel.layer),
+            None if panel.head < 0 else int(panel.head),
+            view(panel.values, (panel.n_rows, panel.n_cols), self._pointer),
+            *maps,
+        )
 
     def __iter__(self) -> Iterator[Panel]:
         return (self[r, c] for r in range(self.shape[0]) for c in range(self.shape[1]))
@@ -285,21 +330,40 @@ class Figure(Drawing):
 
     def report(self) -> Report:
         """The figure in numbers, with checks. What it needs is computed when it is first asked for."""
-        if self._again is None:
-            return Report(self)
-        return Report(self._again())
+        return Report(self._with("report"))
+
+    def interactive(self) -> "Page":
+        """The figure as a page whose maps follow the hand, in a frame: cells tell their values, factors have sliders.
+
+        >>> import qkv
+        >>> qkv.open().modify(layer=3, head=1).interactive()
+        <qkv.Page of figure ...>
+        """
+        return Page(self if self._given.get("report") else self._with("living"))
+
+    def _with(self, option: str) -> "Figure":
+        """This figure, or the same made with one more option."""
+        made: Figure = self if self._given.get(option) else self._again(option)
+        return made
 
     def __repr__(self) -> str:
-        where = "".join(f", {name} {value}" for name, value in (("layer", self.layer), ("head", self.head))
-                        if value is not None)
+        where = "".join(
+            f", {name} {value}" for name, value in (("layer", self.layer), ("head", self.head)) if value is not None
+        )
         return f"<qkv.Figure {self.kind}: {self.shape[0]} x {self.shape[1]} panels{where}>"
 
 
 # ---- making one ----
 
 
-def _prompt_array(model: "Model", given: Sequence[Any], names: Optional[Sequence[str]], special: bool,
-                  parse_special: bool, strings: Strings) -> Any:
+def _prompt_array(
+    model: "Model",
+    given: Sequence[Any],
+    names: Optional[Sequence[str]],
+    special: bool,
+    parse_special: bool,
+    strings: Strings,
+) -> Any:
     array = strings.keep(ffi.new("qkv_prompt[]", max(1, len(given))))
     for i, prompt in enumerate(given):
         lib.qkvpy_init_prompt(array + i)
@@ -310,7 +374,8 @@ def _prompt_array(model: "Model", given: Sequence[Any], names: Optional[Sequence
             ids, n, _ = model._ids(prompt)
             array[i].tokens, array[i].n_tokens = strings.keep(ids), n
         array[i].flags = (lib.QKV_TOKENIZE_ADD_SPECIAL if special else 0) | (
-            lib.QKV_TOKENIZE_PARSE_SPECIAL if parse_special else 0)
+            lib.QKV_TOKENIZE_PARSE_SPECIAL if parse_special else 0
+        )
         if names is not None:
             array[i].name = strings.one(names[i])
     return array
@@ -320,7 +385,9 @@ def _edits_text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return " + ".join(_edits_text(v) for v in value)
     if isinstance(value, Edit) and any(function for _, function in value._parts):
-        raise wrong("a figure can be made again from what its files say, and a function cannot: use run() and draw that")
+        raise wrong(
+            "a figure can be made again from what its files say, and a function cannot: use run() and draw that"
+        )
     return str(value)
 
 
@@ -353,8 +420,9 @@ def _set_option(options: Any, name: str, value: Any, strings: Strings) -> None:
     elif name in ("layer", "head"):
         setattr(options, name, value.__index__())
     elif name == "eps":
-        options.eps = strings.one(value if isinstance(value, str) else ",".join(
-            v if isinstance(v, str) else repr(float(v)) for v in value))
+        options.eps = strings.one(
+            value if isinstance(value, str) else ",".join(v if isinstance(v, str) else repr(float(v)) for v in value)
+        )
     elif name == "variant":
         options.variant = strings.one(_edits_text(value))
     else:
@@ -363,6 +431,7 @@ def _set_option(options: Any, name: str, value: Any, strings: Strings) -> None:
 
 def _fill(model: "Model", prompts: Any, given: dict[str, Any], strings: Strings) -> Any:
     from .model import is_prompt
+
     options = new_struct("figure_options")
     special, parse_special = bool(given.pop("special", True)), bool(given.pop("parse_special", False))
     if prompts is not None:
@@ -393,8 +462,8 @@ def make_figure(model: "Model", kind: str, prompts: Any, given: dict[str, Any], 
     with session.showing(shower(progress)):
         status = getattr(lib, f"qkv_figure_{kind}")(out, session.pointer, options, err)
     check(status, err)
-    again = None
-    if not given.get("report"):
-        def again() -> Figure:
-            return make_figure(model, kind, prompts, dict(given, report=True), progress)
-    return Figure(ffi.gc(out[0], lib.qkv_figure_free), again)
+
+    def again(option: str) -> Figure:
+        return make_figure(model, kind, prompts, {**given, option: True}, progress)
+
+    return Figure(ffi.gc(out[0], lib.qkv_figure_free), given, again)

@@ -68,9 +68,20 @@ class Generation:
     (4, 12, 12)
     """
 
-    def __init__(self, model: "Model", prompt: Any, variants: Variants, n: int, drawing: Mapping[str, Any],
-                 stop: Union[str, Sequence[str]], edit_tokens: str, recompute: bool,
-                 sources: Optional[Mapping[str, Any]], special: bool, parse_special: bool) -> None:
+    def __init__(
+        self,
+        model: "Model",
+        prompt: Any,
+        variants: Variants,
+        n: int,
+        drawing: Mapping[str, Any],
+        stop: Union[str, Sequence[str]],
+        edit_tokens: str,
+        recompute: bool,
+        sources: Optional[Mapping[str, Any]],
+        special: bool,
+        parse_special: bool,
+    ) -> None:
         if edit_tokens not in _EDIT_TOKENS:
             raise wrong(f"edit_tokens is one of {', '.join(_EDIT_TOKENS)}, not {edit_tokens!r}")
         self._model, self._variants, self._strings = model, variants, Strings()
@@ -87,7 +98,8 @@ class Generation:
         options.variants, options.n_variants = keep.array(variants.texts), len(variants.texts)
         options.customs, options.n_customs = keep.keep(variants.structs()), len(variants.registered)
         options.source_names, options.source_tokens, options.n_sources = source_arrays(
-            model, sources, n_tokens, special, parse_special, keep)
+            model, sources, n_tokens, special, parse_special, keep
+        )
         options.edit_tokens = _EDIT_TOKENS.index(edit_tokens)
         options.recompute = recompute
         check(lib.qkv_generator_new(out, model._pointer, ids, n_tokens, options, err), err)
@@ -149,7 +161,7 @@ class Generation:
         if self._model.info.tokenizer == "none":
             new = f"{token} ".encode()
         else:
-            new = self._model._decode([story.last, token])[len(self._model._decode([story.last])):]
+            new = self._model._decode([story.last, token])[len(self._model._decode([story.last])) :]
         story.tokens.append(token)
         story.log_probabilities.append(log_probability)
         story.last = token
@@ -161,7 +173,7 @@ class Generation:
             story.going = False
         ends = [at for at in (story.data.find(stop) for stop in self._stops) if at >= 0]
         if ends:
-            story.data, story.going, story.finish = story.data[:min(ends)], False, "stop"
+            story.data, story.going, story.finish = story.data[: min(ends)], False, "stop"
         return story.decoder.decode(story.data[before:], final=not story.going)
 
     def _logits(self, variant: int, index: int) -> Any:
@@ -232,6 +244,7 @@ class Generation:
         """
         from .model import _captures
         from .results import Result, RunStore
+
         number = range(len(self._stories))[len(self._stories) - 1 if variant is None else variant]
         out, err = ffi.new("qkv_plan **"), new_error()
         with self._lock:

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
-from ._core import (Prompt, Session, Strings, check, ffi, lib, new_error, new_struct, text_of, wrong)
+from ._core import Prompt, Session, Strings, check, ffi, lib, new_error, new_struct, text_of, wrong
 from .edits import Edits, Variants
 from .hooks import hooks, translated
 
@@ -68,7 +68,9 @@ def _info_of(pointer: Any) -> Info:
     values: list[Any] = []
     for name in Info._fields:
         value = getattr(info, name)
-        values.append(text_of(value) if isinstance(value, ffi.CData) else bool(value) if name in _TRUTHS else int(value))
+        values.append(
+            text_of(value) if isinstance(value, ffi.CData) else bool(value) if name in _TRUTHS else int(value)
+        )
     return Info(*values)
 
 
@@ -84,8 +86,16 @@ def is_prompt(given: Any) -> bool:
 class Plan:
     """A plan of C with what it needs: variants, functions, captures."""
 
-    def __init__(self, model: "Model", prompt: Prompt, variants: Variants, captures: Iterable[str],
-                 sources: Optional[Mapping[str, Prompt]], special: bool, parse_special: bool) -> None:
+    def __init__(
+        self,
+        model: "Model",
+        prompt: Prompt,
+        variants: Variants,
+        captures: Iterable[str],
+        sources: Optional[Mapping[str, Prompt]],
+        special: bool,
+        parse_special: bool,
+    ) -> None:
         out, err = ffi.new("qkv_plan **"), new_error()
         ids, n, text = model._ids(prompt, special, parse_special)
         check(lib.qkv_plan_new(out, model._pointer, ids, n, err), err)
@@ -140,8 +150,10 @@ class Model:
     def __repr__(self) -> str:
         i = self.info
         heads = f"{i.n_head} heads" if i.n_kv_head == i.n_head else f"{i.n_head} heads in {i.n_kv_head} groups"
-        return (f"<qkv.Model {os.path.basename(self.name)!r}: {i.architecture}, {i.n_layer} layers, {heads}, "
-                f"vocabulary {i.n_vocab}>")
+        return (
+            f"<qkv.Model {os.path.basename(self.name)!r}: {i.architecture}, {i.n_layer} layers, {heads}, "
+            f"vocabulary {i.n_vocab}>"
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Model, (self.info.path, self._threads, self._memory, self.name)
@@ -187,7 +199,8 @@ class Model:
             text = prompt.encode("utf-8", "surrogateescape")
             out, n, err = ffi.new("int32_t **"), ffi.new("size_t *"), new_error()
             flags = (lib.QKV_TOKENIZE_ADD_SPECIAL if special else 0) | (
-                lib.QKV_TOKENIZE_PARSE_SPECIAL if parse_special else 0)
+                lib.QKV_TOKENIZE_PARSE_SPECIAL if parse_special else 0
+            )
             check(lib.qkv_tokenize(self._pointer, out, n, text, len(text), flags, err), err)
             return ffi.gc(out[0], lib.qkv_tokens_free), n[0], text
         if isinstance(prompt, (bytes, dict)) or not hasattr(prompt, "__iter__"):
@@ -195,7 +208,9 @@ class Model:
         try:
             ids = ffi.new("int32_t[]", [i.__index__() for i in prompt])
         except AttributeError:
-            raise TypeError(f"a prompt is a text or a list of token ids, which are whole numbers: {prompt!r}") from None
+            raise TypeError(
+                f"a prompt is a text or a list of token ids, which are whole numbers: {prompt!r}"
+            ) from None
         except OverflowError:
             raise wrong(f"token ids are 0 to {self.info.n_vocab - 1}") from None
         return ids, len(ids), None
@@ -208,6 +223,7 @@ class Model:
         array([   0,  373, 2290], dtype=int32)
         """
         import numpy as np
+
         ids, n, _ = self._ids(text, special, parse_special)
         return np.frombuffer(ffi.buffer(ids, n * 4), dtype=np.int32).copy()
 
@@ -254,19 +270,27 @@ class Model:
         check(lib.qkv_find_token(self._pointer, out, data, len(data), err), err)
         return int(out[0])
 
-    def chat(self, messages: Union[str, Sequence[Mapping[str, str]]], *, template: Optional[str] = None,
-             reply: bool = True, date: Optional[str] = None) -> "np.ndarray[Any, Any]":
+    def chat(
+        self,
+        messages: Union[str, Sequence[Mapping[str, str]]],
+        *,
+        template: Optional[str] = None,
+        reply: bool = True,
+        date: Optional[str] = None,
+    ) -> "np.ndarray[Any, Any]":
         """A conversation as the model's chat template writes it, as token ids: give them wherever a prompt is taken.
 
         `messages` are mappings with `role` and `content`, or one text: the user's.
 
         >>> import qkv
         >>> m = qkv.open()
-        >>> ids = m.chat("What is a mill?", template="{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}")
+        >>> template = "{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"
+        >>> ids = m.chat("What is a mill?", template=template)
         >>> m.detokenize(ids)
         'user: What is a mill?'
         """
         import numpy as np
+
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         strings, err = Strings(), new_error()
@@ -290,9 +314,17 @@ class Model:
 
     # ---- running ----
 
-    def run(self, prompt: Prompt, edits: Edits = None, capture: Captures = "pattern", *,
-            sources: Optional[Mapping[str, Prompt]] = None, special: bool = True, parse_special: bool = False,
-            progress: Progress = False) -> "Result":
+    def run(
+        self,
+        prompt: Prompt,
+        edits: Edits = None,
+        capture: Captures = "pattern",
+        *,
+        sources: Optional[Mapping[str, Prompt]] = None,
+        special: bool = True,
+        parse_special: bool = False,
+        progress: Progress = False,
+    ) -> "Result":
         """Runs the prompt unedited and once for every variant, and keeps what `capture` names.
 
         `edits` are variants: texts of the notation, `Edit`s, or lists of those, which are then made at once.
@@ -300,7 +332,8 @@ class Model:
 
         >>> import qkv
         >>> m = qkv.open()
-        >>> r = m.run("The river runs past the mill.", edits=["q@3.h1=scale:1e-3"], capture=["pattern@3", "logits[-1]"])
+        >>> text = "The river runs past the mill."
+        >>> r = m.run(text, edits=["q@3.h1=scale:1e-3"], capture=["pattern@3", "logits[-1]"])
         >>> r
         <qkv.Result: 2 variants of 9 tokens, capture pattern@3, logits[-1]>
         >>> r[1]["pattern", 3].shape                  # heads, queries, keys
@@ -310,6 +343,7 @@ class Model:
         """
         from .progress import shower
         from .results import Result, RunStore
+
         plan = Plan(self, prompt, Variants(edits), _captures(capture), sources, special, parse_special)
         out, err, session = ffi.new("qkv_result **"), new_error(), self._session()
         with session.showing(shower(progress)):
@@ -317,9 +351,16 @@ class Model:
         check(status, err, plan.variants.registered)
         return Result(RunStore(self, ffi.gc(out[0], lib.qkv_result_free), plan))
 
-    def explain(self, prompt: Prompt, edits: Edits = None, capture: Captures = "pattern", *,
-                sources: Optional[Mapping[str, Prompt]] = None, special: bool = True,
-                parse_special: bool = False) -> str:
+    def explain(
+        self,
+        prompt: Prompt,
+        edits: Edits = None,
+        capture: Captures = "pattern",
+        *,
+        sources: Optional[Mapping[str, Prompt]] = None,
+        special: bool = True,
+        parse_special: bool = False,
+    ) -> str:
         """What such a run would compute, share and cost. Computes nothing.
 
         >>> import qkv
@@ -335,28 +376,51 @@ class Model:
         finally:
             lib.qkv_text_free(out[0])
 
-    def measure(self, prompts: Prompts = None, edits: Edits = None, metrics: Union[None, str, Sequence[str]] = None, *,
-                layers: Any = None, heads: Any = None, sources: Optional[Mapping[str, Prompt]] = None,
-                special: bool = True, parse_special: bool = False, progress: Progress = False) -> "Rows":
+    def measure(
+        self,
+        prompts: Prompts = None,
+        edits: Edits = None,
+        metrics: Union[None, str, Sequence[str]] = None,
+        *,
+        layers: Any = None,
+        heads: Any = None,
+        sources: Optional[Mapping[str, Prompt]] = None,
+        special: bool = True,
+        parse_special: bool = False,
+        progress: Progress = False,
+    ) -> "Rows":
         """Measures the unedited model and every variant on every prompt: a structured array, one value a row.
 
         Without `metrics`, all that need nothing but patterns; "all": every one there is. Without prompts, the
         library's neutral texts.
 
         >>> import qkv
-        >>> rows = qkv.open().measure("The river runs past the mill.", edits="q@3=zero", metrics=["sink", "tv"], layers=3)
+        >>> m = qkv.open()
+        >>> rows = m.measure("The river runs past the mill.", edits="q@3=zero", metrics=["sink", "tv"], layers=3)
         >>> rows.dtype.names
         ('prompt', 'variant', 'layer', 'head', 'metric', 'value')
         >>> rows[(rows["metric"] == "tv") & (rows["variant"] == 1)]["value"].shape
         (4,)
         """
         from .tables import measure
+
         return measure(self, prompts, edits, metrics, layers, heads, sources, special, parse_special, progress)
 
-    def next(self, prompt: Prompt, edits: Edits = None, top: int = 10, *, of: Sequence[Union[int, str]] = (),
-             diff: Sequence[tuple[Union[int, str], Union[int, str]]] = (), at: int = -1, every: bool = False,
-             sources: Optional[Mapping[str, Prompt]] = None, special: bool = True, parse_special: bool = False,
-             progress: Progress = False) -> "Predictions":
+    def next(
+        self,
+        prompt: Prompt,
+        edits: Edits = None,
+        top: int = 10,
+        *,
+        of: Sequence[Union[int, str]] = (),
+        diff: Sequence[tuple[Union[int, str], Union[int, str]]] = (),
+        at: int = -1,
+        every: bool = False,
+        sources: Optional[Mapping[str, Prompt]] = None,
+        special: bool = True,
+        parse_special: bool = False,
+        progress: Progress = False,
+    ) -> "Predictions":
         """The most likely next tokens of the unedited model and of every variant.
 
         `of` are tokens, or their texts, to look at whatever their rank, `diff` pairs whose logits are subtracted;
@@ -370,12 +434,27 @@ class Model:
         True
         """
         from .predictions import predict
+
         return predict(self, prompt, edits, top, of, diff, at, every, sources, special, parse_special, progress)
 
-    def generate(self, prompt: Prompt, edits: Edits = None, n: int = 64, *, temperature: Optional[float] = None,
-                 top_k: int = 0, top_p: float = 0, min_p: float = 0, seed: int = 0, stop: Union[str, Sequence[str]] = (),
-                 edit_tokens: str = "all", recompute: bool = False, sources: Optional[Mapping[str, Prompt]] = None,
-                 special: bool = True, parse_special: bool = False) -> "Generation":
+    def generate(
+        self,
+        prompt: Prompt,
+        edits: Edits = None,
+        n: int = 64,
+        *,
+        temperature: Optional[float] = None,
+        top_k: int = 0,
+        top_p: float = 0,
+        min_p: float = 0,
+        seed: int = 0,
+        stop: Union[str, Sequence[str]] = (),
+        edit_tokens: str = "all",
+        recompute: bool = False,
+        sources: Optional[Mapping[str, Prompt]] = None,
+        special: bool = True,
+        parse_special: bool = False,
+    ) -> "Generation":
         """New text, token by token, of the unedited model and of every variant: iterate over the steps.
 
         The most likely token each time, unless `temperature` or another option of drawing is given. Edits act on
@@ -389,13 +468,38 @@ class Model:
         ' And the LORD'
         """
         from .generation import Generation
-        return Generation(self, prompt, Variants(edits), n, dict(temperature=temperature, top_k=top_k, top_p=top_p,
-                          min_p=min_p, seed=seed), stop, edit_tokens, recompute, sources, special, parse_special)
 
-    def sweep(self, prompts: Prompts, *, layers: Any = None, heads: Any = None, targets: Any = None, ops: Any = None,
-              epsilon: Any = None, metrics: Any = None, at: Optional[str] = None, length: Optional[int] = None,
-              parse_special: bool = False, to: Union[None, str, "os.PathLike[str]"] = None, processes: int = 1,
-              progress: Progress = False) -> "Sweep":
+        return Generation(
+            self,
+            prompt,
+            Variants(edits),
+            n,
+            dict(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, seed=seed),
+            stop,
+            edit_tokens,
+            recompute,
+            sources,
+            special,
+            parse_special,
+        )
+
+    def sweep(
+        self,
+        prompts: Prompts,
+        *,
+        layers: Any = None,
+        heads: Any = None,
+        targets: Any = None,
+        ops: Any = None,
+        epsilon: Any = None,
+        metrics: Any = None,
+        at: Optional[str] = None,
+        length: Optional[int] = None,
+        parse_special: bool = False,
+        to: Union[None, str, "os.PathLike[str]"] = None,
+        processes: int = 1,
+        progress: Progress = False,
+    ) -> "Sweep":
         """Every combination of prompts, layers, heads, targets and operations, measured, into an SQLite file.
 
         The keywords are the keys of docs/sweeps.md; a file that is there already is resumed. Without `to`, the file
@@ -411,12 +515,28 @@ class Model:
         (8,)
         """
         from .sweeps import run_sweep
-        spec = dict(layers=layers, heads=heads, targets=targets, ops=ops, epsilon=epsilon, metrics=metrics, at=at,
-                    length=length)
+
+        spec = dict(
+            layers=layers,
+            heads=heads,
+            targets=targets,
+            ops=ops,
+            epsilon=epsilon,
+            metrics=metrics,
+            at=at,
+            length=length,
+        )
         return run_sweep(self, prompts, spec, parse_special, to, processes, progress)
 
-    def choose_head(self, prompt: Prompt, *, layer: Optional[int] = None, head: Optional[int] = None,
-                    special: bool = True, parse_special: bool = False) -> tuple[int, int]:
+    def choose_head(
+        self,
+        prompt: Prompt,
+        *,
+        layer: Optional[int] = None,
+        head: Optional[int] = None,
+        special: bool = True,
+        parse_special: bool = False,
+    ) -> tuple[int, int]:
         """The head whose queries give the first token most of their attention: (layer, head).
 
         >>> import qkv
@@ -432,9 +552,17 @@ class Model:
 
     # ---- figures ----
 
-    def modify(self, prompt: Optional[Prompt] = None, *, layer: Optional[int] = None, head: Optional[int] = None,
-               eps: Union[None, str, Sequence[Any]] = None, all_heads: bool = False, progress: Progress = False,
-               **options: Any) -> "Figure":
+    def modify(
+        self,
+        prompt: Optional[Prompt] = None,
+        *,
+        layer: Optional[int] = None,
+        head: Optional[int] = None,
+        eps: Union[None, str, Sequence[Any]] = None,
+        all_heads: bool = False,
+        progress: Progress = False,
+        **options: Any,
+    ) -> "Figure":
         """The figure of one head whose query, key or value is multiplied by ever smaller factors.
 
         Shows itself in a notebook; `.save("a.pdf")`, `.data`, `.report()`. Without a prompt, a neutral one; without
@@ -448,11 +576,21 @@ class Model:
         (3, 3, 15, 15)
         """
         from .figures import make_figure
-        return make_figure(self, "modify", prompt, dict(options, layer=layer, head=head, eps=eps, all_heads=all_heads),
-                           progress)
 
-    def mean(self, prompts: Prompts = None, *, layer: Optional[int] = None, head: Optional[int] = None,
-             all_heads: bool = False, progress: Progress = False, **options: Any) -> "Figure":
+        return make_figure(
+            self, "modify", prompt, dict(options, layer=layer, head=head, eps=eps, all_heads=all_heads), progress
+        )
+
+    def mean(
+        self,
+        prompts: Prompts = None,
+        *,
+        layer: Optional[int] = None,
+        head: Optional[int] = None,
+        all_heads: bool = False,
+        progress: Progress = False,
+        **options: Any,
+    ) -> "Figure":
         """The figure of one head whose query, key or value is replaced by its mean, a row for every prompt.
 
         >>> import qkv
@@ -460,11 +598,23 @@ class Model:
         <qkv.Figure mean: 3 x 3 panels, layer 3, head 1>
         """
         from .figures import make_figure
-        return make_figure(self, "mean", prompts, dict(options, layer=layer, head=head, all_heads=all_heads), progress)
 
-    def grid(self, prompts: Prompts = None, *, rows: Any = None, cols: Any = None, layer: Optional[int] = None,
-             head: Optional[int] = None, sources: Optional[Mapping[str, Prompt]] = None, progress: Progress = False,
-             **options: Any) -> "Figure":
+        return make_figure(
+            self, "mean", prompts, dict(options, layer=layer, head=head, all_heads=all_heads), progress
+        )
+
+    def grid(
+        self,
+        prompts: Prompts = None,
+        *,
+        rows: Any = None,
+        cols: Any = None,
+        layer: Optional[int] = None,
+        head: Optional[int] = None,
+        sources: Optional[Mapping[str, Prompt]] = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> "Figure":
         """A figure of rows and columns of your own edits: mappings of labels to edits, or lists of edits.
 
         >>> import qkv
@@ -472,11 +622,24 @@ class Model:
         <qkv.Figure grid: 1 x 2 panels, layer 3, head 1>
         """
         from .figures import make_figure
-        return make_figure(self, "grid", prompts, dict(options, rows=rows, cols=cols, layer=layer, head=head,
-                                                       sources=sources), progress)
 
-    def heads(self, prompt: Optional[Prompt] = None, *, layers: Any = None, edits: Any = None,
-              progress: Progress = False, **options: Any) -> "Figure":
+        return make_figure(
+            self,
+            "grid",
+            prompts,
+            dict(options, rows=rows, cols=cols, layer=layer, head=head, sources=sources),
+            progress,
+        )
+
+    def heads(
+        self,
+        prompt: Optional[Prompt] = None,
+        *,
+        layers: Any = None,
+        edits: Any = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> "Figure":
         """A small map of every head.
 
         >>> import qkv
@@ -484,10 +647,20 @@ class Model:
         <qkv.Figure heads: 2 x 4 panels>
         """
         from .figures import make_figure
+
         return make_figure(self, "heads", prompt, dict(options, layers=layers, variant=edits), progress)
 
-    def rows(self, prompts: Prompts = None, *, layer: Optional[int] = None, head: Optional[int] = None,
-             query: int = -1, edits: Any = None, progress: Progress = False, **options: Any) -> "Figure":
+    def rows(
+        self,
+        prompts: Prompts = None,
+        *,
+        layer: Optional[int] = None,
+        head: Optional[int] = None,
+        query: int = -1,
+        edits: Any = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> "Figure":
         """The weights of one query in every layer, or with `layer` in each of its heads.
 
         >>> import qkv
@@ -495,13 +668,28 @@ class Model:
         (1, 1, 6, 6)
         """
         from .figures import make_figure
-        return make_figure(self, "rows", prompts, dict(options, layer=layer, head=head, query=query, variant=edits),
-                           progress)
 
-    def explore(self, text: Optional[str] = None, *, height: int = 800, port: int = 0) -> "Explorer":
-        """The live page of the explorer, in a frame of the notebook; it ends with the object, or with `.stop()`."""
+        return make_figure(
+            self, "rows", prompts, dict(options, layer=layer, head=head, query=query, variant=edits), progress
+        )
+
+    def explore(
+        self, text: Optional[str] = None, *, height: int = 800, port: int = 0, host: str = "localhost"
+    ) -> "Explorer":
+        """The live page of the explorer, in a frame of the notebook; it ends with the object, or with `.stop()`.
+
+        `text` is the prompt that it begins with. The page is served on this machine alone (docs/explorer.md); `host` is
+        what the notebook's own address says, "localhost" or "127.0.0.1".
+
+        >>> import qkv
+        >>> page = qkv.open().explore("The river runs past the mill.")
+        >>> page
+        <qkv.Explorer: http://localhost:.../>
+        >>> page.stop()
+        """
         from .explorer import Explorer
-        return Explorer(self, text, height, port)
+
+        return Explorer(self, text, height, port, host)
 
     # ---- inside ----
 
@@ -517,6 +705,7 @@ class Model:
         (4096, 128)
         """
         from .weights import Weights
+
         return Weights(self)
 
     @property
@@ -527,8 +716,11 @@ class Model:
         >>> qkv.open().hooks["blocks.3.attn.hook_q"]
         'q@3'
         """
-        return {hook.replace("L", str(i), 1): site[:-1] + str(i)
-                for i in range(self.info.n_layer) for hook, site in hooks().items()}
+        return {
+            hook.replace("L", str(i), 1): site[:-1] + str(i)
+            for i in range(self.info.n_layer)
+            for hook, site in hooks().items()
+        }
 
 
 def _default_model() -> str:
@@ -538,8 +730,9 @@ def _default_model() -> str:
     return str(beside)
 
 
-def open(model: Union[None, str, "os.PathLike[str]"] = None, *, threads: int = 0,  # noqa: A001
-         memory: int = 0) -> Model:
+def open(
+    model: Union[None, str, "os.PathLike[str]"] = None, *, threads: int = 0, memory: int = 0  # noqa: A001
+) -> Model:
     """Opens a GGUF file, a Hugging Face directory, or a model by name, such as "tinyllama" or "org/name:Q4_K_M".
 
     Without a name: what the environment variable QKV_MODEL says, or a small model that comes with the package.

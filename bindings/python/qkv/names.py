@@ -5,8 +5,21 @@ from typing import NamedTuple, Optional
 
 from ._core import check, ffi, lib, names_of, new_error, text_of
 
-__all__ = ["Site", "Operation", "Metric", "LocalModel", "sites", "operations", "metrics", "families", "reductions",
-           "codes", "models", "version", "default_prompts"]
+__all__ = [
+    "Site",
+    "Operation",
+    "Metric",
+    "LocalModel",
+    "sites",
+    "operations",
+    "metrics",
+    "families",
+    "reductions",
+    "codes",
+    "models",
+    "version",
+    "default_prompts",
+]
 
 
 class Site(NamedTuple):
@@ -56,8 +69,10 @@ def sites() -> list[Site]:
     ['resid_pre', 'q', 'k', 'v']
     """
     names = names_of(lib.qkv_site_name)
-    return [Site(name, text_of(lib.qkv_site_shape(i)), text_of(lib.qkv_site_description(i)))
-            for i, name in enumerate(names)]
+    return [
+        Site(name, text_of(lib.qkv_site_shape(i)), text_of(lib.qkv_site_description(i)))
+        for i, name in enumerate(names)
+    ]
 
 
 def operations() -> list[Operation]:
@@ -67,8 +82,10 @@ def operations() -> list[Operation]:
     >>> qkv.operations()[0]
     Operation(name='scale', arguments='a factor', about='multiplies by the factor')
     """
-    return [Operation(name, text_of(lib.qkv_op_arguments(i)), text_of(lib.qkv_op_description(i)))
-            for i, name in enumerate(names_of(lib.qkv_op_name))]
+    return [
+        Operation(name, text_of(lib.qkv_op_arguments(i)), text_of(lib.qkv_op_description(i)))
+        for i, name in enumerate(names_of(lib.qkv_op_name))
+    ]
 
 
 def reductions() -> dict[str, str]:
@@ -95,9 +112,20 @@ def metrics() -> list[Metric]:
         if info == ffi.NULL:
             return found
         scope = text_of(lib.qkv_metric_scope_name(info.scope))
-        found.append(Metric(text_of(info.name), text_of(info.title), text_of(info.unit), text_of(info.range), scope,
-                            text_of(info.formula), text_of(info.needs), text_of(info.parameters),
-                            text_of(info.undefined), text_of(info.source)))
+        found.append(
+            Metric(
+                text_of(info.name),
+                text_of(info.title),
+                text_of(info.unit),
+                text_of(info.range),
+                scope,
+                text_of(info.formula),
+                text_of(info.needs),
+                text_of(info.parameters),
+                text_of(info.undefined),
+                text_of(info.source),
+            )
+        )
 
 
 def families() -> list[str]:
@@ -123,7 +151,7 @@ def codes() -> dict[str, int]:
         name = lib.qkv_status_name(len(found), status)
         if name == ffi.NULL:
             return found
-        found[text_of(name)[len("QKV_"):]] = status[0]
+        found[text_of(name)[len("QKV_") :]] = status[0]
 
 
 def models() -> list[LocalModel]:

@@ -24,7 +24,8 @@ class Predictions:
     """The most likely next tokens of the unedited model (0) and of every variant.
 
     >>> import qkv
-    >>> n = qkv.open().next("The river runs to the", edits=["z@3.h1=zero"], top=2, of=[" sea"], diff=[(" sea", " land")])
+    >>> m = qkv.open()
+    >>> n = m.next("The river runs to the", edits=["z@3.h1=zero"], top=2, of=[" sea"], diff=[(" sea", " land")])
     >>> print(n)
     unedited
       1   0.064  ' river'
@@ -88,10 +89,14 @@ class Predictions:
         found: list[list[Any]] = []
         while get(self._pointer, number, len(found), struct):
             found.append([getattr(struct, field) for field in fields])
-        columns: dict[str, Any] = {field: np.array([row[i] for row in found], dtype=_KINDS.get(field, np.float64))
-                                   for i, field in enumerate(fields)}
-        texts = [self._model.token_text(int(t)) if self._model.info.tokenizer != "none" else str(t)
-                 for t in columns["token"]]
+        columns: dict[str, Any] = {
+            field: np.array([row[i] for row in found], dtype=_KINDS.get(field, np.float64))
+            for i, field in enumerate(fields)
+        }
+        texts = [
+            self._model.token_text(int(t)) if self._model.info.tokenizer != "none" else str(t)
+            for t in columns["token"]
+        ]
         columns["text"] = np.array(texts, dtype=object)
         return make_rows(columns)
 
@@ -121,12 +126,15 @@ class Predictions:
             kl = "" if v == 0 or self.position < 0 else f"   KL {self.kl[v]:.4g}"
             lines.append((self.edits[v] or "unedited") + kl)
             for row in rows:
-                number, share = (row["position"], row["loss"]) if self.position < 0 else (row["rank"], row["probability"])
+                number, share = (
+                    (row["position"], row["loss"]) if self.position < 0 else (row["rank"], row["probability"])
+                )
                 lines.append(f"{number:3d}  {share:6.3f}  {row['text']!r}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         import html
+
         parts = []
         for v, rows in enumerate(self):
             kl = "" if v == 0 or self.position < 0 else f", KL {self.kl[v]:.4g}"
@@ -140,31 +148,52 @@ def _token_ids(model: "Model", given: Sequence[Union[int, str]]) -> list[int]:
     return [model.find_token(t) if isinstance(t, str) else int(t) for t in given]
 
 
-def source_arrays(model: "Model", sources: Optional[Mapping[str, Any]], n_tokens: int, special: bool,
-                  parse_special: bool, strings: Strings) -> tuple[Any, Any, int]:
+def source_arrays(
+    model: "Model",
+    sources: Optional[Mapping[str, Any]],
+    n_tokens: int,
+    special: bool,
+    parse_special: bool,
+    strings: Strings,
+) -> tuple[Any, Any, int]:
     """Other prompts as C takes them beside variants: names and ids, all as long as the prompt."""
     from ._core import wrong
+
     names, arrays = [], []
     for name, prompt in (sources or {}).items():
         ids, n, _ = model._ids(prompt, special, parse_special)
         if n != n_tokens:
-            raise wrong(f"the prompt named '{name}' has {n} tokens but the prompt {n_tokens}; patching needs equal lengths")
+            raise wrong(
+                f"the prompt named '{name}' has {n} tokens but the prompt {n_tokens}; patching needs equal lengths"
+            )
         names.append(name)
         arrays.append(strings.keep(ids))
     pointers = strings.keep(ffi.new("int32_t *[]", arrays)) if arrays else ffi.NULL
     return strings.array(names) if names else ffi.NULL, pointers, len(names)
 
 
-def predict(model: "Model", prompt: Any, edits: Edits, top: int, of: Sequence[Union[int, str]],
-            diff: Sequence[tuple[Union[int, str], Union[int, str]]], at: int, every: bool,
-            sources: Optional[Mapping[str, Any]], special: bool, parse_special: bool, progress: Any) -> Predictions:
+def predict(
+    model: "Model",
+    prompt: Any,
+    edits: Edits,
+    top: int,
+    of: Sequence[Union[int, str]],
+    diff: Sequence[tuple[Union[int, str], Union[int, str]]],
+    at: int,
+    every: bool,
+    sources: Optional[Mapping[str, Any]],
+    special: bool,
+    parse_special: bool,
+    progress: Any,
+) -> Predictions:
     """See Model.next."""
     variants, strings, options, err = Variants(edits), Strings(), new_struct("next_options"), new_error()
     ids, n, _ = model._ids(prompt, special, parse_special)
     options.variants, options.n_variants = strings.array(variants.texts), len(variants.texts)
     options.customs, options.n_customs = strings.keep(variants.structs()), len(variants.registered)
     options.source_names, options.source_tokens, options.n_sources = source_arrays(
-        model, sources, n, special, parse_special, strings)
+        model, sources, n, special, parse_special, strings
+    )
     if isinstance(of, (str, int)):
         of = [of]
     wanted = _token_ids(model, of)

@@ -34,9 +34,11 @@ class _Tqdm:
 
     def __call__(self, what: str, done: float, total: float) -> None:
         if self.bar is None:
-            self.bar = self.tqdm(total=total or None, unit=f" {what}",
-                                 bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f}{unit} [{elapsed}<{remaining}]"
-                                 if total else None)
+            self.bar = self.tqdm(
+                total=total or None,
+                unit=f" {what}",
+                bar_format="{l_bar}{bar}| {n:.0f}/{total:.0f}{unit} [{elapsed}<{remaining}]" if total else None,
+            )
         self.bar.n = done
         self.bar.refresh()
 

@@ -1,7 +1,7 @@
 """Results: what a run captured, as arrays that lie where C has put them.
 
-An array here is a view of the result's own memory, read-only, and keeps the result alive; `.copy()` makes one that can be
-changed. The same objects show a file that `qkv run -o` or `Result.save` wrote (`qkv.load`).
+An array here is a view of the result's own memory, read-only, and keeps the result alive; `.copy()` makes one that can
+be changed. The same objects show a file that `qkv run -o` or `Result.save` wrote (`qkv.load`).
 """
 from __future__ import annotations
 
@@ -142,8 +142,13 @@ class RunStore:
         while lib.qkv_result_item(self.pointer, index, number, site, layer, tensor):
             index += 1
             if number[0] == variant:
-                found.append(Key(_SITE_NAMES[site[0]], None if site[0] == LOGITS else layer[0],
-                                 _REDUCTION_NAMES[tensor.reduction]))
+                found.append(
+                    Key(
+                        _SITE_NAMES[site[0]],
+                        None if site[0] == LOGITS else layer[0],
+                        _REDUCTION_NAMES[tensor.reduction],
+                    )
+                )
         return found
 
     def reports(self, variant: int) -> list[EditReport]:
@@ -151,31 +156,43 @@ class RunStore:
         for i in range(lib.qkv_result_n_edits(self.pointer, variant)):
             ran = lib.qkv_result_edit_ran(self.pointer, variant, i)
             changed = int(lib.qkv_result_edit_changed(self.pointer, variant, i)) if ran else None
-            found.append(EditReport(text_of(lib.qkv_result_edit_text(self.pointer, variant, i)), changed,
-                                    int(lib.qkv_result_edit_selected(self.pointer, variant, i))))
+            found.append(
+                EditReport(
+                    text_of(lib.qkv_result_edit_text(self.pointer, variant, i)),
+                    changed,
+                    int(lib.qkv_result_edit_selected(self.pointer, variant, i)),
+                )
+            )
         return found
 
     def stats(self) -> dict[str, float]:
         stats = new_struct("run_stats")
         lib.qkv_result_get_stats(self.pointer, stats)
-        return {"passes": stats.n_passes, "products": stats.n_matmul, "attention": stats.n_attention,
-                "flop": stats.flop, "weight_bytes": stats.weight_bytes}
+        return {
+            "passes": stats.n_passes,
+            "products": stats.n_matmul,
+            "attention": stats.n_attention,
+            "flop": stats.flop,
+            "weight_bytes": stats.weight_bytes,
+        }
 
     def metadata(self) -> dict[str, Any]:
         import json
+
         out, n, err = ffi.new("char **"), ffi.new("size_t *"), new_error()
         nothing = self.plan.pointer
         check(lib.qkv_store_render(self.pointer, nothing, self.model._pointer, b"safetensors", out, n, err), err)
         try:
             data = ffi.buffer(out[0], n[0])
             length = int.from_bytes(data[:8], "little")
-            texts = json.loads(bytes(data[8:8 + length]))["__metadata__"]
+            texts = json.loads(bytes(data[8 : 8 + length]))["__metadata__"]
         finally:
             lib.qkv_bytes_free(out[0])
         return {k: json.loads(v) if v[:1] in ("[", "{") else v for k, v in texts.items()}
 
     def save(self, path: str) -> None:
         import os
+
         err = new_error()
         check(lib.qkv_store_write(self.pointer, self.plan.pointer, self.model._pointer, os.fsencode(path), err), err)
 
@@ -209,8 +226,10 @@ class _Heads:
         try:
             return self.tensor.heads.index(head)
         except ValueError:
-            raise MissingError(f"head {self.kind}{head} of {self.tensor.key} was not captured; there are "
-                               f"{', '.join(self.kind + str(h) for h in self.tensor.heads)}") from None
+            raise MissingError(
+                f"head {self.kind}{head} of {self.tensor.key} was not captured; there are "
+                f"{', '.join(self.kind + str(h) for h in self.tensor.heads)}"
+            ) from None
 
     def __repr__(self) -> str:
         return f"<heads {', '.join(self.kind + str(h) for h in self.tensor.heads)} of {self.tensor.key}>"
@@ -324,7 +343,9 @@ class SiteView:
     @property
     def layers(self) -> list[int]:
         """The layers that were captured."""
-        return [k.layer for k in self._variant.keys() if k.site == self.site and not k.reduction and k.layer is not None]
+        return [
+            k.layer for k in self._variant.keys() if k.site == self.site and not k.reduction and k.layer is not None
+        ]
 
     def __getitem__(self, layer: Any) -> Tensor:
         given = layer if isinstance(layer, tuple) else (layer,)
@@ -407,7 +428,11 @@ class Variant:
             captured = self._store.get(self.number, key)
         if captured is None:
             there = ", ".join(map(str, self.keys())) or "nothing"
-            what = f"{key.site} needs its layer" if key.layer is None and key.site != "logits" else f"{key} was not captured"
+            what = (
+                f"{key.site} needs its layer"
+                if key.layer is None and key.site != "logits"
+                else f"{key} was not captured"
+            )
             raise MissingError(f"{what}; there is {there}")
         return key, captured
 
@@ -517,6 +542,7 @@ class Result:
         True
         """
         import os
+
         self._store.save(os.fspath(path))
 
     def __getitem__(self, variant: int) -> Variant:
@@ -537,5 +563,3 @@ class Result:
     def __repr__(self) -> str:
         variants = f"{len(self)} variants" if len(self) > 1 else "unedited run"
         return f"<qkv.Result: {variants} of {len(self.tokens)} tokens, capture {', '.join(self.captures)}>"
-
-

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
 import numpy as np
 
 from ._core import Strings, Watch, check, ffi, lib, names_of, new_error, new_struct, text_of, wrong
-from .figures import Drawing, enum_number
+from .figures import Drawing, Page, enum_number
 from .progress import shower
 from .tables import Rows, int_column, make_rows, names_column
 
@@ -44,6 +44,7 @@ def _numbers(value: Any) -> Any:
 
 def _spec(prompts: Any, given: Mapping[str, Any], parse_special: bool) -> str:
     from .model import is_prompt
+
     spec: dict[str, Any] = {key: _plain(value) for key, value in given.items() if value is not None}
     for key in ("layers", "heads"):
         if key in spec:
@@ -64,12 +65,20 @@ class _Temporary:
 
     def __init__(self) -> None:
         import tempfile
+
         self.directory = tempfile.TemporaryDirectory(prefix="qkv-")
         self.path = os.path.join(self.directory.name, "sweep.sqlite")
 
 
-def run_sweep(model: "Model", prompts: Any, given: Mapping[str, Any], parse_special: bool, to: Any, processes: int,
-              progress: Any) -> "Sweep":
+def run_sweep(
+    model: "Model",
+    prompts: Any,
+    given: Mapping[str, Any],
+    parse_special: bool,
+    to: Any,
+    processes: int,
+    progress: Any,
+) -> "Sweep":
     """See Model.sweep."""
     if prompts is None or (not isinstance(prompts, str) and len(prompts) == 0):
         raise wrong("a sweep needs prompts: a list of texts")
@@ -135,7 +144,9 @@ class Sweep:
             if not parts:
                 raise wrong(f"{self.path} has no results yet")
             names = np.concatenate([np.full(len(rows), name) for name, rows in parts])
-            every = {field: np.concatenate([rows[field] for _, rows in parts]) for field in parts[0][1].dtype.names or ()}
+            every = {
+                field: np.concatenate([rows[field] for _, rows in parts]) for field in parts[0][1].dtype.names or ()
+            }
             value = every.pop("value")
             return make_rows({**every, "metric": names, "value": value})
         columns, _ = self._columns(metric)
@@ -149,10 +160,26 @@ class Sweep:
         n = int(lib.qkv_sweep_rows_count(rows))
         (prompt, p), (layer, la), (head, h), (target, t), (op, o) = (int_column(n) for _ in range(5))
         epsilon, value, missing = np.empty(n), np.empty(n), np.empty(n, dtype=np.int8)
-        lib.qkvpy_sweep_columns(rows, p, la, h, t, o, ffi.from_buffer("double[]", epsilon),
-                                ffi.from_buffer("double[]", value), ffi.from_buffer("int8_t[]", missing))
-        return {"prompt": prompt, "layer": layer, "head": head, "target": names_column(self.targets, target),
-                "op": names_column(self.ops, op), "epsilon": epsilon, "value": value}, missing
+        lib.qkvpy_sweep_columns(
+            rows,
+            p,
+            la,
+            h,
+            t,
+            o,
+            ffi.from_buffer("double[]", epsilon),
+            ffi.from_buffer("double[]", value),
+            ffi.from_buffer("int8_t[]", missing),
+        )
+        return {
+            "prompt": prompt,
+            "layer": layer,
+            "head": head,
+            "target": names_column(self.targets, target),
+            "op": names_column(self.ops, op),
+            "epsilon": epsilon,
+            "value": value,
+        }, missing
 
     @property
     def n_missing(self) -> int:
@@ -206,20 +233,26 @@ def load_sweep(path: Union[str, "os.PathLike[str]"]) -> Sweep:
 
 
 _TEXTS = ("target", "op", "epsilon", "layers", "heads", "title", "font")
-_FLAGS = ("change", "top", "hide_notes", "no_recipe")
+_FLAGS = ("change", "top", "hide_notes", "no_recipe", "living")
 _FLOATS = ("dpi", "width")
-_ENUMS = {"by": ("auto", "target", "layer", "head"), "band": ("auto", "range", "sd", "none"),
-          "scale": ("auto", "linear", "log"), "axis": ("auto", "linear", "log"),
-          "order": ("auto", "largest", "smallest", "magnitude"), "text": ("auto", "paths", "text")}
+_ENUMS = {
+    "by": ("auto", "target", "layer", "head"),
+    "band": ("auto", "range", "sd", "none"),
+    "scale": ("auto", "linear", "log"),
+    "axis": ("auto", "linear", "log"),
+    "order": ("auto", "largest", "smallest", "magnitude"),
+    "text": ("auto", "paths", "text"),
+}
 
 
 class Plot(Drawing):
     """A chart of a sweep: shows itself in a notebook, `.save("a.pdf")`, `.rows()`."""
 
-    _formats = ("png", "svg", "pdf")
+    _formats = ("png", "svg", "pdf", "html")
 
     def __init__(self, sweep: Sweep, metric: Optional[str], kind: str, given: Mapping[str, Any]) -> None:
         super().__init__()
+        self._made_of = (sweep, metric, kind, given)
         strings, options, err, out = Strings(), new_struct("plot_options"), new_error(), ffi.new("qkv_plot **")
         options.kind = enum_number("kind", kind, names_of(lib.qkv_plot_kind_name))
         if metric is not None:
@@ -260,6 +293,11 @@ class Plot(Drawing):
 
     def _warning(self, index: int) -> Any:
         return lib.qkv_plot_warning(self._pointer, index)
+
+    def interactive(self) -> Page:
+        """The chart as a page whose cells open, with all metrics of the sweep, in a frame."""
+        sweep, metric, kind, given = self._made_of
+        return Page(self if given.get("living") else Plot(sweep, metric, kind, {**given, "living": True}))
 
     def rows(self) -> Rows:
         """The numbers that are drawn."""

@@ -52,6 +52,7 @@ class Rows(np.ndarray):  # type: ignore[type-arg]
     def to_pandas(self) -> Any:
         """A DataFrame; needs pandas. Layers, heads and prompts that a value does not have are <NA>."""
         import pandas
+
         frame = pandas.DataFrame({name: np.asarray(self[name]) for name in self.dtype.names or ()})
         for name in ("prompt", "layer", "head"):
             if name in frame:
@@ -107,8 +108,14 @@ def _columns(table: Any, prompt: int, texts: Sequence[str]) -> dict[str, Any]:
     (variant, v), (layer, la), (head, h), (metric, m) = (int_column(n) for _ in range(4))
     value = np.empty(n, dtype=np.float64)
     lib.qkvpy_table_columns(table, v, la, h, m, ffi.from_buffer("double[]", value))
-    return {"prompt": np.full(n, prompt, dtype=np.int32), "variant": variant, "layer": layer, "head": head,
-            "metric": names_column(texts, metric), "value": value}
+    return {
+        "prompt": np.full(n, prompt, dtype=np.int32),
+        "variant": variant,
+        "layer": layer,
+        "head": head,
+        "metric": names_column(texts, metric),
+        "value": value,
+    }
 
 
 def _measure_texts(measure: Any) -> tuple[list[str], dict[str, str]]:
@@ -124,8 +131,10 @@ def _measure_texts(measure: Any) -> tuple[list[str], dict[str, str]]:
 
 def _new_measure(metrics: Any, layers: Any, heads: Any) -> Any:
     options, err, out = new_struct("measure_options"), new_error(), ffi.new("qkv_measure **")
-    kept = [ffi.new("char[]", _list(v, what).encode()) if v is not None else ffi.NULL
-            for v, what in ((layers, "layers"), (heads, "heads"))]
+    kept = [
+        ffi.new("char[]", _list(v, what).encode()) if v is not None else ffi.NULL
+        for v, what in ((layers, "layers"), (heads, "heads"))
+    ]
     options.layers, options.heads = kept
     if metrics is not None and not isinstance(metrics, str):
         metrics = ",".join(metrics)
@@ -136,17 +145,33 @@ def _new_measure(metrics: Any, layers: Any, heads: Any) -> Any:
 def _changes(result: Any, n_variants: int) -> list[dict[str, Optional[int]]]:
     found: list[dict[str, Optional[int]]] = []
     for v in range(n_variants):
-        found.append({text_of(lib.qkv_result_edit_text(result, v, i)):
-                      int(lib.qkv_result_edit_changed(result, v, i)) if lib.qkv_result_edit_ran(result, v, i) else None
-                      for i in range(lib.qkv_result_n_edits(result, v))})
+        found.append(
+            {
+                text_of(lib.qkv_result_edit_text(result, v, i)): int(lib.qkv_result_edit_changed(result, v, i))
+                if lib.qkv_result_edit_ran(result, v, i)
+                else None
+                for i in range(lib.qkv_result_n_edits(result, v))
+            }
+        )
     return found
 
 
-def measure(model: "Model", prompts: Any, edits: Edits, metrics: Any, layers: Any, heads: Any,
-            sources: Optional[Mapping[str, Any]], special: bool, parse_special: bool, progress: Any) -> Rows:
+def measure(
+    model: "Model",
+    prompts: Any,
+    edits: Edits,
+    metrics: Any,
+    layers: Any,
+    heads: Any,
+    sources: Optional[Mapping[str, Any]],
+    special: bool,
+    parse_special: bool,
+    progress: Any,
+) -> Rows:
     """See Model.measure."""
     from .model import Plan, is_prompt
     from .names import default_prompts
+
     texts_of = default_prompts() if prompts is None else [prompts] if is_prompt(prompts) else list(prompts)
     variants, measuring, session = Variants(edits), _new_measure(metrics, layers, heads), model._session()
     names, formulas = _measure_texts(measuring)

@@ -24,8 +24,13 @@ class Weight(NamedTuple):
 
 
 def _describe(struct: Any) -> Weight:
-    return Weight(text_of(struct.name), None if struct.layer < 0 else int(struct.layer),
-                  tuple(struct.shape[i] for i in range(struct.n_dims)), text_of(struct.type), text_of(struct.tensor))
+    return Weight(
+        text_of(struct.name),
+        None if struct.layer < 0 else int(struct.layer),
+        tuple(struct.shape[i] for i in range(struct.n_dims)),
+        text_of(struct.type),
+        text_of(struct.tensor),
+    )
 
 
 class Weights:
@@ -56,7 +61,7 @@ class Weights:
         return sum(1 for _ in self)
 
     def _place(self, key: Any) -> tuple[bytes, int]:
-        name, layer = (key if isinstance(key, tuple) and len(key) == 2 else (key, None))
+        name, layer = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
         if not isinstance(name, str):
             raise TypeError('index with a name and a layer: weights["q", 3], or weights["token_embd"]')
         if layer is None:

@@ -4,4 +4,5 @@ set -eu
 built=$1
 shift
 [ -d "$built/qkv" ] || { echo "skipped: the Python package could not be built here"; exit 77; }
-exec /usr/bin/python3 -m pytest -p no:cacheprovider -c "$SOURCE/bindings/python/pyproject.toml" --rootdir "$SOURCE/bindings/python" "$@"
+package=$SOURCE/bindings/python
+exec /usr/bin/python3 -m pytest -p no:cacheprovider -c "$package/pyproject.toml" --rootdir "$package" "$@"

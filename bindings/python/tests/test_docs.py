@@ -1,4 +1,7 @@
-"""The Python in README.md and docs/python.md runs as it stands, from top to bottom."""
+"""The Python in README.md and docs/python.md runs as it stands, from top to bottom.
+
+Blocks with a real model run where QKV_REAL is set, and the model is on this machine.
+"""
 import os
 import re
 
@@ -13,21 +16,33 @@ def blocks(source, page):
     return re.findall(r"^```python\n(.*?)^```", (source / page).read_text(), flags=re.S | re.M)
 
 
-def has_tinyllama():
-    return any(m.name == "tinyllama" for m in qkv.models())
+REAL = os.environ.get("QKV_REAL")
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page(source, page, tmp_path, monkeypatch, unset_model):
     monkeypatch.chdir(tmp_path)
     names = {"qkv": qkv}
-    found = blocks(source, page)
+    found = [block for block in blocks(source, page) if "tinyllama" not in block]
     assert found
     for block in found:
-        if "tinyllama" in block:
-            if not has_tinyllama():
-                continue
         exec(compile(block, page, "exec"), names)
+
+
+@pytest.mark.skipif(not REAL, reason="needs a real model: QKV_REAL")
+def test_block_of_a_real_model(source, tmp_path, monkeypatch):
+    if not any(m.name == "tinyllama" for m in qkv.models()):
+        print("skipped: TinyLlama is not on this machine (qkv pull tinyllama)")
+        pytest.exit("TinyLlama is not on this machine", 77)
+    monkeypatch.chdir(tmp_path)
+    (block,) = [block for block in blocks(source, "docs/python.md") if "tinyllama" in block]
+    names = {}
+    exec(compile(block, "docs/python.md", "exec"), names)
+    r = names["r"]
+    assert r[1]["pattern", 8].shape == (32, len(r.tokens), len(r.tokens)) and r[1].changed == {
+        "q@8.h11=scale:1e-3": 64 * len(r.tokens)
+    }
+    assert len(qkv.load_sweep("r.sqlite")) == 2 * 22 * 32 * 3 * 5
 
 
 def test_what_the_page_says_it_prints(source):
@@ -41,6 +56,19 @@ def test_what_the_page_says_it_prints(source):
 
 def test_every_method_is_in_the_guide(source):
     guide = (source / "docs" / "python.md").read_text()
-    for name in ("run", "measure", "next", "generate", "sweep", "modify", "mean", "grid", "heads", "rows", "explore", "weights"):
+    for name in (
+        "run",
+        "measure",
+        "next",
+        "generate",
+        "sweep",
+        "modify",
+        "mean",
+        "grid",
+        "heads",
+        "rows",
+        "explore",
+        "weights",
+    ):
         assert re.search(rf"\bm\.{name}\b", guide), name
     assert os.path.exists(source / "examples" / "notebooks" / "patching.ipynb")

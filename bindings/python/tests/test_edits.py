@@ -9,24 +9,27 @@ import qkv
 TEXT = "The river runs past the old mill."
 
 
-@pytest.mark.parametrize("edit, expected", [
-    (qkv.scale("q", layer=8, head=11, by=1e-3), "q@8.h11=scale:0.001"),
-    (qkv.scale("q", by="1e-3"), "q@*=scale:1e-3"),
-    (qkv.scale("q@3.h1", by=2), "q@3.h1=scale:2.0"),
-    (qkv.zero("z", layer=slice(2, 4), head=(0, 3)), "z@2,3.h0,3=zero"),
-    (qkv.zero("z", layer=np.int64(2), head="*"), "z@2.h*=zero"),
-    (qkv.zero("z", layer="2-4,6", head=np.array([1, 2])), "z@2-4,6.h1,2=zero"),
-    (qkv.set("logits", to=0, tokens=-1), "logits[-1]=set:0.0"),
-    (qkv.set("pattern", layer=5, tokens=(slice(None), 0), to=0.5), "pattern@5[:,0]=set:0.5"),
-    (qkv.add("v", layer=1, kv_head=0, tokens=[0, 3, slice(5, 7)], by=np.float32(0.5)), "v@1.g0[0,3,5:7]=add:0.5"),
-    (qkv.mean("k", layer=3, over="token"), "k@3=mean:token"),
-    (qkv.noise("q", layer=3, sd=0.1, seed=7, tokens="[1:]"), "q@3[1:]=noise:0.1,seed=7"),
-    (qkv.clamp("resid_post", layer=0, low=-1, high=1), "resid_post@0=clamp:-1.0,1.0"),
-    (qkv.patch("resid_pre", layer=2, source="clean"), "resid_pre@2=patch:clean"),
-    (qkv.zero("blocks.3.attn.hook_z", head=1), "z@3.h1=zero"),
-    (qkv.zero("q", layer=1) + "k@1=zero", "q@1=zero + k@1=zero"),
-    ("v@2=zero" + qkv.zero("q", layer=1), "v@2=zero + q@1=zero"),
-])
+@pytest.mark.parametrize(
+    "edit, expected",
+    [
+        (qkv.scale("q", layer=8, head=11, by=1e-3), "q@8.h11=scale:0.001"),
+        (qkv.scale("q", by="1e-3"), "q@*=scale:1e-3"),
+        (qkv.scale("q@3.h1", by=2), "q@3.h1=scale:2.0"),
+        (qkv.zero("z", layer=slice(2, 4), head=(0, 3)), "z@2,3.h0,3=zero"),
+        (qkv.zero("z", layer=np.int64(2), head="*"), "z@2.h*=zero"),
+        (qkv.zero("z", layer="2-4,6", head=np.array([1, 2])), "z@2-4,6.h1,2=zero"),
+        (qkv.set("logits", to=0, tokens=-1), "logits[-1]=set:0.0"),
+        (qkv.set("pattern", layer=5, tokens=(slice(None), 0), to=0.5), "pattern@5[:,0]=set:0.5"),
+        (qkv.add("v", layer=1, kv_head=0, tokens=[0, 3, slice(5, 7)], by=np.float32(0.5)), "v@1.g0[0,3,5:7]=add:0.5"),
+        (qkv.mean("k", layer=3, over="token"), "k@3=mean:token"),
+        (qkv.noise("q", layer=3, sd=0.1, seed=7, tokens="[1:]"), "q@3[1:]=noise:0.1,seed=7"),
+        (qkv.clamp("resid_post", layer=0, low=-1, high=1), "resid_post@0=clamp:-1.0,1.0"),
+        (qkv.patch("resid_pre", layer=2, source="clean"), "resid_pre@2=patch:clean"),
+        (qkv.zero("blocks.3.attn.hook_z", head=1), "z@3.h1=zero"),
+        (qkv.zero("q", layer=1) + "k@1=zero", "q@1=zero + k@1=zero"),
+        ("v@2=zero" + qkv.zero("q", layer=1), "v@2=zero + q@1=zero"),
+    ],
+)
 def test_notation(edit, expected):
     assert str(edit) == expected == edit.text and repr(edit) == f"Edit({expected!r})"
 
@@ -36,14 +39,23 @@ def test_every_operation_has_a_function():
         assert callable(getattr(qkv, operation.name))
 
 
-@pytest.mark.parametrize("make, problem", [
-    (lambda: qkv.zero("q", layer=1.5), TypeError), (lambda: qkv.zero("q", layer=[]), ValueError),
-    (lambda: qkv.zero("q", layer=slice(0, 4, 2)), TypeError), (lambda: qkv.zero("q", layer=slice(2, None)), TypeError),
-    (lambda: qkv.zero("q", tokens=slice(0, 9, 2)), TypeError), (lambda: qkv.scale("q", by=None), TypeError),
-    (lambda: qkv.zero("q@3", layer=3), qkv.Error), (lambda: qkv.zero("k", layer=1, head=1, kv_head=0), qkv.Error),
-    (lambda: qkv.zero("blocks.3.hook_nothing"), qkv.Error), (lambda: qkv.custom("q", fn=3), TypeError),
-    (lambda: qkv.zero("q") + 3, TypeError), (lambda: 3 + qkv.zero("q"), TypeError),
-])
+@pytest.mark.parametrize(
+    "make, problem",
+    [
+        (lambda: qkv.zero("q", layer=1.5), TypeError),
+        (lambda: qkv.zero("q", layer=[]), ValueError),
+        (lambda: qkv.zero("q", layer=slice(0, 4, 2)), TypeError),
+        (lambda: qkv.zero("q", layer=slice(2, None)), TypeError),
+        (lambda: qkv.zero("q", tokens=slice(0, 9, 2)), TypeError),
+        (lambda: qkv.scale("q", by=None), TypeError),
+        (lambda: qkv.zero("q@3", layer=3), qkv.Error),
+        (lambda: qkv.zero("k", layer=1, head=1, kv_head=0), qkv.Error),
+        (lambda: qkv.zero("blocks.3.hook_nothing"), qkv.Error),
+        (lambda: qkv.custom("q", fn=3), TypeError),
+        (lambda: qkv.zero("q") + 3, TypeError),
+        (lambda: 3 + qkv.zero("q"), TypeError),
+    ],
+)
 def test_mistakes(make, problem):
     with pytest.raises(problem):
         make()
@@ -51,8 +63,11 @@ def test_mistakes(make, problem):
 
 def test_same_as_texts(model):
     texts = ["q@3.h1=scale:0.001", "q@3.h1=scale:0.001 + v@2=zero", "z@1=zero + q@4=zero"]
-    objects = [qkv.scale("q", layer=3, head=1, by=0.001), qkv.scale("q", layer=3, head=1, by=0.001) + qkv.zero("v", layer=2),
-               [qkv.zero("z", layer=1), "q@4=zero"]]
+    objects = [
+        qkv.scale("q", layer=3, head=1, by=0.001),
+        qkv.scale("q", layer=3, head=1, by=0.001) + qkv.zero("v", layer=2),
+        [qkv.zero("z", layer=1), "q@4=zero"],
+    ]
     a, b = (model.run(TEXT, edits, "logits") for edits in (texts, objects))
     assert a.edits == b.edits
     for i in range(4):
@@ -70,15 +85,25 @@ def scaled(x):
     return x * np.float32(0.25)
 
 
-@pytest.mark.parametrize("where", [
-    dict(site="resid_post", layer=3), dict(site="q", layer=2, head=1), dict(site="k", layer=2, kv_head=1),
-    dict(site="k", layer=2, head=3, tokens=slice(1, None)), dict(site="v"), dict(site="scores", layer=1),
-    dict(site="pattern", layer=4, head=[0, 2], tokens=(slice(2, None), 1)), dict(site="logits", tokens=-1),
-])
+@pytest.mark.parametrize(
+    "where",
+    [
+        dict(site="resid_post", layer=3),
+        dict(site="q", layer=2, head=1),
+        dict(site="k", layer=2, kv_head=1),
+        dict(site="k", layer=2, head=3, tokens=slice(1, None)),
+        dict(site="v"),
+        dict(site="scores", layer=1),
+        dict(site="pattern", layer=4, head=[0, 2], tokens=(slice(2, None), 1)),
+        dict(site="logits", tokens=-1),
+    ],
+)
 def test_custom_is_an_edit(model, where):
     where = dict(where)
     site = where.pop("site")
-    r = model.run(TEXT, [qkv.scale(site, by=0.25, **where), qkv.custom(site, fn=scaled, **where)], ["logits", "pattern"])
+    r = model.run(
+        TEXT, [qkv.scale(site, by=0.25, **where), qkv.custom(site, fn=scaled, **where)], ["logits", "pattern"]
+    )
     for key in r[1].keys():
         assert r[1][tuple(key)].tobytes() == r[2][tuple(key)].tobytes(), key
     (plain,), (custom,) = r[1].changed.values(), r[2].changed.values()
@@ -94,11 +119,18 @@ def test_what_a_function_gets(model):
         seen.append((x.copy(), where))
         return x
 
-    r = model.run(TEXT, qkv.custom("k", layer=[1, 3], head=[2, 3], tokens=slice(2, None), fn=look), ["k@1.h2,h3", "logits"])
+    r = model.run(
+        TEXT, qkv.custom("k", layer=[1, 3], head=[2, 3], tokens=slice(2, None), fn=look), ["k@1.h2,h3", "logits"]
+    )
     assert [w.layer for _, w in seen] == [1, 3]
     x, where = seen[0]
     assert x.dtype == np.float32 and np.array_equal(x, r[0]["k", 1][2:])
-    assert where.site == "k" and where.heads == [2, 3] and where.tokens == list(range(2, len(r.tokens))) and where.keys == []
+    assert (
+        where.site == "k"
+        and where.heads == [2, 3]
+        and where.tokens == list(range(2, len(r.tokens)))
+        and where.keys == []
+    )
     assert "k@1,3.h2,3[2:]=custom:look" in repr(where)
     assert r[1].changed == {"k@1,3.h2,3[2:]=custom:look": 0} and r[1]["logits"] is not None
     seen.clear()
@@ -119,8 +151,15 @@ def test_function_may_keep_what_it_got(model):
 
 def test_names(model):
     f, g = (lambda x: x * 2), (lambda x: x * 3)
-    r = model.run(TEXT, [qkv.custom("q", layer=1, fn=f) + qkv.custom("q", layer=2, fn=g), qkv.custom("q", layer=3, fn=f),
-                         qkv.custom("q", layer=3, fn=g, name="thrice")], "logits")
+    r = model.run(
+        TEXT,
+        [
+            qkv.custom("q", layer=1, fn=f) + qkv.custom("q", layer=2, fn=g),
+            qkv.custom("q", layer=3, fn=f),
+            qkv.custom("q", layer=3, fn=g, name="thrice"),
+        ],
+        "logits",
+    )
     assert r[1].edits == "q@1=custom:lambda + q@2=custom:lambda_2" and r[2].edits == "q@3=custom:lambda"
     assert list(r[3].changed) == ["q@3=custom:thrice"]
     with pytest.raises(qkv.Error, match="cannot name a function"):
@@ -135,15 +174,24 @@ def raise_oops(x):
     raise Oops("no")
 
 
-@pytest.mark.parametrize("fn, problem, words", [
-    (raise_oops, Oops, "no"), (lambda x: None, TypeError, "must return the tensor"),
-    (lambda x: x[:1], ValueError, "must have that of what it was given"), (lambda x: "text", ValueError, ""),
-    (lambda x: x * np.nan, qkv.Error, "gives NaN"), (lambda x: x.astype(float) * 1e300, qkv.Error, "gives Inf"),
-])
+@pytest.mark.parametrize(
+    "fn, problem, words",
+    [
+        (raise_oops, Oops, "no"),
+        (lambda x: None, TypeError, "must return the tensor"),
+        (lambda x: x[:1], ValueError, "must have that of what it was given"),
+        (lambda x: "text", ValueError, ""),
+        (lambda x: x * np.nan, qkv.Error, "gives NaN"),
+        (lambda x: x.astype(float) * 1e300, qkv.Error, "gives Inf"),
+    ],
+)
 def test_functions_that_fail(model, fn, problem, words):
     edit = qkv.custom("resid_post", layer=2, fn=fn)
-    for call in (lambda: model.run(TEXT, edit, "logits"), lambda: model.next(TEXT, edit),
-                 lambda: model.measure(TEXT, edit, "output_kl")):
+    for call in (
+        lambda: model.run(TEXT, edit, "logits"),
+        lambda: model.next(TEXT, edit),
+        lambda: model.measure(TEXT, edit, "output_kl"),
+    ):
         with pytest.raises(problem, match=words):
             call()
     assert model.run(TEXT, "q@1=zero", "logits")[1]["logits"].any()
@@ -165,13 +213,17 @@ def test_in_generation(model):
         calls.append(x.shape)
         return x * 0.5
 
-    g = model.generate(TEXT, [qkv.custom("resid_post", layer=2, fn=steer, by_token=True), "resid_post@2=scale:0.5"], n=4)
+    g = model.generate(
+        TEXT, [qkv.custom("resid_post", layer=2, fn=steer, by_token=True), "resid_post@2=scale:0.5"], n=4
+    )
     assert len(list(g)) == 4 and g.tokens[1] == g.tokens[2] and calls[-1][0] == 1
     assert g.log_probabilities[1] == g.log_probabilities[2]
     assert g.run("logits[-1]", variant=1)[1]["logits"].shape == (1, 4096)
     with pytest.raises(qkv.Error, match="by_token"):
         model.generate(TEXT, qkv.custom("resid_post", layer=2, fn=steer), n=4)
-    g = model.generate(TEXT, [qkv.custom("resid_post", layer=2, fn=steer), "resid_post@2=scale:0.5"], n=2, recompute=True)
+    g = model.generate(
+        TEXT, [qkv.custom("resid_post", layer=2, fn=steer), "resid_post@2=scale:0.5"], n=2, recompute=True
+    )
     assert len(list(g)) == 2 and g.tokens[1] == g.tokens[2]
     g = model.generate(TEXT, qkv.custom("q", layer=2, fn=raise_oops, by_token=True), n=2)
     with pytest.raises(Oops):
@@ -189,8 +241,15 @@ def test_refused_where_files_must_say_how(model):
 
 
 class Call(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("edit", ctypes.c_char_p), ("site", ctypes.c_int),
-                ("layer", ctypes.c_int32), ("values", ctypes.POINTER(ctypes.c_float)), ("n_values", ctypes.c_int64)]
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("edit", ctypes.c_char_p),
+        ("site", ctypes.c_int),
+        ("layer", ctypes.c_int32),
+        ("values", ctypes.POINTER(ctypes.c_float)),
+        ("n_values", ctypes.c_int64),
+    ]
 
 
 def test_c_functions(model):
@@ -206,6 +265,7 @@ def test_c_functions(model):
     r = model.run(TEXT, edits, "logits")
     assert r[1]["logits"].tobytes() == r[2]["logits"].tobytes() and list(r[1].changed) == ["z@2=custom:quarter"]
     from qkv._core import ffi
+
     pointer = ffi.cast("void *", ctypes.cast(quarter, ctypes.c_void_p).value)
     r = model.run(TEXT, [qkv.custom("z", layer=2, fn=pointer, name="quarter"), edits[1]], "logits")
     assert r[1]["logits"].tobytes() == r[2]["logits"].tobytes()
@@ -213,5 +273,7 @@ def test_c_functions(model):
 
 def test_torch_functions(model):
     torch = pytest.importorskip("torch")
-    r = model.run(TEXT, [qkv.custom("z", layer=2, fn=lambda x: torch.from_numpy(x) * 0.25), "z@2=scale:0.25"], "logits")
+    r = model.run(
+        TEXT, [qkv.custom("z", layer=2, fn=lambda x: torch.from_numpy(x) * 0.25), "z@2=scale:0.25"], "logits"
+    )
     assert r[1]["logits"].tobytes() == r[2]["logits"].tobytes()

@@ -13,12 +13,19 @@ def without_command(svg):
     return re.sub(r"<metadata.*?</metadata>", "", svg, flags=re.S)
 
 
-@pytest.mark.parametrize("kind, options, arguments", [
-    ("modify", dict(layer=3, head=1), ["--layer", 3, "--head", 1]),
-    ("modify", dict(eps="5e-1,1e-3", all_heads=True, baseline=True), ["--eps", "5e-1,1e-3", "--edit-heads", "all", "--baseline"]),
-    ("mean", {}, []),
-    ("heads", dict(layers="2-3"), ["--layers", "2-3"]),
-])
+@pytest.mark.parametrize(
+    "kind, options, arguments",
+    [
+        ("modify", dict(layer=3, head=1), ["--layer", 3, "--head", 1]),
+        (
+            "modify",
+            dict(eps="5e-1,1e-3", all_heads=True, baseline=True),
+            ["--eps", "5e-1,1e-3", "--edit-heads", "all", "--baseline"],
+        ),
+        ("mean", {}, []),
+        ("heads", dict(layers="2-3"), ["--layers", "2-3"]),
+    ],
+)
 def test_numbers_of_the_program(model, program, tmp_path, kind, options, arguments):
     out = tmp_path / "data.safetensors"
     program("figure", kind, *arguments, "--data", out, "-o", tmp_path / "a.svg")
@@ -29,10 +36,13 @@ def test_numbers_of_the_program(model, program, tmp_path, kind, options, argumen
     def arrays(path):
         data = path.read_bytes()
         length = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:8 + length])
-        body = data[8 + length:]
-        return {k: (v["shape"], body[v["data_offsets"][0]:v["data_offsets"][1]])
-                for k, v in header.items() if k != "__metadata__"}
+        header = json.loads(data[8 : 8 + length])
+        body = data[8 + length :]
+        return {
+            k: (v["shape"], body[v["data_offsets"][0] : v["data_offsets"][1]])
+            for k, v in header.items()
+            if k != "__metadata__"
+        }
 
     assert arrays(mine) == arrays(out)
     for r in range(figure.shape[0]):
@@ -73,7 +83,9 @@ def test_report(model, tmp_path):
     report = f.report()
     assert report.figure is not f and np.array_equal(report.figure.data, f.data)
     assert report.markdown.startswith("# ") and str(report) == report.markdown and report.data["panels"]
-    assert report.html.lstrip().lower().startswith("<!doctype html") and "http://" not in report.html.replace("http://www.w3.org", "")
+    assert report.html.lstrip().lower().startswith("<!doctype html") and "http://" not in report.html.replace(
+        "http://www.w3.org", ""
+    )
     assert report._repr_html_().startswith("<iframe srcdoc=") and report._repr_html_().count("<") == 2
     report.save(tmp_path / "r.md")
     assert (tmp_path / "r.md").read_text() == report.markdown
@@ -81,6 +93,25 @@ def test_report(model, tmp_path):
     assert panel.map.shape == panel.unmodified.shape == (15, 15) and f[0, 0].map is None
     own = model.modify(layer=3, head=1, report=True)
     assert own.report().figure is own
+
+
+def test_interactive(model, tmp_path):
+    f = model.modify(layer=3, head=1)
+    page = f.interactive()
+    assert page.drawing is not f and np.array_equal(page.drawing.data, f.data) and page.drawing.id == f.id
+    assert page.html.lower().startswith("<!doctype html") and "<script" in page.html
+    assert not re.search(r"(src|href)=[\"']?https?://", page.html)
+    assert page._repr_html_().startswith("<iframe srcdoc=") and repr(page).startswith("<qkv.Page of figure")
+    page.save(tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text() == page.html
+    own = model.modify(layer=3, head=1, living=True)
+    assert own.interactive().drawing is own
+    with pytest.raises(qkv.Error):
+        f.render("html")  # it was not made for that
+    s = model.sweep("The river runs past the old mill.", targets="q", epsilon=[0.1], metrics="tv,sink")
+    plot = s.plot("tv")
+    assert "<script" in plot.interactive().html and plot.interactive().drawing is not plot
+    assert "http" not in repr(plot.interactive())
 
 
 def test_in_a_notebook(model):
@@ -105,8 +136,22 @@ def test_in_a_notebook(model):
 
 def test_options(model):
     text = "The river runs past the old mill."
-    f = model.modify(text, layer=3, head=1, scale="log", colormap="viridis", labels="index", values="never", dpi=100,
-                     range=(0, 0.5), title="A *title*", masked="hatch", text="paths", panel_size=100, hide_notes=True)
+    f = model.modify(
+        text,
+        layer=3,
+        head=1,
+        scale="log",
+        colormap="viridis",
+        labels="index",
+        values="never",
+        dpi=100,
+        range=(0, 0.5),
+        title="A *title*",
+        masked="hatch",
+        text="paths",
+        panel_size=100,
+        hide_notes=True,
+    )
     assert f.range == (0.0, 0.5) and b"PNG" in f.render("png")[:8]
     with pytest.raises(TypeError, match="a figure has no option 'colour'; there are all_heads, "):
         model.modify(colour="red")
@@ -123,8 +168,13 @@ def test_options(model):
 
 def test_grid_and_rows(model):
     text, other = "The river runs past the old mill.", "The river runs past the new mill."
-    f = model.grid(text, rows={"q": qkv.zero("q@{layer}", head="{head}"), "plain": ""}, cols=["k@{layer}=scale:0.5", ""],
-                   layer=3, head=1)
+    f = model.grid(
+        text,
+        rows={"q": qkv.zero("q@{layer}", head="{head}"), "plain": ""},
+        cols=["k@{layer}=scale:0.5", ""],
+        layer=3,
+        head=1,
+    )
     assert f.shape == (2, 2) and f[0, 0].edits == "q@3.h1=zero + k@3=scale:0.5" and f[1, 1].edits == ""
     f = model.grid(text, cols={"patched": "q@3=patch:new"}, sources={"new": other}, layer=3, head=1, show="scores")
     assert f.shape == (1, 1)
@@ -136,15 +186,39 @@ def test_sweeps(model, program, tmp_path):
     texts = ["The river runs past the old mill.", "A boat lies at the quay."]
     mine, theirs = tmp_path / "mine.sqlite", tmp_path / "theirs.sqlite"
     seen = []
-    s = model.sweep(texts, layers=range(2, 4), targets=["q", "k"], epsilon=np.array([0.1, 1.0]), metrics=["sink", "tv"], to=mine,
-                    progress=lambda *step: seen.append(step))
-    program("sweep", "-p", texts[0], "-p", texts[1], "--layers", "2-3", "--targets", "q,k", "--epsilon", "0.1,1", "--metrics",
-            "sink,tv", "-o", theirs)
+    s = model.sweep(
+        texts,
+        layers=range(2, 4),
+        targets=["q", "k"],
+        epsilon=np.array([0.1, 1.0]),
+        metrics=["sink", "tv"],
+        to=mine,
+        progress=lambda *step: seen.append(step),
+    )
+    program(
+        "sweep",
+        "-p",
+        texts[0],
+        "-p",
+        texts[1],
+        "--layers",
+        "2-3",
+        "--targets",
+        "q,k",
+        "--epsilon",
+        "0.1,1",
+        "--metrics",
+        "sink,tv",
+        "-o",
+        theirs,
+    )
     for path in (mine, theirs):
         qkv.load_sweep(path).export(path.with_suffix(".csv"))
     assert mine.with_suffix(".csv").read_bytes() == theirs.with_suffix(".csv").read_bytes()
     rows = s.rows()
-    assert len(s) == 2 * 2 * 4 * 2 * 2 and s.n_missing == 0 and len(rows) == 2 * len(s) and s.metrics == ["sink", "tv"]
+    assert (
+        len(s) == 2 * 2 * 4 * 2 * 2 and s.n_missing == 0 and len(rows) == 2 * len(s) and s.metrics == ["sink", "tv"]
+    )
     assert s.targets == ["q", "k"] and s.ops == ["scale"] and set(rows["metric"]) == {"sink", "tv"}
     other = qkv.load_sweep(theirs).rows()
     assert other["value"].tobytes() == rows["value"].tobytes()
@@ -162,8 +236,13 @@ def test_sweep_processes(model, tmp_path):
 
 
 def test_sweep_mistakes(model, tmp_path):
-    for bad in (dict(prompts=[]), dict(prompts=None), dict(prompts="a", epsilon=[0.1], layers="99"),
-                dict(prompts="a", targets="nothing"), dict(prompts="a", epsilon=[0.1], metrics="nothing")):
+    for bad in (
+        dict(prompts=[]),
+        dict(prompts=None),
+        dict(prompts="a", epsilon=[0.1], layers="99"),
+        dict(prompts="a", targets="nothing"),
+        dict(prompts="a", epsilon=[0.1], metrics="nothing"),
+    ):
         with pytest.raises(qkv.Error):
             model.sweep(**bad)
     with pytest.raises(TypeError, match="texts, numbers and lists"):
@@ -174,8 +253,11 @@ def test_sweep_mistakes(model, tmp_path):
 
 def test_plots(model, tmp_path):
     s = model.sweep("The river runs past the old mill.", targets="q,k", epsilon=[0.1, 0.01], metrics="tv,sink")
-    for kind, options in (("heatmap", dict(epsilon="0.1", target="q")), ("lines", dict(by="layer", scale="log", target="q")),
-                          ("ranking", dict(epsilon=0.1, top=5, target="q", order="largest"))):
+    for kind, options in (
+        ("heatmap", dict(epsilon="0.1", target="q")),
+        ("lines", dict(by="layer", scale="log", target="q")),
+        ("ranking", dict(epsilon=0.1, top=5, target="q", order="largest")),
+    ):
         p = s.plot("tv", kind=kind, **options)
         assert p.kind == kind and len(p.rows()) > 0 and p.render("pdf").startswith(b"%PDF") and p._repr_png_()
         assert p.recipe and p.metric == "tv" and p.warnings is not None
@@ -190,13 +272,27 @@ def test_plots(model, tmp_path):
 
 def test_heatmap(tmp_path):
     values = np.arange(6).reshape(2, 3) / 6 - 0.3
-    h = qkv.heatmap(values, rows=["a", "b"], cols=["x", "y", "z"], row_axis="rows", col_axis="columns", label="weight",
-                    title="A *title*", range=(-1, 1))
-    assert np.array_equal(h.data, values) and h._repr_png_() and h.warnings == [] and repr(h) == "<qkv.Heatmap: 2 x 3>"
+    h = qkv.heatmap(
+        values,
+        rows=["a", "b"],
+        cols=["x", "y", "z"],
+        row_axis="rows",
+        col_axis="columns",
+        label="weight",
+        title="A *title*",
+        range=(-1, 1),
+    )
+    assert (
+        np.array_equal(h.data, values) and h._repr_png_() and h.warnings == [] and repr(h) == "<qkv.Heatmap: 2 x 3>"
+    )
     h.save(tmp_path / "h.pdf")
     assert (tmp_path / "h.pdf").read_bytes().startswith(b"%PDF")
-    for bad, words in ((dict(values=[1, 2]), "matrix"), (dict(values=values, rows=["a"]), "1 labels for 2 rows"),
-                       (dict(values=values, colormap="jet"), "colormap is one of"), (dict(values=values, scale="power"), "scale")):
+    for bad, words in (
+        (dict(values=[1, 2]), "matrix"),
+        (dict(values=values, rows=["a"]), "1 labels for 2 rows"),
+        (dict(values=values, colormap="jet"), "colormap is one of"),
+        (dict(values=values, scale="power"), "scale"),
+    ):
         with pytest.raises(qkv.Error, match=words):
             qkv.heatmap(**bad)
     with pytest.raises(qkv.Error):

@@ -17,11 +17,19 @@ def test_round_trip(model, tmp_path, suffix):
     assert back.captures == r.captures and back.tokens.tolist() == r.tokens.tolist()
     assert back.logits_tokens == r.logits_tokens == [8, 9]
     for a, b in zip(r, back):
-        assert sorted(map(str, a.keys())) == sorted(map(str, b.keys())) and a.changed == b.changed and a.selected == b.selected
+        assert (
+            sorted(map(str, a.keys())) == sorted(map(str, b.keys()))
+            and a.changed == b.changed
+            and a.selected == b.selected
+        )
         for key in a.keys():
             assert a[tuple(key)].tobytes() == b[tuple(key)].tobytes() and not b[tuple(key)].flags.writeable
     assert back[1].pattern[3].heads == (0, 2) and np.array_equal(back[1].pattern[3].h[2], r[1].pattern[3].h[2])
-    assert back[0].k[2].head_kind == "g" and r[2].changed == {"v@5=zero": 10 * 64} and back.metadata["model"] == "default.gguf"
+    assert (
+        back[0].k[2].head_kind == "g"
+        and r[2].changed == {"v@5=zero": 10 * 64}
+        and back.metadata["model"] == "default.gguf"
+    )
     assert back.stats == {}
     with pytest.raises(qkv.Error, match="copy that file"):
         back.save(tmp_path / "again.npz")
@@ -61,7 +69,9 @@ def rms(x, weight):
 
 
 def test_weights_make_what_is_captured(model):
-    r = model.run(TEXT, capture=["resid_pre@3", "q@3", "k@3", "v@3", "z@3", "attn_out@3", "resid_post@5", "logits"])[0]
+    r = model.run(TEXT, capture=["resid_pre@3", "q@3", "k@3", "v@3", "z@3", "attn_out@3", "resid_post@5", "logits"])[
+        0
+    ]
     w = model.weights
     x = rms(r["resid_pre", 3], w["attn_norm", 3])
     for name in ("q", "k", "v"):

@@ -32,8 +32,12 @@ def test_runs(source, name, tmp_path):
     for kind in ("notebook", "html"):
         given = path if kind == "notebook" else tmp_path / f"{name}.ipynb"
         execute = ["--execute", "--ExecutePreprocessor.timeout=300"] if kind == "notebook" else []
-        done = subprocess.run([sys.executable, "-m", "nbconvert", "--to", kind, *execute, "--output-dir", str(tmp_path), str(given)],
-                              env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "nbconvert", "--to", kind, *execute, "--output-dir", str(tmp_path), str(given)],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
     cells = json.loads((tmp_path / f"{name}.ipynb").read_text())["cells"]
     outputs = [o for c in cells if c["cell_type"] == "code" for o in c["outputs"]]
@@ -42,7 +46,9 @@ def test_runs(source, name, tmp_path):
     assert not [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"]
     # Several drawings on one page: no name is there twice.
     page = re.sub(r"srcdoc=\"[^\"]*\"", "", (tmp_path / f"{name}.html").read_text())
-    names = [n for svg in re.findall(r"<svg.*?</svg>", page, flags=re.S) for n in set(re.findall(r'\bid="([^"]+)"', svg))]
+    names = [
+        n for svg in re.findall(r"<svg.*?</svg>", page, flags=re.S) for n in set(re.findall(r'\bid="([^"]+)"', svg))
+    ]
     assert len(names) == len(set(names))
     keep = os.environ.get("QKV_KEEP_NOTEBOOKS")
     if keep:

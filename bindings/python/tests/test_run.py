@@ -91,9 +91,12 @@ def test_tensor_is_an_array(model, text):
 
 def test_missing(model, text):
     v = model.run(text, capture=["pattern@3.h1", "logits[-1]"])[0]
-    for key, words in ((("pattern", 2), "pattern@2 was not captured; there is pattern@3, logits"),
-                       ("pattern", "pattern needs its layer"), ("patern", "there is no site 'patern'"),
-                       (("pattern", 3, "first"), "pattern@3:first was not captured")):
+    for key, words in (
+        (("pattern", 2), "pattern@2 was not captured; there is pattern@3, logits"),
+        ("pattern", "pattern needs its layer"),
+        ("patern", "there is no site 'patern'"),
+        (("pattern", 3, "first"), "pattern@3:first was not captured"),
+    ):
         with pytest.raises(qkv.MissingError, match=words) as caught:
             v[key]
         assert isinstance(caught.value, (qkv.Error, KeyError)) and caught.value.code == qkv.codes()["ERR_ARGUMENT"]
@@ -201,8 +204,12 @@ def test_text_and_tokens(model):
 
 
 def test_chat(model):
-    template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
-    ids = model.chat([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}], template=template)
+    template = (
+        "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+    )
+    ids = model.chat(
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}], template=template
+    )
     assert model.detokenize(ids) == "[system] Be brief.[user] Hello>"
     assert model.detokenize(model.chat("Hello", template=template, reply=False)) == "[user] Hello"
     with pytest.raises(qkv.Error):
@@ -268,6 +275,7 @@ def test_plain_progress(monkeypatch, capsys):
     import sys
 
     from qkv.progress import shower
+
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     show = shower(True)
     show("cells", 3, 10)

@@ -40,7 +40,9 @@ def test_measure_is_bit_for_bit(model):
 
 def test_rows(model):
     rows = model.measure(TEXTS[0], EDITS, ["sink", "tv"], layers=3, heads=[0, 1])
-    assert isinstance(rows, qkv.Rows) and rows.shape == (3 * 2 * 2,) and repr(rows).startswith("<qkv.Rows: 12 rows of")
+    assert (
+        isinstance(rows, qkv.Rows) and rows.shape == (3 * 2 * 2,) and repr(rows).startswith("<qkv.Rows: 12 rows of")
+    )
     assert rows.variants == ["", *EDITS] and rows.prompts == [TEXTS[0]] and "formula" not in rows.formulas
     assert set(rows.formulas) == {"sink", "tv"} and rows.changed[0][1] == {EDITS[0]: 10 * 32}
     assert type(rows["value"]) is np.ndarray and rows["value"].dtype == np.float64
@@ -55,8 +57,18 @@ def test_rows(model):
 def test_to_pandas(model):
     pandas = pytest.importorskip("pandas")
     frame = model.measure(TEXTS, EDITS, ["sink", "loss"]).to_pandas()
-    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == ["prompt", "variant", "layer", "head", "metric", "value"]
-    assert frame[frame.metric == "loss"]["head"].isna().all() and frame.groupby(["variant", "metric"]).value.mean().notna().all()
+    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == [
+        "prompt",
+        "variant",
+        "layer",
+        "head",
+        "metric",
+        "value",
+    ]
+    assert (
+        frame[frame.metric == "loss"]["head"].isna().all()
+        and frame.groupby(["variant", "metric"]).value.mean().notna().all()
+    )
 
 
 def test_measure_defaults_and_mistakes(model, text):
@@ -75,7 +87,9 @@ def test_measure_defaults_and_mistakes(model, text):
 
 def test_next_is_the_programs(model, program):
     prompt = "The river runs to the"
-    theirs = program.json("next", "-p", prompt, *variants(EDITS), "--top", 5, "--of", " sea", "--diff", " sea/ land", "--json")
+    theirs = program.json(
+        "next", "-p", prompt, *variants(EDITS), "--top", 5, "--of", " sea", "--diff", " sea/ land", "--json"
+    )
     ours = model.next(prompt, EDITS, top=5, of=[" sea"], diff=[(" sea", " land")])
     assert ours.position == theirs["prompts"][0]["position"]
     for mine, of, other, v in zip(ours, map(ours.of, range(3)), theirs["prompts"][0]["variants"], range(3)):
@@ -113,8 +127,10 @@ def test_next_mistakes(model):
     assert n[1]["logit"][0] == model.next(other, top=1)[0]["logit"][0]
 
 
-@pytest.mark.parametrize("drawing, options", [({}, []), (dict(temperature=0.8, top_k=20, seed=7),
-                                                        ["--temperature", 0.8, "--top-k", 20, "--seed", 7])])
+@pytest.mark.parametrize(
+    "drawing, options",
+    [({}, []), (dict(temperature=0.8, top_k=20, seed=7), ["--temperature", 0.8, "--top-k", 20, "--seed", 7])],
+)
 def test_generate_is_the_programs(model, program, drawing, options):
     prompt = "The river runs to the sea."
     theirs = program.json("generate", "-p", prompt, "-n", 12, *variants(EDITS), *options, "--json")[0]["variants"]

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds a wheel from an installed library, installs it into a virtual environment, and uses it where neither the build tree
-# nor the source can be seen: wheel.sh. Environment: SOURCE, BUILD.
+# Builds a wheel from an installed library, installs it into a virtual environment, and uses it where neither the build
+# tree nor the source can be seen: wheel.sh. Environment: SOURCE, BUILD.
 #
-# The trees are hidden below empty file systems where the system lets us (unshare, as root); else it is only checked that
-# nothing of them is loaded.
+# The trees are hidden below an empty file system where the system lets us (unshare, as root); else it is only checked
+# that nothing of them is loaded.
 set -eu
 python=/usr/bin/python3
 $python -c 'import cffi, numpy, pip, wheel, venv, ensurepip' 2>/dev/null || {
@@ -16,7 +16,9 @@ die() { echo "wheel: $*" >&2; exit 1; }
 
 cmake --install "$BUILD" --prefix "$work/prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 cp -r "$SOURCE/bindings/python" "$work/source"
-QKV_PREFIX=$work/prefix $python -m pip wheel --quiet --no-build-isolation --no-deps --no-index --disable-pip-version-check \
+PIP_DISABLE_PIP_VERSION_CHECK=1
+export PIP_DISABLE_PIP_VERSION_CHECK
+QKV_PREFIX=$work/prefix $python -m pip wheel --quiet --no-build-isolation --no-deps --no-index \
     -w "$work/wheels" "$work/source" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 wheel=$(ls "$work"/wheels/qkv-*-cp39-abi3-linux_*.whl) || die "no wheel for Python 3.9 and later was made"
 $python -m zipfile -l "$wheel" >"$work/list"
@@ -26,7 +28,7 @@ done
 rm -rf "$work/prefix" "$work/source"
 
 $python -m venv --system-site-packages "$work/venv"
-"$work/venv/bin/python" -m pip install --quiet --no-deps --no-index --disable-pip-version-check "$wheel"
+"$work/venv/bin/python" -m pip install --quiet --no-deps --no-index "$wheel"
 cat >"$work/use.py" <<'END'
 import os, sys
 import qkv
