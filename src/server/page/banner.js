@@ -36,7 +36,8 @@ export class Banner {
         const title = el('b', {}, 'The server does not answer.');
         if (why === 'refused') {
             const text =
-                'It was started again with another token. Paste the address that it printed; what you see here goes along.';
+                'It was started again with another token. Paste the address that it printed; ' +
+                'what you see here goes along.';
             return this.show(title, el('span', {}, text), ...this.buildAddress());
         }
         this.show(

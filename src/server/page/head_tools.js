@@ -65,7 +65,7 @@ export class HeadTools {
         });
         const zoom = (text, hint, act) =>
             el('button', { type: 'button', class: 'quiet', title: hint, 'aria-label': hint, onclick: act }, text);
-        const step = (factor) => () => this.view.maps.before.data && this.view.maps.before.zoomAt(null, factor);
+        const step = (factor) => () => this.view.maps.before.data && this.view.maps.before.input.zoomAt(null, factor);
         const zoomTools = el(
             'span',
             { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },

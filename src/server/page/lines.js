@@ -167,7 +167,7 @@ export class TokenLines {
                 context.fillText(
                     isolated(axisLabel(texts[token] ?? '')),
                     x,
-                    (token - from + 0.5) * cell,
+                    Math.max((token - from + 0.5) * cell, size * 0.6),
                     gutter - 2,
                 );
             }

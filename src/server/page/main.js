@@ -336,7 +336,7 @@ function millions(count) {
 
 // Wide enough for the heads of a layer, not wider than the half.
 function overviewWidth(facts) {
-    return `clamp(17rem, ${(facts.heads * 1.15 + 3).toFixed(1)}rem, 46%)`;
+    return `clamp(20rem, ${(facts.heads * 1.15 + 3).toFixed(1)}rem, 46%)`;
 }
 
 const explorer = new Explorer();

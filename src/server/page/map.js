@@ -16,9 +16,9 @@
 // the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
 // onescape(). query or key is -1 where a label of the other axis is meant.
 import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
+import { MapInput } from './map_input.js';
 
 const LABEL_ROOM = 0.24; // of the width, at most
-const DRAG = 6; // pixels before a click becomes a drag
 const NUMBER_CELL = 21; // the smallest cell, in pixels, that has room for a number
 const NUMBER_CELLS = 1600; // more numbers than that are not drawn
 
@@ -97,7 +97,7 @@ export class AttentionMap {
             this.over,
         );
         this.onhover = this.onpick = this.onzoom = this.onescape = () => {};
-        this.listen();
+        this.input = new MapInput(this);
     }
 
     // ---- what is shown ----
@@ -190,7 +190,7 @@ export class AttentionMap {
         const cellHeight = this.plotHeight / this.rows,
             cellWidth = this.plotWidth / this.cols;
         for (const [i, text] of this.rowLabels) {
-            context.fillText(isolated(text), this.left - 5, 1 + (i + 0.5) * cellHeight, this.left - 6);
+            context.fillText(isolated(text), this.left - 5, this.inside(1 + (i + 0.5) * cellHeight), this.left - 6);
         }
         for (const [i, text] of this.colLabels) {
             context.save();
@@ -199,6 +199,11 @@ export class AttentionMap {
             context.fillText(isolated(text), 0, 0, this.foot - 6);
             context.restore();
         }
+    }
+
+    // A label of a small cell at the edge is moved inwards, so that it is not cut.
+    inside(y) {
+        return Math.max(y, this.fontSize * 0.6);
     }
 
     // ---- painting ----
@@ -378,10 +383,10 @@ export class AttentionMap {
         for (const key of this.pins.keys) this.drawBand('col', key, 2);
         if (this.hover.query >= 0) this.drawBand('row', this.hover.query, 1);
         if (this.hover.key >= 0) this.drawBand('col', this.hover.key, 1);
-        if (this.drag) {
+        if (this.input.drag) {
             context.strokeStyle = this.theme.ink;
             context.setLineDash([4, 3]);
-            const { x0, y0, x1, y1 } = this.drag;
+            const { x0, y0, x1, y1 } = this.input.drag;
             context.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
         }
         context.restore();
@@ -424,125 +429,4 @@ export class AttentionMap {
         context.fillText(label, -2.5, 0.5, width);
         context.restore();
     }
-
-    // ---- pointer and keys ----
-
-    // Where on the map a point of the page lies: {query, key}, -1 beside the plot; null outside.
-    place(event) {
-        const box = this.over.getBoundingClientRect();
-        const x = event.clientX - box.left,
-            y = event.clientY - box.top;
-        const col = Math.floor(((x - this.plotLeft) / this.plotWidth) * this.cols);
-        const row = Math.floor(((y - 1) / this.plotHeight) * this.rows);
-        const inCols = col >= 0 && col < this.cols,
-            inRows = row >= 0 && row < this.rows;
-        if ((!inCols && x >= this.plotLeft) || (!inRows && y < this.plotHeight) || (!inCols && !inRows))
-            return null;
-        return { query: inRows ? this.zoom[0] + row : -1, key: inCols ? this.zoom[2] + col : -1, x, y };
-    }
-
-    listen() {
-        const { over } = this;
-        over.addEventListener('pointermove', (event) => this.pointerMoved(event));
-        over.addEventListener('pointerleave', () => !this.drag && this.onhover({ query: -1, key: -1 }));
-        over.addEventListener('pointerdown', (event) => {
-            if (event.button !== 0 || !this.layoutDone) return;
-            const at = this.place(event);
-            if (!at) return;
-            over.setPointerCapture(event.pointerId);
-            this.press = at;
-        });
-        over.addEventListener('pointerup', (event) => this.pointerReleased(event));
-        over.addEventListener('pointercancel', () => {
-            this.press = this.drag = null;
-            this.paintOver();
-        });
-        over.addEventListener('dblclick', () => this.data && this.onzoom(null));
-        over.addEventListener(
-            'wheel',
-            (event) => {
-                if (!event.ctrlKey || !this.layoutDone) return;
-                event.preventDefault();
-                this.zoomAt(this.place(event), event.deltaY < 0 ? 0.8 : 1.25);
-            },
-            { passive: false },
-        );
-        this.element.addEventListener('keydown', (event) => this.keyPressed(event));
-    }
-
-    pointerMoved(event) {
-        if (!this.layoutDone) return;
-        const at = this.place(event);
-        if (this.press) {
-            const box = over2d(this.over, event);
-            if (this.drag || Math.hypot(box.x - this.press.x, box.y - this.press.y) > DRAG) {
-                this.drag = { x0: this.press.x, y0: this.press.y, x1: box.x, y1: box.y };
-                this.paintOver();
-                return;
-            }
-        }
-        this.onhover(at ? { query: at.query, key: at.key } : { query: -1, key: -1 });
-    }
-
-    pointerReleased(event) {
-        const press = this.press,
-            drag = this.drag;
-        this.press = this.drag = null;
-        if (!press) return;
-        if (!drag) {
-            this.onpick({ query: press.query, key: press.key, add: event.shiftKey });
-            return;
-        }
-        const token = (value, from, length, count, first) =>
-            first + clampNumber(Math.floor(((value - from) / length) * count), 0, count - 1);
-        const rows = [drag.y0, drag.y1].map((y) => token(y, 1, this.plotHeight, this.rows, this.zoom[0]));
-        const cols = [drag.x0, drag.x1].map((x) =>
-            token(x, this.plotLeft, this.plotWidth, this.cols, this.zoom[2]),
-        );
-        this.onzoom([Math.min(...rows), Math.max(...rows) + 1, Math.min(...cols), Math.max(...cols) + 1]);
-    }
-
-    // Closer (factor below 1) or farther, the token at the pointer staying where it is.
-    zoomAt(at, factor) {
-        const middle = { query: (this.zoom[0] + this.zoom[1]) / 2, key: (this.zoom[2] + this.zoom[3]) / 2 };
-        const query = at && at.query >= 0 ? at.query : middle.query,
-            key = at && at.key >= 0 ? at.key : middle.key;
-        const span = (from, count, token) => {
-            const size = Math.max(4, Math.round(count * factor));
-            const start = Math.round(token - ((token - from) / count) * size);
-            return [start, start + size];
-        };
-        this.onzoom([...span(this.zoom[0], this.rows, query), ...span(this.zoom[2], this.cols, key)]);
-    }
-
-    keyPressed(event) {
-        if (!this.data || event.altKey || event.metaKey || event.ctrlKey) return;
-        const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-        const cursor =
-            this.hover.query >= 0 && this.hover.key >= 0
-                ? this.hover
-                : { query: this.zoom[1] - 1, key: this.zoom[2] };
-        if (moves[event.key]) {
-            const [down, right] = moves[event.key],
-                first = this.hover.query < 0 || this.hover.key < 0;
-            this.onhover({
-                query: clampNumber(cursor.query + (first ? 0 : down), this.zoom[0], this.zoom[1] - 1),
-                key: clampNumber(cursor.key + (first ? 0 : right), this.zoom[2], this.zoom[3] - 1),
-                spoken: true,
-            });
-        } else if (event.key === 'Enter' || event.key === ' ') this.onpick({ ...cursor, add: event.shiftKey });
-        else if (event.key === 'r' || event.key === 'R') this.onpick({ ...cursor, key: -1, add: event.shiftKey });
-        else if (event.key === 'c' || event.key === 'C') this.onpick({ ...cursor, query: -1, add: event.shiftKey });
-        else if (event.key === 'Escape') this.onescape();
-        else if (event.key === '+' || event.key === '=') this.zoomAt(this.hover, 0.7);
-        else if (event.key === '-') this.zoomAt(this.hover, 1.43);
-        else if (event.key === '0') this.onzoom(null);
-        else return;
-        event.preventDefault();
-    }
-}
-
-function over2d(canvas, event) {
-    const box = canvas.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
 }
