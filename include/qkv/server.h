@@ -12,7 +12,7 @@
  *     options.n_models = 1;
  *     if (qkv_server_new(&server, &options, &err) == QKV_OK) {
  *         printf("%s\n", qkv_server_url(server));
- *         while (!qkv_server_wait(server, 1) && !fflush(stdout)) qkv_server_stop(server);
+ *         qkv_server_wait(server, 0.1); // here it serves, until qkv_server_stop or the time is up
  *     }
  *     qkv_server_free(server);
  *

@@ -48,24 +48,44 @@ static size_t find_format(const char *name) {
 
 /* ---- reading ---- */
 
-/* What a drawing may take is bounded by its size; the program refuses what a format does not have. */
-static int check_drawing(const figure_request *r, const json_t *request, qkv_error *err) {
-    static const char *const drawn[] = {"font", "width", "hide_notes"};
+/* Is a field given, and not as its default? */
+static int is_given(const json_t *request, const char *name) {
+    const json_t *value = json_object_get(request, name);
+    const char *word = json_string_value(value);
+    if (!value || json_is_null(value) || json_is_false(value)) return 0;
+    return !(word && strcmp(word, "auto") == 0);
+}
+
+/* The program refuses what a format has no use for. */
+static int check_uses(const figure_request *r, const json_t *request, qkv_error *err) {
+    static const char *const printed[] = {"font", "width", "hide_notes"};
+    static const char *const drawn[] = {"labels", "values", "hide_axes"};
+    const char *kind = json_string_value(json_object_get(request, "kind"));
+    const char *masked = json_string_value(json_object_get(request, "masked"));
+    const char *useless = NULL;
     const int is_data = formats[find_format(r->format)].is_data;
+    const int is_page = strcmp(r->format, "html") == 0;
     const int has_letters = strcmp(r->format, "svg") == 0 || strcmp(r->format, "pdf") == 0;
+    for (size_t i = 0; i < 3; i++) {
+        if ((is_data || (is_page && i < 2)) && is_given(request, printed[i])) useless = printed[i];
+        if (is_page && is_given(request, drawn[i])) useless = drawn[i];
+    }
+    if (is_page && is_given(request, "panel_size") && kind && strcmp(kind, "heads") != 0)
+        useless = "panel_size";
+    if (is_page && masked && strcmp(masked, "hatch") == 0) useless = "masked";
+    if (is_given(request, "dpi") && strcmp(r->format, "png") != 0) useless = "dpi";
+    if (is_given(request, "text") && !has_letters) useless = "text";
+    if (!useless) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` means nothing for %s", useless, r->format);
+}
+
+/* What a drawing may take is bounded by its size. */
+static int check_drawing(const figure_request *r, const json_t *request, qkv_error *err) {
     double value = 0;
     int status = qkv_request_real(request, "dpi", 0, MOST_DPI, &value, err);
-    if (status == QKV_OK && value > 0 && strcmp(r->format, "png") != 0)
-        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` is the resolution of a png");
     if (status == QKV_OK)
         status = qkv_request_real(request, "panel_size", 0, MOST_PANEL, &value, err);
-    if (status == QKV_OK && json_object_get(request, "text") && !has_letters)
-        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`text` is about the letters of an svg or pdf");
-    for (size_t i = 0; is_data && i < 3 && status == QKV_OK; i++) {
-        if (json_object_get(request, drawn[i]))
-            status = qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` belongs to a drawing", drawn[i]);
-    }
-    return status;
+    return status == QKV_OK ? check_uses(r, request, err) : status;
 }
 
 /* Every panel is a run and a drawing of its own. */

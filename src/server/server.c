@@ -7,6 +7,7 @@
 #include "qkv/server.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +68,8 @@ static struct timespec after(double seconds) {
 }
 
 int qkv_server_wait(qkv_server *server, double seconds) {
-    if (!server || !(seconds >= 0)) return 1;
-    const struct timespec end = after(seconds < 1e9 ? seconds : 1e9);
+    if (!server) return 1;
+    const struct timespec end = after(seconds > 0 ? fmin(seconds, 1e9) : 0);
     pthread_mutex_lock(&server->lock);
     while (!server->stopping &&
            pthread_cond_timedwait(&server->stopped, &server->lock, &end) != ETIMEDOUT) {}
