@@ -22,7 +22,7 @@ process.env.QKV_BROWSER_DEPS ||= path.join(process.env.QKV_DEPS || path.join(roo
 const { Stage, qkv } = await import('../tests/browser/stage.mjs');
 
 const KEEP = '/tmp/qkv-bench-explorer';
-const MOVES = 300,
+const MOVES = Number(process.env.MOVES) || 300,
     TARGET_MEDIAN = 16,
     TARGET_99 = 33,
     TARGET_OVERVIEW = 300,

@@ -48,7 +48,14 @@ export class Follow {
             role: 'img',
             'aria-label': 'The metric against ε',
         });
-        this.curveText = el('p', { class: 'numbers', 'aria-live': 'off' });
+        this.nowText = el('b', { id: 'metric-now' });
+        this.beforeText = el('b');
+        this.curveText = el(
+            'p',
+            { class: 'numbers' },
+            el('span', {}, 'before ', this.beforeText),
+            el('span', {}, 'now ', this.nowText),
+        );
         return this.buildPart('This head against ε', this.metric, this.svg, this.curveText);
     }
 
@@ -123,6 +130,7 @@ export class Follow {
 
     mark(name, older) {
         const { element, content } = this.parts[name];
+        if (this.parts[name].older.hidden === !older) return;
         this.parts[name].older.hidden = !older;
         content.classList.toggle('older', older);
         element.setAttribute('aria-busy', String(older));
@@ -209,22 +217,15 @@ export class Follow {
         if (!this.cursor) return this.cursorLayer.replaceChildren();
         const x = this.place(this.cursor.factor),
             y = this.height(this.cursor.value);
-        const nodes = [svgEl('path', { class: 'cursor', d: `M${x} ${TOP}V${HEIGHT - FOOT}` })];
-        if (y !== null)
-            nodes.push(
-                svgEl('circle', {
-                    class: 'here',
-                    cx: x,
-                    cy: Math.min(Math.max(y, TOP - 4), HEIGHT - FOOT + 4),
-                    r: 4.5,
-                }),
-            );
-        this.cursorLayer.replaceChildren(...nodes);
-        const { before, value } = this.cursor;
-        this.curveText.replaceChildren(
-            el('span', {}, 'before ', el('b', {}, numberText(before, 6))),
-            el('span', {}, 'now ', el('b', { id: 'metric-now' }, numberText(value, 6))),
-        );
+        // At every move: the nodes stay, their places change.
+        if (!this.cursorLayer.firstChild)
+            this.cursorLayer.append(svgEl('path', { class: 'cursor' }), svgEl('circle', { class: 'here', r: 4.5 }));
+        const [line, here] = this.cursorLayer.children;
+        line.setAttribute('d', `M${x} ${TOP}V${HEIGHT - FOOT}`);
+        here.setAttribute('cx', x);
+        here.setAttribute('cy', Math.min(Math.max(y ?? -10, y === null ? -10 : TOP - 4), HEIGHT - FOOT + 4));
+        this.nowText.textContent = numberText(this.cursor.value, 6);
+        this.beforeText.textContent = numberText(this.cursor.before, 6);
     }
 
     forgetTheme() {

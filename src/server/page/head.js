@@ -38,7 +38,10 @@ const PANELS = [
     ['lines', 'Lines'],
 ];
 export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
-const FEW_LINES = 32; // tokens: up to here the lines are painted with the maps
+const FEW_LINES = 32; // tokens: up to here all lines follow the hand
+const ALL_LINES = 1500,
+    MOVING_LINES = 200,
+    LINES_REST = 150; // milliseconds
 const PANEL_GAP = 14;
 
 export class HeadView {
@@ -325,7 +328,7 @@ export class HeadView {
             map.setScale(name === 'diff' ? this.changes : this.weights);
             map.pins = this.settings.pins;
             map.hover = this.hover;
-            map.paint();
+            map.paint(name === 'before' && before === data.before);
         }
         this.paintLinesSoon();
         this.showLegends();
@@ -333,13 +336,18 @@ export class HeadView {
         this.numbers.showPinned();
     }
 
-    // Thousands of lines take longer than the maps: the maps do not wait for them.
+    // Thousands of lines take longer than the maps: while the hand moves only the strongest are painted, and all when it
+    // rests.
     paintLinesSoon() {
-        if (this.data.n <= FEW_LINES) return this.paintLines(this.zoomShown());
-        this.linesTimer ??= setTimeout(() => {
-            this.linesTimer = null;
+        const few = this.data.n <= FEW_LINES;
+        this.lines.most = few ? ALL_LINES : MOVING_LINES;
+        this.paintLines(this.zoomShown());
+        clearTimeout(this.linesTimer);
+        if (few) return;
+        this.linesTimer = setTimeout(() => {
+            this.lines.most = ALL_LINES;
             this.paintLines(this.zoomShown());
-        });
+        }, LINES_REST);
     }
 
     paintLines(zoom) {
@@ -373,7 +381,8 @@ export class HeadView {
             const key = `${scale.table.name} ${scale.kind} ${scale.low} ${scale.high}`;
             if (figure.drawn !== key) {
                 figure.drawn = key;
-                drawColorBar(figure.bar, scale);
+                if (figure.bared !== scale.table.name) drawColorBar(figure.bar, scale);
+                figure.bared = scale.table.name;
                 figure.low.textContent = numberText(
                     scale.kind === 'log' && !scale.diverging ? scale.floor : scale.low,
                     2,

@@ -38,6 +38,7 @@ export class HeadNumbers {
         const { query, key } = this.view.hover,
             { readout } = this;
         if (query < 0 && key < 0) {
+            if (readout.firstChild?.className === 'hint') return;
             readout.replaceChildren(
                 el(
                     'span',

@@ -5,13 +5,13 @@
 //     lines.setZoom([..]); lines.setWidth(300); lines.height = 320; lines.paint();
 //
 // A pointed-at or pinned token's lines stand out, the others fade. Signed values (a difference) are drawn solid
-// where a weight grew and dashed where it fell. At most LINES are drawn, the strongest.
+// where a weight grew and dashed where it fell. At most `most` are drawn, the strongest.
 import { axisLabel, el, isolated } from './text.js';
 import { cellOf, firstToken, sizeCanvas, themeColors } from './map.js';
 
-const LINES = 1500;
 const WEAKEST = 0.004; // of the strongest: below that a line is not seen
 const SHADES = 24;
+const LEVELS = 1024; // of magnitudes that are told apart when the strongest are chosen
 
 export class TokenLines {
     constructor() {
@@ -21,6 +21,7 @@ export class TokenLines {
         this.zoom = [0, 1, 0, 1];
         this.hover = { query: -1, key: -1 };
         this.pins = { queries: [], keys: [] };
+        this.most = 1500;
         this.width = 0;
         this.height = 0;
         this.onhover = this.onpick = () => {};
@@ -71,32 +72,48 @@ export class TokenLines {
         const { values, rows, cols, step, r0, c0 } = this.data,
             focus = this.focus();
         const found = [];
-        let most = 0;
         const rowFrom = Math.max(0, cellOf(this.zoom[0], r0, step));
         const rowTo = Math.min(rows, Math.ceil((this.zoom[1] - r0) / step));
         const colFrom = Math.max(0, cellOf(this.zoom[2], c0, step));
         const colTo = Math.min(cols, Math.ceil((this.zoom[3] - c0) / step));
-        for (let row = rowFrom; row < rowTo; row++) {
-            for (let col = colFrom; col < colTo; col++) most = Math.max(most, Math.abs(values[row * cols + col]));
-        }
+        const shown = { rowFrom, rowTo, colFrom, colTo };
+        const { most, least } = this.limits(shown);
         if (most === 0) return found;
         for (let row = rowFrom; row < rowTo; row++) {
             const query = firstToken(row, r0, step);
             for (let col = colFrom; col < colTo; col++) {
                 const value = values[row * cols + col],
                     part = Math.abs(value) / most;
-                if (part < WEAKEST) continue;
+                if (part < least) continue;
                 const key = firstToken(col, c0, step);
                 const bright = !focus || (focus.queries.size ? focus.queries.has(query) : focus.keys.has(key));
                 const shade = Math.ceil(part * SHADES) / SHADES;
-                found.push([query, key, value, bright ? shade : shade * 0.06, part]);
+                found.push([query, key, value, bright ? shade : shade * 0.06]);
             }
         }
-        if (found.length > LINES) {
-            found.sort((a, b) => b[4] - a[4]);
-            found.length = LINES;
-        }
         return found;
+    }
+
+    // The largest magnitude, and from which part of it on there are no more lines than wanted.
+    limits({ rowFrom, rowTo, colFrom, colTo }) {
+        const { values, cols } = this.data,
+            counts = new Uint32Array(LEVELS + 1);
+        let most = 0;
+        for (let row = rowFrom; row < rowTo; row++) {
+            for (let at = row * cols + colFrom, end = row * cols + colTo; at < end; at++) {
+                const size = values[at] < 0 ? -values[at] : values[at];
+                if (size > most) most = size;
+            }
+        }
+        for (let row = rowFrom; row < rowTo && most > 0; row++) {
+            for (let at = row * cols + colFrom, end = row * cols + colTo; at < end; at++) {
+                counts[Math.floor(((values[at] < 0 ? -values[at] : values[at]) / most) * LEVELS)]++;
+            }
+        }
+        let level = LEVELS,
+            lines = counts[LEVELS];
+        while (level > 0 && lines + counts[level - 1] <= this.most) lines += counts[--level];
+        return { most, least: Math.max(WEAKEST, level / LEVELS) };
     }
 
     paint() {

@@ -228,9 +228,10 @@ class Explorer extends ExplorerRequests {
         const same = JSON.stringify(edits) === JSON.stringify(this.state.edits);
         const switched = active !== this.state.active;
         Object.assign(this.state, { edits, active, follow });
+        // First of all the request: the rest is done while the server computes.
+        if (!same || switched) this.askHead();
         this.keepUrl();
         if (same && !switched) return;
-        this.askHead();
         if (!same) this.markOlder();
         this.later(moving);
     }

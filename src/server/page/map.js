@@ -209,8 +209,15 @@ export class AttentionMap {
     // ---- painting ----
 
     // Everything that is old is painted: cells always, labels where they changed.
-    paint() {
+    // unchanged: the values are those of the last time, as a baseline's are while a slider moves.
+    paint(unchanged = false) {
         if (!this.data || !this.scale || this.width < 40) return;
+        const { kind, low, high, floor, gamma, table } = this.scale;
+        const look = [kind, low, high, floor, gamma, table.name, this.maskedLikeZero, ...this.zoom].join();
+        const known = unchanged && this.layoutDone && this.paintedLook === look;
+        if (known && this.painted === this.data.values) return this.paintOver();
+        this.paintedLook = look;
+        this.painted = this.data.values;
         if (!this.layoutDone) this.layout();
         const { context } = this;
         context.save();
