@@ -8,15 +8,15 @@
 
 #include "base/json.h"
 #include "qkv/measure.h"
-#include "server/ask.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 enum { LONGEST_METRIC = 100 };
 
 static const char PLACE[] = "{eps}";
 
 typedef struct curve {
-    qkv_ask ask;
+    qkv_request_plan request;
     const char *edits, *metric;
     double *numbers;
     size_t n;
@@ -27,7 +27,7 @@ typedef struct curve {
 
 static int read_curve(curve *c, const qkv_call *call, qkv_error *err) {
     c->edits = c->metric = "";
-    int status = qkv_ask_head(&c->ask, call, &c->layer, &c->head, err);
+    int status = qkv_request_plan_head(&c->request, call, &c->layer, &c->head, err);
     if (status == QKV_OK)
         status = qkv_request_text(call->request, "edits", QKV_REQUEST_EDITS, &c->edits, err);
     if (status == QKV_OK)
@@ -52,12 +52,12 @@ static int add_variant(const curve *c, double number, qkv_error *err) {
     }
     qkv_text_puts(&text, at);
     const int status = text.failed ? qkv_fail_memory(err)
-                                   : qkv_plan_add_variant(c->ask.plan, text.data, NULL, err);
+                                   : qkv_plan_add_variant(c->request.plan, text.data, NULL, err);
     qkv_text_release(&text);
     return status;
 }
 
-static int measure_curve(curve *c, qkv_workshop *shop, qkv_error *err) {
+static int measure_curve(curve *c, qkv_model_pool *pool, qkv_error *err) {
     char layer[16], head[16];
     qkv_session *session = NULL;
     qkv_measure_options options = QKV_MEASURE_OPTIONS_INIT;
@@ -65,16 +65,17 @@ static int measure_curve(curve *c, qkv_workshop *shop, qkv_error *err) {
     snprintf(head, sizeof head, "%d", (int)c->head);
     options.layers = layer;
     options.heads = head;
-    int status = qkv_plan_new(&c->ask.plan, c->ask.model, c->ask.prompt->tokens,
-                              c->ask.prompt->n_tokens, err);
+    int status = qkv_plan_new(&c->request.plan, c->request.model, c->request.prompt->tokens,
+                              c->request.prompt->n_tokens, err);
     for (size_t i = 0; i < c->n && status == QKV_OK; i++)
         status = add_variant(c, c->numbers[i], err);
     if (status == QKV_OK) status = qkv_measure_new(&c->measure, c->metric, &options, err);
     if (status == QKV_OK && qkv_measure_info(c->measure, 0)->scope == QKV_SCOPE_SET)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "%s is a metric of several prompts", c->metric);
-    if (status == QKV_OK) status = qkv_workshop_session(shop, c->ask.shop_model, &session, err);
     if (status == QKV_OK)
-        status = qkv_measure_run(c->measure, &c->table, session, c->ask.plan, err);
+        status = qkv_model_pool_session(pool, c->request.pool_model, &session, err);
+    if (status == QKV_OK)
+        status = qkv_measure_run(c->measure, &c->table, session, c->request.plan, err);
     return status;
 }
 
@@ -99,15 +100,15 @@ static int send_curve(const curve *c, qkv_reply *reply, qkv_error *err) {
                           err);
 }
 
-int qkv_api_curve(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_curve(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     curve c = {0};
-    int status = qkv_ask_prompt(&c.ask, shop, call, err);
+    int status = qkv_request_plan_tokens(&c.request, pool, call, err);
     if (status == QKV_OK) status = read_curve(&c, call, err);
-    if (status == QKV_OK) status = measure_curve(&c, shop, err);
+    if (status == QKV_OK) status = measure_curve(&c, pool, err);
     if (status == QKV_OK) status = send_curve(&c, reply, err);
     qkv_table_free(c.table);
     qkv_measure_free(c.measure);
     free(c.numbers);
-    qkv_ask_release(&c.ask);
+    qkv_request_plan_release(&c.request);
     return status;
 }

@@ -11,13 +11,13 @@
 #include "base/number_list.h"
 #include "qkv/figure_spec.h"
 #include "qkv/hub.h"
-#include "server/ask.h"
-#include "server/words.h"
+#include "server/command_words.h"
+#include "server/request_plan.h"
 
 enum { MOST_PROMPTS = 8, MOST_DPI = 600, MOST_PANEL = 1000, MOST_PANELS = 96 };
 
 typedef struct figure_request {
-    const qkv_shop_model *model;
+    const qkv_pool_model *model;
     const char *format;
     int dry;
     qkv_figure_spec *spec;
@@ -156,15 +156,16 @@ static int check_prompts(const figure_request *r, qkv_error *err) {
 }
 
 /* Every prompt has its tokens counted; those of a chat are what is drawn. */
-static int tokenize(figure_request *r, qkv_workshop *shop, const json_t *request, qkv_error *err) {
+static int tokenize(figure_request *r, qkv_model_pool *pool, const json_t *request,
+                    qkv_error *err) {
     const json_t *list = json_object_get(request, "prompts"),
                  *one = json_object_get(request, "prompt");
     int status = QKV_OK;
     for (size_t i = 0; i < r->n_prompts && status == QKV_OK; i++) {
-        const qkv_shop_prompt *made;
+        const qkv_pooled_prompt *made;
         json_t *with = json_pack("{s:O}", "prompt", one ? one : json_array_get(list, i));
         status =
-            with ? qkv_workshop_prompt(shop, r->model, with, &made, err) : qkv_fail_memory(err);
+            with ? qkv_model_pool_prompt(pool, r->model, with, &made, err) : qkv_fail_memory(err);
         json_decref(with);
         if (status != QKV_OK || !r->wanted[i].chat) continue;
         r->prompts[i].text = NULL;
@@ -241,12 +242,12 @@ static int send_command(const figure_request *r, qkv_reply *reply, qkv_error *er
     return qkv_reply_json(reply, json, err);
 }
 
-static int draw(const figure_request *r, qkv_workshop *shop, qkv_reply *reply, qkv_error *err) {
+static int draw(const figure_request *r, qkv_model_pool *pool, qkv_reply *reply, qkv_error *err) {
     qkv_session *session = NULL;
     qkv_figure *figure = NULL;
     char *bytes = NULL;
     size_t n_bytes = 0;
-    int status = qkv_workshop_session(shop, r->model, &session, err);
+    int status = qkv_model_pool_session(pool, r->model, &session, err);
     if (status == QKV_OK)
         status =
             qkv_figure_spec_make(r->spec, &figure, session, r->prompts, r->n_prompts, r->format,
@@ -272,14 +273,14 @@ static int read_request(figure_request *r, const json_t *request, qkv_error *err
     return status == QKV_OK ? check_prompts(r, err) : status;
 }
 
-int qkv_api_figure(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_figure(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     figure_request r = {0};
-    int status = qkv_workshop_open(shop, call->common.model, &r.model, err);
+    int status = qkv_model_pool_open(pool, call->common.model, &r.model, err);
     if (status == QKV_OK) status = read_request(&r, call->request, err);
     if (status == QKV_OK) status = make_commands(&r, err);
-    if (status == QKV_OK) status = tokenize(&r, shop, call->request, err);
+    if (status == QKV_OK) status = tokenize(&r, pool, call->request, err);
     if (status == QKV_OK)
-        status = r.dry ? send_command(&r, reply, err) : draw(&r, shop, reply, err);
+        status = r.dry ? send_command(&r, reply, err) : draw(&r, pool, reply, err);
     for (size_t i = 0; i < r.n_prompts; i++) qkv_request_prompt_release(&r.wanted[i]);
     qkv_words_release(&r.words);
     qkv_words_release(&r.shown);

@@ -5,13 +5,13 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "qkv/generate.h"
-#include "server/ask.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 enum { DEFAULT_NEW = 32, MOST_VARIANTS = 2 };
 
 typedef struct generation {
-    qkv_ask ask;
+    qkv_request_plan request;
     int64_t n;
     qkv_sampler_options sampler;
     qkv_generator *generator;
@@ -35,7 +35,7 @@ static int read_options(generation *g, const qkv_call *call, qkv_error *err) {
     if (status == QKV_OK) status = qkv_request_real(request, "min_p", 0, 1, &g->sampler.min_p, err);
     if (status == QKV_OK) status = qkv_request_integer(request, "seed", 0, INT64_MAX, &seed, err);
     g->sampler.seed = (uint64_t)seed;
-    const int64_t room = g->ask.info->n_ctx - (int64_t)g->ask.prompt->n_tokens;
+    const int64_t room = g->request.info->n_ctx - (int64_t)g->request.prompt->n_tokens;
     if (status == QKV_OK && room < 1)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the prompt is as long as the model takes");
     if (g->n > room) g->n = room;
@@ -43,18 +43,18 @@ static int read_options(generation *g, const qkv_call *call, qkv_error *err) {
 }
 
 static int prepare(generation *g, qkv_error *err) {
-    const qkv_shop_prompt *prompt = g->ask.prompt;
+    const qkv_pooled_prompt *prompt = g->request.prompt;
     qkv_generator_options options = QKV_GENERATOR_OPTIONS_INIT;
     options.max_new = (size_t)g->n;
-    options.variants = &g->ask.edits;
-    options.n_variants = (size_t)qkv_ask_has_edits(&g->ask);
+    options.variants = &g->request.edits;
+    options.n_variants = (size_t)qkv_request_plan_has_edits(&g->request);
     g->n_variants = options.n_variants + 1;
     for (size_t v = 0; v < g->n_variants; v++) {
         g->tokens[v] = qkv_calloc((size_t)g->n + 1, sizeof *g->tokens[v]);
         if (!g->tokens[v]) return qkv_fail_memory(err);
         g->tokens[v][0] = prompt->tokens[prompt->n_tokens - 1];
     }
-    return qkv_generator_new(&g->generator, g->ask.model, prompt->tokens, prompt->n_tokens,
+    return qkv_generator_new(&g->generator, g->request.model, prompt->tokens, prompt->n_tokens,
                              &options, err);
 }
 
@@ -65,10 +65,10 @@ static int draw(generation *g, size_t v, uint64_t step, int32_t *next, qkv_error
     *next = QKV_NO_NEXT;
     if (g->ended[v] || !logits) return QKV_OK;
     const int status =
-        qkv_sample(&g->sampler, logits, (size_t)g->ask.info->n_vocab, step, &token, err);
+        qkv_sample(&g->sampler, logits, (size_t)g->request.info->n_vocab, step, &token, err);
     if (status != QKV_OK) return status;
     g->tokens[v][++g->n_tokens[v]] = token;
-    g->ended[v] = qkv_is_end_token(g->ask.model, token) || (int64_t)g->n_tokens[v] == g->n;
+    g->ended[v] = qkv_is_end_token(g->request.model, token) || (int64_t)g->n_tokens[v] == g->n;
     if (!g->ended[v]) *next = token;
     return QKV_OK;
 }
@@ -97,7 +97,8 @@ static json_t *list_pieces(const generation *g, size_t v) {
     for (size_t i = 0; i <= g->n_tokens[v]; i++) {
         char *text = NULL;
         size_t length = 0;
-        if (qkv_detokenize(g->ask.model, &text, &length, g->tokens[v], i + 1, 0, NULL) != QKV_OK) {
+        if (qkv_detokenize(g->request.model, &text, &length, g->tokens[v], i + 1, 0, NULL) !=
+            QKV_OK) {
             json_t *id = i ? json_sprintf(" %d", (int)g->tokens[v][i]) : NULL;
             if (id) json_array_append_new(list, id); /* a model without a tokenizer */
             continue;
@@ -139,17 +140,18 @@ static int send_texts(const generation *g, qkv_reply *reply, qkv_error *err) {
     return qkv_reply_json(reply, json, err);
 }
 
-int qkv_api_generate(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_generate(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     generation g = {0};
     qkv_session *session = NULL;
-    int status = qkv_ask_open(&g.ask, shop, call, reply, err);
+    int status = qkv_request_plan_open(&g.request, pool, call, reply, err);
     if (status == QKV_OK) status = read_options(&g, call, err);
     if (status == QKV_OK) status = prepare(&g, err);
-    if (status == QKV_OK) status = qkv_workshop_session(shop, g.ask.shop_model, &session, err);
+    if (status == QKV_OK)
+        status = qkv_model_pool_session(pool, g.request.pool_model, &session, err);
     if (status == QKV_OK) status = run(&g, session, err);
     if (status == QKV_OK) status = send_texts(&g, reply, err);
     qkv_generator_free(g.generator);
     for (size_t v = 0; v < MOST_VARIANTS; v++) free(g.tokens[v]);
-    qkv_ask_release(&g.ask);
+    qkv_request_plan_release(&g.request);
     return status;
 }

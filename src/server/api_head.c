@@ -14,14 +14,14 @@
 #include "base/memory.h"
 #include "qkv/measure.h"
 #include "qkv/store.h"
-#include "server/ask.h"
 #include "server/head_window.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 enum { DEFAULT_SIDE = 1024, MOST_METRICS = 400 };
 
 typedef struct head_view {
-    qkv_ask ask;
+    qkv_request_plan request;
     int32_t layer, head;
     int64_t side;
     const char *metrics, *only;
@@ -33,7 +33,7 @@ typedef struct head_view {
 
 /* [first query, end, first key, end] */
 static int read_window(head_view *view, const json_t *request, qkv_error *err) {
-    const int64_t n = (int64_t)view->ask.prompt->n_tokens;
+    const int64_t n = (int64_t)view->request.prompt->n_tokens;
     int32_t *at = NULL;
     size_t count = 0;
     const int status = qkv_request_integers(request, "window", 0, n, 4, &at, &count, err);
@@ -54,7 +54,7 @@ static int read_view(head_view *view, const qkv_call *call, qkv_error *err) {
     view->side = DEFAULT_SIDE;
     view->metrics = "";
     view->only = "";
-    int status = qkv_ask_head(&view->ask, call, &view->layer, &view->head, err);
+    int status = qkv_request_plan_head(&view->request, call, &view->layer, &view->head, err);
     if (status == QKV_OK)
         status = qkv_request_integer(request, "side", 1, QKV_LIMIT_SIDE, &view->side, err);
     if (status == QKV_OK)
@@ -63,37 +63,37 @@ static int read_view(head_view *view, const qkv_call *call, qkv_error *err) {
     if (status == QKV_OK && view->only[0] && strcmp(view->only, "after") != 0)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "`only` is \"after\" or not there");
     if (status == QKV_OK) status = read_window(view, request, err);
-    view->pooled = !view->has_window && (int64_t)view->ask.prompt->n_tokens > view->side;
+    view->pooled = !view->has_window && (int64_t)view->request.prompt->n_tokens > view->side;
     return status;
 }
 
 static int add_captures(const head_view *view, qkv_error *err) {
     char own[32], whole[64], pooled[96], sink[96];
-    qkv_plan *plan = view->ask.plan;
+    qkv_plan *plan = view->request.plan;
     snprintf(own, sizeof own, "pattern@%d", (int)view->layer);
     snprintf(whole, sizeof whole, "%s.h%d", own, (int)view->head);
     snprintf(pooled, sizeof pooled, "%s:max=%d", whole, (int)view->side);
     snprintf(sink, sizeof sink, "%s:sink", whole);
     int status = view->has_window ? qkv_plan_observe(plan, whole, err)
                                   : qkv_plan_add_capture(plan, view->pooled ? pooled : whole, err);
-    if (status == QKV_OK && view->ask.info->has_sink)
+    if (status == QKV_OK && view->request.info->has_sink)
         status = qkv_plan_add_capture(plan, sink, err);
     /* What another factor starts from stays in the session. */
     return status == QKV_OK ? qkv_plan_prepare(plan, own, err) : status;
 }
 
-static int run_view(head_view *view, qkv_workshop *shop, qkv_error *err) {
+static int run_view(head_view *view, qkv_model_pool *pool, qkv_error *err) {
     qkv_session *session;
     qkv_observer observer = QKV_OBSERVER_INIT;
     observer.rows = qkv_head_window_look;
     observer.user = &view->window;
     int status = add_captures(view, err);
     if (status == QKV_OK)
-        status = qkv_workshop_head_session(shop, view->ask.shop_model, &session, err);
+        status = qkv_model_pool_head_session(pool, view->request.pool_model, &session, err);
     if (status == QKV_OK && view->has_window) status = qkv_head_window_open(&view->window, err);
     if (status != QKV_OK) return status;
-    if (!view->has_window) return qkv_session_run(session, &view->result, view->ask.plan, err);
-    status = qkv_session_observe(session, &view->result, view->ask.plan, &observer, err);
+    if (!view->has_window) return qkv_session_run(session, &view->result, view->request.plan, err);
+    status = qkv_session_observe(session, &view->result, view->request.plan, &observer, err);
     if (status == QKV_OK) qkv_head_window_finish(&view->window);
     return status;
 }
@@ -149,10 +149,10 @@ static json_t *measure_map(const head_view *view, const qkv_measure *measure, si
     if (!get_map(view, 0, &before) || !get_map(view, variant, &after)) return NULL;
     pattern.weights = after.data;
     pattern.baseline = before.data;
-    pattern.tokens = view->ask.prompt->tokens;
-    pattern.n_tokens = (int64_t)view->ask.prompt->n_tokens;
-    pattern.window = qkv_model_window(view->ask.model, view->layer);
-    pattern.bidirectional = !view->ask.info->causal;
+    pattern.tokens = view->request.prompt->tokens;
+    pattern.n_tokens = (int64_t)view->request.prompt->n_tokens;
+    pattern.window = qkv_model_window(view->request.model, view->layer);
+    pattern.bidirectional = !view->request.info->causal;
     if (qkv_measure_pattern(measure, &pattern, values, NULL) != QKV_OK) return NULL;
     json_t *json = json_object();
     for (size_t i = 0; qkv_measure_text(measure, i); i++)
@@ -174,7 +174,7 @@ static int add_metrics(const head_view *view, json_t *facts, qkv_error *err) {
 
 /* A text of JSON, under the key "qkv" of the file's metadata. */
 static int describe(const head_view *view, char **out, qkv_error *err) {
-    const int64_t n = (int64_t)view->ask.prompt->n_tokens;
+    const int64_t n = (int64_t)view->request.prompt->n_tokens;
     const qkv_head_window *w = &view->window;
     const double step = view->has_window ? (double)w->extent / (double)w->cells
                         : view->pooled   ? (double)n / (double)view->side
@@ -182,11 +182,11 @@ static int describe(const head_view *view, char **out, qkv_error *err) {
     json_t *facts = json_pack(
         "{s:i, s:i, s:I, s:i, s:b, s:s, s:f, s:[I, I, I, I], s:o}", "layer", (int)view->layer,
         "head", (int)view->head, "tokens", (json_int_t)n, "window",
-        (int)qkv_model_window(view->ask.model, view->layer), "causal", (int)view->ask.info->causal,
-        "pooling", step > 1 ? "max" : "none", "step", step, "view",
+        (int)qkv_model_window(view->request.model, view->layer), "causal",
+        (int)view->request.info->causal, "pooling", step > 1 ? "max" : "none", "step", step, "view",
         (json_int_t)(view->has_window ? w->r0 : 0), (json_int_t)(view->has_window ? w->r1 : n),
         (json_int_t)(view->has_window ? w->c0 : 0), (json_int_t)(view->has_window ? w->c1 : n),
-        "edits", qkv_ask_changes(view->result));
+        "edits", qkv_request_plan_changes(view->result));
     const int status = facts ? add_metrics(view, facts, err) : qkv_fail_memory(err);
     *out = status == QKV_OK ? qkv_json_dump(facts, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(facts);
@@ -208,14 +208,14 @@ static int send_view(const head_view *view, qkv_reply *reply, qkv_error *err) {
     return status;
 }
 
-int qkv_api_head(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_head(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     head_view view = {0};
-    int status = qkv_ask_open(&view.ask, shop, call, reply, err);
+    int status = qkv_request_plan_open(&view.request, pool, call, reply, err);
     if (status == QKV_OK) status = read_view(&view, call, err);
-    if (status == QKV_OK) status = run_view(&view, shop, err);
+    if (status == QKV_OK) status = run_view(&view, pool, err);
     if (status == QKV_OK) status = send_view(&view, reply, err);
     qkv_head_window_release(&view.window);
     qkv_result_free(view.result);
-    qkv_ask_release(&view.ask);
+    qkv_request_plan_release(&view.request);
     return status;
 }

@@ -10,8 +10,8 @@
 #include "base/logits.h"
 #include "base/memory.h"
 #include "qkv/next.h"
-#include "server/ask.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 enum { DEFAULT_TOP = 10 };
 
@@ -24,12 +24,14 @@ typedef struct next_rows {
     size_t n_vocab;
 } next_rows;
 
-static json_t *describe_token(const qkv_ask *ask, const next_rows *rows, int32_t token) {
-    json_t *json = json_pack(
-        "{s:i, s:o, s:f, s:f, s:I}", "id", (int)token, "text",
-        qkv_ask_token_text(ask->model, token), "logit_before", (double)rows->before[token],
-        "before", exp(qkv_logit_log_p(rows->before[token], rows->sums[0])), "rank_before",
-        (json_int_t)qkv_logits_rank(rows->before, rows->n_vocab, token));
+static json_t *describe_token(const qkv_request_plan *request, const next_rows *rows,
+                              int32_t token) {
+    json_t *json =
+        json_pack("{s:i, s:o, s:f, s:f, s:I}", "id", (int)token, "text",
+                  qkv_request_plan_token_text(request->model, token), "logit_before",
+                  (double)rows->before[token], "before",
+                  exp(qkv_logit_log_p(rows->before[token], rows->sums[0])), "rank_before",
+                  (json_int_t)qkv_logits_rank(rows->before, rows->n_vocab, token));
     if (!json || !rows->after) return json;
     json_object_set_new(json, "logit_after", json_real((double)rows->after[token]));
     json_object_set_new(json, "after",
@@ -40,7 +42,7 @@ static json_t *describe_token(const qkv_ask *ask, const next_rows *rows, int32_t
 }
 
 /* The most likely ones of both, those after the edits first. */
-static json_t *list_tokens(const qkv_ask *ask, const next_rows *rows, size_t top) {
+static json_t *list_tokens(const qkv_request_plan *request, const next_rows *rows, size_t top) {
     const float *const lists[] = {rows->after, rows->before};
     int32_t seen[2 * QKV_LIMIT_TOP];
     size_t n_seen = 0;
@@ -54,16 +56,16 @@ static json_t *list_tokens(const qkv_ask *ask, const next_rows *rows, size_t top
             while (at < n_seen && seen[at] != tokens[k]) at++;
             if (at < n_seen) continue;
             seen[n_seen++] = tokens[k];
-            json_array_append_new(list, describe_token(ask, rows, tokens[k]));
+            json_array_append_new(list, describe_token(request, rows, tokens[k]));
         }
     }
     return list;
 }
 
-static int take_rows(const qkv_ask *ask, const qkv_result *result, next_rows *rows,
+static int take_rows(const qkv_request_plan *request, const qkv_result *result, next_rows *rows,
                      qkv_error *err) {
     qkv_tensor before = QKV_TENSOR_INIT, after = QKV_TENSOR_INIT;
-    rows->n_vocab = (size_t)ask->info->n_vocab;
+    rows->n_vocab = (size_t)request->info->n_vocab;
     if (!qkv_result_get(result, 0, QKV_SITE_LOGITS, 0, &before))
         return qkv_fail(err, QKV_ERR_BACKEND, "the run gave no logits");
     rows->before = before.data;
@@ -74,40 +76,40 @@ static int take_rows(const qkv_ask *ask, const qkv_result *result, next_rows *ro
     return QKV_OK;
 }
 
-static int send_next(const qkv_ask *ask, const qkv_result *result, int64_t at, size_t top,
-                     qkv_reply *reply, qkv_error *err) {
+static int send_next(const qkv_request_plan *request, const qkv_result *result, int64_t at,
+                     size_t top, qkv_reply *reply, qkv_error *err) {
     next_rows rows = {0};
-    const int status = take_rows(ask, result, &rows, err);
+    const int status = take_rows(request, result, &rows, err);
     if (status != QKV_OK) return status;
     json_t *kl = rows.after ? qkv_json_real(qkv_logits_kl(rows.before, rows.sums[0], rows.after,
                                                           rows.sums[1], rows.n_vocab))
                             : json_null();
     return qkv_reply_json(reply,
                           json_pack("{s:I, s:o, s:o, s:o}", "at", (json_int_t)at, "tokens",
-                                    list_tokens(ask, &rows, top), "kl", kl, "edits",
-                                    qkv_ask_changes(result)),
+                                    list_tokens(request, &rows, top), "kl", kl, "edits",
+                                    qkv_request_plan_changes(result)),
                           err);
 }
 
-int qkv_api_next(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    qkv_ask ask;
+int qkv_api_next(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_request_plan request;
     char capture[64];
     qkv_session *session = NULL;
     qkv_result *result = NULL;
     int64_t top = DEFAULT_TOP, at = -1;
-    int status = qkv_ask_open(&ask, shop, call, reply, err);
-    const int64_t n = status == QKV_OK ? (int64_t)ask.prompt->n_tokens : 0;
+    int status = qkv_request_plan_open(&request, pool, call, reply, err);
+    const int64_t n = status == QKV_OK ? (int64_t)request.prompt->n_tokens : 0;
     if (status == QKV_OK)
         status = qkv_request_integer(call->request, "top", 1, QKV_LIMIT_TOP, &top, err);
     if (status == QKV_OK) status = qkv_request_integer(call->request, "at", -n, n - 1, &at, err);
     if (at < 0) at += n;
     snprintf(capture, sizeof capture, "logits[%lld]", (long long)at);
-    if (status == QKV_OK) status = qkv_plan_add_capture(ask.plan, capture, err);
-    if (status == QKV_OK) status = qkv_workshop_session(shop, ask.shop_model, &session, err);
-    if (status == QKV_OK) status = qkv_session_run(session, &result, ask.plan, err);
-    if (status == QKV_OK) status = send_next(&ask, result, at, (size_t)top, reply, err);
+    if (status == QKV_OK) status = qkv_plan_add_capture(request.plan, capture, err);
+    if (status == QKV_OK) status = qkv_model_pool_session(pool, request.pool_model, &session, err);
+    if (status == QKV_OK) status = qkv_session_run(session, &result, request.plan, err);
+    if (status == QKV_OK) status = send_next(&request, result, at, (size_t)top, reply, err);
     qkv_result_free(result);
-    qkv_ask_release(&ask);
+    qkv_request_plan_release(&request);
     return status;
 }
 
@@ -134,21 +136,21 @@ static json_t *list_losses(const qkv_next *next, size_t n, int has_edits) {
     return list;
 }
 
-int qkv_api_losses(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    qkv_ask ask;
+int qkv_api_losses(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_request_plan request;
     qkv_session *session = NULL;
     qkv_next *next = NULL;
     qkv_next_options how = QKV_NEXT_OPTIONS_INIT;
-    int status = qkv_ask_open(&ask, shop, call, reply, err);
-    const int has_edits = status == QKV_OK && qkv_ask_has_edits(&ask);
-    const size_t n = status == QKV_OK ? ask.prompt->n_tokens : 0;
+    int status = qkv_request_plan_open(&request, pool, call, reply, err);
+    const int has_edits = status == QKV_OK && qkv_request_plan_has_edits(&request);
+    const size_t n = status == QKV_OK ? request.prompt->n_tokens : 0;
     how.all = 1;
     how.top = 0;
-    how.variants = &ask.edits;
+    how.variants = &request.edits;
     how.n_variants = (size_t)has_edits;
-    if (status == QKV_OK) status = qkv_workshop_session(shop, ask.shop_model, &session, err);
+    if (status == QKV_OK) status = qkv_model_pool_session(pool, request.pool_model, &session, err);
     if (status == QKV_OK && n > 1)
-        status = qkv_next_new(&next, session, ask.prompt->tokens, n, &how, err);
+        status = qkv_next_new(&next, session, request.prompt->tokens, n, &how, err);
     if (status == QKV_OK)
         status = qkv_reply_json(
             reply,
@@ -158,6 +160,6 @@ int qkv_api_losses(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, q
                       next && has_edits ? qkv_json_real(qkv_next_mean_loss(next, 1)) : json_null()),
             err);
     qkv_next_free(next);
-    qkv_ask_release(&ask);
+    qkv_request_plan_release(&request);
     return status;
 }

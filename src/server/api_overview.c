@@ -10,13 +10,13 @@
 #include "base/memory.h"
 #include "qkv/measure.h"
 #include "qkv/store.h"
-#include "server/ask.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 enum { DEFAULT_SIDE = 32, LONGEST_METRIC = 100 };
 
 typedef struct overview {
-    qkv_ask ask;
+    qkv_request_plan request;
     int64_t side;
     const char *metric;   /* "": none */
     qkv_measure *measure; /* NULL: nothing is measured */
@@ -29,11 +29,11 @@ typedef struct overview {
 } overview;
 
 static size_t n_heads(const overview *view) {
-    return (size_t)view->ask.info->n_layer * (size_t)view->ask.info->n_head;
+    return (size_t)view->request.info->n_layer * (size_t)view->request.info->n_head;
 }
 
 static int read_view(overview *view, const qkv_call *call, qkv_error *err) {
-    const int64_t n = (int64_t)view->ask.prompt->n_tokens;
+    const int64_t n = (int64_t)view->request.prompt->n_tokens;
     view->side = DEFAULT_SIDE;
     view->metric = "";
     int status =
@@ -51,17 +51,17 @@ static int read_view(overview *view, const qkv_call *call, qkv_error *err) {
 static int add_maps(overview *view, qkv_error *err) {
     char capture[48];
     snprintf(capture, sizeof capture, "pattern@*:max=%d", (int)view->side);
-    return qkv_plan_add_capture(view->ask.plan, capture, err);
+    return qkv_plan_add_capture(view->request.plan, capture, err);
 }
 
 /* The maps of all layers one behind the other. */
 static int gather_maps(overview *view, size_t variant, qkv_error *err) {
     const size_t layer_size =
-        (size_t)view->ask.info->n_head * (size_t)view->side * (size_t)view->side;
+        (size_t)view->request.info->n_head * (size_t)view->side * (size_t)view->side;
     float *to = view->maps[variant] =
-        qkv_calloc((size_t)view->ask.info->n_layer * layer_size, sizeof *to);
+        qkv_calloc((size_t)view->request.info->n_layer * layer_size, sizeof *to);
     if (!to) return qkv_fail_memory(err);
-    for (int32_t i = 0; i < view->ask.info->n_layer; i++) {
+    for (int32_t i = 0; i < view->request.info->n_layer; i++) {
         qkv_tensor map = QKV_TENSOR_INIT;
         if (!qkv_result_get_reduced(view->result, variant, QKV_REDUCTION_MAX, i, &map)) continue;
         memcpy(to + (size_t)i * layer_size, map.data, layer_size * sizeof *to);
@@ -79,7 +79,7 @@ static int check_metric(const overview *view, const qkv_measure *measure, qkv_er
 
 static void take_value(const overview *view, const qkv_measurement *m, const qkv_metric_info *info,
                        int is_metric) {
-    const size_t at = (size_t)m->layer * (size_t)view->ask.info->n_head + (size_t)m->head;
+    const size_t at = (size_t)m->layer * (size_t)view->request.info->n_head + (size_t)m->head;
     if (is_metric)
         view->metrics[m->variant][at] = (float)m->value;
     else if (strcmp(info->name, "tv") == 0 && m->variant == 1)
@@ -88,7 +88,8 @@ static void take_value(const overview *view, const qkv_measurement *m, const qkv
 
 /* The metric, and the total variation where there are edits. */
 static int choose_metrics(overview *view, qkv_error *err) {
-    const int has_edits = qkv_ask_has_edits(&view->ask), has_metric = view->metric[0] != '\0';
+    const int has_edits = qkv_request_plan_has_edits(&view->request),
+              has_metric = view->metric[0] != '\0';
     const int is_tv = strcmp(view->metric, "tv") == 0;
     qkv_text wanted = {0};
     if (!has_edits && !has_metric) return QKV_OK;
@@ -118,18 +119,18 @@ static int run_all(overview *view, qkv_session *session, qkv_error *err) {
     qkv_plan *other = NULL;
     int status = QKV_OK;
     if (!together) {
-        status = qkv_session_run(session, &view->owned, view->ask.plan, err);
+        status = qkv_session_run(session, &view->owned, view->request.plan, err);
         view->result = view->owned;
     }
     if (status == QKV_OK && view->measure && !together) {
-        status = qkv_plan_new(&other, view->ask.model, view->ask.prompt->tokens,
-                              view->ask.prompt->n_tokens, err);
-        if (status == QKV_OK && qkv_ask_has_edits(&view->ask))
-            status = qkv_plan_add_variant(other, view->ask.edits, NULL, err);
+        status = qkv_plan_new(&other, view->request.model, view->request.prompt->tokens,
+                              view->request.prompt->n_tokens, err);
+        if (status == QKV_OK && qkv_request_plan_has_edits(&view->request))
+            status = qkv_plan_add_variant(other, view->request.edits, NULL, err);
     }
     if (status == QKV_OK && view->measure)
         status = qkv_measure_run(view->measure, &view->table, session,
-                                 together ? view->ask.plan : other, err);
+                                 together ? view->request.plan : other, err);
     if (status == QKV_OK && together) view->result = qkv_table_result(view->table);
     if (status == QKV_OK) take_values(view);
     qkv_plan_free(other);
@@ -154,14 +155,14 @@ static qkv_store_tensor tensor_of(const overview *view, const char *name, const 
     tensor.name = name;
     tensor.data = data;
     tensor.n_dims = is_map ? 3 : 2;
-    tensor.shape[0] = is_map ? (int64_t)n_heads(view) : view->ask.info->n_layer;
-    tensor.shape[1] = is_map ? view->side : view->ask.info->n_head;
+    tensor.shape[0] = is_map ? (int64_t)n_heads(view) : view->request.info->n_layer;
+    tensor.shape[1] = is_map ? view->side : view->request.info->n_head;
     tensor.shape[2] = view->side;
     return tensor;
 }
 
 static int send_view(const overview *view, qkv_reply *reply, qkv_error *err) {
-    const int has_edits = qkv_ask_has_edits(&view->ask);
+    const int has_edits = qkv_request_plan_has_edits(&view->request);
     qkv_store_tensor tensors[5];
     size_t n = 0, n_bytes = 0;
     char *bytes = NULL;
@@ -174,11 +175,11 @@ static int send_view(const overview *view, qkv_reply *reply, qkv_error *err) {
     if (view->metric[0] && has_edits)
         tensors[n++] = tensor_of(view, "metric_after", view->metrics[1], 0);
     json_t *facts =
-        json_pack("{s:i, s:i, s:I, s:I, s:s, s:o}", "layers", (int)view->ask.info->n_layer, "heads",
-                  (int)view->ask.info->n_head, "side", (json_int_t)view->side, "tokens",
-                  (json_int_t)view->ask.prompt->n_tokens, "pooling",
-                  (int64_t)view->ask.prompt->n_tokens > view->side ? "max" : "none", "edits",
-                  qkv_ask_changes(view->result));
+        json_pack("{s:i, s:i, s:I, s:I, s:s, s:o}", "layers", (int)view->request.info->n_layer,
+                  "heads", (int)view->request.info->n_head, "side", (json_int_t)view->side,
+                  "tokens", (json_int_t)view->request.prompt->n_tokens, "pooling",
+                  (int64_t)view->request.prompt->n_tokens > view->side ? "max" : "none", "edits",
+                  qkv_request_plan_changes(view->result));
     char *text = facts ? qkv_json_dump(facts, JSON_COMPACT) : NULL;
     json_decref(facts);
     const char *const metadata[] = {"qkv", text};
@@ -190,12 +191,13 @@ static int send_view(const overview *view, qkv_reply *reply, qkv_error *err) {
     return status;
 }
 
-int qkv_api_overview(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_overview(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     overview view = {0};
     qkv_session *session = NULL;
-    int status = qkv_ask_open(&view.ask, shop, call, reply, err);
+    int status = qkv_request_plan_open(&view.request, pool, call, reply, err);
     if (status == QKV_OK) status = read_view(&view, call, err);
-    if (status == QKV_OK) status = qkv_workshop_session(shop, view.ask.shop_model, &session, err);
+    if (status == QKV_OK)
+        status = qkv_model_pool_session(pool, view.request.pool_model, &session, err);
     if (status == QKV_OK) status = allocate(&view, err);
     if (status == QKV_OK) status = add_maps(&view, err);
     if (status == QKV_OK) status = choose_metrics(&view, err);
@@ -211,6 +213,6 @@ int qkv_api_overview(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply,
     qkv_table_free(view.table);
     qkv_measure_free(view.measure);
     qkv_result_free(view.owned);
-    qkv_ask_release(&view.ask);
+    qkv_request_plan_release(&view.request);
     return status;
 }

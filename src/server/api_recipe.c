@@ -8,27 +8,27 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "qkv/reproduce.h"
-#include "server/ask.h"
+#include "server/request_plan.h"
 
 /* ---- the model ---- */
 
 /* Hashing reads every byte, so only a model that has the name is looked at. */
-static int has_hash(qkv_workshop *shop, const qkv_shop_model *model, const char *wanted) {
+static int has_hash(qkv_model_pool *pool, const qkv_pool_model *model, const char *wanted) {
     char hash[33];
-    const qkv_shop_model *open;
-    return qkv_workshop_open(shop, model->name, &open, NULL) == QKV_OK &&
+    const qkv_pool_model *open;
+    return qkv_model_pool_open(pool, model->name, &open, NULL) == QKV_OK &&
            qkv_model_hash(open->model, hash, NULL) == QKV_OK && strcmp(hash, wanted) == 0;
 }
 
-static const char *file_name(const qkv_shop_model *model) {
+static const char *file_name(const qkv_pool_model *model) {
     return qkv_path_model(model->path ? model->path : qkv_model_get_info(model->model)->path);
 }
 
 /* The model of the list that the figure was made with: by its file's name and hash; NULL: none. */
-static const qkv_shop_model *find_model(qkv_workshop *shop, const qkv_reproduction_info *info) {
-    const qkv_shop_model *model;
-    for (size_t i = 0; (model = qkv_workshop_get(shop, i)); i++) {
-        if (strcmp(file_name(model), info->model) == 0 && has_hash(shop, model, info->model_hash))
+static const qkv_pool_model *find_model(qkv_model_pool *pool, const qkv_reproduction_info *info) {
+    const qkv_pool_model *model;
+    for (size_t i = 0; (model = qkv_model_pool_get(pool, i)); i++) {
+        if (strcmp(file_name(model), info->model) == 0 && has_hash(pool, model, info->model_hash))
             return model;
     }
     return NULL;
@@ -117,7 +117,7 @@ static int index_of(const json_t *recipe, const char *key) {
     return value >= 0 && value < 1 << 20 ? (int)value : -1;
 }
 
-static json_t *make_state(const json_t *recipe, const qkv_shop_model *model) {
+static json_t *make_state(const json_t *recipe, const qkv_pool_model *model) {
     const int layer = index_of(recipe, "layer"), head = index_of(recipe, "head");
     json_t *state = json_pack("{s:o, s:o}", "prompt", find_prompt(recipe), "edits",
                               find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
@@ -127,7 +127,7 @@ static json_t *make_state(const json_t *recipe, const qkv_shop_model *model) {
     return state;
 }
 
-static int send_state(const qkv_reproduction *r, qkv_workshop *shop, qkv_reply *reply,
+static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply *reply,
                       qkv_error *err) {
     qkv_reproduction_info info = QKV_REPRODUCTION_INFO_INIT;
     int status = qkv_reproduction_get_info(r, &info, err);
@@ -138,7 +138,7 @@ static int send_state(const qkv_reproduction *r, qkv_workshop *shop, qkv_reply *
                          ? qkv_json_parse(info.recipe, strlen(info.recipe), JSON_ALLOW_NUL, NULL)
                          : NULL;
     if (status != QKV_OK) return status;
-    const qkv_shop_model *model = find_model(shop, &info);
+    const qkv_pool_model *model = find_model(pool, &info);
     status = qkv_reply_json(reply,
                             json_pack("{s:o, s:o, s:o, s:o, s:b}", "state",
                                       make_state(recipe, model), "kind", qkv_json_text(info.kind),
@@ -149,11 +149,11 @@ static int send_state(const qkv_reproduction *r, qkv_workshop *shop, qkv_reply *
     return status;
 }
 
-int qkv_api_recipe(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_recipe(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     qkv_reproduction *r = NULL;
     int status =
         qkv_reproduction_read(&r, call->body ? call->body : "", call->n_body, "the file", err);
-    if (status == QKV_OK) status = send_state(r, shop, reply, err);
+    if (status == QKV_OK) status = send_state(r, pool, reply, err);
     qkv_reproduction_free(r);
     return status;
 }

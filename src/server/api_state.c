@@ -10,16 +10,16 @@
 #include "qkv/measure.h"
 #include "qkv/prompt.h"
 #include "qkv/version.h"
-#include "server/ask.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 /* As many places as figures read a map at. */
 enum { COLOR_STEPS = 1024 };
 
-static json_t *list_models(const qkv_workshop *shop) {
-    const qkv_shop_model *model;
+static json_t *list_models(const qkv_model_pool *pool) {
+    const qkv_pool_model *model;
     json_t *list = json_array();
-    for (size_t i = 0; (model = qkv_workshop_get(shop, i)); i++) {
+    for (size_t i = 0; (model = qkv_model_pool_get(pool, i)); i++) {
         json_array_append_new(list, json_pack("{s:o, s:I, s:b}", "name", qkv_json_text(model->name),
                                               "size", (json_int_t)model->file_size, "open",
                                               model->model != NULL));
@@ -92,30 +92,31 @@ static json_t *list_prompts(void) {
     return list;
 }
 
-static json_t *list_limits(const qkv_workshop *shop) {
+static json_t *list_limits(const qkv_model_pool *pool) {
     return json_pack("{s:I, s:i, s:i, s:i, s:i, s:i, s:i}", "tokens",
-                     (json_int_t)qkv_workshop_options(shop)->max_tokens, "edits", QKV_REQUEST_EDITS,
-                     "side", QKV_LIMIT_SIDE, "overview_side", QKV_LIMIT_OVERVIEW_SIDE, "generate",
-                     QKV_LIMIT_GENERATE, "epsilons", QKV_LIMIT_EPSILONS, "top", QKV_LIMIT_TOP);
+                     (json_int_t)qkv_model_pool_options(pool)->max_tokens, "edits",
+                     QKV_REQUEST_EDITS, "side", QKV_LIMIT_SIDE, "overview_side",
+                     QKV_LIMIT_OVERVIEW_SIDE, "generate", QKV_LIMIT_GENERATE, "epsilons",
+                     QKV_LIMIT_EPSILONS, "top", QKV_LIMIT_TOP);
 }
 
-int qkv_api_state(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    const qkv_shop_model *model;
-    const int status = qkv_workshop_open(shop, call->common.model, &model, err);
+int qkv_api_state(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    const qkv_pool_model *model;
+    const int status = qkv_model_pool_open(pool, call->common.model, &model, err);
     if (status != QKV_OK) return status;
     return qkv_reply_json(reply,
                           json_pack("{s:s, s:o, s:o, s:{s:o}, s:o, s:o, s:o, s:o, s:o, s:o}",
-                                    "version", qkv_version(), "models", list_models(shop), "model",
-                                    qkv_ask_facts(model), "prompt", "text",
-                                    qkv_json_text(qkv_workshop_options(shop)->prompt),
+                                    "version", qkv_version(), "models", list_models(pool), "model",
+                                    qkv_request_plan_facts(model), "prompt", "text",
+                                    qkv_json_text(qkv_model_pool_options(pool)->prompt),
                                     "default_prompts", list_prompts(), "sites", list_sites(), "ops",
                                     list_ops(), "metrics", list_metrics(), "colormaps",
-                                    list_colormaps(), "limits", list_limits(shop)),
+                                    list_colormaps(), "limits", list_limits(pool)),
                           err);
 }
 
-int qkv_api_model(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    const qkv_shop_model *model;
-    const int status = qkv_workshop_open(shop, call->common.model, &model, err);
-    return status == QKV_OK ? qkv_reply_json(reply, qkv_ask_facts(model), err) : status;
+int qkv_api_model(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    const qkv_pool_model *model;
+    const int status = qkv_model_pool_open(pool, call->common.model, &model, err);
+    return status == QKV_OK ? qkv_reply_json(reply, qkv_request_plan_facts(model), err) : status;
 }

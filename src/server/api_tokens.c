@@ -2,17 +2,17 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "server/ask.h"
+#include "server/request_plan.h"
 
-int qkv_api_tokens(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    qkv_ask ask;
-    const int status = qkv_ask_prompt(&ask, shop, call, err);
+int qkv_api_tokens(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_request_plan request;
+    const int status = qkv_request_plan_tokens(&request, pool, call, err);
     if (status != QKV_OK) return status;
-    const qkv_shop_prompt *prompt = ask.prompt;
+    const qkv_pooled_prompt *prompt = request.prompt;
     json_t *ids = json_array(), *texts = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         json_array_append_new(ids, json_integer(prompt->tokens[i]));
-        json_array_append_new(texts, qkv_ask_token_text(ask.model, prompt->tokens[i]));
+        json_array_append_new(texts, qkv_request_plan_token_text(request.model, prompt->tokens[i]));
     }
     json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
     return qkv_reply_json(reply,
@@ -33,26 +33,26 @@ static json_t *list_chosen(const uint8_t *chosen, size_t n) {
     return list;
 }
 
-static json_t *describe_edit(const qkv_ask *ask, const qkv_edit_info *edit) {
-    const size_t n = ask->prompt->n_tokens;
+static json_t *describe_edit(const qkv_request_plan *request, const qkv_edit_info *edit) {
+    const size_t n = request->prompt->n_tokens;
     const char kind[2] = {edit->head_kind, '\0'};
     return json_pack("{s:o, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "text",
                      qkv_json_text(edit->text), "site", qkv_site_name(edit->site), "op", edit->op,
                      "number", qkv_json_real(edit->number), "selected", (json_int_t)edit->selected,
-                     "layers", list_chosen(edit->layers, (size_t)ask->info->n_layer), "head_kind",
-                     kind[0] ? json_string(kind) : json_null(), "heads",
+                     "layers", list_chosen(edit->layers, (size_t)request->info->n_layer),
+                     "head_kind", kind[0] ? json_string(kind) : json_null(), "heads",
                      list_chosen(edit->heads, (size_t)edit->n_heads), "tokens",
                      list_chosen(edit->rows, n), "keys", list_chosen(edit->cols, n));
 }
 
-int qkv_api_check(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    qkv_ask ask;
+int qkv_api_check(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_request_plan request;
     qkv_edit_info edit = QKV_EDIT_INFO_INIT;
-    const int status = qkv_ask_open(&ask, shop, call, reply, err);
+    const int status = qkv_request_plan_open(&request, pool, call, reply, err);
     json_t *list = json_array();
-    for (size_t i = 0; status == QKV_OK && qkv_plan_get_edit(ask.plan, 1, i, &edit); i++)
-        json_array_append_new(list, describe_edit(&ask, &edit));
-    qkv_ask_release(&ask);
+    for (size_t i = 0; status == QKV_OK && qkv_plan_get_edit(request.plan, 1, i, &edit); i++)
+        json_array_append_new(list, describe_edit(&request, &edit));
+    qkv_request_plan_release(&request);
     if (status == QKV_OK)
         return qkv_reply_json(reply, json_pack("{s:b, s:o}", "ok", 1, "edits", list), err);
     json_decref(list);

@@ -10,22 +10,22 @@
 #include "base/memory.h"
 #include "qkv/head_output.h"
 #include "qkv/next.h"
-#include "server/ask.h"
 #include "server/limits.h"
+#include "server/request_plan.h"
 
 enum { DEFAULT_TOP = 10 };
 
 typedef struct cell {
-    qkv_ask ask;
+    qkv_request_plan request;
     int32_t layer, head;
     int64_t query, key, top;
     qkv_result *result;
 } cell;
 
 static int read_cell(cell *c, const qkv_call *call, qkv_error *err) {
-    const int64_t last = (int64_t)c->ask.prompt->n_tokens - 1;
+    const int64_t last = (int64_t)c->request.prompt->n_tokens - 1;
     c->top = DEFAULT_TOP;
-    int status = qkv_ask_head(&c->ask, call, &c->layer, &c->head, err);
+    int status = qkv_request_plan_head(&c->request, call, &c->layer, &c->head, err);
     if (status == QKV_OK) status = qkv_request_need(call->request, "query", err);
     if (status == QKV_OK) status = qkv_request_need(call->request, "key", err);
     if (status == QKV_OK)
@@ -36,20 +36,20 @@ static int read_cell(cell *c, const qkv_call *call, qkv_error *err) {
     return status;
 }
 
-static int run_cell(cell *c, qkv_workshop *shop, qkv_error *err) {
+static int run_cell(cell *c, qkv_model_pool *pool, qkv_error *err) {
     static const char *const sites[] = {"q_rot", "k_rot", "v"};
     qkv_session *session = NULL;
     char text[64];
     int status = QKV_OK;
     for (size_t i = 0; i < 3 && status == QKV_OK; i++) {
         snprintf(text, sizeof text, "%s@%d.h%d", sites[i], (int)c->layer, (int)c->head);
-        status = qkv_plan_add_capture(c->ask.plan, text, err);
+        status = qkv_plan_add_capture(c->request.plan, text, err);
     }
     snprintf(text, sizeof text, "pattern@%d", (int)c->layer);
-    if (status == QKV_OK) status = qkv_plan_prepare(c->ask.plan, text, err);
+    if (status == QKV_OK) status = qkv_plan_prepare(c->request.plan, text, err);
     if (status == QKV_OK)
-        status = qkv_workshop_head_session(shop, c->ask.shop_model, &session, err);
-    return status == QKV_OK ? qkv_session_run(session, &c->result, c->ask.plan, err) : status;
+        status = qkv_model_pool_head_session(pool, c->request.pool_model, &session, err);
+    return status == QKV_OK ? qkv_session_run(session, &c->result, c->request.plan, err) : status;
 }
 
 /* One token's channels of a site [T, heads captured, d]; NULL: not captured. */
@@ -67,8 +67,8 @@ static json_t *describe_score(const cell *c, size_t variant) {
     if (!q || !k) return json_null();
     json_t *channels = json_array();
     double sum = 0;
-    for (int32_t i = 0; i < c->ask.info->head_dim; i++) {
-        const double part = c->ask.info->attn_scale * (double)q[i] * (double)k[i];
+    for (int32_t i = 0; i < c->request.info->head_dim; i++) {
+        const double part = c->request.info->attn_scale * (double)q[i] * (double)k[i];
         sum += part;
         json_array_append_new(channels, qkv_json_real(part));
     }
@@ -79,25 +79,26 @@ static json_t *describe_score(const cell *c, size_t variant) {
 
 static int list_writes(const cell *c, size_t variant, json_t **out, qkv_error *err) {
     const float *value = channels_of(c, variant, QKV_SITE_V, c->key);
-    const size_t n = (size_t)c->ask.info->n_vocab;
+    const size_t n = (size_t)c->request.info->n_vocab;
     int32_t tokens[QKV_LIMIT_TOP];
     *out = json_array();
-    if (!c->ask.info->has_logits || !value) return QKV_OK;
+    if (!c->request.info->has_logits || !value) return QKV_OK;
     float *logits = qkv_calloc(n, sizeof *logits);
     if (!logits) return qkv_fail_memory(err);
-    const int status = qkv_head_logits(c->ask.model, c->layer, c->head, value, logits, err);
+    const int status = qkv_head_logits(c->request.model, c->layer, c->head, value, logits, err);
     const size_t n_top =
         status == QKV_OK ? qkv_most_likely_tokens(logits, n, tokens, (size_t)c->top) : 0;
     for (size_t i = 0; i < n_top; i++)
-        json_array_append_new(*out, json_pack("{s:i, s:o, s:f}", "id", (int)tokens[i], "text",
-                                              qkv_ask_token_text(c->ask.model, tokens[i]), "logit",
-                                              (double)logits[tokens[i]]));
+        json_array_append_new(*out,
+                              json_pack("{s:i, s:o, s:f}", "id", (int)tokens[i], "text",
+                                        qkv_request_plan_token_text(c->request.model, tokens[i]),
+                                        "logit", (double)logits[tokens[i]]));
     free(logits);
     return status;
 }
 
 static int send_cell(const cell *c, qkv_reply *reply, qkv_error *err) {
-    const int has_edits = qkv_ask_has_edits(&c->ask);
+    const int has_edits = qkv_request_plan_has_edits(&c->request);
     json_t *writes = NULL, *after = NULL;
     int status = list_writes(c, 0, &writes, err);
     if (status == QKV_OK && has_edits) status = list_writes(c, 1, &after, err);
@@ -109,19 +110,20 @@ static int send_cell(const cell *c, qkv_reply *reply, qkv_error *err) {
     return qkv_reply_json(
         reply,
         json_pack("{s:o, s:o, s:f, s:f, s:o, s:o, s:o}", "before", describe_score(c, 0), "after",
-                  has_edits ? describe_score(c, 1) : json_null(), "scale", c->ask.info->attn_scale,
-                  "soft_cap", c->ask.info->attn_softcap, "writes", writes, "writes_after",
-                  after ? after : json_null(), "edits", qkv_ask_changes(c->result)),
+                  has_edits ? describe_score(c, 1) : json_null(), "scale",
+                  c->request.info->attn_scale, "soft_cap", c->request.info->attn_softcap, "writes",
+                  writes, "writes_after", after ? after : json_null(), "edits",
+                  qkv_request_plan_changes(c->result)),
         err);
 }
 
-int qkv_api_why(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+int qkv_api_why(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     cell c = {0};
-    int status = qkv_ask_open(&c.ask, shop, call, reply, err);
+    int status = qkv_request_plan_open(&c.request, pool, call, reply, err);
     if (status == QKV_OK) status = read_cell(&c, call, err);
-    if (status == QKV_OK) status = run_cell(&c, shop, err);
+    if (status == QKV_OK) status = run_cell(&c, pool, err);
     if (status == QKV_OK) status = send_cell(&c, reply, err);
     qkv_result_free(c.result);
-    qkv_ask_release(&c.ask);
+    qkv_request_plan_release(&c.request);
     return status;
 }

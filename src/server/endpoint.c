@@ -55,8 +55,8 @@ void qkv_call_release(qkv_call *call) {
     *call = (qkv_call){0};
 }
 
-void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_workshop *shop,
+void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_model_pool *pool,
                   qkv_reply *reply) {
     qkv_error err = {0};
-    if (endpoint->run(shop, call, reply, &err) != QKV_OK) qkv_reply_failure(reply, &err);
+    if (endpoint->run(pool, call, reply, &err) != QKV_OK) qkv_reply_failure(reply, &err);
 }

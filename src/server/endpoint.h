@@ -4,9 +4,9 @@
 #ifndef QKV_SERVER_ENDPOINT_H
 #define QKV_SERVER_ENDPOINT_H
 
+#include "server/model_pool.h"
 #include "server/reply.h"
 #include "server/request.h"
-#include "server/workshop.h"
 
 /* What is asked for. */
 typedef struct qkv_call {
@@ -27,7 +27,7 @@ typedef struct qkv_endpoint {
     const char *method; /* "GET" or "POST" */
     const char *fields; /* of the request, beside the common ones; NULL: the body is a file */
     int rank;
-    int (*run)(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+    int (*run)(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 } qkv_endpoint;
 
 /* NULL where there is none of that path. */
@@ -40,22 +40,22 @@ int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size
                   qkv_error *err);
 void qkv_call_release(qkv_call *call);
 /* Runs it; the reply tells of failures, too. */
-void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_workshop *shop,
+void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_model_pool *pool,
                   qkv_reply *reply);
 
 /* The endpoints, a file for each group. */
-int qkv_api_state(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_model(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_tokens(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_check(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_head(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_why(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_figure(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_recipe(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_overview(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_losses(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_next(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_curve(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
-int qkv_api_generate(qkv_workshop *shop, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_state(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_model(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_tokens(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_check(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_head(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_why(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_figure(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_recipe(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_overview(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_losses(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_next(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_curve(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_generate(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 
 #endif

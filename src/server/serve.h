@@ -17,7 +17,7 @@
 #define QKV_SERVE_HEADERS ((size_t)32 << 10)    /* of a request's first line and headers */
 
 struct qkv_server {
-    qkv_workshop *shop;
+    qkv_model_pool *pool;
     qkv_queue queue;
     qkv_connections connections;
     struct MHD_Daemon *daemons[2]; /* one for each address; NULL: none */

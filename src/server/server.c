@@ -1,6 +1,6 @@
 /*
  * Servers: addresses, the token, threads. Requests come in through http.c, wait in queue.c and are
- * computed here, in the one thread that owns the workshop.
+ * computed here, in the one thread that owns the pool of models.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* getentropy */
@@ -41,7 +41,7 @@ static void compute(qkv_server *server, qkv_job *job) {
         qkv_reply_error(&job->reply, 409, "replaced", "nobody waits for it any more");
         return;
     }
-    qkv_call_run(&job->call, job->endpoint, server->shop, &job->reply);
+    qkv_call_run(&job->call, job->endpoint, server->pool, &job->reply);
     if (job->reply.status == 409 && !job->cancelled && seconds_now() > server->job_deadline)
         qkv_reply_error(&job->reply, 503, "time", "it took longer than a request may take");
 }
@@ -168,9 +168,9 @@ static int start(qkv_server *server, const qkv_server_options *options, qkv_erro
     int status = qkv_listen(options->bind, options->port, fds, &server->port, err);
     if (status == QKV_OK) status = take_token(server, options->token, err);
     if (status == QKV_OK) status = make_texts(server, options, err);
-    if (status == QKV_OK) status = qkv_workshop_new(&server->shop, options, err);
+    if (status == QKV_OK) status = qkv_model_pool_new(&server->pool, options, err);
     if (status == QKV_OK) {
-        qkv_workshop_watch(server->shop, should_stop, server);
+        qkv_model_pool_watch(server->pool, should_stop, server);
         status = start_thread(&server->worker, &server->has_worker, work, server, err);
     }
     if (status == QKV_OK)
@@ -245,7 +245,7 @@ void qkv_server_free(qkv_server *server) {
     for (size_t i = 0; i < 2; i++) {
         if (server->daemons[i]) MHD_stop_daemon(server->daemons[i]);
     }
-    qkv_workshop_free(server->shop);
+    qkv_model_pool_free(server->pool);
     qkv_connections_destroy(&server->connections);
     qkv_queue_destroy(&server->queue);
     pthread_cond_destroy(&server->stopped);

@@ -14,7 +14,7 @@
 #include "support/tiny_model.h"
 
 /* Never freed: libFuzzer's process ends without asking. */
-static qkv_workshop *shop;
+static qkv_model_pool *pool;
 
 static void open_shop(void) {
     const tiny_options options = {"llama",     .n_layer = 2,   .n_embd = 16,
@@ -29,7 +29,7 @@ static void open_shop(void) {
     how.n_threads = 1;
     how.max_tokens = 12;
     how.prompt = "a b c";
-    FUZZ_REQUIRE(qkv_workshop_new(&shop, &how, &err) == QKV_OK);
+    FUZZ_REQUIRE(qkv_model_pool_new(&pool, &how, &err) == QKV_OK);
 }
 
 /* Long work is stopped as it is when a newer request comes. */
@@ -62,10 +62,10 @@ static void run(const qkv_endpoint *endpoint, const uint8_t *data, size_t size) 
     char *body = qkv_strndup((const char *)data, size);
     FUZZ_REQUIRE(body);
     memcpy(body, data, size);
-    qkv_workshop_watch(shop, count_down, &steps);
+    qkv_model_pool_watch(pool, count_down, &steps);
     if (qkv_call_read(&call, endpoint, body, size, &err) == QKV_OK) {
         leave_out_drawing(&call);
-        qkv_call_run(&call, endpoint, shop, &reply);
+        qkv_call_run(&call, endpoint, pool, &reply);
     } else {
         qkv_reply_failure(&reply, &err);
     }
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[32] = "";
     const uint8_t *end = size ? memchr(data, '\n', size) : NULL;
     const size_t n = end ? (size_t)(end - data) : 0;
-    if (!shop) open_shop();
+    if (!pool) open_shop();
     if (!end || n >= sizeof path) return 0;
     memcpy(path, data, n);
     path[n] = '\0';

@@ -14,7 +14,7 @@
 #include "server/connections.h"
 #include "server/guard.h"
 #include "server/job.h"
-#include "server/words.h"
+#include "server/command_words.h"
 
 static qkv_error err;
 

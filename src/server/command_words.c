@@ -1,4 +1,4 @@
-#include "server/words.h"
+#include "server/command_words.h"
 
 #include <stdlib.h>
 #include <string.h>

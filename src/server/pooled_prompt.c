@@ -1,4 +1,4 @@
-#include "server/shop_prompt.h"
+#include "server/pooled_prompt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #include "qkv/chat.h"
 #include "qkv/prompt.h"
 
-void qkv_shop_prompt_release(qkv_shop_prompt *prompt) {
+void qkv_pooled_prompt_release(qkv_pooled_prompt *prompt) {
     free(prompt->key);
     free(prompt->text);
     qkv_tokens_free(prompt->tokens);
-    *prompt = (qkv_shop_prompt){0};
+    *prompt = (qkv_pooled_prompt){0};
 }
 
-static int copy_text(qkv_shop_prompt *out, const char *text, size_t length, qkv_error *err) {
+static int copy_text(qkv_pooled_prompt *out, const char *text, size_t length, qkv_error *err) {
     out->text = qkv_strndup(text, length);
     out->length = length;
     return out->text ? QKV_OK : qkv_fail_memory(err);
@@ -37,8 +37,8 @@ static qkv_chat_message *list_messages(const qkv_request_prompt *wanted, size_t 
     return list;
 }
 
-static int make_chat(qkv_shop_prompt *out, const qkv_model *model, const qkv_request_prompt *wanted,
-                     qkv_error *err) {
+static int make_chat(qkv_pooled_prompt *out, const qkv_model *model,
+                     const qkv_request_prompt *wanted, qkv_error *err) {
     qkv_chat *chat = NULL;
     qkv_chat_options options = QKV_CHAT_OPTIONS_INIT;
     if (!qkv_model_chat_template(model))
@@ -64,7 +64,7 @@ static int make_chat(qkv_shop_prompt *out, const qkv_model *model, const qkv_req
 
 /* ---- all of them ---- */
 
-static int make_plain(qkv_shop_prompt *out, const qkv_model *model,
+static int make_plain(qkv_pooled_prompt *out, const qkv_model *model,
                       const qkv_request_prompt *wanted, qkv_error *err) {
     qkv_prompt prompt = QKV_PROMPT_INIT;
     prompt.text = wanted->text;
@@ -76,7 +76,7 @@ static int make_plain(qkv_shop_prompt *out, const qkv_model *model,
     return copy_text(out, wanted->text, strlen(wanted->text), err);
 }
 
-static int check_ids(const qkv_shop_prompt *prompt, const qkv_model *model, qkv_error *err) {
+static int check_ids(const qkv_pooled_prompt *prompt, const qkv_model *model, qkv_error *err) {
     const int32_t n_vocab = qkv_model_get_info(model)->n_vocab;
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         if (prompt->tokens[i] < 0 || prompt->tokens[i] >= n_vocab)
@@ -87,8 +87,8 @@ static int check_ids(const qkv_shop_prompt *prompt, const qkv_model *model, qkv_
     return QKV_OK;
 }
 
-int qkv_shop_prompt_make(qkv_shop_prompt *out, const qkv_model *model,
-                         const qkv_request_prompt *wanted, qkv_error *err) {
+int qkv_pooled_prompt_make(qkv_pooled_prompt *out, const qkv_model *model,
+                           const qkv_request_prompt *wanted, qkv_error *err) {
     int status =
         wanted->chat ? make_chat(out, model, wanted, err) : make_plain(out, model, wanted, err);
     if (status == QKV_OK) status = check_ids(out, model, err);

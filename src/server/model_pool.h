@@ -5,26 +5,26 @@
  * A model is opened when it is first asked for. Sessions are those of the model used last: one for
  * what follows the hand, one for the rest, so that each keeps the trunk it needs (qkv_plan_prepare).
  */
-#ifndef QKV_SERVER_WORKSHOP_H
-#define QKV_SERVER_WORKSHOP_H
+#ifndef QKV_SERVER_MODEL_POOL_H
+#define QKV_SERVER_MODEL_POOL_H
 
 #include "qkv/server.h"
 #include "qkv/session.h"
 #include "server/request.h"
 
-typedef struct qkv_workshop qkv_workshop;
+typedef struct qkv_model_pool qkv_model_pool;
 
 /* A model to compute with. */
-typedef struct qkv_shop_model {
+typedef struct qkv_pool_model {
     char *name, *path, *argument; /* as in qkv_server_model */
     uint64_t file_size;
     qkv_model *model; /* NULL: not open */
     int handed_over;  /* it was open when it came, and stays so */
     uint64_t last_use;
-} qkv_shop_model;
+} qkv_pool_model;
 
 /* A prompt with its tokens. */
-typedef struct qkv_shop_prompt {
+typedef struct qkv_pooled_prompt {
     char *key;
     const qkv_model *model;
     int32_t *tokens;
@@ -32,28 +32,28 @@ typedef struct qkv_shop_prompt {
     char *text; /* what was fed, of a chat what the template made of it; NULL: token ids */
     size_t length;
     uint64_t last_use;
-} qkv_shop_prompt;
+} qkv_pooled_prompt;
 
-int qkv_workshop_new(qkv_workshop **out, const qkv_server_options *options, qkv_error *err);
-void qkv_workshop_free(qkv_workshop *shop);
+int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, qkv_error *err);
+void qkv_model_pool_free(qkv_model_pool *pool);
 /* Asked while something is computed: anything but 0 stops it. `user` is borrowed. */
-void qkv_workshop_watch(qkv_workshop *shop, int (*stop)(void *user), void *user);
+void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *user);
 
 /* The models; NULL past the end. */
-const qkv_shop_model *qkv_workshop_get(const qkv_workshop *shop, size_t index);
-const qkv_server_options *qkv_workshop_options(const qkv_workshop *shop);
+const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index);
+const qkv_server_options *qkv_model_pool_options(const qkv_model_pool *pool);
 
 /* A model by its name, opened; NULL: the first. */
-int qkv_workshop_open(qkv_workshop *shop, const char *name, const qkv_shop_model **out,
-                      qkv_error *err);
+int qkv_model_pool_open(qkv_model_pool *pool, const char *name, const qkv_pool_model **out,
+                        qkv_error *err);
 /* The sessions of an open model. They stay until another model is asked for. */
-int qkv_workshop_head_session(qkv_workshop *shop, const qkv_shop_model *model, qkv_session **out,
-                              qkv_error *err);
-int qkv_workshop_session(qkv_workshop *shop, const qkv_shop_model *model, qkv_session **out,
-                         qkv_error *err);
+int qkv_model_pool_head_session(qkv_model_pool *pool, const qkv_pool_model *model,
+                                qkv_session **out, qkv_error *err);
+int qkv_model_pool_session(qkv_model_pool *pool, const qkv_pool_model *model, qkv_session **out,
+                           qkv_error *err);
 /* The tokens of the `prompt` of a request; of one without, those of the prompt the page begins with.
  * They stay until the next call. */
-int qkv_workshop_prompt(qkv_workshop *shop, const qkv_shop_model *model, const json_t *request,
-                        const qkv_shop_prompt **out, qkv_error *err);
+int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_pool_model *model, const json_t *request,
+                          const qkv_pooled_prompt **out, qkv_error *err);
 
 #endif

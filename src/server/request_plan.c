@@ -1,4 +1,4 @@
-#include "server/ask.h"
+#include "server/request_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 
 /* ---- edits ---- */
 
-int qkv_ask_has_edits(const qkv_ask *ask) {
-    for (const char *at = ask->edits; *at; at++) {
+int qkv_request_plan_has_edits(const qkv_request_plan *request) {
+    for (const char *at = request->edits; *at; at++) {
         if (!qkv_is_space(*at)) return 1;
     }
     return 0;
@@ -26,20 +26,20 @@ static size_t end_of(const char *text, size_t at) {
 }
 
 /* The edit at fault is the first one with which the text is refused. */
-static int64_t find_mistake(const qkv_ask *ask) {
-    const size_t length = strlen(ask->edits);
+static int64_t find_mistake(const qkv_request_plan *request) {
+    const size_t length = strlen(request->edits);
     for (size_t begin = 0; begin <= length;) {
-        const size_t end = end_of(ask->edits, begin);
-        char *prefix = qkv_strndup(ask->edits, end);
+        const size_t end = end_of(request->edits, begin);
+        char *prefix = qkv_strndup(request->edits, end);
         qkv_plan *plan = NULL;
         const int works = prefix &&
-                          qkv_plan_new(&plan, ask->model, ask->prompt->tokens,
-                                       ask->prompt->n_tokens, NULL) == QKV_OK &&
+                          qkv_plan_new(&plan, request->model, request->prompt->tokens,
+                                       request->prompt->n_tokens, NULL) == QKV_OK &&
                           qkv_plan_add_variant(plan, prefix, NULL, NULL) == QKV_OK;
         qkv_plan_free(plan);
         free(prefix);
         if (!works) {
-            while (begin < end && qkv_is_space(ask->edits[begin])) begin++;
+            while (begin < end && qkv_is_space(request->edits[begin])) begin++;
             return (int64_t)begin;
         }
         begin = end + 1;
@@ -49,43 +49,45 @@ static int64_t find_mistake(const qkv_ask *ask) {
 
 /* ---- the whole ---- */
 
-int qkv_ask_prompt(qkv_ask *ask, qkv_workshop *shop, const qkv_call *call, qkv_error *err) {
-    *ask = (qkv_ask){.edits = ""};
-    int status = qkv_workshop_open(shop, call->common.model, &ask->shop_model, err);
+int qkv_request_plan_tokens(qkv_request_plan *request, qkv_model_pool *pool, const qkv_call *call,
+                            qkv_error *err) {
+    *request = (qkv_request_plan){.edits = ""};
+    int status = qkv_model_pool_open(pool, call->common.model, &request->pool_model, err);
     if (status != QKV_OK) return status;
-    ask->model = ask->shop_model->model;
-    ask->info = qkv_model_get_info(ask->model);
-    return qkv_workshop_prompt(shop, ask->shop_model, call->request, &ask->prompt, err);
+    request->model = request->pool_model->model;
+    request->info = qkv_model_get_info(request->model);
+    return qkv_model_pool_prompt(pool, request->pool_model, call->request, &request->prompt, err);
 }
 
-int qkv_ask_open(qkv_ask *ask, qkv_workshop *shop, const qkv_call *call, qkv_reply *reply,
-                 qkv_error *err) {
-    int status = qkv_ask_prompt(ask, shop, call, err);
+int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const qkv_call *call,
+                          qkv_reply *reply, qkv_error *err) {
+    int status = qkv_request_plan_tokens(request, pool, call, err);
     if (status == QKV_OK)
-        status = qkv_request_text(call->request, "edits", QKV_REQUEST_EDITS, &ask->edits, err);
+        status = qkv_request_text(call->request, "edits", QKV_REQUEST_EDITS, &request->edits, err);
     if (status == QKV_OK)
-        status =
-            qkv_plan_new(&ask->plan, ask->model, ask->prompt->tokens, ask->prompt->n_tokens, err);
-    if (status != QKV_OK || !qkv_ask_has_edits(ask)) return status;
-    status = qkv_plan_add_variant(ask->plan, ask->edits, NULL, err);
-    if (status != QKV_OK) reply->at = find_mistake(ask);
+        status = qkv_plan_new(&request->plan, request->model, request->prompt->tokens,
+                              request->prompt->n_tokens, err);
+    if (status != QKV_OK || !qkv_request_plan_has_edits(request)) return status;
+    status = qkv_plan_add_variant(request->plan, request->edits, NULL, err);
+    if (status != QKV_OK) reply->at = find_mistake(request);
     return status;
 }
 
-void qkv_ask_release(qkv_ask *ask) {
-    qkv_plan_free(ask->plan);
-    *ask = (qkv_ask){.edits = ""};
+void qkv_request_plan_release(qkv_request_plan *request) {
+    qkv_plan_free(request->plan);
+    *request = (qkv_request_plan){.edits = ""};
 }
 
-int qkv_ask_head(const qkv_ask *ask, const qkv_call *call, int32_t *layer, int32_t *head,
-                 qkv_error *err) {
+int qkv_request_plan_head(const qkv_request_plan *request, const qkv_call *call, int32_t *layer,
+                          int32_t *head, qkv_error *err) {
     int64_t l = 0, h = 0;
     int status = qkv_request_need(call->request, "layer", err);
     if (status == QKV_OK) status = qkv_request_need(call->request, "head", err);
     if (status == QKV_OK)
-        status = qkv_request_integer(call->request, "layer", 0, ask->info->n_layer - 1, &l, err);
+        status =
+            qkv_request_integer(call->request, "layer", 0, request->info->n_layer - 1, &l, err);
     if (status == QKV_OK)
-        status = qkv_request_integer(call->request, "head", 0, ask->info->n_head - 1, &h, err);
+        status = qkv_request_integer(call->request, "head", 0, request->info->n_head - 1, &h, err);
     *layer = (int32_t)l;
     *head = (int32_t)h;
     return status;
@@ -93,7 +95,7 @@ int qkv_ask_head(const qkv_ask *ask, const qkv_call *call, int32_t *layer, int32
 
 /* ---- parts of answers ---- */
 
-json_t *qkv_ask_token_text(const qkv_model *model, int32_t token) {
+json_t *qkv_request_plan_token_text(const qkv_model *model, int32_t token) {
     char *bytes = NULL;
     size_t length = 0;
     if (qkv_token_text(model, &bytes, &length, token, NULL) != QKV_OK) {
@@ -108,7 +110,7 @@ json_t *qkv_ask_token_text(const qkv_model *model, int32_t token) {
     return text;
 }
 
-json_t *qkv_ask_changes(const qkv_result *result) {
+json_t *qkv_request_plan_changes(const qkv_result *result) {
     json_t *list = json_array();
     for (size_t i = 0; i < qkv_result_n_edits(result, 1); i++) {
         json_array_append_new(
@@ -128,7 +130,7 @@ static json_t *windows(const qkv_model *model, int32_t n_layer) {
     return list;
 }
 
-json_t *qkv_ask_facts(const qkv_shop_model *model) {
+json_t *qkv_request_plan_facts(const qkv_pool_model *model) {
     const qkv_model_info *info = qkv_model_get_info(model->model);
     json_t *facts =
         json_pack("{s:o, s:o, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "name",
