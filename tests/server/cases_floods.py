@@ -57,6 +57,7 @@ def case_own_layer_is_fast(server):
 
 def case_garbage(server):
     server.start()
+    server.works()
     dice = random.Random(1)
     before = server.descriptors()
     for _ in range(200):

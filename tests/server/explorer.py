@@ -124,7 +124,7 @@ class Explorer:
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
-    def settle(self, most, seconds=5):
+    def settle(self, most, seconds=30):
         """Waits until no more than `most` descriptors are open."""
         end = time.time() + seconds
         while self.descriptors() > most and time.time() < end:
