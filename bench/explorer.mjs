@@ -19,7 +19,7 @@ import url from 'node:url';
 const root = path.dirname(path.dirname(url.fileURLToPath(import.meta.url)));
 process.env.QKV = path.resolve(process.argv[2] || path.join(root, 'build/qkv'));
 process.env.QKV_BROWSER_DEPS ||= path.join(process.env.QKV_DEPS || path.join(root, '.deps'), 'browser');
-const { Stage, qkv } = await import('../tests/browser/stage.mjs');
+const { Stage, randomModel } = await import('../tests/browser/stage.mjs');
 
 const KEEP = '/tmp/qkv-bench-explorer';
 const MOVES = Number(process.env.MOVES) || 300,
@@ -32,26 +32,7 @@ const MOVES = Number(process.env.MOVES) || 300,
 // A model of random weights, kept for the next time.
 function makeModel(shape) {
     fs.mkdirSync(KEEP, { recursive: true });
-    const folder = path.join(KEEP, shape.replace(/[^a-z0-9]+/gi, '-'));
-    const find = () =>
-        fs.existsSync(folder) ? fs.readdirSync(folder).filter((name) => name.endsWith('.gguf')) : [];
-    if (!find().length) {
-        qkv([
-            'bench',
-            '--shape',
-            shape,
-            '-T',
-            '8',
-            '--repeats',
-            '1',
-            '--only',
-            'load',
-            '--keep',
-            folder,
-            '--quiet',
-        ]);
-    }
-    return path.join(folder, find()[0]);
+    return randomModel(path.join(KEEP, shape.replace(/[^a-z0-9]+/gi, '-')), shape);
 }
 
 const ids = (count) => Array.from({ length: count }, (_, i) => 11 + ((i * 7919) % 4000)).join(',');

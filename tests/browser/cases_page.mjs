@@ -1,8 +1,7 @@
 // The page itself: pinning, the address, the overview, prompts in several scripts, long texts, light and dark, keyboard.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import { assertPageEqualsRun, assertSameBits, cellAt, clickCell, headOf, PROMPT, runHead } from './helpers.mjs';
-import { qkv } from './stage.mjs';
+import { qkv, randomModel } from './stage.mjs';
 
 const START = '#l=5&h=0&gn=0';
 
@@ -229,22 +228,7 @@ export async function case_scripts(stage) {
 
 // 4,096 tokens: pooled, few nodes, and a zoom shows the very weights.
 export async function case_long_text(stage) {
-    const folder = stage.file('models');
-    qkv([
-        'bench',
-        '--shape',
-        'llama:2,4,2,64,128,512,8192',
-        '-T',
-        '8',
-        '--repeats',
-        '1',
-        '--only',
-        'load',
-        '--keep',
-        folder,
-        '--quiet',
-    ]);
-    const model = `${folder}/${fs.readdirSync(folder).find((name) => name.endsWith('.gguf'))}`;
+    const model = randomModel(stage.file('models'), 'llama:2,4,2,64,128,512,8192');
     const ids = Array.from({ length: 4096 }, (_, i) => 3 + ((i * 97) % 500)).join(',');
     const server = await stage.serve(['-m', model]);
     const page = await stage.open(server.url, { hash: `#tok=${ids}&l=1&h=2&gn=0&e=q@1.h2=scale:0.5` });

@@ -44,6 +44,14 @@ export function qkv(args, options = {}) {
     return done.stdout;
 }
 
+// A model of random weights in a folder of its own, made where it is not there yet: its path.
+export function randomModel(folder, shape) {
+    const find = () => (fs.existsSync(folder) ? fs.readdirSync(folder) : []).find((name) => name.endsWith('.gguf'));
+    const options = '-T 8 --repeats 1 --only load --quiet'.split(' ');
+    if (!find()) qkv(['bench', '--shape', shape, ...options, '--keep', folder]);
+    return path.join(folder, find());
+}
+
 // The tensors and metadata of a safetensors file.
 export function readSafetensors(bytes) {
     const length = Number(bytes.readBigUInt64LE(0));

@@ -29,6 +29,7 @@ import { clampNumber, el, fillSelect, numberText } from './text.js';
 import { AttentionMap, cellOf } from './map.js';
 import { TokenLines } from './lines.js';
 import { HeadNumbers } from './head_numbers.js';
+import { defaultHeadOptions } from './head_options.js';
 import { HeadTools } from './head_tools.js';
 
 const PANELS = [
@@ -51,19 +52,7 @@ export class HeadView {
         this.maxHeight = maxHeight;
         this.data = null;
         this.hover = { query: -1, key: -1 };
-        this.settings = {
-            show: { before: true, after: true, diff: true, lines: true },
-            scale: 'auto',
-            low: null,
-            high: null,
-            colormap: 'coolwarm',
-            skipKeys: 0,
-            renormalise: false,
-            maskedZero: false,
-            lines: 'after',
-            pins: { queries: [], keys: [] },
-            zoom: null,
-        };
+        this.settings = defaultHeadOptions();
         this.onpin = this.onhover = this.onoptions = this.onzoom = () => {};
         this.build();
         new ResizeObserver(() => this.resized()).observe(this.panels);

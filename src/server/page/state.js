@@ -4,6 +4,7 @@
 //     location.hash = writeState(state);
 //
 // The fragment is made to be read: #p=The+river...&e=q@3.h1=scale:0.5&l=3&h=1. It never reaches the server.
+import { defaultHeadOptions } from './head_options.js';
 
 export function defaultState() {
     return {
@@ -15,19 +16,7 @@ export function defaultState() {
         layer: null, // null: chosen by the server or the overview
         head: null,
         overview: { mode: 'maps', metric: 'sink', sort: 'place' },
-        view: {
-            show: { before: true, after: true, diff: true, lines: true },
-            scale: 'auto',
-            low: null,
-            high: null,
-            colormap: 'coolwarm',
-            skipKeys: 0,
-            renormalise: false,
-            maskedZero: false,
-            lines: 'after',
-            pins: { queries: [], keys: [] },
-            zoom: null,
-        },
+        view: defaultHeadOptions(),
         curve: 'first_column',
         generate: { n: 24, temperature: 0, seed: 0 },
     };
