@@ -19,3 +19,10 @@ double qkv_logits_kl(const float *p, qkv_log_sum p_sum, const float *q, qkv_log_
     }
     return fmax(sum, 0);
 }
+
+int64_t qkv_logits_rank(const float *row, size_t n, int32_t token) {
+    int64_t before = 0;
+    for (size_t i = 0; i < n; i++)
+        before += row[i] > row[token] || (row[i] == row[token] && (int32_t)i < token);
+    return before + 1;
+}

@@ -3,6 +3,7 @@
 #define QKV_BASE_LOGITS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* log Σ exp of a row, as its largest logit and what the others add to it: their sum would lose the
  * second beside a very large first. */
@@ -21,5 +22,8 @@ static inline double qkv_logit_log_p(float logit, qkv_log_sum sum) {
 /* KL(p ‖ q) in nats of two rows, which come with their log Σ exp. */
 double qkv_logits_kl(const float *p, qkv_log_sum p_sum, const float *q, qkv_log_sum q_sum,
                      size_t n);
+
+/* 1 for the most likely token; of equally likely ones the one with the lower id comes first. */
+int64_t qkv_logits_rank(const float *row, size_t n, int32_t token);
 
 #endif

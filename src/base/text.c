@@ -154,6 +154,16 @@ size_t qkv_utf8_prefix(const char *bytes, size_t length, size_t most) {
     return at;
 }
 
+size_t qkv_utf8_unfinished(const char *bytes, size_t length) {
+    for (size_t n = 1; n <= 3 && n <= length; n++) {
+        const unsigned char c = (unsigned char)bytes[length - n];
+        if ((c & 0xc0) == 0x80) continue;
+        const size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        return wanted > n ? n : 0;
+    }
+    return 0;
+}
+
 /* Characters that a terminal or a reader does not show, but obeys: it would turn the line around
  * (bidirectional controls) or end it (separators). */
 static int is_order(uint32_t code) {

@@ -37,6 +37,9 @@ int qkv_utf8_valid(const char *bytes, size_t length);
 /* How many bytes the first `most` characters take. */
 size_t qkv_utf8_prefix(const char *bytes, size_t length, size_t most);
 
+/* How many bytes at the end are the beginning of a character whose rest is still to come. */
+size_t qkv_utf8_unfinished(const char *bytes, size_t length);
+
 /* A piece of text made fit for one line of a terminal, table or label: control characters become
  * their escapes (\n, \t, \xNN; \uNNNN for those that turn or break lines), malformed UTF-8 becomes
  * \xNN. */

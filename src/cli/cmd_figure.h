@@ -134,9 +134,12 @@ typedef struct figure_args {
     CLI_GENERATE_OPTION(figure_args), CLI_THREADS_OPTION(figure_args),                             \
         CLI_MEMORY_OPTION(figure_args),                                                            \
         FIGURE_OPTION("data", "OUT", CLI_PATH, data,                                               \
-                      "file for the numbers behind the figure, .safetensors, .npz or .csv"),             \
+                      "file for the numbers behind the figure, .safetensors, .npz or .csv"),       \
         FIGURE_FLAG("no-recipe", no_recipe, 1, "leave out of the files how they were made"),       \
-        CLI_OUTPUT_OPTIONS(figure_args, "file for the figure: .png, .svg or .pdf; .html is a page whose maps follow the hand", FIGURE_FORMATS)
+        CLI_OUTPUT_OPTIONS(figure_args,                                                            \
+                           "file for the figure: .png, .svg or .pdf; .html is a page whose maps "  \
+                           "follow the hand",                                                      \
+                           FIGURE_FORMATS)
 /* clang-format on */
 
 /* Makes the figure and writes what the options ask for. */

@@ -34,17 +34,6 @@ void cli_generation_release(cli_generation *it) {
 
 /* ---- text ---- */
 
-/* Bytes at the end that are the beginning of a character: later tokens bring the rest. */
-static size_t unfinished(const char *text, size_t length) {
-    for (size_t n = 1; n <= 3 && n <= length; n++) {
-        const unsigned char c = (unsigned char)text[length - n];
-        if ((c & 0xc0) == 0x80) continue;
-        const size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        return wanted > n ? n : 0;
-    }
-    return 0;
-}
-
 static int starts_with(const char *text, size_t length, const char *stop, size_t n) {
     return length >= n && memcmp(text, stop, n) == 0;
 }
@@ -52,7 +41,7 @@ static int starts_with(const char *text, size_t length, const char *stop, size_t
 /* Cuts the text at the first stop text; holds back what may be the beginning of one. */
 static void look_for_stops(const cli_generation *it, cli_story *story) {
     const char *text = story->text.data;
-    size_t length = story->text.length, held = unfinished(text, length);
+    size_t length = story->text.length, held = qkv_utf8_unfinished(text, length);
     for (size_t i = 0; it->stops[i]; i++) {
         const char *stop = it->stops[i];
         const size_t n = strlen(stop);

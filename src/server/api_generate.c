@@ -90,17 +90,6 @@ static int run(generation *g, qkv_session *session, qkv_error *err) {
 
 /* ---- texts ---- */
 
-/* Bytes at the end that begin a character whose rest later tokens bring. */
-static size_t unfinished(const char *text, size_t length) {
-    for (size_t n = 1; n <= 3 && n <= length; n++) {
-        const unsigned char c = (unsigned char)text[length - n];
-        if ((c & 0xc0) == 0x80) continue;
-        const size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        return wanted > n ? n : 0;
-    }
-    return 0;
-}
-
 /* What each new token adds to the text. A character of several tokens comes with its last one. */
 static json_t *list_pieces(const generation *g, size_t v) {
     json_t *list = json_array();
@@ -114,7 +103,7 @@ static json_t *list_pieces(const generation *g, size_t v) {
             continue;
         }
         const int last = i == g->n_tokens[v];
-        size_t end = last ? length : length - unfinished(text, length);
+        size_t end = last ? length : length - qkv_utf8_unfinished(text, length);
         if (end < shown) end = shown;
         if (i) json_array_append_new(list, qkv_json_string(text + shown, end - shown));
         shown = i ? end : length;

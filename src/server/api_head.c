@@ -132,7 +132,7 @@ static size_t list_tensors(const head_view *view, qkv_store_tensor tensors[4]) {
     static const char *const sinks[] = {"sink_before", "sink_after"};
     const size_t n_variants = qkv_result_n_variants(view->result);
     size_t n = 0;
-    for (size_t v = view->only[0] && n_variants > 1 ? 1 : 0; v < n_variants; v++) {
+    for (size_t v = view->only[0] && n_variants > 1 ? 1 : 0; v < n_variants && v < 2; v++) {
         qkv_tensor map, sink = QKV_TENSOR_INIT;
         if (get_map(view, v, &map)) tensors[n++] = matrix(maps[v], &map);
         if (qkv_result_get_reduced(view->result, v, QKV_REDUCTION_SINK, view->layer, &sink))

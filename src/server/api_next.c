@@ -24,25 +24,18 @@ typedef struct next_rows {
     size_t n_vocab;
 } next_rows;
 
-static int64_t rank_in(const float *row, size_t n_vocab, int32_t token) {
-    int64_t before = 0;
-    for (size_t i = 0; i < n_vocab; i++)
-        before += row[i] > row[token] || (row[i] == row[token] && (int32_t)i < token);
-    return before + 1;
-}
-
 static json_t *describe_token(const qkv_ask *ask, const next_rows *rows, int32_t token) {
     json_t *json = json_pack(
         "{s:i, s:o, s:f, s:f, s:I}", "id", (int)token, "text",
         qkv_ask_token_text(ask->model, token), "logit_before", (double)rows->before[token],
         "before", exp(qkv_logit_log_p(rows->before[token], rows->sums[0])), "rank_before",
-        (json_int_t)rank_in(rows->before, rows->n_vocab, token));
+        (json_int_t)qkv_logits_rank(rows->before, rows->n_vocab, token));
     if (!json || !rows->after) return json;
     json_object_set_new(json, "logit_after", json_real((double)rows->after[token]));
     json_object_set_new(json, "after",
                         json_real(exp(qkv_logit_log_p(rows->after[token], rows->sums[1]))));
     json_object_set_new(json, "rank_after",
-                        json_integer(rank_in(rows->after, rows->n_vocab, token)));
+                        json_integer(qkv_logits_rank(rows->after, rows->n_vocab, token)));
     return json;
 }
 

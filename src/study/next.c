@@ -153,13 +153,6 @@ static void take_position(next_work *w, size_t variant, const next_rows *at) {
 
 /* ---- all positions ---- */
 
-static int64_t rank_in(const float *row, size_t n_vocab, int32_t token) {
-    int64_t before = 0;
-    for (size_t i = 0; i < n_vocab; i++)
-        before += row[i] > row[token] || (row[i] == row[token] && (int32_t)i < token);
-    return before + 1;
-}
-
 static void take_loss(const next_work *w, size_t variant, int64_t position, const next_rows *at) {
     const int32_t token = w->tokens[position + 1];
     const qkv_next_loss *base = &w->next->variants[0].losses[position];
@@ -168,7 +161,7 @@ static void take_loss(const next_work *w, size_t variant, int64_t position, cons
     to->position = position + 1;
     to->token = token;
     to->loss = -qkv_logit_log_p(at->row[token], at->sum);
-    to->rank = rank_in(at->row, w->n_vocab, token);
+    to->rank = qkv_logits_rank(at->row, w->n_vocab, token);
     if (variant == 0) return;
     to->loss_change = to->loss - base->loss;
     to->rank_change = to->rank - base->rank;

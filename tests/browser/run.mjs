@@ -22,7 +22,9 @@ const name = process.argv[2];
 const stage = new Stage(name);
 let code = 0;
 try {
-    await (await findCase(name))(stage);
+    await (
+        await findCase(name)
+    )(stage);
     stage.checkQuiet();
     console.log(`${name}: passed`);
 } catch (error) {

@@ -14,15 +14,27 @@ import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
+import url from 'node:url';
 
 export class SkippedHere extends Error {}
 
-const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync', '--disable-default-apps', '--no-default-browser-check'];
+const FLAGS = [
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+    '--disable-default-apps',
+    '--no-default-browser-check',
+];
 const START_SECONDS = 60;
 
+const root = path.resolve(path.dirname(url.fileURLToPath(import.meta.url)), '../..');
+
 export function qkvPath() {
-    return process.env.QKV || 'build/qkv';
+    return process.env.QKV || path.join(root, 'build/qkv');
 }
 
 // Runs the program and gives what it wrote; fails the case where the program fails.
@@ -41,8 +53,11 @@ export function readSafetensors(bytes) {
         if (name === '__metadata__') continue;
         const [from, to] = entry.data_offsets;
         const copy = new Uint8Array(bytes.subarray(8 + length + from, 8 + length + to));
-        tensors[name] = { shape: entry.shape, dtype: entry.dtype,
-                          values: entry.dtype === 'F32' ? new Float32Array(copy.buffer) : copy };
+        tensors[name] = {
+            shape: entry.shape,
+            dtype: entry.dtype,
+            values: entry.dtype === 'F32' ? new Float32Array(copy.buffer) : copy,
+        };
     }
     return { metadata: head.__metadata__ || {}, tensors };
 }
@@ -58,7 +73,10 @@ class Server {
         this.child = spawn(qkvPath(), ['serve', ...this.args], { env: { ...process.env, ...this.env } });
         this.log = '';
         const address = await new Promise((resolve, reject) => {
-            const late = setTimeout(() => reject(new Error(`qkv serve is not ready: ${this.log}`)), START_SECONDS * 1000);
+            const late = setTimeout(
+                () => reject(new Error(`qkv serve is not ready: ${this.log}`)),
+                START_SECONDS * 1000,
+            );
             const read = (chunk) => {
                 this.log += chunk;
                 const found = this.log.match(/https?:\/\/\S+(?=\s)/);
@@ -98,6 +116,10 @@ export class Stage {
         return path.join(this.folder, name);
     }
 
+    read(file) {
+        return fs.readFileSync(file);
+    }
+
     allow(pattern) {
         this.allowed.push(pattern);
     }
@@ -112,12 +134,13 @@ export class Stage {
 
     async browser() {
         if (this.launched) return this.launched;
-        const deps = process.env.QKV_BROWSER_DEPS;
-        if (!deps || !fs.existsSync(path.join(deps, 'node_modules', 'playwright-core'))) {
+        const deps = process.env.QKV_BROWSER_DEPS || path.join(root, '.deps/browser');
+        if (!fs.existsSync(path.join(deps, 'node_modules', 'playwright-core'))) {
             throw new SkippedHere('playwright-core is missing: run scripts/setup.sh browser');
         }
         const executablePath = process.env.QKV_CHROMIUM || '/usr/bin/chromium';
-        if (!fs.existsSync(executablePath)) throw new SkippedHere('Chromium is missing: run scripts/setup.sh browser');
+        if (!fs.existsSync(executablePath))
+            throw new SkippedHere('Chromium is missing: run scripts/setup.sh browser');
         const { chromium } = createRequire(path.join(deps, 'package.json'))('playwright-core');
         this.launched = await chromium.launch({ executablePath, args: FLAGS, headless: true });
         return this.launched;
@@ -133,12 +156,14 @@ export class Stage {
         page.setDefaultTimeout(20000);
         page.on('pageerror', (error) => this.problems.push(`error on the page: ${error.stack || error}`));
         page.on('console', (message) => {
-            if (message.type() === 'error') this.problems.push(`console: ${message.text()} ${message.location().url}`);
+            if (message.type() === 'error')
+                this.problems.push(`console: ${message.text()} ${message.location().url}`);
         });
         page.on('request', (request) => {
             const target = request.url();
             if (/^(data|blob|about):/.test(target)) return;
-            if (!origin || new URL(target).origin !== origin) this.problems.push(`a request to elsewhere: ${target}`);
+            if (!origin || new URL(target).origin !== origin)
+                this.problems.push(`a request to elsewhere: ${target}`);
         });
         this.page = page;
         return page;

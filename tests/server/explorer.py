@@ -6,7 +6,7 @@ import socket
 import subprocess
 import time
 
-QKV = os.environ.get("QKV", "build/qkv")
+QKV = os.path.abspath(os.environ.get("QKV", "build/qkv"))
 PROMPT = {"text": "The river runs past the old mill and down to the sea."}
 EDITS = "q@3.h1=scale:0.5"
 

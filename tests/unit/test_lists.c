@@ -83,7 +83,7 @@ static void test_names(void **state) {
     expect_names(qkv_grid_format, NAMES("png", "svg", "pdf"));
     expect_names(qkv_store_format, NAMES("safetensors", "json", "npz", "npy"));
     expect_names(qkv_figure_format,
-                 NAMES("png", "svg", "pdf", "md", "html", "json", "safetensors", "npz"));
+                 NAMES("png", "svg", "pdf", "md", "html", "json", "safetensors", "npz", "csv"));
     expect_names(qkv_synthetic_shape_name, NAMES("gpt2-124m", "smollm-135m", "llama-1b"));
 }
 

@@ -24,7 +24,8 @@ export function wasReplaced(error) {
     return error.name === 'AbortError' || error.code === 'replaced' || error.code === 'cancelled';
 }
 
-const RETRY_FIRST = 400, RETRY_MOST = 3000; // milliseconds
+const RETRY_FIRST = 400,
+    RETRY_MOST = 3000; // milliseconds
 
 export class Connection {
     constructor() {
@@ -51,8 +52,12 @@ export class Connection {
     }
 
     async post(path, body, signal) {
-        return this.fetch(path, { method: 'POST', signal, headers: { 'Content-Type': 'application/json' },
-                                  body: JSON.stringify(body) });
+        return this.fetch(path, {
+            method: 'POST',
+            signal,
+            headers: { 'Content-Type': 'application/json' },
+            body: JSON.stringify(body),
+        });
     }
 
     async json(path, body, signal) {
@@ -152,15 +157,21 @@ export class Channel {
     }
 
     async send() {
-        const { connection } = this, wish = this.wish, stop = new AbortController();
+        const { connection } = this,
+            wish = this.wish,
+            stop = new AbortController();
         this.wish = null;
         this.running = stop;
         connection.setBusy(this, true);
         try {
             const early = this.early && this.takeEarly(wish.body);
             const reply = await (early || connection.post(this.path, this.address(wish.body), stop.signal));
-            const value = this.read === 'json' ? await reply.json()
-                : this.read === 'tensors' ? readTensors(await reply.arrayBuffer()) : await reply.arrayBuffer();
+            const value =
+                this.read === 'json'
+                    ? await reply.json()
+                    : this.read === 'tensors'
+                      ? readTensors(await reply.arrayBuffer())
+                      : await reply.arrayBuffer();
             if (this.running === stop || this.follows) wish.onreply(value, wish.body);
         } catch (error) {
             this.settle(error, wish, stop);
@@ -197,11 +208,17 @@ export function readTensors(buffer) {
     const out = { metadata: head.__metadata__ || {} };
     for (const [name, entry] of Object.entries(head)) {
         if (name === '__metadata__') continue;
-        const { dtype, shape, data_offsets: [from, to] } = entry;
+        const {
+            dtype,
+            shape,
+            data_offsets: [from, to],
+        } = entry;
         const kind = ARRAYS[dtype];
         if (!kind) throw new Error(`a tensor of type ${dtype} is not read here`);
-        const at = 8 + length + from, size = kind.BYTES_PER_ELEMENT;
-        const values = at % size === 0 ? new kind(buffer, at, (to - from) / size) : new kind(buffer.slice(at, at + to - from));
+        const at = 8 + length + from,
+            size = kind.BYTES_PER_ELEMENT;
+        const values =
+            at % size === 0 ? new kind(buffer, at, (to - from) / size) : new kind(buffer.slice(at, at + to - from));
         out[name] = { shape, values };
     }
     return out;

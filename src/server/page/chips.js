@@ -6,7 +6,12 @@ const PAGE = 300;
 
 export class Chips {
     constructor(element) {
-        this.list = el('div', { class: 'chips', role: 'listbox', 'aria-label': 'Tokens of the prompt', 'aria-orientation': 'horizontal' });
+        this.list = el('div', {
+            class: 'chips',
+            role: 'listbox',
+            'aria-label': 'Tokens of the prompt',
+            'aria-orientation': 'horizontal',
+        });
         this.tip = el('div', { class: 'tip', role: 'status', 'aria-live': 'polite' });
         this.more = el('div', { class: 'more' });
         element.append(this.list, this.more, this.tip);
@@ -41,8 +46,20 @@ export class Chips {
         const to = Math.min(this.from + PAGE, this.ids.length);
         const chips = [];
         for (let i = this.from; i < to; i++) {
-            chips.push(el('span', { class: 'chip', role: 'option', dir: 'auto', 'data-at': i, tabindex: i === this.from ? '0' : '-1',
-                                    'aria-selected': 'false' }, tokenText(this.texts[i]) || '∅'));
+            chips.push(
+                el(
+                    'span',
+                    {
+                        class: 'chip',
+                        role: 'option',
+                        dir: 'auto',
+                        'data-at': i,
+                        tabindex: i === this.from ? '0' : '-1',
+                        'aria-selected': 'false',
+                    },
+                    tokenText(this.texts[i]) || '∅',
+                ),
+            );
         }
         this.list.replaceChildren(...chips);
         this.pointed = undefined;
@@ -54,11 +71,25 @@ export class Chips {
         const n = this.ids.length;
         this.more.hidden = n <= PAGE;
         if (this.more.hidden) return;
-        const go = (text, from, off) => el('button', { type: 'button', class: 'quiet', disabled: off,
-            onclick: () => { this.from = from; this.build(); } }, text);
-        this.more.replaceChildren(go('‹ earlier', Math.max(0, this.from - PAGE), this.from === 0),
+        const go = (text, from, off) =>
+            el(
+                'button',
+                {
+                    type: 'button',
+                    class: 'quiet',
+                    disabled: off,
+                    onclick: () => {
+                        this.from = from;
+                        this.build();
+                    },
+                },
+                text,
+            );
+        this.more.replaceChildren(
+            go('‹ earlier', Math.max(0, this.from - PAGE), this.from === 0),
             `${countText(this.from)} to ${countText(to - 1)} of ${countText(n)}`,
-            go('later ›', this.from + PAGE, to >= n));
+            go('later ›', this.from + PAGE, to >= n),
+        );
     }
 
     point(target) {
@@ -73,7 +104,10 @@ export class Chips {
         if (loss) {
             const pair = (name, before, after) =>
                 `${name} ${numberText(before)}${after === undefined ? '' : ` → ${numberText(after)}`}`;
-            parts.push(pair('probability', loss.probability, loss.probability_after), pair('loss', loss.loss, loss.loss_after));
+            parts.push(
+                pair('probability', loss.probability, loss.probability_after),
+                pair('loss', loss.loss, loss.loss_after),
+            );
             if (loss.rank) parts.push(`rank ${countText(loss.rank)}`);
         } else if (i === 0) parts.push('the first token has no probability');
         this.tip.textContent = parts.join(' · ');
@@ -81,7 +115,9 @@ export class Chips {
 
     setPinned(queries, keys) {
         for (const chip of this.list.children) {
-            const i = Number(chip.dataset.at), isQuery = queries.includes(i), isKey = keys.includes(i);
+            const i = Number(chip.dataset.at),
+                isQuery = queries.includes(i),
+                isKey = keys.includes(i);
             chip.classList.toggle('pinned-query', isQuery);
             chip.classList.toggle('pinned-key', isKey);
             chip.setAttribute('aria-selected', String(isQuery || isKey));

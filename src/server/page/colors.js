@@ -50,7 +50,13 @@ export class Palette {
     constructor(tables) {
         this.tables = new Map();
         for (const [name, colors] of Object.entries(tables)) {
-            const list = typeof colors === 'string' ? colors.split('#').filter(Boolean).map((c) => '#' + c) : colors;
+            const list =
+                typeof colors === 'string'
+                    ? colors
+                          .split('#')
+                          .filter(Boolean)
+                          .map((c) => '#' + c)
+                    : colors;
             this.tables.set(name, new ColorTable(name, list));
         }
     }
@@ -77,7 +83,10 @@ export function logFloor(low, high, tokens) {
 
 // From a value to its place in a table. `diverging`: 0 is the middle, for differences.
 export class ColorScale {
-    constructor(table, { kind = 'linear', low = 0, high = 1, diverging = false, floor = 1e-4, gamma = POWER_GAMMA } = {}) {
+    constructor(
+        table,
+        { kind = 'linear', low = 0, high = 1, diverging = false, floor = 1e-4, gamma = POWER_GAMMA } = {},
+    ) {
         this.table = table;
         this.kind = kind;
         this.low = diverging ? -high : low;

@@ -3,13 +3,22 @@
 //     const panel = new EditsPanel(element, { sites, ops });
 //     panel.set({ edits, active, follow });
 //     panel.onchange = ({ edits, active, follow }, moving) => ...;   // moving: a slider is held
-//     panel.setReport([{ changed, selected }]);   panel.setError({ index, at, message });
+//     panel.setReport([{ changed, selected }]);   panel.setError({ index, at, length, message });
 import { clampNumber, countText, el, factorText, fillSelect } from './text.js';
 import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf, SMALLEST_PLACE } from './factor.js';
 import { factorOf, parseEdit, withFactor, writeEdit } from './notation.js';
 
 const FIGURE_FACTORS = [0.5, 1e-3, 1e-10]; // the columns of `qkv figure modify`
-const DEFAULT_ARGS = { scale: '0.5', set: '0', add: '0.1', mean: 'head', noise: '0.1,seed=1', clamp: '-1,1', zero: '', patch: 'NAME' };
+const DEFAULT_ARGS = {
+    scale: '0.5',
+    set: '0',
+    add: '0.1',
+    mean: 'head',
+    noise: '0.1,seed=1',
+    clamp: '-1,1',
+    zero: '',
+    patch: 'NAME',
+};
 const NAMES = { q: 'Query', k: 'Key', v: 'Value' };
 
 export class EditsPanel {
@@ -22,29 +31,60 @@ export class EditsPanel {
         this.onchange = this.onhold = () => {};
         this.list = el('div', { class: 'edit-list' });
         const add = el('button', { type: 'button', onclick: () => this.add() }, '+ Add edit');
-        this.followBox = el('input', { type: 'checkbox', onchange: () => this.commit({ follow: this.followBox.checked }) });
-        element.append(this.buildPresets(), this.list, el('div', { class: 'row' }, add,
-            el('label', { class: 'soft', title: 'An edit of the shown head goes along when another head is shown' },
-               this.followBox, 'follow the shown head')));
+        this.followBox = el('input', {
+            type: 'checkbox',
+            onchange: () => this.commit({ follow: this.followBox.checked }),
+        });
+        element.append(
+            this.buildPresets(),
+            this.list,
+            el(
+                'div',
+                { class: 'row' },
+                add,
+                el(
+                    'label',
+                    { class: 'soft', title: 'An edit of the shown head goes along when another head is shown' },
+                    this.followBox,
+                    'follow the shown head',
+                ),
+            ),
+        );
     }
 
     buildPresets() {
-        const preset = (site, op) => el('button', { type: 'button', class: 'preset', 'data-preset': `${site} ${op}`,
-            title: `${op === 'scale' ? 'Scale' : 'Take the mean over heads of'} the ${NAMES[site].toLowerCase()} of the shown head`,
-            onclick: () => this.usePreset(site, op) }, NAMES[site]);
-        const row = (title, op) => el('div', { class: 'preset-row', role: 'group', 'aria-label': title },
-            el('span', { class: 'soft' }, title), ...['q', 'k', 'v'].map((site) => preset(site, op)));
+        const preset = (site, op) =>
+            el(
+                'button',
+                {
+                    type: 'button',
+                    class: 'preset',
+                    'data-preset': `${site} ${op}`,
+                    title: `${op === 'scale' ? 'Scale' : 'Take the mean over heads of'} the ${NAMES[site].toLowerCase()} of the shown head`,
+                    onclick: () => this.usePreset(site, op),
+                },
+                NAMES[site],
+            );
+        const row = (title, op) =>
+            el(
+                'div',
+                { class: 'preset-row', role: 'group', 'aria-label': title },
+                el('span', { class: 'soft' }, title),
+                ...['q', 'k', 'v'].map((site) => preset(site, op)),
+            );
         return el('div', { class: 'presets' }, row('Scale by ε', 'scale'), row('Mean of heads', 'mean'));
     }
 
     usePreset(site, op) {
-        const { layer, head } = this.shown, factor = factorOf(this.state.edits[this.state.active] ?? '');
+        const { layer, head } = this.shown,
+            factor = factorOf(this.state.edits[this.state.active] ?? '');
         const args = op === 'scale' ? factorText(factor ?? 0.5) : 'head';
         this.commit({ edits: [`${site}@${layer}.h${head}=${op}:${args}`], active: 0 }, { rebuild: true });
     }
 
     add() {
-        const { layer, head } = this.shown, used = new Set(this.state.edits.map((edit) => parseEdit(edit)?.site));
+        const { layer, head } = this.shown,
+            used = new Set(this.state.edits.map((edit) => parseEdit(edit)?.site));
         const site = ['q', 'k', 'v'].find((name) => !used.has(name)) || 'z';
         const edits = [...this.state.edits, `${site}@${layer}.h${head}=scale:0.5`];
         this.commit({ edits, active: edits.length - 1 }, { rebuild: true });
@@ -52,7 +92,10 @@ export class EditsPanel {
 
     remove(index) {
         const edits = this.state.edits.filter((_, i) => i !== index);
-        this.commit({ edits, active: clampNumber(this.state.active, 0, Math.max(0, edits.length - 1)) }, { rebuild: true });
+        this.commit(
+            { edits, active: clampNumber(this.state.active, 0, Math.max(0, edits.length - 1)) },
+            { rebuild: true },
+        );
     }
 
     set(state) {
@@ -83,25 +126,55 @@ export class EditsPanel {
     build() {
         this.forms = this.state.edits.map((edit, index) => this.buildForm(edit, index));
         this.list.replaceChildren(...this.forms.map((form) => form.element));
-        if (!this.forms.length) this.list.replaceChildren(el('p', { class: 'hint' }, 'No edit: the model as it is.'));
+        if (!this.forms.length)
+            this.list.replaceChildren(el('p', { class: 'hint' }, 'No edit: the model as it is.'));
         this.setReport(this.reports);
         this.setError(null);
     }
 
     buildForm(edit, index) {
         const form = { index };
-        form.text = el('input', { type: 'text', class: 'code edit-text', spellcheck: 'false', autocomplete: 'off', value: edit,
-            'aria-label': `Edit ${index + 1} in the notation`, 'aria-describedby': `edit-error-${index}`,
-            oninput: () => this.setText(index, form.text.value, { from: 'text' }) });
-        form.remove = el('button', { type: 'button', class: 'quiet', title: 'Remove this edit', 'aria-label': `Remove edit ${index + 1}`,
-                                     onclick: () => this.remove(index) }, '✕');
+        form.text = el('input', {
+            type: 'text',
+            class: 'code edit-text',
+            spellcheck: 'false',
+            autocomplete: 'off',
+            value: edit,
+            'aria-label': `Edit ${index + 1} in the notation`,
+            'aria-describedby': `edit-error-${index}`,
+            oninput: () => this.setText(index, form.text.value, { from: 'text' }),
+        });
+        form.remove = el(
+            'button',
+            {
+                type: 'button',
+                class: 'quiet',
+                title: 'Remove this edit',
+                'aria-label': `Remove edit ${index + 1}`,
+                onclick: () => this.remove(index),
+            },
+            '✕',
+        );
         form.error = el('p', { class: 'edit-error', id: `edit-error-${index}`, role: 'alert', hidden: true });
         form.report = el('p', { class: 'edit-report', 'aria-live': 'polite' });
         form.fields = this.buildFields(form);
         form.slider = this.buildSlider(form);
-        form.element = el('div', { class: 'edit', role: 'group', 'aria-label': `Edit ${index + 1}`,
-            onfocusin: () => { if (this.state.active !== index) this.commit({ active: index }); } },
-            el('div', { class: 'edit-line' }, form.text, form.remove), form.error, form.slider, form.report, form.fields);
+        form.element = el(
+            'div',
+            {
+                class: 'edit',
+                role: 'group',
+                'aria-label': `Edit ${index + 1}`,
+                onfocusin: () => {
+                    if (this.state.active !== index) this.commit({ active: index });
+                },
+            },
+            el('div', { class: 'edit-line' }, form.text, form.remove),
+            form.error,
+            form.slider,
+            form.report,
+            form.fields,
+        );
         this.showFields(form, edit);
         this.showSlider(form, edit);
         return form;
@@ -111,28 +184,77 @@ export class EditsPanel {
     buildFields(form) {
         const write = () => {
             const value = (name) => form[name].value.trim();
-            const op = value('op'), old = parseEdit(form.text.value);
-            const args = old && old.op === op ? value('args') : DEFAULT_ARGS[op] ?? '';
+            const op = value('op'),
+                old = parseEdit(form.text.value);
+            const args = old && old.op === op ? value('args') : (DEFAULT_ARGS[op] ?? '');
             const site = this.sites.find((entry) => entry.name === value('site'));
-            this.setText(form.index, writeEdit({
-                site: value('site'), layers: site?.has_layer === false ? '' : value('layers') || '*', group: value('group'),
-                heads: site?.has_heads === false ? '' : value('heads'), tokens: value('tokens'), op, args }), { from: 'fields' });
+            this.setText(
+                form.index,
+                writeEdit({
+                    site: value('site'),
+                    layers: site?.has_layer === false ? '' : value('layers') || '*',
+                    group: value('group'),
+                    heads: site?.has_heads === false ? '' : value('heads'),
+                    tokens: value('tokens'),
+                    op,
+                    args,
+                }),
+                { from: 'fields' },
+            );
         };
         const pick = (name, pairs, label) => {
             form[name] = el('select', { 'aria-label': label, onchange: write });
             fillSelect(form[name], pairs);
             return form[name];
         };
-        const box = (name, label, hint) => (form[name] = el('input', { type: 'text', class: 'code', 'aria-label': label, title: hint, onchange: write }));
-        const row = (label, ...parts) => el('div', { class: 'field' }, el('span', { class: 'soft' }, label), ...parts);
+        const box = (name, label, hint) =>
+            (form[name] = el('input', {
+                type: 'text',
+                class: 'code',
+                'aria-label': label,
+                title: hint,
+                onchange: write,
+            }));
+        const row = (label, ...parts) =>
+            el('div', { class: 'field' }, el('span', { class: 'soft' }, label), ...parts);
         form.note = el('p', { class: 'field-note soft' });
-        return el('details', { class: 'fields' }, el('summary', {}, 'Site, heads, tokens, operation'),
-            row('Site', pick('site', this.sites.map((site) => [site.name, site.name]), 'Site')),
+        return el(
+            'details',
+            { class: 'fields' },
+            el('summary', {}, 'Site, heads, tokens, operation'),
+            row(
+                'Site',
+                pick(
+                    'site',
+                    this.sites.map((site) => [site.name, site.name]),
+                    'Site',
+                ),
+            ),
             row('Layers', box('layers', 'Layers', '3, 2-4, 0,2,5-7 or *')),
-            row('Heads', pick('group', [['h', 'h'], ['g', 'g']], 'Query heads (h) or key/value heads (g)'), box('heads', 'Heads', '3, 2-4, 0,2 or *; empty: all')),
+            row(
+                'Heads',
+                pick(
+                    'group',
+                    [
+                        ['h', 'h'],
+                        ['g', 'g'],
+                    ],
+                    'Query heads (h) or key/value heads (g)',
+                ),
+                box('heads', 'Heads', '3, 2-4, 0,2 or *; empty: all'),
+            ),
             row('Tokens', box('tokens', 'Tokens', '5, 1:, :4, -1 or 0,3,5:7; empty: all')),
-            row('Do', pick('op', this.ops.map((op) => [op.name, op.name]), 'Operation'), box('args', 'Arguments', '')),
-            form.note);
+            row(
+                'Do',
+                pick(
+                    'op',
+                    this.ops.map((op) => [op.name, op.name]),
+                    'Operation',
+                ),
+                box('args', 'Arguments', ''),
+            ),
+            form.note,
+        );
     }
 
     showFields(form, text) {
@@ -142,32 +264,67 @@ export class EditsPanel {
             if (fields) form[name].value = fields[name] || (name === 'group' ? 'h' : '');
         }
         if (!fields) return;
-        const site = this.sites.find((entry) => entry.name === fields.site), op = this.ops.find((entry) => entry.name === fields.op);
+        const site = this.sites.find((entry) => entry.name === fields.site),
+            op = this.ops.find((entry) => entry.name === fields.op);
         form.layers.disabled = site?.has_layer === false;
         form.heads.disabled = form.group.disabled = site?.has_heads === false;
         form.args.disabled = fields.op === 'zero';
-        form.note.textContent = [site?.what && `${site.name}: ${site.what}`, op?.what && `${op.name}: ${op.what}`].filter(Boolean).join('. ');
+        form.note.textContent = [site?.what && `${site.name}: ${site.what}`, op?.what && `${op.name}: ${op.what}`]
+            .filter(Boolean)
+            .join('. ');
     }
 
     // ---- the slider ----
 
     buildSlider(form) {
-        form.range = el('input', { type: 'range', min: '0', max: String(FACTOR_STEPS), step: '1', 'aria-label': `ε of edit ${form.index + 1}`,
+        form.range = el('input', {
+            type: 'range',
+            min: '0',
+            max: String(FACTOR_STEPS),
+            step: '1',
+            'aria-label': `ε of edit ${form.index + 1}`,
             oninput: () => this.slide(form, factorAt(Number(form.range.value)), true),
-            onchange: () => this.onhold(false), onpointerdown: () => this.onhold(true),
-            onpointerup: () => this.onhold(false), onkeydown: (event) => this.slideByKey(form, event) });
-        form.number = el('input', { type: 'text', inputmode: 'decimal', class: 'number', 'aria-label': `ε of edit ${form.index + 1} as a number`,
-            onchange: () => this.typeFactor(form), onkeydown: (event) => event.key === 'Enter' && this.typeFactor(form) });
-        const jump = (factor) => el('button', { type: 'button', class: 'jump', title: `ε = ${factorText(factor)}`,
-            onclick: () => this.slide(form, factor, false) }, factorText(factor));
+            onchange: () => this.onhold(false),
+            onpointerdown: () => this.onhold(true),
+            onpointerup: () => this.onhold(false),
+            onkeydown: (event) => this.slideByKey(form, event),
+        });
+        form.number = el('input', {
+            type: 'text',
+            inputmode: 'decimal',
+            class: 'number',
+            'aria-label': `ε of edit ${form.index + 1} as a number`,
+            onchange: () => this.typeFactor(form),
+            onkeydown: (event) => event.key === 'Enter' && this.typeFactor(form),
+        });
+        const jump = (factor) =>
+            el(
+                'button',
+                {
+                    type: 'button',
+                    class: 'jump',
+                    title: `ε = ${factorText(factor)}`,
+                    onclick: () => this.slide(form, factor, false),
+                },
+                factorText(factor),
+            );
         const ticks = FACTOR_TICKS.map(([factor, label]) => {
             const tick = el('span', { class: 'tick', 'aria-hidden': 'true' }, label);
             tick.style.setProperty('--at', placeOf(factor) / FACTOR_STEPS);
             return tick;
         });
-        return el('div', { class: 'slider' },
-            el('div', { class: 'slider-line' }, el('span', { class: 'epsilon' }, 'ε'), el('div', { class: 'track' }, form.range, el('div', { class: 'ticks' }, ...ticks)), form.number),
-            el('div', { class: 'jumps' }, jump(0), ...[...FIGURE_FACTORS].reverse().map(jump), jump(1)));
+        return el(
+            'div',
+            { class: 'slider' },
+            el(
+                'div',
+                { class: 'slider-line' },
+                el('span', { class: 'epsilon' }, 'ε'),
+                el('div', { class: 'track' }, form.range, el('div', { class: 'ticks' }, ...ticks)),
+                form.number,
+            ),
+            el('div', { class: 'jumps' }, jump(0), ...[...FIGURE_FACTORS].reverse().map(jump), jump(1)),
+        );
     }
 
     showSlider(form, text) {
@@ -188,13 +345,18 @@ export class EditsPanel {
         const old = factorOf(this.state.edits[form.index]) ?? 1;
         const signed = old < 0 && moving ? -factor : factor;
         this.showFactor(form, signed, !moving);
-        this.setText(form.index, withFactor(this.state.edits[form.index], factorText(signed)), { from: 'slider', moving });
+        this.setText(form.index, withFactor(this.state.edits[form.index], factorText(signed)), {
+            from: 'slider',
+            moving,
+        });
     }
 
     // Arrows take steps that can be seen; Shift takes single ones.
     slideByKey(form, event) {
         const place = Number(form.range.value);
-        const step = { ArrowRight: 10, ArrowUp: 10, ArrowLeft: -10, ArrowDown: -10, PageUp: 60, PageDown: -60 }[event.key];
+        const step = { ArrowRight: 10, ArrowUp: 10, ArrowLeft: -10, ArrowDown: -10, PageUp: 60, PageDown: -60 }[
+            event.key
+        ];
         let next = null;
         if (step) next = place + (event.shiftKey ? Math.sign(step) : step);
         else if (event.key === 'Home') next = 0;
@@ -214,7 +376,11 @@ export class EditsPanel {
         if (bad) return;
         form.range.value = placeOf(value);
         form.range.setAttribute('aria-valuetext', String(value));
-        this.setText(form.index, withFactor(this.state.edits[form.index], form.number.value.trim().replace('−', '-')), { from: 'slider' });
+        this.setText(
+            form.index,
+            withFactor(this.state.edits[form.index], form.number.value.trim().replace('−', '-')),
+            { from: 'slider' },
+        );
     }
 
     // ---- what the server says ----
@@ -223,12 +389,14 @@ export class EditsPanel {
         this.reports = reports || [];
         this.forms.forEach((form, i) => {
             const report = this.reports[i];
-            const text = report ? `changed ${countText(report.changed)} of ${countText(report.selected)} values` : '';
+            const text = report
+                ? `changed ${countText(report.changed)} of ${countText(report.selected)} values`
+                : '';
             if (form.report.textContent !== text) form.report.textContent = text;
         });
     }
 
-    // error: { index, at, message } or null. The text before the place is repeated, so the mark stands below it.
+    // error: { index, at, length, message } or null. The edit is repeated with what is wrong marked in it.
     setError(error) {
         this.forms.forEach((form, i) => {
             const mine = error && error.index === i;
@@ -236,8 +404,20 @@ export class EditsPanel {
             form.text.setAttribute('aria-invalid', String(Boolean(mine)));
             if (!mine) return;
             form.report.textContent = '';
-            const text = this.state.edits[i], at = error.at;
-            const place = at === null ? [] : [el('span', { class: 'code where' }, text.slice(0, at), el('mark', {}, text.slice(at, at + 1) || '␣'), text.slice(at + 1))];
+            const text = this.state.edits[i],
+                { at, length } = error;
+            const place =
+                at === null
+                    ? []
+                    : [
+                          el(
+                              'span',
+                              { class: 'code where' },
+                              text.slice(0, at),
+                              el('mark', {}, text.slice(at, at + length) || '␣'),
+                              text.slice(at + length),
+                          ),
+                      ];
             form.error.replaceChildren(...place, el('span', {}, error.message));
         });
     }

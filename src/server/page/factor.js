@@ -8,12 +8,24 @@
 export const FACTOR_STEPS = 1000;
 
 // [place, power of ten]: straight lines between them.
-const KNOTS = [[60, -10], [240, -3], [840, 0], [1000, 1]];
+const KNOTS = [
+    [60, -10],
+    [240, -3],
+    [840, 0],
+    [1000, 1],
+];
 const SNAP = 4; // places near 1 are 1
 
 export const SMALLEST_PLACE = KNOTS[0][0]; // between 0 and it there is nothing
 
-export const FACTOR_TICKS = [[0, '0'], [1e-3, '0.001'], [0.01, '.01'], [0.1, '.1'], [1, '1'], [10, '10']];
+export const FACTOR_TICKS = [
+    [0, '0'],
+    [1e-3, '0.001'],
+    [0.01, '.01'],
+    [0.1, '.1'],
+    [1, '1'],
+    [10, '10'],
+];
 
 // Three significant digits: the edit's text is short, and the number is the one that the text says.
 export function factorAt(place) {
@@ -21,7 +33,8 @@ export function factorAt(place) {
     if (Math.abs(place - 840) <= SNAP) return 1;
     const at = Math.max(place, KNOTS[0][0]);
     const i = KNOTS.findIndex(([to], k) => k > 0 && at <= to);
-    const [from, low] = KNOTS[i - 1], [to, high] = KNOTS[i];
+    const [from, low] = KNOTS[i - 1],
+        [to, high] = KNOTS[i];
     return Number((10 ** (low + ((high - low) * (at - from)) / (to - from))).toPrecision(3));
 }
 
@@ -33,7 +46,8 @@ export function placeOf(factor) {
     if (power <= KNOTS[0][1]) return KNOTS[0][0];
     const i = KNOTS.findIndex(([, high], k) => k > 0 && power <= high);
     if (i < 0) return FACTOR_STEPS;
-    const [from, low] = KNOTS[i - 1], [to, high] = KNOTS[i];
+    const [from, low] = KNOTS[i - 1],
+        [to, high] = KNOTS[i];
     return Math.round(from + ((power - low) / (high - low)) * (to - from));
 }
 

@@ -10,7 +10,12 @@ import { curveFactors, FACTOR_STEPS, FACTOR_TICKS, placeOf } from './factor.js';
 import { factorOf, withFactor } from './notation.js';
 import { NextTable } from './next.js';
 
-const WIDTH = 340, HEIGHT = 176, LEFT = 44, RIGHT = 8, TOP = 10, FOOT = 22;
+const WIDTH = 340,
+    HEIGHT = 176,
+    LEFT = 44,
+    RIGHT = 8,
+    TOP = 10,
+    FOOT = 22;
 
 export class Follow {
     constructor(element, { metrics }) {
@@ -23,14 +28,26 @@ export class Follow {
 
     buildPart(title, ...body) {
         const older = el('span', { class: 'older-mark', hidden: true }, 'older');
-        const head = el('h3', {}, title, older), content = el('div', { class: 'follow-body' }, ...body);
+        const head = el('h3', {}, title, older),
+            content = el('div', { class: 'follow-body' }, ...body);
         return { element: el('div', { class: 'follow-part' }, head, content), head, content, older };
     }
 
     buildCurve(metrics) {
-        this.metric = el('select', { 'aria-label': 'Metric of the curve', onchange: () => this.onmetric(this.metric.value) });
-        fillSelect(this.metric, metrics.map(({ name, title }) => [name, title || name]));
-        this.svg = svgEl('svg', { class: 'curve', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': 'The metric against ε' });
+        this.metric = el('select', {
+            'aria-label': 'Metric of the curve',
+            onchange: () => this.onmetric(this.metric.value),
+        });
+        fillSelect(
+            this.metric,
+            metrics.map(({ name, title }) => [name, title || name]),
+        );
+        this.svg = svgEl('svg', {
+            class: 'curve',
+            viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+            role: 'img',
+            'aria-label': 'The metric against ε',
+        });
         this.curveText = el('p', { class: 'numbers', 'aria-live': 'off' });
         return this.buildPart('This head against ε', this.metric, this.svg, this.curveText);
     }
@@ -41,14 +58,41 @@ export class Follow {
     }
 
     buildGenerate() {
-        const number = (name, label, extra) => el('label', { class: 'soft' }, label, (this[name] = el('input', {
-            type: 'number', class: 'number', 'aria-label': label, ...extra, onchange: () => this.generateChanged() })));
+        const number = (name, label, extra) =>
+            el(
+                'label',
+                { class: 'soft' },
+                label,
+                (this[name] = el('input', {
+                    type: 'number',
+                    class: 'number',
+                    'aria-label': label,
+                    ...extra,
+                    onchange: () => this.generateChanged(),
+                })),
+            );
         this.without = el('dd', { dir: 'auto' });
         this.withEdit = el('dd', { dir: 'auto' });
         this.verdict = el('p', { class: 'soft', role: 'status' });
-        return this.buildPart('Text from here', el('div', { class: 'row generate-tools' },
-            number('n', 'tokens', { min: '0', max: '512', step: '8' }), number('temperature', 'temperature', { min: '0', step: '0.1' }), number('seed', 'seed', { min: '0', step: '1' })),
-            el('dl', { class: 'generated' }, el('dt', {}, 'without the edit'), this.without, el('dt', {}, 'with the edit'), this.withEdit), this.verdict);
+        return this.buildPart(
+            'Text from here',
+            el(
+                'div',
+                { class: 'row generate-tools' },
+                number('n', 'tokens', { min: '0', max: '512', step: '8' }),
+                number('temperature', 'temperature', { min: '0', step: '0.1' }),
+                number('seed', 'seed', { min: '0', step: '1' }),
+            ),
+            el(
+                'dl',
+                { class: 'generated' },
+                el('dt', {}, 'without the edit'),
+                this.without,
+                el('dt', {}, 'with the edit'),
+                this.withEdit,
+            ),
+            this.verdict,
+        );
     }
 
     set({ metric, generate, hasLogits }) {
@@ -59,7 +103,11 @@ export class Follow {
 
     generateChanged() {
         const value = (name) => Math.max(0, Number(this[name].value) || 0);
-        this.ongenerate({ n: Math.min(512, Math.round(value('n'))), temperature: value('temperature'), seed: Math.round(value('seed')) });
+        this.ongenerate({
+            n: Math.min(512, Math.round(value('n'))),
+            temperature: value('temperature'),
+            seed: Math.round(value('seed')),
+        });
     }
 
     // ---- older and newer ----
@@ -104,14 +152,17 @@ export class Follow {
 
     setCursor(edit, metric) {
         const factor = factorOf(edit);
-        this.cursor = factor === null ? null : { factor, value: metric?.after ?? null, before: metric?.before ?? null };
+        this.cursor =
+            factor === null ? null : { factor, value: metric?.after ?? null, before: metric?.before ?? null };
         this.drawCursor();
     }
 
     // y of a value; null for one that is undefined.
     height(value) {
         const [low, high] = this.range;
-        return Number.isFinite(value) ? HEIGHT - FOOT - ((value - low) / (high - low)) * (HEIGHT - FOOT - TOP) : null;
+        return Number.isFinite(value)
+            ? HEIGHT - FOOT - ((value - low) / (high - low)) * (HEIGHT - FOOT - TOP)
+            : null;
     }
 
     place(factor) {
@@ -121,28 +172,59 @@ export class Follow {
     drawCurve() {
         const { factors, values, baseline } = this.curve;
         this.range = niceRange([...values, baseline]);
-        const points = factors.map((factor, i) => [this.place(factor), this.height(values[i])]).filter(([, y]) => y !== null);
-        const ticks = FACTOR_TICKS.map(([factor, label]) => svgEl('text', { x: this.place(factor), y: HEIGHT - 6, 'text-anchor': 'middle' }, label));
-        const ends = this.range.map((value, i) => svgEl('text', { x: LEFT - 5, y: i ? TOP + 4 : HEIGHT - FOOT + 3, 'text-anchor': 'end' }, numberText(value, 3)));
+        const points = factors
+            .map((factor, i) => [this.place(factor), this.height(values[i])])
+            .filter(([, y]) => y !== null);
+        const ticks = FACTOR_TICKS.map(([factor, label]) =>
+            svgEl('text', { x: this.place(factor), y: HEIGHT - 6, 'text-anchor': 'middle' }, label),
+        );
+        const ends = this.range.map((value, i) =>
+            svgEl(
+                'text',
+                { x: LEFT - 5, y: i ? TOP + 4 : HEIGHT - FOOT + 3, 'text-anchor': 'end' },
+                numberText(value, 3),
+            ),
+        );
         const base = this.height(baseline);
         this.cursorLayer = svgEl('g');
         this.svg.replaceChildren(
-            svgEl('path', { class: 'axis', d: `M${LEFT} ${TOP}V${HEIGHT - FOOT}H${WIDTH - RIGHT}` }), ...ticks, ...ends,
+            svgEl('path', { class: 'axis', d: `M${LEFT} ${TOP}V${HEIGHT - FOOT}H${WIDTH - RIGHT}` }),
+            ...ticks,
+            ...ends,
             ...(base === null ? [] : [svgEl('path', { class: 'base', d: `M${LEFT} ${base}H${WIDTH - RIGHT}` })]),
-            svgEl('path', { class: 'line', d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`).join('') }),
-            ...points.map(([x, y]) => svgEl('circle', { class: 'point', cx: x.toFixed(1), cy: y.toFixed(1), r: 1.8 })), this.cursorLayer);
+            svgEl('path', {
+                class: 'line',
+                d: points.map(([x, y], i) => `${i ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`).join(''),
+            }),
+            ...points.map(([x, y]) =>
+                svgEl('circle', { class: 'point', cx: x.toFixed(1), cy: y.toFixed(1), r: 1.8 }),
+            ),
+            this.cursorLayer,
+        );
         this.drawCursor();
     }
 
     drawCursor() {
         if (!this.curve || !this.cursorLayer) return;
         if (!this.cursor) return this.cursorLayer.replaceChildren();
-        const x = this.place(this.cursor.factor), y = this.height(this.cursor.value);
+        const x = this.place(this.cursor.factor),
+            y = this.height(this.cursor.value);
         const nodes = [svgEl('path', { class: 'cursor', d: `M${x} ${TOP}V${HEIGHT - FOOT}` })];
-        if (y !== null) nodes.push(svgEl('circle', { class: 'here', cx: x, cy: Math.min(Math.max(y, TOP - 4), HEIGHT - FOOT + 4), r: 4.5 }));
+        if (y !== null)
+            nodes.push(
+                svgEl('circle', {
+                    class: 'here',
+                    cx: x,
+                    cy: Math.min(Math.max(y, TOP - 4), HEIGHT - FOOT + 4),
+                    r: 4.5,
+                }),
+            );
         this.cursorLayer.replaceChildren(...nodes);
         const { before, value } = this.cursor;
-        this.curveText.replaceChildren(el('span', {}, 'before ', el('b', {}, numberText(before, 6))), el('span', {}, 'now ', el('b', { id: 'metric-now' }, numberText(value, 6))));
+        this.curveText.replaceChildren(
+            el('span', {}, 'before ', el('b', {}, numberText(before, 6))),
+            el('span', {}, 'now ', el('b', { id: 'metric-now' }, numberText(value, 6))),
+        );
     }
 
     forgetTheme() {
@@ -169,12 +251,18 @@ export class Follow {
         const { baseline, variant, differs_at: differsAt } = reply;
         const show = (node, pieces) => {
             const from = differsAt ?? Infinity;
-            node.replaceChildren(pieces.slice(0, from).join(''), ...(pieces.length > from ? [el('span', { class: 'differs' }, pieces.slice(from).join(''))] : []));
+            node.replaceChildren(
+                pieces.slice(0, from).join(''),
+                ...(pieces.length > from ? [el('span', { class: 'differs' }, pieces.slice(from).join(''))] : []),
+            );
         };
         show(this.without, baseline);
         show(this.withEdit, edited ? variant : baseline);
-        this.verdict.textContent = !edited ? 'There is no edit.' : differsAt === null ? 'The edit does not change the text.'
-            : `The texts part at token ${differsAt + 1}.`;
+        this.verdict.textContent = !edited
+            ? 'There is no edit.'
+            : differsAt === null
+              ? 'The edit does not change the text.'
+              : `The texts part at token ${differsAt + 1}.`;
         this.markFresh('generate');
     }
 }
@@ -183,6 +271,11 @@ export class Follow {
 function niceRange(values) {
     const known = values.filter(Number.isFinite);
     if (!known.length) return [0, 1];
-    const low = Math.min(...known), high = Math.max(...known), room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
-    return [low >= 0 ? Math.max(0, low - room) : low - room, high <= 1 && low >= 0 ? Math.min(1, high + room) : high + room];
+    const low = Math.min(...known),
+        high = Math.max(...known),
+        room = (high - low) * 0.06 || Math.abs(high) * 0.1 || 1;
+    return [
+        low >= 0 ? Math.max(0, low - room) : low - room,
+        high <= 1 && low >= 0 ? Math.min(1, high + room) : high + room,
+    ];
 }

@@ -25,16 +25,21 @@
 //     lines          'after' | 'before' | 'diff': what the lines show
 //     pins           { queries: [..], keys: [..] };  zoom: [r0, r1, c0, c1] or null for all
 import { ColorScale, drawColorBar, logFloor, CHOSEN_GAMMA, POWER_GAMMA } from './colors.js';
-import { clampNumber, countText, el, fillSelect, numberText, changeText, tokenNode } from './text.js';
+import { clampNumber, el, fillSelect, numberText } from './text.js';
 import { AttentionMap, cellOf } from './map.js';
 import { TokenLines } from './lines.js';
-import { Profile } from './profile.js';
+import { HeadNumbers } from './head_numbers.js';
+import { HeadTools } from './head_tools.js';
 
-const PANELS = [['before', 'Before'], ['after', 'After'], ['diff', 'Difference'], ['lines', 'Lines']];
+const PANELS = [
+    ['before', 'Before'],
+    ['after', 'After'],
+    ['diff', 'Difference'],
+    ['lines', 'Lines'],
+];
 export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
 const FEW_LINES = 32; // tokens: up to here the lines are painted with the maps
-const GAP = 14;
-const DIGITS = 6;
+const PANEL_GAP = 14;
 
 export class HeadView {
     constructor(element, { palette, maxHeight = () => window.innerHeight * 0.8 }) {
@@ -44,9 +49,17 @@ export class HeadView {
         this.data = null;
         this.hover = { query: -1, key: -1 };
         this.settings = {
-            show: { before: true, after: true, diff: true, lines: true }, scale: 'auto', low: null, high: null,
-            colormap: 'coolwarm', skipKeys: 0, renormalise: false, maskedZero: false, lines: 'after',
-            pins: { queries: [], keys: [] }, zoom: null,
+            show: { before: true, after: true, diff: true, lines: true },
+            scale: 'auto',
+            low: null,
+            high: null,
+            colormap: 'coolwarm',
+            skipKeys: 0,
+            renormalise: false,
+            maskedZero: false,
+            lines: 'after',
+            pins: { queries: [], keys: [] },
+            zoom: null,
         };
         this.onpin = this.onhover = this.onoptions = this.onzoom = () => {};
         this.build();
@@ -57,25 +70,27 @@ export class HeadView {
 
     build() {
         this.maps = {
-            before: new AttentionMap({ title: 'Before' }), after: new AttentionMap({ title: 'After' }),
+            before: new AttentionMap({ title: 'Before' }),
+            after: new AttentionMap({ title: 'After' }),
             diff: new AttentionMap({ title: 'Difference, after minus before', signed: true }),
         };
         this.lines = new TokenLines();
         this.figures = {};
         for (const [name, title] of PANELS) this.figures[name] = this.buildPanel(name, title);
-        this.readout = el('p', { class: 'readout' });
+        this.numbers = new HeadNumbers(this);
+        this.tools = new HeadTools(this, PANELS);
         this.spoken = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
-        this.pinned = el('div', { class: 'pinned', hidden: true });
-        this.profile = new Profile();
         this.panels = el('div', { class: 'panels' }, ...PANELS.map(([name]) => this.figures[name].element));
         this.element.classList.add('head-view');
-        this.element.append(this.buildTools(), this.readout, this.pinned, this.panels, this.profile.element, this.spoken);
+        const { readout, pinned, profile } = this.numbers;
+        this.element.append(this.tools.element, readout, pinned, this.panels, profile.element, this.spoken);
         this.element.addEventListener('keydown', (event) => event.key === 'Escape' && this.unpin());
     }
 
     buildPanel(name, title) {
         const bar = el('canvas', { class: 'bar', 'aria-hidden': 'true' });
-        const low = el('span', { class: 'bar-end' }), high = el('span', { class: 'bar-end' });
+        const low = el('span', { class: 'bar-end' }),
+            high = el('span', { class: 'bar-end' });
         const note = el('span', { class: 'panel-note' });
         const body = name === 'lines' ? this.lines.element : this.maps[name].element;
         const legend = name === 'lines' ? this.buildLineChoice() : el('span', { class: 'legend' }, low, bar, high);
@@ -87,49 +102,28 @@ export class HeadView {
             part.onescape = () => this.unpin();
         }
         const caption = el('figcaption', {}, el('span', { class: 'panel-title' }, title), note, legend);
-        return { element: el('figure', { class: `panel panel-${name}` }, caption, body), caption, bar, low, high, note };
+        return {
+            element: el('figure', { class: `panel panel-${name}` }, caption, body),
+            caption,
+            bar,
+            low,
+            high,
+            note,
+        };
     }
 
     buildLineChoice() {
-        this.lineChoice = el('select', { class: 'small', 'aria-label': 'What the lines show',
-                                         onchange: () => this.change({ lines: this.lineChoice.value }) });
-        fillSelect(this.lineChoice, [['after', 'after'], ['before', 'before'], ['diff', 'difference']]);
-        return this.lineChoice;
-    }
-
-    buildTools() {
-        const label = (text, control, hint) => el('label', { title: hint }, el('span', {}, text), control);
-        const number = (name, hint, extra) => el('input', { type: 'number', class: 'number', 'aria-label': hint, ...extra,
-            onchange: (event) => this.change({ [name]: event.target.value === '' ? null : Number(event.target.value) }) });
-        const check = (name) => el('input', { type: 'checkbox', onchange: (e) => this.change({ [name]: e.target.checked }) });
-        this.tools = {
-            scale: el('select', { onchange: (e) => this.change({ scale: e.target.value }) }),
-            colormap: el('select', { onchange: (e) => this.change({ colormap: e.target.value }) }),
-            low: number('low', 'Lowest weight of the colours', { placeholder: '0', step: 'any' }),
-            high: number('high', 'Highest weight of the colours', { placeholder: '1', step: 'any' }),
-            skipKeys: el('input', { type: 'number', class: 'number', min: '0', step: '1', value: '0', 'aria-label': 'Hide first keys',
-                onchange: (e) => this.change({ skipKeys: Math.max(0, Math.round(Number(e.target.value) || 0)) }) }),
-            renormalise: check('renormalise'), maskedZero: check('maskedZero'),
-        };
-        fillSelect(this.tools.scale, [['auto', 'auto'], ['linear', 'linear'], ['log', 'log'], ['power', 'power ½']]);
-        fillSelect(this.tools.colormap, this.palette.names.map((name) => [name, name]));
-        this.shown = PANELS.map(([name, title]) => {
-            const box = el('input', { type: 'checkbox', onchange: () =>
-                this.change({ show: { ...this.settings.show, [name]: box.checked } }) });
-            return [name, box, el('label', { class: 'toggle' }, box, el('span', {}, title))];
+        this.lineChoice = el('select', {
+            class: 'small',
+            'aria-label': 'What the lines show',
+            onchange: () => this.change({ lines: this.lineChoice.value }),
         });
-        const zoom = (text, hint, act) => el('button', { type: 'button', class: 'quiet', title: hint, 'aria-label': hint, onclick: act }, text);
-        const step = (factor) => () => this.maps.before.data && this.maps.before.zoomAt(null, factor);
-        this.zoomTools = el('span', { class: 'zoom', role: 'group', 'aria-label': 'Zoom' },
-            zoom('+', 'Zoom in (drag a rectangle, or +)', step(0.5)), zoom('−', 'Zoom out (−)', step(2)),
-            zoom('all', 'Show the whole map (double click, or 0)', () => this.setZoom(null)));
-        return el('div', { class: 'head-tools', role: 'group', 'aria-label': 'Display of the maps' },
-            el('span', { class: 'toggles', role: 'group', 'aria-label': 'Panels' }, ...this.shown.map(([, , node]) => node)),
-            label('Hide first', this.tools.skipKeys, 'Leaves out the first keys, which often take most of the weight'),
-            label('renormalise', this.tools.renormalise, 'The weights of each row that are left sum to 1'),
-            label('Scale', this.tools.scale), label('from', this.tools.low), label('to', this.tools.high),
-            label('Colours', this.tools.colormap), label('mask as 0', this.tools.maskedZero, 'Masked cells look like a weight of 0, as in the papers'),
-            this.zoomTools);
+        fillSelect(this.lineChoice, [
+            ['after', 'after'],
+            ['before', 'before'],
+            ['diff', 'difference'],
+        ]);
+        return this.lineChoice;
     }
 
     // ---- options ----
@@ -147,19 +141,6 @@ export class HeadView {
     change(options) {
         this.options = options;
         this.onoptions(this.options);
-    }
-
-    showOptions() {
-        const { tools, settings } = this;
-        for (const name of ['scale', 'colormap', 'skipKeys']) tools[name].value = settings[name];
-        for (const name of ['low', 'high']) tools[name].value = settings[name] ?? '';
-        for (const name of ['renormalise', 'maskedZero']) tools[name].checked = settings[name];
-        for (const [name, box] of this.shown) box.checked = settings.show[name];
-        this.lineChoice.value = settings.lines;
-        const whole = this.isWhole();
-        tools.renormalise.disabled = !whole || !settings.skipKeys;
-        tools.renormalise.parentElement.title = whole ? 'The weights of each row that are left sum to 1'
-            : 'Needs whole rows of single weights: this map is pooled, or a part of a longer one';
     }
 
     // ---- data ----
@@ -206,7 +187,8 @@ export class HeadView {
     // Buffers live as long as their size fits: no garbage while a slider moves.
     reuse(name, length) {
         this.buffers ||= {};
-        if (!this.buffers[name] || this.buffers[name].length !== length) this.buffers[name] = new Float32Array(length);
+        if (!this.buffers[name] || this.buffers[name].length !== length)
+            this.buffers[name] = new Float32Array(length);
         return this.buffers[name];
     }
 
@@ -230,19 +212,29 @@ export class HeadView {
         let top = high;
         // As --skip-keys: with the sink hidden, colours end at the largest weight that is left.
         if (top === null && skipKeys && !renormalise) top = Math.max(this.largest(before), this.largest(after));
-        const bottom = low ?? 0, end = top > bottom ? top : bottom + 1;
+        const bottom = low ?? 0,
+            end = top > bottom ? top : bottom + 1;
         this.weights = new ColorScale(this.palette.table(colormap), {
-            kind: this.scaleKind(false), low: bottom, high: end, floor: logFloor(bottom, end, this.data.n) });
+            kind: this.scaleKind(false),
+            low: bottom,
+            high: end,
+            floor: logFloor(bottom, end, this.data.n),
+        });
         // A change of weights is seldom near 1: colours end at the largest, as in the figures. While a slider is
         // held they end no lower than they did, so they do not flicker.
-        const most = this.largest(diff), reach = most || 1;
+        const most = this.largest(diff),
+            reach = most || 1;
         this.same = Boolean(diff) && most === 0;
         if (!this.held || reach > this.diffReach || this.diffLabels !== this.labelled) this.diffReach = reach;
         this.diffLabels = this.labelled;
         const diffEnd = high ?? this.diffReach;
         this.changes = new ColorScale(this.palette.table('coolwarm'), {
-            kind: this.scaleKind(true), high: diffEnd, diverging: true,
-            floor: logFloor(0, diffEnd, this.data.n), gamma: this.settings.scale === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA });
+            kind: this.scaleKind(true),
+            high: diffEnd,
+            diverging: true,
+            floor: logFloor(0, diffEnd, this.data.n),
+            gamma: this.settings.scale === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
+        });
     }
 
     // While a slider is held, the colours of the difference keep their range.
@@ -253,7 +245,8 @@ export class HeadView {
 
     largest(values) {
         if (!values) return 0;
-        const { cols, c0, step } = this.data, first = Math.max(0, Math.ceil((this.settings.skipKeys - c0) / step));
+        const { cols, c0, step } = this.data,
+            first = Math.max(0, Math.ceil((this.settings.skipKeys - c0) / step));
         let most = 0;
         for (let i = 0, col = 0; i < values.length; i++) {
             const size = values[i] < 0 ? -values[i] : values[i];
@@ -266,14 +259,16 @@ export class HeadView {
     // ---- painting ----
 
     zoomShown() {
-        const n = this.data.n, skip = Math.min(this.settings.skipKeys, n - 1);
+        const n = this.data.n,
+            skip = Math.min(this.settings.skipKeys, n - 1);
         const [r0, r1, c0, c1] = this.settings.zoom || [0, n, 0, n];
         return [r0, r1, Math.min(Math.max(c0, skip), n - 1), Math.max(c1, skip + 1)];
     }
 
     // Everything: after a change of options, prompt, size or theme.
     refresh() {
-        this.showOptions();
+        this.tools.show(this.settings, this.isWhole());
+        this.lineChoice.value = this.settings.lines;
         if (!this.data) return;
         const edited = Boolean(this.data.after);
         for (const [name] of PANELS) {
@@ -294,11 +289,12 @@ export class HeadView {
 
     // As many panels side by side as makes them largest.
     arrange(shown, room) {
-        const caption = 30, tall = Math.max(this.maxHeight(), 260);
+        const caption = 30,
+            tall = Math.max(this.maxHeight(), 260);
         let best = { side: 0, columns: 1 };
         for (let columns = 1; columns <= shown; columns++) {
             const lines = Math.ceil(shown / columns);
-            const side = Math.min((room - GAP * (columns - 1)) / columns, (tall - lines * caption) / lines);
+            const side = Math.min((room - PANEL_GAP * (columns - 1)) / columns, (tall - lines * caption) / lines);
             if (side > best.side + 1) best = { side, columns };
         }
         const side = Math.floor(Math.max(best.side, 160));
@@ -315,7 +311,8 @@ export class HeadView {
             this.wasEdited = Boolean(data.after);
             return this.refresh();
         }
-        const before = this.shownValues(data.before, 'before'), after = this.shownValues(data.after, 'after');
+        const before = this.shownValues(data.before, 'before'),
+            after = this.shownValues(data.after, 'after');
         const diff = after ? this.difference(before, after) : null;
         this.values = { before, after, diff };
         this.makeScales(before, after, diff);
@@ -332,8 +329,8 @@ export class HeadView {
         }
         this.paintLinesSoon();
         this.showLegends();
-        this.showReadout();
-        this.showPinned();
+        this.numbers.showReadout();
+        this.numbers.showPinned();
     }
 
     // Thousands of lines take longer than the maps: the maps do not wait for them.
@@ -371,13 +368,18 @@ export class HeadView {
 
     showLegends() {
         for (const name of ['before', 'after', 'diff']) {
-            const figure = this.figures[name], scale = name === 'diff' ? this.changes : this.weights;
+            const figure = this.figures[name],
+                scale = name === 'diff' ? this.changes : this.weights;
             const key = `${scale.table.name} ${scale.kind} ${scale.low} ${scale.high}`;
             if (figure.drawn !== key) {
                 figure.drawn = key;
                 drawColorBar(figure.bar, scale);
-                figure.low.textContent = numberText(scale.kind === 'log' && !scale.diverging ? scale.floor : scale.low, 2);
-                figure.high.textContent = numberText(scale.high, 2) + (scale.kind === 'linear' ? '' : ` ${scale.kind}`);
+                figure.low.textContent = numberText(
+                    scale.kind === 'log' && !scale.diverging ? scale.floor : scale.low,
+                    2,
+                );
+                figure.high.textContent =
+                    numberText(scale.high, 2) + (scale.kind === 'linear' ? '' : ` ${scale.kind}`);
             }
         }
         const block = Math.ceil(this.data.step);
@@ -408,8 +410,8 @@ export class HeadView {
             if (!this.figures[name].element.hidden) map.paintOver();
         }
         this.paintLines(this.zoomShown());
-        this.showReadout();
-        if (place.spoken) this.spoken.textContent = this.readout.textContent;
+        this.numbers.showReadout();
+        if (place.spoken) this.spoken.textContent = this.numbers.readout.textContent;
         this.onhover(this.hover);
     }
 
@@ -420,8 +422,10 @@ export class HeadView {
             list.includes(token) ? list.filter((other) => other !== token) : [...list, token].sort((a, b) => a - b);
         let pins;
         if (add) {
-            pins = { queries: query >= 0 ? toggled(old.queries, query) : old.queries,
-                     keys: key >= 0 ? toggled(old.keys, key) : old.keys };
+            pins = {
+                queries: query >= 0 ? toggled(old.queries, query) : old.queries,
+                keys: key >= 0 ? toggled(old.keys, key) : old.keys,
+            };
         } else {
             pins = { queries: query >= 0 ? [query] : [], keys: key >= 0 ? [key] : [] };
             if (JSON.stringify(pins) === JSON.stringify(old)) pins = { queries: [], keys: [] };
@@ -433,7 +437,9 @@ export class HeadView {
         this.settings.pins = pins;
         this.repaint();
         this.onpin(pins);
-        this.spoken.textContent = this.pinned.hidden ? 'Nothing pinned.' : this.pinned.dataset.spoken;
+        this.spoken.textContent = this.numbers.pinned.hidden
+            ? 'Nothing pinned.'
+            : this.numbers.pinned.dataset.spoken;
     }
 
     unpin() {
@@ -445,7 +451,8 @@ export class HeadView {
         const n = this.data.n;
         if (zoom) {
             const fit = (from, to) => {
-                const size = clampNumber(to - from, Math.min(4, n), n), start = clampNumber(from, 0, n - size);
+                const size = clampNumber(to - from, Math.min(4, n), n),
+                    start = clampNumber(from, 0, n - size);
                 return [start, start + size];
             };
             zoom = [...fit(zoom[0], zoom[1]), ...fit(zoom[2], zoom[3])];
@@ -462,97 +469,9 @@ export class HeadView {
     // The weight of a cell, as it is shown; undefined where the arrays do not reach.
     weight(name, query, key) {
         const { r0, c0, step, rows, cols } = this.data;
-        const row = cellOf(query, r0, step), col = cellOf(key, c0, step);
+        const row = cellOf(query, r0, step),
+            col = cellOf(key, c0, step);
         const values = this.values?.[name];
         return values && row >= 0 && row < rows && col >= 0 && col < cols ? values[row * cols + col] : undefined;
-    }
-
-    tokenLabel(kind, token) {
-        return el('span', { class: 'place' }, `${kind} `, tokenNode(this.data[kind === 'query' ? 'queries' : 'keys'][token] ?? ''),
-                  el('span', { class: 'index' }, ` ${countText(token)}`));
-    }
-
-    weightTexts(before, after) {
-        const parts = [];
-        const add = (name, text) => parts.push(el('span', { class: `weight weight-${name}` }, `${name} `, el('b', {}, text)));
-        add(after === undefined ? 'weight' : 'before', numberText(before, DIGITS));
-        if (after !== undefined) {
-            add('after', numberText(after, DIGITS));
-            add('change', changeText(after - before, 4));
-        }
-        return parts;
-    }
-
-    showReadout() {
-        const { query, key } = this.hover, { readout } = this;
-        if (query < 0 && key < 0) {
-            readout.replaceChildren(el('span', { class: 'hint' },
-                'Point at a cell. Click pins it, a label pins its row or column, Shift adds to the sum, Esc unpins.'));
-            return;
-        }
-        const parts = [];
-        if (query >= 0) parts.push(this.tokenLabel('query', query));
-        if (key >= 0) parts.push(this.tokenLabel('key', key));
-        if (query >= 0 && key >= 0) {
-            parts.push(...this.weightTexts(this.weight('before', query, key), this.weight('after', query, key)));
-            if (this.data.step > 1) parts.push(el('span', { class: 'hint' }, 'the largest of its block'));
-        } else if (this.data.sink && query >= 0) {
-            const { before, after } = this.data.sink;
-            parts.push(el('span', {}, 'learned sink'), ...this.weightTexts(before[query], after?.[query]));
-        }
-        readout.replaceChildren(...parts);
-    }
-
-    showPinned() {
-        const { queries, keys } = this.settings.pins, { pinned } = this;
-        pinned.hidden = !queries.length && !keys.length;
-        if (pinned.hidden) return this.profile.show(null);
-        const close = el('button', { type: 'button', class: 'quiet close', title: 'Unpin (Esc)', 'aria-label': 'Unpin',
-                                     onclick: () => this.unpin() }, '✕');
-        const parts = [];
-        const list = (kind, tokens) => {
-            if (!tokens.length) return;
-            if (tokens.length === 1) parts.push(this.tokenLabel(kind, tokens[0]));
-            else {
-                const nodes = tokens.slice(0, 8).flatMap((t) =>
-                    [tokenNode(this.data[kind === 'query' ? 'queries' : 'keys'][t] ?? ''), ' ']);
-                if (tokens.length > 8) nodes.push('…');
-                parts.push(el('span', { class: 'place' }, `${tokens.length} ${kind === 'query' ? 'queries' : 'keys'} `, ...nodes));
-            }
-        };
-        list('query', queries);
-        list('key', keys);
-        if (queries.length && keys.length) {
-            const sum = (name) => this.values[name] ? queries.reduce((total, q) =>
-                total + keys.reduce((row, k) => row + (this.weight(name, q, k) ?? 0), 0), 0) : undefined;
-            if (queries.length * keys.length > 1) parts.push(el('span', {}, 'sum'));
-            parts.push(...this.weightTexts(sum('before'), sum('after')));
-        }
-        pinned.replaceChildren(el('span', { class: 'pin-mark' }, 'pinned'), ...parts, close);
-        pinned.dataset.spoken = `Pinned: ${parts.map((part) => part.textContent).join(', ')}`;
-        this.showProfile(queries, keys);
-    }
-
-    // Rows pinned: their sum over the keys. Columns alone: what each query gives them.
-    showProfile(queries, keys) {
-        const [r0, r1, c0, c1] = this.zoomShown(), byKey = queries.length > 0;
-        const from = byKey ? c0 : r0, count = byKey ? c1 - c0 : r1 - r0;
-        const add = (name) => {
-            if (!this.values[name]) return null;
-            const out = this.reuse(`profile-${name}`, count);
-            out.fill(0);
-            for (let i = 0; i < count; i++) {
-                for (const token of byKey ? queries : keys) {
-                    out[i] += (byKey ? this.weight(name, token, from + i) : this.weight(name, from + i, token)) ?? 0;
-                }
-            }
-            return out;
-        };
-        const several = (byKey ? queries : keys).length > 1;
-        const title = byKey
-            ? `Where ${several ? `these ${queries.length} queries look, summed` : 'this query looks'}`
-            : `Who looks at ${several ? `these ${keys.length} keys, summed` : 'this key'}`;
-        this.profile.show({ title: this.values.after ? `${title}: before (outline), after (filled)` : title,
-                            labels: byKey ? this.data.keys : this.data.queries, before: add('before'), after: add('after'), from });
     }
 }

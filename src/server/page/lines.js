@@ -59,7 +59,8 @@ export class TokenLines {
 
     // Which tokens' lines stand out; null: all alike.
     focus() {
-        const queries = new Set(this.pins.queries), keys = new Set(this.pins.keys);
+        const queries = new Set(this.pins.queries),
+            keys = new Set(this.pins.keys);
         if (this.hover.query >= 0) queries.add(this.hover.query);
         else if (this.hover.key >= 0) keys.add(this.hover.key);
         return queries.size || keys.size ? { queries, keys } : null;
@@ -67,7 +68,8 @@ export class TokenLines {
 
     // The strongest cells in view, weakest first: [query, key, value, shade].
     strongest() {
-        const { values, rows, cols, step, r0, c0 } = this.data, focus = this.focus();
+        const { values, rows, cols, step, r0, c0 } = this.data,
+            focus = this.focus();
         const found = [];
         let most = 0;
         const rowFrom = Math.max(0, cellOf(this.zoom[0], r0, step));
@@ -81,7 +83,8 @@ export class TokenLines {
         for (let row = rowFrom; row < rowTo; row++) {
             const query = firstToken(row, r0, step);
             for (let col = colFrom; col < colTo; col++) {
-                const value = values[row * cols + col], part = Math.abs(value) / most;
+                const value = values[row * cols + col],
+                    part = Math.abs(value) / most;
                 if (part < WEAKEST) continue;
                 const key = firstToken(col, c0, step);
                 const bright = !focus || (focus.queries.size ? focus.queries.has(query) : focus.keys.has(key));
@@ -111,7 +114,9 @@ export class TokenLines {
     // As wide as the widest token, but not so wide that no room is left for the lines.
     gutter(context) {
         if (this.measured !== this.data.queries || this.measuredFont !== context.font) {
-            const widths = this.data.queries.slice(0, 400).map((text) => context.measureText(isolated(axisLabel(text))).width);
+            const widths = this.data.queries
+                .slice(0, 400)
+                .map((text) => context.measureText(isolated(axisLabel(text))).width);
             this.widest = Math.max(20, ...widths);
             this.measured = this.data.queries;
             this.measuredFont = context.font;
@@ -120,9 +125,11 @@ export class TokenLines {
     }
 
     drawLines(context, theme, gutter) {
-        const rows = this.zoom[1] - this.zoom[0], cols = this.zoom[3] - this.zoom[2];
+        const rows = this.zoom[1] - this.zoom[0],
+            cols = this.zoom[3] - this.zoom[2];
         const half = this.data.step / 2;
-        const left = gutter + 4, right = this.width - gutter - 4;
+        const left = gutter + 4,
+            right = this.width - gutter - 4;
         // One path for each shade: thousands of lines in a few strokes.
         const paths = new Map();
         for (const [query, key, value, shade] of this.strongest()) {
@@ -134,7 +141,8 @@ export class TokenLines {
         }
         const names = [...paths.keys()].sort((a, b) => a.slice(1) - b.slice(1));
         for (const name of names) {
-            const shade = Number(name.slice(1)), fell = name[0] === '-';
+            const shade = Number(name.slice(1)),
+                fell = name[0] === '-';
             context.globalAlpha = Math.min(1, shade);
             context.lineWidth = 0.6 + 2.2 * shade;
             context.strokeStyle = this.data.signed ? (fell ? theme.down : theme.up) : theme.accent;
@@ -147,7 +155,8 @@ export class TokenLines {
 
     drawTokens(context, theme, gutter, size) {
         const column = (texts, from, to, x, align, chosen, pointed) => {
-            const cell = this.height / (to - from), every = Math.max(1, Math.ceil((size * 1.05) / cell));
+            const cell = this.height / (to - from),
+                every = Math.max(1, Math.ceil((size * 1.05) / cell));
             context.textAlign = align;
             context.textBaseline = 'middle';
             for (let token = from; token < to; token++) {
@@ -155,11 +164,24 @@ export class TokenLines {
                 if (!strong && (token - from) % every) continue;
                 context.fillStyle = strong ? theme.mark : theme.ink;
                 context.font = `${strong ? '600 ' : ''}${size}px ${theme.font}`;
-                context.fillText(isolated(axisLabel(texts[token] ?? '')), x, (token - from + 0.5) * cell, gutter - 2);
+                context.fillText(
+                    isolated(axisLabel(texts[token] ?? '')),
+                    x,
+                    Math.max((token - from + 0.5) * cell, size * 0.6),
+                    gutter - 2,
+                );
             }
         };
         context.direction = 'ltr';
         column(this.data.queries, this.zoom[0], this.zoom[1], gutter, 'right', this.pins.queries, this.hover.query);
-        column(this.data.keys, this.zoom[2], this.zoom[3], this.width - gutter, 'left', this.pins.keys, this.hover.key);
+        column(
+            this.data.keys,
+            this.zoom[2],
+            this.zoom[3],
+            this.width - gutter,
+            'left',
+            this.pins.keys,
+            this.hover.key,
+        );
     }
 }

@@ -1,49 +1,31 @@
-// The live page: holds the state, asks the server, hands what comes to the parts.
-//
-// What follows the hand (the shown head's maps) is asked for at once, one request at a time. What comes when the hand
-// rests (overview, curve, next tokens, text) is marked as older at once and asked for a moment later.
-import { Channel, Connection } from './api.js';
+// The live page: holds the state and the parts, and brings changes of one to the others. What is asked for, and what
+// happens with the answers, is in requests.js.
+import { Banner } from './banner.js';
 import { Palette } from './colors.js';
 import { EditsPanel } from './edits.js';
 import { Follow } from './follow.js';
 import { HeadView } from './head.js';
-import { movedEdit, placeInEdits } from './notation.js';
+import { movedEdit } from './notation.js';
 import { OutPanel } from './out.js';
 import { Overview } from './overview.js';
 import { PromptPanel } from './prompt.js';
+import { ExplorerRequests, firstEdit } from './requests.js';
 import { readState, writeState } from './state.js';
-import { copyText, countText, el, fillSelect } from './text.js';
+import { byId, copyText, countText, el, fillSelect } from './text.js';
 import { ThemeSwitch } from './theme.js';
 import { Why } from './why.js';
 
-const REST = 180; // milliseconds without a move: the hand rests
-const LONG_REST = 700; // before text is generated
-const URL_REST = 250; // before the address is written
+const URL_REST = 250; // milliseconds before the address is written
 const WORK_DELAY = 120; // before 'computing' is written
-const SIDE = 512; // cells of a side: longer maps are pooled
-const OVERVIEW_SIDE = 32;
-const LONG_TOKENS = 40; // beyond it the figures' colours are on a log scale
 
-const byId = (id) => document.getElementById(id);
-
-class Explorer {
+class Explorer extends ExplorerRequests {
     constructor() {
-        this.connection = new Connection();
-        const channel = (path, options) => new Channel(this.connection, path, options);
-        this.channels = {
-            tokens: channel('/api/tokens', { slot: 'tokens' }),
-            head: channel('/api/head', { slot: 'head', follows: true, read: 'tensors' }),
-            overview: channel('/api/overview', { slot: 'overview', read: 'tensors' }),
-            losses: channel('/api/losses', { slot: 'losses' }),
-            curve: channel('/api/curve', { slot: 'curve' }),
-            next: channel('/api/next', { slot: 'next' }),
-            generate: channel('/api/generate', { slot: 'generate' }),
-            why: channel('/api/why', { slot: 'why' }),
-            command: channel('/api/figure', { slot: 'command' }),
+        super();
+        this.banner = new Banner(byId('banner'), () => writeState(this.state));
+        this.connection.onlost = (why) => {
+            this.banner.showLost(why);
+            this.showWork();
         };
-        this.timers = new Map();
-        this.connection.onbusy = () => this.showWork();
-        this.connection.onlost = (why) => this.showLost(why);
         this.connection.onback = (info) => this.serverIsBack(info);
     }
 
@@ -52,16 +34,6 @@ class Explorer {
         const info = this.connection.json('/api/state');
         this.askEarly();
         await this.begin(await info);
-    }
-
-    // What is seen first does not wait for the facts about the model.
-    askEarly() {
-        const { state, channels } = this;
-        this.currentPrompt = state.prompt ?? undefined;
-        channels.tokens.prefetch(this.runOf(''));
-        if (state.layer === null || state.head === null) return channels.overview.prefetch(this.overviewBody(''));
-        state.edits ??= [firstEdit(state.layer, state.head)];
-        channels.head.prefetch(this.headBody());
     }
 
     async begin(info) {
@@ -79,12 +51,20 @@ class Explorer {
         this.prompt = new PromptPanel(byId('prompt'), { examples: info.default_prompts });
         this.edits = new EditsPanel(byId('edits'), { sites: info.sites, ops: info.ops });
         this.overview = new Overview(byId('overview'), { palette: this.palette, metrics: perHead });
-        this.head = new HeadView(byId('head'), { palette: this.palette, maxHeight: () => window.innerHeight - 14 * rem() });
+        this.head = new HeadView(byId('head'), {
+            palette: this.palette,
+            maxHeight: () => window.innerHeight - 14 * rem(),
+        });
         this.follow = new Follow(byId('follow'), { metrics: perHead });
         this.why = new Why(byId('why'));
         this.out = new OutPanel(byId('out'), { connection: this.connection });
-        this.theme = new ThemeSwitch(byId('theme'), () => [this.head, this.overview, this.follow, this.why].forEach((part) => part.forgetTheme()));
-        fillSelect(byId('model'), info.models.map(({ name }) => [name, name]));
+        this.theme = new ThemeSwitch(byId('theme'), () =>
+            [this.head, this.overview, this.follow, this.why].forEach((part) => part.forgetTheme()),
+        );
+        fillSelect(
+            byId('model'),
+            info.models.map(({ name }) => [name, name]),
+        );
         this.wire();
     }
 
@@ -96,18 +76,39 @@ class Explorer {
         this.edits.onchange = (change, moving) => this.useEdits(change, moving);
         this.edits.onhold = (on) => this.head.hold(on);
         this.overview.onopen = (layer, head) => this.openHead(layer, head);
-        this.overview.onstate = (state) => { this.state.overview = state; this.keepUrl(); this.askOverview(); };
-        this.head.onoptions = (options) => { this.state.view = options; this.overview.setColormap(options.colormap); this.keepUrl(); this.askCommand(); };
+        this.overview.onstate = (state) => {
+            this.state.overview = state;
+            this.keepUrl();
+            this.askOverview();
+        };
+        this.head.onoptions = (options) => {
+            this.state.view = options;
+            this.overview.setColormap(options.colormap);
+            this.keepUrl();
+            this.askCommand();
+        };
         this.head.onpin = (pins) => this.pinned(pins);
         this.head.onzoom = () => this.zoomed();
-        this.follow.onmetric = (metric) => { this.state.curve = metric; this.keepUrl(); this.askHead(); this.askCurve(); };
-        this.follow.ongenerate = (generate) => { this.state.generate = generate; this.keepUrl(); this.askGenerate(); };
+        this.follow.onmetric = (metric) => {
+            this.state.curve = metric;
+            this.keepUrl();
+            this.askHead();
+            this.askCurve();
+        };
+        this.follow.ongenerate = (generate) => {
+            this.state.generate = generate;
+            this.keepUrl();
+            this.askGenerate();
+        };
         this.out.request = () => this.figureRequest();
         this.out.onkind = () => this.askCommand();
         this.out.onrecipe = (said) => this.useRecipe(said);
         this.out.catchDrops(byId('drop'));
         window.addEventListener('hashchange', () => this.hashChanged());
-        document.addEventListener('keydown', (event) => event.key === 'Escape' && !event.target.closest('.head-view') && this.head.unpin());
+        document.addEventListener(
+            'keydown',
+            (event) => event.key === 'Escape' && !event.target.closest('.head-view') && this.head.unpin(),
+        );
     }
 
     // ---- model and prompt ----
@@ -120,7 +121,7 @@ class Explorer {
             facts ||= await this.connection.json('/api/model', { model: name });
         } catch (error) {
             this.busyWith = null;
-            this.showProblem(`${name}: ${error.message}`);
+            this.banner.showProblem(`${name}: ${error.message}`);
             if (!this.model) await this.useModel(this.info.model.name, this.info.model);
             else byId('model').value = this.model.name;
             return;
@@ -139,7 +140,8 @@ class Explorer {
     // The state goes into the parts, and what it needs is asked for.
     applyState() {
         const { state, model } = this;
-        const fits = state.layer !== null && state.head !== null && state.layer < model.layers && state.head < model.heads;
+        const fits =
+            state.layer !== null && state.head !== null && state.layer < model.layers && state.head < model.heads;
         if (!fits) state.layer = state.head = null;
         if (!this.metricNames.has(state.overview.metric)) state.overview.metric = 'sink';
         if (!this.metricNames.has(state.curve)) state.curve = 'first_column';
@@ -159,17 +161,21 @@ class Explorer {
         this.state.prompt = prompt;
         this.keepUrl();
         this.markOlder();
-        this.channels.tokens.ask({ ...this.runOf(''), prompt: prompt ?? undefined }, (reply) => {
-            this.prompt.setError(null);
-            this.tokens = { ids: reply.ids, texts: reply.texts, n: reply.n };
-            this.currentPrompt = prompt ?? undefined;
-            this.baseline = null;
-            this.prompt.chips.setTokens(reply.ids, reply.texts);
-            this.prompt.chips.setPinned(this.state.view.pins.queries, this.state.view.pins.keys);
-            this.askOverview();
-            if (this.state.layer !== null) this.askHead();
-            this.later();
-        }, (error) => this.prompt.setError(error.message));
+        this.channels.tokens.ask(
+            { ...this.runOf(''), prompt: prompt ?? undefined },
+            (reply) => {
+                this.prompt.setError(null);
+                this.tokens = { ids: reply.ids, texts: reply.texts, n: reply.n };
+                this.currentPrompt = prompt ?? undefined;
+                this.baseline = null;
+                this.prompt.chips.setTokens(reply.ids, reply.texts);
+                this.prompt.chips.setPinned(this.state.view.pins.queries, this.state.view.pins.keys);
+                this.later();
+                this.askOverview();
+                if (this.state.layer !== null) this.askHead();
+            },
+            (error) => this.prompt.setError(error.message),
+        );
     }
 
     // ---- the shown head ----
@@ -193,93 +199,11 @@ class Explorer {
         this.edits.shown = { layer, head };
         this.edits.set({ edits: this.state.edits, active: this.state.active, follow: this.state.follow });
         this.overview.setOpened(layer, head);
-        const title = byId('head-title'), group = Math.floor(head / (this.model.heads / this.model.kv_heads));
+        const title = byId('head-title'),
+            group = Math.floor(head / (this.model.heads / this.model.kv_heads));
         const grouped = this.model.kv_heads < this.model.heads ? ` · key/value head ${group}` : '';
         title.replaceChildren(`Layer ${layer}, head ${head}`, el('span', { class: 'soft' }, grouped.slice(3)));
         document.title = `layer ${layer}, head ${head} · qkv explorer`;
-    }
-
-    get editsText() {
-        return (this.state.edits ?? []).map((edit) => edit.trim()).filter(Boolean).join(' + ');
-    }
-
-    // What names the run: model, prompt, edits. Without a name the server takes its first model, and the prompt that
-    // it was started with.
-    runOf(edits) {
-        const run = { prompt: this.currentPrompt };
-        if (this.state.model !== null) run.model = this.state.model;
-        return edits === '' ? run : { ...run, edits };
-    }
-
-    get run() {
-        return this.runOf(this.editsText);
-    }
-
-    // Part of a long map: the zoom, where the whole is pooled.
-    zoomWindow() {
-        const { zoom } = this.state.view, n = this.tokens.n;
-        return zoom && n > SIDE ? zoom : null;
-    }
-
-    headBody() {
-        const { layer, head } = this.state;
-        return { ...this.run, layer, head, side: SIDE, metrics: this.state.curve };
-    }
-
-    askHead() {
-        if (!this.tokens || this.state.layer === null) return;
-        const { layer, head } = this.state, window = this.zoomWindow(), body = this.headBody();
-        if (window) body.window = window;
-        const about = JSON.stringify([body.model, body.prompt, layer, head, window]);
-        // The baseline is known while only edits change: half the bytes.
-        if (body.edits && this.baseline?.about === about) body.only = 'after';
-        this.channels.head.ask(body, (reply) => this.headCame(reply, body, about, this.tokens), (error) => this.headFailed(error));
-    }
-
-    headCame(reply, body, about, tokens) {
-        const facts = JSON.parse(reply.metadata.qkv);
-        if (facts.layer !== this.state.layer || facts.head !== this.state.head || tokens !== this.tokens) return;
-        if (reply.before) this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
-        if (this.baseline?.about !== about) return;
-        this.paintHead(reply, facts, Boolean(body.edits));
-        this.lastHead = facts;
-        const metric = facts.metrics && { before: facts.metrics[0]?.[this.state.curve], after: facts.metrics.at(-1)?.[this.state.curve] };
-        this.follow.setCursor(this.state.edits[this.state.active] ?? '', metric);
-        this.edits.setReport(facts.edits);
-        if (this.hasError) {
-            this.hasError = false;
-            this.edits.setError(null);
-        }
-        document.documentElement.dataset.edits = body.edits; // what the maps show: tests and bench wait for it
-        this.markFirst('qkv-head-first');
-        this.showWork();
-    }
-
-    // When something was first seen: the frame behind it is out.
-    markFirst(name) {
-        if (this.marked?.has(name)) return;
-        (this.marked ??= new Set()).add(name);
-        requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
-    }
-
-    paintHead(reply, facts, edited) {
-        const { tokens, baseline } = this, [rows, cols] = baseline.before.shape;
-        const [r0, , c0] = facts.view;
-        this.head.setData({
-            queries: tokens.texts, keys: tokens.texts, n: tokens.n, causal: facts.causal, window: facts.window,
-            before: baseline.before.values, after: edited ? reply.after?.values ?? null : null,
-            rows, cols, step: facts.step, r0, c0,
-            sink: baseline.sink ? { before: baseline.sink, after: reply.sink_after?.values ?? null } : null,
-        });
-    }
-
-    headFailed(error) {
-        this.hasError = true;
-        if (error.at !== null && error.at !== undefined) {
-            this.edits.setError({ ...placeInEdits(this.state.edits, error.at), message: error.message });
-        } else if (this.state.edits.length) this.edits.setError({ index: this.state.active, at: null, message: error.message });
-        else this.showProblem(error.message);
-        this.showWork();
     }
 
     pinned(pins) {
@@ -292,7 +216,7 @@ class Explorer {
     zoomed() {
         this.state.view.zoom = this.head.options.zoom;
         this.keepUrl();
-        if (this.tokens && this.tokens.n > SIDE) {
+        if (this.isPooled) {
             this.baseline = null;
             this.askHead();
         }
@@ -308,129 +232,29 @@ class Explorer {
         if (same && !switched) return;
         this.askHead();
         if (!same) this.markOlder();
-        this.later(moving ? REST : REST / 2);
-    }
-
-    // ---- what comes when the hand rests ----
-
-    after(name, delay, act) {
-        clearTimeout(this.timers.get(name));
-        this.timers.set(name, setTimeout(() => {
-            this.timers.delete(name);
-            act();
-            this.showWork();
-        }, delay));
-    }
-
-    later(delay = REST) {
-        for (const name of ['next', 'generate', 'losses', 'why']) this.channels[name].drop();
-        this.after('rest', delay, () => {
-            if (!this.tokens || this.state.layer === null) return;
-            this.askOverview();
-            this.askNext();
-            this.askCurve();
-            this.askLosses();
-            this.askWhy();
-            this.askCommand();
-        });
-        this.after('generate', delay + LONG_REST, () => this.askGenerate());
-    }
-
-    markOlder() {
-        byId('overview-older').hidden = !this.overview.data;
-        this.follow.markOlder();
-        this.why.markOlder();
-    }
-
-    overviewBody(edits) {
-        return { ...this.runOf(edits), side: OVERVIEW_SIDE, metric: this.state.overview.metric };
-    }
-
-    askOverview() {
-        if (!this.tokens) return;
-        const tokens = this.tokens, body = this.overviewBody(this.state.layer === null ? '' : this.editsText);
-        const key = JSON.stringify(body);
-        if (key === this.overviewKey) return void (byId('overview-older').hidden = true);
-        this.channels.overview.ask(body, (reply) => {
-            if (tokens !== this.tokens) return;
-            this.overviewKey = key;
-            this.overviewCame(reply, tokens);
-        }, (error) => !body.edits && this.showProblem(error.message));
-    }
-
-    overviewCame(reply, tokens) {
-        const maps = reply.after ?? reply.before, { layers, heads, side } = JSON.parse(reply.metadata.qkv);
-        this.overview.setData({
-            layers, heads, side, maps: maps.values, tv: reply.tv?.values ?? null, causal: this.model.causal, n: tokens.n,
-            long: tokens.n > LONG_TOKENS, before: reply.metric_before?.values ?? null, after: reply.metric_after?.values ?? null,
-        });
-        byId('overview-older').hidden = true;
-        this.markFirst('qkv-overview');
-        if (this.state.layer === null) this.openStrongest(reply.metric_before?.values, heads);
-    }
-
-    // As the figures choose a head: where the first token draws most attention.
-    openStrongest(values, heads) {
-        let best = 0;
-        if (values) values.forEach((value, i) => { if (value > values[best]) best = i; });
-        this.openHead(Math.floor(best / heads), best % heads);
-    }
-
-    askLosses() {
-        if (!this.model.has_logits) return;
-        this.channels.losses.ask(this.run, (reply) => {
-            this.prompt.chips.setLosses(reply.tokens);
-            this.follow.setLoss(reply);
-        });
-    }
-
-    askNext() {
-        if (!this.model.has_logits) return;
-        this.channels.next.ask({ ...this.run, top: 10 }, (reply) => this.follow.setNext(reply), (error) => this.follow.failed('next', error));
-    }
-
-    askCurve() {
-        const { layer, head, active, curve } = this.state;
-        const wanted = this.follow.curveRequest(this.state.edits ?? [], active);
-        if (!wanted || layer === null || !this.tokens) return this.follow.setCurve(null);
-        const body = { ...this.runOf(''), ...wanted, layer, head, metric: curve };
-        const key = JSON.stringify(body);
-        if (key === this.curveKey) return this.follow.markFresh('curve');
-        this.channels.curve.ask(body, (reply) => { this.curveKey = key; this.follow.setCurve(reply); },
-                                (error) => this.follow.failed('curve', error));
-    }
-
-    askGenerate() {
-        const { n, temperature, seed } = this.state.generate;
-        if (!this.model?.has_logits || !this.tokens || n === 0) return;
-        const body = { ...this.run, n, temperature, seed };
-        this.follow.generating();
-        this.channels.generate.ask(body, (reply) => this.follow.setGenerated(reply, Boolean(body.edits)), (error) => this.follow.failed('generate', error));
-    }
-
-    askWhy() {
-        const { layer, head } = this.state, { queries, keys } = this.state.view.pins;
-        if (!this.tokens || layer === null || queries.length !== 1 || keys.length !== 1) return this.why.show(null);
-        if (queries[0] >= this.tokens.n || keys[0] >= this.tokens.n) return this.why.show(null);
-        const body = { ...this.run, layer, head, query: queries[0], key: keys[0] }, tokens = this.tokens;
-        this.channels.why.ask(body, (reply) => this.why.show(reply, { ...body, tokens: tokens.texts }), (error) => this.why.fail(error));
+        this.later(moving);
     }
 
     // ---- out ----
 
     figureRequest() {
         const { layer, head, view } = this.state;
-        return { ...this.run, model: this.state.model, prompt: this.currentPrompt ?? this.info.prompt, layer, head, view };
-    }
-
-    askCommand() {
-        if (!this.tokens || this.state.layer === null) return;
-        this.channels.command.ask(this.out.dryRequest(this.figureRequest()), (reply) => this.out.setCommand(reply), (error) => this.out.failed(error));
+        return {
+            ...this.run,
+            model: this.state.model,
+            prompt: this.currentPrompt ?? this.info.prompt,
+            layer,
+            head,
+            view,
+        };
     }
 
     useRecipe({ state: said, made_with: madeWith, same_model: sameModel }) {
         const state = readState('');
-        if (!sameModel) this.showProblem(`This figure was made with ${madeWith}, which is not among the models here; it is shown with ${this.model.name}.`);
+        if (!sameModel)
+            this.banner.showProblem(
+                `This figure was made with ${madeWith}, which is not among the models here; it is shown with ${this.model.name}.`,
+            );
         Object.assign(state, said);
         this.state = state;
         this.overviewKey = this.curveKey = null;
@@ -451,6 +275,7 @@ class Explorer {
         if (location.hash === this.writtenHash) return;
         clearTimeout(this.timers.get('url'));
         this.timers.delete('url');
+        this.writtenHash = location.hash;
         this.state = readState(location.hash);
         this.useModel(this.state.model ?? this.info.models[0].name, this.model);
     }
@@ -465,7 +290,7 @@ class Explorer {
 
     showWork() {
         const busy = this.connection.busy.size > 0 || this.busyWith;
-        this.sayWork(this.connection.lost ? 'not connected' : this.busyWith ?? (busy ? 'computing…' : ''));
+        this.sayWork(this.connection.lost ? 'not connected' : (this.busyWith ?? (busy ? 'computing…' : '')));
         const ready = busy || this.timers.size > 0 || !this.head?.data ? 'no' : 'yes';
         if (document.documentElement.dataset.ready !== ready) document.documentElement.dataset.ready = ready;
     }
@@ -479,52 +304,20 @@ class Explorer {
         }, WORK_DELAY);
     }
 
-    showProblem(message) {
-        const banner = byId('banner');
-        banner.replaceChildren(el('b', {}, 'Problem:'), el('span', {}, message),
-            el('button', { type: 'button', class: 'quiet', 'aria-label': 'Dismiss', onclick: () => { banner.hidden = true; } }, '✕'));
-        banner.hidden = false;
-    }
-
-    showLost(why) {
-        const banner = byId('banner');
-        if (banner.dataset.why === why && !banner.hidden) return;
-        banner.dataset.why = why;
-        const address = el('input', { type: 'url', 'aria-label': 'New address', placeholder: 'http://127.0.0.1:…/?token=…' });
-        const go = () => {
-            try {
-                const target = new URL(address.value.trim());
-                target.hash = writeState(this.state);
-                location.href = target.href;
-            } catch {
-                address.setAttribute('aria-invalid', 'true');
-            }
-        };
-        const text = why === 'refused'
-            ? 'It was started again with another token. Paste the address that it printed; what you see here goes along.'
-            : 'It is asked again every few seconds. Nothing on this page is lost: what you change now is computed when it is back.';
-        banner.replaceChildren(el('b', {}, 'The server does not answer.'), el('span', {}, text),
-            ...(why === 'refused' ? [address, el('button', { type: 'button', class: 'strong', onclick: go }, 'Go on there')] : []));
-        banner.hidden = false;
-        this.showWork();
-    }
-
     // Wishes that were not answered are sent again.
     serverIsBack(info) {
-        const banner = byId('banner');
-        banner.hidden = true;
-        delete banner.dataset.why;
+        this.banner.hide();
         if (!this.info) return void this.start();
         this.info.models = info.models;
-        fillSelect(byId('model'), info.models.map(({ name }) => [name, name]), this.model?.name);
+        fillSelect(
+            byId('model'),
+            info.models.map(({ name }) => [name, name]),
+            this.model?.name,
+        );
         for (const channel of Object.values(this.channels)) channel.resume();
         this.later();
         this.showWork();
     }
-}
-
-function firstEdit(layer, head) {
-    return `q@${layer}.h${head}=scale:0.5`;
 }
 
 function rem() {
@@ -543,11 +336,12 @@ function millions(count) {
 
 // Wide enough for the heads of a layer, not wider than the half.
 function overviewWidth(facts) {
-    return `clamp(17rem, ${(facts.heads * 1.15 + 3).toFixed(1)}rem, 46%)`;
+    return `clamp(20rem, ${(facts.heads * 1.15 + 3).toFixed(1)}rem, 46%)`;
 }
 
 const explorer = new Explorer();
+window.explorer = explorer; // for the console
 explorer.start().catch((error) => {
-    if (!explorer.connection.lost) explorer.showProblem(error.message);
+    if (!explorer.connection.lost) explorer.banner.showProblem(error.message);
     if (!explorer.connection.lost) throw error;
 });

@@ -16,9 +16,9 @@
 // the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
 // onescape(). query or key is -1 where a label of the other axis is meant.
 import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
+import { MapInput } from './map_input.js';
 
 const LABEL_ROOM = 0.24; // of the width, at most
-const DRAG = 6; // pixels before a click becomes a drag
 const NUMBER_CELL = 21; // the smallest cell, in pixels, that has room for a number
 const NUMBER_CELLS = 1600; // more numbers than that are not drawn
 
@@ -27,9 +27,17 @@ export function themeColors(element) {
     const style = getComputedStyle(element);
     const read = (name) => style.getPropertyValue(name).trim();
     return {
-        ink: read('--ink'), soft: read('--ink-soft'), line: read('--line'), paper: read('--paper'),
-        accent: read('--accent'), onAccent: read('--on-accent'), mark: read('--mark'), up: read('--up'),
-        down: read('--down'), before: read('--before'), font: style.fontFamily,
+        ink: read('--ink'),
+        soft: read('--ink-soft'),
+        line: read('--line'),
+        paper: read('--paper'),
+        accent: read('--accent'),
+        onAccent: read('--on-accent'),
+        mark: read('--mark'),
+        up: read('--up'),
+        down: read('--down'),
+        before: read('--before'),
+        font: style.fontFamily,
         size: parseFloat(style.fontSize) || 14,
     };
 }
@@ -47,7 +55,8 @@ export function firstToken(cell, from, step) {
 // A canvas whose pixels are those of the screen.
 export function sizeCanvas(canvas, width, height) {
     const ratio = window.devicePixelRatio || 1;
-    const w = Math.max(1, Math.round(width * ratio)), h = Math.max(1, Math.round(height * ratio));
+    const w = Math.max(1, Math.round(width * ratio)),
+        h = Math.max(1, Math.round(height * ratio));
     if (canvas.width !== w || canvas.height !== h) {
         canvas.width = w;
         canvas.height = h;
@@ -73,19 +82,29 @@ export class AttentionMap {
         this.tile = document.createElement('canvas');
         this.base = el('canvas', { class: 'map-base', 'aria-hidden': 'true' });
         this.over = el('canvas', { class: 'map-over', 'aria-hidden': 'true' });
-        this.element = el('div', {
-            class: 'map', tabindex: '0', role: 'application', 'aria-roledescription': 'attention map',
-            'aria-label': `${title}: queries down, keys across. Arrow keys move, Enter pins the cell, R its row, ` +
-                'C its column, Escape unpins, plus and minus zoom.',
-        }, this.base, this.over);
+        this.element = el(
+            'div',
+            {
+                class: 'map',
+                tabindex: '0',
+                role: 'application',
+                'aria-roledescription': 'attention map',
+                'aria-label':
+                    `${title}: queries down, keys across. Arrow keys move, Enter pins the cell, R its row, ` +
+                    'C its column, Escape unpins, plus and minus zoom.',
+            },
+            this.base,
+            this.over,
+        );
         this.onhover = this.onpick = this.onzoom = this.onescape = () => {};
-        this.listen();
+        this.input = new MapInput(this);
     }
 
     // ---- what is shown ----
 
     setData(data) {
-        const labelsChanged = !this.data || !data || this.data.queries !== data.queries || this.data.keys !== data.keys;
+        const labelsChanged =
+            !this.data || !data || this.data.queries !== data.queries || this.data.keys !== data.keys;
         this.data = data;
         if (labelsChanged) this.layoutDone = false;
     }
@@ -131,7 +150,7 @@ export class AttentionMap {
     layout() {
         const theme = (this.theme = themeColors(this.element));
         const ratio = window.devicePixelRatio || 1;
-        this.fontSize = clampNumber(theme.size * 0.76, 9, 15);
+        this.fontSize = clampNumber(theme.size * 0.78, 9, 18);
         const measure = this.base.getContext('2d');
         measure.font = `${this.fontSize}px ${theme.font}`;
         const room = this.width * LABEL_ROOM;
@@ -139,7 +158,10 @@ export class AttentionMap {
         this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, rough);
         this.colLabels = this.labelsOf(this.data.keys, this.zoom[2], this.cols, rough);
         const widest = (labels) =>
-            labels.reduce((most, [, text]) => Math.max(most, measure.measureText(isolated(text)).width), this.fontSize);
+            labels.reduce(
+                (most, [, text]) => Math.max(most, measure.measureText(isolated(text)).width),
+                this.fontSize,
+            );
         this.left = Math.ceil(Math.min(room, widest(this.rowLabels)) + 7);
         this.foot = Math.ceil(Math.min(room, widest(this.colLabels)) + 7);
         // Cells of whole pixels where they are large enough for that to matter.
@@ -165,9 +187,10 @@ export class AttentionMap {
         context.textBaseline = 'middle';
         context.textAlign = 'right';
         context.direction = 'ltr';
-        const cellHeight = this.plotHeight / this.rows, cellWidth = this.plotWidth / this.cols;
+        const cellHeight = this.plotHeight / this.rows,
+            cellWidth = this.plotWidth / this.cols;
         for (const [i, text] of this.rowLabels) {
-            context.fillText(isolated(text), this.left - 5, 1 + (i + 0.5) * cellHeight, this.left - 6);
+            context.fillText(isolated(text), this.left - 5, this.inside(1 + (i + 0.5) * cellHeight), this.left - 6);
         }
         for (const [i, text] of this.colLabels) {
             context.save();
@@ -176,6 +199,11 @@ export class AttentionMap {
             context.fillText(isolated(text), 0, 0, this.foot - 6);
             context.restore();
         }
+    }
+
+    // A label of a small cell at the edge is moved inwards, so that it is not cut.
+    inside(y) {
+        return Math.max(y, this.fontSize * 0.6);
     }
 
     // ---- painting ----
@@ -206,22 +234,29 @@ export class AttentionMap {
         const { r0, c0, step, rows, cols } = this.data;
         const low = (token, from, most) => clampNumber(cellOf(token, from, step), 0, most);
         const high = (token, from, most) => clampNumber(Math.ceil((token - from) / step - 1e-9), 0, most);
-        return [low(this.zoom[0], r0, rows), high(this.zoom[1], r0, rows),
-                low(this.zoom[2], c0, cols), high(this.zoom[3], c0, cols)];
+        return [
+            low(this.zoom[0], r0, rows),
+            high(this.zoom[1], r0, rows),
+            low(this.zoom[2], c0, cols),
+            high(this.zoom[3], c0, cols),
+        ];
     }
 
     isMasked(row, col) {
         const { r0, c0, step, causal, window: width } = this.data;
-        const lastQuery = firstToken(row + 1, r0, step) - 1, firstKey = firstToken(col, c0, step);
+        const lastQuery = firstToken(row + 1, r0, step) - 1,
+            firstKey = firstToken(col, c0, step);
         if (causal && firstKey > lastQuery) return true;
         if (!width) return false;
-        const firstQuery = firstToken(row, r0, step), lastKey = firstToken(col + 1, c0, step) - 1;
+        const firstQuery = firstToken(row, r0, step),
+            lastKey = firstToken(col + 1, c0, step) - 1;
         return firstQuery - lastKey >= width || firstKey - lastQuery >= width;
     }
 
     paintCells() {
         const [top, bottom, left, right] = this.shownCells();
-        const cellRows = bottom - top, cellCols = right - left;
+        const cellRows = bottom - top,
+            cellCols = right - left;
         if (cellRows < 1 || cellCols < 1) return;
         const ratio = window.devicePixelRatio || 1;
         const height = Math.min(cellRows, Math.max(1, Math.round(this.plotHeight * ratio)));
@@ -240,27 +275,32 @@ export class AttentionMap {
         const x = (token) => this.plotLeft + ((token - this.zoom[2]) / this.cols) * this.plotWidth;
         const y = (token) => 1 + ((token - this.zoom[0]) / this.rows) * this.plotHeight;
         this.context.imageSmoothingEnabled = false;
-        const x0 = x(c0 + left * step), y0 = y(r0 + top * step);
+        const x0 = x(c0 + left * step),
+            y0 = y(r0 + top * step);
         this.context.drawImage(this.tile, x0, y0, x(c0 + right * step) - x0, y(r0 + bottom * step) - y0);
     }
 
     fillPlain(top, bottom, left, right) {
-        const { values, cols } = this.data, { pixels, scale } = this;
+        const { values, cols } = this.data,
+            { pixels, scale } = this;
         let at = 0;
         for (let row = top; row < bottom; row++) {
             for (let col = left; col < right; col++, at++) {
                 const value = values[row * cols + col];
-                pixels[at] = value === 0 && !this.maskedLikeZero && this.isMasked(row, col) ? 0 : scale.pixel(value);
+                pixels[at] =
+                    value === 0 && !this.maskedLikeZero && this.isMasked(row, col) ? 0 : scale.pixel(value);
             }
         }
     }
 
     // Several cells to a pixel: the one of largest magnitude, as in the figures.
     fillPooled(top, left, cellRows, cellCols, width, height) {
-        const { values, cols } = this.data, { pixels, scale } = this;
+        const { values, cols } = this.data,
+            { pixels, scale } = this;
         const edge = (i, count, cells) => Math.floor((i * cells) / count);
         for (let y = 0; y < height; y++) {
-            const from = top + edge(y, height, cellRows), to = Math.max(from + 1, top + edge(y + 1, height, cellRows));
+            const from = top + edge(y, height, cellRows),
+                to = Math.max(from + 1, top + edge(y + 1, height, cellRows));
             for (let x = 0; x < width; x++) {
                 const first = left + edge(x, width, cellCols);
                 const last = Math.max(first + 1, left + edge(x + 1, width, cellCols));
@@ -279,28 +319,51 @@ export class AttentionMap {
     paintNumbers() {
         const cell = Math.min(this.plotWidth / this.cols, this.plotHeight / this.rows);
         if (this.data.step > 1 || cell < NUMBER_CELL || this.rows * this.cols > NUMBER_CELLS) return;
-        const { context, scale } = this, [top, bottom, left, right] = this.shownCells();
+        const { context, scale } = this,
+            [top, bottom, left, right] = this.shownCells();
         const { values, cols, r0, c0 } = this.data;
-        const style = { reach: Math.max(Math.abs(scale.low), Math.abs(scale.high)), log: scale.kind === 'log', floor: scale.floor,
-                        signed: this.signed };
-        context.font = `${clampNumber(cell * (this.signed ? 0.34 : 0.38), 7, this.theme.size)}px ${this.theme.font}`;
+        const style = {
+            reach: Math.max(Math.abs(scale.low), Math.abs(scale.high)),
+            log: scale.kind === 'log',
+            floor: scale.floor,
+            signed: this.signed,
+        };
+        context.font = `${this.numberSize(cell, style)}px ${this.theme.font}`;
         context.textAlign = 'center';
         context.textBaseline = 'middle';
         for (let row = top; row < bottom; row++) {
             for (let col = left; col < right; col++) {
-                const value = values[row * cols + col], text = cellText(value, style);
+                const value = values[row * cols + col],
+                    text = cellText(value, style);
                 if (!text) continue;
                 const light = scale.isDark(value) ? '255,255,255' : '0,0,0';
                 context.fillStyle = `rgba(${light},${text === '0' ? 0.5 : 0.95})`;
-                context.fillText(text, this.plotLeft + ((c0 + col - this.zoom[2] + 0.5) / this.cols) * this.plotWidth,
-                                 1 + ((r0 + row - this.zoom[0] + 0.5) / this.rows) * this.plotHeight);
+                context.fillText(
+                    text,
+                    this.plotLeft + ((c0 + col - this.zoom[2] + 0.5) / this.cols) * this.plotWidth,
+                    1 + ((r0 + row - this.zoom[0] + 0.5) / this.rows) * this.plotHeight,
+                );
             }
         }
     }
 
+    // One size for all: the longest number fits its cell.
+    numberSize(cell, style) {
+        const [top, bottom, left, right] = this.shownCells(),
+            { values, cols } = this.data;
+        let longest = 3;
+        for (let row = top; row < bottom; row++) {
+            for (let col = left; col < right; col++) {
+                longest = Math.max(longest, cellText(values[row * cols + col], style).length);
+            }
+        }
+        return Math.min(clampNumber(cell * 0.38, 7, this.theme.size), (cell * 0.92) / (longest * 0.58));
+    }
+
     // The learned sink's share of each row, as a column of its own at the left.
     paintSink() {
-        const { context } = this, height = this.plotHeight / this.rows;
+        const { context } = this,
+            height = this.plotHeight / this.rows;
         for (let row = 0; row < this.rows; row++) {
             context.fillStyle = this.scale.css(this.data.sink[this.zoom[0] + row]);
             context.fillRect(this.left, 1 + row * height, this.sinkRoom - 4, Math.ceil(height));
@@ -320,10 +383,10 @@ export class AttentionMap {
         for (const key of this.pins.keys) this.drawBand('col', key, 2);
         if (this.hover.query >= 0) this.drawBand('row', this.hover.query, 1);
         if (this.hover.key >= 0) this.drawBand('col', this.hover.key, 1);
-        if (this.drag) {
+        if (this.input.drag) {
             context.strokeStyle = this.theme.ink;
             context.setLineDash([4, 3]);
-            const { x0, y0, x1, y1 } = this.drag;
+            const { x0, y0, x1, y1 } = this.input.drag;
             context.strokeRect(Math.min(x0, x1), Math.min(y0, y1), Math.abs(x1 - x0), Math.abs(y1 - y0));
         }
         context.restore();
@@ -331,11 +394,14 @@ export class AttentionMap {
 
     // The frame around a row or column, and its token in full beside it.
     drawBand(kind, token, weight) {
-        const isRow = kind === 'row', from = isRow ? this.zoom[0] : this.zoom[2];
-        const count = isRow ? this.rows : this.cols, length = isRow ? this.plotHeight : this.plotWidth;
+        const isRow = kind === 'row',
+            from = isRow ? this.zoom[0] : this.zoom[2];
+        const count = isRow ? this.rows : this.cols,
+            length = isRow ? this.plotHeight : this.plotWidth;
         if (token < from || token >= from + count) return;
         const { overContext: context, theme } = this;
-        const size = Math.max(length / count, 1), at = ((token - from) * length) / count;
+        const size = Math.max(length / count, 1),
+            at = ((token - from) * length) / count;
         context.lineWidth = weight;
         context.strokeStyle = weight > 1 ? theme.mark : theme.ink;
         if (isRow) context.strokeRect(this.plotLeft, 1 + at, this.plotWidth, size);
@@ -363,107 +429,4 @@ export class AttentionMap {
         context.fillText(label, -2.5, 0.5, width);
         context.restore();
     }
-
-    // ---- pointer and keys ----
-
-    // Where on the map a point of the page lies: {query, key}, -1 beside the plot; null outside.
-    place(event) {
-        const box = this.over.getBoundingClientRect();
-        const x = event.clientX - box.left, y = event.clientY - box.top;
-        const col = Math.floor(((x - this.plotLeft) / this.plotWidth) * this.cols);
-        const row = Math.floor(((y - 1) / this.plotHeight) * this.rows);
-        const inCols = col >= 0 && col < this.cols, inRows = row >= 0 && row < this.rows;
-        if ((!inCols && x >= this.plotLeft) || (!inRows && y < this.plotHeight) || (!inCols && !inRows)) return null;
-        return { query: inRows ? this.zoom[0] + row : -1, key: inCols ? this.zoom[2] + col : -1, x, y };
-    }
-
-    listen() {
-        const { over } = this;
-        over.addEventListener('pointermove', (event) => this.pointerMoved(event));
-        over.addEventListener('pointerleave', () => !this.drag && this.onhover({ query: -1, key: -1 }));
-        over.addEventListener('pointerdown', (event) => {
-            if (event.button !== 0 || !this.layoutDone) return;
-            const at = this.place(event);
-            if (!at) return;
-            over.setPointerCapture(event.pointerId);
-            this.press = at;
-        });
-        over.addEventListener('pointerup', (event) => this.pointerReleased(event));
-        over.addEventListener('pointercancel', () => { this.press = this.drag = null; this.paintOver(); });
-        over.addEventListener('dblclick', () => this.data && this.onzoom(null));
-        over.addEventListener('wheel', (event) => {
-            if (!event.ctrlKey || !this.layoutDone) return;
-            event.preventDefault();
-            this.zoomAt(this.place(event), event.deltaY < 0 ? 0.8 : 1.25);
-        }, { passive: false });
-        this.element.addEventListener('keydown', (event) => this.keyPressed(event));
-    }
-
-    pointerMoved(event) {
-        if (!this.layoutDone) return;
-        const at = this.place(event);
-        if (this.press) {
-            const box = over2d(this.over, event);
-            if (this.drag || Math.hypot(box.x - this.press.x, box.y - this.press.y) > DRAG) {
-                this.drag = { x0: this.press.x, y0: this.press.y, x1: box.x, y1: box.y };
-                this.paintOver();
-                return;
-            }
-        }
-        this.onhover(at ? { query: at.query, key: at.key } : { query: -1, key: -1 });
-    }
-
-    pointerReleased(event) {
-        const press = this.press, drag = this.drag;
-        this.press = this.drag = null;
-        if (!press) return;
-        if (!drag) {
-            this.onpick({ query: press.query, key: press.key, add: event.shiftKey });
-            return;
-        }
-        const token = (value, from, length, count, first) =>
-            first + clampNumber(Math.floor(((value - from) / length) * count), 0, count - 1);
-        const rows = [drag.y0, drag.y1].map((y) => token(y, 1, this.plotHeight, this.rows, this.zoom[0]));
-        const cols = [drag.x0, drag.x1].map((x) => token(x, this.plotLeft, this.plotWidth, this.cols, this.zoom[2]));
-        this.onzoom([Math.min(...rows), Math.max(...rows) + 1, Math.min(...cols), Math.max(...cols) + 1]);
-    }
-
-    // Closer (factor below 1) or farther, the token at the pointer staying where it is.
-    zoomAt(at, factor) {
-        const middle = { query: (this.zoom[0] + this.zoom[1]) / 2, key: (this.zoom[2] + this.zoom[3]) / 2 };
-        const query = at && at.query >= 0 ? at.query : middle.query, key = at && at.key >= 0 ? at.key : middle.key;
-        const span = (from, count, token) => {
-            const size = Math.max(4, Math.round(count * factor));
-            const start = Math.round(token - ((token - from) / count) * size);
-            return [start, start + size];
-        };
-        this.onzoom([...span(this.zoom[0], this.rows, query), ...span(this.zoom[2], this.cols, key)]);
-    }
-
-    keyPressed(event) {
-        if (!this.data || event.altKey || event.metaKey || event.ctrlKey) return;
-        const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-        const cursor = this.hover.query >= 0 && this.hover.key >= 0 ? this.hover
-            : { query: this.zoom[1] - 1, key: this.zoom[2] };
-        if (moves[event.key]) {
-            const [down, right] = moves[event.key], first = this.hover.query < 0 || this.hover.key < 0;
-            this.onhover({
-                query: clampNumber(cursor.query + (first ? 0 : down), this.zoom[0], this.zoom[1] - 1),
-                key: clampNumber(cursor.key + (first ? 0 : right), this.zoom[2], this.zoom[3] - 1), spoken: true,
-            });
-        } else if (event.key === 'Enter' || event.key === ' ') this.onpick({ ...cursor, add: event.shiftKey });
-        else if (event.key === 'r' || event.key === 'R') this.onpick({ ...cursor, key: -1, add: event.shiftKey });
-        else if (event.key === 'c' || event.key === 'C') this.onpick({ ...cursor, query: -1, add: event.shiftKey });
-        else if (event.key === 'Escape') this.onescape();
-        else if (event.key === '+' || event.key === '=') this.zoomAt(this.hover, 0.7);
-        else if (event.key === '-') this.zoomAt(this.hover, 1.43);
-        else if (event.key === '0') this.onzoom(null);
-        else return;
-        event.preventDefault();
-    }
-}
-
-function over2d(canvas, event) {
-    const box = canvas.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
 }

@@ -7,9 +7,29 @@ export class NextTable {
     constructor() {
         this.rows = el('tbody');
         this.numbers = el('p', { class: 'numbers' });
-        this.element = el('div', {}, el('table', {},
-            el('thead', {}, el('tr', {}, el('th', { scope: 'col' }, 'token'), el('th', { scope: 'col', class: 'num' }, 'before'), el('th', { scope: 'col', class: 'num' }, 'after'),
-               el('th', { scope: 'col', class: 'num' }, 'change'), el('th', { scope: 'col', class: 'bars' }, el('span', { class: 'unseen' }, 'as bars')))), this.rows), this.numbers);
+        this.element = el(
+            'div',
+            {},
+            el(
+                'table',
+                {},
+                el(
+                    'thead',
+                    {},
+                    el(
+                        'tr',
+                        {},
+                        el('th', { scope: 'col' }, 'token'),
+                        el('th', { scope: 'col', class: 'num' }, 'before'),
+                        el('th', { scope: 'col', class: 'num' }, 'after'),
+                        el('th', { scope: 'col', class: 'num' }, 'change'),
+                        el('th', { scope: 'col', class: 'bars' }, el('span', { class: 'unseen' }, 'as bars')),
+                    ),
+                ),
+                this.rows,
+            ),
+            this.numbers,
+        );
     }
 
     // reply: { tokens: [{ text, before, after, rank_before, rank_after }], kl }; after: not without edits.
@@ -29,16 +49,44 @@ export class NextTable {
         const parts = [];
         const add = (name, texts) => parts.push(el('span', {}, `${name} `, el('b', {}, texts.join(' → '))));
         if (this.kl !== null && this.kl !== undefined) add('KL', [numberText(this.kl)]);
-        if (this.loss?.length) add('mean loss of the prompt', this.loss.map((value) => numberText(value)));
+        if (this.loss?.length)
+            add(
+                'mean loss of the prompt',
+                this.loss.map((value) => numberText(value)),
+            );
         this.numbers.replaceChildren(...parts);
     }
 
     row({ text, before, after = null, rank_before: rankBefore, rank_after: rankAfter }, most) {
-        const moved = after !== null && rankBefore !== rankAfter ? `rank ${rankBefore} → ${rankAfter}` : `rank ${rankBefore}`;
-        const bar = svgEl('svg', { class: 'change-bar', viewBox: '0 0 100 12', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
-            svgEl('rect', { class: 'is', x: 0, y: 3, width: (((after ?? before) / most) * 100).toFixed(2), height: 6 }),
-            svgEl('rect', { class: 'was', x: 0.5, y: 1, width: Math.max(0, (before / most) * 100 - 1).toFixed(2), height: 10, 'vector-effect': 'non-scaling-stroke' }));
-        return el('tr', { title: moved }, el('td', { class: 'token-cell' }, tokenNode(text)), el('td', { class: 'num' }, numberText(before, 3)),
-            el('td', { class: 'num' }, after === null ? '' : numberText(after, 3)), el('td', { class: 'num' }, after === null ? '' : changeText(after - before, 2)), el('td', { class: 'bars' }, bar));
+        const moved =
+            after !== null && rankBefore !== rankAfter ? `rank ${rankBefore} → ${rankAfter}` : `rank ${rankBefore}`;
+        const bar = svgEl(
+            'svg',
+            { class: 'change-bar', viewBox: '0 0 100 12', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
+            svgEl('rect', {
+                class: 'is',
+                x: 0,
+                y: 3,
+                width: (((after ?? before) / most) * 100).toFixed(2),
+                height: 6,
+            }),
+            svgEl('rect', {
+                class: 'was',
+                x: 0.5,
+                y: 1,
+                width: Math.max(0, (before / most) * 100 - 1).toFixed(2),
+                height: 10,
+                'vector-effect': 'non-scaling-stroke',
+            }),
+        );
+        return el(
+            'tr',
+            { title: moved },
+            el('td', { class: 'token-cell' }, tokenNode(text)),
+            el('td', { class: 'num' }, numberText(before, 3)),
+            el('td', { class: 'num' }, after === null ? '' : numberText(after, 3)),
+            el('td', { class: 'num' }, after === null ? '' : changeText(after - before, 2)),
+            el('td', { class: 'bars' }, bar),
+        );
     }
 }

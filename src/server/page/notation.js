@@ -11,8 +11,14 @@ export function parseEdit(edit) {
 }
 
 export function writeEdit({ site, layers, group, heads, tokens, op, args }) {
-    return site + (layers ? `@${layers}` : '') + (heads ? `.${group || 'h'}${heads}` : '') + (tokens ? `[${tokens}]` : '') +
-        `=${op}` + (args === '' ? '' : `:${args}`);
+    return (
+        site +
+        (layers ? `@${layers}` : '') +
+        (heads ? `.${group || 'h'}${heads}` : '') +
+        (tokens ? `[${tokens}]` : '') +
+        `=${op}` +
+        (args === '' ? '' : `:${args}`)
+    );
 }
 
 // The operations whose first argument is a single number, and so may have a slider.
@@ -29,24 +35,48 @@ export function withFactor(edit, factor) {
     return writeEdit({ ...parseEdit(edit), args: factor });
 }
 
-// Where in a list of edits, joined by ' + ', a byte offset of the whole text lies: { index, at }, at in letters.
-export function placeInEdits(edits, offset) {
+// Where in a list of edits, joined by ' + ', an error lies: { index, at, length } in letters. The server says at which
+// byte of the whole text the edit begins; the message quotes what is wrong in it, or names it by its number.
+export function placeInEdits(edits, offset, message) {
     const coder = new TextEncoder();
-    let start = 0;
-    for (let index = 0; index < edits.length; index++) {
-        const bytes = coder.encode(edits[index]);
-        if (offset <= start + bytes.length || index === edits.length - 1) {
-            const before = bytes.subarray(0, Math.max(0, offset - start));
-            return { index, at: new TextDecoder().decode(before).length };
-        }
-        start += bytes.length + 3;
+    let start = 0,
+        index = 0;
+    for (; index < edits.length - 1; index++) {
+        const size = coder.encode(edits[index]).length;
+        if (offset <= start + size) break;
+        start += size + 3;
     }
-    return { index: 0, at: 0 };
+    return { index, ...culprit(edits[index] ?? '', message) };
+}
+
+function culprit(edit, message) {
+    const said = message.replace(/^edit '.*?': /, '');
+    const quoted = [...said.matchAll(/'([^']+)'/g)].map(([, word]) => word);
+    for (const word of quoted) {
+        // Behind the `=` first: what is wrong there may also be a letter of the site.
+        for (const from of [edit.indexOf('=') + 1, 0]) {
+            const at = edit.indexOf(word, from);
+            if (at >= 0) return { at, length: word.length };
+        }
+    }
+    const named = /\b(layer|head|token|key|query)s? (-?\d+)/.exec(said);
+    const marks = { layer: '@', head: '.', token: '[', key: '[', query: '[' };
+    if (named) {
+        const at = edit.indexOf(named[2], edit.indexOf(marks[named[1]]));
+        if (at >= 0) return { at, length: named[2].length };
+    }
+    return { at: 0, length: edit.length };
 }
 
 // An edit of exactly one head goes along to another one.
 export function movedEdit(edit, from, to) {
     const fields = parseEdit(edit);
-    if (!fields || fields.layers !== String(from.layer) || fields.heads !== String(from.head) || fields.group !== 'h') return edit;
+    if (
+        !fields ||
+        fields.layers !== String(from.layer) ||
+        fields.heads !== String(from.head) ||
+        fields.group !== 'h'
+    )
+        return edit;
     return writeEdit({ ...fields, layers: String(to.layer), heads: String(to.head) });
 }

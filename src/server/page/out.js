@@ -3,10 +3,23 @@
 // The server draws with the code of `qkv figure`: what is saved here is, byte for byte, what the command line writes.
 import { copyText, el, fillSelect } from './text.js';
 
-const KINDS = [['grid', 'This head, before and after'], ['diff', 'The difference'], ['modify', 'Figure: scaling by ε'], ['mean', 'Figure: the mean over heads'], ['heads', 'All heads']];
+const KINDS = [
+    ['grid', 'This head, before and after'],
+    ['diff', 'The difference'],
+    ['modify', 'Figure: scaling by ε'],
+    ['mean', 'Figure: the mean over heads'],
+    ['heads', 'All heads'],
+];
 const FORMATS = ['png', 'svg', 'pdf', 'html'];
 const NUMBERS = ['safetensors', 'csv'];
-const TYPES = { png: 'image/png', svg: 'image/svg+xml', pdf: 'application/pdf', html: 'text/html', safetensors: 'application/octet-stream', csv: 'text/csv' };
+const TYPES = {
+    png: 'image/png',
+    svg: 'image/svg+xml',
+    pdf: 'application/pdf',
+    html: 'text/html',
+    safetensors: 'application/octet-stream',
+    csv: 'text/csv',
+};
 
 export class OutPanel {
     constructor(element, { connection }) {
@@ -15,14 +28,48 @@ export class OutPanel {
         this.onrecipe = () => {};
         this.kind = el('select', { 'aria-label': 'What is drawn', onchange: () => this.refresh() });
         fillSelect(this.kind, KINDS);
-        this.command = el('pre', { class: 'code', tabindex: '0', 'aria-label': 'The command line that gives the same' });
+        this.command = el('pre', {
+            class: 'code',
+            tabindex: '0',
+            'aria-label': 'The command line that gives the same',
+        });
         this.status = el('p', { class: 'tip', role: 'status' });
-        const save = (format) => el('button', { type: 'button', 'data-format': format, onclick: () => this.save(format) }, format.toUpperCase());
-        const copy = el('button', { type: 'button', onclick: () => copyText(this.command.textContent, copy) }, 'Copy');
-        const file = el('input', { type: 'file', accept: '.png,.svg,.pdf,.html,.json', 'aria-label': 'A figure of qkv', onchange: () => file.files[0] && this.read(file.files[0]) });
-        element.append(el('div', { class: 'row' }, this.kind, el('span', { class: 'soft' }, 'Figure'), ...FORMATS.map(save), el('span', { class: 'soft' }, 'Numbers'), ...NUMBERS.map(save)),
+        const save = (format) =>
+            el(
+                'button',
+                { type: 'button', 'data-format': format, onclick: () => this.save(format) },
+                format.toUpperCase(),
+            );
+        const copy = el(
+            'button',
+            { type: 'button', onclick: () => copyText(this.command.textContent, copy) },
+            'Copy',
+        );
+        const file = el('input', {
+            type: 'file',
+            accept: '.png,.svg,.pdf,.html,.json',
+            'aria-label': 'A figure of qkv',
+            onchange: () => file.files[0] && this.read(file.files[0]),
+        });
+        element.append(
+            el(
+                'div',
+                { class: 'row' },
+                this.kind,
+                el('span', { class: 'soft' }, 'Figure'),
+                ...FORMATS.map(save),
+                el('span', { class: 'soft' }, 'Numbers'),
+                ...NUMBERS.map(save),
+            ),
             el('div', { class: 'command' }, this.command, copy),
-            el('div', { class: 'row soft' }, 'A figure of qkv dropped here, or chosen, brings back what it was made from:', file), this.status);
+            el(
+                'div',
+                { class: 'row soft' },
+                'A figure of qkv dropped here, or chosen, brings back what it was made from:',
+                file,
+            ),
+            this.status,
+        );
     }
 
     refresh() {
@@ -36,7 +83,7 @@ export class OutPanel {
         const chosen = this.kind.value;
         options.kind = chosen === 'diff' ? 'grid' : chosen;
         if (options.kind === 'grid') {
-            if (edits) options.cols = [{ label: 'After', edits }];
+            options.cols = [edits ? { label: 'After', edits } : { label: 'Plain', edits: '' }];
             if (edits && chosen === 'grid') options.baseline = true;
             if (edits && chosen === 'diff') options.diff = true;
         }
@@ -75,7 +122,10 @@ export class OutPanel {
     async save(format) {
         this.status.textContent = `drawing ${format.toUpperCase()}…`;
         try {
-            const reply = await this.connection.post('/api/figure', { ...this.figureOptions(this.request()), format });
+            const reply = await this.connection.post('/api/figure', {
+                ...this.figureOptions(this.request()),
+                format,
+            });
             const bytes = await reply.arrayBuffer();
             offer(new Blob([bytes], { type: TYPES[format] }), `figure.${format}`);
             this.status.textContent = `figure.${format} saved, ${bytes.byteLength.toLocaleString('en-US')} bytes`;
@@ -89,8 +139,18 @@ export class OutPanel {
     catchDrops(cover) {
         let depth = 0;
         const hasFile = (event) => [...(event.dataTransfer?.types ?? [])].includes('Files');
-        window.addEventListener('dragenter', (event) => { if (hasFile(event)) { depth++; cover.hidden = false; } });
-        window.addEventListener('dragleave', (event) => { if (hasFile(event) && --depth <= 0) { depth = 0; cover.hidden = true; } });
+        window.addEventListener('dragenter', (event) => {
+            if (hasFile(event)) {
+                depth++;
+                cover.hidden = false;
+            }
+        });
+        window.addEventListener('dragleave', (event) => {
+            if (hasFile(event) && --depth <= 0) {
+                depth = 0;
+                cover.hidden = true;
+            }
+        });
         window.addEventListener('dragover', (event) => hasFile(event) && event.preventDefault());
         window.addEventListener('drop', (event) => {
             if (!hasFile(event)) return;
@@ -104,7 +164,11 @@ export class OutPanel {
     async read(file) {
         this.status.textContent = `reading ${file.name}…`;
         try {
-            const reply = await this.connection.fetch('/api/recipe', { method: 'POST', headers: { 'Content-Type': 'application/octet-stream' }, body: await file.arrayBuffer() });
+            const reply = await this.connection.fetch('/api/recipe', {
+                method: 'POST',
+                headers: { 'Content-Type': 'application/octet-stream' },
+                body: await file.arrayBuffer(),
+            });
             this.onrecipe(await reply.json());
             this.status.textContent = `brought back what ${file.name} was made from`;
         } catch (error) {

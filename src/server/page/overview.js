@@ -12,7 +12,9 @@ import { ColorScale, drawColorBar, logFloor } from './colors.js';
 import { changeText, clampNumber, el, fillSelect, numberText } from './text.js';
 import { sizeCanvas, themeColors } from './map.js';
 
-const GAP = 2, LARGEST = 84, SMALLEST = 9;
+const GAP = 2,
+    LARGEST = 84,
+    SMALLEST = 9;
 const NAMED = 26; // pixels of a map from which its name is written below it, when sorted
 
 export class Overview {
@@ -32,7 +34,10 @@ export class Overview {
 
     build(element) {
         const choose = (key, label, pairs) => {
-            const select = el('select', { 'aria-label': label, onchange: () => this.change({ [key]: select.value }) });
+            const select = el('select', {
+                'aria-label': label,
+                onchange: () => this.change({ [key]: select.value }),
+            });
             fillSelect(select, pairs);
             return (this[`${key}Choice`] = select);
         };
@@ -40,14 +45,41 @@ export class Overview {
         this.low = el('span');
         this.high = el('span');
         this.canvas = el('canvas', { 'aria-hidden': 'true' });
-        this.scroller = el('div', { class: 'overview-canvas', tabindex: '0', role: 'application', 'aria-roledescription': 'grid of heads',
-            'aria-label': 'All heads: layers down, heads across. Arrow keys move, Enter opens a head.' }, this.canvas);
+        this.scroller = el(
+            'div',
+            {
+                class: 'overview-canvas',
+                tabindex: '0',
+                role: 'application',
+                'aria-roledescription': 'grid of heads',
+                'aria-label': 'All heads: layers down, heads across. Arrow keys move, Enter opens a head.',
+            },
+            this.canvas,
+        );
         this.tip = el('p', { class: 'tip', role: 'status', 'aria-live': 'polite' });
-        element.append(el('div', { class: 'overview-tools' },
-            choose('mode', 'How heads are shown', [['maps', 'maps'], ['cells', 'one cell']]),
-            choose('metric', 'Metric', this.metrics.map(({ name, title }) => [name, title || name])),
-            choose('sort', 'Order', [['place', 'by layer'], ['metric', 'by metric'], ['change', 'by change']]),
-            el('span', { class: 'legend' }, this.low, this.bar, this.high)), this.scroller, this.tip);
+        element.append(
+            el(
+                'div',
+                { class: 'overview-tools' },
+                choose('mode', 'How heads are shown', [
+                    ['maps', 'maps'],
+                    ['cells', 'one cell'],
+                ]),
+                choose(
+                    'metric',
+                    'Metric',
+                    this.metrics.map(({ name, title }) => [name, title || name]),
+                ),
+                choose('sort', 'Order', [
+                    ['place', 'by layer'],
+                    ['metric', 'by metric'],
+                    ['change', 'by change'],
+                ]),
+                el('span', { class: 'legend' }, this.low, this.bar, this.high),
+            ),
+            this.scroller,
+            this.tip,
+        );
         this.listen();
     }
 
@@ -105,14 +137,22 @@ export class Overview {
         // Maps as the head view has them; weights of 8 bits have 255 for 1.
         const whole = data.maps instanceof Uint8Array ? 255 : 1;
         this.mapScale = new ColorScale(this.palette.table(this.colormap), {
-            kind: data.long ? 'log' : 'linear', high: whole, floor: data.long ? whole * logFloor(0, 1, data.n || 1) : whole * 1e-4 });
+            kind: data.long ? 'log' : 'linear',
+            high: whole,
+            floor: data.long ? whole * logFloor(0, 1, data.n || 1) : whole * 1e-4,
+        });
         const values = [...(data.after || data.before || [])].filter(Number.isFinite);
-        const least = Math.min(...values), most = Math.max(...values);
+        const least = Math.min(...values),
+            most = Math.max(...values);
         const signed = values.length > 0 && least < 0;
         const name = signed ? 'coolwarm' : this.colormap === 'coolwarm' ? 'viridis' : this.colormap;
         const high = values.length ? (signed ? Math.max(-least, most) : most) : 1;
         const low = values.length && !signed ? Math.min(least, high) : 0;
-        this.cellScale = new ColorScale(this.palette.table(name), { low, high: high > low ? high : low + 1, diverging: signed });
+        this.cellScale = new ColorScale(this.palette.table(name), {
+            low,
+            high: high > low ? high : low + 1,
+            diverging: signed,
+        });
     }
 
     showLegend() {
@@ -127,7 +167,8 @@ export class Overview {
 
     // Heads in the order they are shown, as layer * heads + head.
     order() {
-        const { layers, heads, tv, before, after } = this.data, count = layers * heads;
+        const { layers, heads, tv, before, after } = this.data,
+            count = layers * heads;
         const list = Array.from({ length: count }, (_, i) => i);
         if (this.state.sort === 'place') return list;
         const by = this.state.sort === 'change' ? tv : after || before;
@@ -137,14 +178,21 @@ export class Overview {
     }
 
     layout() {
-        const { layers, heads } = this.data, theme = (this.theme = themeColors(this.scroller));
-        const sorted = this.state.sort !== 'place', small = clampNumber(theme.size * 0.72, 8, 14);
+        const { layers, heads } = this.data,
+            theme = (this.theme = themeColors(this.scroller));
+        const sorted = this.state.sort !== 'place',
+            small = clampNumber(theme.size * 0.72, 8, 14);
         this.left = sorted ? 2 : small * 2.1;
         this.top = sorted ? 2 : small * 1.5;
         const width = Math.max(60, this.scroller.clientWidth - 4);
         const fit = (columns) => Math.floor((width - this.left) / columns) - GAP;
         let size = fit(heads);
-        if (sorted) size = clampNumber(Math.floor(Math.sqrt((width * Math.max(200, width)) / (layers * heads))) - GAP, 14, 64);
+        if (sorted)
+            size = clampNumber(
+                Math.floor(Math.sqrt((width * Math.max(200, width)) / (layers * heads))) - GAP,
+                14,
+                64,
+            );
         this.size = clampNumber(size, SMALLEST, sorted ? 64 : LARGEST);
         this.columns = sorted ? Math.max(1, Math.floor((width - this.left) / (this.size + GAP))) : heads;
         this.named = sorted && this.size >= NAMED ? small * 1.3 : 0;
@@ -156,7 +204,8 @@ export class Overview {
 
     // The corner of a head's map.
     corner(index) {
-        const column = index % this.columns, row = Math.floor(index / this.columns);
+        const column = index % this.columns,
+            row = Math.floor(index / this.columns);
         return [this.left + column * (this.size + GAP), this.top + row * (this.size + GAP + this.named)];
     }
 
@@ -165,7 +214,8 @@ export class Overview {
     paint() {
         if (!this.data || !this.scroller.clientWidth) return;
         this.layout();
-        const width = this.left + this.columns * (this.size + GAP), height = this.top + this.rows * (this.size + GAP + this.named);
+        const width = this.left + this.columns * (this.size + GAP),
+            height = this.top + this.rows * (this.size + GAP + this.named);
         const context = (this.context = sizeCanvas(this.canvas, Math.ceil(width), Math.ceil(height)));
         context.clearRect(0, 0, width, height);
         context.imageSmoothingEnabled = false;
@@ -190,15 +240,22 @@ export class Overview {
 
     // Where a map has more cells than pixels, a pixel is the largest of its cells, as everywhere.
     paintMap(head, x, y) {
-        const { side, maps, causal } = this.data, pixels = Math.max(1, Math.round(this.size * (window.devicePixelRatio || 1)));
-        const width = Math.min(side, pixels), edge = (i) => Math.floor((i * side) / width);
+        const { side, maps, causal } = this.data,
+            pixels = Math.max(1, Math.round(this.size * (window.devicePixelRatio || 1)));
+        const width = Math.min(side, pixels),
+            edge = (i) => Math.floor((i * side) / width);
         this.prepareTile(width);
         for (let row = 0, i = 0; row < width; row++) {
-            const top = edge(row), bottom = edge(row + 1);
+            const top = edge(row),
+                bottom = edge(row + 1);
             for (let col = 0; col < width; col++, i++) {
                 let most = 0;
                 for (let r = top; r < bottom; r++) {
-                    for (let at = head * side * side + r * side + edge(col), end = at + edge(col + 1) - edge(col); at < end; at++) {
+                    for (
+                        let at = head * side * side + r * side + edge(col), end = at + edge(col + 1) - edge(col);
+                        at < end;
+                        at++
+                    ) {
                         if (maps[at] > most) most = maps[at];
                     }
                 }
@@ -220,7 +277,8 @@ export class Overview {
     paintCell(head, x, y) {
         const values = this.data.after || this.data.before;
         if (!values) return;
-        const { context, size } = this, value = values[head];
+        const { context, size } = this,
+            value = values[head];
         context.fillStyle = this.cellScale.css(value);
         context.fillRect(x, y, size, size);
         if (size < 24) return;
@@ -234,7 +292,7 @@ export class Overview {
     // A corner, larger where more changed.
     paintMark(x, y, change) {
         const { context, size, theme } = this;
-        const part = clampNumber(Math.sqrt(change), 0.25, 1) * Math.max(6, size * 0.45);
+        const part = Math.max(Math.min(5, size / 2), clampNumber(Math.sqrt(change), 0.25, 1) * size * 0.45);
         context.fillStyle = theme.mark;
         context.strokeStyle = theme.paper;
         context.beginPath();
@@ -247,17 +305,20 @@ export class Overview {
     }
 
     paintNames() {
-        const { context, theme, small, size } = this, { layers, heads } = this.data;
+        const { context, theme, small, size } = this,
+            { layers, heads } = this.data;
         context.font = `${small}px ${theme.font}`;
         context.fillStyle = theme.soft;
         if (this.state.sort === 'place') {
             const every = Math.max(1, Math.ceil((small * 1.7) / (size + GAP)));
             context.textBaseline = 'middle';
             context.textAlign = 'right';
-            for (let layer = 0; layer < layers; layer += every) context.fillText(layer, this.left - 5, this.top + layer * (size + GAP) + size / 2);
+            for (let layer = 0; layer < layers; layer += every)
+                context.fillText(layer, this.left - 5, this.top + layer * (size + GAP) + size / 2);
             context.textBaseline = 'alphabetic';
             context.textAlign = 'center';
-            for (let head = 0; head < heads; head += every) context.fillText(head, this.left + head * (size + GAP) + size / 2, this.top - 4);
+            for (let head = 0; head < heads; head += every)
+                context.fillText(head, this.left + head * (size + GAP) + size / 2, this.top - 4);
         } else if (this.named) {
             context.textAlign = 'center';
             context.textBaseline = 'top';
@@ -292,8 +353,11 @@ export class Overview {
         const box = this.canvas.getBoundingClientRect();
         const column = Math.floor((event.clientX - box.left - this.left) / (this.size + GAP));
         const row = Math.floor((event.clientY - box.top - this.top) / (this.size + GAP + this.named));
-        const head = column >= 0 && column < this.columns && row >= 0 ? this.list[row * this.columns + column] : undefined;
-        return head === undefined ? null : { layer: Math.floor(head / this.data.heads), head: head % this.data.heads };
+        const head =
+            column >= 0 && column < this.columns && row >= 0 ? this.list[row * this.columns + column] : undefined;
+        return head === undefined
+            ? null
+            : { layer: Math.floor(head / this.data.heads), head: head % this.data.heads };
     }
 
     point(place) {
@@ -309,7 +373,8 @@ export class Overview {
 
     keyPressed(event) {
         if (!this.data || event.altKey || event.ctrlKey || event.metaKey) return;
-        const count = this.list.length, at = this.places.get(this.cursor.layer * this.data.heads + this.cursor.head) ?? 0;
+        const count = this.list.length,
+            at = this.places.get(this.cursor.layer * this.data.heads + this.cursor.head) ?? 0;
         const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.columns, ArrowDown: this.columns };
         let next = at;
         if (steps[event.key]) next = at + steps[event.key];
@@ -327,21 +392,31 @@ export class Overview {
     }
 
     showCursor(index) {
-        const [x, y] = this.corner(index), box = this.scroller;
+        const [x, y] = this.corner(index),
+            box = this.scroller;
         if (y < box.scrollTop) box.scrollTop = y - this.top;
-        else if (y + this.size > box.scrollTop + box.clientHeight) box.scrollTop = y + this.size - box.clientHeight + 8;
+        else if (y + this.size > box.scrollTop + box.clientHeight)
+            box.scrollTop = y + this.size - box.clientHeight + 8;
         if (x < box.scrollLeft) box.scrollLeft = x - this.left;
-        else if (x + this.size > box.scrollLeft + box.clientWidth) box.scrollLeft = x + this.size - box.clientWidth + 8;
+        else if (x + this.size > box.scrollLeft + box.clientWidth)
+            box.scrollLeft = x + this.size - box.clientWidth + 8;
     }
 
     showTip() {
-        const place = this.hovered || this.cursor, { heads, tv, before, after } = this.data;
-        const i = place.layer * heads + place.head, parts = [`layer ${place.layer}, head ${place.head}`];
+        const place = this.hovered || this.cursor,
+            { heads, tv, before, after } = this.data;
+        const i = place.layer * heads + place.head,
+            parts = [`layer ${place.layer}, head ${place.head}`];
         if (before) {
-            parts.push(`${this.state.metric} ${numberText(before[i])}` +
-                (after && after[i] !== before[i] ? ` → ${numberText(after[i])}` : ''));
+            parts.push(
+                `${this.state.metric} ${numberText(before[i])}` +
+                    (after && after[i] !== before[i] ? ` → ${numberText(after[i])}` : ''),
+            );
         }
-        if (tv) parts.push(tv[i] > 0 ? `changed, total variation ${changeText(tv[i]).replace('+', '')}` : 'not changed');
+        if (tv)
+            parts.push(
+                tv[i] > 0 ? `changed, total variation ${changeText(tv[i]).replace('+', '')}` : 'not changed',
+            );
         const text = parts.join(' · ');
         if (this.tip.textContent !== text) this.tip.textContent = text;
     }

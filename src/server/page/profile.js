@@ -8,7 +8,7 @@ import { sizeCanvas, themeColors } from './map.js';
 
 export class Profile {
     constructor() {
-        this.canvas = el('canvas', { role: 'img' });
+        this.canvas = el('canvas', { role: 'img', 'aria-label': 'Weights of what is pinned' });
         this.caption = el('figcaption');
         this.element = el('figure', { class: 'profile', hidden: true }, this.caption, this.canvas);
         this.content = null;
@@ -25,11 +25,15 @@ export class Profile {
         this.caption.textContent = title;
         const width = this.element.clientWidth;
         if (width < 60) return;
-        const theme = themeColors(this.element), size = clampNumber(theme.size * 0.76, 9, 15);
-        const plotHeight = theme.size * 5.2, foot = theme.size * 3.6, left = theme.size * 2.6;
+        const theme = themeColors(this.element),
+            size = clampNumber(theme.size * 0.76, 9, 15);
+        const plotHeight = theme.size * 5.2,
+            foot = theme.size * 3.6,
+            left = theme.size * 2.6;
         const context = sizeCanvas(this.canvas, width, plotHeight + foot);
         context.clearRect(0, 0, width, plotHeight + foot);
-        const count = before.length, cell = (width - left) / count;
+        const count = before.length,
+            cell = (width - left) / count;
         const most = Math.max(1e-12, ...extremes(before), ...extremes(after));
         context.font = `${size}px ${theme.font}`;
         context.fillStyle = theme.soft;
@@ -77,8 +81,13 @@ export class Profile {
     spoken() {
         const { labels, before, after, from } = this.content;
         const order = [...before.keys()].sort((a, b) => (after || before)[b] - (after || before)[a]).slice(0, 5);
-        return order.map((i) => `${axisLabel(labels[from + i] ?? '')}: ${numberText(before[i], 3)}` +
-            (after ? ` before, ${numberText(after[i], 3)} after` : '')).join('; ');
+        return order
+            .map(
+                (i) =>
+                    `${axisLabel(labels[from + i] ?? '')}: ${numberText(before[i], 3)}` +
+                    (after ? ` before, ${numberText(after[i], 3)} after` : ''),
+            )
+            .join('; ');
     }
 }
 

@@ -5,27 +5,54 @@
 import { el, fillSelect } from './text.js';
 import { Chips } from './chips.js';
 
-const REST = 350; // milliseconds without a key before what was typed is used
+const TYPING_REST = 350; // milliseconds without a key before what was typed is used
 
 export class PromptPanel {
     constructor(element, { examples }) {
         this.prompt = { text: '' };
         this.onchange = () => {};
-        this.text = el('textarea', { rows: '3', 'aria-label': 'Prompt', dir: 'auto', spellcheck: 'false', oninput: () => this.typed() });
+        this.text = el('textarea', {
+            rows: '3',
+            'aria-label': 'Prompt',
+            dir: 'auto',
+            spellcheck: 'false',
+            oninput: () => this.typed(),
+        });
         this.special = el('input', { type: 'checkbox', onchange: () => this.typed(0) });
-        const tab = (mode, label) => el('button', { type: 'button', 'data-mode': mode, 'aria-pressed': 'false', onclick: () => this.setMode(mode) }, label);
+        const tab = (mode, label) =>
+            el(
+                'button',
+                { type: 'button', 'data-mode': mode, 'aria-pressed': 'false', onclick: () => this.setMode(mode) },
+                label,
+            );
         this.tabs = [tab('text', 'Text'), tab('chat', 'Chat')];
-        const example = el('select', { 'aria-label': 'Examples', onchange: () => {
-            if (example.value) this.use({ text: example.value });
-            example.value = '';
-        } });
-        fillSelect(example, [['', 'Examples…'], ...examples.map((text) => [text, text.length > 44 ? `${text.slice(0, 43)}…` : text])]);
+        const example = el('select', {
+            'aria-label': 'Examples',
+            onchange: () => {
+                if (example.value) this.use({ text: example.value });
+                example.value = '';
+            },
+        });
+        fillSelect(example, [
+            ['', 'Examples…'],
+            ...examples.map((text) => [text, text.length > 44 ? `${text.slice(0, 43)}…` : text]),
+        ]);
         this.chat = el('div', { class: 'chat', hidden: true });
         this.error = el('p', { class: 'edit-error', role: 'alert', hidden: true });
         const tokens = el('div', { class: 'prompt-tokens' });
-        element.append(el('div', { class: 'row' }, ...this.tabs, example), this.text, this.chat,
-            el('label', { class: 'soft', title: 'Names of special tokens, such as </s>, become those tokens' }, this.special, 'read names of special tokens'),
-            this.error, tokens);
+        element.append(
+            el('div', { class: 'row' }, ...this.tabs, example),
+            this.text,
+            this.chat,
+            el(
+                'label',
+                { class: 'soft', title: 'Names of special tokens, such as </s>, become those tokens' },
+                this.special,
+                'read names of special tokens',
+            ),
+            this.error,
+            tokens,
+        );
         this.chips = new Chips(tokens);
     }
 
@@ -67,11 +94,15 @@ export class PromptPanel {
         this.onchange(this.prompt);
     }
 
-    typed(rest = REST) {
+    typed(rest = TYPING_REST) {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => {
-            const prompt = this.mode === 'chat' ? { chat: this.readChat() }
-                : this.prompt.tokens && !this.text.value ? { tokens: this.prompt.tokens } : { text: this.text.value };
+            const prompt =
+                this.mode === 'chat'
+                    ? { chat: this.readChat() }
+                    : this.prompt.tokens && !this.text.value
+                      ? { tokens: this.prompt.tokens }
+                      : { text: this.text.value };
             this.prompt = this.special.checked ? { ...prompt, parse_special: true } : prompt;
             this.onchange(this.prompt);
         }, rest);
@@ -81,24 +112,54 @@ export class PromptPanel {
 
     buildChat() {
         const { system = '', turns } = this.prompt.chat;
-        const area = (label, value, rows) => el('textarea', { rows, 'aria-label': label, dir: 'auto', spellcheck: 'false', oninput: () => this.typed() }, value);
+        const area = (label, value, rows) =>
+            el(
+                'textarea',
+                { rows, 'aria-label': label, dir: 'auto', spellcheck: 'false', oninput: () => this.typed() },
+                value,
+            );
         this.system = area('System', system, '1');
         this.system.placeholder = 'System (may be empty)';
         const turnNodes = turns.map((turn, i) => {
             const last = i === turns.length - 1;
             const content = area(`Turn ${i + 1}, ${turn.role}`, turn.content, '2');
             content.dataset.role = turn.role;
-            const remove = last ? null : el('button', { type: 'button', class: 'quiet', 'aria-label': `Remove turn ${i + 1}`,
-                onclick: () => this.changeTurns((list) => list.filter((_, k) => k !== i)) }, '✕');
+            const remove = last
+                ? null
+                : el(
+                      'button',
+                      {
+                          type: 'button',
+                          class: 'quiet',
+                          'aria-label': `Remove turn ${i + 1}`,
+                          onclick: () => this.changeTurns((list) => list.filter((_, k) => k !== i)),
+                      },
+                      '✕',
+                  );
             return el('div', { class: 'turn' }, el('span', { class: 'soft' }, turn.role), content, remove);
         });
-        const add = el('button', { type: 'button', onclick: () => this.changeTurns((list) =>
-            [...list.slice(0, -1), list.at(-1), { role: 'assistant', content: '' }, { role: 'user', content: '' }]) }, '+ Add turn');
+        const add = el(
+            'button',
+            {
+                type: 'button',
+                onclick: () =>
+                    this.changeTurns((list) => [
+                        ...list.slice(0, -1),
+                        list.at(-1),
+                        { role: 'assistant', content: '' },
+                        { role: 'user', content: '' },
+                    ]),
+            },
+            '+ Add turn',
+        );
         this.chat.replaceChildren(this.system, ...turnNodes, add);
     }
 
     readChat() {
-        const turns = [...this.chat.querySelectorAll('.turn textarea')].map((node) => ({ role: node.dataset.role, content: node.value }));
+        const turns = [...this.chat.querySelectorAll('.turn textarea')].map((node) => ({
+            role: node.dataset.role,
+            content: node.value,
+        }));
         return this.system.value ? { system: this.system.value, turns } : { turns };
     }
 

@@ -15,29 +15,53 @@ export function defaultState() {
         layer: null, // null: chosen by the server or the overview
         head: null,
         overview: { mode: 'maps', metric: 'sink', sort: 'place' },
-        view: { show: { before: true, after: true, diff: true, lines: true }, scale: 'auto', low: null, high: null,
-                colormap: 'coolwarm', skipKeys: 0, renormalise: false, maskedZero: false, lines: 'after',
-                pins: { queries: [], keys: [] }, zoom: null },
+        view: {
+            show: { before: true, after: true, diff: true, lines: true },
+            scale: 'auto',
+            low: null,
+            high: null,
+            colormap: 'coolwarm',
+            skipKeys: 0,
+            renormalise: false,
+            maskedZero: false,
+            lines: 'after',
+            pins: { queries: [], keys: [] },
+            zoom: null,
+        },
         curve: 'first_column',
         generate: { n: 24, temperature: 0, seed: 0 },
     };
 }
 
-const SHOWN = [['b', 'before'], ['a', 'after'], ['d', 'diff'], ['l', 'lines']];
+const SHOWN = [
+    ['b', 'before'],
+    ['a', 'after'],
+    ['d', 'diff'],
+    ['l', 'lines'],
+];
 
 const text = (value) => value;
 const natural = (value) => (/^\d{1,9}$/.test(value) ? Number(value) : undefined);
 const real = (value) => (value !== '' && Number.isFinite(Number(value)) ? Number(value) : undefined);
 const flag = (value) => (value === '1' ? true : value === '0' ? false : undefined);
-const oneOf = (...names) => (value) => (names.includes(value) ? value : undefined);
-const naturals = (value) => (/^(\d{1,9}(,\d{1,9})*)?$/.test(value) ? value.split(',').filter(Boolean).map(Number) : undefined);
+const oneOf =
+    (...names) =>
+    (value) =>
+        names.includes(value) ? value : undefined;
+const naturals = (value) =>
+    /^(\d{1,9}(,\d{1,9})*)?$/.test(value) ? value.split(',').filter(Boolean).map(Number) : undefined;
 const four = (value) => (naturals(value)?.length === 4 ? naturals(value) : undefined);
 
 // name in the fragment, place in the state, how it is read, how it is written (default: String).
 const FIELDS = [
     ['m', 'model', text],
     ['p', 'prompt', (value) => ({ text: value }), (prompt) => prompt?.text],
-    ['tok', 'prompt', (value) => (naturals(value)?.length ? { tokens: naturals(value) } : undefined), (prompt) => prompt?.tokens?.join(',')],
+    [
+        'tok',
+        'prompt',
+        (value) => (naturals(value)?.length ? { tokens: naturals(value) } : undefined),
+        (prompt) => prompt?.tokens?.join(','),
+    ],
     ['chat', 'prompt', readChat, (prompt) => (prompt?.chat ? JSON.stringify(prompt.chat) : undefined)],
     ['e', 'edits', (value) => (value ? value.split(' + ') : []), (edits) => edits?.join(' + ')],
     ['a', 'active', natural],
@@ -47,7 +71,15 @@ const FIELDS = [
     ['o', 'overview.mode', oneOf('maps', 'cells')],
     ['om', 'overview.metric', text],
     ['os', 'overview.sort', oneOf('place', 'metric', 'change')],
-    ['show', 'view.show', readShown, (show) => SHOWN.filter(([, name]) => show[name]).map(([letter]) => letter).join('')],
+    [
+        'show',
+        'view.show',
+        readShown,
+        (show) =>
+            SHOWN.filter(([, name]) => show[name])
+                .map(([letter]) => letter)
+                .join(''),
+    ],
     ['sc', 'view.scale', oneOf('auto', 'linear', 'log', 'power')],
     ['lo', 'view.low', real],
     ['hi', 'view.high', real],
@@ -76,7 +108,9 @@ function readShown(value) {
 function readChat(value) {
     try {
         const { system, turns } = JSON.parse(value);
-        const good = Array.isArray(turns) && turns.length > 0 &&
+        const good =
+            Array.isArray(turns) &&
+            turns.length > 0 &&
             turns.every((turn) => typeof turn.role === 'string' && typeof turn.content === 'string');
         if (!good) return undefined;
         const chat = { turns: turns.map(({ role, content }) => ({ role, content })) };
@@ -92,13 +126,15 @@ function at(state, place) {
 }
 
 function put(state, place, value) {
-    const keys = place.split('.'), last = keys.pop();
+    const keys = place.split('.'),
+        last = keys.pop();
     keys.reduce((object, key) => object[key], state)[last] = value;
 }
 
 // Letters that a fragment may hold stay as they are, so that a link can be read.
 function encode(value) {
-    return encodeURIComponent(value).replace(/%20/g, '+')
+    return encodeURIComponent(value)
+        .replace(/%20/g, '+')
         .replace(/%(3A|40|2F|2C|5B|5D|3D|7B|7D|2A|3F|21|27|28|29|22|3B)/g, (code) => decodeURIComponent(code));
 }
 
@@ -111,12 +147,14 @@ function decode(value) {
 }
 
 export function writeState(state) {
-    const usual = defaultState(), parts = [];
+    const usual = defaultState(),
+        parts = [];
     for (const [name, place, , write = (value) => value] of FIELDS) {
         const value = at(state, place);
         if (value === null || value === undefined) continue;
         const written = write(value);
-        if (written === undefined || String(written) === String(write(at(usual, place) ?? undefined) ?? '\0')) continue;
+        if (written === undefined || String(written) === String(write(at(usual, place) ?? undefined) ?? '\0'))
+            continue;
         parts.push(`${name}=${encode(String(written))}`);
     }
     if (state.prompt?.parse_special) parts.push('sp=1');
@@ -125,10 +163,16 @@ export function writeState(state) {
 
 export function readState(hash) {
     const state = defaultState();
-    const said = new Map(hash.replace(/^#/, '').split('&').filter(Boolean).map((part) => {
-        const equals = part.indexOf('=');
-        return equals < 0 ? [part, ''] : [part.slice(0, equals), decode(part.slice(equals + 1))];
-    }));
+    const said = new Map(
+        hash
+            .replace(/^#/, '')
+            .split('&')
+            .filter(Boolean)
+            .map((part) => {
+                const equals = part.indexOf('=');
+                return equals < 0 ? [part, ''] : [part.slice(0, equals), decode(part.slice(equals + 1))];
+            }),
+    );
     for (const [name, place, read] of FIELDS) {
         const value = said.has(name) ? read(said.get(name)) : undefined;
         if (value !== undefined) put(state, place, value);

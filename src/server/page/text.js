@@ -2,6 +2,10 @@
 //
 // Nothing here or elsewhere writes markup: text goes in by textContent, so a token `<script>` stays text.
 
+export function byId(id) {
+    return document.getElementById(id);
+}
+
 // el('button', { class: 'quiet', 'aria-label': 'Close', onclick: f }, 'text', child, ...)
 export function el(name, attributes = {}, ...children) {
     const node = document.createElement(name);
@@ -31,7 +35,12 @@ export function fillSelect(select, pairs, chosen) {
     if (chosen !== undefined) select.value = chosen;
 }
 
-const MARKS = new Map([['\n', '↵'], ['\r', '␍'], ['\t', '⇥'], ['\u00a0', '⍽']]);
+const MARKS = new Map([
+    ['\n', '↵'],
+    ['\r', '␍'],
+    ['\t', '⇥'],
+    ['\u00a0', '⍽'],
+]);
 
 // A token as it is read: controls as signs, blanks inside kept.
 function visibleText(text) {
@@ -132,5 +141,7 @@ export async function copyText(text, button) {
     } catch {
         button.textContent = 'Not allowed here';
     }
-    setTimeout(() => { button.textContent = label; }, 1200);
+    setTimeout(() => {
+        button.textContent = label;
+    }, 1200);
 }

@@ -1,0 +1,154 @@
+// The numbers of a head's maps: those of the cell under the pointer, those that are pinned, and their sums.
+import { changeText, countText, el, numberText, tokenNode } from './text.js';
+import { Profile } from './profile.js';
+
+const DIGITS = 6;
+
+export class HeadNumbers {
+    constructor(view) {
+        this.view = view;
+        this.readout = el('p', { class: 'readout' });
+        this.pinned = el('div', { class: 'pinned', hidden: true });
+        this.profile = new Profile();
+    }
+
+    tokenLabel(kind, token) {
+        return el(
+            'span',
+            { class: 'place' },
+            `${kind} `,
+            tokenNode(this.view.data[kind === 'query' ? 'queries' : 'keys'][token] ?? ''),
+            el('span', { class: 'index' }, ` ${countText(token)}`),
+        );
+    }
+
+    weightTexts(before, after) {
+        const parts = [];
+        const add = (name, text) =>
+            parts.push(el('span', { class: `weight weight-${name}` }, `${name} `, el('b', {}, text)));
+        add(after === undefined ? 'weight' : 'before', numberText(before, DIGITS));
+        if (after !== undefined) {
+            add('after', numberText(after, DIGITS));
+            add('change', changeText(after - before, 4));
+        }
+        return parts;
+    }
+
+    showReadout() {
+        const { query, key } = this.view.hover,
+            { readout } = this;
+        if (query < 0 && key < 0) {
+            readout.replaceChildren(
+                el(
+                    'span',
+                    { class: 'hint' },
+                    'Point at a cell. Click pins it, a label pins its row or column, Shift adds to the sum, Esc unpins.',
+                ),
+            );
+            return;
+        }
+        const parts = [];
+        if (query >= 0) parts.push(this.tokenLabel('query', query));
+        if (key >= 0) parts.push(this.tokenLabel('key', key));
+        if (query >= 0 && key >= 0) {
+            parts.push(
+                ...this.weightTexts(this.view.weight('before', query, key), this.view.weight('after', query, key)),
+            );
+            if (this.view.data.step > 1) parts.push(el('span', { class: 'hint' }, 'the largest of its block'));
+        } else if (this.view.data.sink && query >= 0) {
+            const { before, after } = this.view.data.sink;
+            parts.push(el('span', {}, 'learned sink'), ...this.weightTexts(before[query], after?.[query]));
+        }
+        readout.replaceChildren(...parts);
+    }
+
+    showPinned() {
+        const { queries, keys } = this.view.settings.pins,
+            { pinned } = this;
+        pinned.hidden = !queries.length && !keys.length;
+        if (pinned.hidden) return this.profile.show(null);
+        const close = el(
+            'button',
+            {
+                type: 'button',
+                class: 'quiet close',
+                title: 'Unpin (Esc)',
+                'aria-label': 'Unpin',
+                onclick: () => this.view.unpin(),
+            },
+            '✕',
+        );
+        const parts = [];
+        const list = (kind, tokens) => {
+            if (!tokens.length) return;
+            if (tokens.length === 1) parts.push(this.tokenLabel(kind, tokens[0]));
+            else {
+                const nodes = tokens
+                    .slice(0, 8)
+                    .flatMap((t) => [
+                        tokenNode(this.view.data[kind === 'query' ? 'queries' : 'keys'][t] ?? ''),
+                        ' ',
+                    ]);
+                if (tokens.length > 8) nodes.push('…');
+                parts.push(
+                    el(
+                        'span',
+                        { class: 'place' },
+                        `${tokens.length} ${kind === 'query' ? 'queries' : 'keys'} `,
+                        ...nodes,
+                    ),
+                );
+            }
+        };
+        list('query', queries);
+        list('key', keys);
+        if (queries.length && keys.length) {
+            const sum = (name) =>
+                this.view.values[name]
+                    ? queries.reduce(
+                          (total, q) =>
+                              total + keys.reduce((row, k) => row + (this.view.weight(name, q, k) ?? 0), 0),
+                          0,
+                      )
+                    : undefined;
+            if (queries.length * keys.length > 1) parts.push(el('span', {}, 'sum'));
+            parts.push(...this.weightTexts(sum('before'), sum('after')));
+        }
+        pinned.replaceChildren(el('span', { class: 'pin-mark' }, 'pinned'), ...parts, close);
+        pinned.dataset.spoken = `Pinned: ${parts.map((part) => part.textContent).join(', ')}`;
+        this.showProfile(queries, keys);
+    }
+
+    // Rows pinned: their sum over the keys. Columns alone: what each query gives them.
+    showProfile(queries, keys) {
+        const [r0, r1, c0, c1] = this.view.zoomShown(),
+            byKey = queries.length > 0;
+        const from = byKey ? c0 : r0,
+            count = byKey ? c1 - c0 : r1 - r0;
+        const add = (name) => {
+            if (!this.view.values[name]) return null;
+            const out = this.view.reuse(`profile-${name}`, count);
+            out.fill(0);
+            for (let i = 0; i < count; i++) {
+                for (const token of byKey ? queries : keys) {
+                    out[i] +=
+                        (byKey
+                            ? this.view.weight(name, token, from + i)
+                            : this.view.weight(name, from + i, token)) ?? 0;
+                }
+            }
+            return out;
+        };
+        const several = (byKey ? queries : keys).length > 1;
+        const title = byKey
+            ? `Where ${several ? `these ${queries.length} queries look, summed` : 'this query looks'}`
+            : `Who looks at ${several ? `these ${keys.length} keys, summed` : 'this key'}`;
+        this.profile.show({
+            title: this.view.values.after ? `${title}: before (outline), after (filled)` : title,
+            labels: byKey ? this.view.data.keys : this.view.data.queries,
+            before: add('before'),
+            after: add('after'),
+            from,
+        });
+    }
+}

@@ -1,0 +1,156 @@
+// What leaves the page and comes back: figures, numbers, the command line, links, dropped figures; and why.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { assertPageEqualsRun, clickCell, headOf, PROMPT } from './helpers.mjs';
+import { qkv, readSafetensors } from './stage.mjs';
+
+const START = '#l=5&h=0&gn=0&e=q@5.h0=scale:0.125';
+
+// Saves by the page's own button and gives the bytes.
+async function saved(page, format) {
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click(`[data-format=${format}]`)]);
+    return fs.readFileSync(await download.path());
+}
+
+// The words of the command line that the page shows, as a shell would read them.
+function wordsOf(line) {
+    return [...line.matchAll(/'((?:[^']|'\\'')*)'|(\S+)/g)].reduce((words, [, quoted, plain], i, all) => {
+        const glued = i > 0 && all[i].index === all[i - 1].index + all[i - 1][0].length;
+        const word = quoted !== undefined ? quoted.replaceAll("'\\''", "'") : plain;
+        if (glued) words[words.length - 1] += word;
+        else words.push(word);
+        return words;
+    }, []);
+}
+
+// A figure saved by the page is, byte for byte, what the command line that it shows writes: all formats, all kinds.
+export async function case_figure_bytes(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START, acceptDownloads: true });
+    for (const [kind, formats] of [
+        ['grid', ['png', 'svg', 'pdf', 'html', 'safetensors', 'csv']],
+        ['diff', ['svg']],
+        ['modify', ['svg']],
+        ['mean', ['svg']],
+        ['heads', ['svg']],
+    ]) {
+        await page.getByLabel('What is drawn').selectOption(kind);
+        await stage.ready();
+        const line = await page.textContent('.command pre');
+        for (const format of formats) {
+            const bytes = await saved(page, format);
+            const words = wordsOf(line),
+                numbers = format === 'safetensors' || format === 'csv';
+            assert.equal(words[0], 'qkv');
+            const args = words.slice(1, words.indexOf('-o')),
+                out = stage.file(`figure.${format}`);
+            // The recipe inside tells the command line with the name of its output.
+            qkv([...args, numbers ? '--data' : '-o', `figure.${format}`], { cwd: stage.folder });
+            assert.ok(
+                fs.readFileSync(out).equals(bytes),
+                `${kind}.${format}: ${bytes.length} bytes of the page, ${fs.statSync(out).size} of qkv ${args.join(' ')}`,
+            );
+        }
+    }
+}
+
+// A figure of the command line, chosen or dropped, brings back what it was made from.
+export async function case_figure_dropped(stage) {
+    const server = await stage.serve();
+    const page = await stage.open(server.url, { hash: '#l=0&h=0&gn=0' });
+    for (const format of ['png', 'svg', 'pdf', 'html']) {
+        const file = stage.file(`mill.${format}`),
+            factor = { png: '0.25', svg: '0.5', pdf: '0.75', html: '0.875' }[format];
+        qkv([
+            'figure',
+            'grid',
+            '-p',
+            'The old mill by the sea.',
+            '--layer',
+            '3',
+            '--head',
+            '1',
+            '--col',
+            `Keys=k@3.h1=scale:${factor}`,
+            '--baseline',
+            '-o',
+            file,
+            '--quiet',
+        ]);
+        if (format === 'png') await drop(page, file);
+        else await page.getByLabel('A figure of qkv').setInputFiles(file);
+        await page.waitForFunction(
+            (edit) => document.querySelector('.edit-text')?.value === edit,
+            `k@3.h1=scale:${factor}`,
+        );
+        await stage.ready();
+        assert.equal(await page.inputValue('textarea[aria-label=Prompt]'), 'The old mill by the sea.');
+        assert.match(await page.textContent('#head-title'), /Layer 3, head 1/);
+        await assertPageEqualsRun(stage, page, { prompt: ['-p', 'The old mill by the sea.'] });
+    }
+    stage.allow(/status of 4\d\d/);
+    await page
+        .getByLabel('A figure of qkv')
+        .setInputFiles({ name: 'note.png', mimeType: 'image/png', buffer: Buffer.from('no figure') });
+    await page.waitForFunction(() => /note\.png: /.test(document.querySelector('#out').textContent));
+    assert.match(await page.textContent('#head-title'), /Layer 3, head 1/, 'another file changes nothing');
+}
+
+async function drop(page, file) {
+    const bytes = fs.readFileSync(file).toString('base64');
+    await page.evaluate(
+        ([data, name]) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], name));
+            for (const kind of ['dragenter', 'dragover', 'drop'])
+                window.dispatchEvent(
+                    new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true }),
+                );
+        },
+        [bytes, path.basename(file)],
+    );
+}
+
+// Why: the channels sum to the score that `qkv run` has, before and after.
+export async function case_why(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    assert.match(await page.textContent('#why'), /Pin one cell/);
+    await clickCell(page, 'before', 10, 3);
+    await page.waitForSelector('#why canvas');
+    await stage.ready();
+    const out = stage.file('scores.safetensors');
+    qkv(['run', '-p', PROMPT, '--variant', 'q@5.h0=scale:0.125', '--capture', 'scores@5.h0', '-o', out, '--quiet']);
+    const { tensors } = readSafetensors(stage.read(out)),
+        n = (await headOf(page)).n;
+    const reply = await page.evaluate(() => window.explorer.why.reply);
+    for (const [side, variant] of [
+        ['before', 'v0'],
+        ['after', 'v1'],
+    ]) {
+        const score = tensors[`${variant}/scores.5`].values[10 * n + 3],
+            sum = reply[side].channels.reduce((a, b) => a + b, 0);
+        assert.ok(Math.abs(sum - score) < 1e-4 * Math.max(1, Math.abs(score)), `${side}: ${sum} is ${score}`);
+        assert.ok(Math.abs(reply[side].score - score) < 1e-4 * Math.max(1, Math.abs(score)));
+    }
+    assert.equal(reply.before.channels.length, 32);
+    assert.ok((await page.locator('#why tbody tr').count()) >= 5);
+    assert.match(await page.getAttribute('#why canvas', 'aria-label'), /Contribution of each of 32 channels/);
+    await page.keyboard.press('Escape');
+    assert.match(await page.textContent('#why'), /Pin one cell/);
+}
+
+// The link and the command line go onto the clipboard.
+export async function case_copies(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    await page.click('#copy-link');
+    await page.waitForFunction(() => document.querySelector('#copy-link').textContent === 'Copied');
+    const link = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(link, await page.evaluate(() => location.href));
+    assert.match(link, /#e=q@5\.h0=scale:0\.125&l=5&h=0/);
+    await page.click('.command button');
+    await page.waitForFunction(() => document.querySelector('.command button').textContent === 'Copied');
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^qkv figure grid -p 'The river/);
+}

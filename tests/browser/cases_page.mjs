@@ -1,0 +1,361 @@
+// The page itself: pinning, the address, the overview, prompts in several scripts, long texts, light and dark, keyboard.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { assertPageEqualsRun, assertSameBits, cellAt, clickCell, headOf, PROMPT, runHead } from './helpers.mjs';
+import { qkv } from './stage.mjs';
+
+const START = '#l=5&h=0&gn=0';
+
+// Pointing tells a cell's numbers; a click pins, Shift sums, Esc and the cross unpin.
+export async function case_pin_unpin(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const shown = await headOf(page),
+        at = (list, q, k) => list[q * shown.n + k];
+    const six = (value) => Number(value.toPrecision(6));
+    const { x, y } = await cellAt(page, 'before', 9, 0);
+    await page.mouse.move(x, y);
+    const weights = async (place) =>
+        (await page.locator(`${place} .weight b`).allTextContents()).map((text) => Number(text.replace('−', '-')));
+    let [before, after] = await weights('.readout');
+    assert.equal(before, six(at(shown.before, 9, 0)));
+    assert.equal(after, six(at(shown.after, 9, 0)));
+    assert.match(await page.textContent('.readout'), /query ·and 9.*key <\|bos\|> 0/);
+    await page.mouse.click(x, y);
+    assert.deepEqual(await page.evaluate(() => window.explorer.state.view.pins), { queries: [9], keys: [0] });
+    await clickCell(page, 'after', 12, 0, { shift: true });
+    assert.deepEqual(
+        await page.evaluate(() => window.explorer.state.view.pins),
+        { queries: [9, 12], keys: [] },
+        'Shift on a pinned key takes it away',
+    );
+    await clickCell(page, 'diff', -1, 3, { shift: true });
+    [before, after] = await weights('.pinned');
+    const sum = (list) => at(list, 9, 3) + at(list, 12, 3);
+    assert.ok(Math.abs(before - sum(shown.before)) < 1e-6);
+    assert.ok(Math.abs(after - sum(shown.after)) < 1e-6);
+    await page.keyboard.press('Escape');
+    assert.equal(await page.isVisible('.pinned'), false);
+    await clickCell(page, 'before', 4, -1);
+    assert.deepEqual(await page.evaluate(() => window.explorer.state.view.pins), { queries: [4], keys: [] });
+    assert.equal(await page.isVisible('.profile'), true);
+    assert.match(await page.textContent('.profile figcaption'), /Where this query looks/);
+    await page.getByLabel('Unpin', { exact: true }).click();
+    assert.equal(await page.isVisible('.pinned'), false);
+    assert.equal(await page.isVisible('.profile'), false);
+}
+
+// A map by keyboard alone: arrows, Enter, R, C, Escape, zoom.
+export async function case_map_keyboard(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const pins = () => page.evaluate(() => window.explorer.state.view.pins);
+    await page.focus('.panel-before .map');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('ArrowUp');
+    assert.match(await page.textContent('.head-view [role=status]'), /query ·sea 13key The 1/);
+    await page.keyboard.press('Enter');
+    assert.deepEqual(await pins(), { queries: [13], keys: [1] });
+    await page.keyboard.press('c');
+    assert.deepEqual(await pins(), { queries: [], keys: [1] });
+    await page.keyboard.press('r');
+    assert.deepEqual(await pins(), { queries: [13], keys: [] });
+    await page.keyboard.press('Escape');
+    assert.deepEqual(await pins(), { queries: [], keys: [] });
+    await page.keyboard.press('+');
+    const zoom = await page.evaluate(() => window.explorer.head.options.zoom);
+    assert.ok(zoom[1] - zoom[0] < 15 && zoom[0] <= 13 && zoom[1] > 13, `${zoom} holds the query`);
+    await page.keyboard.press('0');
+    assert.equal(await page.evaluate(() => window.explorer.head.options.zoom), null);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('#why canvas');
+}
+
+// Everything is in the address: a reload and another tab bring it back, and the back button goes back.
+export async function case_url_restored(stage) {
+    const server = await stage.serve();
+    const page = await stage.open(server.url);
+    await page.fill('textarea[aria-label=Prompt]', 'The old mill & the "sea" = 50% + more #1');
+    await page.waitForTimeout(500);
+    await stage.ready();
+    await page.fill('.edit-text', 'k@3.g1[1:]=scale:0.125');
+    await page.evaluate(() => window.explorer.openHead(3, 2));
+    await clickCell(page, 'before', 5, 2);
+    await page.getByLabel('Hide first keys').fill('1');
+    await page.getByLabel('Hide first keys').press('Tab');
+    await page.getByLabel('Colours', { exact: true }).selectOption('magma');
+    await page.getByLabel('Order').selectOption('change');
+    await page.getByLabel('Metric of the curve').selectOption('entropy');
+    await stage.ready();
+    const told = (tab) =>
+        tab.evaluate(() =>
+            JSON.stringify({
+                ...window.explorer.state,
+                text: document.querySelector('textarea').value,
+                edit: document.querySelector('.edit-text').value,
+                pinned: document.querySelector('.pinned').textContent,
+                title: document.querySelector('#head-title').textContent,
+                after: [...window.explorer.head.data.after],
+            }),
+        );
+    const before = await told(page),
+        address = await page.evaluate(() => location.href);
+    await page.reload();
+    await stage.ready();
+    assert.equal(await told(page), before);
+    assert.doesNotMatch(address, /token=/, 'a link holds no token');
+    const other = await stage.open(server.url, { hash: new URL(address).hash });
+    assert.equal(await told(other), before);
+    await assertPageEqualsRun(stage, other, { prompt: ['-p', 'The old mill & the "sea" = 50% + more #1'] });
+    await other.evaluate(() => {
+        location.hash = '#l=0&h=1&e=&gn=0';
+    });
+    await other.waitForFunction(() =>
+        document.querySelector('#head-title').textContent.startsWith('Layer 0, head 1'),
+    );
+    await other.goBack();
+    await other.waitForFunction(() =>
+        document.querySelector('#head-title').textContent.startsWith('Layer 3, head 2'),
+    );
+}
+
+// All heads: arrows move, Enter opens, the edit follows; what changed is marked; sorted by a metric.
+export async function case_overview(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: `${START}&e=q@5.h0=scale:0.1` });
+    const data = await page.evaluate(() => ({
+        tv: [...window.explorer.overview.data.tv],
+        before: [...window.explorer.overview.data.before],
+    }));
+    const out = stage.file('measure.csv');
+    qkv(['measure', '-p', PROMPT, '--variant', 'q@5.h0=scale:0.1', '--metrics', 'sink,tv', '-o', out, '--quiet']);
+    const table = stage
+        .read(out)
+        .toString()
+        .trim()
+        .split('\n')
+        .map((line) => line.split(','));
+    const column = (name) => table[0].indexOf(name);
+    const value = (variant, layer, head, metric) =>
+        Number(
+            table.find(
+                (row) =>
+                    row[column('variant')] === variant &&
+                    row[column('layer')] === String(layer) &&
+                    row[column('head')] === String(head) &&
+                    row[column('metric')] === metric,
+            )[column('value')],
+        );
+    const v0 = table[1][column('variant')],
+        v1 = table.at(-1)[column('variant')];
+    for (const [layer, head] of [
+        [0, 0],
+        [2, 3],
+        [5, 0],
+        [5, 3],
+    ]) {
+        assert.ok(
+            Math.abs(data.before[layer * 4 + head] - value(v0, layer, head, 'sink')) < 1e-6,
+            `sink of ${layer}.${head}`,
+        );
+        assert.ok(
+            Math.abs(data.tv[layer * 4 + head] - value(v1, layer, head, 'tv')) < 1e-6,
+            `change of ${layer}.${head}`,
+        );
+    }
+    assert.deepEqual(
+        data.tv.map((change) => change > 0),
+        data.tv.map((_, i) => i === 20),
+        'the edit reaches one head',
+    );
+    assert.match(await page.textContent('#overview .tip'), /layer 5, head 0 .* changed, total variation/);
+    await page.focus('.overview-canvas');
+    await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('ArrowRight');
+    assert.match(await page.textContent('#overview .tip'), /layer 4, head 1 .* not changed/);
+    assert.match(await page.textContent('#head-title'), /Layer 5, head 0/);
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    assert.match(await page.textContent('#head-title'), /Layer 4, head 1/);
+    assert.equal(await page.inputValue('.edit-text'), 'q@4.h1=scale:0.1', 'the edit went along');
+    await assertPageEqualsRun(stage, page);
+    await page.getByLabel('Order').selectOption('metric');
+    await page.getByLabel('How heads are shown').selectOption('cells');
+    await stage.ready();
+    const order = await page.evaluate(() =>
+        window.explorer.overview.list.map((head) => window.explorer.overview.data.after[head]),
+    );
+    assert.deepEqual(
+        order,
+        [...order].sort((a, b) => b - a),
+    );
+    await page.getByLabel('Order').selectOption('place');
+    const box = await page.locator('.overview-canvas canvas').boundingBox();
+    const corner = await page.evaluate(() => [
+        ...window.explorer.overview.corner(6),
+        window.explorer.overview.size,
+    ]);
+    await page.mouse.click(box.x + corner[0] + corner[2] / 2, box.y + corner[1] + corner[2] / 2);
+    await stage.ready();
+    assert.match(await page.textContent('#head-title'), /Layer 1, head 2/);
+}
+
+// Arabic, Chinese, emoji: tokens are the program's, isolated from each other, and drawn.
+export async function case_scripts(stage) {
+    const text = 'النهر يجري إلى البحر 河流入海 🌊🚣 and back';
+    const server = await stage.serve(['-p', text]);
+    const page = await stage.open(server.url, { hash: '#l=2&h=0&gn=4' });
+    const ids = JSON.parse(qkv(['tokens', text, '--json'])),
+        list = ids.tokens ?? ids.ids ?? ids;
+    const chips = await page.locator('.chip').count();
+    assert.equal(chips, await page.evaluate(() => window.explorer.tokens.n));
+    assert.deepEqual(
+        await page.evaluate(() => window.explorer.tokens.ids),
+        list.map((entry) => entry.id ?? entry),
+    );
+    const isolation = await page.evaluate(() =>
+        [...document.querySelectorAll('.chip')].map((chip) => getComputedStyle(chip).unicodeBidi),
+    );
+    assert.ok(
+        isolation.every((value) => value === 'isolate' || value === 'plaintext'),
+        isolation.join(),
+    );
+    assert.ok((await page.locator('.chip').first().getAttribute('dir')) === 'auto');
+    await assertPageEqualsRun(stage, page, { prompt: ['-p', text] });
+    await clickCell(page, 'before', 6, 2);
+    assert.equal(await page.locator('.pinned bdi').count(), 2);
+}
+
+// 4,096 tokens: pooled, few nodes, and a zoom shows the very weights.
+export async function case_long_text(stage) {
+    const folder = stage.file('models');
+    qkv([
+        'bench',
+        '--shape',
+        'llama:2,4,2,64,128,512,8192',
+        '-T',
+        '8',
+        '--repeats',
+        '1',
+        '--only',
+        'load',
+        '--keep',
+        folder,
+        '--quiet',
+    ]);
+    const model = `${folder}/${fs.readdirSync(folder).find((name) => name.endsWith('.gguf'))}`;
+    const ids = Array.from({ length: 4096 }, (_, i) => 3 + ((i * 97) % 500)).join(',');
+    const server = await stage.serve(['-m', model]);
+    const page = await stage.open(server.url, { hash: `#tok=${ids}&l=1&h=2&gn=0&e=q@1.h2=scale:0.5` });
+    let shown = await headOf(page);
+    assert.deepEqual([shown.n, shown.rows, shown.step], [4096, 512, 8]);
+    const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
+    assert.ok(nodes < 2000, `${nodes} nodes`);
+    assert.match(await page.textContent('.panel-before .panel-note'), /largest of 8 × 8/);
+    await page.evaluate(() => window.explorer.head.setZoom([4000, 4064, 4000, 4064]));
+    await stage.ready();
+    shown = await headOf(page);
+    assert.deepEqual([shown.rows, shown.cols, shown.step, shown.r0, shown.c0], [64, 64, 1, 4000, 4000]);
+    const run = runHead(stage, {
+        layer: 1,
+        head: 2,
+        edits: 'q@1.h2=scale:0.5',
+        prompt: ['--tokens', ids],
+        model: ['-m', model],
+    });
+    const part = (whole) =>
+        Array.from({ length: 64 * 64 }, (_, i) => whole[(4000 + Math.floor(i / 64)) * 4096 + 4000 + (i % 64)]);
+    assertSameBits(shown.before, part(run.before), 'before, zoomed');
+    assertSameBits(shown.after, part(run.after), 'after, zoomed');
+    await page.keyboard.press('Tab');
+    await page.focus('.slider input[type=range]');
+    for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowLeft');
+    await stage.ready();
+    assert.notDeepEqual((await headOf(page)).after, shown.after, 'the slider works on a part, too');
+}
+
+// Light and dark: as the system has it, and by the switch, which is kept.
+export async function case_dark_mode(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START, colorScheme: 'dark' });
+    const light = () =>
+        page.evaluate(() => {
+            const [red, green, blue] = getComputedStyle(document.querySelector('.card'))
+                .backgroundColor.match(/\d+/g)
+                .map(Number);
+            return (red + green + blue) / 765;
+        });
+    // A masked cell is the page showing through: the canvas was drawn for the theme.
+    const masked = () =>
+        page.evaluate(() => {
+            const m = window.explorer.head.maps.before;
+            return m.base.getContext('2d').getImageData(m.plotLeft + m.plotWidth - 8, 8, 1, 1).data[0] / 255;
+        });
+    assert.ok((await light()) < 0.2);
+    assert.ok((await masked()) < 0.2);
+    await page.click('#theme');
+    assert.equal(await page.textContent('#theme'), 'Theme: light');
+    assert.ok((await light()) > 0.9);
+    assert.ok((await masked()) > 0.9);
+    await page.reload();
+    await stage.ready();
+    assert.ok((await light()) > 0.9, 'the choice is kept');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.click('#theme');
+    assert.ok((await light()) < 0.2, 'dark, whatever the system has');
+}
+
+// Both sizes: nothing is cut off at the side, and the maps are seen without scrolling.
+export async function case_sizes(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    for (const [width, height, least] of [
+        [1280, 800, 200],
+        [3840, 2160, 600],
+    ]) {
+        const page = await stage.open(server.url, { hash: START, viewport: { width, height } });
+        const seen = await page.evaluate(() => ({
+            wide: document.documentElement.scrollWidth,
+            font: parseFloat(getComputedStyle(document.body).fontSize),
+            top: document.querySelector('.panel-before .map').getBoundingClientRect().top,
+            side: window.explorer.head.side,
+            slider: document.querySelector('.slider input').getBoundingClientRect().bottom,
+        }));
+        assert.ok(seen.wide <= width, `${seen.wide} pixels at ${width}`);
+        assert.ok(seen.side >= least, `a map of ${seen.side} pixels`);
+        assert.ok(
+            seen.top + seen.side < height && seen.slider < height,
+            'slider and first map are on the first screen',
+        );
+        assert.ok(seen.font >= 13.5 && (width < 2000 || seen.font > 18), `letters of ${seen.font} pixels`);
+    }
+}
+
+// Whoever does not see the page: names for all controls, headings, live regions; the slider is reached by Tab.
+export async function case_accessible(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const nameless = await page.evaluate(() =>
+        [...document.querySelectorAll('button, input, select, textarea, [role=application], [role=img]')]
+            .filter(
+                (node) =>
+                    !(
+                        node.getAttribute('aria-label') ||
+                        (node.textContent.trim() && node.tagName === 'BUTTON') ||
+                        (node.labels?.length && node.labels[0].textContent.trim())
+                    ),
+            )
+            .map((node) => node.outerHTML.slice(0, 120)),
+    );
+    assert.deepEqual(nameless, []);
+    assert.ok((await page.locator('h2').count()) >= 6);
+    assert.ok((await page.locator('[aria-live], [role=status], [role=alert]').count()) >= 4);
+    let reached = false;
+    for (let i = 0; i < 60 && !reached; i++) {
+        await page.keyboard.press('Tab');
+        reached = await page.evaluate(() => document.activeElement.matches('.slider input[type=range]'));
+    }
+    assert.ok(reached, 'Tab reaches the slider');
+    const outline = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
+    assert.notEqual(outline, 'none', 'the focus is seen');
+}

@@ -1,0 +1,251 @@
+// The slider, the edits and what they do to the maps.
+import assert from 'node:assert/strict';
+import { assertPageEqualsRun, headOf, PROMPT, clickCell, pixelOf } from './helpers.mjs';
+import { qkv } from './stage.mjs';
+
+const START = '#l=5&h=0&gn=0';
+
+// The slider is dragged with the mouse: the text, the box and the maps follow, bit for bit as `qkv run` has them.
+export async function case_slider_mouse(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const range = page.locator('.slider input[type=range]'),
+        box = await range.boundingBox();
+    const before = await headOf(page);
+    await page.mouse.move(box.x + box.width * 0.7, box.y + box.height / 2);
+    await page.mouse.down();
+    for (const part of [0.6, 0.5, 0.4, 0.35])
+        await page.mouse.move(box.x + box.width * part, box.y + box.height / 2, { steps: 4 });
+    await page.mouse.up();
+    await stage.ready();
+    const edit = await page.inputValue('.edit-text'),
+        factor = Number(edit.split(':')[1]);
+    assert.match(edit, /^q@5\.h0=scale:/);
+    assert.ok(factor > 1e-3 && factor < 0.05, `${factor} lies where the mouse let go`);
+    assert.equal(Number(await page.inputValue('.slider .number')), factor);
+    const shown = await assertPageEqualsRun(stage, page);
+    assert.notDeepEqual(shown.after, before.after);
+    assert.equal(await page.textContent('.edit-report'), 'changed 480 of 480 values');
+}
+
+// By keyboard: 0 and 1 are in reach, and the box takes any number.
+export async function case_slider_keyboard(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const edit = () => page.inputValue('.edit-text');
+    await page.focus('.slider input[type=range]');
+    await page.keyboard.press('Home');
+    assert.equal(await edit(), 'q@5.h0=scale:0');
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await edit(), 'q@5.h0=scale:1e-10');
+    await page.keyboard.press('End');
+    assert.equal(await edit(), 'q@5.h0=scale:10');
+    for (let i = 0; i < 16; i++) await page.keyboard.press('ArrowLeft');
+    assert.equal(await edit(), 'q@5.h0=scale:1');
+    await stage.ready();
+    let shown = await assertPageEqualsRun(stage, page);
+    assert.deepEqual(shown.after, shown.before, 'a factor of 1 is the identity');
+    assert.equal(await page.textContent('.panel-after .panel-note'), 'bit for bit as before');
+    assert.equal(await page.getAttribute('.slider input[type=range]', 'aria-valuetext'), '1');
+    await page.fill('.slider .number', '-0.25');
+    await page.keyboard.press('Enter');
+    assert.equal(await edit(), 'q@5.h0=scale:-0.25');
+    await stage.ready();
+    shown = await assertPageEqualsRun(stage, page);
+    await page.fill('.slider .number', 'abc');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.getAttribute('.slider .number', 'aria-invalid'), 'true');
+    assert.equal(await edit(), 'q@5.h0=scale:-0.25', 'what is no number changes nothing');
+}
+
+// Presets of the two figures, several edits at once, the form, removing.
+export async function case_edits_form(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    await page.click('[data-preset="k scale"]');
+    await stage.ready();
+    assert.equal(await page.inputValue('.edit-text'), 'k@5.h0=scale:0.5');
+    await assertPageEqualsRun(stage, page);
+    await page.click('[data-preset="q mean"]');
+    await stage.ready();
+    assert.equal(await page.inputValue('.edit-text'), 'q@5.h0=mean:head');
+    assert.equal(await page.isVisible('.slider'), false, 'a mean has no factor');
+    await assertPageEqualsRun(stage, page);
+    await page.click('text=+ Add edit');
+    await stage.ready();
+    assert.equal(await page.locator('.edit').count(), 2);
+    const second = page.locator('.edit').nth(1);
+    await second.locator('summary').click();
+    await second.getByLabel('Site').selectOption('v');
+    await second.getByLabel('Layers').fill('2-3');
+    await second.getByLabel('Layers').press('Tab');
+    await second.getByLabel('Query heads (h) or key/value heads (g)').selectOption('g');
+    await second.getByRole('textbox', { name: 'Heads', exact: true }).fill('1');
+    await second.getByRole('textbox', { name: 'Tokens', exact: true }).fill('1:');
+    await second.getByLabel('Operation').selectOption('zero');
+    assert.equal(await second.locator('.edit-text').inputValue(), 'v@2-3.g1[1:]=zero');
+    await stage.ready();
+    const shown = await assertPageEqualsRun(stage, page);
+    assert.deepEqual(shown.edits, ['q@5.h0=mean:head', 'v@2-3.g1[1:]=zero']);
+    await page.getByLabel('Remove edit 1').click();
+    await page.getByLabel('Remove edit 1').click();
+    await stage.ready();
+    assert.equal(await page.isVisible('.panel-after'), false, 'without an edit there is no after');
+    await assertPageEqualsRun(stage, page);
+}
+
+// A wrong edit: the error stands where it is wrong, the maps stay, and mending it goes on.
+export async function case_edits_error(stage) {
+    stage.allow(/status of 4\d\d/);
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const before = await headOf(page);
+    await page.fill('.edit-text', 'q@5.h9=scale:0.5');
+    await page.waitForFunction(() => document.querySelector('.edit-error mark')?.textContent === '9');
+    assert.equal(await page.getAttribute('.edit-text', 'aria-invalid'), 'true');
+    await page.fill('.edit-text', 'q@5.h0=skale:0.5');
+    await page.waitForFunction(() => document.querySelector('.edit-error mark')?.textContent === 'skale');
+    const where = await page.textContent('.edit-error .where');
+    assert.equal(where, 'q@5.h0=skale:0.5');
+    assert.match(await page.textContent('.edit .edit-error'), /there is no operation 'skale'/);
+    await stage.ready();
+    assert.deepEqual((await headOf(page)).after, before.after, 'the last good maps stay');
+    await page.fill('.edit-text', 'q@5.h0=scale:0.25');
+    await page.waitForFunction(() => document.querySelector('.edit .edit-error').hidden);
+    await stage.ready();
+    await assertPageEqualsRun(stage, page);
+}
+
+// What comes when the hand rests is marked as older until it has come, and is then the program's.
+export async function case_what_follows(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: '#l=2&h=1&e=v@2.g0=scale:0.5&gn=12' });
+    await page.focus('.slider input[type=range]');
+    await page.keyboard.press('Home');
+    assert.equal(
+        await page.locator('.follow-part .older-mark:visible').count(),
+        2,
+        'next tokens and text are older',
+    );
+    await stage.ready();
+    assert.equal(await page.locator('.older-mark:visible').count(), 0);
+    const edits = 'v@2.g0=scale:0';
+    const next = JSON.parse(qkv(['next', '-p', PROMPT, '--variant', edits, '--top', '10', '--json'])).prompts[0]
+        .variants[1];
+    const rows = await page.evaluate(() =>
+        [...document.querySelectorAll('.follow-part tbody tr')].map((row) =>
+            [...row.children].map((cell) => cell.textContent),
+        ),
+    );
+    const shown = (value) => String(Number(value.toPrecision(3)));
+    assert.equal(rows[0][0], next.top[0].text.replace(/ /g, '·'));
+    assert.equal(rows[0][2], shown(next.top[0].probability));
+    assert.equal(rows[0][1], shown(next.top[0].probability - next.top[0].probability_change));
+    const kl = Number((await page.textContent('.follow-part .numbers b >> nth=2')).replace('−', '-'));
+    assert.ok(Math.abs(kl / next.kl - 1) < 1e-3, `KL ${kl} is ${next.kl}`);
+    const texts = JSON.parse(qkv(['generate', '-p', PROMPT, '-n', '12', '--variant', edits, '--json']))[0].variants;
+    const pieces = await page.locator('.generated dd').allTextContents();
+    assert.deepEqual(
+        pieces,
+        texts.map(({ text }) => text),
+    );
+}
+
+// The curve's points, and the number at the cursor, are those of `qkv measure`.
+export async function case_curve(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: `${START}&e=q@5.h0=scale:0.5&fm=entropy` });
+    const measured = JSON.parse(
+        qkv([
+            'measure',
+            '-p',
+            PROMPT,
+            '--variant',
+            'q@5.h0=scale:0.5',
+            '--variant',
+            'q@5.h0=scale:0',
+            '--metrics',
+            'entropy',
+            '--layers',
+            '5',
+            '--heads',
+            '0',
+            '--json',
+        ]),
+    );
+    const value = (variant) => measured.variants[variant].metrics[0].mean;
+    const curve = await page.evaluate(() => window.explorer.follow.curve);
+    assert.ok(Math.abs(curve.baseline - value(0)) < 1e-9);
+    assert.ok(Math.abs(curve.values[curve.factors.indexOf(0.5)] - value(1)) < 1e-9);
+    assert.ok(Math.abs(curve.values[curve.factors.indexOf(0)] - value(2)) < 1e-9);
+    assert.equal(await page.textContent('#metric-now'), String(Number(value(1).toPrecision(6))));
+    assert.equal(await page.locator('.curve .cursor').count(), 1);
+    const x = () => page.evaluate(() => Number(document.querySelector('.curve .here').getAttribute('cx')));
+    const old = await x();
+    await page.focus('.slider input[type=range]');
+    await page.keyboard.press('PageDown');
+    await page.waitForFunction(
+        (at) => Number(document.querySelector('.curve .here').getAttribute('cx')) < at - 5,
+        old,
+    );
+}
+
+// The sink: hidden keys, rows that sum to 1 again, the log scale, a range, another colour map.
+export async function case_sink_controls(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: `${START}&show=ba` });
+    const drowned = await pixelOf(page, 'before', 10, 4);
+    await page.getByLabel('Hide first keys').fill('1');
+    await page.getByLabel('Hide first keys').press('Tab');
+    assert.deepEqual(await page.evaluate(() => window.explorer.head.maps.before.zoom), [0, 15, 1, 15]);
+    assert.notDeepEqual(await pixelOf(page, 'before', 10, 4), drowned);
+    await page.getByLabel('renormalise').check();
+    const sums = await page.evaluate(() => {
+        const {
+            values,
+            data: { n },
+        } = window.explorer.head;
+        return Array.from({ length: n - 1 }, (_, i) =>
+            Array.from({ length: n }, (_, j) => values.after[(i + 1) * n + j]).reduce((a, b) => a + b, 0),
+        );
+    });
+    for (const sum of sums) assert.ok(Math.abs(sum - 1) < 1e-5, `a row sums to ${sum}`);
+    const linear = await pixelOf(page, 'before', 10, 4);
+    await page.getByLabel('Scale', { exact: true }).selectOption('log');
+    assert.notDeepEqual(await pixelOf(page, 'before', 10, 4), linear);
+    assert.match(await page.textContent('.panel-before .legend'), /log/);
+    await page.getByLabel('Colours', { exact: true }).selectOption('viridis');
+    await page.getByLabel('Highest weight of the colours').fill('0.2');
+    await page.getByLabel('Highest weight of the colours').press('Tab');
+    assert.match(await page.textContent('.panel-before .legend'), /0\.2/);
+    await stage.ready();
+    assert.match(await page.evaluate(() => location.hash), /hi=0\.2/);
+    assert.match(await page.textContent('.command pre'), /--colormap viridis/);
+}
+
+// A weight has the colour that the figures give it.
+export async function case_colours(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: `${START}&show=bd&mz=1` });
+    const shown = await headOf(page),
+        at = (q, k) => shown.before[q * shown.n + k];
+    const tables = (await page.evaluate(() => window.explorer.info.colormaps)).coolwarm;
+    for (const [q, k] of [
+        [0, 0],
+        [5, 0],
+        [9, 3],
+        [14, 14],
+        [2, 9],
+    ]) {
+        const color = tables[Math.round(at(q, k) * (tables.length - 1))];
+        const [red, green, blue] = await pixelOf(page, 'before', q, k);
+        assert.equal(
+            '#' + [red, green, blue].map((c) => c.toString(16).padStart(2, '0')).join(''),
+            color,
+            `the cell ${q}, ${k}`,
+        );
+    }
+    assert.equal(tables[0], '#3b4cc0');
+    assert.equal(tables.at(-1), '#b40426');
+    await clickCell(page, 'before', 3, 1);
+}
