@@ -12,5 +12,5 @@ git ls-files -z 'src/*.c' | xargs -0 -n 1 -P "$(nproc)" clang-tidy --quiet -p "$
 cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
     -I include -I src src || status=1
 git ls-files -z 'scripts/*.sh' 'bench/*.sh' 'examples/*.sh' 'tests/cli/run.sh' 'tests/headers/*.sh' \
-    'tests/install/*.sh' 'tests/real/*.sh' 'tests/stress/*.sh' | xargs -0 shellcheck || status=1
+    'tests/install/*.sh' 'tests/real/*.sh' 'tests/stress/*.sh' 'bindings/python/tests/*.sh' | xargs -0 shellcheck || status=1
 exit $status

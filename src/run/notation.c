@@ -355,6 +355,7 @@ static int fail_op(cursor *c, int length) {
     qkv_text known = {0};
     qkv_nearest near = qkv_nearest_of(c->at, (size_t)length);
     for (int i = 0; i < QKV_OP_COUNT; i++) {
+        if (i == QKV_OP_CUSTOM && c->notation->n_customs == 0) continue; /* nothing it could name */
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_op_name((size_t)i));
         qkv_nearest_try(&near, qkv_op_name((size_t)i));
     }

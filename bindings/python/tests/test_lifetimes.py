@@ -153,7 +153,7 @@ def test_lock_is_released(model):
         model.run(long_text, [f"resid_pre@0[{i}]=scale:0.5" for i in range(4 if SANITIZED else 60)], "logits")
     stop.set()
     thread.join()
-    assert next(count) > 50
+    assert next(count) > 20
 
 
 class InterruptAfter:
@@ -193,5 +193,5 @@ def test_ctrl_c(kind, tmp_path):
     expected = model.run(TEXT, "q@3=zero", "logits")[1]["logits"].copy()
     with InterruptAfter(0.4) as interrupt, pytest.raises(KeyboardInterrupt):
         long_work(model, kind, tmp_path)
-    assert interrupt.when is not None and time.monotonic() - interrupt.when < (30 if SANITIZED else 2)
+    assert interrupt.when is not None and time.monotonic() - interrupt.when < (30 if SANITIZED else 5)
     assert model.run(TEXT, "q@3=zero", "logits")[1]["logits"].tobytes() == expected.tobytes()
