@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-from ._native import ffi, lib
+from ._load import ffi, lib
 
 __all__ = ["ffi", "lib", "Error", "MissingError"]
 

@@ -290,3 +290,15 @@ def test_torch(model, text):
     t = torch.from_numpy(a.copy())
     t[0] = 0
     assert a[0].any() and t.shape == a.shape
+
+
+def test_waiting_threads_sleep_soon():
+    import os
+    import subprocess
+    import sys
+
+    code = "import os, qkv; print(os.environ.get('GOMP_SPINCOUNT')); import qkv._load as l; print(l._own)"
+    plain = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    for given, expected in (({}, ["None", "True"]), ({"GOMP_SPINCOUNT": "7"}, ["7", "False"])):
+        done = subprocess.run([sys.executable, "-c", code], env={**plain, **given}, capture_output=True, text=True)
+        assert done.stdout.split() == expected, done.stderr
