@@ -82,12 +82,31 @@ def wrong(message: str) -> Error:
 
 
 class _Pending(threading.local):
-    """The exception of a callback, until C has returned."""
+    """The exception of a callback, until C has returned; and whether C is waiting for one in this thread."""
 
     exception: Optional[BaseException] = None
+    called: bool = False
 
 
 _pending = _Pending()
+
+
+class Called:
+    """While this is entered, C waits in this thread for a callback, and nothing can be computed here."""
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        self.before, _pending.called = _pending.called, True
+
+    def __exit__(self, *problem: Any) -> None:
+        _pending.called = self.before
+
+
+def refuse_inside() -> None:
+    """A session at work cannot be used, nor can another one in its thread."""
+    if _pending.called:
+        raise wrong("nothing can be run inside a function that a run calls: do it before, or in another thread")
 
 
 def new_error() -> Any:
@@ -152,7 +171,8 @@ def _note_exception(kind: Any, exception: BaseException, traceback: Any) -> None
 def qkvpy_step(user: Any, what: Any, done: float, total: float) -> int:
     show = ffi.from_handle(user).show
     if show is not None:
-        show(text_of(what), done, total)
+        with Called():
+            show(text_of(what), done, total)
     return 0
 
 
@@ -160,7 +180,8 @@ def qkvpy_step(user: Any, what: Any, done: float, total: float) -> int:
 def qkvpy_swept(user: Any, done: int, wanted: int) -> int:
     show = ffi.from_handle(user).show
     if show is not None:
-        show("cells", done, wanted)
+        with Called():
+            show("cells", done, wanted)
     return 0
 
 

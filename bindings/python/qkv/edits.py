@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-from ._core import check, ffi, lib, new_error, new_struct, wrong
+from ._core import Called, check, ffi, lib, new_error, new_struct, wrong
 from .hooks import translated
 
 __all__ = ["Edit", "scale", "set", "zero", "add", "mean", "noise", "clamp", "patch", "custom"]
@@ -337,6 +337,8 @@ class Function:
                 f"the function '{self.name}' returned an array of shape {made.shape}; it must have that "
                 f"of what it was given, {shape}"
             )
+        if made.dtype.kind not in "fiub":
+            raise TypeError(f"the function '{self.name}' returned an array of {made.dtype}; it must hold real numbers")
         with np.errstate(over="ignore"):
             values[...] = made
 
@@ -403,7 +405,8 @@ class Registered:
 def qkvpy_custom(user: Any, call: Any, err: Any) -> int:
     registered = ffi.from_handle(user)
     try:
-        registered.function.apply(call)
+        with Called():
+            registered.function.apply(call)
         return 0
     except BaseException as exception:  # raised again when C has returned
         registered.exception = exception
@@ -425,6 +428,8 @@ class Variants:
             return
         if isinstance(edits, (str, Edit)):
             edits = [edits]
+        if isinstance(edits, (dict, bytes)) or not hasattr(edits, "__iter__"):
+            raise TypeError(f"edits are a list of texts such as 'q@3.h1=zero' or of Edits, not {edits!r}")
         for variant in edits:
             if variant is not Ellipsis:  # "..." stands for edits to be filled in
                 self.texts.append(self._text(variant))

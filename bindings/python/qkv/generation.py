@@ -85,7 +85,7 @@ class Generation:
         if edit_tokens not in _EDIT_TOKENS:
             raise wrong(f"edit_tokens is one of {', '.join(_EDIT_TOKENS)}, not {edit_tokens!r}")
         self._model, self._variants, self._strings = model, variants, Strings()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stops = [s.encode() for s in ([stop] if isinstance(stop, str) else stop)]
         self._max_new = n.__index__()
         self._sampler = self._drawing(drawing)

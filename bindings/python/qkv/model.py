@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
-from ._core import Prompt, Session, Strings, check, ffi, lib, new_error, new_struct, text_of, wrong
-from .edits import Edits, Variants
+from ._core import Prompt, Session, Strings, check, ffi, lib, new_error, new_struct, refuse_inside, text_of, wrong
+from .edits import Edits, Variants, _list
 from .hooks import hooks, translated
 
 if TYPE_CHECKING:
@@ -83,6 +83,13 @@ def is_prompt(given: Any) -> bool:
     return isinstance(given, (list, tuple)) and len(given) > 0 and all(hasattr(i, "__index__") for i in given)
 
 
+def source_items(sources: Any) -> list[tuple[str, Any]]:
+    """Other prompts with their names."""
+    if sources is not None and not (isinstance(sources, Mapping) and all(isinstance(name, str) for name in sources)):
+        raise TypeError(f'sources are prompts by name: {{"clean": "The new mill."}}, not {sources!r}')
+    return list((sources or {}).items())
+
+
 class Plan:
     """A plan of C with what it needs: variants, functions, captures."""
 
@@ -103,7 +110,7 @@ class Plan:
         self.variants = variants
         if text is not None:
             check(lib.qkv_plan_set_prompt(self.pointer, text, len(text), err), err)
-        for name, other in (sources or {}).items():
+        for name, other in source_items(sources):
             source, n_source, _ = model._ids(other, special, parse_special)
             check(lib.qkv_plan_add_source(self.pointer, name.encode(), source, n_source, err), err)
         variants.add_to(self.pointer)
@@ -116,7 +123,9 @@ def _captures(given: Captures) -> list[str]:
     if isinstance(given, str):
         return [translated(given)]
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and not isinstance(given[1], str):
-        return [f"{given[0]}@{given[1]}"]
+        return [f"{translated(given[0])}@{_list(given[1], 'a layer')}"]
+    if isinstance(given, (dict, bytes)) or not hasattr(given, "__iter__"):
+        raise TypeError(f"capture is a text such as 'pattern@3', or a list of them, not {given!r}")
     found: list[str] = []
     for one in given:
         if not isinstance(one, (str, tuple)):
@@ -160,6 +169,7 @@ class Model:
 
     def _session(self) -> Session:
         """The session of this thread."""
+        refuse_inside()
         session: Optional[Session] = getattr(self._local, "session", None)
         if session is None:
             session = self._local.session = Session(self._pointer, self._threads, self._memory)

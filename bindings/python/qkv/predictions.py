@@ -158,9 +158,10 @@ def source_arrays(
 ) -> tuple[Any, Any, int]:
     """Other prompts as C takes them beside variants: names and ids, all as long as the prompt."""
     from ._core import wrong
+    from .model import source_items
 
     names, arrays = [], []
-    for name, prompt in (sources or {}).items():
+    for name, prompt in source_items(sources):
         ids, n, _ = model._ids(prompt, special, parse_special)
         if n != n_tokens:
             raise wrong(

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
 
 import numpy as np
 
-from ._core import Strings, Watch, check, ffi, lib, names_of, new_error, new_struct, text_of, wrong
+from ._core import (
+    MissingError,
+    Strings,
+    Watch,
+    check,
+    ffi,
+    lib,
+    names_of,
+    new_error,
+    new_struct,
+    refuse_inside,
+    text_of,
+    wrong,
+)
 from .figures import Drawing, Page, enum_number
 from .progress import shower
 from .tables import Rows, int_column, make_rows, names_column
@@ -84,6 +97,7 @@ def run_sweep(
         raise wrong("a sweep needs prompts: a list of texts")
     out, err = ffi.new("qkv_sweep **"), new_error()
     spec = _spec(prompts, given, parse_special).encode()
+    refuse_inside()
     check(lib.qkv_sweep_new(out, model._pointer, spec, err), err)
     sweep = ffi.gc(out[0], lib.qkv_sweep_free)
     temporary = _Temporary() if to is None else None
@@ -149,6 +163,9 @@ class Sweep:
             }
             value = every.pop("value")
             return make_rows({**every, "metric": names, "value": value})
+        measured = self.metrics
+        if measured and metric not in measured:
+            raise MissingError(f"'{metric}' was not measured; there are {', '.join(measured)}")
         columns, _ = self._columns(metric)
         return make_rows(columns)
 

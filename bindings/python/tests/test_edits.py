@@ -277,3 +277,66 @@ def test_torch_functions(model):
         TEXT, [qkv.custom("z", layer=2, fn=lambda x: torch.from_numpy(x) * 0.25), "z@2=scale:0.25"], "logits"
     )
     assert r[1]["logits"].tobytes() == r[2]["logits"].tobytes()
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda m: m.run("The mill."),
+        lambda m: m.measure("The mill.", metrics="sink"),
+        lambda m: m.next("The mill."),
+        lambda m: m.modify("The mill.", layer=1, head=1),
+        lambda m: m.sweep(["The mill."], epsilon=[0.5], metrics="tv"),
+        lambda m: next(m.generate("The mill.", n=1)),
+        lambda m: qkv.open().run("The mill."),
+    ],
+)
+def test_nothing_runs_inside_a_function(model, compute):
+    def nested(x):
+        compute(model)
+        return x
+
+    with pytest.raises(qkv.Error, match="inside a function"):
+        model.run(TEXT, [qkv.custom("q", layer=3, fn=nested)], "logits")
+    assert model.run(TEXT, "q@3.h0=zero", "logits")[1].changed["q@3.h0=zero"] > 0
+
+
+def test_generation_inside_its_own_function(model):
+    def nested(x):
+        next(generation)
+        return x
+
+    generation = model.generate(TEXT, [qkv.custom("q", layer=3, fn=nested, by_token=True)], n=3)
+    with pytest.raises(qkv.Error, match="inside a function"):
+        next(generation)
+
+
+def test_nothing_runs_inside_progress(model):
+    with pytest.raises(qkv.Error, match="inside a function"):
+        model.sweep([TEXT], epsilon=[0.5], metrics="tv", progress=lambda *told: model.run(TEXT))
+
+
+def test_another_thread_runs_inside_a_function(model):
+    import threading
+
+    made = []
+
+    def elsewhere(x):
+        thread = threading.Thread(target=lambda: made.append(model.run(TEXT, capture="logits[-1]")))
+        thread.start()
+        thread.join()
+        return x
+
+    r = model.run(TEXT, [qkv.custom("q", layer=3, fn=elsewhere)], "logits[-1]")
+    assert (made[0][0]["logits"] == r[0]["logits"]).all()
+
+
+def test_functions_return_real_numbers(model):
+    with pytest.raises(TypeError, match="real numbers"):
+        model.run(TEXT, [qkv.custom("q", layer=3, fn=lambda x: x * 1j)], "logits")
+
+
+@pytest.mark.parametrize("edits", [3, {"q@3=zero": 1}, b"q@3=zero"])
+def test_edits_of_wrong_types(model, edits):
+    with pytest.raises(TypeError, match="edits are a list"):
+        model.run(TEXT, edits)
