@@ -25,7 +25,11 @@ class FileStore:
         self.pointer = ffi.gc(out[0], lib.qkv_store_reader_close)
         self._about: dict[str, Any] = json.loads(text_of(lib.qkv_store_reader_metadata(self.pointer)))
         if not isinstance(self._about.get("tensors"), dict) or not isinstance(self._about.get("tokens"), list):
-            raise wrong(f"{path} was not written by qkv run: it does not say what its tensors are")
+            raise wrong(
+                f"{path} holds an array alone: read it with numpy.load"
+                if path.endswith(".npy")
+                else f"{path} was not written by qkv run: it does not say what its tensors are"
+            )
         self.tokens = np.array(self._about["tokens"], dtype=np.int32)
         self.tokens.flags.writeable = False
         self.token_strings = [str(s) for s in self._about.get("token_strings", self._about["tokens"])]
@@ -33,8 +37,7 @@ class FileStore:
         self.captures = list(self._about.get("captures", []))
         self.n_variants = len(self._about.get("edits", [[]]))
         self._places = self._find_places()
-        layers = [key.layer for _, key in self._places if key.layer is not None]
-        self.n_layer = 1 + max(layers, default=-1)
+        self.n_layer = None  # of the model: the file does not say
 
     def _find_places(self) -> dict[tuple[int, Key], int]:
         item, index, places = new_struct("store_item"), 0, {}
@@ -80,7 +83,7 @@ class FileStore:
 
     def keys(self, variant: int) -> list[Key]:
         found = [key for number, key in self._places if number == variant]
-        return sorted(found, key=lambda k: (self.n_layer if k.layer is None else k.layer, k.site, k.reduction))
+        return sorted(found, key=lambda k: (k.layer is None, k.layer or 0, k.site, k.reduction))
 
     def reports(self, variant: int) -> list[EditReport]:
         texts = self._about.get("edits", [[]])[variant]

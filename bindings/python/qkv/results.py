@@ -80,7 +80,7 @@ class RunStore:
         self.model, self.plan = model, plan
         self.pointer: Any = pointer
         self.n_variants = int(lib.qkv_result_n_variants(pointer))
-        self.n_layer = model.info.n_layer
+        self.n_layer: Optional[int] = model.info.n_layer
         n = ffi.new("size_t *")
         ids = lib.qkv_plan_tokens(plan.pointer, n)
         self.tokens = np.frombuffer(ffi.buffer(ids, n[0] * 4), dtype=np.int32).copy()
@@ -217,14 +217,16 @@ class _Heads:
             head = list(range(len(tensor.heads)))[head] if tensor.heads == tuple(range(len(tensor.heads))) else None
             if head is None:
                 raise MissingError(f"{tensor.key} has heads {list(tensor.heads)}: name them, or index the array")
-        if isinstance(head, (list, tuple, range, np.ndarray)):
-            return np.take(tensor.array, [self._place(int(h)) for h in head], axis=tensor._head_axis)
-        place = self._place(int(head))
+        if isinstance(head, (list, tuple, range, np.ndarray)) and np.ndim(head) > 0:
+            return np.take(tensor.array, [self._place(h) for h in head], axis=tensor._head_axis)
+        place = self._place(head)
         return tensor.array[place] if tensor._head_axis == 0 else tensor.array[:, place]
 
-    def _place(self, head: int) -> int:
+    def _place(self, head: Any) -> int:
+        if isinstance(head, (bool, np.bool_)) or not hasattr(head, "__index__"):
+            raise TypeError(f"heads are named by whole numbers, not by {head!r}; index the array itself for a mask")
         try:
-            return self.tensor.heads.index(head)
+            return self.tensor.heads.index(head.__index__())
         except ValueError:
             raise MissingError(
                 f"head {self.kind}{head} of {self.tensor.key} was not captured; there are "
@@ -312,6 +314,8 @@ class Tensor(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         plain = [x.array if isinstance(x, Tensor) else x for x in inputs]
+        if "out" in kwargs:  # which numpy then refuses: arrays of results are read-only
+            kwargs["out"] = tuple(x.array if isinstance(x, Tensor) else x for x in kwargs["out"])
         return getattr(ufunc, method)(*plain, **kwargs)
 
     def __getitem__(self, index: Any) -> Array:
@@ -382,6 +386,15 @@ class Variant:
     def __init__(self, store: Any, number: int) -> None:
         self._store, self.number = store, number
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a variant cannot be pickled: .save() the result and qkv.load() it, or take arrays out of it")
+
+    def __copy__(self) -> "Variant":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Variant":
+        return self  # nothing of it can be changed
+
     @property
     def edits(self) -> str:
         """The edits, as they were given; "" of the unedited run."""
@@ -415,9 +428,20 @@ class Variant:
             site, number = site.split("@", 1)
             layer = int(number) if number.isdigit() else None
         if layer is not None:
-            layer = layer.__index__()
-            layer += self._store.n_layer if layer < 0 else 0
+            if not hasattr(layer, "__index__"):
+                raise TypeError(f"a layer is one whole number, not {layer!r}; {site}.stack() has all of them")
+            layer = self._layer(site, layer.__index__())
         return Key(site, None if site == "logits" else layer, reduction.split("=")[0])
+
+    def _layer(self, site: str, layer: int) -> int:
+        """Of the model's layers, from the end where it is negative."""
+        if layer >= 0:
+            return layer
+        if self._store.n_layer is None:
+            raise MissingError(f"{site}@{layer}: the file does not say how many layers the model has; count from 0")
+        if layer < -self._store.n_layer:
+            raise MissingError(f"layer {layer} is out of range; the model has {self._store.n_layer} layers")
+        return int(layer + self._store.n_layer)
 
     def _find(self, given: Any) -> tuple[Key, Captured]:
         key = self._key(given)
@@ -486,6 +510,15 @@ class Result:
     def __init__(self, store: Any) -> None:
         self._store = store
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a result lies in the library's memory and cannot be pickled: .save() it, and qkv.load()")
+
+    def __copy__(self) -> "Result":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Result":
+        return self  # nothing of it can be changed
+
     @property
     def tokens(self) -> Array:
         """The token ids."""
@@ -532,7 +565,7 @@ class Result:
         return self[0]
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes .safetensors, .npz, .json or, of one tensor, .npy, as `qkv run -o` does; `qkv.load` reads them.
+        """Writes .safetensors, .npz, .json or, of one tensor, .npy, as `qkv run -o`; `qkv.load` reads all but .npy.
 
         >>> import os, qkv, tempfile
         >>> r = qkv.open().run("The river runs.", capture="pattern@3")

@@ -61,12 +61,16 @@ class Weights:
         return sum(1 for _ in self)
 
     def _place(self, key: Any) -> tuple[bytes, int]:
+        if isinstance(key, Weight):
+            key = (key.name, key.layer)
         name, layer = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
         if not isinstance(name, str):
             raise TypeError('index with a name and a layer: weights["q", 3], or weights["token_embd"]')
         if layer is None:
             return name.encode(), -1
-        number = layer.__index__()
+        if not hasattr(layer, "__index__"):
+            raise TypeError(f"a layer is one whole number, not {layer!r}")
+        number = int(layer.__index__())
         if number < 0:
             number += self._model.info.n_layer
             if number < 0:

@@ -47,9 +47,9 @@ def test_mapped_without_a_copy(model, tmp_path):
 
 
 def test_others_are_refused(model, tmp_path):
-    np.save(tmp_path / "a.npy", np.ones(3, dtype=np.float32))
+    np.savez(tmp_path / "a.npz", a=np.ones(3, dtype=np.float32))
     model.modify(layer=3, head=1).save(tmp_path / "figure.safetensors")
-    for name in ("a.npy", "figure.safetensors"):
+    for name in ("a.npz", "figure.safetensors"):
         with pytest.raises(qkv.Error, match="was not written by qkv run"):
             qkv.load(tmp_path / name)
     (tmp_path / "b.safetensors").write_bytes(b"nonsense")
@@ -103,3 +103,17 @@ def test_weights(model):
         w["q", -9]
     with pytest.raises(TypeError, match="a name and a layer"):
         w[3]
+
+
+def test_an_array_alone_is_no_result(model, tmp_path):
+    path = tmp_path / "out.npy"
+    model.run("The river runs.", capture="pattern@3").save(path)
+    with pytest.raises(qkv.Error, match="numpy.load"):
+        qkv.load(path)
+
+
+def test_layers_of_files_count_from_the_start(model, tmp_path):
+    path = tmp_path / "out.npz"
+    model.run("The river runs.", capture="pattern@2").save(path)
+    with pytest.raises(qkv.MissingError, match="how many layers"):
+        qkv.load(path)[0]["pattern", -1]

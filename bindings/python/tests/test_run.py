@@ -302,3 +302,63 @@ def test_waiting_threads_sleep_soon():
     for given, expected in (({}, ["None", "True"]), ({"GOMP_SPINCOUNT": "7"}, ["7", "False"])):
         done = subprocess.run([sys.executable, "-c", code], env={**plain, **given}, capture_output=True, text=True)
         assert done.stdout.split() == expected, done.stderr
+
+
+def test_heads_are_whole_numbers(model, text):
+    t = model.run(text, capture="pattern@3")[0].pattern[3]
+    for head in (1.5, "1", np.array([True, False, True, False]), [0.0]):
+        with pytest.raises(TypeError, match="whole numbers"):
+            t.h[head]
+    assert (t.h[np.array([2, 0])] == t.array[[2, 0]]).all() and (t.h[np.array(1)] == t.array[1]).all()
+
+
+def test_tensors_cannot_be_written(model, text):
+    t = model.run(text, capture="pattern@3")[0].pattern[3]
+    with pytest.raises(ValueError, match="read-only"):
+        t += 1
+    with pytest.raises(ValueError, match="read-only"):
+        np.add(t, 1, out=t)
+
+
+def test_layers_of_wrong_kinds(model, text):
+    v = model.run(text, capture="pattern")[0]
+    for layer in (slice(1, 3), 1.0):
+        with pytest.raises(TypeError, match="one whole number"):
+            v["pattern", layer]
+        with pytest.raises(TypeError, match="one whole number"):
+            model.weights["q", layer]
+    with pytest.raises(qkv.MissingError, match="layer -7 is out of range"):
+        v["pattern", -7]
+
+
+def test_captures_as_pairs(model, text):
+    keys = model.run(text, capture=("pattern", [1, np.int64(2)]))[0].keys()
+    assert [k.layer for k in keys] == [1, 2]
+    for capture in (None, 3, b"q@3"):
+        with pytest.raises(TypeError, match="capture is a text"):
+            model.run(text, capture=capture)
+
+
+def test_sources_of_wrong_types(model, text):
+    for sources in (["x"], {1: "x"}):
+        with pytest.raises(TypeError, match="prompts by name"):
+            model.run(text, "q@1=patch:c", sources=sources)
+        with pytest.raises(TypeError, match="prompts by name"):
+            model.next(text, "q@1=patch:c", sources=sources)
+
+
+def test_results_are_not_pickled(model, text):
+    import copy
+    import pickle
+
+    r = model.run(text, capture="pattern@3")
+    for thing in (r, r[0]):
+        with pytest.raises(TypeError, match="qkv.load"):
+            pickle.dumps(thing)
+        assert copy.deepcopy(thing) is thing and copy.copy(thing) is thing
+
+
+def test_listed_weights_are_indices(model):
+    for weight in model.weights:
+        assert weight in model.weights and model.weights.about(weight.name, weight.layer) == weight
+    assert model.weights[weight].shape == weight.shape
