@@ -418,10 +418,14 @@ def _set_option(options: Any, name: str, value: Any, strings: Strings) -> None:
     elif name == "range":
         options.range = [float(v) for v in value]
     elif name in ("layer", "head"):
-        setattr(options, name, value.__index__())
+        setattr(options, name, value)
     elif name == "eps":
         options.eps = strings.one(
-            value if isinstance(value, str) else ",".join(v if isinstance(v, str) else repr(float(v)) for v in value)
+            value
+            if isinstance(value, str)
+            else ",".join(
+                v if isinstance(v, str) else repr(float(v)) for v in (value if np.iterable(value) else [value])
+            )
         )
     elif name == "variant":
         options.variant = strings.one(_edits_text(value))
@@ -448,10 +452,23 @@ def _fill(model: "Model", prompts: Any, given: dict[str, Any], strings: Strings)
             array, n = _sides(sides, strings)
             setattr(options, name, array)
             setattr(options, field, n)
+    for name, n in (("layer", model.info.n_layer), ("head", model.info.n_head)):
+        if given.get(name) is not None:
+            given[name] = _counted(name, given[name], n)
     for name, value in given.items():
         if value is not None:
             _set_option(options, name, value, strings)
     return options
+
+
+def _counted(what: str, value: Any, n: int) -> int:
+    """A layer or head, from the end where it is negative."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is a whole number, not {value!r}")
+    number = int(value.__index__())
+    if number < -n:
+        raise wrong(f"{what} {number} is out of range; the model has {n}")
+    return number + n if number < 0 else number
 
 
 def make_figure(model: "Model", kind: str, prompts: Any, given: dict[str, Any], progress: Any) -> Figure:

@@ -38,6 +38,15 @@ class Rows(np.ndarray):  # type: ignore[type-arg]
             setattr(self, name, getattr(other, name, []))
         self.formulas = getattr(other, "formulas", {})
 
+    def __reduce__(self) -> Any:
+        """With what the numbers stand for, which arrays would leave out."""
+        make, arguments, state = super().__reduce__()  # type: ignore[misc]
+        return make, arguments, (state, self.__dict__)
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state[0])
+        self.__dict__.update(state[1])
+
     def __getitem__(self, key: Any) -> Any:
         """A column is a plain array."""
         found = super().__getitem__(key)

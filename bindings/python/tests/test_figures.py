@@ -297,3 +297,12 @@ def test_heatmap(tmp_path):
             qkv.heatmap(**bad)
     with pytest.raises(qkv.Error):
         qkv.heatmap([[np.inf]]).render("png")
+
+
+def test_layers_and_heads_from_the_end(model):
+    f = model.modify(layer=-1, head=-1, eps=0.5)
+    assert (f[0, 0].layer, f[0, 0].head) == (5, 3) and f.data.shape[:2] == (3, 1)
+    with pytest.raises(qkv.Error, match="layer -7 is out of range"):
+        model.modify(layer=-7, head=1)
+    with pytest.raises(TypeError, match="whole number"):
+        model.modify(layer=1.5)

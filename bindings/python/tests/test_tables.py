@@ -179,3 +179,20 @@ def test_choose_head(model, text):
     layer, head = model.choose_head(text)
     sinks = model.measure(text, metrics="sink")["value"].reshape(6, 4)
     assert (layer, head) == (5, 0) and model.choose_head(text, layer=2)[0] == 2 and sinks.max() == sinks[layer, head]
+
+
+def test_rows_keep_their_meaning(model):
+    import copy
+    import pickle
+
+    rows = model.measure("The river runs.", "q@3=zero", "sink")
+    for same in (pickle.loads(pickle.dumps(rows)), copy.copy(rows), copy.deepcopy(rows)):
+        assert (same == rows).all() and same.variants == rows.variants == ["", "q@3=zero"]
+        assert same.prompts == rows.prompts and same.formulas == rows.formulas and same.changed == rows.changed
+
+
+def test_metrics_that_a_sweep_has_not(model):
+    sweep = model.sweep(["The river runs."], targets="q", epsilon=[0.5], metrics="tv")
+    for metric in ("sink", "nothing"):
+        with pytest.raises(qkv.MissingError, match="there are tv"):
+            sweep.rows(metric)
