@@ -328,6 +328,18 @@ class Figure(Drawing):
                         self._data[r, c] = v
         return self._data
 
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes a file; its suffix says what: .png, .svg, .pdf with the recipe inside, .html (the page of
+        `interactive`), .md and .json (the report), or the data as .safetensors, .npz, .csv."""
+        made = self._for_format(os.path.splitext(os.fsdecode(path))[1][1:].lower())
+        super(Figure, made).save(path)
+
+    def _for_format(self, kind: str) -> "Figure":
+        """The figure with what the format needs."""
+        if kind in ("md", "json"):
+            return self._with("report")
+        return self._with("living") if kind == "html" and not self._given.get("report") else self
+
     def report(self) -> Report:
         """The figure in numbers, with checks. What it needs is computed when it is first asked for."""
         return Report(self._with("report"))

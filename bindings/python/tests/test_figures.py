@@ -306,3 +306,15 @@ def test_layers_and_heads_from_the_end(model):
         model.modify(layer=-7, head=1)
     with pytest.raises(TypeError, match="whole number"):
         model.modify(layer=1.5)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html", "md", "json", "safetensors", "npz", "csv"])
+def test_every_format_of_the_guide(model, tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    figure = model.modify("The river runs.", layer=3, head=1, eps=[0.5])
+    figure.save(path)
+    assert path.stat().st_size > 100
+    if suffix == "html":
+        assert path.read_text() == figure.interactive().html
+    if suffix == "json":
+        assert json.loads(path.read_text())["facts"] == figure.report().data["facts"]
