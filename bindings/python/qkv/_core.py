@@ -65,7 +65,15 @@ class Error(Exception):
 
 
 class MissingError(Error, KeyError):
-    """Something that was not captured, or is not there; also a KeyError."""
+    """Something that was not captured, or is not there; also a KeyError.
+
+    >>> import qkv
+    >>> try:
+    ...     qkv.open().run("The river runs.", capture="q@2")[0]["q", 3]
+    ... except KeyError as error:
+    ...     print(error)
+    q@3 was not captured; there is q@2
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(lib.QKV_ERR_ARGUMENT, message)
@@ -79,6 +87,14 @@ def wrong(message: str) -> Error:
 
 
 # ---- calling C ----
+
+
+def encoded(text: Union[str, bytes]) -> bytes:
+    """A text or path for C, where a zero byte ends it."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    if b"\0" in data:
+        raise wrong("a text with a zero byte in it cannot be given here")
+    return data
 
 
 class _Pending(threading.local):
@@ -146,10 +162,7 @@ class Strings:
         self.kept: list[Any] = []
 
     def one(self, text: Union[str, bytes]) -> Any:
-        data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
-        if b"\0" in data:
-            raise wrong("a text with a zero byte in it cannot be given here")
-        made = ffi.new("char[]", data)
+        made = ffi.new("char[]", encoded(text))
         self.kept.append(made)
         return made
 

@@ -12,7 +12,13 @@ __all__ = ["Heatmap", "heatmap"]
 
 
 class Heatmap(Drawing):
-    """A heatmap: shows itself in a notebook, `.save("a.pdf")`, `.data`."""
+    """A heatmap: shows itself in a notebook, `.save("a.pdf")`, `.data`.
+
+    >>> import qkv
+    >>> h = qkv.heatmap([[0.0, 0.5], [1.0, 0.25]])
+    >>> h, h._repr_png_()[0][1:4]
+    (<qkv.Heatmap: 2 x 2>, b'PNG')
+    """
 
     _formats = ("png", "svg", "pdf")
     _count = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-from ._core import Called, check, ffi, lib, new_error, new_struct, wrong
+from ._core import Called, check, encoded, ffi, lib, new_error, new_struct, wrong
 from .hooks import translated
 
 __all__ = ["Edit", "scale", "set", "zero", "add", "mean", "noise", "clamp", "patch", "custom"]
@@ -383,7 +383,7 @@ class Registered:
         self.function, self.name = function, name
         self.exception: Optional[BaseException] = None
         self.handle = ffi.new_handle(self)
-        self.text = ffi.new("char[]", name.encode())
+        self.text = ffi.new("char[]", encoded(name))
 
     def fill(self, struct: Any) -> Any:
         struct.name = self.text
@@ -478,4 +478,4 @@ class Variants:
         for registered in self.registered:
             check(lib.qkv_plan_add_custom(plan, registered.fill(new_struct("custom_edit")), err), err)
         for text in self.texts:
-            check(lib.qkv_plan_add_variant(plan, text.encode(), ffi.NULL, err), err)
+            check(lib.qkv_plan_add_variant(plan, encoded(text), ffi.NULL, err), err)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, 
 
 import numpy as np
 
-from ._core import Strings, check, ffi, lib, names_of, new_error, new_struct, take_bytes, text_of, wrong
+from ._core import Strings, check, encoded, ffi, lib, names_of, new_error, new_struct, take_bytes, text_of, wrong
 from .edits import Edit
 from .progress import shower
 from .results import view
@@ -138,7 +138,7 @@ class Drawing:
         """Writes a file; its suffix says what: .png, .svg, .pdf, ... The recipe is inside."""
         err = new_error()
         with self._lock:
-            check(self._write(os.fsencode(path), err), err)
+            check(self._write(encoded(os.fsencode(path)), err), err)
 
     @property
     def warnings(self) -> list[str]:
@@ -208,7 +208,13 @@ class Report:
 
 
 class Page:
-    """A figure or a plot as a page that needs nothing else, in a frame: many fit into one notebook."""
+    """A figure or a plot as a page that needs nothing else, in a frame: many fit into one notebook.
+
+    >>> import qkv
+    >>> page = qkv.open().modify(layer=3, head=1).interactive()
+    >>> page.html[:15]
+    '<!DOCTYPE html>'
+    """
 
     def __init__(self, drawing: Drawing, height: int = 760) -> None:
         self.drawing, self.height = drawing, height
@@ -230,7 +236,13 @@ class Page:
 
 
 class Panel(NamedTuple):
-    """One panel of a figure. Arrays are read-only views that keep the figure alive."""
+    """One panel of a figure. Arrays are read-only views that keep the figure alive.
+
+    >>> import qkv
+    >>> panel = qkv.open().modify(layer=3, head=1, eps=[0.5])[0, 0]
+    >>> panel.edits, panel.values.shape
+    ('q@3.h1=scale:0.5', (15, 15))
+    """
 
     title: str
     edits: str

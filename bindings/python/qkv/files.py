@@ -7,7 +7,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-from ._core import Error, check, ffi, lib, new_error, new_struct, text_of, wrong
+from ._core import Error, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .results import Captured, EditReport, Key, Result, view
 
 __all__ = ["load"]
@@ -20,7 +20,7 @@ class FileStore:
 
     def __init__(self, path: str) -> None:
         out, err = ffi.new("qkv_store_reader **"), new_error()
-        check(lib.qkv_store_reader_open(out, os.fsencode(path), err), err)
+        check(lib.qkv_store_reader_open(out, encoded(os.fsencode(path)), err), err)
         self.path = path
         self.pointer = ffi.gc(out[0], lib.qkv_store_reader_close)
         self._about: dict[str, Any] = json.loads(text_of(lib.qkv_store_reader_metadata(self.pointer)))

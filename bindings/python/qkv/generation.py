@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
-from ._core import Strings, check, ffi, lib, new_error, new_struct, text_of, wrong
+from ._core import Strings, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .edits import Variants
 from .predictions import source_arrays
 
@@ -21,7 +21,13 @@ _EDIT_TOKENS = ("all", "prompt", "new")
 
 
 class Step:
-    """One more token of every variant; None for a variant whose text has ended."""
+    """One more token of every variant; None for a variant whose text has ended.
+
+    >>> import qkv
+    >>> step = next(qkv.open().generate("The river runs to the sea.", edits=["z@3.h1=zero"], n=4))
+    >>> step.index, step.text, step.logits(1).shape
+    (0, [' And', ' And'], (4096,))
+    """
 
     __slots__ = ("index", "tokens", "text", "log_probability", "_generation")
 
@@ -251,7 +257,7 @@ class Generation:
             check(lib.qkv_generator_plan(self._pointer, out, number, err), err)
         plan = _PlanOfText(ffi.gc(out[0], lib.qkv_plan_free), self._variants)
         for text in _captures(capture):
-            check(lib.qkv_plan_add_capture(plan.pointer, text.encode(), err), err)
+            check(lib.qkv_plan_add_capture(plan.pointer, encoded(text), err), err)
         result, session = ffi.new("qkv_result **"), self._model._session()
         status = lib.qkv_session_run(session.pointer, result, plan.pointer, err)
         check(status, err, self._variants.registered)

@@ -1,7 +1,7 @@
 """Names that people who come from TransformerLens know."""
 from __future__ import annotations
 
-from ._core import check, ffi, lib, new_error, text_of
+from ._core import check, encoded, ffi, lib, new_error, text_of
 
 __all__ = ["hooks", "site"]
 
@@ -32,7 +32,7 @@ def site(hook: str) -> str:
     'mlp_out@*'
     """
     out, err = ffi.new("char[]", lib.QKV_HOOK_SIZE), new_error()
-    check(lib.qkv_hook_translate(out, str(hook).encode(), err), err)
+    check(lib.qkv_hook_translate(out, encoded(str(hook)), err), err)
     return text_of(out)
 
 

@@ -6,7 +6,20 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
-from ._core import Prompt, Session, Strings, check, ffi, lib, new_error, new_struct, refuse_inside, text_of, wrong
+from ._core import (
+    Prompt,
+    Session,
+    Strings,
+    check,
+    encoded,
+    ffi,
+    lib,
+    new_error,
+    new_struct,
+    refuse_inside,
+    text_of,
+    wrong,
+)
 from .edits import Edits, Variants, _list
 from .hooks import hooks, translated
 
@@ -30,7 +43,13 @@ Progress = Union[bool, Any]
 
 
 class Info(NamedTuple):
-    """Facts about a model."""
+    """Facts about a model.
+
+    >>> import qkv
+    >>> info = qkv.open().info
+    >>> info.architecture, info.n_head, info.n_kv_head, info.causal
+    ('llama', 4, 2, True)
+    """
 
     path: str
     name: str
@@ -112,10 +131,10 @@ class Plan:
             check(lib.qkv_plan_set_prompt(self.pointer, text, len(text), err), err)
         for name, other in source_items(sources):
             source, n_source, _ = model._ids(other, special, parse_special)
-            check(lib.qkv_plan_add_source(self.pointer, name.encode(), source, n_source, err), err)
+            check(lib.qkv_plan_add_source(self.pointer, encoded(name), source, n_source, err), err)
         variants.add_to(self.pointer)
         for capture in captures:
-            check(lib.qkv_plan_add_capture(self.pointer, capture.encode(), err), err)
+            check(lib.qkv_plan_add_capture(self.pointer, encoded(capture), err), err)
 
 
 def _captures(given: Captures) -> list[str]:
@@ -147,7 +166,7 @@ class Model:
 
     def __init__(self, path: str, threads: int = 0, memory: int = 0, name: Optional[str] = None) -> None:
         out, err = ffi.new("qkv_model **"), new_error()
-        check(lib.qkv_model_open(out, os.fsencode(path), err), err)
+        check(lib.qkv_model_open(out, encoded(os.fsencode(path)), err), err)
         self._pointer = ffi.gc(out[0], lib.qkv_model_free)
         self._threads, self._memory = threads, memory
         self._local = threading.local()
@@ -757,7 +776,7 @@ def open(
     if named is None:
         return Model(_default_model(), threads, memory)
     out, err = ffi.new("qkv_model_place **"), new_error()
-    check(lib.qkv_model_find(out, os.fsencode(named), err), err)
+    check(lib.qkv_model_find(out, encoded(os.fsencode(named)), err), err)
     place = ffi.gc(out[0], lib.qkv_model_place_free)
     path = os.fsdecode(ffi.string(lib.qkv_model_place_get_info(place).path))
     return Model(path, threads, memory, os.fsdecode(named))

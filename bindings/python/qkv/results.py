@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Union
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ._core import MissingError, check, ffi, lib, new_error, new_struct, text_of, wrong
+from ._core import MissingError, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .hooks import translated
 from .names import LOGITS, REDUCTIONS, SITES
 
@@ -194,7 +194,8 @@ class RunStore:
         import os
 
         err = new_error()
-        check(lib.qkv_store_write(self.pointer, self.plan.pointer, self.model._pointer, os.fsencode(path), err), err)
+        to = encoded(os.fsencode(path))
+        check(lib.qkv_store_write(self.pointer, self.plan.pointer, self.model._pointer, to, err), err)
 
 
 # ---- one tensor ----

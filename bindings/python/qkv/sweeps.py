@@ -13,6 +13,7 @@ from ._core import (
     Strings,
     Watch,
     check,
+    encoded,
     ffi,
     lib,
     names_of,
@@ -109,7 +110,7 @@ def run_sweep(
     options.progress, options.user = lib.qkvpy_swept, watch.handle
     options.session_progress = session_watch.progress
     try:
-        check(lib.qkv_sweep_share(sweep, os.fsencode(path), options, ffi.NULL, err), err)
+        check(lib.qkv_sweep_share(sweep, encoded(os.fsencode(path)), options, ffi.NULL, err), err)
     finally:
         close = getattr(show, "close", None)
         if close is not None:
@@ -133,7 +134,7 @@ class Sweep:
         self.path = os.fspath(path)
         self._temporary, self._lock = temporary, threading.Lock()
         out, err = ffi.new("qkv_sweep_reader **"), new_error()
-        check(lib.qkv_sweep_reader_open(out, os.fsencode(self.path), err), err)
+        check(lib.qkv_sweep_reader_open(out, encoded(os.fsencode(self.path)), err), err)
         self._pointer = ffi.gc(out[0], lib.qkv_sweep_reader_close)
 
     @property
@@ -172,7 +173,7 @@ class Sweep:
     def _columns(self, metric: str) -> tuple[dict[str, Any], Any]:
         out, err = ffi.new("qkv_sweep_rows **"), new_error()
         with self._lock:
-            check(lib.qkv_sweep_reader_rows(self._pointer, metric.encode(), out, err), err)
+            check(lib.qkv_sweep_reader_rows(self._pointer, encoded(metric), out, err), err)
         rows = ffi.gc(out[0], lib.qkv_sweep_rows_free)
         n = int(lib.qkv_sweep_rows_count(rows))
         (prompt, p), (layer, la), (head, h), (target, t), (op, o) = (int_column(n) for _ in range(5))
@@ -215,7 +216,7 @@ class Sweep:
     def export(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes all rows as .csv or .json, as `qkv sweep export` does."""
         err = new_error()
-        check(lib.qkv_sweep_export(os.fsencode(self.path), os.fsencode(path), ffi.NULL, err), err)
+        check(lib.qkv_sweep_export(os.fsencode(self.path), encoded(os.fsencode(path)), ffi.NULL, err), err)
 
     def plot(self, metric: Optional[str] = None, *, kind: str = "auto", **options: Any) -> "Plot":
         """A chart: layers and heads as a "heatmap", "lines" against ε, or a "ranking" of heads; as `qkv plot`.
@@ -263,7 +264,13 @@ _ENUMS = {
 
 
 class Plot(Drawing):
-    """A chart of a sweep: shows itself in a notebook, `.save("a.pdf")`, `.rows()`."""
+    """A chart of a sweep: shows itself in a notebook, `.save("a.pdf")`, `.rows()`.
+
+    >>> import qkv
+    >>> s = qkv.open().sweep(["The river runs."], targets="q", epsilon=[0.5], metrics="tv")
+    >>> s.plot("tv", kind="heatmap", epsilon=0.5, target="q")
+    <qkv.Plot heatmap of tv: 24 values>
+    """
 
     _formats = ("png", "svg", "pdf", "html")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 import numpy as np
 
-from ._core import check, ffi, lib, new_error, new_struct, text_of
+from ._core import check, encoded, ffi, lib, new_error, new_struct, text_of
 from .edits import Edits, Variants, _list
 from .progress import shower
 
@@ -141,13 +141,13 @@ def _measure_texts(measure: Any) -> tuple[list[str], dict[str, str]]:
 def _new_measure(metrics: Any, layers: Any, heads: Any) -> Any:
     options, err, out = new_struct("measure_options"), new_error(), ffi.new("qkv_measure **")
     kept = [
-        ffi.new("char[]", _list(v, what).encode()) if v is not None else ffi.NULL
+        ffi.new("char[]", encoded(_list(v, what))) if v is not None else ffi.NULL
         for v, what in ((layers, "layers"), (heads, "heads"))
     ]
     options.layers, options.heads = kept
     if metrics is not None and not isinstance(metrics, str):
         metrics = ",".join(metrics)
-    check(lib.qkv_measure_new(out, ffi.NULL if metrics is None else metrics.encode(), options, err), err)
+    check(lib.qkv_measure_new(out, ffi.NULL if metrics is None else encoded(metrics), options, err), err)
     return ffi.gc(out[0], lib.qkv_measure_free)
 
 

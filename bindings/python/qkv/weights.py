@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional
 
 import numpy as np
 
-from ._core import Error, MissingError, check, ffi, lib, new_error, new_struct, text_of
+from ._core import Error, MissingError, check, encoded, ffi, lib, new_error, new_struct, text_of
 
 if TYPE_CHECKING:
     from .model import Model
@@ -14,7 +14,13 @@ __all__ = ["Weight", "Weights"]
 
 
 class Weight(NamedTuple):
-    """What a weight is."""
+    """What a weight is; `weights[weight]` reads it.
+
+    >>> import qkv
+    >>> w = qkv.open().weights
+    >>> [weight.name for weight in w if weight.layer is None]
+    ['token_embd', 'output_norm', 'output']
+    """
 
     name: str
     layer: Optional[int]
@@ -67,7 +73,7 @@ class Weights:
         if not isinstance(name, str):
             raise TypeError('index with a name and a layer: weights["q", 3], or weights["token_embd"]')
         if layer is None:
-            return name.encode(), -1
+            return encoded(name), -1
         if not hasattr(layer, "__index__"):
             raise TypeError(f"a layer is one whole number, not {layer!r}")
         number = int(layer.__index__())
@@ -75,7 +81,7 @@ class Weights:
             number += self._model.info.n_layer
             if number < 0:
                 raise MissingError(f"layer {layer} is out of range; the model has {self._model.info.n_layer}")
-        return name.encode(), number
+        return encoded(name), number
 
     def _find(self, key: Any) -> tuple[bytes, int, Any]:
         name, layer = self._place(key)
@@ -111,7 +117,7 @@ class Weights:
         _, number, struct = self._find(name if layer is None else (name, layer))
         first, end, _ = slice(start, stop).indices(struct.n_rows)
         array = np.empty((max(0, end - first), struct.width), dtype=np.float32)
-        self._read(name.encode(), number, first, len(array), array)
+        self._read(encoded(name), number, first, len(array), array)
         return array
 
     def _read(self, name: bytes, layer: int, first: int, n: int, array: Any) -> None:

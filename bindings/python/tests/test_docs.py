@@ -72,3 +72,9 @@ def test_every_method_is_in_the_guide(source):
     ):
         assert re.search(rf"\bm\.{name}\b", guide), name
     assert os.path.exists(source / "examples" / "notebooks" / "patching.ipynb")
+
+
+def test_everything_has_an_example():
+    public = [getattr(qkv, name) for name in qkv.__all__]
+    public += [m for name, m in vars(qkv.Model).items() if not name.startswith("_") and callable(m)]
+    assert [p for p in public if callable(p) and ">>>" not in (p.__doc__ or "")] == []

@@ -362,3 +362,20 @@ def test_listed_weights_are_indices(model):
     for weight in model.weights:
         assert weight in model.weights and model.weights.about(weight.name, weight.layer) == weight
     assert model.weights[weight].shape == weight.shape
+
+
+def test_zero_bytes_end_nothing(model, text, tmp_path):
+    for call in (
+        lambda: qkv.open("default\0.gguf"),
+        lambda: model.run(text, "q@1=zero\0"),
+        lambda: model.run(text, capture="q@1\0"),
+        lambda: model.run(text, "q@1=patch:c", sources={"c\0": text}),
+        lambda: model.run(text).save(f"{tmp_path}/a.npz\0"),
+        lambda: qkv.load(f"{tmp_path}/a.npz\0"),
+        lambda: model.measure(text, metrics="sink\0"),
+        lambda: model.weights["q\0", 3],
+        lambda: qkv.site("blocks.3.attn.hook_q\0"),
+        lambda: model.modify(layer=3, head=1).save(f"{tmp_path}/a.png\0"),
+    ):
+        with pytest.raises(qkv.Error, match="zero byte"):
+            call()
