@@ -15,7 +15,7 @@
  *     qkv_chat_free(chat);
  *
  * A template is a program that came with somebody's file. It reaches no files, and what it may use
- * is bounded: half a second, 500000 steps, texts of 8 MiB. One that goes beyond, or that refuses the
+ * is bounded: 0.25 s, 500000 steps, texts of 8 MiB. One that goes beyond, or that refuses the
  * conversation, is an error of one line.
  *
  * A chat depends on no model once it is made, and may be read by several threads.

@@ -104,7 +104,8 @@ static int read_date(struct tm *date, const char *text, qkv_error *err) {
     date->tm_isdst = -1;
     if (!ok || mktime(date) == (time_t)-1 || date->tm_mday != (int)n[2] ||
         date->tm_mon != (int)n[1] - 1)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "'%.20s' is no `date`: 2026-01-31", text);
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "'%.20s' is no day that `date` can take; it is written 2026-01-31", text);
     date->tm_hour = 0;
     return QKV_OK;
 }

@@ -1,5 +1,7 @@
 #include "chat/jinja_budget.h"
 
+#include <cstdint>
+#include <ctime>
 #include <unordered_set>
 
 namespace qkv_chat {
@@ -8,7 +10,9 @@ namespace {
 
 /* A step takes about a microsecond. Published templates take some hundred steps a message. */
 constexpr size_t max_steps = 500000;
-constexpr long max_milliseconds = 500; /* of this thread's processor time */
+/* Of this thread's processor time. What was made must be freed, too, which takes half as long:
+ * together with loading a model and on a busy machine it should still be over within a second. */
+constexpr long max_milliseconds = 250;
 constexpr size_t max_stack = 12u << 20;
 constexpr size_t max_text = 8u << 20;
 constexpr size_t max_bytes = 128u << 20; /* copied, all together */
@@ -19,13 +23,6 @@ constexpr size_t max_links = 1000;
 constexpr size_t part_cost = 64; /* bytes that a piece of a text takes besides its own */
 
 thread_local budget current;
-
-void check_time() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    if (now.tv_sec * 1000 + now.tv_nsec / 1000000 > max_milliseconds)
-        fail_limit("it takes longer than half a second");
-}
 
 /* How much there is in a value, counted again wherever it occurs again. */
 size_t count_tree(const jinja::value_t *value, size_t depth, size_t &left) {
@@ -59,6 +56,17 @@ bool holds(const jinja::value_t *value, const jinja::value_t *wanted, size_t dep
 
 } // namespace
 
+int64_t time_spent() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+void foresee_time(int64_t more) {
+    if (time_spent() + more > max_milliseconds * INT64_C(1000000))
+        fail_limit("it takes longer than a quarter of a second");
+}
+
 budget &spent() {
     return current;
 }
@@ -80,13 +88,15 @@ void step(size_t cost) {
     if (current.steps > max_steps) fail_limit("it takes more than 500000 steps");
     if (current.stack && static_cast<size_t>(current.stack - &here) > max_stack)
         fail_limit("its macros or expressions are nested too deep");
-    if (current.steps / 64 != before) check_time();
+    if (current.steps / 64 != before) foresee_time(0);
 }
 
 void spend_bytes(size_t bytes) {
     if (bytes > max_text) fail_limit("a text has more than 8 MiB");
+    const size_t before = current.bytes >> 20;
     current.bytes += bytes;
     if (current.bytes > max_bytes) fail_limit("it copies more than 128 MiB of text");
+    if (current.bytes >> 20 != before) foresee_time(0);
 }
 
 void spend_text(const jinja::string &text) {

@@ -7,6 +7,7 @@
 #ifndef QKV_CHAT_JINJA_BUDGET_H
 #define QKV_CHAT_JINJA_BUDGET_H
 
+#include <cstdint>
 #include <ctime>
 #include <stdexcept>
 #include <string>
@@ -27,6 +28,10 @@ struct budget {
     std::tm date{};
     std::string failure; /* the first failure, as one line; the engine writes its own around it */
 };
+
+/* Nanoseconds of processor time that this thread has taken, and the check that as many more are left. */
+int64_t time_spent();
+void foresee_time(int64_t more);
 
 /* The budget of this thread. */
 budget &spent();

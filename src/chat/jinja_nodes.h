@@ -103,6 +103,13 @@ struct looped : jinja::expression {
         const size_t items = found->val_arr.size() + found->val_obj.size();
         spend_items(items);
         step(4 * items);
+        /* Before its first round the loop copies all variables for every item, and nothing is checked
+         * on the way: one copy tells how long that will take. */
+        const int64_t before = time_spent();
+        if (items > 64) {
+            const context copy(ctx);
+        }
+        foresee_time((time_spent() - before) * static_cast<int64_t>(items));
         return found;
     }
 };

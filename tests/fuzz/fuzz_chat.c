@@ -1,5 +1,5 @@
 /*
- * A template that somebody else wrote. It may take half a second and 8 MiB for a text, whatever it
+ * A template that somebody else wrote. It may take 0.25 s and 8 MiB for a text, whatever it
  * says, and never crashes; what it writes is all accounted for by its parts.
  */
 #include <stdlib.h>
