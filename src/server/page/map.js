@@ -158,7 +158,8 @@ export class AttentionMap {
         measure.font = `${this.fontSize}px ${theme.font}`;
         const room = this.width * LABEL_ROOM;
         const rough = (this.width - room) / Math.max(this.rows, this.cols, 1);
-        this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, rough);
+        const roughRow = Math.min(rough, Math.max(1, this.mostTall - room) / Math.max(this.rows, 1));
+        this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, roughRow);
         this.colLabels = this.labelsOf(this.data.keys, this.zoom[2], this.cols, rough);
         const widest = (labels) =>
             labels.reduce(
