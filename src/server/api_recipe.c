@@ -98,17 +98,34 @@ static json_t *find_edits(const json_t *recipe, int layer, int head) {
 
 /* ---- the state ---- */
 
-/* The text, where there is one: a page shows it, and the model's tokens are the same. */
-static json_t *find_prompt(const json_t *recipe) {
+/* Whether the text gives the very tokens: that of a conversation does not, its names of special
+ * tokens are those tokens there and letters here. */
+static int gives_tokens(const qkv_model *model, const json_t *text, const json_t *tokens,
+                        int parse_special) {
+    int32_t *ids = NULL;
+    size_t n = 0, same = 0;
+    const unsigned flags =
+        QKV_TOKENIZE_ADD_SPECIAL | (parse_special ? (unsigned)QKV_TOKENIZE_PARSE_SPECIAL : 0);
+    if (qkv_tokenize(model, &ids, &n, json_string_value(text), json_string_length(text), flags,
+                     NULL) != QKV_OK)
+        return 0;
+    while (same < n && json_integer_value(json_array_get(tokens, same)) == ids[same]) same++;
+    qkv_tokens_free(ids);
+    return same == n && n == json_array_size(tokens);
+}
+
+/* The text, where it says all: a page shows it. model: NULL where it is not here, and its tokens
+ * would say nothing. */
+static json_t *find_prompt(const json_t *recipe, const qkv_model *model) {
     const json_t *input = json_array_get(json_object_get(recipe, "inputs"), 0);
     json_t *text = json_object_get(input, "text"), *tokens = json_object_get(input, "tokens");
     const char *bytes = json_string_value(text);
+    const int parse_special = json_is_true(json_object_get(input, "parse_special"));
     const int whole = bytes && strlen(bytes) == json_string_length(text);
-    const int marked = json_is_false(json_object_get(input, "add_special"));
-    json_t *prompt =
-        whole && !marked ? json_pack("{s:O}", "text", text) : json_pack("{s:O}", "tokens", tokens);
-    if (prompt && whole && !marked && json_is_true(json_object_get(input, "parse_special")))
-        json_object_set_new(prompt, "parse_special", json_true());
+    if (!whole || (model && !gives_tokens(model, text, tokens, parse_special)))
+        return json_pack("{s:O}", "tokens", tokens);
+    json_t *prompt = json_pack("{s:O}", "text", text);
+    if (prompt && parse_special) json_object_set_new(prompt, "parse_special", json_true());
     return prompt;
 }
 
@@ -119,12 +136,25 @@ static int index_of(const json_t *recipe, const char *key) {
 
 static json_t *make_state(const json_t *recipe, const qkv_pool_model *model) {
     const int layer = index_of(recipe, "layer"), head = index_of(recipe, "head");
-    json_t *state = json_pack("{s:o, s:o}", "prompt", find_prompt(recipe), "edits",
-                              find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
+    json_t *state =
+        json_pack("{s:o, s:o}", "prompt", find_prompt(recipe, model ? model->model : NULL), "edits",
+                  find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
     if (state && model) json_object_set_new(state, "model", qkv_json_text(model->name));
     if (state && layer >= 0) json_object_set_new(state, "layer", json_integer(layer));
     if (state && head >= 0) json_object_set_new(state, "head", json_integer(head));
     return state;
+}
+
+/* How it is drawn: the options of `qkv figure` that the page has controls for. */
+static json_t *find_display(const json_t *recipe) {
+    static const char *const names[] = {"scale", "colormap", "skip_keys",
+                                        "range", "masked",   "diff"};
+    json_t *options = json_object_get(recipe, "options"), *display = json_object();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *value = json_object_get(options, names[i]);
+        if (value) json_object_set(display, names[i], value);
+    }
+    return display;
 }
 
 static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply *reply,
@@ -140,9 +170,10 @@ static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply
     if (status != QKV_OK) return status;
     const qkv_pool_model *model = find_model(pool, &info);
     status = qkv_reply_json(reply,
-                            json_pack("{s:o, s:o, s:o, s:o, s:b}", "state",
-                                      make_state(recipe, model), "kind", qkv_json_text(info.kind),
-                                      "id", qkv_json_text(info.id), "made_with",
+                            json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "state",
+                                      make_state(recipe, model), "display", find_display(recipe),
+                                      "kind", qkv_json_text(info.kind), "id",
+                                      qkv_json_text(info.id), "made_with",
                                       qkv_json_text(info.model), "same_model", model != NULL),
                             err);
     json_decref(recipe);

@@ -86,6 +86,7 @@ export async function case_url_restored(stage) {
     await page.getByLabel('Colours', { exact: true }).selectOption('magma');
     await page.getByLabel('Order').selectOption('change');
     await page.getByLabel('Metric of the curve').selectOption('entropy');
+    await page.getByLabel('What is drawn').selectOption('mean');
     await stage.ready();
     const told = (tab) =>
         tab.evaluate(() =>
@@ -94,6 +95,7 @@ export async function case_url_restored(stage) {
                 text: document.querySelector('textarea').value,
                 edit: document.querySelector('.edit-text').value,
                 pinned: document.querySelector('.pinned').textContent,
+                drawn: document.querySelector('[aria-label="What is drawn"]').value,
                 title: document.querySelector('#head-title').textContent,
                 after: [...window.explorer.head.data.after],
             }),
@@ -303,10 +305,14 @@ export async function case_sizes(stage) {
             font: parseFloat(getComputedStyle(document.body).fontSize),
             top: document.querySelector('.panel-before .map').getBoundingClientRect().top,
             side: window.explorer.head.side,
+            unused:
+                document.querySelector('.panels').getBoundingClientRect().right -
+                document.querySelector('.panel-after').getBoundingClientRect().right,
             slider: document.querySelector('.slider input').getBoundingClientRect().bottom,
         }));
         assert.ok(seen.wide <= width, `${seen.wide} pixels at ${width}`);
         assert.ok(seen.side >= least, `a map of ${seen.side} pixels`);
+        assert.ok(seen.unused < 8, `${seen.unused} pixels beside the maps are empty`);
         assert.ok(
             seen.top + seen.side < height && seen.slider < height,
             'slider and first map are on the first screen',

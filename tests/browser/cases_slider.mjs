@@ -88,6 +88,20 @@ export async function case_edits_form(stage) {
     const shown = await assertPageEqualsRun(stage, page);
     assert.deepEqual(shown.edits, ['q@5.h0=mean:head', 'v@2-3.g1[1:]=zero']);
     await page.getByLabel('Remove edit 1').click();
+    const left = page.locator('.edit').first();
+    await left.locator('summary').click();
+    await left.getByRole('textbox', { name: 'Heads', exact: true }).fill('');
+    await left.getByLabel('Query heads (h) or key/value heads (g)').selectOption('g');
+    await left.getByRole('textbox', { name: 'Heads', exact: true }).fill('0');
+    await left.getByRole('textbox', { name: 'Heads', exact: true }).press('Tab');
+    assert.equal(await left.locator('.edit-text').inputValue(), 'v@2-3.g0[1:]=zero', 'g waits for its heads');
+    // Values are behind their own layer's map: what changed is known from the run of all layers.
+    await page.fill('.edit-text', 'v@5.h0=scale:0.5 + q@5.h0=scale:0.5');
+    await stage.ready();
+    assert.equal(await page.textContent('.edit-report'), 'changed 960 of 960 values');
+    await page.fill('.edit-text', 'v@5.h0=scale:0.5');
+    await stage.ready();
+    assert.equal(await page.textContent('.edit-report'), 'changed 480 of 480 values');
     await page.getByLabel('Remove edit 1').click();
     await stage.ready();
     assert.equal(await page.isVisible('.panel-after'), false, 'without an edit there is no after');
@@ -110,6 +124,14 @@ export async function case_edits_error(stage) {
     assert.match(await page.textContent('.edit .edit-error'), /there is no operation 'skale'/);
     await stage.ready();
     assert.deepEqual((await headOf(page)).after, before.after, 'the last good maps stay');
+    await page.fill('.edit-text', 'q@5.h0=scale:nan');
+    await page.waitForFunction(() => document.querySelector('.edit-error mark')?.textContent === 'nan');
+    await page.fill('.edit-text', '');
+    await page.click('text=+ Add edit');
+    await page.locator('.edit-text').nth(1).fill('q@5.h7=scale:0.5');
+    await page.waitForFunction(() => document.querySelector('#edit-error-1 mark')?.textContent === '7');
+    assert.equal(await page.isVisible('#edit-error-0'), false, 'an empty edit is not the wrong one');
+    await page.getByLabel('Remove edit 2').click();
     await page.fill('.edit-text', 'q@5.h0=scale:0.25');
     await page.waitForFunction(() => document.querySelector('.edit .edit-error').hidden);
     await stage.ready();
@@ -221,6 +243,14 @@ export async function case_sink_controls(stage) {
     await stage.ready();
     assert.match(await page.evaluate(() => location.hash), /hi=0\.2/);
     assert.match(await page.textContent('.command pre'), /--colormap viridis/);
+    await page.getByLabel('Highest weight of the colours').fill('');
+    await page.getByLabel('Lowest weight of the colours').fill('0.01');
+    await page.getByLabel('Lowest weight of the colours').press('Tab');
+    await stage.ready();
+    assert.match(await page.textContent('.command pre'), /--range 0\.01,1 /, 'the lower end alone is a range too');
+    await page.getByLabel('Hide first keys').fill('99');
+    await page.getByLabel('Hide first keys').press('Tab');
+    assert.equal(await page.inputValue('[aria-label="Hide first keys"]'), '14', 'one key stays');
 }
 
 // A weight has the colour that the figures give it.

@@ -3,10 +3,10 @@
 //     const panel = new EditsPanel(element, { sites, ops });
 //     panel.set({ edits, active, follow });
 //     panel.onchange = ({ edits, active, follow }, moving) => ...;   // moving: a slider is held
-//     panel.setReport([{ changed, selected }]);   panel.setError({ index, at, length, message });
+//     panel.setReport([{ changed, selected, ran }], whole);   panel.setError({ index, at, length, message });
 import { clampNumber, countText, el, factorText, fillSelect } from './text.js';
 import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf, SMALLEST_PLACE } from './factor.js';
-import { factorOf, parseEdit, withFactor, writeEdit } from './notation.js';
+import { factorOf, parseEdit, splitEdits, withFactor, writeEdit } from './notation.js';
 
 const FIGURE_FACTORS = [0.5, 1e-3, 1e-10]; // the columns of `qkv figure modify`
 const DEFAULT_ARGS = {
@@ -128,7 +128,7 @@ export class EditsPanel {
         this.list.replaceChildren(...this.forms.map((form) => form.element));
         if (!this.forms.length)
             this.list.replaceChildren(el('p', { class: 'hint' }, 'No edit: the model as it is.'));
-        this.setReport(this.reports);
+        this.setReport(this.reports, this.reportsWhole);
         this.setError(null);
     }
 
@@ -261,7 +261,8 @@ export class EditsPanel {
         const fields = parseEdit(text);
         for (const name of ['site', 'layers', 'group', 'heads', 'tokens', 'op', 'args']) {
             form[name].disabled = !fields;
-            if (fields) form[name].value = fields[name] || (name === 'group' ? 'h' : '');
+            // Without heads the text says no kind of them: the choice waits for the heads.
+            if (fields && (name !== 'group' || fields.group)) form[name].value = fields[name];
         }
         if (!fields) return;
         const site = this.sites.find((entry) => entry.name === fields.site),
@@ -385,13 +386,15 @@ export class EditsPanel {
 
     // ---- what the server says ----
 
-    setReport(reports) {
+    // Of every edit that was sent, in their order: a text may hold several. whole: the run went through all layers; else
+    // it ended at the shown head's map, and what lies behind is not known yet.
+    setReport(reports, whole = false) {
         this.reports = reports || [];
+        this.reportsWhole = whole;
+        let from = 0;
         this.forms.forEach((form, i) => {
-            const report = this.reports[i];
-            const text = report
-                ? `changed ${countText(report.changed)} of ${countText(report.selected)} values`
-                : '';
+            const mine = this.reports.slice(from, (from += splitEdits(this.state.edits[i]).length));
+            const text = reportText(mine, whole);
             if (form.report.textContent !== text) form.report.textContent = text;
         });
     }
@@ -421,4 +424,11 @@ export class EditsPanel {
             form.error.replaceChildren(...place, el('span', {}, error.message));
         });
     }
+}
+
+function reportText(reports, whole) {
+    if (!reports.length) return '';
+    if (!whole && !reports.some((report) => report.ran)) return 'does not reach this map';
+    const sum = (name) => reports.reduce((total, report) => total + report[name], 0);
+    return `changed ${countText(sum('changed'))} of ${countText(sum('selected'))} values`;
 }

@@ -18,7 +18,7 @@
 // Options (all have defaults; view.options reads them):
 //     show           { before, after, diff, lines }: which panels
 //     scale          'auto' | 'linear' | 'log' | 'power'; auto: as the figures, log beyond 40 tokens
-//     low, high      range of the colours, null: 0 and 1 (to the largest weight where keys are hidden)
+//     low, high      range of the colours, null: 0 and 1 (both null: to the largest weight where keys are hidden)
 //     colormap       of weights; a difference is always coolwarm
 //     skipKeys       hides the first keys; renormalise: the rest of each row sums to 1
 //     maskedZero     masked cells look like weight 0
@@ -44,6 +44,7 @@ const ALL_LINES = 1500,
     MOVING_LINES = 200,
     LINES_REST = 150; // milliseconds
 const PANEL_GAP = 14;
+const WIDEST_PANEL = 1.4; // times its height
 
 export class HeadView {
     constructor(element, { palette, maxHeight = () => window.innerHeight * 0.8 }) {
@@ -201,11 +202,12 @@ export class HeadView {
 
     makeScales(before, after, diff) {
         const { low, high, skipKeys, renormalise, colormap } = this.settings;
-        let top = high;
+        const bottom = low ?? 0;
+        let top = high ?? 1;
         // As --skip-keys: with the sink hidden, colours end at the largest weight that is left.
-        if (top === null && skipKeys && !renormalise) top = Math.max(this.largest(before), this.largest(after));
-        const bottom = low ?? 0,
-            end = top > bottom ? top : bottom + 1;
+        if (high === null && low === null && skipKeys && !renormalise)
+            top = Math.max(this.largest(before), this.largest(after));
+        const end = top > bottom ? top : bottom + 1;
         this.weights = new ColorScale(this.palette.table(colormap), {
             kind: this.scaleKind(false),
             low: bottom,
@@ -290,9 +292,12 @@ export class HeadView {
             if (side > best.side + 1) best = { side, columns };
         }
         const side = Math.floor(Math.max(best.side, 160));
-        this.panels.style.gridTemplateColumns = `repeat(${best.columns}, ${side}px)`;
-        for (const map of Object.values(this.maps)) map.setWidth(side);
-        this.lines.setWidth(side);
+        // Where the height is what ends them, cells may be wider than high: room at the side is not left empty.
+        const share = Math.floor((room - PANEL_GAP * (best.columns - 1)) / best.columns);
+        const width = clampNumber(share, side, Math.floor(side * WIDEST_PANEL));
+        this.panels.style.gridTemplateColumns = `repeat(${best.columns}, ${width}px)`;
+        for (const map of Object.values(this.maps)) map.setWidth(width, side);
+        this.lines.setWidth(width);
         this.side = side;
     }
 
@@ -344,7 +349,8 @@ export class HeadView {
         const name = this.values[this.settings.lines] ? this.settings.lines : 'before';
         this.lines.setData({ ...this.data, values: this.values[name], signed: name === 'diff' });
         this.lines.setZoom(zoom);
-        this.lines.height = this.maps.before.height || this.side;
+        const beside = ['before', 'after', 'diff'].find((map) => !this.figures[map].element.hidden);
+        this.lines.height = this.maps[beside]?.height || this.side;
         this.lines.pins = this.settings.pins;
         this.lines.hover = this.hover;
         this.lines.paint();

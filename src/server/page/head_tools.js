@@ -1,5 +1,5 @@
 // The controls above a head's maps: which panels, hidden keys, scale, range, colours, zoom. They change the view's options.
-import { el, fillSelect } from './text.js';
+import { clampNumber, el, fillSelect } from './text.js';
 
 export class HeadTools {
     // view: the HeadView; panels: [name, title] of each.
@@ -40,8 +40,7 @@ export class HeadTools {
                 step: '1',
                 value: '0',
                 'aria-label': 'Hide first keys',
-                onchange: (e) =>
-                    this.view.change({ skipKeys: Math.max(0, Math.round(Number(e.target.value) || 0)) }),
+                onchange: (e) => this.view.change({ skipKeys: this.keysToHide(e.target.value) }),
             }),
             renormalise: check('renormalise'),
             maskedZero: check('maskedZero'),
@@ -96,11 +95,20 @@ export class HeadTools {
         );
     }
 
+    // At least one key stays.
+    keysToHide(text) {
+        return clampNumber(Math.round(Number(text) || 0), 0, (this.view.data?.n ?? Infinity) - 1);
+    }
+
     // The controls as the options have them. whole: every weight is there.
     show(settings, whole) {
         const { controls } = this;
         for (const name of ['scale', 'colormap', 'skipKeys']) controls[name].value = settings[name];
-        for (const name of ['low', 'high']) controls[name].value = settings[name] ?? '';
+        const empty = (settings.low ?? 0) >= (settings.high ?? 1);
+        for (const name of ['low', 'high']) {
+            controls[name].value = settings[name] ?? '';
+            controls[name].setAttribute('aria-invalid', String(empty && settings[name] !== null));
+        }
         for (const name of ['renormalise', 'maskedZero']) controls[name].checked = settings[name];
         for (const [name, box] of this.shown) box.checked = settings.show[name];
         controls.renormalise.disabled = !whole || !settings.skipKeys;

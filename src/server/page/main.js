@@ -3,6 +3,7 @@
 import { Banner } from './banner.js';
 import { Palette } from './colors.js';
 import { EditsPanel } from './edits.js';
+import { displayView, figureKind } from './figure_kinds.js';
 import { Follow } from './follow.js';
 import { HeadView } from './head.js';
 import { movedEdit } from './notation.js';
@@ -38,7 +39,7 @@ class Explorer extends ExplorerRequests {
 
     async begin(info) {
         this.build(info);
-        await this.useModel(this.state.model ?? info.model.name, info.model);
+        await this.useModel(this.state.model ?? info.model.name, { known: info.model });
     }
 
     // ---- parts ----
@@ -101,7 +102,11 @@ class Explorer extends ExplorerRequests {
             this.askGenerate();
         };
         this.out.request = () => this.figureRequest();
-        this.out.onkind = () => this.askCommand();
+        this.out.onkind = (kind) => {
+            this.state.figure = kind;
+            this.keepUrl();
+            this.askCommand();
+        };
         this.out.onrecipe = (said) => this.useRecipe(said);
         this.out.catchDrops(byId('drop'));
         window.addEventListener('hashchange', () => this.hashChanged());
@@ -113,7 +118,8 @@ class Explorer extends ExplorerRequests {
 
     // ---- model and prompt ----
 
-    async useModel(name, known = null) {
+    // known: facts of a model that may be this one. keep: layer, head and edits were chosen for it.
+    async useModel(name, { known = null, keep = false } = {}) {
         let facts = known && known.name === name ? known : null;
         this.busyWith = facts ? null : `opening ${name}`;
         this.showWork();
@@ -122,7 +128,7 @@ class Explorer extends ExplorerRequests {
         } catch (error) {
             this.busyWith = null;
             this.banner.showProblem(`${name}: ${error.message}`);
-            if (!this.model) await this.useModel(this.info.model.name, this.info.model);
+            if (!this.model) await this.useModel(this.info.model.name, { known: this.info.model });
             else byId('model').value = this.model.name;
             return;
         }
@@ -132,7 +138,7 @@ class Explorer extends ExplorerRequests {
         this.state.model = facts.name === this.info.models[0].name ? null : facts.name;
         byId('model').value = facts.name;
         byId('facts').textContent = factsLine(facts);
-        if (changed) Object.assign(this.state, { layer: null, head: null, edits: null });
+        if (changed && !keep) Object.assign(this.state, { layer: null, head: null, edits: null });
         document.documentElement.style.setProperty('--overview-width', overviewWidth(facts));
         this.applyState();
     }
@@ -149,6 +155,7 @@ class Explorer extends ExplorerRequests {
         this.overview.set(state.overview);
         this.overview.setColormap(state.view.colormap);
         this.head.options = state.view;
+        this.out.setKind(state.figure);
         this.follow.set({ metric: state.curve, generate: state.generate, hasLogits: model.has_logits });
         this.prompt.set(state.prompt ?? this.info.prompt, { hasChat: model.has_chat });
         this.tokens = null;
@@ -250,16 +257,17 @@ class Explorer extends ExplorerRequests {
         };
     }
 
-    useRecipe({ state: said, made_with: madeWith, same_model: sameModel }) {
+    useRecipe({ state: said, display, kind, made_with: madeWith, same_model: sameModel }) {
         const state = readState('');
         if (!sameModel)
             this.banner.showProblem(
                 `This figure was made with ${madeWith}, which is not among the models here; it is shown with ${this.model.name}.`,
             );
-        Object.assign(state, said);
+        Object.assign(state, said, { figure: figureKind(kind, display) });
+        Object.assign(state.view, displayView(display));
         this.state = state;
         this.overviewKey = this.curveKey = null;
-        this.useModel(said.model ?? this.model.name);
+        this.useModel(said.model ?? this.model.name, { keep: true });
     }
 
     // ---- address ----
@@ -278,7 +286,7 @@ class Explorer extends ExplorerRequests {
         this.timers.delete('url');
         this.writtenHash = location.hash;
         this.state = readState(location.hash);
-        this.useModel(this.state.model ?? this.info.models[0].name, this.model);
+        this.useModel(this.state.model ?? this.info.models[0].name, { known: this.model, keep: true });
     }
 
     async copyLink(button) {

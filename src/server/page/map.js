@@ -79,6 +79,7 @@ export class AttentionMap {
         this.maskedLikeZero = false;
         this.mostHeight = Infinity; // of the cells together: less where rows are not as many as columns
         this.width = 0;
+        this.mostTall = Infinity;
         this.tile = document.createElement('canvas');
         this.base = el('canvas', { class: 'map-base', 'aria-hidden': 'true' });
         this.over = el('canvas', { class: 'map-over', 'aria-hidden': 'true' });
@@ -119,9 +120,11 @@ export class AttentionMap {
         this.layoutDone = false;
     }
 
-    setWidth(width) {
-        if (width === this.width) return;
+    // height: of the whole with its labels, at most; cells are square where there is room.
+    setWidth(width, height = Infinity) {
+        if (width === this.width && height === this.mostTall) return;
         this.width = width;
+        this.mostTall = height;
         this.layoutDone = false;
     }
 
@@ -155,7 +158,8 @@ export class AttentionMap {
         measure.font = `${this.fontSize}px ${theme.font}`;
         const room = this.width * LABEL_ROOM;
         const rough = (this.width - room) / Math.max(this.rows, this.cols, 1);
-        this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, rough);
+        const roughRow = Math.min(rough, Math.max(1, this.mostTall - room) / Math.max(this.rows, 1));
+        this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, roughRow);
         this.colLabels = this.labelsOf(this.data.keys, this.zoom[2], this.cols, rough);
         const widest = (labels) =>
             labels.reduce(
@@ -167,9 +171,10 @@ export class AttentionMap {
         // Cells of whole pixels where they are large enough for that to matter.
         this.sinkRoom = this.data.sink ? Math.round(Math.max(8, rough * 0.8)) + 4 : 0;
         const pixels = (this.width - this.left - 2 - this.sinkRoom) * ratio;
-        const whole = (count) => (pixels / count >= 3 ? count * Math.floor(pixels / count) : Math.floor(pixels));
-        this.plotWidth = whole(this.cols) / ratio;
-        this.plotHeight = Math.min(whole(this.rows) / ratio, this.mostHeight);
+        const tall = Math.min(pixels, (this.mostTall - this.foot - 2) * ratio);
+        const whole = (count, all) => (all / count >= 3 ? count * Math.floor(all / count) : Math.floor(all));
+        this.plotWidth = whole(this.cols, pixels) / ratio;
+        this.plotHeight = Math.min(whole(this.rows, tall) / ratio, this.mostHeight);
         this.plotLeft = this.left + this.sinkRoom;
         this.height = Math.ceil(this.plotHeight + this.foot + 2);
         this.context = sizeCanvas(this.base, this.width, this.height);

@@ -35,17 +35,27 @@ export function withFactor(edit, factor) {
     return writeEdit({ ...parseEdit(edit), args: factor });
 }
 
+// The edits that a text holds: one, several joined by ' + ', or none.
+export function splitEdits(text) {
+    return text
+        .split(' + ')
+        .map((part) => part.trim())
+        .filter(Boolean);
+}
+
 // Where in a list of edits, joined by ' + ', an error lies: { index, at, length } in letters. The server says at which
 // byte of the whole text the edit begins; the message quotes what is wrong in it, or names it by its number.
 export function placeInEdits(edits, offset, message) {
     const coder = new TextEncoder();
     let start = 0,
         index = 0;
-    for (; index < edits.length - 1; index++) {
-        const size = coder.encode(edits[index]).length;
-        if (offset <= start + size) break;
+    edits.every((edit, i) => {
+        const size = coder.encode(edit.trim()).length;
+        if (size === 0) return true; // an empty one is not sent
+        index = i;
         start += size + 3;
-    }
+        return offset >= start;
+    });
     return { index, ...culprit(edits[index] ?? '', message) };
 }
 
@@ -65,7 +75,9 @@ function culprit(edit, message) {
         const at = edit.indexOf(named[2], edit.indexOf(marks[named[1]]));
         if (at >= 0) return { at, length: named[2].length };
     }
-    return { at: 0, length: edit.length };
+    const first = said.split(' ', 1)[0], // 'nan is not a finite number'
+        at = edit.lastIndexOf(first);
+    return at > edit.indexOf('=') ? { at, length: first.length } : { at: 0, length: edit.length };
 }
 
 // An edit of exactly one head goes along to another one.

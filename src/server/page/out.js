@@ -1,17 +1,12 @@
 // Out: the command line that gives the same, the figure in every format, the numbers, and back in by a dropped figure.
 //
 // The server draws with the code of `qkv figure`: what is saved here is, byte for byte, what the command line writes.
+import { FIGURE_KINDS } from './figure_kinds.js';
 import { copyText, el, fillSelect } from './text.js';
 
-const KINDS = [
-    ['grid', 'This head, before and after'],
-    ['diff', 'The difference'],
-    ['modify', 'Figure: scaling by ε'],
-    ['mean', 'Figure: the mean over heads'],
-    ['heads', 'All heads'],
-];
 const FORMATS = ['png', 'svg', 'pdf', 'html'];
 const NUMBERS = ['safetensors', 'csv'];
+const MOST_BYTES = 32 * 2 ** 20; // what the server reads of a file
 const TYPES = {
     png: 'image/png',
     svg: 'image/svg+xml',
@@ -25,9 +20,9 @@ export class OutPanel {
     constructor(element, { connection }) {
         this.connection = connection;
         this.request = () => ({});
-        this.onrecipe = () => {};
-        this.kind = el('select', { 'aria-label': 'What is drawn', onchange: () => this.refresh() });
-        fillSelect(this.kind, KINDS);
+        this.onrecipe = this.onkind = () => {};
+        this.kind = el('select', { 'aria-label': 'What is drawn', onchange: () => this.onkind(this.kind.value) });
+        fillSelect(this.kind, FIGURE_KINDS);
         this.command = el('pre', {
             class: 'code',
             tabindex: '0',
@@ -72,8 +67,8 @@ export class OutPanel {
         );
     }
 
-    refresh() {
-        this.onkind?.();
+    setKind(kind) {
+        this.kind.value = kind;
     }
 
     // The options of `qkv figure` for what is seen.
@@ -100,7 +95,9 @@ export class OutPanel {
         if (view.scale !== 'auto') options.scale = view.scale;
         if (view.colormap !== 'coolwarm' && !diff) options.colormap = view.colormap;
         if (view.skipKeys) options.skip_keys = view.skipKeys;
-        if (view.high !== null && !diff) options.range = [view.low ?? 0, view.high];
+        if (diff && view.high !== null) options.range = [-view.high, view.high];
+        else if (!diff && (view.low !== null || view.high !== null))
+            options.range = [view.low ?? 0, view.high ?? 1];
         if (view.maskedZero) options.masked = 'zero';
         return options;
     }
@@ -111,12 +108,14 @@ export class OutPanel {
 
     setCommand({ command }) {
         this.command.textContent = command;
-        this.status.textContent = '';
+        if (this.hasFailed) this.status.textContent = '';
+        this.hasFailed = false;
     }
 
     failed(error) {
         this.command.textContent = '';
         this.status.textContent = error.message;
+        this.hasFailed = true;
     }
 
     async save(format) {
@@ -162,6 +161,7 @@ export class OutPanel {
     }
 
     async read(file) {
+        if (file.size > MOST_BYTES) return void (this.status.textContent = `${file.name}: no figure is that large`);
         this.status.textContent = `reading ${file.name}…`;
         try {
             const reply = await this.connection.fetch('/api/recipe', {

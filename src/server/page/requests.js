@@ -283,7 +283,10 @@ export class ExplorerRequests {
         if (!this.model.has_logits) return;
         this.channels.next.ask(
             { ...this.run, top: 10 },
-            (reply) => this.follow.setNext(reply),
+            (reply) => {
+                this.follow.setNext(reply);
+                this.edits.setReport(reply.edits, true);
+            },
             (error) => this.follow.failed('next', error),
         );
     }

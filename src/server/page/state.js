@@ -4,6 +4,7 @@
 //     location.hash = writeState(state);
 //
 // The fragment is made to be read: #p=The+river...&e=q@3.h1=scale:0.5&l=3&h=1. It never reaches the server.
+import { FIGURE_KINDS } from './figure_kinds.js';
 import { defaultHeadOptions } from './head_options.js';
 
 export function defaultState() {
@@ -19,6 +20,7 @@ export function defaultState() {
         view: defaultHeadOptions(),
         curve: 'first_column',
         generate: { n: 24, temperature: 0, seed: 0 },
+        figure: 'grid', // what is drawn
     };
 }
 
@@ -84,6 +86,7 @@ const FIELDS = [
     ['gn', 'generate.n', natural],
     ['gt', 'generate.temperature', real],
     ['gs', 'generate.seed', natural],
+    ['fk', 'figure', oneOf(...FIGURE_KINDS.map(([name]) => name))],
 ];
 
 function writeFlag(value) {
