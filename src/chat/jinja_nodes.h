@@ -106,7 +106,7 @@ struct looped : jinja::expression {
         /* Before its first round the loop copies all variables for every item, and nothing is checked
          * on the way: one copy tells how long that will take. */
         const int64_t before = time_spent();
-        if (items > 64) {
+        if (items > 8) {
             const context copy(ctx);
         }
         foresee_time((time_spent() - before) * static_cast<int64_t>(items));

@@ -226,8 +226,22 @@ static void refused(const char *source, const char *why) {
     json_decref(messages);
 }
 
+/* A loop takes a copy of all variables for every item, before anything of it runs. */
+static void refuse_many_variables(void) {
+    enum { VARIABLES = 2000, MOST = 32 };
+    char *source = calloc(VARIABLES + 4, MOST);
+    assert_non_null(source);
+    size_t n = 0;
+    for (int i = 0; i < VARIABLES; i++)
+        n += (size_t)snprintf(source + n, MOST, "{%% set v%d = 1 %%}", i);
+    strcpy(source + n, "{% for i in range(90000) %}{% endfor %}");
+    refused(source, "limit");
+    free(source);
+}
+
 static void test_hostile(void **state) {
     (void)state;
+    refuse_many_variables();
     refused("{% for i in range(1000000000) %}{% endfor %}", "100000 items");
     refused("{% for i in range(9999) %}{% for k in range(9999) %}x{% endfor %}{% endfor %}",
             "limit");
