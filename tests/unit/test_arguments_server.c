@@ -1,5 +1,5 @@
-/* Servers, what heads write, their circuits, and figures by their names, called with NULL and with numbers out of
- * range: see test_arguments.c. */
+/* Servers, what heads write, their circuits, and figures by their names, called with NULL and with
+ * numbers out of range: see test_arguments.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
