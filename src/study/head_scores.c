@@ -99,7 +99,7 @@ qkv_score_role qkv_edit_score_role(const qkv_plan *plan, const qkv_result *resul
         qkv_result_edit_ran(result, variant, edit) ? QKV_SCORE_OTHER : QKV_SCORE_NOTHING;
     const int scales = strcmp(info.op, "scale") == 0 || strcmp(info.op, "zero") == 0;
     if (is_below(&info, layer)) return hidden;
-    if (scales && qkv_plan_edit_covers(plan, variant, edit, layer, head) &&
+    if (scales && !info.channels && qkv_plan_edit_covers(plan, variant, edit, layer, head) &&
         role_of(info.site) != QKV_SCORE_OTHER)
         return role_of(info.site);
     return hidden;
