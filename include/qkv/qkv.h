@@ -92,6 +92,8 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/circuits.h"
+#include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"

@@ -85,6 +85,11 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
         put_set(out, size, edit->heads);
     }
     put_tokens(edit, out, size);
+    if (edit->channels.end) {
+        put(out, size, "{");
+        put_range(out, size, edit->channels);
+        put(out, size, "}");
+    }
     put(out, size, "=");
     if (strchr(op_table[edit->op].text, '%')) {
         snprintf(numbers, sizeof numbers, op_table[edit->op].text, (int)edit->a, (int)edit->b);
