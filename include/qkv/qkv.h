@@ -108,8 +108,10 @@
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
 #include "qkv/server.h"
+#include "qkv/study.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
+#include "qkv/unembed.h"
 #include "qkv/weights.h"
 #endif
 
