@@ -2,9 +2,24 @@
 #ifndef QKV_BASE_CSV_H
 #define QKV_BASE_CSV_H
 
+#include "base/fail.h"
 #include "base/text.h"
 
 /* A text as one field: in quotes where it has to be. */
 void qkv_csv_append(qkv_text *line, const char *field);
+
+/* Reading: rows of fields, quoted or not, whose rows end with LF, CRLF or the text. */
+typedef struct qkv_csv {
+    const char *at, *end;
+    size_t line; /* of the field that was read last, from 1 on */
+    size_t next; /* of the next one */
+} qkv_csv;
+
+void qkv_csv_begin(qkv_csv *csv, const char *text, size_t length);
+/* 1 while there is another row. */
+int qkv_csv_more(const qkv_csv *csv);
+/* Puts the next field in place of what `field` holds; *last is 1 for the last of its row. `name` is for
+ * messages. */
+int qkv_csv_field(qkv_csv *csv, const char *name, qkv_text *field, int *last, qkv_error *err);
 
 #endif

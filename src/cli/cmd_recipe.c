@@ -14,32 +14,28 @@
 #include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
+#include "cli/recipe_study.h"
 #include "cli/sweep.h"
 #include "qkv/recipe.h"
 
 typedef struct recipe_args {
     const char *model;
     sweep_flags flags;
-    const char *output;
+    cli_study study; /* files, threads, look */
+    cli_list set;
     int print;
-    int json;
-    int64_t threads, memory;
 } recipe_args;
 
-static const recipe_args defaults = {0};
+static const recipe_args defaults = {.study = CLI_STUDY_DEFAULTS};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(recipe_args),
     SWEEP_PROMPT_OPTIONS(recipe_args),
     {0, "print", NULL, "print the recipe and compute nothing", CLI_FLAG,
      offsetof(recipe_args, print), 1, 0, 0},
-    {0, "json", NULL, "print the tables, or the list of recipes, as JSON", CLI_FLAG,
-     offsetof(recipe_args, json), 1, 0, 0},
-    {'t', "threads", "N", "processes to share the work (default 0: one for every core)",
-     CLI_INTEGER, offsetof(recipe_args, threads), 0, 0, 1024},
-    CLI_MEMORY_OPTION(recipe_args),
-    {'o', "output", "RESULTS", "keep the results in this file, SQLite, for export and plot",
-     CLI_TEXT, offsetof(recipe_args, output), 0, 0, 0},
+    {0, "set", "OPTION=VALUE", "another value of an option of the recipe's study; may be repeated",
+     CLI_LIST, offsetof(recipe_args, set), 0, 0, 0},
+    CLI_STUDY_OPTIONS(recipe_args),
 };
 
 static int run_recipe(const cli_call *call, qkv_error *err);
@@ -47,12 +43,17 @@ static int run_recipe(const cli_call *call, qkv_error *err);
 const cli_command cli_command_recipe = {
     .name = "recipe",
     .summary = "run a named study, or list them",
-    .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... [--json] "
-                "[-o RESULTS.sqlite | --print]",
+    .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... "
+                "[--set OPTION=VALUE]... [--json] [-o OUT... | --print]",
     .description =
-        "Without a name, lists the recipes. A recipe is a sweep and tables of its results, in a "
-        "JSON file: print it, change it, and give the changed file in place of the name. Without "
-        "prompts it uses twenty paragraphs that come with qkv.\n"
+        "Without a name, lists the recipes. A recipe is a sweep and tables of its results, or a "
+        "study and its options, in a JSON file: print it, change it, and give the changed file in "
+        "place of the name. Without prompts it uses its own, or twenty paragraphs that come with "
+        "qkv.\n"
+        "\n"
+        "Of a sweep, -o keeps the results in a SQLite file, for export and plot, and -t is the "
+        "number of processes. Of a study, -o is a picture (.png, .svg, .pdf), a table (.csv) or all "
+        "of them (.json, .sqlite), and may be repeated; --set changes an option of it.\n"
         "\n"
         "  qkv recipe undifferentiated -o q.sqlite\n"
         "  qkv recipe head-importance --print >mine.json\n"
@@ -351,50 +352,85 @@ static int run_sweep(const qkv_recipe *recipe, const char *title, json_t *spec,
     return status;
 }
 
-static int run_study(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
+static int run_results(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
+    const char *output = args->study.outputs.n ? args->study.outputs.items[0].value : NULL;
     scratch temporary = {0};
     qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
     int status = qkv_recipe_get_info(recipe, &info, err);
     json_t *spec = status == QKV_OK ? json_loads(info.spec, 0, NULL) : NULL;
     if (status == QKV_OK)
         status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
-    if (status == QKV_OK && !args->output) status = scratch_make(&temporary, err);
+    if (status == QKV_OK && !output) status = scratch_make(&temporary, err);
     const sweep_job job = {.model = args->model,
-                           .output = args->output ? args->output : temporary.file.name,
-                           .threads = args->threads,
-                           .memory = args->memory,
+                           .output = output ? output : temporary.file.name,
+                           .threads = args->study.threads,
+                           .memory = args->study.memory,
                            .flags = &args->flags,
-                           .quiet = !args->output,
-                           .json = args->json};
+                           .quiet = !output,
+                           .json = args->study.json};
     if (status == QKV_OK) status = run_sweep(recipe, info.title, spec, &job, err);
     scratch_remove(&temporary);
     json_decref(spec);
     return status;
 }
 
+/* Options that belong to studies must not pass as if they had an effect on a sweep. */
+static int check_sweep(const recipe_args *args, qkv_error *err) {
+    const cli_study *how = &args->study;
+    if (args->set.n) return cli_usage(err, "--set is for recipes of studies, and this is a sweep");
+    if (how->outputs.n > 1)
+        return cli_usage(err, "the results of a sweep go to one file: give one -o");
+    if (how->picture || how->table || how->title || how->colormap != CLI_AUTO || how->dpi > 0 ||
+        how->format || how->no_recipe || how->print.font || how->print.width > 0 ||
+        how->print.no_notes || how->print.text != CLI_AUTO)
+        return cli_usage(err, "this recipe is a sweep, whose results 'qkv plot' draws: give no "
+                              "options of a drawing");
+    return QKV_OK;
+}
+
+/* A sweep, or a study. */
+static int run_file(const cli_call *call, const char *path, qkv_error *err) {
+    const recipe_args *args = call->args;
+    qkv_recipe *recipe = NULL;
+    json_t *tree = NULL;
+    int status = sweep_spec_read(&tree, path, err);
+    if (status == QKV_OK && json_object_get(tree, "study")) {
+        const cli_recipe_study study = {.tree = tree,
+                                        .path = path,
+                                        .model = args->model,
+                                        .prompts = &args->flags.prompts,
+                                        .parse_special = args->flags.parse_special,
+                                        .chat = &args->flags.chat,
+                                        .set = &args->set,
+                                        .how = &args->study};
+        status = cli_recipe_study_run(call, &study, err);
+        json_decref(tree);
+        return status;
+    }
+    json_decref(tree);
+    if (status == QKV_OK) status = check_sweep(args, err);
+    if (status == QKV_OK) status = load_recipe(&recipe, path, err);
+    if (status == QKV_OK) status = run_results(recipe, args, err);
+    qkv_recipe_free(recipe);
+    return status;
+}
+
 static int run_recipe(const cli_call *call, qkv_error *err) {
     const recipe_args *args = call->args;
-    if (args->print && (!call->n_operands || args->output)) {
+    if (args->print && (!call->n_operands || args->study.outputs.n)) {
         return cli_usage(err, "--print wants a recipe, and computes nothing: leave out -o");
     }
-    if (args->print && args->json) {
+    if (args->print && args->study.json) {
         return cli_usage(err, "--print prints the recipe, which is JSON: leave out --json");
     }
     if (call->n_operands == 0 &&
-        (args->output || args->model || args->flags.prompts.n || args->flags.chat.on)) {
+        (args->study.outputs.n || args->model || args->flags.prompts.n || args->flags.chat.on)) {
         return cli_usage(err, "which recipe? 'qkv recipe' lists them");
     }
-    if (call->n_operands == 0) return list_recipes(args->json, err);
+    if (call->n_operands == 0) return list_recipes(args->study.json, err);
     char *path = NULL;
-    qkv_recipe *recipe = NULL;
     int status = find_recipe(&path, call->operands[0], err);
-    if (status == QKV_OK && args->print) {
-        status = print_file(path, err);
-    } else if (status == QKV_OK) {
-        status = load_recipe(&recipe, path, err);
-        if (status == QKV_OK) status = run_study(recipe, args, err);
-    }
-    qkv_recipe_free(recipe);
+    if (status == QKV_OK) status = args->print ? print_file(path, err) : run_file(call, path, err);
     free(path);
     return status;
 }
