@@ -8,7 +8,8 @@
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_lens)                                                                              \
     X(qkv_study_ships)                                                                             \
-    X(qkv_study_sahara)
+    X(qkv_study_sahara)                                                                            \
+    X(qkv_study_phrase_rates)
 /* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;
