@@ -92,11 +92,13 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/circuits.h"
 #include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"
+#include "qkv/head_scores.h"
 #include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
@@ -106,8 +108,10 @@
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
 #include "qkv/server.h"
+#include "qkv/study.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
+#include "qkv/unembed.h"
 #include "qkv/weights.h"
 #endif
 
