@@ -13,12 +13,12 @@ kernel:     qkv base
 model:      qkv base format tokenizer kernel
 run:        qkv base model kernel
 chat:       qkv base format tokenizer model jinja
-measure:    qkv base model run
+measure:    qkv base model run kernel
 draw:       qkv base
 store:      qkv base format
 sweep:      qkv base measure store
 page:       base
-study:      qkv base page
+study:      qkv base page store
 server:     qkv base page
 hub:        qkv base format model
 cli:        qkv base

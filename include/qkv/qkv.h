@@ -92,6 +92,7 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/circuits.h"
 #include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/figure_spec.h"
@@ -106,8 +107,10 @@
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
 #include "qkv/server.h"
+#include "qkv/study.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
+#include "qkv/unembed.h"
 #include "qkv/weights.h"
 #endif
 

@@ -66,10 +66,11 @@ void ref_choose_arguments(ref_edit *edit) {
     edit->seed = 7;
 }
 
-enum { EVERY_LAYER = 2, SELECTORS = 3 };
+enum { EVERY_LAYER = 2, SOME_CHANNELS = 3, SELECTORS = 4 };
 
 /* Which layers, heads and tokens: all at one layer; one head and a range of tokens; a last token
- * for several heads, or for a group, at every layer. */
+ * for several heads, or for a group, at every layer; some channels of one head, or key/value head,
+ * and of some tokens. */
 static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
     const int last_layer = m->n_layer - 1;
     if (which == 0) e->layers = (uint64_t)1 << 1;
@@ -84,6 +85,13 @@ static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
         e->head_kind = !ref_has_heads(e->site) ? 0 : ref_is_shared(e->site) ? 'g' : 'h';
         e->heads = ref_is_shared(e->site) ? (uint64_t)1 << (m->G - 1) : 5;
         e->rows = (ref_range){T - 1, T};
+    }
+    if (which == SOME_CHANNELS) {
+        e->layers = (uint64_t)1 << 1;
+        e->head_kind = ref_has_heads(e->site) ? ref_is_shared(e->site) ? 'g' : 'h' : 0;
+        e->heads = 1;
+        e->rows = (ref_range){1, T - 2};
+        e->channels = (ref_range){1, 4};
     }
 }
 
@@ -106,6 +114,7 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 /* Adds the case with one of the selectors, unless there is no such edit. */
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
+    if (which == SOME_CHANNELS && ref_is_map(e.site)) which = EVERY_LAYER;
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
     add_case(list, &e);

@@ -1,6 +1,6 @@
 /*
  * What kind of site a site is, and the edits that a thorough test goes through: every site, every
- * operation, three ways to select layers, heads and tokens.
+ * operation, four ways to select layers, heads, tokens and channels.
  */
 #ifndef QKV_TESTS_REF_CASES_H
 #define QKV_TESTS_REF_CASES_H
@@ -25,7 +25,7 @@ int ref_reaches(const ref_model *model, const ref_edit *edit, qkv_site site, int
 /* Numbers for the edit's operation with which it does something, but nothing extreme. */
 void ref_choose_arguments(ref_edit *edit);
 
-enum { REF_MAX_CASES = 512, REF_TEXT_SIZE = 96 };
+enum { REF_MAX_CASES = 768, REF_TEXT_SIZE = 96 };
 
 typedef struct ref_cases {
     ref_edit edits[REF_MAX_CASES];
@@ -37,8 +37,8 @@ typedef struct ref_cases {
 /* For prompts of n_tokens, at least 7. Freed with free. */
 ref_cases *ref_make_cases(const ref_model *model, int n_tokens);
 
-/* Every site x every operation once, with one of the three selectors: which one changes from case
- * to case, and with `turn`, so that three turns have them all. */
+/* Every site x every operation once, with one of the four selectors: which one changes from case
+ * to case, and with `turn`, so that four turns have them all. */
 ref_cases *ref_make_cases_once(const ref_model *model, int n_tokens, int turn);
 
 #endif

@@ -76,6 +76,11 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
         put_set(out, size, edit->heads);
     }
     put_tokens(edit, out, size);
+    if (edit->channels.end) {
+        put(out, size, "{");
+        put_range(out, size, edit->channels);
+        put(out, size, "}");
+    }
     put(out, size, "=");
     put(out, size, op_table[edit->op].text);
     if (op_table[edit->op].n_numbers == 1) snprintf(numbers, sizeof numbers, ":%.9g", edit->a);
