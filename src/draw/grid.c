@@ -105,7 +105,8 @@ static int check_values(const qkv_grid *grid, int32_t row, int32_t col, const qk
     for (int32_t i = 0; i < panel->n_rows; i++) {
         const float *values = panel->values + (size_t)i * (size_t)panel->n_cols;
         for (int32_t j = 0; j < panel->n_cols; j++) {
-            if (isfinite(values[j]) || (grid->is_chart && isnan(values[j]))) continue;
+            if (isfinite(values[j]) || ((grid->is_chart || panel->has_gaps) && isnan(values[j])))
+                continue;
             return qkv_fail(err, QKV_ERR_NUMERIC,
                             "panel (%d, %d): the value in row %d, column %d is %g and cannot be "
                             "drawn",

@@ -1,6 +1,7 @@
 /* See ref_edit.h. Means are computed anew for each element: slow, and hard to get wrong. */
 #include "reference/ref_edit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,14 @@ int ref_has(uint64_t set, int index) {
 
 int ref_in(ref_range range, int index) {
     return range.end == 0 || (index >= range.begin && index < range.end);
+}
+
+static int is_mask(ref_op op) {
+    return op == REF_MASK || op == REF_MASK_RULE || op == REF_MASK_BAND;
+}
+
+int ref_allows(qkv_site site, ref_op op) {
+    return !is_mask(op) || site == QKV_SITE_SCORES;
 }
 
 /* ---- text ---- */
@@ -82,6 +91,11 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
         put(out, size, "}");
     }
     put(out, size, "=");
+    if (strchr(op_table[edit->op].text, '%')) {
+        snprintf(numbers, sizeof numbers, op_table[edit->op].text, (int)edit->a, (int)edit->b);
+        put(out, size, numbers);
+        return;
+    }
     put(out, size, op_table[edit->op].text);
     if (op_table[edit->op].n_numbers == 1) snprintf(numbers, sizeof numbers, ":%.9g", edit->a);
     if (op_table[edit->op].n_numbers == 2)
@@ -125,6 +139,14 @@ double ref_noise(const ref_edit *edit, int layer, int head, int row, int col) {
     return (double)qkv_random_gaussian(key);
 }
 
+/* A score that is masked: all that are selected, or all but what the numbers leave. */
+static double masked(const ref_edit *edit, double x, int query, int key) {
+    if (edit->op == REF_MASK_BAND) return abs(query - key) < (int)edit->a ? x : -INFINITY;
+    if (edit->op == REF_MASK) return -INFINITY;
+    if (key < (int)edit->a) return x;
+    return key <= query && key > query - (int)edit->b ? x : -INFINITY;
+}
+
 double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
                       const ref_view *source, int head, int row, int col) {
     const double x = *ref_at(own, head, row, col);
@@ -145,6 +167,10 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return mean_col(own, head, row);
     case REF_CLAMP:
         return x < edit->a ? edit->a : x > edit->b ? edit->b : x;
+    case REF_MASK:
+    case REF_MASK_RULE:
+    case REF_MASK_BAND:
+        return masked(edit, x, row, col);
     case REF_PATCH:
         return *ref_at(source, head * source->n_head / own->n_head, row, col);
     case REF_NOISE:

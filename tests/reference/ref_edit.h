@@ -10,7 +10,7 @@
 
 #include "qkv/plan.h"
 
-/* X(enumerator, notation, numbers behind the colon) */
+/* X(enumerator, notation, numbers behind the colon; with names where they stand in the notation) */
 #define REF_OP_LIST(X)                                                                             \
     X(SCALE, "scale", 1)                                                                           \
     X(SET, "set", 1)                                                                               \
@@ -21,7 +21,10 @@
     X(MEAN_DIM, "mean:dim", 0)                                                                     \
     X(NOISE, "noise", 1)                                                                           \
     X(CLAMP, "clamp", 2)                                                                           \
-    X(PATCH, "patch:src", 0)
+    X(PATCH, "patch:src", 0)                                                                       \
+    X(MASK, "mask", 0)                                                                             \
+    X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
+    X(MASK_BAND, "mask:band=%d", 1)
 
 #define REF_OP_ENUM(id, text, n) REF_##id,
 typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
@@ -44,6 +47,9 @@ typedef struct ref_edit {
     double a, b;
     int seed; /* of noise */
 } ref_edit;
+
+/* Can an edit of the site have the operation? */
+int ref_allows(qkv_site site, ref_op op);
 
 /* Writes the edit in the project's notation. */
 void ref_edit_text(const ref_edit *edit, char *out, size_t size);
