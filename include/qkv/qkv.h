@@ -93,6 +93,7 @@
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
 #include "qkv/custom.h"
+#include "qkv/edit_data.h"
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "reference/ref_pass.h"
+
 int ref_has_heads(qkv_site site) {
     return site != QKV_SITE_RESID_PRE && site != QKV_SITE_ATTN_OUT && site != QKV_SITE_MLP_OUT &&
            site != QKV_SITE_RESID_POST && site != QKV_SITE_LOGITS;
@@ -60,10 +62,20 @@ void ref_choose_arguments(ref_edit *edit) {
                                                [REF_SET] = 0.25,
                                                [REF_ADD] = 0.7,
                                                [REF_NOISE] = 0.5,
+                                               [REF_ADD_VECTOR] = -1.5,
                                                [REF_CLAMP] = -0.4};
     edit->a = first[edit->op];
     edit->b = 0.5;
     edit->seed = 7;
+}
+
+void ref_choose_vector(const ref_model *m, int T, ref_edit *e, int which) {
+    if (!ref_takes_vector(e->op)) return;
+    const ref_view v = ref_view_of(m, e->site, T, NULL);
+    e->vector = (ref_shape){.width = v.n_col};
+    if (ref_has_heads(e->site) && which > 0)
+        e->vector.heads = e->head_kind == 'h' ? m->H : v.n_head;
+    if (which == 2 || (which == 1 && !ref_has_heads(e->site))) e->vector.tokens = T;
 }
 
 enum { EVERY_LAYER = 2, SELECTORS = 3 };
@@ -106,8 +118,10 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 /* Adds the case with one of the selectors, unless there is no such edit. */
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
+    if (ref_takes_vector(e.op) && ref_is_map(e.site)) return;
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
+    ref_choose_vector(m, T, &e, which);
     add_case(list, &e);
 }
 

@@ -21,7 +21,10 @@
     X(MEAN_DIM, "mean:dim", 0)                                                                     \
     X(NOISE, "noise", 1)                                                                           \
     X(CLAMP, "clamp", 2)                                                                           \
-    X(PATCH, "patch:src", 0)
+    X(PATCH, "patch:src", 0)                                                                       \
+    X(ADD_VECTOR, "add:@", 1)                                                                      \
+    X(REMOVE_VECTOR, "remove:@", 0)                                                                \
+    X(SET_VECTOR, "set:@", 0)
 
 #define REF_OP_ENUM(id, text, n) REF_##id,
 typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
@@ -31,6 +34,11 @@ typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
 typedef struct ref_range {
     int begin, end;
 } ref_range;
+
+/* Rows for tokens and for heads, 0: the same for all; and the width. */
+typedef struct ref_shape {
+    int tokens, heads, width;
+} ref_shape;
 
 typedef struct ref_edit {
     qkv_site site;
@@ -42,7 +50,16 @@ typedef struct ref_edit {
     ref_op op;
     double a, b;
     int seed; /* of noise */
+    ref_shape vector; /* of the vector that is added, removed or set */
 } ref_edit;
+
+/* Is it one with a vector? */
+int ref_takes_vector(ref_op op);
+/* A vector has its shape for a name, t9h4w8, and a number of its own for every element, so that each
+ * test has the same one. */
+void ref_vector_name(const ref_shape *shape, char *out, size_t size);
+ref_shape ref_vector_named(const char *name);
+double ref_vector_value(const ref_shape *shape, int head, int row, int col);
 
 /* Writes the edit in the project's notation. */
 void ref_edit_text(const ref_edit *edit, char *out, size_t size);

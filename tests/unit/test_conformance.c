@@ -190,6 +190,7 @@ static ref_range random_range(dice *d) {
 static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     ref_edit e = {.site = site, .op = (ref_op)dice_below(d, REF_OP_COUNT)};
     if (e.op == REF_MEAN_HEAD && (!ref_has_heads(site) || site == QKV_SITE_K_ROT)) e.op = REF_PATCH;
+    if (ref_takes_vector(e.op) && ref_is_map(site)) e.op = REF_SCALE;
     e.layers = random_set(d, f->ref->n_layer);
     if (ref_has_heads(site) && dice_below(d, 4)) {
         e.head_kind = ref_is_shared(site) && dice_below(d, 2) ? 'g' : 'h';
@@ -201,6 +202,7 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     const int apart = e.cols.end <= e.rows.begin || e.rows.end <= e.cols.begin;
     if (e.cols.end && e.rows.end && apart) e.cols = e.rows;
     ref_choose_arguments(&e);
+    ref_choose_vector(f->ref, T, &e, (int)dice_below(d, 3));
     return e;
 }
 
