@@ -18,7 +18,7 @@ draw:       qkv base
 store:      qkv base format
 sweep:      qkv base measure store
 page:       base
-study:      qkv base page
+study:      qkv base page store
 server:     qkv base page
 hub:        qkv base format model
 cli:        qkv base

@@ -75,7 +75,9 @@ typedef struct qkv_custom_call {
     const int64_t *keys;   /* of the columns of a map; NULL: it is none */
     int32_t n_heads;
     int64_t n_tokens, n_keys;
-    char head_kind; /* 'h': query heads, 'g': key/value heads, 0: none */
+    char head_kind;          /* 'h': query heads, 'g': key/value heads, 0: none */
+    const int64_t *channels; /* of the innermost axis; NULL: it has keys */
+    int64_t n_channels;
 } qkv_custom_call;
 
 typedef struct qkv_custom_edit {

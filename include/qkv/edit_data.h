@@ -54,8 +54,8 @@ QKV_API void qkv_edit_data_free(qkv_edit_data *data);
 
 enum { QKV_VECTOR_MAX_DIMS = 3 };
 
-/* Names a vector: values (row-major) are copied and must be finite. The name has no spaces, '+', ',',
- * ':' or '/'. */
+/* Names a vector: values (row-major) are copied and must be finite. The name has no spaces, '+', ','
+ * or ':', and no '/' unless behind a '#'. */
 QKV_API int qkv_edit_data_add_vector(qkv_edit_data *data, const char *name, const float *values,
                                      const int64_t *shape, int32_t n_dims, qkv_error *err);
 

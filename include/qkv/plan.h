@@ -16,19 +16,22 @@
  * A site is a named place of the forward pass. An edit changes the tensor there, a capture keeps
  * it. A variant is a set of edits run together; variant 0 is always the unedited baseline.
  *
- *     edit     SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]
+ *     edit     SITE@LAYERS[.HEADS][[TOKENS]][{CHANNELS}]=OP[:ARGS]
  *                  q@3.h5=scale:1e-3    k@2-4.g*[0]=mean:head    v@*=zero
+ *                  resid_post@1[0]{2533,1415}=set:0    q@3.h2{0:16}=zero
  *     variant  EDIT + EDIT ...
  *                  q@0.h1=scale:0.5 + v@2.g0=zero
- *     capture  SITE[@LAYERS[.HEADS]][:REDUCTION]
+ *     capture  SITE[@LAYERS[.HEADS]][{CHANNELS}][:REDUCTION]
  *                  pattern@3    pattern@0-5.h2    logits    logits[-1]
- *                  pattern@*:first    pattern@3.h0:mean=256
+ *                  pattern@*:first    pattern@3.h0:mean=256    resid_post@*{2533}
  *
  * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `*`. Heads carry a letter: `h` counts query heads, `g`
  * key/value heads; on k and v, `h3` changes what query head 3 alone sees, `g1` changes it for its
  * whole group. No head part means all heads.
  * TOKENS: `[5]`, `[1:]`, `[:4]`, `[2:8]`, `[-1]` (the last), `[0,3,5:7]`; on scores and pattern
  * `[ROWS,COLUMNS]`, each one index or one range, e.g. `[:,0]`.
+ * CHANNELS, of the innermost axis, in the order of captures: like tokens, `{7}`, `{0:16}`, `{-1}`,
+ * `{0,3,5:7}`. Captures of the same tensor that name several are joined. Scores and patterns have none.
  *
  * All edits of a variant read the unedited tensor and apply at once; two that overlap are an error,
  * and so is a selector that matches nothing. What cannot be added leaves the plan as it was.
@@ -131,7 +134,7 @@ QKV_API const char *qkv_plan_variant_text(const qkv_plan *plan, size_t variant);
 QKV_API const int32_t *qkv_plan_tokens(const qkv_plan *plan, size_t *n_tokens);
 
 /* One edit of a variant as it was understood. Everything belongs to the plan. Lists have a byte for
- * each layer, head or token, 0 or 1; NULL: all of them. */
+ * each layer, head, token or channel, 0 or 1; NULL: all of them. */
 typedef struct qkv_edit_info {
     size_t size;
     const char *text; /* "q@3.h1=scale:1e-3" */
@@ -145,6 +148,8 @@ typedef struct qkv_edit_info {
     int32_t n_heads;
     const uint8_t *rows; /* tokens; of scores and pattern: queries */
     const uint8_t *cols; /* of scores and pattern: keys */
+    const uint8_t *channels;
+    int64_t n_channels; /* that the site has; 0 for scores and pattern */
 } qkv_edit_info;
 
 #define QKV_EDIT_INFO_INIT                                                                         \

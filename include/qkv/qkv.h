@@ -92,6 +92,7 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/edit_data.h"
 #include "qkv/figure_spec.h"

@@ -121,6 +121,8 @@ typedef struct qkv_tensor {
     int32_t n_heads;
     qkv_reduction reduction; /* NONE unless the capture asked for one */
     char head_kind;          /* 'h': query heads, 'g': key/value heads, 0: the site has none */
+    const int64_t *channels; /* which ones, where the capture names some: shape has only them */
+    int64_t n_channels;      /* 0: all */
 } qkv_tensor;
 
 #define QKV_TENSOR_INIT                                                                            \

@@ -31,13 +31,14 @@
  *     prompt                 where qkv_plan_set_prompt gave it
  *     tokens, token_strings  ids, and what each stands for
  *     edits                  of every variant, a list of texts
- *     tensors                by name: variant, site, layer, heads, shape, axes, reduction
+ *     tensors                by name: variant, site, layer, heads, channels, shape, axes, reduction
  *     captures               as they were given
  *     variant.1              the edits of variant 1, as they were given
  *     edits_changed.1        how many values each of them changed; null: it was not computed
  *     edits_selected.1       how many it covers
  *     source.NAME            the tokens that patch:NAME took its values from
  *     heads.pattern.3        "h0,h2", where a tensor does not hold all heads
+ *     channels.resid_post.3  a list, where a tensor does not hold all channels
  *     side.pattern.3.mean    cells on a side of a pooled map
  *     logits_tokens          the positions that rows of logits belong to, where not to all
  *     model, model_hash      the last part of its path; what identifies it

@@ -46,7 +46,7 @@ static const char conventions[] =
 
 static const char writing[] =
     "Parameters other than the default ones follow the name after a colon, separated by slashes: "
-    "sink:4, massive:50/500.";
+    "sink:4, massive:50/500. A parameter may be named: massive:ratio=500, subspace_angle:space=feature.";
 
 static const char uses[] =
     "`qkv measure` prints them for every head of a model, `qkv figure ... --report` for the panels "

@@ -142,6 +142,7 @@ static int64_t last_captured(const qkv_plan *plan) {
 static const float *last_row(const cli_outcome *outcome, size_t variant, size_t *n_vocab) {
     qkv_tensor logits = QKV_TENSOR_INIT;
     if (!qkv_result_get(outcome->result, variant, QKV_SITE_LOGITS, 0, &logits)) return NULL;
+    if (logits.channels) return NULL; /* of some tokens only */
     *n_vocab = (size_t)logits.shape[1];
     return logits.data + (size_t)(logits.shape[0] - 1) * *n_vocab;
 }

@@ -128,7 +128,7 @@ static int find_tensor(shown_tensor *t, const shown_file *f, const char *name, q
                      qkv_nearest_hint(&near));
 }
 
-/* The label of an index: a token's text, a head's name, or the number. */
+/* The label of an index: a token's text, a head's name, a channel's number, or the index. */
 static void append_label(qkv_text *out, const shown_tensor *t, int32_t axis, int64_t i) {
     const char *what =
         json_string_value(json_array_get(json_object_get(t->entry, "axes"), (size_t)axis));
@@ -136,11 +136,16 @@ static void append_label(qkv_text *out, const shown_tensor *t, int32_t axis, int
     if (what && (!strcmp(what, "query") || !strcmp(what, "key") || !strcmp(what, "token")))
         list = t->strings;
     if (what && !strcmp(what, "head")) list = json_object_get(t->entry, "heads");
+    if (what && (!strcmp(what, "channel") || !strcmp(what, "vocabulary")))
+        list = json_object_get(t->entry, "channels");
     /* Some of the tokens only, as rows of logits: their places are not known here. */
     if (list && (int64_t)json_array_size(list) != t->item.shape[axis]) list = NULL;
-    const char *text = json_string_value(json_array_get(list, (size_t)i));
+    const json_t *label = json_array_get(list, (size_t)i);
+    const char *text = json_string_value(label);
     if (text)
         qkv_text_append_short(out, text, strlen(text), LABEL_WIDTH - 1);
+    else if (json_is_integer(label))
+        qkv_text_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(label));
     else
         qkv_text_printf(out, "%" PRId64, i);
 }

@@ -28,6 +28,17 @@ static double kl_at(const position *p) {
     return qkv_logits_kl(p->base, p->base_sum, p->edited, p->edited_sum, (size_t)p->n_vocab);
 }
 
+/* A small number is added to both, and neither is made a distribution again. */
+static double ships_of(const position *p, double add) {
+    double sum = 0;
+    for (int64_t i = 0; i < p->n_vocab; i++) {
+        const double base = exp(qkv_logit_log_p(p->base[i], p->base_sum)) + add;
+        const double edited = exp(qkv_logit_log_p(p->edited[i], p->edited_sum)) + add;
+        if (base > 0) sum += base * log(base / edited);
+    }
+    return fmax(sum, 0);
+}
+
 static double top1_changed_at(const position *p) {
     return most_likely(p->base, p->n_vocab) != most_likely(p->edited, p->n_vocab);
 }
@@ -87,7 +98,11 @@ static double mean_of_next(const logit_run *run, double (*value)(const position 
 }
 
 static double value_of(const qkv_chosen_metric *metric, const logit_run *run) {
+    position last;
     switch (metric->id) {
+    case QKV_METRIC_SHIPS:
+        last = position_of(run, run->n_rows - 1);
+        return ships_of(&last, metric->parameters[0]);
     case QKV_METRIC_OUTPUT_KL:
         return at_position(run, metric->parameters[0], kl_at);
     case QKV_METRIC_TOP1_CHANGED:

@@ -127,10 +127,10 @@ static const struct {
 /* One position will do, unless a metric wants another than the last. */
 static int wants_all_logits(const qkv_measure *m) {
     for (size_t i = 0; i < m->n_metrics; i++) {
-        unsigned needs = qkv_metric_needs(m->metrics[i].id);
-        if ((needs & NEED_ALL_LOGITS) ||
-            ((needs & NEED_LOGITS) && m->metrics[i].parameters[0] != -1))
-            return 1;
+        const qkv_chosen_metric *metric = &m->metrics[i];
+        const unsigned needs = qkv_metric_needs(metric->id);
+        const int has_position = (needs & NEED_LOGITS) && metric->id != QKV_METRIC_SHIPS;
+        if ((needs & NEED_ALL_LOGITS) || (has_position && metric->parameters[0] != -1)) return 1;
     }
     return 0;
 }
@@ -226,8 +226,7 @@ int qkv_measure_finish(qkv_measure *measure, qkv_table **out, qkv_error *err) {
             if (measure->metrics[i].id != QKV_METRIC_SUBSPACE_ANGLE) continue;
             qkv_measurement row = {
                 .size = sizeof row, .variant = v, .layer = -1, .head = -1, .metric = i};
-            int rank = (int)measure->metrics[i].parameters[0];
-            status = qkv_subspace_measure(measure, v, rank, &row.value, err);
+            status = qkv_subspace_measure(measure, v, &measure->metrics[i], &row.value, err);
             if (status == QKV_OK) status = qkv_table_add(*out, &row, err);
         }
     }

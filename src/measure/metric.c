@@ -69,6 +69,23 @@ const char *qkv_metric_scope_name(qkv_metric_scope scope) {
     return (unsigned)scope <= QKV_SCOPE_SET ? names[scope] : NULL;
 }
 
+/* ---- parameters ---- */
+
+/* The words that a parameter may be, which its value counts through; NULL where it is a number. */
+static const char *const *words_of(qkv_metric id, int parameter) {
+    static const char *const spaces[] = {
+        [QKV_SPACE_PROMPT] = "prompt", [QKV_SPACE_FEATURE] = "feature", NULL};
+    return id == QKV_METRIC_SUBSPACE_ANGLE && parameter == 1 ? spaces : NULL;
+}
+
+/* "ratio" of "size = 100, ratio = 1000". */
+static const char *parameter_name(qkv_metric id, int parameter, size_t *length) {
+    const char *at = infos[id].parameters;
+    for (int i = 0; i < parameter; i++) at = strstr(at, ", ") + 2;
+    *length = strcspn(at, " ");
+    return at;
+}
+
 /* ---- titles ---- */
 
 static int has_defaults(const qkv_chosen_metric *metric) {
@@ -80,16 +97,18 @@ static int has_defaults(const qkv_chosen_metric *metric) {
 
 /* "key = 4": the names of the parameters, with their values. */
 static void append_parameters(qkv_text *out, const qkv_chosen_metric *metric) {
-    const char *at = infos[metric->id].parameters;
     if (has_defaults(metric)) {
-        if (*at) qkv_text_printf(out, ", %s", at);
+        const char *all = infos[metric->id].parameters;
+        if (*all) qkv_text_printf(out, ", %s", all);
         return;
     }
     for (int i = 0; i < definitions[metric->id].n_parameters; i++) {
-        const size_t name = strcspn(at, "=");
-        qkv_text_printf(out, ", %.*s= %g", (int)name, at, metric->parameters[i]);
-        const char *next = strstr(at, ", ");
-        at = next ? next + 2 : "";
+        const char *const *words = words_of(metric->id, i);
+        size_t length;
+        const char *name = parameter_name(metric->id, i, &length);
+        qkv_text_printf(out, ", %.*s = ", (int)length, name);
+        if (words) qkv_text_puts(out, words[(size_t)metric->parameters[i]]);
+        if (!words) qkv_text_printf(out, "%g", metric->parameters[i]);
     }
 }
 
@@ -124,7 +143,8 @@ static int fail_parameters(qkv_metric id, const char *text, size_t length, qkv_e
         return qkv_fail(err, QKV_ERR_SYNTAX, "metric '%.*s': %s takes no parameters", (int)length,
                         text, infos[id].name);
     return qkv_fail(err, QKV_ERR_SYNTAX,
-                    "metric '%.*s': by default %s; behind the colon stand numbers separated by '/'",
+                    "metric '%.*s': by default %s; behind the colon stand values, or NAME=VALUE, "
+                    "separated by '/'",
                     (int)length, text, infos[id].parameters);
 }
 
@@ -144,19 +164,45 @@ static int is_valid(qkv_metric id, double value) {
     }
 }
 
+static int parse_value(qkv_chosen_metric *out, int parameter, const char *at, size_t length) {
+    const char *const *words = words_of(out->id, parameter);
+    double *value = &out->parameters[parameter];
+    if (!words) return qkv_parse_double(at, length, value) && is_valid(out->id, *value);
+    for (size_t i = 0; words[i]; i++) {
+        *value = (double)i;
+        if (strlen(words[i]) == length && memcmp(words[i], at, length) == 0) return 1;
+    }
+    return 0;
+}
+
+/* "2", which is the parameter `next`, or "rank=2". Returns which it was; -1: neither. */
+static int parse_piece(qkv_chosen_metric *out, int next, const char *at, size_t length) {
+    const int n = definitions[out->id].n_parameters;
+    const char *equals = memchr(at, '=', length);
+    const char *value = equals ? equals + 1 : at;
+    for (int i = equals ? 0 : next; i < n; i++) {
+        size_t own;
+        const char *name = parameter_name(out->id, i, &own);
+        if (!equals || (own == (size_t)(equals - at) && memcmp(name, at, own) == 0))
+            return parse_value(out, i, value, (size_t)(at + length - value)) ? i : -1;
+    }
+    return -1;
+}
+
+/* Each at most once; those without a name count on from the one before. */
 static int parse_parameters(qkv_chosen_metric *out, const char *text, size_t length, const char *at,
                             qkv_error *err) {
     const char *end = text + length;
-    for (int i = 0; i < definitions[out->id].n_parameters; i++) {
+    unsigned given = 0;
+    for (int next = 0;; next++) {
         const char *slash = memchr(at, '/', (size_t)(end - at));
         const char *stop = slash ? slash : end;
-        if (!qkv_parse_double(at, (size_t)(stop - at), &out->parameters[i]) ||
-            !is_valid(out->id, out->parameters[i]))
-            break;
+        next = parse_piece(out, next, at, (size_t)(stop - at));
+        if (next < 0 || given & 1u << next) return fail_parameters(out->id, text, length, err);
+        given |= 1u << next;
         if (!slash) return QKV_OK;
         at = slash + 1;
     }
-    return fail_parameters(out->id, text, length, err);
 }
 
 static int fail_name(const char *name, size_t length, qkv_error *err) {

@@ -16,6 +16,9 @@ enum { QKV_METRIC_SUMS = 2, QKV_METRIC_PARAMETERS = 2 };
 /* Longest prompt of metrics that need a whole map: its singular values take seconds. */
 #define QKV_LARGEST_MAP 1024
 
+/* Values of the parameter "space" of subspace_angle. */
+enum { QKV_SPACE_PROMPT, QKV_SPACE_FEATURE };
+
 typedef struct qkv_chosen_metric {
     qkv_metric id;
     char *text; /* as it was given */
@@ -24,7 +27,7 @@ typedef struct qkv_chosen_metric {
 
 /* NEED_* of a metric. */
 unsigned qkv_metric_needs(qkv_metric id);
-/* Reads "name" or "name:1" or "name:1/2"; the text is copied. */
+/* Reads "name", "name:1", "name:1/2" or "name:second=2"; the text is copied. */
 int qkv_metric_parse(qkv_chosen_metric *out, const char *text, size_t length, qkv_error *err);
 
 /* One row of a pattern. */

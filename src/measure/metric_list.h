@@ -14,7 +14,7 @@
 #define SUN "Sun et al., arXiv 2402.17762"
 #define JIN "Jin et al., arXiv 2502.01563"
 #define INACTIVE "Sandoval-Segura et al., arXiv 2504.03889"
-#define SHIPS "Zhou et al., arXiv 2410.13708"
+#define SHIPS_PAPER "Zhou et al., arXiv 2410.13708"
 #define LENS "TransformerLens, head detector"
 #define HEADVIS "HeadVis"
 #define OURS "qkv"
@@ -156,10 +156,15 @@
     X(OUTPUT_KL, "output_kl", "change of the next-token distribution", "nats",                     \
       VARIANT, NEED_LOGITS | NEED_BASELINE, 1, -1, 0,                                              \
       "position = -1, the last", "0 and up", "for a prompt that has no such position",             \
-      SHIPS " (Ships)", "KL(p_base ‖ p_edited) of the next-token distribution at that position")   \
+      SHIPS_PAPER " (Ships)", "KL(p_base ‖ p_edited) of the next-token distribution at that position")   \
+    X(SHIPS, "ships", "change of the next-token distribution (Ships)", "nats",                     \
+      VARIANT, NEED_LOGITS | NEED_BASELINE, 1, 1e-12, 0, "add = 1e-12", "0 and up", "",            \
+      SHIPS_PAPER " (Ships)",                                                                      \
+      "Σ (p+a) ln((p+a)/(q+a)) over the vocabulary, p and q the next-token distributions behind "  \
+      "the last token, the baseline's and the variant's, a = add")                                 \
     X(OUTPUT_KL_MEAN, "output_kl_mean", "change of the output, mean over positions", "nats",       \
       VARIANT, NEED_ALL_LOGITS | NEED_BASELINE, 0, 0, 0, "",                                       \
-      "0 and up", "", SHIPS, "mean over all positions of KL(p_base ‖ p_edited)")                   \
+      "0 and up", "", SHIPS_PAPER, "mean over all positions of KL(p_base ‖ p_edited)")             \
     X(TOP1_CHANGED, "top1_changed", "most likely next token changed", "1: yes",                    \
       VARIANT, NEED_LOGITS | NEED_BASELINE, 1, -1, 0,                                              \
       "position = -1, the last", "0 or 1", "for a prompt that has no such position", OURS,         \
@@ -174,11 +179,13 @@
       VARIANT, NEED_ALL_LOGITS | NEED_BASELINE, 0, 0, 0, "", "any",                                \
       ONE_TOKEN, OURS, "loss of the variant − loss of the baseline")                               \
     X(SUBSPACE_ANGLE, "subspace_angle", "turn of the final hidden states", "degrees",              \
-      SET, NEED_LAST | NEED_BASELINE, 1, 1, 0, "rank = 1",                                         \
-      "0 to 90 × rank", "for fewer prompts than the rank", SHIPS " (generalised Ships)",           \
-      "principal angle in degrees between the top-r left singular vectors of the last tokens' "    \
-      "final hidden states (resid_post of the last layer), one column per prompt, before and "     \
-      "after; for r > 1 the sum of the r angles")
+      SET, NEED_LAST | NEED_BASELINE, 2, 1, 0, "rank = 1, space = prompt",                         \
+      "0 to 90 × rank", "for no more prompts than the rank; in space feature, for fewer",          \
+      SHIPS_PAPER " (generalised Ships)",                                                          \
+      "angle in degrees between the first left singular vectors of M and M′, the last tokens' "    \
+      "final hidden states of the baseline and of the variant; for rank r > 1 the sum of the r "   \
+      "principal angles between their first r. Space prompt: a row of M per prompt, so the "       \
+      "vectors have an element per prompt. Space feature: a column per prompt")
 /* clang-format on */
 
 /* What has to be looked at for a metric. */

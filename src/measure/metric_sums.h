@@ -93,8 +93,8 @@ int qkv_metric_sums_logits(qkv_metric_sums *totals, size_t variant, const qkv_te
 /* subspace.c: remembers the last hidden states of a measured plan. */
 int qkv_subspace_add(qkv_measure *measure, const qkv_metric_sums *totals, size_t width,
                      qkv_error *err);
-/* The angle of a variant over all plans. */
-int qkv_subspace_measure(const qkv_measure *measure, size_t variant, int rank, double *degrees,
-                         qkv_error *err);
+/* The angle of a variant over all plans, with the metric's rank and space. */
+int qkv_subspace_measure(const qkv_measure *measure, size_t variant,
+                         const qkv_chosen_metric *metric, double *degrees, qkv_error *err);
 
 #endif

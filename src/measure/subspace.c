@@ -1,7 +1,9 @@
 /*
- * How far edits turn the space that the last hidden states of many prompts lie in.
+ * How far edits turn the last hidden states of many prompts.
  *
- * One column per prompt; the leading left singular vectors span the space.
+ * They are a matrix, and its leading left singular vectors are what is compared. With a row per prompt
+ * these say how the prompts lie to each other; with a column per prompt, in which directions of the
+ * residual stream they lie.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -32,32 +34,55 @@ int qkv_subspace_add(qkv_measure *measure, const qkv_metric_sums *totals, size_t
     return QKV_OK;
 }
 
-static int leading_vectors(const qkv_measure *measure, size_t variant, int rank, double *vectors,
-                           qkv_error *err) {
-    size_t rows = measure->width, cols = measure->n_hidden;
-    double *a = qkv_calloc(rows * cols, sizeof *a);
+/* How far edits turn those vectors. `space` says what has an element in them. */
+typedef struct turn {
+    const qkv_measure *measure;
+    int space, rank;
+    size_t rows, cols; /* of a variant's matrix of states */
+} turn;
+
+static turn turn_of(const qkv_measure *measure, const qkv_chosen_metric *metric) {
+    const int of_prompts = (int)metric->parameters[1] == QKV_SPACE_PROMPT;
+    return (turn){.measure = measure,
+                  .space = (int)metric->parameters[1],
+                  .rank = (int)metric->parameters[0],
+                  .rows = of_prompts ? measure->n_hidden : measure->width,
+                  .cols = of_prompts ? measure->width : measure->n_hidden};
+}
+
+/* As many vectors as there are rows span everything: nothing can turn. */
+static int is_defined(const turn *t) {
+    const size_t rank = (size_t)t->rank, least = t->rows < t->cols ? t->rows : t->cols;
+    return t->space == QKV_SPACE_PROMPT ? rank < t->rows && rank <= least : rank <= least;
+}
+
+static int leading_vectors(const turn *t, size_t variant, double *vectors, qkv_error *err) {
+    const qkv_measure *m = t->measure;
+    double *a = qkv_calloc(t->rows * t->cols, sizeof *a); /* column-major */
     if (!a) return qkv_fail_memory(err);
-    for (size_t c = 0; c < cols; c++) {
-        const float *x = measure->hidden + (c * measure->n_variants + variant) * rows;
-        for (size_t r = 0; r < rows; r++) a[c * rows + r] = x[r];
+    for (size_t prompt = 0; prompt < m->n_hidden; prompt++) {
+        const float *x = m->hidden + (prompt * m->n_variants + variant) * m->width;
+        for (size_t i = 0; i < m->width; i++)
+            a[t->space == QKV_SPACE_PROMPT ? i * t->rows + prompt : prompt * t->rows + i] = x[i];
     }
-    int status = qkv_left_vectors(vectors, a, (int)rows, (int)cols, rank, err);
+    int status = qkv_left_vectors(vectors, a, (int)t->rows, (int)t->cols, t->rank, err);
     free(a);
     return status;
 }
 
-int qkv_subspace_measure(const qkv_measure *measure, size_t variant, int rank, double *degrees,
-                         qkv_error *err) {
+int qkv_subspace_measure(const qkv_measure *measure, size_t variant,
+                         const qkv_chosen_metric *metric, double *degrees, qkv_error *err) {
+    const turn t = turn_of(measure, metric);
     *degrees = NAN;
-    if ((size_t)rank > measure->n_hidden || (size_t)rank > measure->width) return QKV_OK;
-    size_t size = measure->width * (size_t)rank;
+    if (!is_defined(&t)) return QKV_OK;
+    size_t size = t.rows * (size_t)t.rank;
     double *base = qkv_calloc(size, sizeof *base), *edited = qkv_calloc(size, sizeof *edited);
     double angle = 0;
     int status = base && edited ? QKV_OK : qkv_fail_memory(err);
-    if (status == QKV_OK) status = leading_vectors(measure, 0, rank, base, err);
-    if (status == QKV_OK) status = leading_vectors(measure, variant, rank, edited, err);
+    if (status == QKV_OK) status = leading_vectors(&t, 0, base, err);
+    if (status == QKV_OK) status = leading_vectors(&t, variant, edited, err);
     if (status == QKV_OK && memcmp(base, edited, size * sizeof *base) != 0)
-        status = qkv_subspace_angle(&angle, base, edited, (int)measure->width, rank, err);
+        status = qkv_subspace_angle(&angle, base, edited, (int)t.rows, t.rank, err);
     if (status == QKV_OK) *degrees = angle * DEGREES;
     free(base);
     free(edited);

@@ -106,15 +106,27 @@ typedef struct selection {
     const qkv_edit *edit;
     const qkv_view *view;
     int is_map;
-    int32_t copies; /* consecutive heads of the view that are one head to the edit */
-    int32_t *heads; /* numbers as the edit counts */
-    int64_t *rows, *cols;
+    int32_t copies;       /* consecutive heads of the view that are one head to the edit */
+    int32_t *heads;       /* numbers as the edit counts */
+    int64_t *rows, *cols; /* columns of a map; else the places of channels, in their order */
+    int64_t *channels;    /* the numbers of those */
     int32_t n_heads;
-    int64_t n_rows, n_cols; /* columns of a map; else all channels */
+    int64_t n_rows, n_cols;
 } selection;
 
 static int is_in(const uint8_t *map, int64_t i) {
     return !map || map[i];
+}
+
+/* In the order of captures, whatever the graph's is. */
+static int list_channels(selection *s) {
+    s->channels = qkv_calloc((size_t)s->view->width, sizeof *s->channels);
+    for (int64_t i = 0; s->channels && i < s->view->width; i++) {
+        if (!is_in(s->edit->where.channels, i)) continue;
+        s->channels[s->n_cols] = i;
+        s->cols[s->n_cols++] = qkv_view_place(s->view, i);
+    }
+    return s->channels != NULL;
 }
 
 static int list_selection(selection *s) {
@@ -135,22 +147,19 @@ static int list_selection(selection *s) {
     for (int64_t c = 0; s->is_map && c < v->n_cols; c++) {
         if (is_in(where->cols, v->first_col + c)) s->cols[s->n_cols++] = v->first_col + c;
     }
-    if (!s->is_map) s->n_cols = v->width;
-    return 1;
+    return s->is_map || list_channels(s);
 }
 
 /* Where element (head, row, column) of the selection is in the view; the first of its copies. */
 static int64_t place_of(const selection *s, int32_t h, int64_t t, int64_t c) {
     const qkv_view *v = s->view;
     return (int64_t)(s->heads[h] - v->first_head) * s->copies * v->head_stride +
-           (s->rows[t] - v->first_row) * v->row_stride +
-           (s->is_map ? s->cols[c] - v->first_col : c);
+           (s->rows[t] - v->first_row) * v->row_stride + s->cols[c] - v->first_col;
 }
 
 /* Where it is in the array that the function gets. */
 static int64_t index_of(const selection *s, int32_t h, int64_t t, int64_t c) {
     if (s->is_map) return (h * s->n_rows + t) * s->n_cols + c;
-    if (s->view->permuted) c = qkv_channel_original(c, s->view->width);
     return (t * s->n_heads + h) * s->n_cols + c;
 }
 
@@ -220,7 +229,9 @@ static qkv_custom_call call_of(const selection *s, float *values) {
                             .tokens = s->rows,
                             .n_tokens = s->n_rows,
                             .keys = s->is_map ? s->cols : NULL,
-                            .n_keys = s->is_map ? s->n_cols : 0};
+                            .n_keys = s->is_map ? s->n_cols : 0,
+                            .channels = s->channels,
+                            .n_channels = s->is_map ? 0 : s->n_cols};
     if (has_heads) {
         call.heads = s->heads;
         call.n_heads = s->n_heads;
@@ -259,5 +270,6 @@ int qkv_custom_apply(const qkv_edit *edit, const qkv_view *view, uint64_t *chang
     free(s.heads);
     free(s.rows);
     free(s.cols);
+    free(s.channels);
     return status;
 }

@@ -28,6 +28,7 @@ void qkv_selector_release(qkv_selector *where) {
     free(where->heads);
     free(where->rows);
     free(where->cols);
+    free(where->channels);
     *where = (qkv_selector){0};
 }
 
@@ -72,7 +73,8 @@ int qkv_selector_overlap(const qkv_selector *a, const qkv_selector *b, const qkv
     if (a->site != b->site) return 0;
     if (a->layers && !maps_meet(a->layers, b->layers, hp->n_layer)) return 0;
     return heads_meet(a, b, hp) && maps_meet(a->rows, b->rows, n_tokens) &&
-           maps_meet(a->cols, b->cols, n_tokens);
+           maps_meet(a->cols, b->cols, n_tokens) &&
+           maps_meet(a->channels, b->channels, qkv_site_width(a->site, hp, n_tokens));
 }
 
 static uint64_t count_map(const uint8_t *map, int64_t n) {
@@ -88,6 +90,6 @@ uint64_t qkv_selector_count(const qkv_selector *where, const qkv_hparams *hp, in
                                   : (uint64_t)(all_heads ? all_heads : 1);
     uint64_t width = qkv_site_get_axes(where->site) == QKV_AXES_MAP
                          ? count_map(where->cols, n_tokens)
-                         : (uint64_t)qkv_site_width(where->site, hp, n_tokens);
+                         : count_map(where->channels, qkv_site_width(where->site, hp, n_tokens));
     return layers * heads * count_map(where->rows, n_tokens) * width;
 }

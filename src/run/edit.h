@@ -35,8 +35,8 @@ typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
 
 typedef enum qkv_mean_axis { QKV_MEAN_HEAD, QKV_MEAN_TOKEN, QKV_MEAN_DIM } qkv_mean_axis;
 
-/* Which elements of a site: of layers, heads, rows (tokens or queries) and columns (keys). NULL =
- * all of them. */
+/* Which elements of a site: of layers, heads, rows (tokens or queries), and columns (keys) or
+ * channels. NULL = all of them. */
 typedef struct qkv_selector {
     qkv_site site;
     uint8_t *layers; /* n_layer; NULL for logits */
@@ -45,6 +45,7 @@ typedef struct qkv_selector {
     int32_t n_heads; /* H for 'h', G for 'g' */
     uint8_t *rows;
     uint8_t *cols;
+    uint8_t *channels; /* in the order of captures; of sites other than maps */
 } qkv_selector;
 
 typedef struct qkv_edit {

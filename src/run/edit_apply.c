@@ -36,6 +36,16 @@ int64_t qkv_channel_original(int64_t c, int64_t d) {
     return c % 2 ? d / 2 + c / 2 : c / 2;
 }
 
+int64_t qkv_view_channel(const qkv_view *view, int64_t c) {
+    return view->permuted ? qkv_channel_original(c, view->width) : c;
+}
+
+int64_t qkv_view_place(const qkv_view *view, int64_t channel) {
+    const int64_t half = view->width / 2;
+    if (!view->permuted) return channel;
+    return channel < half ? 2 * channel : 2 * (channel - half) + 1;
+}
+
 /* Everything that the edit of one row needs. */
 typedef struct row {
     const qkv_edit *edit;
@@ -44,8 +54,8 @@ typedef struct row {
     int64_t index;
     const float *src;
     float *dst;
-    const float *patch; /* that row of the other prompt */
-    float *scratch;     /* mean over tokens of this head, for mean:token */
+    const float *patch;  /* that row of the other prompt */
+    float *scratch;      /* mean over tokens of this head, for mean:token */
     const float *vector; /* that row of the edit's vector, in the original order of channels */
     double share;        /* of the vector in the row, for remove */
 } row;
@@ -80,12 +90,12 @@ static float mean_over_row(const row *r) {
  * batched. */
 static float noise_at(const row *r, int64_t c) {
     const qkv_view *v = r->view;
-    int64_t channel = v->permuted ? qkv_channel_original(c, v->width) : c;
     uint64_t key = qkv_random_mix(r->edit->seed, (uint64_t)v->site);
     key = qkv_random_mix(key, (uint64_t)v->layer);
     key = qkv_random_mix(key, (uint64_t)counted_head(r->edit, v, r->head));
     key = qkv_random_mix(key, (uint64_t)(v->first_row + r->index));
-    return qkv_random_gaussian(qkv_random_mix(key, (uint64_t)(v->first_col + channel)));
+    return qkv_random_gaussian(
+        qkv_random_mix(key, (uint64_t)(v->first_col + qkv_view_channel(v, c))));
 }
 
 static float clamp(float x, float low, float high) {
@@ -93,7 +103,7 @@ static float clamp(float x, float low, float high) {
 }
 
 static float vector_at(const row *r, int64_t c) {
-    return r->vector[r->view->permuted ? qkv_channel_original(c, r->view->width) : c];
+    return r->vector[qkv_view_channel(r->view, c)];
 }
 
 static float edited_value(const row *r, int64_t c, float row_mean) {
@@ -137,7 +147,9 @@ static uint64_t apply_row(const row *r, int64_t *overflow) {
     first = first < v->first_col ? 0 : first - v->first_col;
     end -= v->first_col;
     for (int64_t c = first; c < end; c++) {
-        if (!selected(edit->where.cols, v->first_col + c)) continue;
+        if (!selected(edit->where.cols, v->first_col + c) ||
+            !selected(edit->where.channels, qkv_view_channel(v, c)))
+            continue;
         float value = edited_value(r, c, row_mean);
         changed += !(value == r->src[c]);
         if (!isfinite(value) && isfinite(r->src[c]) && (*overflow < 0 || *overflow > r->index))

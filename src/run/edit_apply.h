@@ -50,5 +50,9 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
 /* Where the file reorders the channels of q and k for RoPE (pairs side by side), the channel c of a
  * head of width d in the order of the original model (halves). */
 int64_t qkv_channel_original(int64_t c, int64_t d);
+/* The channel that stands at place c of the view's innermost axis, in that order. */
+int64_t qkv_view_channel(const qkv_view *view, int64_t c);
+/* The place of a channel. */
+int64_t qkv_view_place(const qkv_view *view, int64_t channel);
 
 #endif

@@ -49,9 +49,12 @@ const qkv_vector *qkv_edit_data_find_vector(const qkv_edit_data *data, const cha
 }
 
 static int check_name(const qkv_edit_data *data, const char *name, qkv_error *err) {
-    if (!*name || strpbrk(name, "+,:/ \t\r\n"))
+    const char *folder = strchr(name, '/'), *tensor = strchr(name, '#');
+    if (!*name || strpbrk(name, "+,: \t\r\n") || (folder && (!tensor || folder < tensor)))
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "'%s' cannot name a vector: no spaces, '+', ',', ':' or '/'", name);
+                        "'%s' cannot name a vector: no spaces, '+', ',' or ':', and no '/' before "
+                        "a '#'",
+                        name);
     if (qkv_edit_data_find_vector(data, name, strlen(name)))
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there are two vectors named '%s'", name);
     return QKV_OK;

@@ -1,5 +1,5 @@
 /*
- * A hand-written descent over `SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]`. A cursor walks over the
+ * A hand-written descent over `SITE@LAYERS[.HEADS][[TOKENS]][{CHANNELS}]=OP[:ARGS]`. A cursor walks over the
  * text; every function consumes its part or fails with a message about the whole text.
  */
 #include "run/notation.h"
@@ -144,7 +144,7 @@ static int parse_layers(cursor *c, qkv_selector *where) {
         return QKV_OK;
     }
     if (!take(c, '@')) {
-        if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':'))
+        if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':' && *c->at != '{'))
             return fail_at(c, QKV_ERR_SYNTAX,
                            "expected '@' and layers (0 to %d, or *) behind the site %s%s",
                            hp->n_layer - 1, qkv_site_name(where->site),
@@ -172,78 +172,117 @@ static int parse_heads(cursor *c, qkv_selector *where) {
                       where->letter == 'g' ? "key/value head" : "query head");
 }
 
-/* ---- tokens: [5] [1:] [:4] [2:8] [-1] [0,3,5:7]; on maps [ROWS,COLUMNS] ---- */
+/* ---- tokens: [5] [1:] [:4] [2:8] [-1] [0,3,5:7]; on maps [ROWS,COLUMNS]; {channels} alike ---- */
 
-static const char *whole_text(const cursor *c) {
+/* What indices count: so many tokens of a prompt, or channels of a site. */
+typedef struct axis {
+    const char *one;   /* "token" */
+    const char *whole; /* what has them */
+    int64_t n;
+    int64_t end; /* negative numbers count from here back */
+    char open, close;
+} axis;
+
+static axis token_axis(const cursor *c) {
     const qkv_notation *notation = c->notation;
-    return notation->n_prompt && notation->n_prompt < notation->n_tokens
-               ? "the prompt with all new tokens"
-               : "the prompt";
+    const int is_longer = notation->n_prompt && notation->n_prompt < notation->n_tokens;
+    return (axis){.one = "token",
+                  .whole = is_longer ? "the prompt with all new tokens" : "the prompt",
+                  .n = notation->n_tokens,
+                  .end = notation->n_prompt ? notation->n_prompt : notation->n_tokens,
+                  .open = '[',
+                  .close = ']'};
+}
+
+static axis channel_axis(const cursor *c, qkv_site site) {
+    const int64_t n = qkv_site_width(site, c->notation->hp, c->notation->n_tokens);
+    return (axis){"channel", qkv_site_name(site), n, n, '{', '}'};
+}
+
+static int fail_index(cursor *c, const axis *a, const char *sign, int64_t index) {
+    return fail_at(c, QKV_ERR_PLAN, "%s %s%lld is out of range; %s has %ss 0 to %lld", a->one, sign,
+                   (long long)index, a->whole, a->one, (long long)a->n - 1);
 }
 
 /* An index at the cursor, negative ones counted from the end; *given = 0 when there is none. */
-static int take_index(cursor *c, int64_t limit, int64_t *index, int *given) {
-    const int64_t n = c->notation->n_prompt ? c->notation->n_prompt : c->notation->n_tokens;
+static int take_index(cursor *c, const axis *a, int64_t *index, int *given) {
     const char *start = c->at;
     int negative = take(c, '-');
     *given = take_number(c, index);
     if (!*given) {
         c->at = start;
-        return negative ? fail_at(c, QKV_ERR_SYNTAX, "expected a token number before '%s'", c->at)
-                        : QKV_OK;
+        return negative
+                   ? fail_at(c, QKV_ERR_SYNTAX, "expected a %s number before '%s'", a->one, c->at)
+                   : QKV_OK;
     }
-    int64_t value = negative ? n - *index : *index;
-    if (value < 0 || value > limit)
-        return fail_at(c, QKV_ERR_PLAN, "token %s%lld is out of range; %s has tokens 0 to %lld",
-                       negative ? "-" : "", (long long)*index, whole_text(c),
-                       (long long)c->notation->n_tokens - 1);
+    int64_t value = negative ? a->end - *index : *index;
+    if (value < 0 || value > a->n) return fail_index(c, a, negative ? "-" : "", *index);
     *index = value;
     return QKV_OK;
 }
 
-static int parse_token_item(cursor *c, uint8_t *map) {
-    int64_t n = c->notation->n_tokens, first = 0, end = n;
+static int parse_index_item(cursor *c, const axis *a, uint8_t *map) {
+    int64_t first = 0, end = a->n;
     int has_first, has_end;
     const char *start = c->at;
-    int status = take_index(c, n, &first, &has_first);
+    int status = take_index(c, a, &first, &has_first);
     if (status != QKV_OK) return status;
     if (!has_first) first = 0;
     if (take(c, ':')) {
-        status = take_index(c, n, &end, &has_end);
+        status = take_index(c, a, &end, &has_end);
         if (status != QKV_OK) return status;
-        if (!has_end) end = n;
+        if (!has_end) end = a->n;
     } else if (!has_first) {
-        return fail_at(c, QKV_ERR_SYNTAX, "expected a token, a range like 2:8 or ':' before '%s'",
-                       c->at);
-    } else if (first >= n) {
-        return fail_at(c, QKV_ERR_PLAN, "token %lld is out of range; %s has tokens 0 to %lld",
-                       (long long)first, whole_text(c), (long long)n - 1);
+        return fail_at(c, QKV_ERR_SYNTAX, "expected a %s, a range like 2:8 or ':' before '%s'",
+                       a->one, c->at);
+    } else if (first >= a->n) {
+        return fail_index(c, a, "", first);
     } else {
         end = first + 1;
     }
     if (first >= end)
-        return fail_at(c, QKV_ERR_PLAN,
-                       "the selector [%.*s] matches no token; %s has tokens 0 to %lld",
-                       (int)(c->at - start), start, whole_text(c), (long long)n - 1);
+        return fail_at(c, QKV_ERR_PLAN, "the selector %c%.*s%c matches no %s; %s has %ss 0 to %lld",
+                       a->open, (int)(c->at - start), start, a->close, a->one, a->whole, a->one,
+                       (long long)a->n - 1);
     memset(map + first, 1, (size_t)(end - first));
     return QKV_OK;
 }
 
-static int parse_token_map(cursor *c, uint8_t **map) {
-    *map = qkv_calloc((size_t)c->notation->n_tokens, 1);
-    return *map ? parse_token_item(c, *map) : qkv_fail_memory(c->err);
+static int parse_index_map(cursor *c, const axis *a, uint8_t **map) {
+    *map = qkv_calloc((size_t)a->n, 1);
+    return *map ? parse_index_item(c, a, *map) : qkv_fail_memory(c->err);
+}
+
+static int expect_close(cursor *c, const axis *a) {
+    if (take(c, a->close)) return QKV_OK;
+    return fail_at(c, QKV_ERR_SYNTAX, "expected '%c' before '%s'", a->close, c->at);
 }
 
 static int parse_tokens(cursor *c, qkv_selector *where) {
+    const axis tokens = token_axis(c);
     if (!take(c, '[')) return QKV_OK;
-    int status = parse_token_map(c, &where->rows);
+    int status = parse_index_map(c, &tokens, &where->rows);
     if (qkv_site_get_axes(where->site) == QKV_AXES_MAP) {
-        if (status == QKV_OK && take(c, ',')) status = parse_token_map(c, &where->cols);
+        if (status == QKV_OK && take(c, ',')) status = parse_index_map(c, &tokens, &where->cols);
     } else {
-        while (status == QKV_OK && take(c, ',')) status = parse_token_item(c, where->rows);
+        while (status == QKV_OK && take(c, ',')) status = parse_index_item(c, &tokens, where->rows);
     }
-    if (status == QKV_OK && !take(c, ']'))
-        status = fail_at(c, QKV_ERR_SYNTAX, "expected ']' before '%s'", c->at);
+    return status == QKV_OK ? expect_close(c, &tokens) : status;
+}
+
+static int parse_channels(cursor *c, qkv_selector *where) {
+    const axis channels = channel_axis(c, where->site);
+    if (!take(c, '{')) return QKV_OK;
+    if (qkv_site_get_axes(where->site) == QKV_AXES_MAP)
+        return fail_at(c, QKV_ERR_PLAN, "%s has keys and no channels: [ROWS,COLUMNS] selects them",
+                       qkv_site_name(where->site));
+    int status = parse_index_map(c, &channels, &where->channels);
+    while (status == QKV_OK && take(c, ','))
+        status = parse_index_item(c, &channels, where->channels);
+    if (status == QKV_OK) status = expect_close(c, &channels);
+    if (status == QKV_OK && *c->at == '[')
+        return fail_at(c, QKV_ERR_SYNTAX, "tokens stand before channels: %s[...]{...}",
+                       qkv_site_name(where->site));
     return status;
 }
 
@@ -435,6 +474,7 @@ static int parse_edit(cursor *c, qkv_edit *edit) {
     if (status == QKV_OK) status = parse_layers(c, &edit->where);
     if (status == QKV_OK) status = parse_heads(c, &edit->where);
     if (status == QKV_OK) status = parse_tokens(c, &edit->where);
+    if (status == QKV_OK) status = parse_channels(c, &edit->where);
     if (status == QKV_OK && !take(c, '='))
         status =
             *c->at ? fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation before '%s'", c->at)
@@ -523,6 +563,7 @@ int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, con
     if (status == QKV_OK) status = parse_layers(&c, where);
     if (status == QKV_OK) status = parse_heads(&c, where);
     if (status == QKV_OK && where->site == QKV_SITE_LOGITS) status = parse_tokens(&c, where);
+    if (status == QKV_OK) status = parse_channels(&c, where);
     if (status == QKV_OK) status = parse_reduction(&c, capture);
     if (status == QKV_OK) status = expect_end(&c);
     if (status != QKV_OK) qkv_selector_release(where);

@@ -382,6 +382,8 @@ int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit, qkv_edi
     if (!e || !info) return 0;
     const int has_number = e->op == QKV_OP_SCALE || e->op == QKV_OP_SET || e->op == QKV_OP_ADD ||
                            e->op == QKV_OP_NOISE;
+    const qkv_hparams *hp = &plan->model->hp;
+    const int is_map = qkv_site_get_axes(e->where.site) == QKV_AXES_MAP;
     const qkv_edit_info own = {.text = e->text,
                                .site = e->where.site,
                                .op = qkv_op_name((size_t)e->op),
@@ -392,7 +394,10 @@ int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit, qkv_edi
                                .heads = e->where.heads,
                                .n_heads = e->where.n_heads,
                                .rows = e->where.rows,
-                               .cols = e->where.cols};
+                               .cols = e->where.cols,
+                               .channels = e->where.channels,
+                               .n_channels =
+                                   is_map ? 0 : qkv_site_width(e->where.site, hp, plan->n_tokens)};
     return qkv_sized_write(info, &own, sizeof own, "qkv_edit_info", NULL) == QKV_OK;
 }
 

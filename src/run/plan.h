@@ -36,6 +36,8 @@ typedef struct qkv_wanted {
     qkv_wanted_reduction *reductions;
     size_t n_reductions;
     uint8_t *rows;     /* of logits: T bytes, the tokens wanted; NULL = all */
+    uint8_t *channels; /* width bytes, the channels wanted; NULL = all */
+    int64_t width;     /* of the site */
     uint8_t *observed; /* of patterns: H bytes, heads whose rows an observer gets; NULL = none */
 } qkv_wanted;
 

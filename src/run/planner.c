@@ -176,8 +176,7 @@ static int hand_over(qkv_planner *p, size_t variant, qkv_error *err) {
     int status = p->observer->tensor(p->observer->user, variant, item->site, item->layer,
                                      &item->tensor, err);
     if (variant == 0) return status;
-    free(item->owned);
-    free(item->owned_heads);
+    qkv_item_release(item);
     p->result->n_items--;
     return status;
 }

@@ -1,6 +1,6 @@
 /*
  * How far an edit can be seen: through sites and layers (site.c), and inside its own layer head by
- * head. Where only some tokens' logits are captured, token by token too.
+ * head and, at its own site, channel by channel. Where only some tokens' logits are captured, token by token too.
  */
 #include <stdlib.h>
 
@@ -30,6 +30,17 @@ static int shows_in_heads(const qkv_plan *plan, const qkv_selector *where, qkv_s
     if (!has_heads(where->site, hp) || !has_heads(seen, hp)) return 1;
     for (int32_t h = 0; h < hp->n_head; h++) {
         if (qkv_selector_has_query_head(where, hp, h) && wants_head(wanted, hp, h)) return 1;
+    }
+    return 0;
+}
+
+/* ---- channels: they stay apart at a site, and from v to z ---- */
+
+static int shows_in_channels(const qkv_selector *where, qkv_site seen, const qkv_wanted *wanted) {
+    const int is_apart = seen == where->site || (where->site == QKV_SITE_V && seen == QKV_SITE_Z);
+    if (!is_apart || !where->channels || !wanted->channels) return 1;
+    for (int64_t c = 0; c < wanted->width; c++) {
+        if (where->channels[c] && wanted->channels[c]) return 1;
     }
     return 0;
 }
@@ -100,7 +111,9 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const 
             const qkv_wanted *wanted = &plan->wanted[(size_t)il * QKV_SITE_COUNT + (size_t)i];
             if (!qkv_wanted_any(wanted) ||
                 !qkv_site_reaches(&plan->model->hp, where->site, layer, site, il) ||
-                (il == layer && !carried && !shows_in_heads(plan, where, site, wanted)) ||
+                (il == layer && !carried &&
+                 !(shows_in_heads(plan, where, site, wanted) &&
+                   shows_in_channels(where, site, wanted))) ||
                 (site == QKV_SITE_LOGITS && !carried &&
                  !shows_in_logits(plan, where, layer, wanted->rows)))
                 continue;

@@ -46,12 +46,15 @@ int qkv_result_new(qkv_result **out, const qkv_plan *plan, qkv_error *err) {
     return QKV_OK;
 }
 
+void qkv_item_release(qkv_item *item) {
+    free(item->owned);
+    free(item->owned_heads);
+    free(item->owned_channels);
+}
+
 void qkv_result_free(qkv_result *result) {
     if (!result) return;
-    for (size_t i = 0; i < result->n_items; i++) {
-        free(result->items[i].owned);
-        free(result->items[i].owned_heads);
-    }
+    for (size_t i = 0; i < result->n_items; i++) qkv_item_release(&result->items[i]);
     for (size_t v = 0; result->variants && v < result->n_variants; v++) {
         for (size_t i = 0; i < result->variants[v].n_edits; i++) {
             free(result->variants[v].edits[i].text);
@@ -107,6 +110,17 @@ static int list_heads(qkv_item *item, const qkv_wanted *wanted, qkv_error *err) 
     return QKV_OK;
 }
 
+static int list_channels(qkv_item *item, const qkv_wanted *wanted, qkv_error *err) {
+    if (!wanted->channels) return QKV_OK;
+    item->owned_channels = qkv_calloc((size_t)wanted->width, sizeof *item->owned_channels);
+    if (!item->owned_channels) return qkv_fail_memory(err);
+    for (int64_t c = 0; c < wanted->width; c++) {
+        if (wanted->channels[c]) item->owned_channels[item->tensor.n_channels++] = c;
+    }
+    item->tensor.channels = item->owned_channels;
+    return QKV_OK;
+}
+
 static void set_shape(qkv_tensor *tensor, qkv_site site, int64_t rows, int64_t width) {
     if (tensor->n_heads == 0) {
         tensor->n_dims = 2;
@@ -121,12 +135,15 @@ static void set_shape(qkv_tensor *tensor, qkv_site site, int64_t rows, int64_t w
     tensor->shape[2] = width;
 }
 
-static void copy_row(float *dst, const float *src, const qkv_view *view) {
-    if (!view->permuted) {
-        memcpy(dst, src, (size_t)view->width * sizeof *dst);
+/* Writes as many values as the item has channels. */
+static void copy_row(const qkv_item *item, int64_t to, const float *src, const qkv_view *view) {
+    const int64_t *channels = item->owned_channels, n = item->tensor.shape[item->tensor.n_dims - 1];
+    float *dst = item->owned + to * n;
+    if (!view->permuted && !channels) {
+        memcpy(dst, src, (size_t)n * sizeof *dst);
         return;
     }
-    for (int64_t c = 0; c < view->width; c++) dst[qkv_channel_original(c, view->width)] = src[c];
+    for (int64_t i = 0; i < n; i++) dst[i] = src[qkv_view_place(view, channels ? channels[i] : i)];
 }
 
 static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
@@ -165,25 +182,22 @@ static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view 
         int32_t h = wanted->n_heads ? item->owned_heads[i] * site_heads / wanted->n_heads : 0;
         for (int64_t t = 0; t < view->n_rows; t++) {
             int64_t to = is_map ? i * view->n_rows + t : t * n_heads + i;
-            copy_row(item->owned + to * view->width, source_row(result, item, view, i, h, t), view);
+            copy_row(item, to, source_row(result, item, view, i, h, t), view);
         }
     }
 }
 
 /* Logits of the wanted tokens, out of those of all tokens. */
 static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted) {
-    float *to = item->owned;
+    int64_t to = 0;
     for (int64_t t = 0; t < view->n_rows; t++) {
-        if (!wanted->rows[t]) continue;
-        memcpy(to, view->src + t * view->row_stride, (size_t)view->width * sizeof *to);
-        to += view->width;
+        if (wanted->rows[t]) copy_row(item, to++, view->src + t * view->row_stride, view);
     }
 }
 
 static int push_item(qkv_result *result, qkv_item *item, qkv_error *err) {
     if (QKV_PUSH(result->items, result->capacity, result->n_items, *item)) return QKV_OK;
-    free(item->owned);
-    free(item->owned_heads);
+    qkv_item_release(item);
     return qkv_fail_memory(err);
 }
 
@@ -205,17 +219,21 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
                      .layer = computed->layer,
                      .tensor = QKV_TENSOR_INIT};
     int status = wanted->n_heads ? list_heads(&item, wanted, err) : QKV_OK;
-    if (status != QKV_OK) return status;
-
+    if (status == QKV_OK) status = list_channels(&item, wanted, err);
+    if (status != QKV_OK) {
+        qkv_item_release(&item);
+        return status;
+    }
     int64_t rows = count_rows(wanted, plan->n_tokens);
-    int64_t size = (item.tensor.n_heads ? item.tensor.n_heads : 1) * rows * view.width;
+    int64_t width = item.owned_channels ? item.tensor.n_channels : view.width;
+    int64_t size = (item.tensor.n_heads ? item.tensor.n_heads : 1) * rows * width;
     item.owned = qkv_calloc((size_t)size, sizeof *item.owned);
     if (!item.owned) {
-        free(item.owned_heads);
+        qkv_item_release(&item);
         return qkv_fail_memory(err);
     }
     item.tensor.data = item.owned;
-    set_shape(&item.tensor, item.site, rows, view.width);
+    set_shape(&item.tensor, item.site, rows, width);
     /* A part of a map counts its heads as the whole map does. */
     int is_map = qkv_site_get_axes(item.site) == QKV_AXES_MAP;
     int32_t site_heads = is_map ? plan->model->hp.n_head : view.n_heads;
@@ -225,8 +243,7 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
         copy_heads(result, &item, &view, wanted, site_heads);
     status = check_finite(plan, &item, size, err);
     if (status != QKV_OK) {
-        free(item.owned);
-        free(item.owned_heads);
+        qkv_item_release(&item);
         return status;
     }
     return push_item(result, &item, err);
@@ -261,7 +278,7 @@ int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t vari
     int64_t size = qkv_reduction_size(kind, reduction->side, plan->n_tokens);
     item.owned = qkv_calloc((size_t)(item.tensor.n_heads * size), sizeof *item.owned);
     if (!item.owned) {
-        free(item.owned_heads);
+        qkv_item_release(&item);
         return qkv_fail_memory(err);
     }
     item.tensor.data = item.owned;
@@ -279,8 +296,7 @@ int qkv_result_add_reduced(qkv_result *result, const qkv_plan *plan, size_t vari
     }
     status = check_finite(plan, &item, item.tensor.n_heads * size, err);
     if (status == QKV_OK) return push_item(result, &item, err);
-    free(item.owned);
-    free(item.owned_heads);
+    qkv_item_release(&item);
     return status;
 }
 

@@ -16,6 +16,7 @@ typedef struct qkv_item {
     qkv_tensor tensor;
     float *owned;         /* NULL when the baseline's is shared */
     int32_t *owned_heads; /* likewise */
+    int64_t *owned_channels;
 } qkv_item;
 
 typedef struct qkv_edit_report {
@@ -39,6 +40,9 @@ struct qkv_result {
     qkv_variant_report *variants;
     size_t n_variants;
 };
+
+/* What the item owns. */
+void qkv_item_release(qkv_item *item);
 
 int qkv_result_new(qkv_result **out, const qkv_plan *plan, qkv_error *err);
 

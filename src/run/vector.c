@@ -45,8 +45,8 @@ static int fit_shape(const qkv_notation *notation, qkv_edit *edit) {
 
 static void explain_shape(const qkv_notation *notation, const qkv_edit *edit, qkv_text *why) {
     const qkv_selector *where = &edit->where;
-    const int32_t heads = where->letter == 'h' ? notation->hp->n_head
-                                               : qkv_site_n_heads(where->site, notation->hp);
+    const int32_t heads =
+        where->letter == 'h' ? notation->hp->n_head : qkv_site_n_heads(where->site, notation->hp);
     const long long width = (long long)qkv_site_width(where->site, notation->hp, 0);
     const long long tokens = (long long)tokens_of(notation);
     qkv_text_printf(why, "the vector has shape ");
@@ -89,6 +89,10 @@ int qkv_vector_take(const qkv_notation *notation, qkv_edit *edit, const char *na
     if (qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP) {
         qkv_text_printf(why, "%s has no channels that a vector could stand for",
                         qkv_site_name(edit->where.site));
+        return QKV_ERR_PLAN;
+    }
+    if (edit->op == QKV_OP_REMOVE && edit->where.channels) {
+        qkv_text_puts(why, "a direction is taken out of whole rows; leave out {CHANNELS}");
         return QKV_ERR_PLAN;
     }
     edit->vector = qkv_edit_data_find_vector(notation->data, name, length);
@@ -165,8 +169,7 @@ const float *qkv_vector_row(const qkv_edit *edit, const qkv_view *view, int32_t 
 double qkv_vector_share(const float *vector, const float *x, const qkv_view *view) {
     double both = 0;
     for (int64_t c = 0; c < view->width; c++) {
-        const int64_t channel = view->permuted ? qkv_channel_original(c, view->width) : c;
-        both += (double)x[c] * (double)vector[channel];
+        both += (double)x[c] * (double)vector[qkv_view_channel(view, c)];
     }
     return both / square_of(vector, view->width);
 }

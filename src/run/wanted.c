@@ -9,6 +9,7 @@
 void qkv_wanted_release(qkv_wanted *wanted) {
     free(wanted->heads);
     free(wanted->rows);
+    free(wanted->channels);
     free(wanted->observed);
     for (size_t i = 0; i < wanted->n_reductions; i++) free(wanted->reductions[i].heads);
     free(wanted->reductions);
@@ -37,9 +38,13 @@ static int copy_reductions(qkv_wanted *to, const qkv_wanted *from, int32_t n_hea
 /* Release the copy also after a failure. */
 static int copy_wanted(const qkv_plan *plan, qkv_wanted *to, const qkv_wanted *from) {
     const int32_t n_head = plan->model->hp.n_head;
-    *to = (qkv_wanted){.wanted = from->wanted, .letter = from->letter, .n_heads = from->n_heads};
+    *to = (qkv_wanted){.wanted = from->wanted,
+                       .letter = from->letter,
+                       .n_heads = from->n_heads,
+                       .width = from->width};
     return copy_map(&to->heads, from->heads, from->n_heads) &&
            copy_map(&to->rows, from->rows, plan->n_tokens) &&
+           copy_map(&to->channels, from->channels, from->width) &&
            copy_map(&to->observed, from->observed, n_head) && copy_reductions(to, from, n_head);
 }
 
@@ -107,18 +112,15 @@ static int merge_reduction(const qkv_plan *plan, qkv_wanted *wanted, const qkv_c
     return QKV_OK;
 }
 
-/* The tokens whose logits are wanted: the union of all captures. */
-static int merge_rows(const qkv_plan *plan, qkv_wanted *wanted, const qkv_selector *where,
-                      qkv_error *err) {
-    if (!wanted->wanted) {
-        if (!copy_map(&wanted->rows, where->rows, plan->n_tokens)) return qkv_fail_memory(err);
-    } else if (!where->rows) {
-        free(wanted->rows);
-        wanted->rows = NULL;
-    } else {
-        for (int64_t t = 0; wanted->rows && t < plan->n_tokens; t++)
-            wanted->rows[t] |= where->rows[t];
+/* The tokens or channels that are wanted: the union of all captures. */
+static int merge_map(uint8_t **wanted, int is_first, const uint8_t *also, int64_t n,
+                     qkv_error *err) {
+    if (is_first) return copy_map(wanted, also, n) ? QKV_OK : qkv_fail_memory(err);
+    if (!also) {
+        free(*wanted);
+        *wanted = NULL;
     }
+    for (int64_t i = 0; *wanted && i < n; i++) (*wanted)[i] |= also[i];
     return QKV_OK;
 }
 
@@ -127,8 +129,10 @@ int qkv_wanted_merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const voi
     const qkv_capture *capture = what;
     const qkv_selector *where = &capture->where;
     if (capture->reduction) return merge_reduction(plan, wanted, capture, err);
-    int status = QKV_OK;
-    if (where->site == QKV_SITE_LOGITS) status = merge_rows(plan, wanted, where, err);
+    wanted->width = qkv_site_width(where->site, &plan->model->hp, plan->n_tokens);
+    int status = merge_map(&wanted->rows, !wanted->wanted, where->rows, plan->n_tokens, err);
+    if (status == QKV_OK)
+        status = merge_map(&wanted->channels, !wanted->wanted, where->channels, wanted->width, err);
     return status == QKV_OK ? merge_capture(plan, wanted, where, capture->text, err) : status;
 }
 

@@ -36,13 +36,14 @@ static json_t *list_chosen(const uint8_t *chosen, size_t n) {
 static json_t *describe_edit(const qkv_request_plan *request, const qkv_edit_info *edit) {
     const size_t n = request->prompt->n_tokens;
     const char kind[2] = {edit->head_kind, '\0'};
-    return json_pack("{s:o, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "text",
+    return json_pack("{s:o, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "text",
                      qkv_json_text(edit->text), "site", qkv_site_name(edit->site), "op", edit->op,
                      "number", qkv_json_real(edit->number), "selected", (json_int_t)edit->selected,
                      "layers", list_chosen(edit->layers, (size_t)request->info->n_layer),
                      "head_kind", kind[0] ? json_string(kind) : json_null(), "heads",
                      list_chosen(edit->heads, (size_t)edit->n_heads), "tokens",
-                     list_chosen(edit->rows, n), "keys", list_chosen(edit->cols, n));
+                     list_chosen(edit->rows, n), "keys", list_chosen(edit->cols, n), "channels",
+                     list_chosen(edit->channels, (size_t)edit->n_channels));
 }
 
 int qkv_api_check(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {

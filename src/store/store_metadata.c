@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/json_tokens.h"
 #include "base/text.h"
+#include "qkv/edit_data.h"
 #include "qkv/version.h"
 #include "store/store_formats.h"
 
@@ -92,6 +93,20 @@ static void put_heads(metadata_draft *draft, const qkv_tensor *tensor, const cha
     qkv_text_release(&list);
 }
 
+/* Which channels a tensor holds, where the capture named some. */
+static json_t *list_channels(const qkv_tensor *tensor) {
+    json_t *list = json_array();
+    for (int64_t i = 0; i < tensor->n_channels; i++)
+        json_array_append_new(list, json_integer(tensor->channels[i]));
+    return list;
+}
+
+static void put_channels(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
+    char key[96];
+    snprintf(key, sizeof key, "channels.%s", name);
+    put(draft, key, list_channels(tensor));
+}
+
 static void put_side(metadata_draft *draft, const qkv_tensor *tensor, const char *name) {
     char key[96];
     snprintf(key, sizeof key, "side.%s", name);
@@ -111,6 +126,7 @@ static void put_shapes(metadata_draft *draft, const qkv_result *result,
         qkv_store_name(full, variant, site, layer, tensor.reduction);
         const char *name = strchr(full, '/') + 1;
         if (tensor.heads && !is_whole_site(&tensor, info, site)) put_heads(draft, &tensor, name);
+        if (tensor.channels) put_channels(draft, &tensor, name);
         if (tensor.reduction && tensor.n_dims == 3) put_side(draft, &tensor, name);
     }
 }
@@ -223,6 +239,8 @@ static json_t *describe_tensor(size_t variant, qkv_site site, int32_t layer,
     if (site != QKV_SITE_LOGITS)
         failed |= json_object_set_new(entry, "layer", json_integer(layer)) != 0;
     if (tensor->heads) failed |= json_object_set_new(entry, "heads", list_heads(tensor)) != 0;
+    if (tensor->channels)
+        failed |= json_object_set_new(entry, "channels", list_channels(tensor)) != 0;
     if (tensor->reduction)
         failed |= json_object_set_new(entry, "reduction",
                                       json_string(qkv_reduction_name(tensor->reduction))) != 0;

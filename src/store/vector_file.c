@@ -24,7 +24,8 @@ static int fail_tensor(const qkv_st_list *list, const char *path, const char *na
         qkv_text_puts(&known, i ? ", " : "");
         qkv_text_append_short(&known, list->items[i].name, strlen(list->items[i].name), 40);
     }
-    if (list->count > MOST_NAMES) qkv_text_printf(&known, " and %zu more", list->count - MOST_NAMES);
+    if (list->count > MOST_NAMES)
+        qkv_text_printf(&known, " and %zu more", list->count - MOST_NAMES);
     const int status =
         qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no tensor '%.100s'%s; it has %s", path, name,
                  qkv_nearest_hint(&near), known.data ? known.data : "none");
@@ -64,8 +65,8 @@ static int read_file(qkv_edit_data *data, const char *path, const char *tensor, 
     if (status == QKV_OK) status = qkv_st_sort(&list, path, err);
     if (status == QKV_OK) {
         const qkv_st_tensor *found = qkv_st_find(&list, tensor);
-        status = found ? take_tensor(data, path, as, found, err)
-                       : fail_tensor(&list, path, tensor, err);
+        status =
+            found ? take_tensor(data, path, as, found, err) : fail_tensor(&list, path, tensor, err);
     }
     qkv_st_release(&list);
     qkv_mapping_close(&map);
@@ -88,8 +89,9 @@ static int read_again(const qkv_edit_data *data, const char *path, const char *t
     if (status == QKV_OK) status = read_file(other, path, tensor, as, err);
     if (status == QKV_OK && (!find_vector(data, as, &have) || !find_vector(other, as, &read) ||
                              strcmp(have.hash, read.hash) != 0))
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "two different vectors would be named %s: give the files other names", as);
+        status =
+            qkv_fail(err, QKV_ERR_ARGUMENT,
+                     "two different vectors would be named %s: give the files other names", as);
     qkv_edit_data_free(other);
     return status;
 }

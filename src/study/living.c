@@ -102,7 +102,9 @@ static int judge_edit(const qkv_figure *fig, const qkv_plan *plan, const qkv_res
     const int shows = qkv_result_edit_ran(result, cell->variant, index);
     *axis = axis_of(edit->site);
     if (is_below(edit, fig->layer)) return shows ? -1 : 0;
-    if (scales && covers && (*axis != LIVING_NOTHING || edit->site == QKV_SITE_V)) return 1;
+    if (scales && covers && !edit->channels &&
+        (*axis != LIVING_NOTHING || edit->site == QKV_SITE_V))
+        return 1;
     return shows ? -1 : 0;
 }
 

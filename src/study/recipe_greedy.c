@@ -1,6 +1,5 @@
 /*
- * The set of heads that together change the output most, built greedily: the most important one,
- * then the one that adds most to those chosen, and so on. Candidates are the heads that are most
+ * The set of heads that together change the output most. Candidates are the heads that are most
  * important alone, as the sweep has found.
  */
 #include <stdio.h>
@@ -11,30 +10,19 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "qkv/measure.h"
+#include "study/greedy.h"
 #include "study/recipe.h"
 
+/* A head with what it does alone, summed over prompts. */
 typedef struct candidate {
-    int32_t layer, head;
-    double value; /* alone; then with those chosen, summed over prompts */
-    size_t n;
-    int chosen;
+    greedy_head at;
+    double value;
 } candidate;
 
-typedef struct greedy {
-    const json_t *spec;    /* of the sweep, whole */
-    const json_t *prompts; /* texts, and lists of ids */
-    unsigned flags;
-    size_t length; /* tokens that prompts are cut to, 0 = as they are */
-    const char *target, *op, *metric;
-    const qkv_model *model;
-    qkv_session *session;
-    const qkv_recipe_options *options;
-    int64_t done, wanted; /* prompts that were tried */
-    int *stopped;
+typedef struct candidate_list {
     candidate *items;
     size_t n, capacity;
-    qkv_text chosen; /* edits, joined */
-} greedy;
+} candidate_list;
 
 /* ---- checks ---- */
 
@@ -96,70 +84,51 @@ int qkv_recipe_greedy_check_sweep(const json_t *wanted, const qkv_sweep *sweep, 
 
 /* ---- candidates ---- */
 
-static int add_value(greedy *g, const qkv_sweep_row *row) {
+static int add_value(candidate_list *list, const qkv_sweep_row *row) {
     size_t i = 0;
-    while (i < g->n && (g->items[i].layer != row->layer || g->items[i].head != row->head)) i++;
-    const candidate fresh = {.layer = row->layer, .head = row->head};
-    if (i == g->n && !QKV_PUSH(g->items, g->capacity, g->n, fresh)) return 0;
-    g->items[i].value += row->value;
-    g->items[i].n++;
+    while (i < list->n &&
+           (list->items[i].at.layer != row->layer || list->items[i].at.head != row->head))
+        i++;
+    const candidate fresh = {.at = {row->layer, row->head}};
+    if (i == list->n && !QKV_PUSH(list->items, list->capacity, list->n, fresh)) return 0;
+    list->items[i].value += row->value;
     return 1;
 }
 
 static int by_value(const void *a, const void *b) {
     const candidate *x = a, *y = b;
     if (x->value != y->value) return x->value < y->value ? 1 : -1;
-    return x->layer != y->layer ? x->layer - y->layer : x->head - y->head;
+    return x->at.layer != y->at.layer ? x->at.layer - y->at.layer : x->at.head - y->at.head;
 }
 
-static int read_candidates(greedy *g, qkv_sweep_reader *file, size_t most, qkv_error *err) {
+static int read_candidates(candidate_list *list, qkv_sweep_reader *file, const char *metric,
+                           size_t most, qkv_error *err) {
     qkv_sweep_rows *rows = NULL;
     qkv_sweep_row row = QKV_SWEEP_ROW_INIT;
-    int status = qkv_sweep_reader_rows(file, g->metric, &rows, err);
+    int status = qkv_sweep_reader_rows(file, metric, &rows, err);
     for (size_t i = 0; status == QKV_OK && qkv_sweep_rows_get(rows, i, &row); i++) {
-        if (row.head >= 0 && !add_value(g, &row)) status = qkv_fail_memory(err);
+        if (row.head >= 0 && !add_value(list, &row)) status = qkv_fail_memory(err);
     }
     qkv_sweep_rows_free(rows);
-    if (status == QKV_OK && g->n) qsort(g->items, g->n, sizeof *g->items, by_value);
-    if (g->n > most) g->n = most;
+    if (status == QKV_OK && list->n) qsort(list->items, list->n, sizeof *list->items, by_value);
+    if (list->n > most) list->n = most;
     return status;
 }
 
-/* ---- one step ---- */
+/* ---- prompts ---- */
 
-static int add_variants(const greedy *g, qkv_plan *plan, qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t i = 0; i < g->n && status == QKV_OK; i++) {
-        qkv_text edits = {0};
-        if (g->items[i].chosen) continue;
-        qkv_text_printf(&edits, "%s%s@%d.h%d=%s", g->chosen.length ? g->chosen.data : "", g->target,
-                        (int)g->items[i].layer, (int)g->items[i].head, g->op);
-        status =
-            edits.failed ? qkv_fail_memory(err) : qkv_plan_add_variant(plan, edits.data, NULL, err);
-        qkv_text_release(&edits);
-    }
-    return status;
-}
+typedef struct prompts {
+    greedy_prompt *items;
+    int32_t **tokens;
+    size_t n;
+} prompts;
 
-static void add_table(greedy *g, const qkv_table *table) {
-    size_t variant = 0;
-    for (size_t i = 0; i < g->n; i++) {
-        if (g->items[i].chosen) continue;
-        variant++;
-        for (size_t r = 0; r < qkv_table_size(table); r++) {
-            qkv_measurement m = QKV_MEASUREMENT_INIT;
-            qkv_table_get(table, r, &m);
-            if (m.variant == variant) g->items[i].value += m.value;
-        }
-    }
-}
-
-/* The sweep has checked the prompts. */
-static int take_tokens(const greedy *g, const json_t *prompt, int32_t **tokens, size_t *n,
-                       qkv_error *err) {
+/* The sweep has checked them. */
+static int take_tokens(const json_t *prompt, const qkv_model *model, unsigned flags,
+                       int32_t **tokens, size_t *n, qkv_error *err) {
     if (json_is_string(prompt)) {
-        return qkv_tokenize(g->model, tokens, n, json_string_value(prompt),
-                            json_string_length(prompt), g->flags, err);
+        return qkv_tokenize(model, tokens, n, json_string_value(prompt), json_string_length(prompt),
+                            flags, err);
     }
     *n = json_array_size(prompt);
     *tokens = qkv_calloc(*n, sizeof **tokens);
@@ -170,133 +139,119 @@ static int take_tokens(const greedy *g, const json_t *prompt, int32_t **tokens, 
     return QKV_OK;
 }
 
-static int try_prompt(greedy *g, const json_t *prompt, qkv_error *err) {
-    int32_t *tokens = NULL;
-    size_t n = 0;
-    qkv_plan *plan = NULL;
-    qkv_measure *measure = NULL;
-    qkv_table *table = NULL;
-    int status = take_tokens(g, prompt, &tokens, &n, err);
-    if (g->length && g->length < n) n = g->length;
-    if (status == QKV_OK) status = qkv_plan_new(&plan, g->model, tokens, n, err);
-    if (status == QKV_OK) status = add_variants(g, plan, err);
-    if (status == QKV_OK) status = qkv_measure_new(&measure, g->metric, NULL, err);
-    if (status == QKV_OK) status = qkv_measure_run(measure, &table, g->session, plan, err);
-    if (status == QKV_OK) add_table(g, table);
-    qkv_table_free(table);
-    qkv_measure_free(measure);
-    qkv_plan_free(plan);
-    qkv_tokens_free(tokens);
+/* Release them also after a failure. */
+static int take_prompts(prompts *all, const json_t *spec, const qkv_model *model, qkv_error *err) {
+    const json_t *list = json_object_get(spec, "prompts");
+    const size_t length = (size_t)json_integer_value(json_object_get(spec, "length"));
+    unsigned flags = QKV_TOKENIZE_ADD_SPECIAL;
+    int status = QKV_OK;
+    if (json_is_true(json_object_get(spec, "parse_special"))) flags |= QKV_TOKENIZE_PARSE_SPECIAL;
+    all->n = json_array_size(list);
+    all->items = qkv_calloc(all->n, sizeof *all->items);
+    all->tokens = qkv_calloc(all->n, sizeof *all->tokens);
+    if (!all->items || !all->tokens) return qkv_fail_memory(err);
+    for (size_t i = 0; i < all->n && status == QKV_OK; i++) {
+        size_t n = 0;
+        status = take_tokens(json_array_get(list, i), model, flags, &all->tokens[i], &n, err);
+        all->items[i] = (greedy_prompt){all->tokens[i], length && length < n ? length : n};
+    }
     return status;
 }
 
-/* After each prompt; 1 when nobody wants to go on. */
-static int report(greedy *g) {
-    const qkv_recipe_options *o = g->options;
-    g->done++;
-    if (o->progress && o->progress(o->user, g->done, g->wanted) != 0) {
-        *g->stopped = g->done < g->wanted;
-    }
-    return *g->stopped;
+static void release_prompts(prompts *all) {
+    for (size_t i = 0; all->tokens && i < all->n; i++) qkv_tokens_free(all->tokens[i]);
+    free(all->tokens);
+    free(all->items);
 }
 
-/* Chooses the candidate that makes the largest change with those chosen before; NULL: none. */
-static int step(greedy *g, candidate **best, qkv_error *err) {
-    int status = QKV_OK;
-    *best = NULL;
-    for (size_t i = 0; i < g->n; i++) g->items[i].value = 0;
-    for (size_t i = 0; i < json_array_size(g->prompts) && status == QKV_OK; i++) {
-        status = try_prompt(g, json_array_get(g->prompts, i), err);
-        if (status == QKV_OK && report(g)) return QKV_OK;
-    }
-    for (size_t i = 0; i < g->n && status == QKV_OK; i++) {
-        candidate *c = &g->items[i];
-        if (!c->chosen && (!*best || c->value > (*best)->value)) *best = c;
-    }
-    if (status != QKV_OK || !*best) return status;
-    (*best)->chosen = 1;
-    qkv_text_printf(&g->chosen, "%s@%d.h%d=%s + ", g->target, (int)(*best)->layer,
-                    (int)(*best)->head, g->op);
-    return g->chosen.failed ? qkv_fail_memory(err) : QKV_OK;
-}
+/* ---- the table ---- */
 
-/* ---- the whole ---- */
-
-static int begin(greedy *g, qkv_error *err) {
-    const qkv_session_options options = {
-        .size = sizeof options, .n_threads = 1, .memory_budget = g->options->memory_budget};
-    g->prompts = json_object_get(g->spec, "prompts");
-    g->flags = QKV_TOKENIZE_ADD_SPECIAL;
-    if (json_is_true(json_object_get(g->spec, "parse_special"))) {
-        g->flags |= QKV_TOKENIZE_PARSE_SPECIAL;
-    }
-    g->length = (size_t)json_integer_value(json_object_get(g->spec, "length"));
-    g->target = only_text(g->spec, "targets");
-    g->op = only_text(g->spec, "ops");
-    const int status = qkv_session_new(&g->session, g->model, &options, err);
-    if (status != QKV_OK || !g->options->session_progress) return status;
-    return qkv_session_set_progress(g->session, g->options->session_progress, err);
-}
-
-static int make_table(const greedy *g, recipe_table *out, size_t heads, qkv_error *err) {
+static int make_table(recipe_table *out, const greedy_task *task, qkv_error *err) {
     qkv_text title = {0};
     size_t at;
     out->kind = QKV_RECIPE_HEADS;
     qkv_text_printf(&title,
                     "Heads that together change %s most, chosen one after the other out of %zu",
-                    g->metric, g->n);
+                    task->metric, task->n_candidates);
     out->title = title.failed ? NULL : title.data;
     if (title.failed) qkv_text_release(&title);
-    out->metric = qkv_strdup(g->metric);
-    out->values = qkv_calloc(3 * heads, sizeof *out->values);
+    out->metric = qkv_strdup(task->metric);
+    out->values = qkv_calloc(3 * task->n_steps, sizeof *out->values);
     const int there = out->title && out->metric && out->values &&
                       qkv_recipe_find_key(&out->columns, "layer", &at) &&
                       qkv_recipe_find_key(&out->columns, "head", &at) &&
-                      qkv_recipe_find_key(&out->columns, g->metric, &at);
+                      qkv_recipe_find_key(&out->columns, task->metric, &at);
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
-static int add_head(const greedy *g, recipe_table *out, const candidate *best, qkv_error *err) {
-    char number[RECIPE_KEY_SIZE];
-    double *row = out->values + 3 * out->rows.n;
-    size_t at;
-    row[0] = best->layer;
-    row[1] = best->head;
-    row[2] = best->value / (double)json_array_size(g->prompts);
-    snprintf(number, sizeof number, "%zu", out->rows.n + 1);
-    return qkv_recipe_find_key(&out->rows, number, &at) ? QKV_OK : qkv_fail_memory(err);
+static int add_heads(recipe_table *out, const greedy_task *task, const greedy *found,
+                     qkv_error *err) {
+    for (size_t i = 0; i < found->n_steps; i++) {
+        char number[RECIPE_KEY_SIZE];
+        const greedy_step *step = &found->steps[i];
+        double *row = out->values + 3 * i;
+        size_t at;
+        row[0] = task->candidates[step->chosen].layer;
+        row[1] = task->candidates[step->chosen].head;
+        row[2] = step->values[step->chosen];
+        snprintf(number, sizeof number, "%zu", i + 1);
+        if (!qkv_recipe_find_key(&out->rows, number, &at)) return qkv_fail_memory(err);
+    }
+    return QKV_OK;
 }
 
-static int choose(greedy *g, recipe_table *out, size_t heads, qkv_error *err) {
-    if (heads > g->n) heads = g->n;
-    int status = make_table(g, out, heads, err);
-    g->wanted = (int64_t)(heads * json_array_size(g->prompts));
-    for (size_t i = 0; i < heads && status == QKV_OK && !*g->stopped; i++) {
-        candidate *best = NULL;
-        status = step(g, &best, err);
-        if (status == QKV_OK && best) status = add_head(g, out, best, err);
-    }
+/* ---- the whole ---- */
+
+static int open_session(qkv_session **session, const qkv_model *model,
+                        const qkv_recipe_options *wanted, qkv_error *err) {
+    const qkv_session_options options = {
+        .size = sizeof options, .n_threads = 1, .memory_budget = wanted->memory_budget};
+    const int status = qkv_session_new(session, model, &options, err);
+    if (status != QKV_OK || !wanted->session_progress) return status;
+    return qkv_session_set_progress(*session, wanted->session_progress, err);
+}
+
+static int search(recipe_table *out, greedy_task *task, const candidate_list *list, int *stopped,
+                  qkv_error *err) {
+    greedy found = {0};
+    greedy_head *heads = qkv_calloc(list->n, sizeof *heads);
+    if (!heads) return qkv_fail_memory(err);
+    for (size_t i = 0; i < list->n; i++) heads[i] = list->items[i].at;
+    task->candidates = heads;
+    task->n_candidates = list->n;
+    if (task->n_steps > list->n) task->n_steps = list->n;
+    int status = make_table(out, task, err);
+    if (status == QKV_OK) status = qkv_greedy_run(&found, task, stopped, err);
+    if (status == QKV_OK) status = add_heads(out, task, &found, err);
+    qkv_greedy_release(&found);
+    free(heads);
     return status;
 }
 
 int qkv_recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_model *model,
                            const qkv_sweep *sweep, qkv_sweep_reader *file,
                            const qkv_recipe_options *options, int *stopped, qkv_error *err) {
+    const char *metric = json_string_value(json_object_get(wanted, "metric"));
+    const size_t most = (size_t)json_integer_value(json_object_get(wanted, "candidates"));
+    candidate_list list = {0};
+    prompts all = {0};
     json_t *spec = read_spec(sweep);
     if (!spec) return qkv_fail_memory(err);
-    greedy g = {.spec = spec,
-                .metric = json_string_value(json_object_get(wanted, "metric")),
-                .model = model,
-                .options = options,
-                .stopped = stopped};
-    const size_t heads = (size_t)json_integer_value(json_object_get(wanted, "heads"));
-    const size_t most = (size_t)json_integer_value(json_object_get(wanted, "candidates"));
-    int status = begin(&g, err);
-    if (status == QKV_OK) status = read_candidates(&g, file, most, err);
-    if (status == QKV_OK) status = choose(&g, out, heads, err);
-    qkv_text_release(&g.chosen);
-    free(g.items);
-    qkv_session_free(g.session);
+    greedy_task task = {.target = only_text(spec, "targets"),
+                        .op = only_text(spec, "ops"),
+                        .metric = metric,
+                        .n_steps = (size_t)json_integer_value(json_object_get(wanted, "heads")),
+                        .progress = options->progress,
+                        .user = options->user};
+    int status = open_session(&task.session, model, options, err);
+    if (status == QKV_OK) status = take_prompts(&all, spec, model, err);
+    if (status == QKV_OK) status = read_candidates(&list, file, metric, most, err);
+    task.prompts = all.items;
+    task.n_prompts = all.n;
+    if (status == QKV_OK) status = search(out, &task, &list, stopped, err);
+    release_prompts(&all);
+    free(list.items);
+    qkv_session_free(task.session);
     json_decref(spec);
     return status;
 }

@@ -58,12 +58,9 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
 }
 
 void ref_choose_arguments(ref_edit *edit) {
-    static const double first[REF_OP_COUNT] = {[REF_SCALE] = 0.3,
-                                               [REF_SET] = 0.25,
-                                               [REF_ADD] = 0.7,
-                                               [REF_NOISE] = 0.5,
-                                               [REF_ADD_VECTOR] = -1.5,
-                                               [REF_CLAMP] = -0.4};
+    static const double first[REF_OP_COUNT] = {
+        [REF_SCALE] = 0.3, [REF_SET] = 0.25,        [REF_ADD] = 0.7,
+        [REF_NOISE] = 0.5, [REF_ADD_VECTOR] = -1.5, [REF_CLAMP] = -0.4};
     edit->a = first[edit->op];
     edit->b = 0.5;
     edit->seed = 7;
@@ -78,10 +75,11 @@ void ref_choose_vector(const ref_model *m, int T, ref_edit *e, int which) {
     if (which == 2 || (which == 1 && !ref_has_heads(e->site))) e->vector.tokens = T;
 }
 
-enum { EVERY_LAYER = 2, SELECTORS = 3 };
+enum { EVERY_LAYER = 2, SOME_CHANNELS = 3, SELECTORS = 4 };
 
 /* Which layers, heads and tokens: all at one layer; one head and a range of tokens; a last token
- * for several heads, or for a group, at every layer. */
+ * for several heads, or for a group, at every layer; some channels of one head, or key/value head,
+ * and of some tokens. */
 static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
     const int last_layer = m->n_layer - 1;
     if (which == 0) e->layers = (uint64_t)1 << 1;
@@ -96,6 +94,13 @@ static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
         e->head_kind = !ref_has_heads(e->site) ? 0 : ref_is_shared(e->site) ? 'g' : 'h';
         e->heads = ref_is_shared(e->site) ? (uint64_t)1 << (m->G - 1) : 5;
         e->rows = (ref_range){T - 1, T};
+    }
+    if (which == SOME_CHANNELS) {
+        e->layers = (uint64_t)1 << 1;
+        e->head_kind = ref_has_heads(e->site) ? ref_is_shared(e->site) ? 'g' : 'h' : 0;
+        e->heads = 1;
+        e->rows = (ref_range){1, T - 2};
+        e->channels = (ref_range){1, 4};
     }
 }
 
@@ -119,6 +124,8 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
     if (ref_takes_vector(e.op) && ref_is_map(e.site)) return;
+    if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))
+        which = EVERY_LAYER;
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
     ref_choose_vector(m, T, &e, which);

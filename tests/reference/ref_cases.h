@@ -1,6 +1,6 @@
 /*
  * What kind of site a site is, and the edits that a thorough test goes through: every site, every
- * operation, three ways to select layers, heads and tokens.
+ * operation, four ways to select layers, heads, tokens and channels.
  */
 #ifndef QKV_TESTS_REF_CASES_H
 #define QKV_TESTS_REF_CASES_H
@@ -40,8 +40,8 @@ typedef struct ref_cases {
 /* For prompts of n_tokens, at least 7. Freed with free. */
 ref_cases *ref_make_cases(const ref_model *model, int n_tokens);
 
-/* Every site x every operation once, with one of the three selectors: which one changes from case
- * to case, and with `turn`, so that three turns have them all. */
+/* Every site x every operation once, with one of the four selectors: which one changes from case
+ * to case, and with `turn`, so that four turns have them all. */
 ref_cases *ref_make_cases_once(const ref_model *model, int n_tokens, int turn);
 
 #endif

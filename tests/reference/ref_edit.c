@@ -114,6 +114,11 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
         put_set(out, size, edit->heads);
     }
     put_tokens(edit, out, size);
+    if (edit->channels.end) {
+        put(out, size, "{");
+        put_range(out, size, edit->channels);
+        put(out, size, "}");
+    }
     put(out, size, "=");
     put(out, size, op_table[edit->op].text);
     put_arguments(edit, out, size);
@@ -166,8 +171,7 @@ static double vector_at(const ref_edit *edit, const ref_view *own, int head, int
 /* x - (x.u)u with u = v / |v|. */
 static double without(const ref_edit *edit, const ref_view *own, int head, int row, int col) {
     double length = 0, along = 0;
-    for (int c = 0; c < own->n_col; c++)
-        length += pow(vector_at(edit, own, head, row, c), 2);
+    for (int c = 0; c < own->n_col; c++) length += pow(vector_at(edit, own, head, row, c), 2);
     length = sqrt(length);
     for (int c = 0; c < own->n_col; c++)
         along += *ref_at(own, head, row, c) * vector_at(edit, own, head, row, c) / length;

@@ -42,14 +42,15 @@ typedef struct ref_shape {
 
 typedef struct ref_edit {
     qkv_site site;
-    uint64_t layers; /* bit set; 0 means all */
-    char head_kind;  /* 'h', 'g', or 0: no head part */
-    uint64_t heads;  /* bit set; 0 means all */
-    ref_range rows;  /* tokens; on scores and pattern the queries */
-    ref_range cols;  /* keys, on scores and pattern only */
+    uint64_t layers;    /* bit set; 0 means all */
+    char head_kind;     /* 'h', 'g', or 0: no head part */
+    uint64_t heads;     /* bit set; 0 means all */
+    ref_range rows;     /* tokens; on scores and pattern the queries */
+    ref_range cols;     /* keys, on scores and pattern only */
+    ref_range channels; /* on all other sites, in the model's own order */
     ref_op op;
     double a, b;
-    int seed; /* of noise */
+    int seed;         /* of noise */
     ref_shape vector; /* of the vector that is added, removed or set */
 } ref_edit;
 

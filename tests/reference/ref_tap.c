@@ -76,7 +76,9 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
     for (int h = 0; h < x->n_head; h++)
         for (int t = 0; t < x->n_row; t++)
             for (int c = 0; c < x->n_col; c++) {
-                if (!ref_has(heads, h) || !ref_in(e->rows, t) || !ref_in(e->cols, c)) continue;
+                if (!ref_has(heads, h) || !ref_in(e->rows, t) || !ref_in(e->cols, c) ||
+                    !ref_in(e->channels, c))
+                    continue;
                 if (e->site == QKV_SITE_SCORES && !ref_in(ref_visible(p, layer, t), c)) {
                     p->run->selected[index]++;
                     continue;

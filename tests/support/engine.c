@@ -58,8 +58,8 @@ static void add_vectors(qkv_edit_data *data, const char *edits) {
         const int heads = s.heads ? s.heads : 1;
         assert_non_null(values);
         for (int i = 0; i < (int)n; i++)
-            values[i] = (float)ref_vector_value(&s, i / s.width % heads, i / s.width / heads,
-                                                i % s.width);
+            values[i] =
+                (float)ref_vector_value(&s, i / s.width % heads, i / s.width / heads, i % s.width);
         const int status = qkv_edit_data_add_vector(data, name, values, shape, n_dims, &err);
         if (!strstr(err.message, "two vectors")) expect_ok(status, &err, name);
         free(values);

@@ -51,7 +51,7 @@ static void check_variant(const judge *j, const qkv_result *result, size_t varia
     ref_run_free(expected);
 }
 
-/* ---- every site x every operation x three selectors ---- */
+/* ---- every site x every operation x four selectors ---- */
 
 static void check_model(const tiny_options *options) {
     judge f;
@@ -115,6 +115,10 @@ static const struct {
     {3, {{QKV_SITE_RESID_POST, 1 << 0, .op = REF_SCALE, .a = 0.9},
          {QKV_SITE_RESID_PRE, 1 << 1, .op = REF_ADD, .a = 0.1},
          {QKV_SITE_LOGITS, 0, 0, 0, {3, 4}, .op = REF_ZERO}}},
+    /* channels apart do not overlap, and means are those of all channels */
+    {3, {{QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .channels = {0, 3}, .op = REF_MEAN_DIM},
+         {QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .channels = {3, 5}, .op = REF_ZERO},
+         {QKV_SITE_K, 1 << 1, 'h', 1 << 3, .channels = {7, 8}, .op = REF_SCALE, .a = 3}}},
     {2, {{QKV_SITE_Z, 1 << 0, 'h', 1 << 0, .op = REF_PATCH},
          {QKV_SITE_MLP_OUT, 1 << 1, 0, 0, {2, 3}, .op = REF_PATCH}}},
 };
@@ -197,7 +201,10 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
         e.heads = random_set(d, e.head_kind == 'g' ? f->ref->G : f->ref->H);
     }
     e.rows = random_range(d);
-    if (ref_is_map(site)) e.cols = random_range(d);
+    if (ref_is_map(site))
+        e.cols = random_range(d);
+    else if (dice_below(d, 2) && e.op != REF_REMOVE_VECTOR)
+        e.channels = (ref_range){(int)dice_below(d, 4), 4 + (int)dice_below(d, 4)};
     /* Selected cells that are all masked are refused; those of the diagonal are not masked. */
     const int apart = e.cols.end <= e.rows.begin || e.rows.end <= e.cols.begin;
     if (e.cols.end && e.rows.end && apart) e.cols = e.rows;

@@ -114,6 +114,11 @@ static const char *const everywhere[] = {
     "resid_post@2[-1]",
     "logits",
     "logits[2,4]",
+    "q@1.h2{1,3:5}",
+    "k@1.g1[2:]{-1}",
+    "k@0-1.h3{0:4}",
+    "resid_post@1[1]{0,31}",
+    "logits[2]{5}",
 };
 
 static void expect_same_items(const qkv_result *result, const char *where) {
@@ -210,6 +215,9 @@ static void given_as_captured(void **state) {
     expect_given(&e, "k@1=custom:f", "k@1", QKV_SITE_K, 3);
     expect_given(&e, "k@1.h1,h2=custom:f", "k@1.h1,h2", QKV_SITE_K, 3);
     expect_given(&e, "k_rot@1.g1=custom:f", "k_rot@1.g1", QKV_SITE_K_ROT, 3);
+    expect_given(&e, "q@1.h2{1:4,7}=custom:f", "q@1.h2{1:4,7}", QKV_SITE_Q, 3);
+    expect_given(&e, "k@1.h1,h2{-3:}=custom:f", "k@1.h1,h2{-3:}", QKV_SITE_K, 3);
+    expect_given(&e, "resid_post@1{30,2}=custom:f", "resid_post@1{2,30}", QKV_SITE_RESID_POST, 2);
     expect_given(&e, "scores@1=custom:f", "scores@1", QKV_SITE_SCORES, 3);
     expect_given(&e, "pattern@1.h1,h3=custom:f", "pattern@1.h1,h3", QKV_SITE_PATTERN, 3);
     expect_given(&e, "resid_post@1=custom:f", "resid_post@1", QKV_SITE_RESID_POST, 2);

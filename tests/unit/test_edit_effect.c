@@ -125,6 +125,15 @@ static const struct {
     {"k@2[5]=add:1", "logits[6]", 1},
     {"q@2[5]=add:1", "logits[6]", 0},
     {"scores@2[5]=scale:2", "logits[6]", 0},
+    {"resid_post@1{3}=add:1", "resid_post@1{4:}", 0},
+    {"resid_post@1{3}=add:1", "resid_post@1{0:4}", 1},
+    {"resid_post@1{3}=add:1", "resid_post@2{4:}", 1},
+    {"q@1.h1{0}=add:1", "q@1.h1{1:}", 0},
+    {"q@1.h1{0}=scale:5", "pattern@1.h1", 1},
+    {"v@1.g0{0}=add:1", "z@1.h1{1:}", 0},
+    {"v@1.g0{0}=add:1", "z@1.h1{0}", 1},
+    {"logits{3}=add:1", "logits{4}", 0},
+    {"logits{3}=add:1", "logits[7]{3}", 1},
 };
 
 static void edits_that_do_not_show(void **state) {

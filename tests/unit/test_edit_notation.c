@@ -90,6 +90,19 @@ static const struct {
     {"k@1.g0=zero + k@1.h2=zero + k@1.h3=scale:2", 6 * 8},
     {"q@1[0]=zero + q@1[1:]=scale:2", 4 * 8},
     {"pattern@1[:,0]=zero + pattern@1[:,1]=zero", 4 * 6},
+    {"resid_post@1{3}=zero", 6},
+    {"resid_post@1[0]{2,7}=set:0", 2},
+    {"resid_post@0-1{-1}=set:0", 2 * 6},
+    {"q@1.h2{0:4}=zero", 6 * 4},
+    {"q@1.h2[1:3]{:,0}=zero", 2 * 8},
+    {"k@1.g1{-2:}=mean:dim", 6 * 2},
+    {"v@1.h1{1,3,5:7}=noise:0.1", 6 * 4},
+    {"z@2{0}=patch:src", 6 * 4},
+    {"mlp_out@2[-1]{31}=mean:token", 1},
+    {"logits{0,5}=zero", 6 * 2},
+    {"logits[-1]{7}=add:1", 1},
+    {"q@1{0:4}=zero + q@1{4:}=scale:2", 6 * 4 * 4},
+    {"q@1[0]{0:4}=zero + q@1[1]{0:4}=scale:2", 4 * 4},
 };
 
 static void edits_that_are_accepted(void **state) {
@@ -227,6 +240,25 @@ static const struct {
     {"q@1[0:3]=zero + q@1[2]=scale:2", "overlap"},
     {"pattern@1[:,0]=zero + pattern@1[3,:]=zero", "overlap"},
     {"logits=zero + logits[-1]=scale:2", "overlap"},
+    {"q@1=zero + q@1{3}=scale:2", "overlap"},
+    {"q@1.h2[0]{0:4}=zero + q@1{3}=scale:2", "overlap"},
+    /* channels */
+    {"q@0{8}=zero", "channels 0 to 7"},
+    {"q@0{-9}=zero", "channels 0 to 7"},
+    {"resid_post@0{32}=zero", "resid_post has channels 0 to 31"},
+    {"q@0{2:9}=zero", "channels 0 to 7"},
+    {"q@0{3:3}=zero", "{3:3} matches no channel"},
+    {"q@0{=zero", "channel"},
+    {"q@0{}=zero", "channel"},
+    {"q@0{x}=zero", "channel"},
+    {"q@0{-}=zero", "channel number"},
+    {"q@0{1=zero", "'}'"},
+    {"q@0{1}{2}=zero", "{2}"},
+    {"q@0{1}[0]=zero", "tokens stand before channels"},
+    {"q{1}=zero", "layers"},
+    {"pattern@0{1}=zero", "no channels"},
+    {"scores@0[1,:]{1}=zero", "no channels"},
+    {"logits{999999}=zero", "channels 0 to"},
 };
 
 static void edits_that_are_refused(void **state) {
@@ -271,15 +303,40 @@ static void messages_name_the_edit(void **state) {
 static const struct {
     const char *text, *word; /* word NULL: accepted */
 } captures[] = {
-    {"pattern@0", NULL},        {"pattern@0-2.h1", NULL}, {"pattern@0,2.h0,3", NULL},
-    {"pattern@*", NULL},        {" pattern@1 ", NULL},    {"pattern", NULL},
-    {"q@1.h2", NULL},           {"k@1.g1", NULL},         {"v@*.g*", NULL},
-    {"resid_pre@0", NULL},      {"logits", NULL},         {"", "site"},
-    {"pattern@", "layer"},      {"pattern@3", "0 to 2"},  {"pattern@1.h4", "0 to 3"},
-    {"pattern@1.g0", "h"},      {"k@1.g2", "0 to 1"},     {"patern@1", "patern"},
-    {"resid_pre@1.h0", "head"}, {"logits@0", "layer"},    {"logits.h0", "logits"},
-    {"pattern@1=zero", "="},    {"pattern@1.", "head"},   {"pattern@1.h", "head"},
+    {"pattern@0", NULL},
+    {"pattern@0-2.h1", NULL},
+    {"pattern@0,2.h0,3", NULL},
+    {"pattern@*", NULL},
+    {" pattern@1 ", NULL},
+    {"pattern", NULL},
+    {"q@1.h2", NULL},
+    {"k@1.g1", NULL},
+    {"v@*.g*", NULL},
+    {"resid_pre@0", NULL},
+    {"logits", NULL},
+    {"", "site"},
+    {"pattern@", "layer"},
+    {"pattern@3", "0 to 2"},
+    {"pattern@1.h4", "0 to 3"},
+    {"pattern@1.g0", "h"},
+    {"k@1.g2", "0 to 1"},
+    {"patern@1", "patern"},
+    {"resid_pre@1.h0", "head"},
+    {"logits@0", "layer"},
+    {"logits.h0", "logits"},
+    {"pattern@1=zero", "="},
+    {"pattern@1.", "head"},
+    {"pattern@1.h", "head"},
     {"pattern@2-1", "2-1"},
+    {"resid_post@*{3}", NULL},
+    {"resid_post{-1}", NULL},
+    {"q@1.h2{0:4,7}", NULL},
+    {"logits{0:3}", NULL},
+    {"logits[-1]{5}", NULL},
+    {"q@1{8}", "0 to 7"},
+    {"pattern@1{0}", "no channels"},
+    {"q@1{0}:first", "reduced"},
+    {"q@1{", "channel"},
 };
 
 static void capture_notation(void **state) {
@@ -339,6 +396,8 @@ static void edits_are_told(void **state) {
     assert_int_equal(info.heads[0], 1);
     for (int i = 0; i < T; i++) assert_int_equal(info.rows[i], i == 1 || i == 2);
     assert_null(info.cols);
+    assert_null(info.channels);
+    assert_int_equal(info.n_channels, 8);
     /* The query heads of the group, and no others. */
     const int32_t shared_by = eng.info->n_head / eng.info->n_kv_head;
     for (int32_t h = 0; h < eng.info->n_head; h++) {
@@ -351,6 +410,14 @@ static void edits_are_told(void **state) {
     assert_int_equal(info.head_kind, 0);
     assert_null(info.rows);
     assert_int_equal(qkv_plan_get_edit(plan, 1, 2, &info), 0);
+    expect_ok(qkv_plan_add_variant(plan, "resid_post@1{2,-1}=set:3 + pattern@0=zero", NULL, &err),
+              &err, "channels");
+    assert_int_equal(qkv_plan_get_edit(plan, 2, 0, &info), 1);
+    assert_int_equal(info.n_channels, eng.info->n_embd);
+    for (int64_t i = 0; i < info.n_channels; i++)
+        assert_int_equal(info.channels[i], i == 2 || i == info.n_channels - 1);
+    assert_int_equal(qkv_plan_get_edit(plan, 2, 1, &info), 1);
+    assert_int_equal(info.n_channels, 0);
     qkv_plan_free(plan);
 }
 

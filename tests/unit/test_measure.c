@@ -428,9 +428,31 @@ static void all_metrics_run(void **state) {
     qkv_error err = {0};
     expect_ok(qkv_measure_finish(m, &over, &err), &err, "finish");
     assert_int_equal(qkv_table_size(over), 3);
-    assert_true(table_row(over, 0).value == 0 && table_row(over, 1).value > 0);
+    assert_true(isnan(table_row(over, 1).value)); /* one prompt has nothing to lie to */
     qkv_table_free(over);
     qkv_table_free(table);
+    qkv_measure_free(m);
+    engine_close(&e);
+}
+
+/* The states of two prompts turn where one of them is changed more than the other; in space feature
+ * they do so of one prompt already. */
+static void states_turn(void **state) {
+    (void)state;
+    engine e;
+    qkv_error err = {0};
+    qkv_table *over = NULL;
+    engine_open(&e, tiny_model(&models[0], "measure.gguf"), 1);
+    qkv_measure *m = measure_of("subspace_angle,subspace_angle:space=feature", NULL, NULL);
+    for (size_t n = SHORT; n > SHORT - 2; n--)
+        qkv_table_free(measured(&e, m, n, LIST("v@1.h3=scale:2")));
+    expect_ok(qkv_measure_finish(m, &over, &err), &err, "finish");
+    assert_int_equal(qkv_table_size(over), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const double value = table_row(over, i).value;
+        assert_true(i < 2 ? value == 0 : value > 0 && value < 90);
+    }
+    qkv_table_free(over);
     qkv_measure_free(m);
     engine_close(&e);
 }
@@ -488,6 +510,7 @@ int main(void) {
         cmocka_unit_test(outputs_from_logits),
         cmocka_unit_test(projected_lengths),
         cmocka_unit_test(all_metrics_run),
+        cmocka_unit_test(states_turn),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("measure", tests, NULL, scratch_clean);

@@ -403,30 +403,89 @@ static void outputs(void **state) {
     bare_close(&b);
 }
 
-/* Hidden states 3 e1 and e2; turned by 30 degrees, and swapped. */
+/* Two words, (1/2, 1/2) and (1/4, 3/4), with 1/4 added: 3/4 ln(3/4 / 1/2) + 3/4 ln(3/4 / 1). With
+ * 1e-12 added it is the divergence to twelve digits. The position before the last does not count. */
+static void ships(void **state) {
+    (void)state;
+    const float base[4] = {9, 0, 0, 0}, edited[4] = {0, 9, 0, (float)LN3};
+    bare b;
+    bare_open(&b, "ships,ships:0.25,ships:add=0.25", 0, 2, 2);
+    b.totals.n_layers = 0;
+    take(&b, 0, QKV_SITE_LOGITS, base, 2, 2, 0);
+    take(&b, 1, QKV_SITE_LOGITS, edited, 2, 2, 0);
+    const double by_quarter = 0.75 * log(1.5) + 0.75 * log(0.75);
+    expect_near("ships", bare_value(&b, 1, -1, -1, 0), 0.5 * log(4.0 / 3));
+    expect_near("ships:0.25", bare_value(&b, 1, -1, -1, 1), by_quarter);
+    expect_near("ships:add=0.25", bare_value(&b, 1, -1, -1, 2), by_quarter);
+    expect_near("of the baseline", bare_value(&b, 0, -1, -1, 0), 0);
+    bare_close(&b);
+}
+
+/* `states` is prompts × variants × width. */
+static qkv_measure *measure_states(const char *metrics, float *states, size_t n_prompts,
+                                   size_t n_variants, size_t width) {
+    uint8_t known[3] = {1, 1, 1};
+    qkv_error err = {0};
+    qkv_measure *m = measure_of(metrics);
+    for (size_t p = 0; p < n_prompts; p++) {
+        qkv_metric_sums totals = {.n_variants = n_variants,
+                                  .hidden = states + p * n_variants * width,
+                                  .has_hidden = known};
+        expect_ok(qkv_subspace_add(m, &totals, width, &err), &err, "a prompt");
+    }
+    return m;
+}
+
+static void expect_angle(const qkv_measure *m, size_t variant, size_t metric, double expected) {
+    qkv_error err = {0};
+    double degrees;
+    expect_ok(qkv_subspace_measure(m, variant, &m->metrics[metric], &degrees, &err), &err, "angle");
+    if (isnan(expected) ? !isnan(degrees) : !(fabs(degrees - expected) <= 1e-4))
+        fail_msg("variant %zu, %s: %.9g, not %.9g", variant, m->metrics[metric].text, degrees,
+                 expected);
+}
+
+/* Hidden states 3 e1 and e2; turned by 30 degrees, and swapped. Turning all of them alike does not
+ * change how they lie to each other. */
 static void subspaces(void **state) {
     (void)state;
-    qkv_error err = {0};
     const float c = (float)sqrt(0.75), s = 0.5f;
-    float first[6] = {3, 0, 3 * c, 3 * s, 0, 3}, second[6] = {0, 1, -s, c, 1, 0};
-    uint8_t known[3] = {1, 1, 1};
-    double degrees;
-    qkv_measure *m = measure_of("subspace_angle");
-    qkv_metric_sums totals = {.n_variants = 3, .hidden = first, .has_hidden = known};
-    expect_ok(qkv_subspace_add(m, &totals, 2, &err), &err, "first prompt");
-    totals.hidden = second;
-    expect_ok(qkv_subspace_add(m, &totals, 2, &err), &err, "second prompt");
-    static const struct {
-        size_t variant;
-        int rank;
-        double degrees;
-    } cases[] = {{0, 1, 0}, {1, 1, 30}, {2, 1, 90}, {1, 2, 0}, {1, 3, NAN}};
-    for (size_t i = 0; i < 5; i++) {
-        const int status = qkv_subspace_measure(m, cases[i].variant, cases[i].rank, &degrees, &err);
-        expect_ok(status, &err, "angle");
-        if (isnan(cases[i].degrees) ? !isnan(degrees) : fabs(degrees - cases[i].degrees) > 1e-4)
-            fail_msg("variant %zu, rank %d: %g", cases[i].variant, cases[i].rank, degrees);
+    float states[12] = {3, 0, 3 * c, 3 * s, 0, 3, 0, 1, -s, c, 1, 0};
+    qkv_measure *m = measure_states("subspace_angle,subspace_angle:space=feature,"
+                                    "subspace_angle:2/feature,subspace_angle:rank=3/space=feature,"
+                                    "subspace_angle:2",
+                                    states, 2, 3, 2);
+    static const double expected[3][5] = {
+        {0, 0, 0, NAN, NAN}, {0, 30, 0, NAN, NAN}, {0, 90, 0, NAN, NAN}};
+    for (size_t v = 0; v < 3; v++) {
+        for (size_t i = 0; i < 5; i++) expect_angle(m, v, i, expected[v][i]);
     }
+    qkv_measure_free(m);
+}
+
+/* Four prompts, three features. The angles are numpy's: svd(M)[0][:, :r] of both matrices, arccos of
+ * the singular values of their product. */
+static void subspaces_of_numpy(void **state) {
+    (void)state;
+    float states[24] = {5, 1, 0, 5, 1, 1, 4, -2, 1,  1,  -2, 4,
+                        6, 0, 2, 6, 2, 2, 3, 1,  -1, -2, 1,  -1};
+    qkv_measure *m = measure_states("subspace_angle,subspace_angle:2,subspace_angle:3/prompt,"
+                                    "subspace_angle:space=feature,subspace_angle:2/feature,"
+                                    "subspace_angle:4",
+                                    states, 4, 2, 3);
+    static const double expected[6] = {33.494172420, 67.631517414, 70.072957469,
+                                       15.833263346, 22.950156084, NAN};
+    for (size_t i = 0; i < 6; i++) expect_angle(m, 1, i, expected[i]);
+    qkv_measure_free(m);
+}
+
+/* One prompt has nothing to lie to. */
+static void subspaces_of_one(void **state) {
+    (void)state;
+    float states[4] = {1, 0, 0, 1};
+    qkv_measure *m = measure_states("subspace_angle,subspace_angle:1/feature", states, 1, 2, 2);
+    expect_angle(m, 1, 0, NAN);
+    expect_angle(m, 1, 1, 90);
     qkv_measure_free(m);
 }
 
@@ -460,6 +519,12 @@ static void bad_names(void **state) {
     expect_refused("entropy:1", "takes no parameters");
     expect_refused("massive:1/2/3", "size = 100, ratio = 1000");
     expect_refused("subspace_angle:0", "rank = 1");
+    expect_refused("subspace_angle:space=token", "space = prompt");
+    expect_refused("subspace_angle:feature", "rank = 1");
+    expect_refused("subspace_angle:1/rank=2", "rank = 1");
+    expect_refused("subspace_angle:place=prompt", "rank = 1");
+    expect_refused("massive:ratio=5/7", "size = 100, ratio = 1000");
+    expect_refused("ships:-1", "add = 1e-12");
 }
 
 int main(void) {
@@ -478,7 +543,10 @@ int main(void) {
         cmocka_unit_test(head_outputs),
         cmocka_unit_test(weighted_values),
         cmocka_unit_test(outputs),
+        cmocka_unit_test(ships),
         cmocka_unit_test(subspaces),
+        cmocka_unit_test(subspaces_of_numpy),
+        cmocka_unit_test(subspaces_of_one),
         cmocka_unit_test(all_were_worked),
         cmocka_unit_test(bad_names),
     };

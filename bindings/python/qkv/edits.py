@@ -83,7 +83,12 @@ def _float(value: Any, what: str) -> str:
         raise TypeError(f"{what} must be a number, not {value!r}") from None
 
 
-def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any) -> str:
+def _channels(value: Any) -> str:
+    """`{...}` of the notation, which is that of tokens."""
+    return "" if value is None else "{" + _tokens(value.strip("{}") if isinstance(value, str) else value)[1:-1] + "}"
+
+
+def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any, channels: Any = None) -> str:
     """Where an edit is: `q@8.h11[1:]`."""
     text = translated(site)
     if "@" not in text and text != "logits":
@@ -96,7 +101,7 @@ def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: An
         text += ".h" + _list(head, "head")
     if kv_head is not None:
         text += ".g" + _list(kv_head, "kv_head")
-    return text + _tokens(tokens)
+    return text + _tokens(tokens) + _channels(channels)
 
 
 class Edit:
@@ -141,12 +146,19 @@ class Edit:
         return hash(self.text)
 
 
-def _edit(op: str, site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any) -> Edit:
-    return Edit(f"{place(site, layer, head, kv_head, tokens)}={op}")
+def _edit(op: str, site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any, channels: Any) -> Edit:
+    return Edit(f"{place(site, layer, head, kv_head, tokens, channels)}={op}")
 
 
 def scale(
-    site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+    site: str,
+    *,
+    by: Any,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Multiplies by a factor. Without `layer`, in all of them; `head` counts query heads, `kv_head` key/value heads.
 
@@ -154,11 +166,18 @@ def scale(
     >>> print(qkv.scale("q", layer=8, head=11, by=1e-3))
     q@8.h11=scale:0.001
     """
-    return _edit(f"scale:{_float(by, 'by')}", site, layer, head, kv_head, tokens)
+    return _edit(f"scale:{_float(by, 'by')}", site, layer, head, kv_head, tokens, channels)
 
 
 def set(
-    site: str, *, to: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+    site: str,
+    *,
+    to: Any,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Replaces by a value.
 
@@ -166,23 +185,38 @@ def set(
     >>> print(qkv.set("pattern", layer=5, head=2, tokens=(slice(None), 0), to=0))
     pattern@5.h2[:,0]=set:0.0
     """
-    return _edit(f"set:{_float(to, 'to')}", site, layer, head, kv_head, tokens)
+    return _edit(f"set:{_float(to, 'to')}", site, layer, head, kv_head, tokens, channels)
 
 
 def zero(
-    site: str, *, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+    site: str,
+    *,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Replaces by 0.
 
     >>> import qkv
     >>> print(qkv.zero("z", layer=range(2, 4), head=1))
     z@2,3.h1=zero
+    >>> print(qkv.zero("resid_post", layer=1, tokens=0, channels=[7, slice(16, 32)]))
+    resid_post@1[0]{7,16:32}=zero
     """
-    return _edit("zero", site, layer, head, kv_head, tokens)
+    return _edit("zero", site, layer, head, kv_head, tokens, channels)
 
 
 def add(
-    site: str, *, by: Any, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+    site: str,
+    *,
+    by: Any,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Adds a value.
 
@@ -190,11 +224,18 @@ def add(
     >>> print(qkv.add("scores", layer=1, head=0, tokens=(slice(3, None), 0), by=-2))
     scores@1.h0[3:,0]=add:-2.0
     """
-    return _edit(f"add:{_float(by, 'by')}", site, layer, head, kv_head, tokens)
+    return _edit(f"add:{_float(by, 'by')}", site, layer, head, kv_head, tokens, channels)
 
 
 def mean(
-    site: str, *, over: str, layer: Numbers = None, head: Numbers = None, kv_head: Numbers = None, tokens: Any = None
+    site: str,
+    *,
+    over: str,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Replaces by the mean over "head", "token" or "dim".
 
@@ -202,7 +243,7 @@ def mean(
     >>> print(qkv.mean("k", layer=3, over="head"))
     k@3=mean:head
     """
-    return _edit(f"mean:{over}", site, layer, head, kv_head, tokens)
+    return _edit(f"mean:{over}", site, layer, head, kv_head, tokens, channels)
 
 
 def noise(
@@ -214,6 +255,7 @@ def noise(
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Adds seeded normal noise.
 
@@ -221,7 +263,7 @@ def noise(
     >>> print(qkv.noise("q", layer=3, sd=0.1, seed=7))
     q@3=noise:0.1,seed=7
     """
-    return _edit(f"noise:{_float(sd, 'sd')},seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens)
+    return _edit(f"noise:{_float(sd, 'sd')},seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens, channels)
 
 
 def clamp(
@@ -233,6 +275,7 @@ def clamp(
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Keeps between two bounds.
 
@@ -240,7 +283,7 @@ def clamp(
     >>> print(qkv.clamp("resid_post", layer=0, low=-5, high=5))
     resid_post@0=clamp:-5.0,5.0
     """
-    return _edit(f"clamp:{_float(low, 'low')},{_float(high, 'high')}", site, layer, head, kv_head, tokens)
+    return _edit(f"clamp:{_float(low, 'low')},{_float(high, 'high')}", site, layer, head, kv_head, tokens, channels)
 
 
 def patch(
@@ -251,6 +294,7 @@ def patch(
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
+    channels: Any = None,
 ) -> Edit:
     """Takes the values of another prompt, which `sources` of a run names.
 
@@ -258,16 +302,16 @@ def patch(
     >>> print(qkv.patch("resid_pre", layer=2, tokens=-1, source="clean"))
     resid_pre@2[-1]=patch:clean
     """
-    return _edit(f"patch:{source}", site, layer, head, kv_head, tokens)
+    return _edit(f"patch:{source}", site, layer, head, kv_head, tokens, channels)
 
 
 # ---- functions ----
 
 
 class Where:
-    """What a function is given besides the values: which layer, heads, tokens and keys they belong to."""
+    """What a function is given besides the values: which layer, heads, tokens and keys or channels they belong to."""
 
-    __slots__ = ("site", "layer", "heads", "tokens", "keys", "edit")
+    __slots__ = ("site", "layer", "heads", "tokens", "keys", "channels", "edit")
 
     def __init__(self, call: Any) -> None:
         from .names import sites
@@ -277,6 +321,7 @@ class Where:
         self.heads = [call.heads[i] for i in range(call.n_heads)]
         self.tokens = [call.tokens[i] for i in range(call.n_tokens)]
         self.keys = [call.keys[i] for i in range(call.n_keys)]
+        self.channels = [call.channels[i] for i in range(call.n_channels)]
         self.edit: str = ffi.string(call.edit).decode()
 
     def __repr__(self) -> str:
@@ -351,6 +396,7 @@ def custom(
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
+    channels: Any = None,
     name: Optional[str] = None,
     by_token: bool = False,
 ) -> Edit:
@@ -373,7 +419,7 @@ def custom(
     if name is None:
         called = "".join(c if c.isalnum() or c in "_.-" else "_" for c in called).strip("_") or "function"
     function = Function(called, fn, by_token)
-    return Edit(f"{place(site, layer, head, kv_head, tokens)}=custom:{called}", function)
+    return Edit(f"{place(site, layer, head, kv_head, tokens, channels)}=custom:{called}", function)
 
 
 class Registered:

@@ -66,7 +66,8 @@ class FileStore:
         lib.qkv_store_reader_item(self.pointer, index, item)
         about = self._about["tensors"][text_of(item.name)]
         heads = [str(h) for h in about.get("heads", [])]
-        return Captured(self._array(index, item), tuple(int(h[1:]) for h in heads), heads[0][0] if heads else "")
+        kind, channels = heads[0][0] if heads else "", tuple(int(c) for c in about.get("channels", []))
+        return Captured(self._array(index, item), tuple(int(h[1:]) for h in heads), kind, channels)
 
     def _array(self, index: int, item: Any) -> Any:
         shape = tuple(item.shape[i] for i in range(item.n_dims))

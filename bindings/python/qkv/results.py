@@ -55,11 +55,12 @@ class Key(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """A captured tensor: the array, and which heads it has."""
+    """A captured tensor: the array, and which heads and channels it has."""
 
     array: Array
     heads: tuple[int, ...]
     head_kind: str  # "h", "g" or ""
+    channels: tuple[int, ...] = ()  # where the capture named some
 
 
 class EditReport(NamedTuple):
@@ -133,7 +134,8 @@ class RunStore:
         shape = tuple(tensor.shape[i] for i in range(tensor.n_dims))
         heads = tuple(ffi.unpack(tensor.heads, tensor.n_heads)) if tensor.n_heads else ()
         kind = tensor.head_kind.decode() if tensor.n_heads else ""
-        return Captured(view(tensor.data, shape, self.pointer), heads, kind)
+        channels = tuple(ffi.unpack(tensor.channels, tensor.n_channels)) if tensor.n_channels else ()
+        return Captured(view(tensor.data, shape, self.pointer), heads, kind, channels)
 
     def keys(self, variant: int) -> list[Key]:
         found, index = [], 0
@@ -256,6 +258,8 @@ class Tensor(NDArrayOperatorsMixin):
         self.key = key
         self.heads = captured.heads
         self.head_kind = captured.head_kind
+        #: The channels, where the capture named some; () where it has all.
+        self.channels = captured.channels
 
     @property
     def site(self) -> str:
@@ -336,7 +340,8 @@ class Tensor(NDArrayOperatorsMixin):
 
     def __repr__(self) -> str:
         heads = f", heads {', '.join(self.head_kind + str(h) for h in self.heads)}" if self.heads else ""
-        return f"<qkv.Tensor {self.key}: {' x '.join(map(str, self.shape))} ({', '.join(self.axes)}){heads}>"
+        some = f", channels {', '.join(map(str, self.channels))}" if self.channels else ""
+        return f"<qkv.Tensor {self.key}: {' x '.join(map(str, self.shape))} ({', '.join(self.axes)}){heads}{some}>"
 
 
 class SiteView:

@@ -59,6 +59,19 @@ def test_read_only(model, text):
     assert a[0, 0, 0] != 2
 
 
+def test_channels(model, text, tmp_path):
+    r = model.run(text, qkv.zero("resid_post", layer=1, channels=[2, -1]), ["resid_post@1", "q@3.h1{4:8}", "logits{7}"])
+    width, n = model.info.n_embd, len(r.tokens)
+    changed = np.flatnonzero((r[0].resid_post[1].array != r[1].resid_post[1].array).any(axis=0))
+    assert changed.tolist() == [2, width - 1] and not r[1].resid_post[1][:, [2, -1]].any()
+    q = r[0].q[3]
+    assert q.shape == (n, 1, 4) and q.channels == (4, 5, 6, 7) and r[0].resid_post[1].channels == ()
+    assert np.array_equal(q.array, model.run(text, capture="q@3")[0].q[3].h[1][:, None, 4:8])
+    assert r[0].logits.shape == (n, 1) and r[0].logits.channels == (7,)
+    r.save(tmp_path / "some.safetensors")
+    assert qkv.load(tmp_path / "some.safetensors")[0].q[3].channels == (4, 5, 6, 7)
+
+
 def test_indexing(model, text):
     r = model.run(text, "k@3.g1=zero", ["pattern@3.h1,h3", "k@3", "logits", "pattern@*:first"])
     v, n = r[1], len(r.tokens)

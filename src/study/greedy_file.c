@@ -1,0 +1,186 @@
+/*
+ * The values of a greedy search on disk. A block of candidates is one transaction in a write-ahead log:
+ * whatever ends the process leaves whole blocks, and the next search computes what is missing.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file_lock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "qkv/model.h"
+#include "store/database.h"
+#include "study/greedy.h"
+
+#define FORMAT "qkv greedy 1"
+
+struct greedy_file {
+    qkv_file_lock lock;
+    qkv_database db;
+    const greedy_task *task;
+    sqlite3_stmt *insert, *select;
+    int is_ours;
+};
+
+/* ---- what it is for ---- */
+
+static json_t *numbers_of(const int32_t *numbers, size_t n) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(numbers[i]));
+    return list;
+}
+
+/* All that values depend on. */
+static char *describe(const greedy_task *task, const char *model) {
+    json_t *prompts = json_array(), *heads = json_array();
+    for (size_t i = 0; i < task->n_prompts; i++)
+        json_array_append_new(prompts,
+                              numbers_of(task->prompts[i].tokens, task->prompts[i].n_tokens));
+    for (size_t i = 0; i < task->n_candidates; i++)
+        json_array_append_new(heads, json_pack("[i,i]", (int)task->candidates[i].layer,
+                                               (int)task->candidates[i].head));
+    json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "format", FORMAT, "model", model,
+                            "target", task->target, "op", task->op, "metric", task->metric,
+                            "prompts", prompts, "candidates", heads);
+    char *text = all ? qkv_json_dump(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(all);
+    return text;
+}
+
+/* ---- opening ---- */
+
+static int fill_new(greedy_file *f, const char *task, qkv_error *err) {
+    sqlite3_stmt *insert = NULL;
+    int row;
+    int status = qkv_database_run(&f->db,
+                                  "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                                  "BEGIN IMMEDIATE;"
+                                  "CREATE TABLE search (task TEXT NOT NULL);"
+                                  "CREATE TABLE tried (step INTEGER NOT NULL, layer INTEGER NOT "
+                                  "NULL, head INTEGER NOT NULL, value REAL NOT NULL, "
+                                  "PRIMARY KEY (step, layer, head)) WITHOUT ROWID",
+                                  err);
+    if (status == QKV_OK)
+        status = qkv_database_prepare(&f->db, &insert, "INSERT INTO search VALUES (?1)", err);
+    if (status == QKV_OK) {
+        sqlite3_bind_text(insert, 1, task, -1, SQLITE_STATIC);
+        status = qkv_database_step(&f->db, insert, &row, err);
+    }
+    sqlite3_finalize(insert);
+    return status == QKV_OK ? qkv_database_run(&f->db, "COMMIT", err) : status;
+}
+
+static int check_old(greedy_file *f, const char *task, qkv_error *err) {
+    char *found = NULL;
+    int64_t is_one = 0;
+    int status = qkv_database_number(
+        &f->db, "SELECT count(*) FROM sqlite_master WHERE name IN ('search', 'tried')", &is_one,
+        err);
+    if (status == QKV_OK && is_one != 2)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s is no file of a search for heads", f->db.path);
+    if (status == QKV_OK)
+        status = qkv_database_text(&f->db, "SELECT task FROM search", NULL, &found, err);
+    if (status == QKV_OK && strcmp(found ? found : "", task) != 0)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "%s holds the steps of another search; give another name, or remove it",
+                          f->db.path);
+    free(found);
+    return status;
+}
+
+static int make_or_check(greedy_file *f, qkv_error *err) {
+    char hash[33];
+    int64_t n_tables = 0;
+    int status = qkv_model_hash(qkv_session_model(f->task->session), hash, err);
+    if (status == QKV_OK)
+        status = qkv_database_number(&f->db, "SELECT count(*) FROM sqlite_master", &n_tables, err);
+    if (status != QKV_OK) return status;
+    char *task = describe(f->task, hash);
+    if (!task) return qkv_fail_memory(err);
+    status = n_tables ? check_old(f, task, err) : fill_new(f, task, err);
+    f->is_ours = status == QKV_OK;
+    free(task);
+    qkv_database_trust(&f->db);
+    if (status == QKV_OK)
+        status =
+            qkv_database_run(&f->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", err);
+    return status;
+}
+
+int qkv_greedy_file_open(greedy_file **out, const greedy_task *task, qkv_error *err) {
+    greedy_file *f = qkv_calloc(1, sizeof *f);
+    *out = f;
+    if (!f) return qkv_fail_memory(err);
+    f->task = task;
+    int status = qkv_file_lock_take(&f->lock, task->file, err);
+    if (status == QKV_OK) status = qkv_database_open(&f->db, task->file, QKV_DATABASE_WRITE, err);
+    if (status == QKV_OK) status = make_or_check(f, err);
+    if (status == QKV_OK)
+        status = qkv_database_prepare(&f->db, &f->insert,
+                                      "INSERT OR REPLACE INTO tried VALUES (?1, ?2, ?3, ?4)", err);
+    if (status == QKV_OK)
+        status = qkv_database_prepare(&f->db, &f->select,
+                                      "SELECT layer, head, value FROM tried WHERE step = ?1", err);
+    if (status == QKV_OK) return QKV_OK;
+    qkv_greedy_file_close(f, NULL);
+    *out = NULL;
+    return status;
+}
+
+int qkv_greedy_file_close(greedy_file *f, qkv_error *err) {
+    int status = QKV_OK;
+    if (!f) return QKV_OK;
+    sqlite3_finalize(f->insert);
+    sqlite3_finalize(f->select);
+    /* A reader may hold the log: then the last one to close the file removes it. */
+    if (f->db.handle && f->is_ours &&
+        sqlite3_exec(f->db.handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) != SQLITE_OK &&
+        sqlite3_errcode(f->db.handle) != SQLITE_BUSY &&
+        sqlite3_errcode(f->db.handle) != SQLITE_LOCKED)
+        status = qkv_database_fail(&f->db, err);
+    qkv_database_close(&f->db);
+    qkv_file_lock_release(&f->lock);
+    free(f);
+    return status;
+}
+
+/* ---- values ---- */
+
+static size_t find_candidate(const greedy_task *task, int layer, int head) {
+    size_t i = 0;
+    while (i < task->n_candidates &&
+           (task->candidates[i].layer != layer || task->candidates[i].head != head))
+        i++;
+    return i;
+}
+
+/* Rows of what is no candidate, or was chosen before, count for nothing. */
+int qkv_greedy_file_read(greedy_file *f, size_t step, double *values, qkv_error *err) {
+    int row = 0, status;
+    sqlite3_bind_int64(f->select, 1, (sqlite3_int64)step);
+    while ((status = qkv_database_step(&f->db, f->select, &row, err)) == QKV_OK && row) {
+        const size_t at = find_candidate(f->task, sqlite3_column_int(f->select, 0),
+                                         sqlite3_column_int(f->select, 1));
+        const double value = sqlite3_column_double(f->select, 2);
+        if (at < f->task->n_candidates && !isnan(values[at])) values[at] = value;
+    }
+    return status;
+}
+
+int qkv_greedy_file_put(greedy_file *f, size_t step, const size_t *candidates, size_t n,
+                        const double *values, qkv_error *err) {
+    int row, status = qkv_database_run(&f->db, "BEGIN IMMEDIATE", err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        const greedy_head *head = &f->task->candidates[candidates[i]];
+        sqlite3_bind_int64(f->insert, 1, (sqlite3_int64)step);
+        sqlite3_bind_int(f->insert, 2, head->layer);
+        sqlite3_bind_int(f->insert, 3, head->head);
+        sqlite3_bind_double(f->insert, 4, values[i]);
+        status = qkv_database_step(&f->db, f->insert, &row, err);
+    }
+    if (status == QKV_OK) status = qkv_database_run(&f->db, "COMMIT", err);
+    if (status != QKV_OK) sqlite3_exec(f->db.handle, "ROLLBACK", NULL, NULL, NULL);
+    return status;
+}
