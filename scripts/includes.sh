@@ -13,7 +13,7 @@ kernel:     qkv base
 model:      qkv base format tokenizer kernel
 run:        qkv base model kernel
 chat:       qkv base format tokenizer model jinja
-measure:    qkv base model run
+measure:    qkv base model run kernel
 draw:       qkv base
 store:      qkv base format
 sweep:      qkv base measure store

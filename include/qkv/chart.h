@@ -70,6 +70,9 @@ typedef struct qkv_heatmap_panel {
     const char *title;             /* NULL: none */
     const char *const *row_labels; /* n_rows and n_cols short texts, NULL: indices */
     const char *const *col_labels;
+    /* n_rows x n_cols texts that stand in the cells in place of numbers, where there is room; what is too
+     * long is cut, NULL or "" stays blank. NULL: numbers. */
+    const char *const *cell_texts;
 } qkv_heatmap_panel;
 
 #define QKV_HEATMAP_PANEL_INIT                                                                     \

@@ -67,6 +67,7 @@ typedef struct qkv_panel {
     int32_t borrowed;   /* 1: values are not copied, and live and stay as they are until the grid
                            is freed */
     const char *side;   /* left of the panel, e.g. what its row of panels is; NULL: nothing */
+    int32_t has_gaps;   /* 1: NaN stands for no value, e.g. a score that an edit has masked */
 } qkv_panel;
 
 #define QKV_PANEL_INIT                                                                             \

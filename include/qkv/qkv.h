@@ -92,12 +92,14 @@
 
 #ifdef QKV_UNSTABLE
 #include "qkv/chat.h"
+#include "qkv/circuits.h"
 #include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/edit_data.h"
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"
+#include "qkv/head_scores.h"
 #include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"
@@ -107,8 +109,10 @@
 #include "qkv/pull.h"
 #include "qkv/reproduce.h"
 #include "qkv/server.h"
+#include "qkv/study.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/synthetic.h"
+#include "qkv/unembed.h"
 #include "qkv/weights.h"
 #endif
 

@@ -297,20 +297,21 @@ typedef struct cli_print {
     { .text = CLI_AUTO }
 
 /* clang-format off: one option to a line or two */
-#define CLI_PRINT_OPTIONS(args)                                                                    \
+/* `print` is the field of the type; usually it has this name. */
+#define CLI_PRINT_OPTIONS_AT(args, print)                                                                    \
     {0,                                                                                            \
      "text",                                                                                       \
      "paths|text",                                                                                 \
      "letters as outlines, which look the same everywhere, or as text, which can be searched and " \
      "edited (default: text in a PDF, which brings its fonts along; paths in an SVG)",             \
      CLI_CHOICE,                                                                                   \
-     offsetof(args, print.text),                                                                   \
+     offsetof(args, print) + offsetof(cli_print, text),                                                                   \
      0,                                                                                            \
      0,                                                                                            \
      0},                                                                                           \
         {0,        "font",                                                                         \
          "FAMILY", "family of the letters (default DejaVu Sans)",                                  \
-         CLI_TEXT, offsetof(args, print.font),                                                     \
+         CLI_TEXT, offsetof(args, print) + offsetof(cli_print, font),                                                     \
          0,        0,                                                                              \
          0},                                                                                       \
         {0,                                                                                        \
@@ -318,14 +319,15 @@ typedef struct cli_print {
          "LENGTH",                                                                                 \
          "width of the page, e.g. 85mm, 8.5cm, 3.3in or 240pt; letters keep 5 points at least",    \
          CLI_LENGTH,                                                                               \
-         offsetof(args, print.width),                                                              \
+         offsetof(args, print) + offsetof(cli_print, width),                                                              \
          0,                                                                                        \
          1,                                                                                        \
          14400},                                                                                   \
     {                                                                                              \
         0, "no-notes", NULL, "leave out the small print", CLI_FLAG,                                \
-            offsetof(args, print.no_notes), 1, 0, 0                                                \
+            offsetof(args, print) + offsetof(cli_print, no_notes), 1, 0, 0                                                \
     }
+#define CLI_PRINT_OPTIONS(args) CLI_PRINT_OPTIONS_AT(args, print)
 /* clang-format on */
 
 /* Is any of them a PNG, SVG or PDF? */

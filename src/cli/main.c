@@ -21,6 +21,7 @@
     X(run)                                                                                         \
     X(next)                                                                                        \
     X(generate)                                                                                    \
+    X(lens)                                                                                        \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

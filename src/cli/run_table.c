@@ -3,6 +3,7 @@
 #include "cli/run_table.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,18 +17,20 @@ typedef struct summary {
     double min, max, mean;
 } summary;
 
+/* Of the values that there are: scores that an edit has masked are -inf, and count for nothing. */
 static summary summarize(const qkv_tensor *tensor) {
-    int64_t n = 1;
+    int64_t n = 1, counted = 0;
     for (int32_t d = 0; d < tensor->n_dims; d++) n *= tensor->shape[d];
-    if (n == 0) return (summary){0};
-    summary all = {tensor->data[0], tensor->data[0], 0};
+    summary all = {0};
     for (int64_t i = 0; i < n; i++) {
         const double x = tensor->data[i];
-        if (x < all.min) all.min = x;
-        if (x > all.max) all.max = x;
+        if (!isfinite(x)) continue;
+        if (!counted || x < all.min) all.min = x;
+        if (!counted || x > all.max) all.max = x;
         all.mean += x;
+        counted++;
     }
-    all.mean /= (double)n;
+    if (counted) all.mean /= (double)counted;
     return all;
 }
 

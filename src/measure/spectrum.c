@@ -13,6 +13,12 @@ void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *
              double *u, const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork,
              int *iwork, int *info, size_t job_length);
 
+void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work,
+             const int *lwork, int *info);
+void dgeev_(const char *left, const char *right, const int *n, double *a, const int *lda,
+            double *wr, double *wi, double *vl, const int *ldvl, double *vr, const int *ldvr,
+            double *work, const int *lwork, int *info, size_t left_length, size_t right_length);
+
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 /* With one thread, whoever asks: OpenBLAS rounds otherwise with more, and how many there are depends
@@ -30,35 +36,45 @@ static void end(int n_threads) {
     omp_set_num_threads(n_threads);
 }
 
-typedef struct problem {
-    double *a, *s, *u, *vt; /* u and vt are NULL when only values are wanted */
-    int rows, cols;
-} problem;
+/* Asks LAPACK how much it needs, and has it work: `call_it` does both. */
+typedef int lapack_call(void *problem, double *work, int lwork);
 
-static int call(const problem *p, double *work, int lwork, int *iwork) {
-    int least = p->rows < p->cols ? p->rows : p->cols, info = 0;
-    double none = 0;
-    dgesdd_(p->u ? "S" : "N", &p->rows, &p->cols, p->a, &p->rows, p->s, p->u ? p->u : &none,
-            &p->rows, p->vt ? p->vt : &none, &least, work, &lwork, iwork, &info, 1);
-    return info;
-}
-
-static int decompose(const problem *p, qkv_error *err) {
-    int least = p->rows < p->cols ? p->rows : p->cols, info = 0;
+static int work_on(lapack_call *call_it, void *problem, const char *what, int rows, int cols,
+                   qkv_error *err) {
     double best = 0, *work = NULL;
-    int *iwork = qkv_calloc(8 * (size_t)least, sizeof *iwork);
-    int n_threads = begin();
-    if (iwork) info = call(p, &best, -1, iwork); /* asks how much it needs */
-    if (iwork && info == 0) work = qkv_calloc((size_t)best, sizeof *work);
-    if (work) info = call(p, work, (int)best, iwork);
+    int n_threads = begin(), info = call_it(problem, &best, -1);
+    if (info == 0) work = qkv_calloc((size_t)best, sizeof *work);
+    if (work) info = call_it(problem, work, (int)best);
     end(n_threads);
     int status = !work && info == 0 ? qkv_fail_memory(err) : QKV_OK;
     if (info != 0)
-        status =
-            qkv_fail(err, QKV_ERR_NUMERIC, "no singular values of a %d x %d matrix: LAPACK says %d",
-                     p->rows, p->cols, info);
+        status = qkv_fail(err, QKV_ERR_NUMERIC, "no %s of a %d x %d matrix: LAPACK says %d", what,
+                          rows, cols, info);
     free(work);
-    free(iwork);
+    return status;
+}
+
+typedef struct problem {
+    double *a, *s, *u, *vt; /* u and vt are NULL when only values are wanted */
+    int rows, cols;
+    int *iwork;
+} problem;
+
+static int call_decompose(void *argument, double *work, int lwork) {
+    const problem *p = argument;
+    int least = p->rows < p->cols ? p->rows : p->cols, info = 0;
+    double none = 0;
+    dgesdd_(p->u ? "S" : "N", &p->rows, &p->cols, p->a, &p->rows, p->s, p->u ? p->u : &none,
+            &p->rows, p->vt ? p->vt : &none, &least, work, &lwork, p->iwork, &info, 1);
+    return info;
+}
+
+static int decompose(problem *p, qkv_error *err) {
+    int least = p->rows < p->cols ? p->rows : p->cols;
+    p->iwork = qkv_calloc(8 * (size_t)least, sizeof *p->iwork);
+    int status = p->iwork ? work_on(call_decompose, p, "singular values", p->rows, p->cols, err)
+                          : qkv_fail_memory(err);
+    free(p->iwork);
     return status;
 }
 
@@ -80,6 +96,50 @@ int qkv_left_vectors(double *vectors, double *a, int rows, int cols, int rank, q
     free(p.u);
     free(p.vt);
     return status;
+}
+
+typedef struct triangle {
+    double *a, *tau;
+    int rows, cols;
+} triangle;
+
+static int call_triangle(void *argument, double *work, int lwork) {
+    const triangle *p = argument;
+    int info = 0;
+    dgeqrf_(&p->rows, &p->cols, p->a, &p->rows, p->tau, work, &lwork, &info);
+    return info;
+}
+
+int qkv_triangle(double *r, double *a, int rows, int cols, qkv_error *err) {
+    const int least = rows < cols ? rows : cols;
+    triangle p = {
+        .a = a, .tau = qkv_calloc((size_t)least, sizeof *p.tau), .rows = rows, .cols = cols};
+    int status = p.tau ? work_on(call_triangle, &p, "QR decomposition", rows, cols, err)
+                       : qkv_fail_memory(err);
+    for (int c = 0; status == QKV_OK && c < cols; c++) {
+        for (int i = 0; i < least; i++) r[c * least + i] = i <= c ? a[c * rows + i] : 0;
+    }
+    free(p.tau);
+    return status;
+}
+
+typedef struct eigen {
+    double *a, *real, *imaginary;
+    int n;
+} eigen;
+
+static int call_eigen(void *argument, double *work, int lwork) {
+    const eigen *p = argument;
+    int info = 0, one = 1;
+    double none = 0;
+    dgeev_("N", "N", &p->n, p->a, &p->n, p->real, p->imaginary, &none, &one, &none, &one, work,
+           &lwork, &info, 1, 1);
+    return info;
+}
+
+int qkv_eigenvalues(double *real, double *imaginary, double *a, int n, qkv_error *err) {
+    eigen p = {.a = a, .real = real, .imaginary = imaginary, .n = n};
+    return work_on(call_eigen, &p, "eigenvalues", n, n, err);
 }
 
 /* products = uᵀ w, and w -= u uᵀ w: the cosines and sines of the angles are their singular

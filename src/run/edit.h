@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "model/model.h"
 #include "qkv/plan.h"
+#include "run/op_mask.h"
 
 /* X(enumerator, name, what stands behind the colon, what it does) */
 #define QKV_OP_LIST(X)                                                                             \
@@ -26,6 +27,8 @@
     X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
     X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
     X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")        \
+    X(MASK, "mask", "what to leave: sink=N,recent=N or band=N; or nothing",                        \
+      "scores become -inf, but for what the arguments leave")                                      \
     X(CUSTOM, "custom", "the name of a function that the program has registered",                  \
       "takes what the function makes of them")
 
@@ -55,6 +58,7 @@ typedef struct qkv_edit {
     qkv_mean_axis axis; /* of mean */
     float a, b;         /* factor, value, deviation; bounds of clamp */
     uint64_t seed;
+    qkv_mask_rule mask;
     size_t source;                   /* of patch: index into the plan's sources */
     const struct qkv_custom *custom; /* of custom: the plan's */
     const struct qkv_vector *vector; /* of add, remove and set: the plan's; NULL: a number */

@@ -124,6 +124,10 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
         return x + edit->a * noise_at(r, c);
     case QKV_OP_CLAMP:
         return clamp(x, edit->a, edit->b);
+    case QKV_OP_MASK:
+        return qkv_mask_hides(&edit->mask, r->view->first_row + r->index, r->view->first_col + c)
+                   ? -INFINITY
+                   : x;
     case QKV_OP_PATCH:
         assert(r->patch);
         return r->patch[c];
@@ -152,7 +156,8 @@ static uint64_t apply_row(const row *r, int64_t *overflow) {
             continue;
         float value = edited_value(r, c, row_mean);
         changed += !(value == r->src[c]);
-        if (!isfinite(value) && isfinite(r->src[c]) && (*overflow < 0 || *overflow > r->index))
+        if (!isfinite(value) && isfinite(r->src[c]) && !qkv_edit_masks(edit) &&
+            (*overflow < 0 || *overflow > r->index))
             *overflow = r->index;
         r->dst[c] = value;
     }

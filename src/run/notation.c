@@ -392,10 +392,22 @@ static int parse_vector(cursor *c, qkv_edit *edit) {
     return take_float(c, 0, &edit->a, "a factor");
 }
 
+/* Operations with arguments of their own read the rest of the text. */
+static int parse_with(cursor *c, qkv_edit *edit,
+                      int (*parse)(qkv_edit *, const char *, qkv_error *)) {
+    qkv_error own = {0};
+    const int status = parse(edit, c->at, &own);
+    if (status != QKV_OK) return fail_at(c, status, "%s", own.message);
+    c->at += strlen(c->at);
+    return QKV_OK;
+}
+
 static int parse_arguments(cursor *c, qkv_edit *edit) {
     const int may_be_vector = edit->op == QKV_OP_ADD || edit->op == QKV_OP_SET;
     if (edit->op == QKV_OP_REMOVE || (may_be_vector && *c->at == '@')) return parse_vector(c, edit);
     switch (edit->op) {
+    case QKV_OP_MASK:
+        return parse_with(c, edit, qkv_mask_parse);
     case QKV_OP_MEAN:
         return parse_mean(c, edit);
     case QKV_OP_NOISE:
@@ -432,7 +444,10 @@ static int parse_op(cursor *c, qkv_edit *edit) {
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
         edit->op = (qkv_op)i;
         c->at += length;
-        if (edit->op == QKV_OP_ZERO)
+        if (edit->op == QKV_OP_MASK && edit->where.site != QKV_SITE_SCORES)
+            return fail_at(c, QKV_ERR_PLAN, "%s is for scores, before the softmax, not for %s",
+                           name, qkv_site_name(edit->where.site));
+        if (edit->op == QKV_OP_ZERO || (edit->op == QKV_OP_MASK && !*c->at))
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)
             return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon%s", name,

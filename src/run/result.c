@@ -92,8 +92,20 @@ static int fail_not_finite(const qkv_plan *plan, const qkv_item *item, int64_t a
                     item->variant ? ")" : "", qkv_site_name(item->site), layer, kind, where);
 }
 
+/* Scores that a mask has taken away are -inf. */
+static int has_masked_scores(const qkv_plan *plan, const qkv_item *item) {
+    const qkv_variant *variant = &plan->variants[item->variant];
+    for (size_t i = 0; item->site == QKV_SITE_SCORES && i < variant->n_edits; i++) {
+        const qkv_edit *edit = &variant->edits[i];
+        if (qkv_edit_masks(edit) && qkv_selector_has_layer(&edit->where, item->layer)) return 1;
+    }
+    return 0;
+}
+
 static int check_finite(const qkv_plan *plan, const qkv_item *item, int64_t size, qkv_error *err) {
+    const int masked = has_masked_scores(plan, item);
     for (int64_t i = 0; i < size; i++) {
+        if (masked && item->owned[i] == -INFINITY) continue;
         if (!isfinite(item->owned[i])) return fail_not_finite(plan, item, i, err);
     }
     return QKV_OK;

@@ -168,6 +168,7 @@ static int set_panels(const qkv_figure *fig, qkv_grid *grid, size_t prompt, qkv_
             .causal = cell->causal,
             .window = cell->window,
             .extra_cols = fig->options.sink_column != 0,
+            .has_gaps = fig->site == QKV_SITE_SCORES,
             .borrowed = 1, /* by the figure's own grid */
         };
         status = qkv_grid_set_panel(grid, (int32_t)(i / fig->cols), (int32_t)(i % fig->cols),

@@ -90,7 +90,7 @@ static json_t *describe_prompt(const study_prompt *prompt) {
     return input;
 }
 
-static json_t *describe_prompts(const study_prompts *prompts) {
+json_t *qkv_recipe_prompts(const study_prompts *prompts) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompts->n; i++) {
         json_array_append_new(list, describe_prompt(&prompts->items[i]));
@@ -172,8 +172,9 @@ static int add_panels(const qkv_figure *fig, json_t *recipe, qkv_error *err) {
 /* ---- the id ---- */
 
 int qkv_recipe_id(const json_t *recipe, char out[RECIPE_ID_SIZE], qkv_error *err) {
-    static const char *const keys[] = {"format", "kind",    "model_hash", "inputs",      "sources",
-                                       "rows",   "options", "cols",       "results_hash"};
+    static const char *const keys[] = {"format",       "kind",  "model_hash", "inputs",
+                                       "sources",      "rows",  "options",    "cols",
+                                       "results_hash", "study", "other_hash"};
     char digest[QKV_FINGERPRINT_SIZE];
     json_t *work = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -246,7 +247,7 @@ static json_t *describe(const qkv_figure *fig, const qkv_session *session, const
         qkv_site_name(fig->site), "layer", (int)fig->layer, "head", (int)fig->head, "range",
         number(fig->low), number(fig->high), "look", describe_look(fig), "options",
         qkv_fields_write(qkv_figure_fields, qkv_figure_n_fields, o), "inputs",
-        describe_prompts(&fig->prompts), "sources", describe_prompts(&fig->sources), "rows",
+        qkv_recipe_prompts(&fig->prompts), "sources", qkv_recipe_prompts(&fig->sources), "rows",
         describe_sides(o->rows, o->n_rows), "cols", describe_sides(o->cols, o->n_cols));
     if (json && info->notices[0])
         json_object_set_new(json, "model_notices", qkv_json_text(info->notices));

@@ -14,6 +14,7 @@
 
 #include "study/fields.h"
 #include "study/panel_summary.h"
+#include "study/prompt.h"
 
 enum { RECIPE_FORMAT = 1, RECIPE_ID_SIZE = 9 };
 
@@ -23,6 +24,9 @@ extern const size_t qkv_figure_n_fields;
 
 /* Adds what a summary says: "shape", "digest", "least", "most", "norm", "sample". */
 void qkv_recipe_add_summary(json_t *panel, const panel_summary *summary);
+
+/* Prompts: tokens, and the text where there is one. */
+json_t *qkv_recipe_prompts(const study_prompts *prompts);
 
 /* The words of a command line; null where there are none. */
 json_t *qkv_recipe_command(const char *const *words, size_t n);

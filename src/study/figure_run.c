@@ -87,7 +87,7 @@ static int keep_maps(const qkv_figure *fig, figure_cell *cell, const qkv_tensor 
 }
 
 /* Copies what is drawn: the sink's share first where that is asked for, without the first keys, and
- * as a difference. */
+ * as a difference. A score that an edit has masked has no value. */
 static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result *result,
                      qkv_error *err) {
     qkv_tensor shown = QKV_TENSOR_INIT, plain = QKV_TENSOR_INIT;
@@ -109,7 +109,7 @@ static int fill_cell(const qkv_figure *fig, figure_cell *cell, const qkv_result 
             *value++ =
                 sink_share(row, n_tokens) - (fig->options.diff ? sink_share(base, n_tokens) : 0.0f);
         for (size_t k = skip; k < n_tokens; k++)
-            *value++ = row[k] - (fig->options.diff ? base[k] : 0.0f);
+            *value++ = row[k] == -INFINITY ? NAN : row[k] - (fig->options.diff ? base[k] : 0.0f);
     }
     return fig->plain ? keep_maps(fig, cell, &shown, &plain, err) : QKV_OK;
 }

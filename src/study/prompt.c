@@ -148,8 +148,7 @@ static char *visible_label(const char *bytes, size_t length) {
     return NULL;
 }
 
-/* A token's number, where the model has no tokenizer. */
-static int make_label(char **out, const qkv_model *model, int32_t token, qkv_error *err) {
+int qkv_token_label(const qkv_model *model, int32_t token, char **out, qkv_error *err) {
     char *bytes = NULL;
     size_t length = 0;
     if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0) {
@@ -170,7 +169,7 @@ int qkv_prompt_make_labels(study_prompt *prompt, const qkv_model *model, qkv_err
     prompt->labels = qkv_calloc(prompt->n_tokens, sizeof *prompt->labels);
     if (!prompt->labels) return qkv_fail_memory(err);
     for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
-        status = make_label(&prompt->labels[i], model, prompt->tokens[i], err);
+        status = qkv_token_label(model, prompt->tokens[i], &prompt->labels[i], err);
     }
     return status;
 }

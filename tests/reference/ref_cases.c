@@ -59,10 +59,10 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
 
 void ref_choose_arguments(ref_edit *edit) {
     static const double first[REF_OP_COUNT] = {
-        [REF_SCALE] = 0.3, [REF_SET] = 0.25,        [REF_ADD] = 0.7,
-        [REF_NOISE] = 0.5, [REF_ADD_VECTOR] = -1.5, [REF_CLAMP] = -0.4};
+        [REF_SCALE] = 0.3,  [REF_SET] = 0.25,    [REF_ADD] = 0.7,     [REF_NOISE] = 0.5,
+        [REF_CLAMP] = -0.4, [REF_MASK_RULE] = 1, [REF_MASK_BAND] = 3, [REF_ADD_VECTOR] = -1.5};
     edit->a = first[edit->op];
-    edit->b = 0.5;
+    edit->b = edit->op == REF_MASK_RULE ? 2 : 0.5;
     edit->seed = 7;
 }
 
@@ -123,7 +123,7 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 /* Adds the case with one of the selectors, unless there is no such edit. */
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
-    if (ref_takes_vector(e.op) && ref_is_map(e.site)) return;
+    if (!ref_allows(e.site, e.op) || e.op == REF_MASK) return; /* rows must have a key left */
     if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))
         which = EVERY_LAYER;
     ref_choose_arguments(&e);

@@ -25,6 +25,15 @@ int ref_in(ref_range range, int index) {
     return range.end == 0 || (index >= range.begin && index < range.end);
 }
 
+static int is_mask(ref_op op) {
+    return op == REF_MASK || op == REF_MASK_RULE || op == REF_MASK_BAND;
+}
+
+int ref_allows(qkv_site site, ref_op op) {
+    const int is_map = site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
+    return is_mask(op) ? site == QKV_SITE_SCORES : !(ref_takes_vector(op) && is_map);
+}
+
 /* ---- text ---- */
 
 static void put(char *out, size_t size, const char *text) {
@@ -120,6 +129,12 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
         put(out, size, "}");
     }
     put(out, size, "=");
+    if (strchr(op_table[edit->op].text, '%')) {
+        char numbers[64];
+        snprintf(numbers, sizeof numbers, op_table[edit->op].text, (int)edit->a, (int)edit->b);
+        put(out, size, numbers);
+        return;
+    }
     put(out, size, op_table[edit->op].text);
     put_arguments(edit, out, size);
 }
@@ -178,6 +193,14 @@ static double without(const ref_edit *edit, const ref_view *own, int head, int r
     return *ref_at(own, head, row, col) - along * vector_at(edit, own, head, row, col) / length;
 }
 
+/* A score that is masked: all that are selected, or all but what the numbers leave. */
+static double masked(const ref_edit *edit, double x, int query, int key) {
+    if (edit->op == REF_MASK_BAND) return abs(query - key) < (int)edit->a ? x : -INFINITY;
+    if (edit->op == REF_MASK) return -INFINITY;
+    if (key < (int)edit->a) return x;
+    return key <= query && key > query - (int)edit->b ? x : -INFINITY;
+}
+
 double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
                       const ref_view *source, int head, int row, int col) {
     const double x = *ref_at(own, head, row, col);
@@ -198,6 +221,10 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return mean_col(own, head, row);
     case REF_CLAMP:
         return x < edit->a ? edit->a : x > edit->b ? edit->b : x;
+    case REF_MASK:
+    case REF_MASK_RULE:
+    case REF_MASK_BAND:
+        return masked(edit, x, row, col);
     case REF_PATCH:
         return *ref_at(source, head * source->n_head / own->n_head, row, col);
     case REF_ADD_VECTOR:

@@ -10,7 +10,7 @@
 
 #include "qkv/plan.h"
 
-/* X(enumerator, notation, numbers behind the colon) */
+/* X(enumerator, notation, numbers behind the colon; with names where they stand in the notation) */
 #define REF_OP_LIST(X)                                                                             \
     X(SCALE, "scale", 1)                                                                           \
     X(SET, "set", 1)                                                                               \
@@ -24,7 +24,10 @@
     X(PATCH, "patch:src", 0)                                                                       \
     X(ADD_VECTOR, "add:@", 1)                                                                      \
     X(REMOVE_VECTOR, "remove:@", 0)                                                                \
-    X(SET_VECTOR, "set:@", 0)
+    X(SET_VECTOR, "set:@", 0)                                                                      \
+    X(MASK, "mask", 0)                                                                             \
+    X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
+    X(MASK_BAND, "mask:band=%d", 1)
 
 #define REF_OP_ENUM(id, text, n) REF_##id,
 typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
@@ -61,6 +64,9 @@ int ref_takes_vector(ref_op op);
 void ref_vector_name(const ref_shape *shape, char *out, size_t size);
 ref_shape ref_vector_named(const char *name);
 double ref_vector_value(const ref_shape *shape, int head, int row, int col);
+
+/* Can an edit of the site have the operation? */
+int ref_allows(qkv_site site, ref_op op);
 
 /* Writes the edit in the project's notation. */
 void ref_edit_text(const ref_edit *edit, char *out, size_t size);

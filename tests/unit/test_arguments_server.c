@@ -1,5 +1,6 @@
-/* Servers, what heads write, and figures by their names, called with NULL and with numbers out of
- * range: see test_arguments.c. */
+/* Servers, what heads write, their circuits, and figures by their names, called with NULL and with
+ * numbers out of range: see test_arguments.c. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -95,6 +96,101 @@ static void written(void **state) {
     engine_close(&e);
 }
 
+static void scored(void **state) {
+    (void)state;
+    engine e;
+    const int32_t tokens[] = {1, 2, 3};
+    float out[9];
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    REFUSED(qkv_head_scores(NULL, tokens, 3, 0, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, NULL, 3, 0, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, 0, 0, NULL, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 0, 0, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, -1, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, e.info->n_layer, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, 0, -1, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, 0, e.info->n_head, out, &err));
+    OK(qkv_head_scores(e.session, tokens, 3, 0, 0, out, &err));
+
+    OK(qkv_plan_new(&plan, e.model, tokens, 3, &err));
+    OK(qkv_plan_add_variant(plan, "q@1.h0=scale:2 + k@1[1]=zero + v@1=scale:2 + q@1.h1{0}=scale:2",
+                            NULL, &err));
+    OK(qkv_plan_add_capture(plan, "pattern@1", &err));
+    OK(qkv_session_run(e.session, &result, plan, &err));
+    assert_int_equal(qkv_edit_score_role(NULL, result, 1, 0, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, NULL, 1, 0, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 9, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 7, 0, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 0, -1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 0, 1, 0), QKV_SCORE_QUERY);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 1, 1, 0), QKV_SCORE_KEY);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 2, 1, 0), QKV_SCORE_VALUE);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 3, 1, 1), QKV_SCORE_OTHER);
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    engine_close(&e);
+}
+
+static int stop_at_once(void *user, const char *what, double done, double total) {
+    (void)what, (void)done, (void)total;
+    return ++*(int *)user;
+}
+
+static void circuits(void **state) {
+    (void)state;
+    engine e;
+    int calls = 0;
+    int32_t layer;
+    qkv_circuits *c = NULL;
+    qkv_composition *pairs = NULL;
+    qkv_circuit one = QKV_CIRCUIT_INIT, unsized = {0};
+    qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT, bad = QKV_CIRCUIT_OPTIONS_INIT;
+    qkv_progress progress = QKV_PROGRESS_INIT;
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    REFUSED(qkv_circuits_new(NULL, e.model, QKV_CIRCUIT_OV, &how, &err));
+    REFUSED(qkv_circuits_new(&c, NULL, QKV_CIRCUIT_OV, &how, &err));
+    REFUSED(qkv_circuits_new(&c, e.model, (qkv_circuit_kind)2, &how, &err));
+    bad.size = 0;
+    REFUSED(qkv_circuits_new(&c, e.model, QKV_CIRCUIT_OV, &bad, &err));
+    bad = (qkv_circuit_options){.size = sizeof bad, .n_threads = -1};
+    REFUSED(qkv_circuits_new(&c, e.model, QKV_CIRCUIT_OV, &bad, &err));
+    bad = (qkv_circuit_options){.size = sizeof bad, .layers = "99"};
+    assert_int_not_equal(qkv_circuits_new(&c, e.model, QKV_CIRCUIT_OV, &bad, &err), QKV_OK);
+    assert_null(c);
+    bad = (qkv_circuit_options){.size = sizeof bad, .layers = "1"};
+    REFUSED(qkv_composition_new(&pairs, e.model, &bad, &err));
+    REFUSED(qkv_composition_new(NULL, e.model, &how, &err));
+    REFUSED(qkv_composition_new(&pairs, NULL, &how, &err));
+    progress.step = stop_at_once;
+    progress.user = &calls;
+    bad = (qkv_circuit_options){.size = sizeof bad, .progress = &progress};
+    assert_int_equal(qkv_circuits_new(&c, e.model, QKV_CIRCUIT_OV, &bad, &err), QKV_ERR_CANCELLED);
+    assert_int_equal(qkv_composition_new(&pairs, e.model, &bad, &err), QKV_ERR_CANCELLED);
+    assert_int_equal(calls, 2);
+    assert_true(!c && !pairs);
+    OK(qkv_circuits_new(&c, e.model, QKV_CIRCUIT_OV, NULL, &err));
+    assert_int_equal(qkv_circuits_get(NULL, 0, &one), 0);
+    assert_int_equal(qkv_circuits_get(c, 0, NULL), 0);
+    assert_int_equal(qkv_circuits_get(c, 0, &unsized), 0);
+    assert_int_equal(qkv_circuits_get(c, 1000000, &one), 0);
+    assert_int_equal(qkv_circuits_get(c, 0, &one), 1);
+    OK(qkv_composition_new(&pairs, e.model, NULL, &err));
+    assert_int_equal(qkv_composition_head(NULL, 0, &layer, NULL), 0);
+    assert_int_equal(qkv_composition_head(pairs, 1000000, &layer, NULL), 0);
+    assert_int_equal(qkv_composition_head(pairs, 0, NULL, NULL), 1);
+    assert_true(isnan(qkv_composition_score(NULL, QKV_COMPOSITION_Q, 1, 0)));
+    assert_true(isnan(qkv_composition_score(pairs, QKV_COMPOSITION_COUNT, 1, 0)));
+    assert_true(isnan(qkv_composition_score(pairs, QKV_COMPOSITION_Q, 1000000, 0)));
+    assert_true(isnan(qkv_composition_random(NULL)));
+    qkv_circuits_free(c);
+    qkv_circuits_free(NULL);
+    qkv_composition_free(pairs);
+    qkv_composition_free(NULL);
+    engine_close(&e);
+}
+
 static int try_spec(const char *json) {
     qkv_figure_spec *spec = NULL;
     const int status = qkv_figure_spec_new(&spec, json, strlen(json), &err);
@@ -161,6 +257,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers),
         cmocka_unit_test(written),
+        cmocka_unit_test(scored),
+        cmocka_unit_test(circuits),
         cmocka_unit_test(specs),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);

@@ -208,7 +208,7 @@ static const double CELLS[] = {0.1, 0.5, (double)NAN, 0.9, 0, 1};
 
 static qkv_heatmap some_heatmap(qkv_heatmap_panel *panel) {
     static const char *const rows[] = {"0", "7"}, *const cols[] = {"all", "0", "1"};
-    *panel = (qkv_heatmap_panel){sizeof *panel, CELLS, 2, 3, "*Query*", rows, cols};
+    *panel = (qkv_heatmap_panel){sizeof *panel, CELLS, 2, 3, "*Query*", rows, cols, NULL};
     return (qkv_heatmap){.size = sizeof(qkv_heatmap),
                          .panels = panel,
                          .n_panels = 1,
@@ -299,7 +299,8 @@ static void test_no_value(void **state) {
     const char *const none[] = {"", ""};
     int blue[2], white[2];
     for (int i = 0; i < 2; i++) {
-        const qkv_heatmap_panel panel = {sizeof panel, i ? without : with, 2, 2, NULL, none, none};
+        const qkv_heatmap_panel panel = {sizeof panel, i ? without : with, 2, 2, NULL, none, none,
+                                         NULL};
         const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
                                  .panels = &panel,
                                  .n_panels = 1,
@@ -359,7 +360,7 @@ static void test_other_errors(void **state) {
     const char *path = scratch_path("bad.svg");
     static const double nothing[] = {NAN, NAN}, below[] = {-1, 1}, zeros[] = {0, 0};
     qkv_error err = {0};
-    qkv_heatmap_panel panel = {sizeof panel, nothing, 1, 2, NULL, NULL, NULL};
+    qkv_heatmap_panel panel = {sizeof panel, nothing, 1, 2, NULL, NULL, NULL, NULL};
     qkv_heatmap map = {.size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1};
     expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "no value");
     map.color.scale = QKV_SCALE_LOG;
@@ -402,7 +403,7 @@ static void test_extreme_sizes(void **state) {
     const int32_t sides[] = {1, 64, SIDE};
     for (int i = 0; i < 3; i++) {
         const qkv_heatmap_panel panel = {sizeof panel, values + 1, sides[i], sides[i] - i % 2,
-                                         "A",          NULL,       NULL};
+                                         "A",          NULL,       NULL,     NULL};
         const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
                                  .panels = &panel,
                                  .n_panels = 1,

@@ -115,6 +115,12 @@ static const struct {
     {3, {{QKV_SITE_RESID_POST, 1 << 0, .op = REF_SCALE, .a = 0.9},
          {QKV_SITE_RESID_PRE, 1 << 1, .op = REF_ADD, .a = 0.1},
          {QKV_SITE_LOGITS, 0, 0, 0, {3, 4}, .op = REF_ZERO}}},
+    /* masks beside other edits of the same rows; what is left is made to sum to 1 */
+    {2, {{QKV_SITE_SCORES, 1 << 1, 'h', 1 << 2, {3, 7}, {0, 1}, .op = REF_MASK},
+         {QKV_SITE_SCORES, 1 << 1, 'h', 1 << 2, {3, 7}, {1, 4}, .op = REF_ADD, .a = 2}}},
+    {3, {{QKV_SITE_SCORES, 0, 'h', 1 << 0, .op = REF_MASK_BAND, .a = 1},
+         {QKV_SITE_SCORES, 0, 'h', 1 << 1, .op = REF_MASK_RULE, .a = 0, .b = 4},
+         {QKV_SITE_PATTERN, 1 << 2, 'h', 1 << 1, .op = REF_SCALE, .a = 2}}},
     /* channels apart do not overlap, and means are those of all channels */
     {3, {{QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .channels = {0, 3}, .op = REF_MEAN_DIM},
          {QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .channels = {3, 5}, .op = REF_ZERO},
@@ -194,7 +200,7 @@ static ref_range random_range(dice *d) {
 static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     ref_edit e = {.site = site, .op = (ref_op)dice_below(d, REF_OP_COUNT)};
     if (e.op == REF_MEAN_HEAD && (!ref_has_heads(site) || site == QKV_SITE_K_ROT)) e.op = REF_PATCH;
-    if (ref_takes_vector(e.op) && ref_is_map(site)) e.op = REF_SCALE;
+    if (!ref_allows(site, e.op) || e.op == REF_MASK) e.op = REF_PATCH;
     e.layers = random_set(d, f->ref->n_layer);
     if (ref_has_heads(site) && dice_below(d, 4)) {
         e.head_kind = ref_is_shared(site) && dice_below(d, 2) ? 'g' : 'h';

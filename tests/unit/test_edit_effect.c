@@ -2,6 +2,7 @@
  * No edit may silently do nothing, or something else than it says: cells that the mask hides, heads
  * and tokens that no capture shows, numbers that become 0 or too large on the way.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -87,6 +88,79 @@ static void masked_scores_stay(void **state) {
         const int visible = i % T <= i / T % T;
         assert_true((a.data[i] != b.data[i]) == visible);
     }
+    qkv_result_free(result);
+    engine_close(&e);
+}
+
+/* ---- masks ---- */
+
+/* A row with nothing left is named, whichever of several masks took the last key. */
+static void rows_without_keys(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    expect_refused(&e, "scores@1.h1[:,0]=mask", "row 0 in layer 1, head 1:");
+    expect_refused(&e, "scores@2.h1,3[2:,:5]=mask", "row 2 in layer 2, head 1:");
+    expect_refused(&e, "scores@*=mask", "row 0 in layer 0, head 0:");
+    expect_refused(&e, "scores@*=mask:recent=0", "row 0 in layer 0, head 0:");
+    expect_refused(&e, "scores@1.h2[5,:3]=mask + scores@1.h2[5,3:]=mask:sink=2",
+                   "row 5 in layer 1, head 2:");
+    expect_refused(&e, "scores@1.h2[5,:3]=mask + scores@1.h2[5,3:]=mask:sink=2", "scores@1.h2[5,");
+    expect_changed(&e, "scores@1.h1[1:,0]=mask", "pattern@1", T - 1);
+    expect_changed(&e, "scores@1.h0=mask:sink=1,recent=2", "pattern@1", 5 * 6 / 2);
+    expect_changed(&e, "scores@1.h0=mask:band=2", "pattern@1", 6 * 7 / 2);
+    expect_changed(&e, "scores@1=mask:recent=8", "pattern@1", 0); /* leaves everything */
+    engine_close(&e);
+    engine_open(&e, tiny_model(&windowed, "effect.gguf"), 1);
+    expect_refused(&e, "scores@1=mask:sink=4", "row 6 in layer 1, head 0:"); /* sees 4 to 6 */
+    expect_changed(&e, "scores@1.h0=mask:sink=1,recent=2", "pattern@1", 5);
+    engine_close(&e);
+}
+
+/* The weights of what is left are those of the baseline, made to sum to 1; captured scores that are
+ * masked are -inf, and all others as they were. */
+static void masks_leave_the_rest(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, tiny_model(&grouped, "effect.gguf"), 1);
+    qkv_result *result =
+        engine_execute(&e, &(engine_run){tokens, T, LIST("scores@1=mask:sink=1,recent=2"),
+                                         LIST("scores@1", "pattern@1"), NULL});
+    const qkv_tensor s = engine_tensor(result, 0, QKV_SITE_SCORES, 1);
+    const qkv_tensor masked = engine_tensor(result, 1, QKV_SITE_SCORES, 1);
+    const qkv_tensor before = engine_tensor(result, 0, QKV_SITE_PATTERN, 1);
+    const qkv_tensor after = engine_tensor(result, 1, QKV_SITE_PATTERN, 1);
+    for (size_t r = 0; r < tensor_count(&s) / T; r++) {
+        const size_t i = r % T;
+        double left = 0;
+        for (size_t j = 0; j <= i; j++) left += j == 0 || i - j < 2 ? before.data[r * T + j] : 0.0f;
+        for (size_t j = 0; j < T; j++) {
+            const int kept = j == 0 || i - j < 2;
+            const int hidden = j <= i && !kept;
+            const float weight = after.data[r * T + j];
+            assert_true(hidden ? masked.data[r * T + j] == -INFINITY
+                               : masked.data[r * T + j] == s.data[r * T + j]);
+            const double wanted = j <= i && kept ? before.data[r * T + j] / left : 0;
+            assert_true(fabs(weight - wanted) < 1e-6);
+        }
+    }
+    qkv_result_free(result);
+    engine_close(&e);
+}
+
+/* A learned sink takes all that masks leave of a row, which then has weights of 0. */
+static void learned_sinks_take_all(void **state) {
+    (void)state;
+    engine e;
+    engine_open(&e, QKV_TEST_SOURCE_DIR "/vectors/gpt_oss/model.gguf", 1);
+    qkv_result *result =
+        engine_execute(&e, &(engine_run){tokens, T, LIST("scores@0.h1[2]=mask"),
+                                         LIST("pattern@0", "pattern@0.h1:sink", "logits"), NULL});
+    const qkv_tensor p = engine_tensor(result, 1, QKV_SITE_PATTERN, 0);
+    qkv_tensor sink = QKV_TENSOR_INIT;
+    assert_true(qkv_result_get_reduced(result, 1, QKV_REDUCTION_SINK, 0, &sink));
+    for (size_t j = 0; j < T; j++) assert_true(p.data[(T + 2) * T + j] == 0);
+    assert_true(sink.data[2] == 1 && sink.data[3] < 1);
     qkv_result_free(result);
     engine_close(&e);
 }
@@ -308,6 +382,9 @@ int main(void) {
         cmocka_unit_test(masked_cells),
         cmocka_unit_test(cells_behind_a_window),
         cmocka_unit_test(masked_scores_stay),
+        cmocka_unit_test(rows_without_keys),
+        cmocka_unit_test(masks_leave_the_rest),
+        cmocka_unit_test(learned_sinks_take_all),
         cmocka_unit_test(edits_that_do_not_show),
         cmocka_unit_test(tokens_beyond_a_window),
         cmocka_unit_test(edits_carried_by_others),

@@ -76,6 +76,10 @@ static const struct {
     {"pattern@1[3,0]=set:0", 4},
     {"pattern@1[2:,:3]=set:0", 4 * 4 * 3},
     {"scores@0=add:1", 4 * 6 * 6},
+    {"scores@0=mask:sink=1,recent=2", 4 * 6 * 6},
+    {"scores@0.h1[2:,:]=mask:recent=2,sink=0", 4 * 6},
+    {"scores@0-1.h1[1:,0]=mask", 2 * 5},
+    {"scores@0=mask:band=3", 4 * 6 * 6},
     {"scores@0.h0[-1,0]=add:1", 1},
     {"resid_pre@0=scale:0.9", 6 * 32},
     {"resid_post@2[-1]=zero", 32},
@@ -134,6 +138,23 @@ static void edits_that_are_accepted(void **state) {
 static const struct {
     const char *text, *word;
 } refused[] = {
+    /* arguments with names */
+    {"scores@0=mask:", "needs"},
+    {"scores@0=mask:2", "NAME=VALUE"},
+    {"scores@0=mask:sinks=2", "did you mean 'sink'"},
+    {"scores@0=mask:sink", "NAME=VALUE"},
+    {"scores@0=mask:sink=", "whole number"},
+    {"scores@0=mask:sink=2.5", "whole number"},
+    {"scores@0=mask:sink=-1", "out of range"},
+    {"scores@0=mask:band=0", "out of range"},
+    {"scores@0=mask:sink=99999999999999999999,recent=1", "whole number"},
+    {"scores@0=mask:sink=1,sink=2", "twice"},
+    {"scores@0=mask:recent=1,", "last comma"},
+    {"scores@0=mask=2", "="},
+    {"pattern@0=mask", "is for scores"},
+    {"q@0=mask:sink=1", "is for scores"},
+    {"logits=mask", "is for scores"},
+    {"scores@0=mask + scores@0=add:1", "overlap"},
     /* no notation at all */
     {"", "edit"},
     {" ", "edit"},

@@ -242,9 +242,12 @@ static void random_tokens(int32_t *tokens, size_t n, int32_t n_vocab) {
 /* A window of 40 in a text of 1500: caches drop tokens several times. */
 static void windows_drop_tokens(void **state) {
     (void)state;
-    static const char *const variants[] = {"v@1.h1=scale:2", "scores@0[1200:]=scale:0.5",
+    static const char *const variants[] = {"v@1.h1=scale:2",
+                                           "scores@0[1200:]=scale:0.5",
                                            "pattern@1[1100:,1060:1070]=zero",
-                                           "q_rot@0[1490:]=noise:0.3", NULL};
+                                           "q_rot@0[1490:]=noise:0.3",
+                                           "scores@*=mask:sink=4,recent=16",
+                                           NULL};
     static int32_t tokens[LONG];
     engine e;
     engine_open(&e,
@@ -253,7 +256,7 @@ static void windows_drop_tokens(void **state) {
                 2);
     random_tokens(tokens, LONG, e.info->n_vocab);
     check_text(&e, tokens, LONG, LONG - 30, variants);
-    check_text(&e, tokens, 1050, 3, variants + 4);
+    check_text(&e, tokens, 1050, 3, variants + 5);
     /* and weight on keys outside the window */
     static const char *const outside[] = {"pattern@1[1300:,5:8]=set:0.25", NULL};
     check_text(&e, tokens, LONG, 1490, outside);

@@ -109,7 +109,8 @@ static void edits_of_heads(void **state) {
 static void check_maps(engine *e) {
     check_edits(e, LIST("pattern@0.h1[:,0]=zero", "pattern@1[700:900,3:500]=set:0.001",
                         "pattern@1=mean:head", "pattern@1.h1=noise:0.01,seed=4",
-                        "scores@1[1000:,10:900]=add:1", "scores@0.h1=clamp:-0.5,0.5"));
+                        "scores@1[1000:,10:900]=add:1", "scores@0.h1=clamp:-0.5,0.5",
+                        "scores@*=mask:sink=4,recent=64", "scores@1.h1[300:,5:290]=mask"));
 }
 
 static void edits_of_maps(void **state) {

@@ -300,7 +300,9 @@ export class AttentionMap {
             for (let col = left; col < right; col++, at++) {
                 const value = values[row * cols + col];
                 pixels[at] =
-                    value === 0 && !this.maskedLikeZero && this.isMasked(row, col) ? 0 : scale.pixel(value);
+                    (value === 0 && !this.maskedLikeZero && this.isMasked(row, col)) || value === -Infinity
+                        ? 0 // -Infinity: a score that an edit has masked
+                        : scale.pixel(value);
             }
         }
     }

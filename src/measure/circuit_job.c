@@ -1,0 +1,90 @@
+#include "measure/circuit_job.h"
+
+#include <omp.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/sized.h"
+#include "base/text.h"
+#include "measure/spectrum.h"
+#include "qkv/observe.h"
+
+static size_t list(const uint8_t *set, size_t n, int32_t *numbers) {
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (set[i]) numbers[count++] = (int32_t)i;
+    }
+    return count;
+}
+
+/* Layers and heads are read as observed patterns are, for a prompt of one token. */
+static int select_heads(qkv_circuit_job *job, const char *layers, const char *heads,
+                        qkv_error *err) {
+    const int32_t token = 0;
+    const size_t n_layer = (size_t)job->model->hp.n_layer, n_head = (size_t)job->model->hp.n_head;
+    uint8_t *chosen = qkv_calloc(n_layer + n_head, 1);
+    qkv_text what = {0};
+    qkv_plan *plan = NULL;
+    job->layers = qkv_calloc(n_layer, sizeof *job->layers);
+    job->heads = qkv_calloc(n_head, sizeof *job->heads);
+    qkv_text_printf(&what, "pattern@%s.h%s", layers ? layers : "*", heads ? heads : "*");
+    int status = chosen && job->layers && job->heads && what.data ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_plan_new(&plan, job->model, &token, 1, err);
+    if (status == QKV_OK) status = qkv_plan_select(plan, what.data, chosen, chosen + n_layer, err);
+    if (status == QKV_OK) {
+        job->n_layers = list(chosen, n_layer, job->layers);
+        job->n_heads = list(chosen + n_layer, n_head, job->heads);
+    }
+    qkv_plan_free(plan);
+    qkv_text_release(&what);
+    free(chosen);
+    return status;
+}
+
+int qkv_circuit_job_open(qkv_circuit_job *job, const qkv_model *model,
+                         const qkv_circuit_options *options, qkv_error *err) {
+    const qkv_hparams *hp = &model->hp;
+    qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
+    *job = (qkv_circuit_job){.model = model,
+                             .width = hp->n_embd,
+                             .d = hp->head_dim,
+                             .rank = hp->head_dim < hp->n_embd ? hp->head_dim : hp->n_embd,
+                             .per_group = hp->n_head / hp->n_kv_head};
+    int status = qkv_sized_read(&how, sizeof how, options, "qkv_circuit_options", err);
+    if (status != QKV_OK) return status;
+    if (how.n_threads < 0 || how.n_threads > 1024)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%d threads; give 1 to 1024, or 0 for all cores",
+                        (int)how.n_threads);
+    job->fold = !how.raw;
+    job->n_threads = how.n_threads ? how.n_threads : omp_get_num_procs();
+    status = qkv_steps_set(&job->steps, how.progress, err);
+    if (status == QKV_OK) status = select_heads(job, how.layers, how.heads, err);
+    for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++)
+        status = qkv_weights_prepare(model, job->layers[i], err);
+    return status;
+}
+
+void qkv_circuit_job_release(qkv_circuit_job *job) {
+    free(job->layers);
+    free(job->heads);
+    *job = (qkv_circuit_job){0};
+}
+
+int qkv_circuit_triangle(const qkv_circuit_job *job, const float *factor, int64_t head, double *r,
+                         qkv_error *err) {
+    const int64_t n = job->d * job->width;
+    /* A factor's rows are the columns of its transpose, as LAPACK wants them. */
+    double *a = qkv_calloc((size_t)n, sizeof *a);
+    double *columns = qkv_calloc((size_t)(job->rank * job->d), sizeof *columns);
+    int status = a && columns ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        for (int64_t i = 0; i < n; i++) a[i] = (double)factor[head * n + i];
+        status = qkv_triangle(columns, a, (int)job->width, (int)job->d, err);
+    }
+    for (int64_t i = 0; status == QKV_OK && i < job->rank; i++) {
+        for (int64_t c = 0; c < job->d; c++) r[i * job->d + c] = columns[c * job->rank + i];
+    }
+    free(a);
+    free(columns);
+    return status;
+}

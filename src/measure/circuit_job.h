@@ -1,0 +1,31 @@
+/* What circuits are computed of: the options of qkv/circuits.h, checked and written out. */
+#ifndef QKV_MEASURE_CIRCUIT_JOB_H
+#define QKV_MEASURE_CIRCUIT_JOB_H
+
+#include "base/steps.h"
+#include "model/model.h"
+#include "qkv/circuits.h"
+
+typedef struct qkv_circuit_job {
+    const qkv_model *model;
+    int32_t *layers, *heads; /* the chosen ones */
+    size_t n_layers, n_heads;
+    int64_t width, d; /* D, d */
+    int64_t rank;     /* min(D, d) */
+    int64_t per_group;
+    int fold;
+    int n_threads;
+    qkv_steps steps;
+} qkv_circuit_job;
+
+/* Released also after a failure. */
+int qkv_circuit_job_open(qkv_circuit_job *job, const qkv_model *model,
+                         const qkv_circuit_options *options, qkv_error *err);
+void qkv_circuit_job_release(qkv_circuit_job *job);
+
+/* R of the QR decomposition of the transposed factor, of which head number `head` has d rows:
+ * rank x d, row-major. */
+int qkv_circuit_triangle(const qkv_circuit_job *job, const float *factor, int64_t head, double *r,
+                         qkv_error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* The kinds of studies: one line each, and nothing else about them here. */
+#include "study/study.h"
+
+#include <string.h>
+
+/* X(name of its study_kind), in the order of lists */
+#define STUDY_KIND_LIST(X) X(qkv_study_lens)
+
+#define STUDY_DECLARE(id) extern const study_kind id;
+STUDY_KIND_LIST(STUDY_DECLARE)
+#undef STUDY_DECLARE
+
+#define STUDY_ENTRY(id) &id,
+const study_kind *const qkv_study_kinds[] = {STUDY_KIND_LIST(STUDY_ENTRY)};
+#undef STUDY_ENTRY
+const size_t qkv_study_n_kinds = sizeof qkv_study_kinds / sizeof *qkv_study_kinds;
+
+const study_kind *qkv_study_find_kind(const char *name) {
+    for (size_t i = 0; i < qkv_study_n_kinds; i++) {
+        if (strcmp(qkv_study_kinds[i]->name, name) == 0) return qkv_study_kinds[i];
+    }
+    return NULL;
+}
+
+const char *qkv_study_kind_name(size_t index) {
+    return index < qkv_study_n_kinds ? qkv_study_kinds[index]->name : NULL;
+}
+
+const char *qkv_study_kind_title(size_t index) {
+    return index < qkv_study_n_kinds ? qkv_study_kinds[index]->title : NULL;
+}

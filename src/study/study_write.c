@@ -1,0 +1,202 @@
+/* Files of a study: pictures here, tables in study_numbers.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "base/sized.h"
+#include "qkv/version.h"
+#include "study/print.h"
+#include "study/study.h"
+
+/* ---- names ---- */
+
+/* The place of a name among those that `at` gives; of NULL the first. */
+static int find(const qkv_study *study, const char *name, const char *what, size_t n,
+                const char *(*at)(const qkv_study *, size_t), size_t *found, qkv_error *err) {
+    if (n == 0) return qkv_fail(err, QKV_ERR_ARGUMENT, "this study has no %s", what);
+    if (!name) return *found = 0, QKV_OK;
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    qkv_text known = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(at(study, i), name) == 0) {
+            qkv_text_release(&known);
+            return *found = i, QKV_OK;
+        }
+        qkv_nearest_try(&near, at(study, i));
+        qkv_text_printf(&known, "%s%s", i ? ", " : "", at(study, i));
+    }
+    const int status =
+        qkv_fail(err, QKV_ERR_ARGUMENT, "`%s`: there is no \"%.40s\"%s; there %s %s", what, name,
+                 qkv_nearest_hint(&near), n == 1 ? "is" : "are", known.data ? known.data : "");
+    qkv_text_release(&known);
+    return status;
+}
+
+static const char *table_name(const qkv_study *study, size_t i) {
+    return study->tables[i].name;
+}
+
+int qkv_study_find_picture(const qkv_study *study, const char *name, size_t *at, qkv_error *err) {
+    return find(study, name, "picture", study->n_pictures, qkv_study_picture_name, at, err);
+}
+
+int qkv_study_find_table(const qkv_study *study, const char *name, size_t *at, qkv_error *err) {
+    return find(study, name, "table", study->n_tables, table_name, at, err);
+}
+
+/* ---- the look ---- */
+
+static int read_look(qkv_study_look *to, const qkv_study_look *from, qkv_error *err) {
+    *to = (qkv_study_look)QKV_STUDY_LOOK_INIT;
+    int status = qkv_sized_read(to, sizeof *to, from, "qkv_study_look", err);
+    const study_print print = {to->text, to->font, to->width, to->hide_notes};
+    if (status == QKV_OK) status = qkv_print_check(&print, err);
+    if (status != QKV_OK) return status;
+    if ((int)to->colormap < 0 || to->colormap > QKV_COLORMAP_GREY)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` must be 0 to %d, not %d",
+                        QKV_COLORMAP_GREY, (int)to->colormap);
+    if (!(to->dpi >= 0 && to->dpi <= 2400))
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` must be 10 to 2400, not %g", to->dpi);
+    return QKV_OK;
+}
+
+int qkv_study_check_look(const qkv_study *study, const qkv_study_look *look, qkv_error *err) {
+    qkv_study_look own;
+    size_t at = 0;
+    QKV_NEED(err, study);
+    int status = read_look(&own, look, err);
+    if (status == QKV_OK && own.picture) {
+        status = qkv_study_find_picture(study, own.picture, &at, err);
+        const int is_map = status == QKV_OK && study->pictures[at].chart == STUDY_HEATMAP;
+        if (status == QKV_OK && own.colormap && !is_map)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` is for heatmaps, and %s is none",
+                            own.picture);
+    }
+    if (status == QKV_OK && own.table) status = qkv_study_find_table(study, own.table, &at, err);
+    return status;
+}
+
+/* ---- pictures ---- */
+
+static void add_small_print(const qkv_study *study, qkv_text *text) {
+    qkv_text_puts(text, study->model.data ? study->model.data : "");
+    for (size_t i = 0; i < study->n_notes; i++)
+        qkv_text_printf(text, " \xc2\xb7 %s", study->notes[i]);
+    qkv_text_printf(text, " \xc2\xb7 qkv\xc2\xa0%s \xc2\xb7 %s", qkv_version(), study->id);
+}
+
+static int draw(const study_picture *picture, const qkv_study_look *look,
+                const qkv_chart_style *style, const char *format, char **bytes, size_t *n_bytes,
+                qkv_error *err) {
+    qkv_heatmap map;
+    switch (picture->chart) {
+    case STUDY_LINES:
+        return qkv_lines_render(&picture->of.lines, style, format, bytes, n_bytes, err);
+    case STUDY_BARS:
+        return qkv_bars_render(&picture->of.bars, style, format, bytes, n_bytes, err);
+    case STUDY_HEATMAP:
+        map = picture->of.map;
+        if (look->colormap) map.colormap = look->colormap;
+        return qkv_heatmap_render(&map, style, format, bytes, n_bytes, err);
+    }
+    return QKV_OK;
+}
+
+static int render_picture(const qkv_study *study, const char *format, const qkv_study_look *look,
+                          char **bytes, size_t *n_bytes, qkv_error *err) {
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
+    qkv_text small_print = {0};
+    char *recipe = NULL;
+    size_t at = 0;
+    int status = qkv_study_find_picture(study, look->picture, &at, err);
+    if (status == QKV_OK && !look->no_recipe)
+        status = qkv_study_recipe_with(study, look, &recipe, err);
+    add_small_print(study, &small_print);
+    if (status == QKV_OK && small_print.failed) status = qkv_fail_memory(err);
+    style.title = look->title ? look->title : qkv_study_picture_title(study, at);
+    if (style.title && !style.title[0]) style.title = NULL;
+    style.small_print = look->hide_notes ? NULL : small_print.data;
+    style.recipe = recipe;
+    style.text = look->text;
+    style.font = look->font;
+    style.width = look->width;
+    if (look->dpi > 0) style.dpi = look->dpi;
+    if (status == QKV_OK)
+        status = draw(&study->pictures[at], look, &style, format, bytes, n_bytes, err);
+    qkv_text_release(&small_print);
+    free(recipe);
+    return status;
+}
+
+/* ---- formats ---- */
+
+static int from_text(int status, qkv_text *text, char **bytes, size_t *n_bytes) {
+    if (status != QKV_OK) return qkv_text_release(text), status;
+    *bytes = text->data;
+    *n_bytes = text->length;
+    return QKV_OK;
+}
+
+static int render_csv(const qkv_study *study, const char *format, const qkv_study_look *look,
+                      char **bytes, size_t *n_bytes, qkv_error *err) {
+    qkv_text text = {0};
+    (void)format;
+    return from_text(qkv_study_csv(study, look, &text, err), &text, bytes, n_bytes);
+}
+
+static int render_json(const qkv_study *study, const char *format, const qkv_study_look *look,
+                       char **bytes, size_t *n_bytes, qkv_error *err) {
+    qkv_text text = {0};
+    (void)format;
+    return from_text(qkv_study_json(study, look, &text, err), &text, bytes, n_bytes);
+}
+
+static int render_sqlite(const qkv_study *study, const char *format, const qkv_study_look *look,
+                         char **bytes, size_t *n_bytes, qkv_error *err) {
+    (void)format;
+    return qkv_study_sqlite(study, look, bytes, n_bytes, err);
+}
+
+static const struct {
+    const char *name;
+    int (*render)(const qkv_study *, const char *, const qkv_study_look *, char **, size_t *,
+                  qkv_error *);
+} formats[] = {
+    {"png", render_picture}, {"svg", render_picture}, {"pdf", render_picture},
+    {"csv", render_csv},     {"json", render_json},   {"sqlite", render_sqlite},
+};
+
+int qkv_study_render(const qkv_study *study, const char *format, const qkv_study_look *look,
+                     char **bytes, size_t *n_bytes, qkv_error *err) {
+    qkv_study_look own;
+    QKV_NEED(err, bytes);
+    QKV_NEED(err, n_bytes);
+    *bytes = NULL;
+    *n_bytes = 0;
+    QKV_NEED(err, study);
+    QKV_NEED(err, format);
+    int status = qkv_study_check_look(study, look, err);
+    if (status == QKV_OK) status = read_look(&own, look, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (qkv_equal_ignoring_case(format, formats[i].name))
+            return formats[i].render(study, formats[i].name, &own, bytes, n_bytes, err);
+    }
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "a study is png, svg, pdf, csv, json or sqlite, not \"%.40s\"", format);
+}
+
+int qkv_study_write(const qkv_study *study, const char *path, const qkv_study_look *look,
+                    qkv_error *err) {
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    QKV_NEED(err, study);
+    QKV_NEED(err, path);
+    int status = qkv_study_render(study, qkv_path_suffix(path), look, &bytes, &n_bytes, err);
+    if (status == QKV_OK) status = qkv_output_write(path, bytes, n_bytes, err);
+    free(bytes);
+    return status;
+}
