@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "reference/ref_cases.h"
 
 static const struct {
     const char *text;
@@ -114,7 +115,7 @@ static void put_arguments(const ref_edit *edit, char *out, size_t size) {
 void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
     out[0] = '\0';
     put(out, size, qkv_site_name(edit->site));
-    if (edit->site != QKV_SITE_LOGITS) {
+    if (ref_has_layer(edit->site)) {
         put(out, size, "@");
         put_set(out, size, edit->layers);
     }
