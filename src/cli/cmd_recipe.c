@@ -14,17 +14,8 @@
 #include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
-#include "cli/recipe_study.h"
-#include "cli/sweep.h"
+#include "cli/recipe.h"
 #include "qkv/recipe.h"
-
-typedef struct recipe_args {
-    const char *model;
-    sweep_flags flags;
-    cli_study study; /* files, threads, look */
-    cli_list set;
-    int print;
-} recipe_args;
 
 static const recipe_args defaults = {.study = CLI_STUDY_DEFAULTS};
 
@@ -33,8 +24,15 @@ static const cli_option options[] = {
     SWEEP_PROMPT_OPTIONS(recipe_args),
     {0, "print", NULL, "print the recipe and compute nothing", CLI_FLAG,
      offsetof(recipe_args, print), 1, 0, 0},
-    {0, "set", "OPTION=VALUE", "another value of an option of the recipe's study; may be repeated",
+    {0, "set", "NAME=VALUE", "an option of a study, in place of the recipe's; may be repeated",
      CLI_LIST, offsetof(recipe_args, set), 0, 0, 0},
+    {0, "parity", NULL, "what the paper's own code does where it differs: --set parity=true",
+     CLI_FLAG, offsetof(recipe_args, parity), 1, 0, 0},
+    {0, "phrases", "FILE", "phrases to look for in texts, one per line", CLI_PATH,
+     offsetof(recipe_args, phrases), 0, 0, 0},
+    {0, "resume", "RESULTS",
+     "keep what a long study computes in this file, SQLite, and go on from what it holds", CLI_PATH,
+     offsetof(recipe_args, results), 0, 0, 0},
     CLI_STUDY_OPTIONS(recipe_args),
 };
 
@@ -44,18 +42,18 @@ const cli_command cli_command_recipe = {
     .name = "recipe",
     .summary = "run a named study, or list them",
     .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... "
-                "[--set OPTION=VALUE]... [--json] [-o OUT... | --print]",
+                "[--set NAME=VALUE]... [--json] [-o OUT]... [--print]",
     .description =
         "Without a name, lists the recipes. A recipe is a sweep and tables of its results, or a "
         "study and its options, in a JSON file: print it, change it, and give the changed file in "
-        "place of the name. Without prompts it uses its own, or twenty paragraphs that come with "
-        "qkv.\n"
+        "place of the name. Without prompts it uses twenty paragraphs that come with qkv.\n"
         "\n"
-        "Of a sweep, -o keeps the results in a SQLite file, for export and plot, and -t is the "
-        "number of processes. Of a study, -o is a picture (.png, .svg, .pdf), a table (.csv) or all "
-        "of them (.json, .sqlite), and may be repeated; --set changes an option of it.\n"
+        "A sweep keeps its results in the file -o, SQLite, for export and plot, and shares the "
+        "work among --threads processes. A study draws and writes as its command does; "
+        "docs/studies.md describes each with its options.\n"
         "\n"
         "  qkv recipe undifferentiated -o q.sqlite\n"
+        "  qkv recipe ships -p 'The river runs to the' -o ships.png\n"
         "  qkv recipe head-importance --print >mine.json\n"
         "  qkv recipe mine.json -m model.gguf -f prompts.txt\n",
     CLI_OPTIONS(options),
@@ -352,14 +350,32 @@ static int run_sweep(const qkv_recipe *recipe, const char *title, json_t *spec,
     return status;
 }
 
-static int run_results(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
-    const char *output = args->study.outputs.n ? args->study.outputs.items[0].value : NULL;
+/* The only output of a sweep; NULL: none. */
+static const char *output_of(const recipe_args *args) {
+    return args->study.outputs.n ? args->study.outputs.items[0].value : NULL;
+}
+
+/* What belongs to studies. */
+static int check_sweep(const recipe_args *args, qkv_error *err) {
+    const cli_study *how = &args->study;
+    if (how->outputs.n > 1)
+        return cli_usage(err, "the results of a sweep go to one file: give -o once");
+    if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
+        how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
+        args->phrases || args->results)
+        return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
+                              "'qkv plot' draws it");
+    return QKV_OK;
+}
+
+static int run_sweeps(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
     scratch temporary = {0};
     qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
     int status = qkv_recipe_get_info(recipe, &info, err);
     json_t *spec = status == QKV_OK ? json_loads(info.spec, 0, NULL) : NULL;
     if (status == QKV_OK)
         status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
+    const char *output = output_of(args);
     if (status == QKV_OK && !output) status = scratch_make(&temporary, err);
     const sweep_job job = {.model = args->model,
                            .output = output ? output : temporary.file.name,
@@ -374,44 +390,20 @@ static int run_results(const qkv_recipe *recipe, const recipe_args *args, qkv_er
     return status;
 }
 
-/* Options that belong to studies must not pass as if they had an effect on a sweep. */
-static int check_sweep(const recipe_args *args, qkv_error *err) {
-    const cli_study *how = &args->study;
-    if (args->set.n) return cli_usage(err, "--set is for recipes of studies, and this is a sweep");
-    if (how->outputs.n > 1)
-        return cli_usage(err, "the results of a sweep go to one file: give one -o");
-    if (how->picture || how->table || how->title || how->colormap != CLI_AUTO || how->dpi > 0 ||
-        how->format || how->no_recipe || how->print.font || how->print.width > 0 ||
-        how->print.no_notes || how->print.text != CLI_AUTO)
-        return cli_usage(err, "this recipe is a sweep, whose results 'qkv plot' draws: give no "
-                              "options of a drawing");
-    return QKV_OK;
-}
-
-/* A sweep, or a study. */
 static int run_file(const cli_call *call, const char *path, qkv_error *err) {
     const recipe_args *args = call->args;
     qkv_recipe *recipe = NULL;
-    json_t *tree = NULL;
-    int status = sweep_spec_read(&tree, path, err);
-    if (status == QKV_OK && json_object_get(tree, "study")) {
-        const cli_recipe_study study = {.tree = tree,
-                                        .path = path,
-                                        .model = args->model,
-                                        .prompts = &args->flags.prompts,
-                                        .parse_special = args->flags.parse_special,
-                                        .chat = &args->flags.chat,
-                                        .set = &args->set,
-                                        .how = &args->study};
-        status = cli_recipe_study_run(call, &study, err);
-        json_decref(tree);
-        return status;
+    json_t *json = NULL;
+    int status = sweep_spec_read(&json, path, err);
+    if (status == QKV_OK && recipe_is_study(json)) {
+        status = recipe_run_study(call, json, path, err);
+    } else if (status == QKV_OK) {
+        status = load_recipe(&recipe, path, err);
+        if (status == QKV_OK) status = check_sweep(args, err);
+        if (status == QKV_OK) status = run_sweeps(recipe, args, err);
     }
-    json_decref(tree);
-    if (status == QKV_OK) status = check_sweep(args, err);
-    if (status == QKV_OK) status = load_recipe(&recipe, path, err);
-    if (status == QKV_OK) status = run_results(recipe, args, err);
     qkv_recipe_free(recipe);
+    json_decref(json);
     return status;
 }
 

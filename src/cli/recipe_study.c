@@ -1,125 +1,165 @@
-/* See recipe_study.h. */
-#include "cli/recipe_study.h"
-
+/*
+ * qkv recipe, of a recipe that is a study: {"study": KIND, "options": {...}}. Options of the command line
+ * come on top of the file's.
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/memory.h"
+#include "cli/recipe.h"
 
-/* ---- the recipe ---- */
+enum { MOST_PHRASES = 1 << 20 }; /* bytes */
 
-/* Keys that are not understood are mistakes. */
-static int check_keys(const cli_recipe_study *r, qkv_error *err) {
+int recipe_is_study(const json_t *recipe) {
+    return json_object_get(recipe, "study") != NULL;
+}
+
+static int check_keys(const json_t *recipe, const char *path, qkv_error *err) {
     static const char *const known[] = {"title", "about", "study", "options", "prompts"};
     const char *key;
     json_t *value;
-    json_object_foreach(r->tree, key, value) {
-        int found = 0;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= !strcmp(key, known[i]);
-        if (!found)
+    json_object_foreach((json_t *)recipe, key, value) {
+        size_t i = 0, n = sizeof known / sizeof *known;
+        while (i < n && strcmp(key, known[i]) != 0) i++;
+        if (i == n)
             return qkv_fail(err, QKV_ERR_FORMAT,
-                            "%s: a recipe of a study has no \"%.40s\"; it has title, about, study, "
-                            "options and prompts",
-                            r->path, key);
+                            "%s: the recipe of a study has no '%s'; it has title, about, study, "
+                            "options, prompts",
+                            path, key);
     }
-    if (!json_is_string(json_object_get(r->tree, "study")))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: \"study\" is the name of a study, a text",
-                        r->path);
-    const json_t *options = json_object_get(r->tree, "options");
-    if (options && !json_is_object(options))
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: \"options\" is no JSON object", r->path);
+    const json_t *options = json_object_get(recipe, "options");
+    if (!json_is_string(json_object_get(recipe, "study")) || (options && !json_is_object(options)))
+        return qkv_fail(err, QKV_ERR_FORMAT,
+                        "%s: 'study' is the name of one, and 'options' an object", path);
     return QKV_OK;
 }
 
 /* ---- options ---- */
 
-/* A value is JSON where it can be read so, else a text. */
-static json_t *value_of(const char *text) {
-    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
-    return value ? value : qkv_json_text(text);
+/* A number, true or false, or else a text. */
+static json_t *read_value(const char *text) {
+    json_t *value = qkv_json_parse(text, strlen(text), JSON_DECODE_ANY, NULL);
+    if (value && !json_is_object(value) && !json_is_null(value)) return value;
+    json_decref(value);
+    return qkv_json_text(text);
 }
 
 static int set_options(json_t *options, const cli_list *set, qkv_error *err) {
     for (size_t i = 0; i < set->n; i++) {
-        const char *given = set->items[i].value, *sign = strchr(given, '=');
-        if (!sign || sign == given)
-            return cli_usage(err, "--set is written OPTION=VALUE, not '%s'", given);
-        char *name = qkv_strndup(given, (size_t)(sign - given));
-        const int failed = !name || json_object_set_new(options, name, value_of(sign + 1)) != 0;
+        const char *text = set->items[i].value, *equals = strchr(text, '=');
+        if (!equals || equals == text)
+            return cli_usage(err, "--set is written NAME=VALUE, not '%s'", text);
+        char *name = qkv_strndup(text, (size_t)(equals - text));
+        json_t *value = read_value(equals + 1);
+        const int failed = !name || json_object_set_new(options, name, value) != 0;
         free(name);
         if (failed) return qkv_fail_memory(err);
     }
     return QKV_OK;
 }
 
+static int set_phrases(json_t *options, const char *path, qkv_error *err) {
+    char *text = NULL;
+    size_t size = 0;
+    if (!path) return QKV_OK;
+    int status = qkv_read_file(&text, &size, path, MOST_PHRASES, err);
+    json_t *value = status == QKV_OK ? json_stringn(text, size) : NULL;
+    free(text);
+    if (status == QKV_OK && !value)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not UTF-8 text", path);
+    if (status == QKV_OK && json_object_set_new(options, "phrases", value) != 0)
+        status = qkv_fail_memory(err);
+    return status;
+}
+
+static int make_options(json_t **out, const json_t *recipe, const recipe_args *args,
+                        qkv_error *err) {
+    const json_t *own = json_object_get(recipe, "options");
+    json_t *options = *out = own ? json_deep_copy(own) : json_object();
+    if (!options) return qkv_fail_memory(err);
+    int status = set_options(options, &args->set, err);
+    if (status == QKV_OK) status = set_phrases(options, args->phrases, err);
+    if (status == QKV_OK && args->parity &&
+        json_object_set_new(options, "parity", json_true()) != 0)
+        status = qkv_fail_memory(err);
+    return status;
+}
+
 /* ---- prompts ---- */
 
-typedef struct prompt_items {
+/* Those of the recipe, or some that come with qkv. */
+typedef struct recipe_prompts {
     cli_list list;
-    char *path; /* of the bundled ones */
-} prompt_items;
+    char *path; /* of a file that it names */
+} recipe_prompts;
 
-static int add_item(prompt_items *to, const char *value, int tag, qkv_error *err) {
+static int add_prompt(recipe_prompts *to, const char *value, int tag, qkv_error *err) {
     const cli_item item = {value, tag};
     return QKV_PUSH(to->list.items, to->list.capacity, to->list.n, item) ? QKV_OK
                                                                          : qkv_fail_memory(err);
 }
 
-static int add_own(prompt_items *to, const cli_recipe_study *r, qkv_error *err) {
-    const json_t *prompts = json_object_get(r->tree, "prompts");
-    int status =
-        json_is_array(prompts) && json_array_size(prompts)
-            ? QKV_OK
-            : qkv_fail(err, QKV_ERR_FORMAT, "%s: \"prompts\" is no list of texts", r->path);
+static int add_own(recipe_prompts *to, const json_t *prompts, const char *path, qkv_error *err) {
+    if (json_array_size(prompts) == 0)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: 'prompts' is no list of texts", path);
+    int status = QKV_OK;
     for (size_t i = 0; i < json_array_size(prompts) && status == QKV_OK; i++) {
         const char *text = json_string_value(json_array_get(prompts, i));
-        status = text ? add_item(to, text, CLI_PROMPT_TEXT, err)
-                      : qkv_fail(err, QKV_ERR_FORMAT, "%s: prompt %zu is no text", r->path, i);
+        status = text ? add_prompt(to, text, CLI_PROMPT_TEXT, err)
+                      : qkv_fail(err, QKV_ERR_FORMAT, "%s: prompt %zu is no text", path, i);
     }
     return status;
 }
 
-/* As many of those that come with qkv as the study takes. */
-static int add_bundled(prompt_items *to, const char *kind, qkv_error *err) {
-    size_t least = 0, most = 0;
+/* As many as the study takes: the file of many, or the first of the few. */
+static int add_bundled(recipe_prompts *to, const char *kind, qkv_error *err) {
+    size_t least = 0, most = 0, few = 0;
+    int status = QKV_OK;
+    while (qkv_default_prompt(few)) few++;
     if (!qkv_study_kind_prompts(kind, &least, &most) || most == 0) return QKV_OK;
-    for (size_t i = 0; i < most && most <= 3 && qkv_default_prompt(i); i++) {
-        const int status = add_item(to, qkv_default_prompt(i), CLI_PROMPT_TEXT, err);
-        if (status != QKV_OK) return status;
+    if (most <= few) {
+        for (size_t i = 0; i < most && status == QKV_OK; i++)
+            status = add_prompt(to, qkv_default_prompt(i), CLI_PROMPT_TEXT, err);
+        return status;
     }
-    if (most <= 3) return QKV_OK;
-    const int status = cli_recipe_find(&to->path, "prompts.txt", err);
-    return status == QKV_OK ? add_item(to, to->path, CLI_PROMPT_LINES, err) : status;
+    status = cli_recipe_find(&to->path, "prompts.txt", err);
+    return status == QKV_OK ? add_prompt(to, to->path, CLI_PROMPT_LINES, err) : status;
 }
 
-/* ---- all of it ---- */
+static int find_prompts(recipe_prompts *to, const json_t *recipe, const char *path,
+                        const cli_chat *chat, qkv_error *err) {
+    const json_t *own = json_object_get(recipe, "prompts");
+    if (chat->column) return cli_usage(err, "--column is of a CSV file: give it with -f");
+    if (own) return add_own(to, own, path, err);
+    return add_bundled(to, json_string_value(json_object_get(recipe, "study")), err);
+}
 
-int cli_recipe_study_run(const cli_call *call, const cli_recipe_study *r, qkv_error *err) {
-    prompt_items items = {0};
-    const char *kind = json_string_value(json_object_get(r->tree, "study"));
-    json_t *given = json_object_get(r->tree, "options");
-    json_t *options = given ? json_deep_copy(given) : json_object();
-    int status = options ? check_keys(r, err) : qkv_fail_memory(err);
-    if (status == QKV_OK) status = set_options(options, r->set, err);
-    if (status == QKV_OK && r->prompts->n == 0 && r->chat->column)
-        status = cli_usage(err, "--column is of a CSV file: give it with -f");
-    if (status == QKV_OK && r->prompts->n == 0) {
-        status = json_object_get(r->tree, "prompts") ? add_own(&items, r, err)
-                                                     : add_bundled(&items, kind, err);
-    }
-    const cli_list *prompts = r->prompts->n ? r->prompts : &items.list;
-    cli_study_job job = {.kind = kind,
-                         .how = r->how,
-                         .model = r->model,
+/* ---- running ---- */
+
+int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err) {
+    const recipe_args *args = call->args;
+    recipe_prompts found = {0};
+    json_t *options = NULL;
+    int status = check_keys(recipe, path, err);
+    if (status == QKV_OK) status = make_options(&options, recipe, args, err);
+    if (status == QKV_OK && !args->flags.prompts.n)
+        status = find_prompts(&found, recipe, path, &args->flags.chat, err);
+    const cli_list *prompts = args->flags.prompts.n ? &args->flags.prompts : &found.list;
+    cli_study_job job = {.kind = json_string_value(json_object_get(recipe, "study")),
+                         .how = &args->study,
+                         .model = args->model,
                          .prompts = prompts->n ? prompts : NULL,
-                         .parse_special = r->parse_special,
-                         .chat = r->chat,
-                         .options = options};
+                         .parse_special = args->flags.parse_special,
+                         .chat = &args->flags.chat,
+                         .options = options,
+                         .results = args->results,
+                         .shows_progress = 1};
     if (status == QKV_OK)
-        status = cli_study_run(call, &job, err);
+        status = cli_study_run(call, &job, err); /* takes the options */
     else
         json_decref(options);
-    free(items.list.items);
-    free(items.path);
+    free(found.list.items);
+    free(found.path);
     return status;
 }
