@@ -57,6 +57,9 @@ typedef struct qkv_study_inputs {
     const char *const *command;
     size_t n_command;
     int32_t living; /* 1: keep what an HTML page needs. It is no part of the recipe */
+    /* Of patch: the finished results of its sweep (qkv/sweep.h), read and not computed again. No part
+     * of the recipe. NULL: none. */
+    const char *results;
 } qkv_study_inputs;
 
 #define QKV_STUDY_INPUTS_INIT                                                                      \

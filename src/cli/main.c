@@ -22,6 +22,7 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(patch)                                                                                       \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

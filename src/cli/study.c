@@ -244,6 +244,7 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
     inputs.other = s->other;
     inputs.prompts = s->given;
     inputs.n_prompts = s->prompts.n;
+    inputs.results = job->results;
     inputs.command = (const char *const *)s->command;
     inputs.n_command = s->command ? (size_t)call->argc : 0;
     inputs.living = cli_outputs_have(&job->how->outputs, job->how->format, "html");

@@ -54,6 +54,7 @@ typedef struct study_inputs {
     qkv_session *other;     /* of kinds that need two; else NULL */
     const qkv_model *other_model;
     study_prompts prompts; /* with tokens and labels (of axes) */
+    const char *results;   /* of a sweep that has computed it; NULL: none */
 } study_inputs;
 
 typedef struct study_kind {
@@ -147,6 +148,7 @@ struct qkv_study {
     char *title;
     study_table *tables;
     size_t n_tables, tables_capacity;
+    size_t numbers_table; /* that a CSV holds unless another is named */
     study_picture *pictures;
     size_t n_pictures, pictures_capacity;
     char **notes, **warnings;

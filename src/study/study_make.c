@@ -52,6 +52,7 @@ static int take_inputs(study_inputs *in, const study_kind *kind, const qkv_study
     in->session = given->session;
     in->model = qkv_session_model(given->session);
     in->other = given->other;
+    in->results = given->results;
     in->other_model = given->other ? qkv_session_model(given->other) : NULL;
     if (kind->needs_other && !in->other)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s wants two models", kind->name);
