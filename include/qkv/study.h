@@ -57,9 +57,13 @@ typedef struct qkv_study_inputs {
     const char *const *command;
     size_t n_command;
     int32_t living; /* 1: keep what an HTML page needs. It is no part of the recipe */
-    /* Of patch: the finished results of its sweep (qkv/sweep.h), read and not computed again. No part
-     * of the recipe. NULL: none. */
+    /* A file that a long study keeps what it has computed in: made again with the same inputs, it goes on
+     * from there, however it ended. Kinds that keep nothing refuse it. NULL: none. */
     const char *results;
+    /* Called while a long study is computed, in units of its own; anything but 0 ends it with
+     * QKV_ERR_CANCELLED. May be NULL. */
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
 } qkv_study_inputs;
 
 #define QKV_STUDY_INPUTS_INIT                                                                      \

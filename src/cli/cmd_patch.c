@@ -231,6 +231,7 @@ static int run_both(const cli_call *call, const patch_args *args, cli_study *how
                          .model = args->model,
                          .prompts = &pairs->prompts,
                          .parse_special = args->parse_special,
+                         .shows_progress = 1,
                          .options = study_options(args, pairs)};
     int status = job.options ? take_results(how, &results, err) : qkv_fail_memory(err);
     sweep_job sweep = {.name = "patch",

@@ -121,7 +121,7 @@ static json_t *tensor_json(size_t variant, qkv_site site, int32_t layer, const q
         json_array_append_new(shape, json_integer(tensor->shape[d]));
     return json_pack("{s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f}", "name", name, "variant",
                      (json_int_t)variant, "site", qkv_site_name(site), "layer",
-                     site == QKV_SITE_LOGITS ? json_null() : json_integer(layer), "shape", shape,
+                     qkv_site_has_layer(site) ? json_integer(layer) : json_null(), "shape", shape,
                      "min", all.min, "max", all.max, "mean", all.mean);
 }
 

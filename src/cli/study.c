@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/messages.h"
+#include "cli/sweep.h"
 
 /* ---- options ---- */
 
@@ -234,6 +235,7 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
                 qkv_error *err) {
     const qkv_session_options how = cli_session_options(job->how->threads, job->how->memory);
     qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
+    sweep_progress progress = {.command = job->kind, .unit = "steps"};
     int status = cli_session_new(&s->session, s->model, &how, err);
     if (status == QKV_OK && s->other_model)
         status = cli_session_new(&s->other, s->other_model, &how, err);
@@ -244,12 +246,18 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
     inputs.other = s->other;
     inputs.prompts = s->given;
     inputs.n_prompts = s->prompts.n;
-    inputs.results = job->results;
     inputs.command = (const char *const *)s->command;
     inputs.n_command = s->command ? (size_t)call->argc : 0;
     inputs.living = cli_outputs_have(&job->how->outputs, job->how->format, "html");
+    inputs.results = job->results;
+    if (job->shows_progress) {
+        inputs.progress = sweep_progress_step;
+        inputs.user = &progress;
+        sweep_progress_start(&progress, 0, 0);
+    }
     if (status == QKV_OK)
         status = cli_name_fields(qkv_study_make(study, job->kind, &inputs, options, err), err);
+    if (job->shows_progress) sweep_progress_end(&progress);
     free(options);
     return status;
 }

@@ -91,7 +91,8 @@ typedef struct cli_study_job {
     const cli_chat *chat;     /* NULL: none */
     json_t *options;          /* taken */
     const char *const *names; /* of the prompts, in their order; NULL: none */
-    const char *results;      /* of a sweep that has computed it; NULL: none */
+    const char *results;      /* what is computed is kept there; NULL: nowhere */
+    int shows_progress;       /* it may take long */
 } cli_study_job;
 
 /* Options that were given: a NULL text, a 0 and CLI_AUTO are left out. */

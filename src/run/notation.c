@@ -134,12 +134,13 @@ static int parse_list(cursor *c, uint8_t **map, int64_t n, char letter, const ch
 
 static int parse_layers(cursor *c, qkv_selector *where) {
     const qkv_hparams *hp = c->notation->hp;
-    if (where->site == QKV_SITE_LOGITS) {
+    if (!qkv_site_has_layer(where->site)) {
+        const char *name = qkv_site_name(where->site);
         if (*c->at == '@')
-            return fail_at(c, QKV_ERR_PLAN, "logits have no layer; leave out '@...'");
+            return fail_at(c, QKV_ERR_PLAN, "%s has no layer; leave out '@...'", name);
         if (!hp->has_logits)
-            return fail_at(c, QKV_ERR_PLAN, "this model has no logits; its output is resid_post@%d",
-                           hp->n_layer - 1);
+            return fail_at(c, QKV_ERR_PLAN, "this model has no %s; its output is resid_post@%d",
+                           name, hp->n_layer - 1);
         return QKV_OK;
     }
     if (!take(c, '@')) {
@@ -556,7 +557,7 @@ int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, con
     int status = parse_site(&c, &where->site);
     if (status == QKV_OK) status = parse_layers(&c, where);
     if (status == QKV_OK) status = parse_heads(&c, where);
-    if (status == QKV_OK && where->site == QKV_SITE_LOGITS) status = parse_tokens(&c, where);
+    if (status == QKV_OK && !qkv_site_has_layer(where->site)) status = parse_tokens(&c, where);
     if (status == QKV_OK) status = parse_channels(&c, where);
     if (status == QKV_OK) status = parse_reduction(&c, capture);
     if (status == QKV_OK) status = expect_end(&c);

@@ -273,7 +273,7 @@ qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site) 
 }
 
 int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer) {
-    return site == QKV_SITE_LOGITS ? plan->model->hp.n_layer : layer;
+    return qkv_site_has_layer(site) ? layer : plan->model->hp.n_layer;
 }
 
 static int remember_capture(qkv_plan *plan, const char *text, qkv_error *err) {
@@ -311,7 +311,7 @@ int qkv_plan_prepare(qkv_plan *plan, const char *text, qkv_error *err) {
     if (status != QKV_OK) return status;
     for (int32_t il = 0; capture.where.layers && il < hp->n_layer; il++)
         plan->prepared[il] |= capture.where.layers[il];
-    if (capture.where.site == QKV_SITE_LOGITS) plan->prepared[hp->n_layer] = 1;
+    if (!qkv_site_has_layer(capture.where.site)) plan->prepared[hp->n_layer] = 1;
     if (qkv_site_get_axes(capture.where.site) == QKV_AXES_MAP && !capture.reduction)
         plan->prepares_maps = 1;
     qkv_selector_release(&capture.where);
@@ -327,7 +327,8 @@ static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *er
         if (!edit->where.layers[il]) continue;
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             const qkv_wanted *wanted = qkv_plan_wanted(plan, il, (qkv_site)site);
-            if (site == QKV_SITE_LOGITS || !wanted->wanted || wanted->letter != 'g') continue;
+            if (!qkv_site_has_layer((qkv_site)site) || !wanted->wanted || wanted->letter != 'g')
+                continue;
             if (!qkv_site_reaches(&plan->model->hp, edit->where.site, il, (qkv_site)site, il))
                 continue;
             return qkv_fail(
@@ -398,7 +399,7 @@ int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit, qkv_edi
 int qkv_plan_edit_covers(const qkv_plan *plan, size_t variant, size_t edit, int32_t layer,
                          int32_t head) {
     const qkv_edit *e = edit_of(plan, variant, edit);
-    if (!e || e->where.site == QKV_SITE_LOGITS) return 0;
+    if (!e || !qkv_site_has_layer(e->where.site)) return 0;
     const qkv_hparams *hp = &plan->model->hp;
     if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->n_head) return 0;
     return qkv_selector_has_layer(&e->where, layer) &&
@@ -420,8 +421,12 @@ const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index) {
 }
 
 int qkv_plan_wants_logits(const qkv_plan *plan, size_t token) {
-    if (!plan) return 0;
-    const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS);
+    return qkv_plan_wants_token(plan, QKV_SITE_LOGITS, token);
+}
+
+int qkv_plan_wants_token(const qkv_plan *plan, qkv_site site, size_t token) {
+    if (!plan || (unsigned)site >= QKV_SITE_COUNT || qkv_site_has_layer(site)) return 0;
+    const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, site);
     if (!wanted->wanted || token >= (size_t)plan->n_tokens) return 0;
     return !wanted->rows || wanted->rows[token];
 }

@@ -80,7 +80,7 @@ static int fail_not_finite(const qkv_plan *plan, const qkv_item *item, int64_t a
     else
         snprintf(where, sizeof where, "token %lld",
                  (long long)(at / (inner * (item->tensor.n_dims == 3 ? shape[1] : 1))));
-    if (item->site != QKV_SITE_LOGITS) snprintf(layer, sizeof layer, " of layer %d", item->layer);
+    if (qkv_site_has_layer(item->site)) snprintf(layer, sizeof layer, " of layer %d", item->layer);
     if (item->variant) snprintf(variant, sizeof variant, "variant %zu", item->variant);
     return qkv_fail(err, QKV_ERR_NUMERIC, "%s%s%s%s: %s%s holds %s, first at %s", variant,
                     item->variant ? " (" : "",
@@ -156,7 +156,7 @@ static void copy_row(const qkv_item *item, int64_t to, const float *src, const q
 
 static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
                                  int32_t layer, qkv_reduction reduction) {
-    if (site == QKV_SITE_LOGITS) layer = result->n_layer;
+    if (!qkv_site_has_layer(site)) layer = result->n_layer;
     for (size_t i = 0; i < result->n_items; i++) {
         const qkv_item *item = &result->items[i];
         if (item->variant == variant && item->site == site && item->layer == layer &&
@@ -195,11 +195,15 @@ static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view 
     }
 }
 
-/* Logits of the wanted tokens, out of those of all tokens. */
-static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted) {
-    int64_t to = 0;
-    for (int64_t t = 0; t < view->n_rows; t++) {
-        if (wanted->rows[t]) copy_row(item, to++, view->src + t * view->row_stride, view);
+/* Behind all layers: rows of the wanted tokens, out of those that were computed. */
+static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted,
+                      const uint8_t *computed, int64_t n_tokens) {
+    int64_t from = 0, to = 0;
+    for (int64_t t = 0; t < n_tokens; t++) {
+        if (computed && !computed[t]) continue;
+        if (!wanted->rows || wanted->rows[t])
+            copy_row(item, to++, view->src + from * view->row_stride, view);
+        from++;
     }
 }
 
@@ -245,8 +249,8 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
     /* A part of a map counts its heads as the whole map does. */
     int is_map = qkv_site_get_axes(item.site) == QKV_AXES_MAP;
     int32_t site_heads = is_map ? plan->model->hp.n_head : view.n_heads;
-    if (rows < view.n_rows)
-        copy_rows(&item, &view, wanted);
+    if (!qkv_site_has_layer(item.site))
+        copy_rows(&item, &view, wanted, computed->rows, plan->n_tokens);
     else
         copy_heads(result, &item, &view, wanted, site_heads);
     status = check_finite(plan, &item, size, err);

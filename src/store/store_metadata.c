@@ -112,16 +112,19 @@ static void put_shapes(metadata_draft *draft, const qkv_result *result,
     }
 }
 
-/* Which tokens the rows of the logits belong to; said only where some were left out. */
-static void put_logits_tokens(metadata_draft *draft, const qkv_plan *plan, size_t n_tokens) {
+/* Which tokens the rows of a site without a layer belong to; said only where some were left out. */
+static void put_row_tokens(metadata_draft *draft, const qkv_plan *plan, qkv_site site,
+                           size_t n_tokens) {
+    char key[48];
     json_t *list = json_array();
+    snprintf(key, sizeof key, "%s_tokens", qkv_site_name(site));
     for (size_t t = 0; t < n_tokens; t++) {
-        if (qkv_plan_wants_logits(plan, t))
+        if (qkv_plan_wants_token(plan, site, t))
             json_array_append_new(list, json_integer((json_int_t)t));
     }
     const size_t n = json_array_size(list);
     if (n > 0 && n < n_tokens)
-        put(draft, "logits_tokens", list);
+        put(draft, key, list);
     else
         json_decref(list);
 }
@@ -150,7 +153,8 @@ static void put_plan(metadata_draft *draft, const qkv_plan *plan, const qkv_mode
             put(draft, key.data, qkv_json_token_ids(tokens, n_tokens));
         qkv_text_release(&key);
     }
-    put_logits_tokens(draft, plan, n_tokens);
+    put_row_tokens(draft, plan, QKV_SITE_LOGITS, n_tokens);
+    put_row_tokens(draft, plan, QKV_SITE_FINAL_NORM, n_tokens);
 }
 
 /* ---- what every tensor is ---- */
@@ -217,7 +221,7 @@ static json_t *describe_tensor(size_t variant, qkv_site site, int32_t layer,
     json_t *entry = json_pack("{s:I, s:s, s:o, s:o}", "variant", (json_int_t)variant, "site",
                               qkv_site_name(site), "shape", shape, "axes", list_axes(site, tensor));
     int failed = !entry;
-    if (site != QKV_SITE_LOGITS)
+    if (qkv_site_has_layer(site))
         failed |= json_object_set_new(entry, "layer", json_integer(layer)) != 0;
     if (tensor->heads) failed |= json_object_set_new(entry, "heads", list_heads(tensor)) != 0;
     if (tensor->channels)

@@ -108,12 +108,17 @@ static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const patch_opt
 
 /* ---- values ---- */
 
-static int compute(const qkv_sweep *sweep, qkv_session *session, double *values, qkv_error *err) {
+static int compute(const qkv_sweep *sweep, const study_inputs *in, double *values, qkv_error *err) {
     const size_t n_metrics = qkv_sweep_n_metrics(sweep);
+    int64_t done = 0, n = 0;
     int status = QKV_OK;
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep) && status == QKV_OK; b++) {
-        const int64_t first = qkv_sweep_block(sweep, b, NULL);
-        status = qkv_sweep_compute(sweep, session, b, values + (size_t)first * n_metrics, err);
+        const int64_t first = qkv_sweep_block(sweep, b, &n);
+        status = qkv_sweep_compute(sweep, in->session, b, values + (size_t)first * n_metrics, err);
+        done += n;
+        if (status == QKV_OK && in->progress &&
+            in->progress(in->user, done, qkv_sweep_n_cells(sweep)) != 0)
+            status = qkv_fail_cancelled(err);
     }
     return status;
 }
@@ -134,6 +139,17 @@ static int read_metric(qkv_sweep_reader *file, const qkv_sweep *sweep, size_t me
                           qkv_sweep_reader_get_info(file)->path, missing, n);
     qkv_sweep_rows_free(rows);
     return status;
+}
+
+/* Computes what the file does not hold yet, and reads it. */
+static int share(const qkv_sweep *sweep, const study_inputs *in, qkv_error *err) {
+    qkv_sweep_share_options how = QKV_SWEEP_SHARE_OPTIONS_INIT;
+    int stopped = 0;
+    how.progress = in->progress;
+    how.user = in->user;
+    const int status = qkv_sweep_share(sweep, in->results, &how, &stopped, err);
+    if (status != QKV_OK || !stopped) return status;
+    return qkv_fail(err, QKV_ERR_CANCELLED, "stopped; the same call goes on from %s", in->results);
 }
 
 static int read_values(const qkv_sweep *sweep, const qkv_model *model, const char *path,
@@ -184,9 +200,13 @@ static int make(qkv_study *study, const study_inputs *in, const void *given, qkv
             qkv_calloc((size_t)qkv_sweep_n_cells(cells.sweep) * cells.n_metrics, sizeof *values);
         if (!values) status = qkv_fail_memory(err);
     }
-    if (status == QKV_OK)
-        status = in->results ? read_values(cells.sweep, in->model, in->results, values, err)
-                             : compute(cells.sweep, in->session, values, err);
+    if (status == QKV_OK && in->results) {
+        status = share(cells.sweep, in, err);
+        if (status == QKV_OK)
+            status = read_values(cells.sweep, in->model, in->results, values, err);
+    } else if (status == QKV_OK) {
+        status = compute(cells.sweep, in, values, err);
+    }
     if (status == QKV_OK) status = take_means(&cells, values, err);
     if (status == QKV_OK) status = qkv_patch_show(&cells, study, in, options, err);
     free(values);
@@ -203,5 +223,6 @@ const study_kind qkv_study_patch = {
     .options_size = sizeof(patch_options),
     .least_prompts = 2,
     .most_prompts = 20000,
+    .keeps_results = 1,
     .make = make,
 };

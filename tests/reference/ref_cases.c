@@ -4,8 +4,12 @@
 #include <stdlib.h>
 
 int ref_has_heads(qkv_site site) {
-    return site != QKV_SITE_RESID_PRE && site != QKV_SITE_ATTN_OUT && site != QKV_SITE_MLP_OUT &&
-           site != QKV_SITE_RESID_POST && site != QKV_SITE_LOGITS;
+    return site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
+           ref_is_shared(site) || ref_is_map(site);
+}
+
+int ref_has_layer(qkv_site site) {
+    return site != QKV_SITE_LOGITS && site != QKV_SITE_FINAL_NORM;
 }
 
 int ref_is_shared(qkv_site site) {
@@ -17,7 +21,7 @@ int ref_is_map(qkv_site site) {
 }
 
 int ref_has_site(const ref_model *m, qkv_site site) {
-    return site != QKV_SITE_LOGITS || m->output.w;
+    return ref_has_layer(site) || m->output.w;
 }
 
 #define ONLY(site) (1u << QKV_SITE_##site)
@@ -41,11 +45,12 @@ static const unsigned flows[QKV_SITE_COUNT] = {
     [QKV_SITE_MLP_OUT] = ONLY(MLP_OUT) | ONLY(RESID_POST),
     [QKV_SITE_RESID_POST] = ONLY(RESID_POST),
     [QKV_SITE_LOGITS] = ONLY(LOGITS),
+    [QKV_SITE_FINAL_NORM] = ONLY(FINAL_NORM) | ONLY(LOGITS),
 };
 
 int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer) {
-    if (e->site == QKV_SITE_LOGITS) return site == QKV_SITE_LOGITS;
-    if (site == QKV_SITE_LOGITS) return 1;
+    if (!ref_has_layer(e->site)) return flows[e->site] >> site & 1;
+    if (!ref_has_layer(site)) return 1;
     for (int il = 0; il < layer; il++)
         if (ref_has(e->layers, il)) return 1;
     if (!ref_has(e->layers, layer)) return 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "reference/ref_cases.h"
 
 static const struct {
     const char *text;
@@ -76,7 +77,7 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
     char numbers[64] = "";
     out[0] = '\0';
     put(out, size, qkv_site_name(edit->site));
-    if (edit->site != QKV_SITE_LOGITS) {
+    if (ref_has_layer(edit->site)) {
         put(out, size, "@");
         put_set(out, size, edit->layers);
     }

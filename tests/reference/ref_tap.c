@@ -62,7 +62,7 @@ static void count(ref_run *run, size_t index, ref_op op, double value, double be
 static double noise(const ref_pass *p, const ref_edit *e, int layer, const ref_view *x, int h,
                     int t, int c) {
     const int grouped = ref_is_shared(e->site) && e->head_kind != 'h';
-    return ref_noise(e, e->site == QKV_SITE_LOGITS ? p->m->n_layer : layer,
+    return ref_noise(e, ref_has_layer(e->site) ? layer : p->m->n_layer,
                      grouped ? h * p->m->G / x->n_head : h, t, c);
 }
 
@@ -92,7 +92,7 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
 }
 
 static int applies(const ref_edit *e, qkv_site site, int layer) {
-    return e->site == site && (site == QKV_SITE_LOGITS || ref_has(e->layers, layer));
+    return e->site == site && (!ref_has_layer(site) || ref_has(e->layers, layer));
 }
 
 static ref_view copy_view(const ref_view *v) {

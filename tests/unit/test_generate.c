@@ -430,7 +430,7 @@ static void check_patch(judge *j, qkv_site site) {
     const int32_t *sources[] = {j->other};
     const char *name = qkv_site_name(site);
     char edit[64], full[64];
-    const char *layer = site == QKV_SITE_LOGITS ? "" : "@1";
+    const char *layer = qkv_site_has_layer(site) ? "@1" : "";
     snprintf(edit, sizeof edit, "%s%s=patch:src", name, layer);
     snprintf(full, sizeof full, "%s%s[:%d]=patch:src", name, layer, PROMPT);
     const char *variant = edit;
