@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/steps.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 
