@@ -4,8 +4,10 @@
  * With results (-o x.sqlite) it is a sweep, which processes share, and which goes on after it was
  * stopped; the study then reads them. Without, the study computes in this process.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -16,6 +18,7 @@
 #include "cli/patch.h"
 #include "cli/study.h"
 #include "cli/sweep.h"
+#include "qkv/sweep_blocks.h"
 
 typedef struct patch_args {
     cli_study study;
@@ -201,9 +204,24 @@ static int take_results(cli_study *how, const char **results, qkv_error *err) {
     return QKV_OK;
 }
 
+/* Prompts that give the same are told before there is a file: the first block holds their values. */
+static int check_prompts(const sweep_work *work, qkv_error *err) {
+    const qkv_session_options how = cli_session_options(1, work->job->memory);
+    qkv_session *session = NULL;
+    double *values = qkv_calloc(2 * qkv_sweep_n_metrics(work->sweep), sizeof *values);
+    int status =
+        values ? cli_session_new(&session, work->model, &how, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_sweep_compute(work->sweep, session, 0, values, err);
+    cli_session_free(session);
+    free(values);
+    return status;
+}
+
 static int run_sweep(const sweep_job *job, json_t *spec, int *leads, qkv_error *err) {
     sweep_work work = {0};
     int status = sweep_work_begin(&work, job, spec, err);
+    if (status == QKV_OK && job->output && access(job->output, F_OK) != 0)
+        status = check_prompts(&work, err);
     if (status == QKV_OK) status = sweep_work_run(&work, err);
     *leads = sweep_work_leads(&work);
     sweep_work_release(&work);
