@@ -23,6 +23,7 @@
     X(generate)                                                                                    \
     X(lens)                                                                                        \
     X(patch)                                                                                       \
+    X(compare)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \
