@@ -22,6 +22,7 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(weights)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

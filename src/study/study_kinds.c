@@ -4,7 +4,9 @@
 #include <string.h>
 
 /* X(name of its study_kind), in the order of lists */
-#define STUDY_KIND_LIST(X) X(qkv_study_lens)
+#define STUDY_KIND_LIST(X)                                                                         \
+    X(qkv_study_lens)                                                                              \
+    X(qkv_study_weights)
 
 #define STUDY_DECLARE(id) extern const study_kind id;
 STUDY_KIND_LIST(STUDY_DECLARE)
