@@ -98,6 +98,7 @@
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"
+#include "qkv/head_scores.h"
 #include "qkv/hooks.h"
 #include "qkv/host.h"
 #include "qkv/hub.h"

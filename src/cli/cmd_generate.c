@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escapes.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/escapes.h"
 #include "cli/generate.h"
 #include "cli/messages.h"
 #include "cli/run_table.h"
@@ -200,7 +200,7 @@ static int read_stops(generate_state *run, qkv_error *err) {
     run->stops = qkv_calloc(given->n + 1, sizeof *run->stops);
     if (!run->stops) return qkv_fail_memory(err);
     for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
-        cli_read_escaped(&text, given->items[i].value, '\0');
+        qkv_read_escaped(&text, given->items[i].value, '\0');
         if (text.failed || !(run->stops[i] = qkv_strdup(text.data)))
             status = qkv_fail_memory(err);
         else if (text.length == 0)
