@@ -10,15 +10,21 @@
 /* What the two circuits call their numbers. */
 typedef struct circuit_words {
     const char *score, *stream_score; /* columns */
-    const char *score_label, *what;
-    const char *title, *full, *own;
+    const char *score_label, *full;
+    const char *title, *plain_title, *norm_title, *rank_title, *stream_title, *spectrum_title;
 } circuit_words;
 
+#define CIRCUIT_TITLES(circuit)                                                                    \
+    circuit " Circuits of All Heads", "Norms of the " circuit " Circuits",                         \
+        "Effective Ranks of the " circuit " Circuits",                                             \
+        "Eigenvalue Scores of the " circuit " Circuits in the Stream",                             \
+        "Singular Values of the " circuit " Circuits"
+
 static const circuit_words words_of[] = {
-    [QKV_CIRCUIT_OV] = {"copying", "stream_copying", "copying score", "OV",
-                        "Copying Scores of All Heads", "W_U W_O W_V W_E", "W_O W_V"},
-    [QKV_CIRCUIT_QK] = {"matching", "stream_matching", "matching score", "QK",
-                        "Matching Scores of All Heads", "W_Eᵀ W_Qᵀ W_K W_E", "W_Qᵀ W_K"},
+    [QKV_CIRCUIT_OV] = {"copying", "stream_copying", "copying score", "W_U W_O W_V W_E",
+                        "Copying Scores of All Heads", CIRCUIT_TITLES("OV")},
+    [QKV_CIRCUIT_QK] = {"matching", "stream_matching", "matching score", "W_Eᵀ W_Qᵀ W_K W_E",
+                        "Matching Scores of All Heads", CIRCUIT_TITLES("QK")},
 };
 
 typedef struct heads_view {
@@ -181,13 +187,13 @@ static int add_maps(const heads_view *v, qkv_study *study, qkv_error *err) {
     if (!isnan(head_at(v, 0).score))
         status = add_map(v, study, w->score, w->title, w->score_label, score_of, 1, err);
     if (status == QKV_OK)
-        status = add_map(v, study, "norm", "Norms of Circuits", "Frobenius norm", norm_of, 0, err);
+        status = add_map(v, study, "norm", w->norm_title, "Frobenius norm", norm_of, 0, err);
     if (status == QKV_OK)
-        status = add_map(v, study, "effective_rank", "Effective Ranks of Circuits",
-                         "effective rank", rank_of, 0, err);
+        status =
+            add_map(v, study, "effective_rank", w->rank_title, "effective rank", rank_of, 0, err);
     if (status == QKV_OK)
-        status = add_map(v, study, w->stream_score, "The Same Score Within the Residual Stream",
-                         "Σλ / Σ|λ|", stream_score_of, 1, err);
+        status = add_map(v, study, w->stream_score, w->stream_title, "Σλ / Σ|λ|", stream_score_of,
+                         1, err);
     return status;
 }
 
@@ -225,7 +231,7 @@ static int add_spectrum(const heads_view *v, qkv_study *study, qkv_error *err) {
     chart.y.label = "σ / σ₁, mean over heads";
     chart.legend = "Layer";
     const int status =
-        qkv_study_add_lines(study, "spectrum", "Singular Values of Circuits", &chart, err);
+        qkv_study_add_lines(study, "spectrum", v->words->spectrum_title, &chart, err);
     free(numbers);
     return status;
 }
@@ -264,14 +270,13 @@ static int view_open(heads_view *v, const qkv_circuits *circuits, qkv_error *err
 static void describe(const heads_view *v, qkv_study *study, const study_inputs *in) {
     const circuit_words *w = v->words;
     if (isnan(head_at(v, 0).score)) {
-        qkv_study_set_title(study, "%s Circuits of All Heads", w->what);
+        qkv_study_set_title(study, "%s", w->plain_title);
         qkv_study_warn(study, "%s has no logits: no %s",
                        qkv_model_get_info(in->model)->architecture, w->score_label);
         return;
     }
     qkv_study_set_title(study, "%s", w->title);
     qkv_study_note(study, "%s: Σλ / Σ|λ| of the eigenvalues of %s", w->score_label, w->full);
-    qkv_study_note(study, "norm and effective rank of %s", w->own);
 }
 
 int qkv_weights_show_heads(qkv_study *study, const study_inputs *in, const weights_options *options,
