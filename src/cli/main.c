@@ -22,6 +22,7 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(compare)                                                                                     \
     X(weights)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \

@@ -102,8 +102,8 @@ typedef struct qkv_graph {
     /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0:
      * all. Whole groups, or heads of one group. */
     int32_t first_head, n_heads;
-    const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
-    const uint8_t *seen_rows;  /* the same, where an edit of the logits needs them all */
+    const uint8_t *logit_rows; /* T bytes: tokens that go to the output; NULL: all */
+    const uint8_t *seen_rows;  /* of which something is captured, where an edit needs them all */
     int64_t block_rows;        /* queries that attention takes at a time */
     int n_threads;
     qkv_steps *steps; /* who may stop the pass; NULL: nobody */
@@ -130,8 +130,8 @@ typedef struct qkv_graph {
     struct ggml_tensor *packed_from, *packed; /* activations that were packed last */
     qkv_check **checks;
     size_t n_checks, checks_capacity;
-    int32_t at_layer;     /* that is being built: -1 before all layers, n_layer behind them */
-    int behind_attention; /* of the last layer: what is being built */
+    int32_t at_layer;       /* that is being built: -1 before all layers, n_layer behind them */
+    int behind_attention;   /* of the last layer: what is being built */
     qkv_error custom_error; /* of the first function of the caller's that failed */
     int out_of_memory;
     uint64_t allocation; /* which one of all allocations of graphs was its own */

@@ -20,6 +20,11 @@ const char *qkv_site_description(qkv_site site) {
     return (unsigned)site < QKV_SITE_COUNT ? sites[site].what : NULL;
 }
 
+int qkv_site_has_layer(qkv_site site) {
+    return (unsigned)site < QKV_SITE_COUNT && site != QKV_SITE_LOGITS &&
+           site != QKV_SITE_FINAL_NORM;
+}
+
 qkv_site qkv_site_by_name(const char *name) {
     for (int i = 0; name && i < QKV_SITE_COUNT; i++) {
         if (strcmp(sites[i].name, name) == 0) return (qkv_site)i;
@@ -34,7 +39,7 @@ static const qkv_site_axes axes[QKV_SITE_COUNT] = {
     [QKV_SITE_SCORES] = QKV_AXES_MAP,     [QKV_SITE_PATTERN] = QKV_AXES_MAP,
     [QKV_SITE_Z] = QKV_AXES_QUERY,        [QKV_SITE_ATTN_OUT] = QKV_AXES_FLAT,
     [QKV_SITE_MLP_OUT] = QKV_AXES_FLAT,   [QKV_SITE_RESID_POST] = QKV_AXES_FLAT,
-    [QKV_SITE_LOGITS] = QKV_AXES_VOCAB,
+    [QKV_SITE_LOGITS] = QKV_AXES_VOCAB,   [QKV_SITE_FINAL_NORM] = QKV_AXES_FLAT,
 };
 
 qkv_site_axes qkv_site_get_axes(qkv_site site) {
@@ -86,6 +91,7 @@ static const unsigned reached_in_layer[QKV_SITE_COUNT] = {
     [QKV_SITE_MLP_OUT] = BIT(MLP_OUT) | BIT(RESID_POST),
     [QKV_SITE_RESID_POST] = BIT(RESID_POST),
     [QKV_SITE_LOGITS] = BIT(LOGITS),
+    [QKV_SITE_FINAL_NORM] = BIT(FINAL_NORM) | BIT(LOGITS),
 };
 
 int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_site seen,

@@ -10,7 +10,7 @@
 #include "qkv/plan.h"
 
 typedef enum qkv_site_axes {
-    QKV_AXES_FLAT,     /* [T][D] */
+    QKV_AXES_FLAT,     /* [T][D]; of final_norm, no layer */
     QKV_AXES_QUERY,    /* [T][H][d] */
     QKV_AXES_KEYVALUE, /* [T][G][d], or [T][H][d] where a group was split */
     QKV_AXES_MAP,      /* [H][T][T] */
@@ -24,7 +24,8 @@ int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp);
 /* Length of the innermost axis: d, T, D or V. */
 int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens);
 
-/* Can a change at (site, layer) show at (seen, seen_layer)? The layer of logits is n_layer. */
+/* Can a change at (site, layer) show at (seen, seen_layer)? The layer of sites without one is
+ * n_layer. */
 int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_site seen,
                      int32_t seen_layer);
 

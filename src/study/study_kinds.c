@@ -4,9 +4,14 @@
 #include <string.h>
 
 /* X(name of its study_kind), in the order of lists */
+/* clang-format off: one to a line */
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_lens)                                                                              \
-    X(qkv_study_weights)
+    X(qkv_study_compare)                                                                           \
+    X(qkv_study_weights)                                                                           \
+    X(qkv_study_ships)                                                                             \
+    X(qkv_study_sahara)
+/* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;
 STUDY_KIND_LIST(STUDY_DECLARE)

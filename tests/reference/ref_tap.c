@@ -49,7 +49,8 @@ size_t ref_site_count(const ref_model *m, qkv_site site, int T) {
 
 static void count(ref_run *run, size_t index, ref_op op, double value, double before) {
     const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM ||
-                       op == REF_PATCH || op == REF_NOISE || op == REF_CLAMP;
+                       op == REF_PATCH || op == REF_NOISE || op == REF_CLAMP ||
+                       op == REF_REMOVE_VECTOR;
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
@@ -62,7 +63,7 @@ static void count(ref_run *run, size_t index, ref_op op, double value, double be
 static double noise(const ref_pass *p, const ref_edit *e, int layer, const ref_view *x, int h,
                     int t, int c) {
     const int grouped = ref_is_shared(e->site) && e->head_kind != 'h';
-    return ref_noise(e, e->site == QKV_SITE_LOGITS ? p->m->n_layer : layer,
+    return ref_noise(e, ref_has_layer(e->site) ? layer : p->m->n_layer,
                      grouped ? h * p->m->G / x->n_head : h, t, c);
 }
 
@@ -92,7 +93,7 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
 }
 
 static int applies(const ref_edit *e, qkv_site site, int layer) {
-    return e->site == site && (site == QKV_SITE_LOGITS || ref_has(e->layers, layer));
+    return e->site == site && (!ref_has_layer(site) || ref_has(e->layers, layer));
 }
 
 static ref_view copy_view(const ref_view *v) {

@@ -100,7 +100,7 @@ static void check_every_place(family *f) {
     for (int site = 0; site < QKV_SITE_COUNT; site++)
         for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
             if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
-            if (site == QKV_SITE_LOGITS && layer > 0) continue;
+            if (!ref_has_layer((qkv_site)site) && layer > 0) continue;
             check_place(f, (qkv_site)site, layer);
         }
 }
@@ -174,7 +174,6 @@ static void check_long_prompt(const char *name) {
 
 static void expect_refused(int status, const qkv_error *err) {
     assert_int_equal(status, QKV_ERR_PLAN);
-    assert_non_null(strstr(err->message, "has no logits"));
     assert_non_null(strstr(err->message, "resid_post@2"));
 }
 
@@ -188,6 +187,10 @@ static void an_encoder_has_no_logits(void **state) {
     expect_refused(qkv_plan_add_capture(plan, "logits", &err), &err);
     expect_refused(qkv_plan_add_capture(plan, "logits[-1]", &err), &err);
     expect_refused(qkv_plan_add_variant(plan, "logits=zero", NULL, &err), &err);
+    assert_non_null(strstr(err.message, "has no logits"));
+    expect_refused(qkv_plan_add_capture(plan, "final_norm[-1]", &err), &err);
+    expect_refused(qkv_plan_add_variant(plan, "final_norm=zero", NULL, &err), &err);
+    assert_non_null(strstr(err.message, "has no final_norm"));
     qkv_plan_free(plan);
     judge_close(&j);
 }
