@@ -95,6 +95,7 @@
 #include "qkv/circuits.h"
 #include "qkv/compare.h"
 #include "qkv/custom.h"
+#include "qkv/edit_data.h"
 #include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"

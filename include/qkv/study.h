@@ -84,6 +84,7 @@ typedef struct qkv_study_info {
     size_t n_tables, n_pictures;
     const char *recipe; /* JSON, without the look */
     const char *id;     /* of the recipe, 8 characters */
+    size_t n_printed;   /* the first so many tables are the answer in short */
 } qkv_study_info;
 
 #define QKV_STUDY_INFO_INIT                                                                        \

@@ -231,6 +231,7 @@ static int make_generator(generate_state *run, const cli_generation *it, qkv_gen
     how.source_names = sources.names;
     how.source_tokens = sources.tokens;
     how.n_sources = run->sources.n;
+    how.data = run->sources.data;
     how.edit_tokens = args->edit_tokens;
     how.recompute = args->recompute;
     if (status == QKV_OK)
@@ -476,7 +477,7 @@ static int run_generate(const cli_call *call, qkv_error *err) {
     if (status == QKV_OK && run.args->captures.n)
         status = cli_prompts_check_one(&run.prompts, &run.args->prompts, err);
     if (status == QKV_OK) status = cli_sources_load(&run.sources, &run.args->sources, err);
-    if (status == QKV_OK) status = cli_sources_check_used(&run.sources, edits, 1, err);
+    if (status == QKV_OK) status = cli_sources_take_edits(&run.sources, edits, 1, err);
     if (status == QKV_OK) status = prepare(&run, err);
     if (status == QKV_OK) {
         status = run_prompts(&run, err);

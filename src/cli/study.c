@@ -155,13 +155,19 @@ static int print_table(const qkv_study *study, size_t table, qkv_error *err) {
     return status;
 }
 
-/* The table that was asked for, or the first. */
+/* The table that was asked for, or those that are the answer in short. */
 static int print_study(const qkv_study *study, const char *name, qkv_error *err) {
     qkv_study_table table = QKV_STUDY_TABLE_INIT;
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
     for (size_t i = 0; name && qkv_study_get_table(study, i, &table, NULL) == QKV_OK; i++) {
         if (strcmp(table.name, name) == 0) return print_table(study, i, err);
     }
-    return print_table(study, 0, err);
+    int status = qkv_study_get_info(study, &info, err);
+    for (size_t i = 0; i < info.n_printed && status == QKV_OK; i++) {
+        if (i) putchar('\n');
+        status = print_table(study, i, err);
+    }
+    return status;
 }
 
 static int print_bytes(const qkv_study *study, const char *format, const qkv_study_look *look,
@@ -209,7 +215,8 @@ static int load(study_state *s, const cli_study_job *job, qkv_error *err) {
     int status = QKV_OK;
     if (job->prompts) status = cli_prompts_load(&s->prompts, job->prompts, chat, err);
     if (status == QKV_OK) status = cli_model_open(&s->model, job->model, err);
-    if (status == QKV_OK && job->other) status = cli_model_open(&s->other_model, job->other, err);
+    if (status == QKV_OK && (job->other || job->two_models))
+        status = cli_model_open(&s->other_model, job->other, err);
     if (status == QKV_OK) status = cli_prompts_tokenize(&s->prompts, chat, s->model, flags, err);
     if (status != QKV_OK) return status;
     s->given = qkv_calloc(s->prompts.n, sizeof *s->given);

@@ -86,6 +86,7 @@ typedef struct cli_study_job {
     const cli_study *how;
     const char *model;
     const char *other;       /* the second model of a comparison; NULL: none */
+    int two_models;          /* there is a second one, the default model where `other` is NULL */
     const cli_list *prompts; /* NULL: the kind takes none */
     int parse_special;
     const cli_chat *chat;     /* NULL: none */

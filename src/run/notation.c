@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "run/custom.h"
 #include "run/site.h"
+#include "run/vector.h"
 
 typedef struct cursor {
     const qkv_notation *notation;
@@ -378,6 +379,24 @@ static int parse_custom(cursor *c, qkv_edit *edit) {
                    c->at);
 }
 
+/* @NAME, and of add ,by=F. */
+static int parse_vector(cursor *c, qkv_edit *edit) {
+    const char *name = c->at + 1;
+    const size_t length = strcspn(name, ",");
+    qkv_text why = {0};
+    if (*c->at != '@')
+        return fail_at(c, QKV_ERR_SYNTAX, "expected a vector, @FILE#NAME, not '%s'", c->at);
+    int status = qkv_vector_take(c->notation, edit, name, length, &why);
+    if (status != QKV_OK) fail_at(c, status, "%s", why.data ? why.data : "out of memory");
+    qkv_text_release(&why);
+    if (status != QKV_OK) return status;
+    c->at = name + length;
+    edit->a = 1;
+    if (edit->op != QKV_OP_ADD || strncmp(c->at, ",by=", 4) != 0) return QKV_OK;
+    c->at += 4;
+    return take_float(c, 0, &edit->a, "a factor");
+}
+
 /* Operations with arguments of their own read the rest of the text. */
 static int parse_with(cursor *c, qkv_edit *edit,
                       int (*parse)(qkv_edit *, const char *, qkv_error *)) {
@@ -389,6 +408,8 @@ static int parse_with(cursor *c, qkv_edit *edit,
 }
 
 static int parse_arguments(cursor *c, qkv_edit *edit) {
+    const int may_be_vector = edit->op == QKV_OP_ADD || edit->op == QKV_OP_SET;
+    if (edit->op == QKV_OP_REMOVE || (may_be_vector && *c->at == '@')) return parse_vector(c, edit);
     switch (edit->op) {
     case QKV_OP_MASK:
         return parse_with(c, edit, qkv_mask_parse);

@@ -8,7 +8,10 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "base/vector_name.h"
 #include "run/custom.h"
+#include "run/edit_data.h"
+#include "run/vector.h"
 #include "run/visible.h"
 #include "run/wanted.h"
 
@@ -94,6 +97,7 @@ void qkv_plan_free(qkv_plan *plan) {
     free(plan->variants);
     free(plan->sources);
     free((void *)plan->customs);
+    qkv_edit_data_free(plan->data);
     free(plan->wanted);
     free(plan->prepared);
     free(plan->tokens);
@@ -223,7 +227,8 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
                              .sources = names,
                              .n_sources = plan->n_sources,
                              .customs = plan->customs,
-                             .n_customs = plan->n_customs};
+                             .n_customs = plan->n_customs,
+                             .data = plan->data};
     int status = QKV_OK;
     size_t capacity = 0;
     const char *at = variant->text;
@@ -233,6 +238,7 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
         status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
         if (status != QKV_OK) break;
         status = limit_tokens(plan, &edit, err);
+        if (status == QKV_OK) status = qkv_vector_check(&edit, plan->text.n_positions, err);
         if (status == QKV_OK)
             status = qkv_visible_check(plan->model, &edit, plan->text.n_positions, err);
         if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit))
@@ -254,6 +260,7 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
     QKV_NEED(err, plan);
     QKV_NEED(err, edits);
     qkv_variant variant = {.text = qkv_strdup(edits)};
+    if (variant.text) qkv_vector_names_shorten(variant.text);
     int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
     if (status == QKV_OK &&
         !QKV_PUSH(plan->variants, plan->variants_capacity, plan->n_variants, variant))

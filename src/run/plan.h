@@ -60,6 +60,7 @@ struct qkv_plan {
     size_t n_sources;
     struct qkv_custom **customs; /* functions that edits may use */
     size_t n_customs, customs_capacity;
+    struct qkv_edit_data *data; /* vectors that edits may name, and others own too; may be NULL */
     qkv_variant *variants; /* variants[0] is the baseline, without edits */
     size_t n_variants, variants_capacity;
     char **captures; /* as they were given */

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "qkv/edit_data.h"
 #include "run/edit_apply.h"
 #include "run/reduce.h"
 
@@ -18,8 +19,9 @@ static int fill_report(qkv_variant_report *report, const qkv_variant *variant) {
     report->n_edits = variant->n_edits;
     for (size_t i = 0; i < variant->n_edits; i++) {
         report->edits[i].text = qkv_strdup(variant->edits[i].text);
+        report->edits[i].note = qkv_strdup(variant->edits[i].note);
         report->edits[i].selected = variant->edits[i].selected;
-        if (!report->edits[i].text) return 0;
+        if (!report->edits[i].text || (variant->edits[i].note && !report->edits[i].note)) return 0;
     }
     return 1;
 }
@@ -54,8 +56,10 @@ void qkv_result_free(qkv_result *result) {
     if (!result) return;
     for (size_t i = 0; i < result->n_items; i++) qkv_item_release(&result->items[i]);
     for (size_t v = 0; result->variants && v < result->n_variants; v++) {
-        for (size_t i = 0; i < result->variants[v].n_edits; i++)
+        for (size_t i = 0; i < result->variants[v].n_edits; i++) {
             free(result->variants[v].edits[i].text);
+            free(result->variants[v].edits[i].note);
+        }
         free(result->variants[v].edits);
         free(result->variants[v].changed);
     }
@@ -390,6 +394,11 @@ size_t qkv_result_n_edits(const qkv_result *result, size_t variant) {
 const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit) {
     const qkv_edit_report *report = find_report(result, variant, edit);
     return report ? report->text : NULL;
+}
+
+const char *qkv_result_edit_note(const qkv_result *result, size_t variant, size_t edit) {
+    const qkv_edit_report *report = find_report(result, variant, edit);
+    return report ? report->note : NULL;
 }
 
 uint64_t qkv_result_edit_changed(const qkv_result *result, size_t variant, size_t edit) {

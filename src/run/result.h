@@ -21,6 +21,7 @@ typedef struct qkv_item {
 
 typedef struct qkv_edit_report {
     char *text;
+    char *note; /* may be NULL */
     uint64_t selected;
     int ran; /* 0: nothing captured depends on it, so it was not computed */
 } qkv_edit_report;

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/json_tokens.h"
 #include "base/text.h"
+#include "qkv/edit_data.h"
 #include "qkv/version.h"
 #include "store/store_formats.h"
 
@@ -32,6 +33,23 @@ static void put(metadata_draft *draft, const char *key, json_t *value) {
     if (json_object_set_new(draft->object, key, value) != 0) draft->failed = 1;
 }
 
+/* What edits have taken that their texts do not tell: "edits_notes.1", null where there is nothing. */
+static void put_notes(metadata_draft *draft, const qkv_result *result, size_t variant) {
+    char key[64];
+    json_t *notes = json_array();
+    int any = 0;
+    for (size_t e = 0; e < qkv_result_n_edits(result, variant); e++) {
+        const char *note = qkv_result_edit_note(result, variant, e);
+        json_array_append_new(notes, note ? qkv_json_text(note) : json_null());
+        any |= note != NULL;
+    }
+    snprintf(key, sizeof key, "edits_notes.%zu", variant);
+    if (any)
+        put(draft, key, notes);
+    else
+        json_decref(notes);
+}
+
 static void put_variant(metadata_draft *draft, const qkv_result *result, const qkv_plan *plan,
                         size_t variant) {
     char key[64];
@@ -47,6 +65,7 @@ static void put_variant(metadata_draft *draft, const qkv_result *result, const q
         json_array_append_new(changed, ran ? json_integer((json_int_t)n_changed) : json_null());
         json_array_append_new(selected, json_integer((json_int_t)n_selected));
     }
+    put_notes(draft, result, variant);
     snprintf(key, sizeof key, "edits_changed.%zu", variant);
     put(draft, key, changed);
     snprintf(key, sizeof key, "edits_selected.%zu", variant);

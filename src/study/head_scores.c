@@ -43,10 +43,10 @@ int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens
     QKV_NEED(err, out);
     const qkv_model *model = qkv_session_model(session);
     const qkv_model_info *info = qkv_model_get_info(model);
-    if (head < 0 || head >= info->n_head)
+    if (layer < 0 || layer >= info->n_layer || head < 0 || head >= info->n_head)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "head %d is out of range; the model has heads 0 to %d", (int)head,
-                        (int)info->n_head - 1);
+                        "there is no head %d in layer %d: the model has %d layers of %d heads",
+                        (int)head, (int)layer, (int)info->n_layer, (int)info->n_head);
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     qkv_tensor found = QKV_TENSOR_INIT;

@@ -67,6 +67,7 @@ typedef struct study_kind {
     size_t options_size; /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
     size_t least_prompts, most_prompts;
     int needs_other;
+    size_t n_printed; /* tables that the command prints; 0: the first */
     int keeps_results; /* it goes on from a file */
     int (*make)(qkv_study *study, const study_inputs *in, const void *options, qkv_error *err);
 } study_kind;

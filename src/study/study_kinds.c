@@ -7,8 +7,10 @@
 /* clang-format off: one to a line */
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_lens)                                                                              \
+    X(qkv_study_compare)                                                                           \
     X(qkv_study_ships)                                                                             \
-    X(qkv_study_sahara)
+    X(qkv_study_sahara)                                                                            \
+    X(qkv_study_phrase_rates)
 /* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;

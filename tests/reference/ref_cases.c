@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "reference/ref_pass.h"
+
 int ref_has_heads(qkv_site site) {
     return site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
            ref_is_shared(site) || ref_is_map(site);
@@ -66,11 +68,20 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
 
 void ref_choose_arguments(ref_edit *edit) {
     static const double first[REF_OP_COUNT] = {
-        [REF_SCALE] = 0.3,  [REF_SET] = 0.25,    [REF_ADD] = 0.7,    [REF_NOISE] = 0.5,
-        [REF_CLAMP] = -0.4, [REF_MASK_RULE] = 1, [REF_MASK_BAND] = 3};
+        [REF_SCALE] = 0.3,  [REF_SET] = 0.25,    [REF_ADD] = 0.7,     [REF_NOISE] = 0.5,
+        [REF_CLAMP] = -0.4, [REF_MASK_RULE] = 1, [REF_MASK_BAND] = 3, [REF_ADD_VECTOR] = -1.5};
     edit->a = first[edit->op];
     edit->b = edit->op == REF_MASK_RULE ? 2 : 0.5;
     edit->seed = 7;
+}
+
+void ref_choose_vector(const ref_model *m, int T, ref_edit *e, int which) {
+    if (!ref_takes_vector(e->op)) return;
+    const ref_view v = ref_view_of(m, e->site, T, NULL);
+    e->vector = (ref_shape){.width = v.n_col};
+    if (ref_has_heads(e->site) && which > 0)
+        e->vector.heads = e->head_kind == 'h' ? m->H : v.n_head;
+    if (which == 2 || (which == 1 && !ref_has_heads(e->site))) e->vector.tokens = T;
 }
 
 enum { EVERY_LAYER = 2, SOME_CHANNELS = 3, SELECTORS = 4 };
@@ -122,9 +133,11 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
     if (!ref_allows(e.site, e.op) || e.op == REF_MASK) return; /* rows must have a key left */
-    if (which == SOME_CHANNELS && ref_is_map(e.site)) which = EVERY_LAYER;
+    if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))
+        which = EVERY_LAYER;
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
+    ref_choose_vector(m, T, &e, which);
     add_case(list, &e);
 }
 
