@@ -24,6 +24,7 @@
     X(lens)                                                                                        \
     X(patch)                                                                                       \
     X(compare)                                                                                     \
+    X(weights)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \
