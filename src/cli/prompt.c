@@ -108,7 +108,7 @@ static int find_column(qkv_csv *csv, const char *path, const char *wanted, size_
     qkv_text field = {0}, known = {0};
     int last = 0, found = 0, status = QKV_OK;
     for (size_t i = 0; !last && status == QKV_OK; i++) {
-        status = qkv_csv_field(csv, path, &field, &last, err);
+        status = qkv_csv_field(csv, &field, &last, err);
         if (status != QKV_OK) break;
         if (!found && strcmp(field.data, wanted) == 0) found = 1, *place = i;
         if (known.length) qkv_text_puts(&known, ", ");
@@ -122,7 +122,6 @@ static int find_column(qkv_csv *csv, const char *path, const char *wanted, size_
     return status;
 }
 
-/* One row; an empty line has none. */
 static int add_row(cli_prompts *prompts, qkv_csv *csv, const char *path, size_t place,
                    const char *column, qkv_error *err) {
     qkv_text field = {0};
@@ -130,7 +129,7 @@ static int add_row(cli_prompts *prompts, qkv_csv *csv, const char *path, size_t 
     size_t n = 0;
     const size_t line = csv->next;
     for (; !last && status == QKV_OK; n++) {
-        status = qkv_csv_field(csv, path, &field, &last, err);
+        status = qkv_csv_field(csv, &field, &last, err);
         if (status != QKV_OK || n != place) continue;
         found = 1;
         if (strlen(field.data) != field.length)
@@ -138,8 +137,7 @@ static int add_row(cli_prompts *prompts, qkv_csv *csv, const char *path, size_t 
         else if (field.length)
             status = cli_prompts_add(prompts, &(cli_item){field.data, CLI_PROMPT_TEXT}, err);
     }
-    const int is_blank = n == 1 && field.length == 0;
-    if (status == QKV_OK && !found && !is_blank)
+    if (status == QKV_OK && !found)
         status = qkv_fail(err, QKV_ERR_FORMAT, "%s, line %zu: there is no column '%s' in this row",
                           path, line, column);
     qkv_text_release(&field);
@@ -153,10 +151,12 @@ static int add_column(cli_prompts *prompts, const char *path, const char *column
     qkv_csv csv;
     int status = qkv_read_file(&text, &length, path, LARGEST_PROMPT, err);
     if (status != QKV_OK) return status;
-    qkv_csv_begin(&csv, text, length);
+    qkv_csv_begin(&csv, text, length, ',', path);
     status = find_column(&csv, path, column, &place, err);
-    while (status == QKV_OK && qkv_csv_more(&csv))
-        status = add_row(prompts, &csv, path, place, column, err);
+    for (; status == QKV_OK; status = add_row(prompts, &csv, path, place, column, err)) {
+        qkv_csv_skip_blank(&csv);
+        if (!qkv_csv_more(&csv)) break;
+    }
     free(text);
     if (status != QKV_OK || prompts->n > before) return status;
     return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: the column '%s' of %s is empty",
