@@ -121,7 +121,7 @@ static void scores_are_the_formula(void **state) {
                  {"{\"parity\": true}", "q@%d.h%d=scale:1e-5"},
                  {"{\"target\": \"k\", \"epsilon\": 0.001}", "k@%d.h%d=scale:0.001"},
                  {"{\"target\": \"v\", \"op\": \"zero\"}", "v@%d.h%d=zero"},
-                 {"{\"target\": \"v\", \"op\": \"mean\"}", "v@%d.h%d=mean:head"},
+                 {"{\"target\": \"v\", \"op\": \"mean\"}", "v@%d.h%d=mean:others"},
                  {"{\"target\": \"v\", \"op\": \"mean\", \"parity\": true}", "z@%d.h%d=mean:head"}};
     double sums[6];
     for (size_t i = 0; i < 6; i++) {
