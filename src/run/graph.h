@@ -105,6 +105,7 @@ typedef struct qkv_graph {
     const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
     const uint8_t *seen_rows;  /* the same, where an edit of the logits needs them all */
     int64_t block_rows;        /* queries that attention takes at a time */
+    int in_order;              /* from the first block to the last: edits remember earlier rows */
     int n_threads;
     qkv_steps *steps; /* who may stop the pass; NULL: nobody */
 
@@ -130,11 +131,13 @@ typedef struct qkv_graph {
     struct ggml_tensor *packed_from, *packed; /* activations that were packed last */
     qkv_check **checks;
     size_t n_checks, checks_capacity;
-    int32_t at_layer;     /* that is being built: -1 before all layers, n_layer behind them */
-    int behind_attention; /* of the last layer: what is being built */
+    int32_t at_layer;       /* that is being built: -1 before all layers, n_layer behind them */
+    int behind_attention;   /* of the last layer: what is being built */
+    qkv_keep_state *keeps;  /* B, of a pass with such edits: one layer after the other uses them */
     qkv_error custom_error; /* of the first function of the caller's that failed */
     int out_of_memory;
-    uint64_t allocation; /* which one of all allocations of graphs was its own */
+    _Atomic int ran_short; /* of memory, while it was computed */
+    uint64_t allocation;   /* which one of all allocations of graphs was its own */
 } qkv_graph;
 
 /* A part of a map: its first head and row. */

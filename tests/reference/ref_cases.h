@@ -25,7 +25,7 @@ int ref_reaches(const ref_model *model, const ref_edit *edit, qkv_site site, int
 /* Numbers for the edit's operation with which it does something, but nothing extreme. */
 void ref_choose_arguments(ref_edit *edit);
 
-enum { REF_MAX_CASES = 768, REF_TEXT_SIZE = 96 };
+enum { REF_MAX_CASES = 1024, REF_TEXT_SIZE = 96 };
 
 typedef struct ref_cases {
     ref_edit edits[REF_MAX_CASES];

@@ -30,7 +30,10 @@ static int is_mask(ref_op op) {
 }
 
 int ref_allows(qkv_site site, ref_op op) {
-    return !is_mask(op) || site == QKV_SITE_SCORES;
+    if (is_mask(op) || op == REF_H2O || op == REF_SNAPKV) return site == QKV_SITE_SCORES;
+    if (!ref_is_compression(op)) return 1;
+    return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
+           site == QKV_SITE_Z || site == QKV_SITE_RESID_POST;
 }
 
 /* ---- text ---- */
@@ -174,6 +177,11 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_PATCH:
         return *ref_at(source, head * source->n_head / own->n_head, row, col);
     case REF_NOISE:
+    case REF_H2O:
+    case REF_SNAPKV:
+    case REF_QUANT_CHANNEL:
+    case REF_QUANT_TOKEN:
+    case REF_QUANT_EVERY:
     case REF_OP_COUNT:
         break;
     }

@@ -24,11 +24,18 @@
     X(PATCH, "patch:src", 0)                                                                       \
     X(MASK, "mask", 0)                                                                             \
     X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
-    X(MASK_BAND, "mask:band=%d", 1)
+    X(MASK_BAND, "mask:band=%d", 1)                                                                \
+    X(H2O, "keep:h2o,budget=%d,recent=%d", 2)                                                      \
+    X(SNAPKV, "keep:snapkv,budget=%d,window=%d,kernel=3,prompt=6", 2)                              \
+    X(QUANT_CHANNEL, "quant:bits=%d,axis=channel,group=%d,keep=2", 2)                              \
+    X(QUANT_TOKEN, "quant:bits=%d,axis=token,group=%d,keep=2", 2)                                  \
+    X(QUANT_EVERY, "quant:bits=%d,axis=token,group=%d", 2)
 
 #define REF_OP_ENUM(id, text, n) REF_##id,
 typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
 #undef REF_OP_ENUM
+
+enum { REF_PROMPT = 6 }; /* that snapkv is told of */
 
 /* Indices begin <= i < end; end 0 means all. */
 typedef struct ref_range {
@@ -48,6 +55,8 @@ typedef struct ref_edit {
     int seed; /* of noise */
 } ref_edit;
 
+/* keep and quant: an element depends on many others. */
+int ref_is_compression(ref_op op);
 /* Can an edit of the site have the operation? */
 int ref_allows(qkv_site site, ref_op op);
 
