@@ -62,7 +62,7 @@ async function slide(page, moves) {
                     watch.disconnect();
                     resolve();
                 });
-                watch.observe(root, { attributes: true, attributeFilter: ['data-edits'] });
+                watch.observe(root, { attributes: true, attributeFilter: ['data-shown'] });
             });
         const out = { cells: [], frames: [] };
         for (let i = 0; i < count; i++) {

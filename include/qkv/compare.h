@@ -53,7 +53,8 @@ typedef struct qkv_compare_options {
      * (qkv/measure.h) with the first model as the baseline; NULL: tv. */
     const char *distance;
     const char *edits; /* of the second model, as of qkv_plan_add_variant; NULL: none */
-    size_t memory;     /* bytes for what is kept of the first model at a time, 0 = 256 MiB */
+    /* Bytes for what is kept of the first model at a time; 0: as many as its session may use. */
+    size_t memory;
 } qkv_compare_options;
 
 #define QKV_COMPARE_OPTIONS_INIT                                                                   \

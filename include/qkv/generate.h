@@ -46,6 +46,7 @@
 #include <stdint.h>
 
 #include "qkv/custom.h"
+#include "qkv/edit_data.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -72,6 +73,7 @@ typedef struct qkv_generator_options {
      * work `by_token`. */
     const qkv_custom_edit *customs;
     size_t n_customs;
+    const qkv_edit_data *data; /* vectors that edits name; NULL: none */
 } qkv_generator_options;
 
 #define QKV_GENERATOR_OPTIONS_INIT                                                                 \

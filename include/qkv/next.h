@@ -41,6 +41,7 @@
 #include <stdint.h>
 
 #include "qkv/custom.h"
+#include "qkv/edit_data.h"
 #include "qkv/session.h"
 
 #ifdef __cplusplus
@@ -68,6 +69,7 @@ typedef struct qkv_next_options {
     /* Functions that edits name, custom:NAME, as of qkv_plan_add_customs. */
     const qkv_custom_edit *customs;
     size_t n_customs;
+    const qkv_edit_data *data; /* vectors that edits name; NULL: none */
 } qkv_next_options;
 
 #define QKV_NEXT_OPTIONS_INIT                                                                      \

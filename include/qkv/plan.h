@@ -22,7 +22,7 @@
  *     variant  EDIT + EDIT ...
  *                  q@0.h1=scale:0.5 + v@2.g0=zero
  *     capture  SITE[@LAYERS[.HEADS]][{CHANNELS}][:REDUCTION]
- *                  pattern@3    pattern@0-5.h2    logits    logits[-1]
+ *                  pattern@3    pattern@0-5.h2    logits    logits[-1]    final_norm[-1]
  *                  pattern@*:first    pattern@3.h0:mean=256    resid_post@*{2533}
  *
  * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `*`. Heads carry a letter: `h` counts query heads, `g`
@@ -64,7 +64,10 @@ extern "C" {
     X(ATTN_OUT, "attn_out", "T,D", "what attention adds to the residual stream")                   \
     X(MLP_OUT, "mlp_out", "T,D", "what the feed-forward block adds to the residual stream")        \
     X(RESID_POST, "resid_post", "T,D", "output of the layer")                                      \
-    X(LOGITS, "logits", "T,V", "scores of the next token; has no layer")
+    X(LOGITS, "logits", "T,V", "scores of the next token; has no layer")                           \
+    X(FINAL_NORM, "final_norm", "T,D",                                                             \
+      "what the output matrix sees, after the final norm; no layer")                               \
+    X(MLP_ACT, "mlp_act", "T,F", "neurons after the activation: what the down projection sees")
 
 #define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
 typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;
@@ -92,6 +95,8 @@ typedef enum qkv_reduction {
 QKV_API const char *qkv_site_name(qkv_site site);
 QKV_API const char *qkv_site_shape(qkv_site site);       /* "T,H,d" */
 QKV_API const char *qkv_site_description(qkv_site site); /* "queries after RoPE" */
+/* 0: it comes behind all layers, and is written without one: logits and final_norm. */
+QKV_API int qkv_site_has_layer(qkv_site site);
 /* QKV_SITE_COUNT when there is no such site. */
 QKV_API qkv_site qkv_site_by_name(const char *name);
 
@@ -170,6 +175,8 @@ QKV_API const char *qkv_plan_prompt(const qkv_plan *plan, size_t *length);
 QKV_API const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index);
 /* 1 when the logits of this token are captured: they are the rows of the logits, in order. */
 QKV_API int qkv_plan_wants_logits(const qkv_plan *plan, size_t token);
+/* The same of any site without a layer. */
+QKV_API int qkv_plan_wants_token(const qkv_plan *plan, qkv_site site, size_t token);
 /* The name of a source, NULL past the end; *tokens receives as many tokens as the plan has. */
 QKV_API const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens);
 

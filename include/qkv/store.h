@@ -40,7 +40,8 @@
  *     heads.pattern.3        "h0,h2", where a tensor does not hold all heads
  *     channels.resid_post.3  a list, where a tensor does not hold all channels
  *     side.pattern.3.mean    cells on a side of a pooled map
- *     logits_tokens          the positions that rows of logits belong to, where not to all
+ *     logits_tokens          the positions that rows of logits belong to, where not to all; also
+ *                            final_norm_tokens
  *     model, model_hash      the last part of its path; what identifies it
  *     architecture, qkv_version
  */

@@ -57,6 +57,13 @@ typedef struct qkv_study_inputs {
     const char *const *command;
     size_t n_command;
     int32_t living; /* 1: keep what an HTML page needs. It is no part of the recipe */
+    /* A file that a long study keeps what it has computed in: made again with the same inputs, it goes on
+     * from there, however it ended. Kinds that keep nothing refuse it. NULL: none. */
+    const char *results;
+    /* Called while a long study is computed, in units of its own; anything but 0 ends it with
+     * QKV_ERR_CANCELLED. May be NULL. */
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
 } qkv_study_inputs;
 
 #define QKV_STUDY_INPUTS_INIT                                                                      \
@@ -77,6 +84,7 @@ typedef struct qkv_study_info {
     size_t n_tables, n_pictures;
     const char *recipe; /* JSON, without the look */
     const char *id;     /* of the recipe, 8 characters */
+    size_t n_printed;   /* the first so many tables are the answer in short */
 } qkv_study_info;
 
 #define QKV_STUDY_INFO_INIT                                                                        \

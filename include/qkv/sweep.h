@@ -27,7 +27,9 @@
  *
  * A cell is one edit of one prompt (or no edit: target "none"). Cells are numbered in canonical
  * order: by prompt, layer, head, target, operation, ε. The value of a cell does not depend on what
- * it is computed with (see qkv_sweep_run about threads).
+ * it is computed with (see qkv_sweep_run about threads). A specification with pairs of prompts
+ * ("clean" and "corrupt") patches one into the other; its cells go by pair, direction, layer, map
+ * and column, behind the two unedited prompts of the pair.
  *
  * A sweep belongs to one thread at a time, and so do results. A sweep keeps its model alive, results
  * keep their sweep.
@@ -59,6 +61,9 @@ QKV_API void qkv_sweep_free(qkv_sweep *sweep);
 QKV_API const char *qkv_sweep_spec(const qkv_sweep *sweep);
 QKV_API const char *qkv_sweep_hash(const qkv_sweep *sweep);
 
+/* 1: cells patch one prompt into another, and prompts 2i (clean) and 2i + 1 (corrupt) are a pair. */
+QKV_API int qkv_sweep_patches(const qkv_sweep *sweep);
+
 QKV_API size_t qkv_sweep_n_prompts(const qkv_sweep *sweep);
 QKV_API size_t qkv_sweep_n_metrics(const qkv_sweep *sweep);
 /* NULL past the end. */
@@ -77,6 +82,7 @@ typedef struct qkv_cell {
     const char *op;           /* "scale", "mean:head", ...; "" for the baseline */
     double epsilon;           /* NaN where the operation has none */
     char edit[QKV_EDIT_SIZE]; /* as in qkv/plan.h; "" for the baseline */
+    int64_t position;         /* of the clean prompt, where one is patched alone; -1: of none */
 } qkv_cell;
 
 #define QKV_CELL_INIT                                                                              \

@@ -43,6 +43,7 @@ typedef struct qkv_sweep_reader_info {
     const char *spec_hash;
     size_t n_prompts, n_metrics, n_targets, n_ops;
     const char *model_notices; /* as in qkv_model_info */
+    int32_t patches; /* 1: cells patch one prompt into another; prompts 2i and 2i + 1 are a pair */
 } qkv_sweep_reader_info;
 
 /* The cells of a sweep with the values of one metric. */
@@ -57,6 +58,7 @@ typedef struct qkv_sweep_row {
     double epsilon;      /* NaN where the operation has none */
     double value;        /* NaN: undefined there, or missing */
     int32_t missing;     /* 1: not computed yet */
+    int64_t position;    /* of the clean prompt, where one is patched alone; -1: of none */
 } qkv_sweep_row;
 
 #define QKV_SWEEP_ROW_INIT                                                                         \

@@ -111,7 +111,7 @@ static qkv_prompt plain_prompt(const cli_prompt *from, const char *name, int par
 static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
     const cli_list *const edits[] = {&args->rows, &args->cols};
     int status = cli_sources_load(&in->from, &args->sources, err);
-    if (status == QKV_OK) status = cli_sources_check_used(&in->from, edits, 2, err);
+    if (status == QKV_OK) status = cli_sources_take_edits(&in->from, edits, 2, err);
     if (status != QKV_OK) return status;
     in->sources = qkv_calloc(in->from.n, sizeof *in->sources);
     if (!in->sources) return qkv_fail_memory(err);

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escapes.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "cli/escapes.h"
 #include "cli/generate.h"
 #include "cli/messages.h"
 #include "cli/run_table.h"
@@ -200,7 +200,7 @@ static int read_stops(generate_state *run, qkv_error *err) {
     run->stops = qkv_calloc(given->n + 1, sizeof *run->stops);
     if (!run->stops) return qkv_fail_memory(err);
     for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
-        cli_read_escaped(&text, given->items[i].value, '\0');
+        qkv_read_escaped(&text, given->items[i].value, '\0');
         if (text.failed || !(run->stops[i] = qkv_strdup(text.data)))
             status = qkv_fail_memory(err);
         else if (text.length == 0)
@@ -231,6 +231,7 @@ static int make_generator(generate_state *run, const cli_generation *it, qkv_gen
     how.source_names = sources.names;
     how.source_tokens = sources.tokens;
     how.n_sources = run->sources.n;
+    how.data = run->sources.data;
     how.edit_tokens = args->edit_tokens;
     how.recompute = args->recompute;
     if (status == QKV_OK)
@@ -476,7 +477,7 @@ static int run_generate(const cli_call *call, qkv_error *err) {
     if (status == QKV_OK && run.args->captures.n)
         status = cli_prompts_check_one(&run.prompts, &run.args->prompts, err);
     if (status == QKV_OK) status = cli_sources_load(&run.sources, &run.args->sources, err);
-    if (status == QKV_OK) status = cli_sources_check_used(&run.sources, edits, 1, err);
+    if (status == QKV_OK) status = cli_sources_take_edits(&run.sources, edits, 1, err);
     if (status == QKV_OK) status = prepare(&run, err);
     if (status == QKV_OK) {
         status = run_prompts(&run, err);

@@ -102,7 +102,7 @@ static int load_prompts(measure_state *state, qkv_error *err) {
     if (status == QKV_OK && given->n == 0)
         status = cli_prompts_add_default(&state->prompts, SIZE_MAX, err);
     if (status == QKV_OK) status = cli_sources_load(&state->sources, &state->args->sources, err);
-    return status == QKV_OK ? cli_sources_check_used(&state->sources, edits, 1, err) : status;
+    return status == QKV_OK ? cli_sources_take_edits(&state->sources, edits, 1, err) : status;
 }
 
 static int tokenize(measure_state *state, qkv_error *err) {

@@ -127,7 +127,7 @@ static int load(next_state *run, qkv_error *err) {
     const cli_list *const edits[] = {&args->variants};
     int status = cli_prompts_load(&run->prompts, &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_sources_load(&run->sources, &args->sources, err);
-    return status == QKV_OK ? cli_sources_check_used(&run->sources, edits, 1, err) : status;
+    return status == QKV_OK ? cli_sources_take_edits(&run->sources, edits, 1, err) : status;
 }
 
 static int tokenize(next_state *run, qkv_error *err) {
@@ -187,6 +187,7 @@ static int with_options(next_state *run, size_t number, use_options *use, qkv_ne
     how.variants = run->variants;
     how.n_variants = args->variants.n;
     how.n_sources = run->sources.n;
+    how.data = run->sources.data;
     how.top = top_of(args);
     how.of = run->of.ids;
     how.n_of = run->of.n;

@@ -14,32 +14,26 @@
 #include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
-#include "cli/sweep.h"
+#include "cli/recipe.h"
 #include "qkv/recipe.h"
 
-typedef struct recipe_args {
-    const char *model;
-    sweep_flags flags;
-    const char *output;
-    int print;
-    int json;
-    int64_t threads, memory;
-} recipe_args;
-
-static const recipe_args defaults = {0};
+static const recipe_args defaults = {.study = CLI_STUDY_DEFAULTS};
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(recipe_args),
     SWEEP_PROMPT_OPTIONS(recipe_args),
     {0, "print", NULL, "print the recipe and compute nothing", CLI_FLAG,
      offsetof(recipe_args, print), 1, 0, 0},
-    {0, "json", NULL, "print the tables, or the list of recipes, as JSON", CLI_FLAG,
-     offsetof(recipe_args, json), 1, 0, 0},
-    {'t', "threads", "N", "processes to share the work (default 0: one for every core)",
-     CLI_INTEGER, offsetof(recipe_args, threads), 0, 0, 1024},
-    CLI_MEMORY_OPTION(recipe_args),
-    {'o', "output", "RESULTS", "keep the results in this file, SQLite, for export and plot",
-     CLI_TEXT, offsetof(recipe_args, output), 0, 0, 0},
+    {0, "set", "NAME=VALUE", "an option of a study, in place of the recipe's; may be repeated",
+     CLI_LIST, offsetof(recipe_args, set), 0, 0, 0},
+    {0, "parity", NULL, "what the paper's own code does where it differs: --set parity=true",
+     CLI_FLAG, offsetof(recipe_args, parity), 1, 0, 0},
+    {0, "phrases", "FILE", "phrases to look for in texts, one per line", CLI_PATH,
+     offsetof(recipe_args, phrases), 0, 0, 0},
+    {0, "resume", "RESULTS",
+     "keep what a long study computes in this file, SQLite, and go on from what it holds", CLI_PATH,
+     offsetof(recipe_args, results), 0, 0, 0},
+    CLI_STUDY_OPTIONS(recipe_args),
 };
 
 static int run_recipe(const cli_call *call, qkv_error *err);
@@ -47,14 +41,19 @@ static int run_recipe(const cli_call *call, qkv_error *err);
 const cli_command cli_command_recipe = {
     .name = "recipe",
     .summary = "run a named study, or list them",
-    .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... [--json] "
-                "[-o RESULTS.sqlite | --print]",
+    .synopsis = "[NAME|FILE.json] [-m MODEL] [-p TEXT | -f FILE | --file FILE]... "
+                "[--set NAME=VALUE]... [--json] [-o OUT]... [--print]",
     .description =
-        "Without a name, lists the recipes. A recipe is a sweep and tables of its results, in a "
-        "JSON file: print it, change it, and give the changed file in place of the name. Without "
-        "prompts it uses twenty paragraphs that come with qkv.\n"
+        "Without a name, lists the recipes. A recipe is a sweep and tables of its results, or a "
+        "study and its options, in a JSON file: print it, change it, and give the changed file in "
+        "place of the name. Without prompts it uses twenty paragraphs that come with qkv.\n"
+        "\n"
+        "A sweep keeps its results in the file -o, SQLite, for export and plot, and shares the "
+        "work among --threads processes. A study draws and writes as its command does; "
+        "docs/studies.md describes each with its options.\n"
         "\n"
         "  qkv recipe undifferentiated -o q.sqlite\n"
+        "  qkv recipe ships -p 'The river runs to the' -o ships.png\n"
         "  qkv recipe head-importance --print >mine.json\n"
         "  qkv recipe mine.json -m model.gguf -f prompts.txt\n",
     CLI_OPTIONS(options),
@@ -351,50 +350,79 @@ static int run_sweep(const qkv_recipe *recipe, const char *title, json_t *spec,
     return status;
 }
 
-static int run_study(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
+/* The only output of a sweep; NULL: none. */
+static const char *output_of(const recipe_args *args) {
+    return args->study.outputs.n ? args->study.outputs.items[0].value : NULL;
+}
+
+/* What belongs to studies. */
+static int check_sweep(const recipe_args *args, qkv_error *err) {
+    const cli_study *how = &args->study;
+    if (how->outputs.n > 1)
+        return cli_usage(err, "the results of a sweep go to one file: give -o once");
+    if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
+        how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
+        args->phrases || args->results)
+        return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
+                              "'qkv plot' draws it");
+    return QKV_OK;
+}
+
+static int run_sweeps(const qkv_recipe *recipe, const recipe_args *args, qkv_error *err) {
     scratch temporary = {0};
     qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
     int status = qkv_recipe_get_info(recipe, &info, err);
     json_t *spec = status == QKV_OK ? json_loads(info.spec, 0, NULL) : NULL;
     if (status == QKV_OK)
         status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
-    if (status == QKV_OK && !args->output) status = scratch_make(&temporary, err);
+    const char *output = output_of(args);
+    if (status == QKV_OK && !output) status = scratch_make(&temporary, err);
     const sweep_job job = {.model = args->model,
-                           .output = args->output ? args->output : temporary.file.name,
-                           .threads = args->threads,
-                           .memory = args->memory,
+                           .output = output ? output : temporary.file.name,
+                           .threads = args->study.threads,
+                           .memory = args->study.memory,
                            .flags = &args->flags,
-                           .quiet = !args->output,
-                           .json = args->json};
+                           .quiet = !output,
+                           .json = args->study.json};
     if (status == QKV_OK) status = run_sweep(recipe, info.title, spec, &job, err);
     scratch_remove(&temporary);
     json_decref(spec);
     return status;
 }
 
+static int run_file(const cli_call *call, const char *path, qkv_error *err) {
+    const recipe_args *args = call->args;
+    qkv_recipe *recipe = NULL;
+    json_t *json = NULL;
+    int status = sweep_spec_read(&json, path, err);
+    if (status == QKV_OK && recipe_is_study(json)) {
+        status = recipe_run_study(call, json, path, err);
+    } else if (status == QKV_OK) {
+        status = load_recipe(&recipe, path, err);
+        if (status == QKV_OK) status = check_sweep(args, err);
+        if (status == QKV_OK) status = run_sweeps(recipe, args, err);
+    }
+    qkv_recipe_free(recipe);
+    json_decref(json);
+    return status;
+}
+
 static int run_recipe(const cli_call *call, qkv_error *err) {
     const recipe_args *args = call->args;
-    if (args->print && (!call->n_operands || args->output)) {
+    if (args->print && (!call->n_operands || args->study.outputs.n)) {
         return cli_usage(err, "--print wants a recipe, and computes nothing: leave out -o");
     }
-    if (args->print && args->json) {
+    if (args->print && args->study.json) {
         return cli_usage(err, "--print prints the recipe, which is JSON: leave out --json");
     }
     if (call->n_operands == 0 &&
-        (args->output || args->model || args->flags.prompts.n || args->flags.chat.on)) {
+        (args->study.outputs.n || args->model || args->flags.prompts.n || args->flags.chat.on)) {
         return cli_usage(err, "which recipe? 'qkv recipe' lists them");
     }
-    if (call->n_operands == 0) return list_recipes(args->json, err);
+    if (call->n_operands == 0) return list_recipes(args->study.json, err);
     char *path = NULL;
-    qkv_recipe *recipe = NULL;
     int status = find_recipe(&path, call->operands[0], err);
-    if (status == QKV_OK && args->print) {
-        status = print_file(path, err);
-    } else if (status == QKV_OK) {
-        status = load_recipe(&recipe, path, err);
-        if (status == QKV_OK) status = run_study(recipe, args, err);
-    }
-    qkv_recipe_free(recipe);
+    if (status == QKV_OK) status = args->print ? print_file(path, err) : run_file(call, path, err);
     free(path);
     return status;
 }

@@ -109,7 +109,7 @@ static int load_prompts(run_state *run, const run_args *args, qkv_error *err) {
     int status = cli_prompts_load(&run->prompts, &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_prompts_check_one(&run->prompts, &args->prompts, err);
     if (status == QKV_OK) status = cli_sources_load(&run->sources, &args->sources, err);
-    if (status == QKV_OK) status = cli_sources_check_used(&run->sources, edits, 1, err);
+    if (status == QKV_OK) status = cli_sources_take_edits(&run->sources, edits, 1, err);
     return status;
 }
 

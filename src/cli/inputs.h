@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
+#include "qkv/edit_data.h"
 #include "qkv/hub.h"
 #include "qkv/session.h"
 
@@ -183,7 +184,7 @@ int cli_prompts_tokenize(cli_prompts *prompts, const cli_chat *chat, const qkv_m
                          unsigned flags, qkv_error *err);
 void cli_prompts_release(cli_prompts *prompts);
 
-/* ---- prompts to patch from: source.c ---- */
+/* ---- what edits name: prompts to patch from, and vectors: source.c ---- */
 
 enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS };
 
@@ -211,12 +212,14 @@ typedef struct cli_source {
 typedef struct cli_sources {
     cli_source *items;
     size_t n;
+    qkv_edit_data *data; /* vectors that edits take from files */
 } cli_sources;
 
 /* Release the sources also after a failure. */
 int cli_sources_load(cli_sources *sources, const cli_list *given, qkv_error *err);
-/* A usage error names the first source that none of the n lists of edits uses. */
-int cli_sources_check_used(const cli_sources *sources, const cli_list *const *edits, size_t n,
+/* Reads the vectors that the n lists of edits take from files. A usage error names the first source
+ * that no edit uses. */
+int cli_sources_take_edits(cli_sources *sources, const cli_list *const *edits, size_t n,
                            qkv_error *err);
 /* Texts are messages of the chat as prompts are. */
 int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_model *model,

@@ -22,6 +22,7 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(compare)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

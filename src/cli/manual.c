@@ -34,6 +34,10 @@ static const char notation[] =
     "  scale:E               x becomes E * x\n"
     "  set:C, zero           x becomes C, or 0\n"
     "  add:C                 x becomes x + C\n"
+    "  add:@FILE#NAME,by=F   F times a vector is added, a tensor of a safetensors file: [width], "
+    "[heads,width], or one of these for each token\n"
+    "  remove:@FILE#NAME     what points in the vector's direction is taken out\n"
+    "  set:@FILE#NAME        x becomes the vector\n"
     "  mean:head             the mean over all heads; also mean:token, mean:dim\n"
     "  noise:S[,seed=N]      Gaussian noise of standard deviation S is added\n"
     "  clamp:LO,HI           x is kept between LO and HI\n"
@@ -214,7 +218,7 @@ void cli_print_notation(void) {
         print_wrapped(what, strlen(what), 24, 24);
     }
     printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model\n"
-           "width, V vocabulary; the last index runs fastest):\n");
+           "width, F neurons, V vocabulary; the last index runs fastest):\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
         const qkv_site site = (qkv_site)i;
         printf("  %-12s%-8s%s\n", qkv_site_name(site), qkv_site_shape(site),
@@ -352,7 +356,7 @@ static void print_program_page(void) {
         putchar('\n');
     }
     printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "
-           "V vocabulary; the last index runs fastest.\n");
+           "F neurons, V vocabulary; the last index runs fastest.\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
         const char *what = qkv_site_description((qkv_site)i);
         printf(".TP\n\\fB%s\\fR [%s]\n", qkv_site_name((qkv_site)i), qkv_site_shape((qkv_site)i));

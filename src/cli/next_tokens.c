@@ -1,8 +1,8 @@
 /*
  * Tokens as --of and --diff name them: texts with something between them, blanks before a word kept.
  */
+#include "base/escapes.h"
 #include "base/memory.h"
-#include "cli/escapes.h"
 #include "cli/next.h"
 
 static int add_token(cli_token_list *list, const qkv_model *model, const char *option,
@@ -24,7 +24,7 @@ int cli_token_list_read(cli_token_list *list, const qkv_model *model, const char
     qkv_text text = {0};
     int status = QKV_OK;
     for (const char *at = given; status == QKV_OK; at++) {
-        at = cli_read_escaped(&text, at, between);
+        at = qkv_read_escaped(&text, at, between);
         status = add_token(list, model, option, &text, err);
         if (!*at) break;
     }

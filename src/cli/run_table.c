@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/messages.h"
+#include "qkv/edit_data.h"
 #include "qkv/store.h"
 
 typedef struct summary {
@@ -42,6 +43,8 @@ static void print_edit(const qkv_result *result, size_t v, size_t e) {
     } else {
         printf("not computed: nothing that is captured depends on it\n");
     }
+    const char *note = qkv_result_edit_note(result, v, e);
+    if (note) printf("    %s\n", note);
 }
 
 static void print_edits(const qkv_result *result) {
@@ -105,11 +108,14 @@ int cli_print_result(const cli_outcome *outcome, qkv_error *err) {
 
 static json_t *edit_json(const qkv_result *result, size_t v, size_t e) {
     const int ran = qkv_result_edit_ran(result, v, e);
-    return json_pack("{s:I, s:o, s:b, s:o, s:I}", "variant", (json_int_t)v, "edit",
+    const char *note = qkv_result_edit_note(result, v, e);
+    json_t *json = json_pack("{s:I, s:o, s:b, s:o, s:I}", "variant", (json_int_t)v, "edit",
                      qkv_json_text(qkv_result_edit_text(result, v, e)), "computed", ran, "changed",
                      ran ? json_integer((json_int_t)qkv_result_edit_changed(result, v, e))
                          : json_null(),
                      "selected", (json_int_t)qkv_result_edit_selected(result, v, e));
+    if (note) json_object_set_new(json, "note", qkv_json_text(note));
+    return json;
 }
 
 static json_t *tensor_json(size_t variant, qkv_site site, int32_t layer, const qkv_tensor *tensor) {
@@ -121,7 +127,7 @@ static json_t *tensor_json(size_t variant, qkv_site site, int32_t layer, const q
         json_array_append_new(shape, json_integer(tensor->shape[d]));
     return json_pack("{s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f}", "name", name, "variant",
                      (json_int_t)variant, "site", qkv_site_name(site), "layer",
-                     site == QKV_SITE_LOGITS ? json_null() : json_integer(layer), "shape", shape,
+                     qkv_site_has_layer(site) ? json_integer(layer) : json_null(), "shape", shape,
                      "min", all.min, "max", all.max, "mean", all.mean);
 }
 

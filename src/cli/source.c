@@ -1,6 +1,7 @@
 /*
- * Sources: the prompts that patch:NAME takes its values from. Written NAME=TEXT, NAME=@FILE or
- * NAME=IDS; one that no edit uses is refused.
+ * What edits name. Sources are the prompts that patch:NAME takes its values from, written NAME=TEXT,
+ * NAME=@FILE or NAME=IDS; one that no edit uses is refused. Vectors are read from the files that edits
+ * name, add:@FILE#NAME.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +50,8 @@ static int is_used(const char *name, const char *edits) {
     return 0;
 }
 
-int cli_sources_check_used(const cli_sources *sources, const cli_list *const *edits, size_t n,
-                           qkv_error *err) {
+static int check_used(const cli_sources *sources, const cli_list *const *edits, size_t n,
+                      qkv_error *err) {
     for (size_t i = 0; i < sources->n; i++) {
         int used = 0;
         for (size_t k = 0; k < n; k++) {
@@ -65,6 +66,17 @@ int cli_sources_check_used(const cli_sources *sources, const cli_list *const *ed
     return QKV_OK;
 }
 
+int cli_sources_take_edits(cli_sources *sources, const cli_list *const *edits, size_t n,
+                           qkv_error *err) {
+    int status = check_used(sources, edits, n, err);
+    if (status == QKV_OK && !sources->data) status = qkv_edit_data_new(&sources->data, err);
+    for (size_t k = 0; k < n; k++) {
+        for (size_t e = 0; e < edits[k]->n && status == QKV_OK; e++)
+            status = qkv_edit_data_read_vectors(sources->data, edits[k]->items[e].value, err);
+    }
+    return status;
+}
+
 int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_model *model,
                          unsigned flags, qkv_error *err) {
     int status = QKV_OK;
@@ -76,7 +88,7 @@ int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_m
 }
 
 int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err) {
-    int status = QKV_OK;
+    int status = qkv_plan_set_edit_data(plan, sources->data, err);
     for (size_t i = 0; i < sources->n && status == QKV_OK; i++) {
         const cli_source *source = &sources->items[i];
         status = qkv_plan_add_source(plan, source->name, source->prompt.tokens,
@@ -91,6 +103,7 @@ void cli_sources_release(cli_sources *sources) {
         cli_prompt_release(&sources->items[i].prompt);
     }
     free(sources->items);
+    qkv_edit_data_free(sources->data);
     *sources = (cli_sources){0};
 }
 

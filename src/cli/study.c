@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/messages.h"
+#include "cli/sweep.h"
 
 /* ---- options ---- */
 
@@ -154,13 +155,19 @@ static int print_table(const qkv_study *study, size_t table, qkv_error *err) {
     return status;
 }
 
-/* The table that was asked for, or the first. */
+/* The table that was asked for, or those that are the answer in short. */
 static int print_study(const qkv_study *study, const char *name, qkv_error *err) {
     qkv_study_table table = QKV_STUDY_TABLE_INIT;
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
     for (size_t i = 0; name && qkv_study_get_table(study, i, &table, NULL) == QKV_OK; i++) {
         if (strcmp(table.name, name) == 0) return print_table(study, i, err);
     }
-    return print_table(study, 0, err);
+    int status = qkv_study_get_info(study, &info, err);
+    for (size_t i = 0; i < info.n_printed && status == QKV_OK; i++) {
+        if (i) putchar('\n');
+        status = print_table(study, i, err);
+    }
+    return status;
 }
 
 static int print_bytes(const qkv_study *study, const char *format, const qkv_study_look *look,
@@ -208,7 +215,8 @@ static int load(study_state *s, const cli_study_job *job, qkv_error *err) {
     int status = QKV_OK;
     if (job->prompts) status = cli_prompts_load(&s->prompts, job->prompts, chat, err);
     if (status == QKV_OK) status = cli_model_open(&s->model, job->model, err);
-    if (status == QKV_OK && job->other) status = cli_model_open(&s->other_model, job->other, err);
+    if (status == QKV_OK && (job->other || job->two_models))
+        status = cli_model_open(&s->other_model, job->other, err);
     if (status == QKV_OK) status = cli_prompts_tokenize(&s->prompts, chat, s->model, flags, err);
     if (status != QKV_OK) return status;
     s->given = qkv_calloc(s->prompts.n, sizeof *s->given);
@@ -234,6 +242,7 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
                 qkv_error *err) {
     const qkv_session_options how = cli_session_options(job->how->threads, job->how->memory);
     qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
+    sweep_progress progress = {.command = job->kind, .unit = "steps"};
     int status = cli_session_new(&s->session, s->model, &how, err);
     if (status == QKV_OK && s->other_model)
         status = cli_session_new(&s->other, s->other_model, &how, err);
@@ -247,8 +256,15 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
     inputs.command = (const char *const *)s->command;
     inputs.n_command = s->command ? (size_t)call->argc : 0;
     inputs.living = cli_outputs_have(&job->how->outputs, job->how->format, "html");
+    inputs.results = job->results;
+    if (job->shows_progress) {
+        inputs.progress = sweep_progress_step;
+        inputs.user = &progress;
+        sweep_progress_start(&progress, 0, 0);
+    }
     if (status == QKV_OK)
         status = cli_name_fields(qkv_study_make(study, job->kind, &inputs, options, err), err);
+    if (job->shows_progress) sweep_progress_end(&progress);
     free(options);
     return status;
 }

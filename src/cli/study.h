@@ -86,11 +86,14 @@ typedef struct cli_study_job {
     const cli_study *how;
     const char *model;
     const char *other;       /* the second model of a comparison; NULL: none */
+    int two_models;          /* there is a second one, the default model where `other` is NULL */
     const cli_list *prompts; /* NULL: the kind takes none */
     int parse_special;
     const cli_chat *chat;     /* NULL: none */
     json_t *options;          /* taken */
     const char *const *names; /* of the prompts, in their order; NULL: none */
+    const char *results;      /* what is computed is kept there; NULL: nowhere */
+    int shows_progress;       /* it may take long */
 } cli_study_job;
 
 /* Options that were given: a NULL text, a 0 and CLI_AUTO are left out. */

@@ -38,6 +38,7 @@ typedef struct sweep_progress {
     double started, shown;            /* seconds */
     int on_terminal;
     int quiet;
+    const char *command, *unit; /* NULL: "sweep" and "cells" */
 } sweep_progress;
 
 void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted);

@@ -43,15 +43,16 @@ static void describe(const sweep_progress *p, char *out, size_t size) {
     const double rate = elapsed > 0 ? (double)(p->done - p->first_done) / elapsed : 0;
     char left[32] = "?";
     if (rate > 0) sweep_duration(left, (double)(p->wanted - p->done) / rate);
-    qkv_format(out, size, "%" PRId64 " of %" PRId64 " cells, %.3g cells/s, %s left", p->done,
-               p->wanted, rate, left);
+    const char *unit = p->unit ? p->unit : "cells";
+    qkv_format(out, size, "%" PRId64 " of %" PRId64 " %s, %.3g %s/s, %s left", p->done, p->wanted,
+               unit, rate, unit, left);
 }
 
 static void show(const sweep_progress *p) {
     char text[160], bar[BAR + 1];
     describe(p, text, sizeof text);
     if (!p->on_terminal) {
-        fprintf(stderr, "qkv sweep: %s\n", text);
+        fprintf(stderr, "qkv %s: %s\n", p->command ? p->command : "sweep", text);
         return;
     }
     const int64_t filled = p->wanted ? p->done * BAR / p->wanted : BAR;
@@ -65,6 +66,7 @@ static void show(const sweep_progress *p) {
 int sweep_progress_step(void *user, int64_t done, int64_t wanted) {
     sweep_progress *p = user;
     const double time = cli_seconds();
+    if (!p->wanted) p->first_done = done; /* what a file had already */
     p->done = done;
     p->wanted = wanted;
     if (!p->quiet && time - p->shown >= (p->on_terminal ? on_terminal_every : elsewhere_every)) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "draw/grid_data.h"
 #include "draw/ticks.h"
 
 static const double LARGEST = 7, SMALLEST = 5; /* points */
@@ -105,7 +106,12 @@ int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis
     if (!axis->labels) return qkv_fail_memory(err);
     axis->size = label_size(lettering, input->pitch);
     const int stride = qkv_axis_stride(lettering, input->pitch);
-    const int tokens = input->labels && stride && !input->flat;
+    int tokens = input->labels && stride && !input->flat;
+    if (input->flat && stride && qkv_labels_are_words(input->labels, input->n)) {
+        /* Words stand upright where they would meet; numbers are thinned out. */
+        const double room = index_room(lettering, input);
+        tokens = room > input->pitch;
+    }
     const int made =
         tokens ? make_tokens(axis, lettering, input, stride) : make_indices(axis, lettering, input);
     if (made) return QKV_OK;

@@ -14,6 +14,11 @@
 
 enum { MOST_PANELS = 64, WIDEST_ROW = 4 };
 static const double PITCH = 22, LEAST_SIDE = 130, MOST_SIDE = 380, PAGE = 900; /* points */
+/* Cells with words below or beside them are not thinner, so that no word is left out. */
+static const double LEAST_WORD_PITCH = 6.2;
+/* Cells with texts: their height, and their width by the number of letters. */
+static const double TEXT_HEIGHT = 11, LETTER = 3.7, LEAST_TEXT = 18, MOST_TEXT = 40;
+static const double TEXT_PAGE = 3300;
 
 int qkv_chart_style_default(qkv_chart_style *style, qkv_error *err) {
     const qkv_chart_style defaults = QKV_CHART_STYLE_INIT;
@@ -128,8 +133,10 @@ static int set_panel(qkv_grid *grid, size_t index, const qkv_heatmap_panel *pane
                             .title = panel->title,
                             .row_labels = panel->row_labels,
                             .col_labels = panel->col_labels};
-    const int status = qkv_grid_set_panel(grid, (int32_t)index / grid->cols,
-                                          (int32_t)index % grid->cols, &copy, err);
+    const int32_t row = (int32_t)index / grid->cols, col = (int32_t)index % grid->cols;
+    int status = qkv_grid_set_panel(grid, row, col, &copy, err);
+    if (status == QKV_OK && panel->cell_texts)
+        status = qkv_grid_set_texts(grid, row, col, panel->cell_texts, err);
     free(values);
     return status;
 }
@@ -154,6 +161,52 @@ static double panel_side(const qkv_heatmap *map, int32_t cols) {
     return fmin(fmin(fmax(PITCH * longest, LEAST_SIDE), MOST_SIDE), PAGE / cols);
 }
 
+/* The side at which every word beside a panel has its place. */
+static double words_side(const qkv_grid *grid) {
+    double side = 0;
+    for (int32_t i = 0; i < grid->rows * grid->cols; i++) {
+        const qkv_panel_data *panel = &grid->panels[i];
+        const double longest = fmax(panel->n_rows, panel->n_cols);
+        if (qkv_labels_are_words(panel->row_labels, panel->row_labels ? panel->n_rows : 0) ||
+            qkv_labels_are_words(panel->col_labels, panel->col_labels ? panel->n_cols : 0))
+            side = fmax(side, LEAST_WORD_PITCH * longest);
+    }
+    return side;
+}
+
+static size_t count_letters(const char *text) {
+    size_t n = 0;
+    for (; text && *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+/* The width of cells that texts stand in; 0: none do. */
+static double text_width(const qkv_heatmap *map) {
+    size_t longest = 0;
+    int any = 0;
+    for (size_t i = 0; i < map->n_panels; i++) {
+        const qkv_heatmap_panel *panel = &map->panels[i];
+        if (!panel->cell_texts) continue;
+        any = 1;
+        for (size_t k = 0; k < cells_of(panel); k++) {
+            const size_t n = count_letters(panel->cell_texts[k]);
+            if (n > longest) longest = n;
+        }
+    }
+    return any ? fmin(fmax(LETTER * (double)longest + 3, LEAST_TEXT), MOST_TEXT) : 0;
+}
+
+/* Cells with texts are wider than high. */
+static double text_side(const qkv_heatmap *map, qkv_grid *grid, double width) {
+    double side = LEAST_SIDE;
+    grid->aspect = width / TEXT_HEIGHT;
+    for (size_t i = 0; i < map->n_panels; i++) {
+        side = fmax(side, width * map->panels[i].n_cols);
+        side = fmax(side, TEXT_HEIGHT * map->panels[i].n_rows);
+    }
+    return fmin(side, TEXT_PAGE / grid->cols);
+}
+
 static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const qkv_page_target *to,
                     qkv_error *err) {
     qkv_grid *grid = NULL;
@@ -171,7 +224,10 @@ static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const 
     int status = set_scale(&drawn, map, err);
     if (status == QKV_OK) status = make_grid(&grid, map, err);
     if (status == QKV_OK) {
-        drawn.panel_size = panel_side(map, grid->cols);
+        const double text = text_width(map);
+        drawn.panel_size =
+            text > 0 ? text_side(map, grid, text)
+                     : fmin(fmax(panel_side(map, grid->cols), words_side(grid)), PAGE / grid->cols);
         drawn.fixed_panel_size = 1;
         status = to->path ? qkv_grid_write(grid, &drawn, to->path, err)
                           : qkv_grid_render(grid, &drawn, to->format, to->bytes, to->n_bytes, err);

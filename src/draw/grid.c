@@ -73,6 +73,7 @@ static void free_labels(char **labels, int32_t n) {
 static void release_panel(qkv_panel_data *panel) {
     free_labels(panel->row_labels, panel->n_rows);
     free_labels(panel->col_labels, panel->n_cols);
+    free_labels(panel->cell_texts, panel->n_rows * panel->n_cols);
     free(panel->title);
     free(panel->side);
     if (!panel->borrowed) free(panel->values);
@@ -98,6 +99,23 @@ static char **copy_labels(const char *const *labels, int32_t n) {
         }
     }
     return copies;
+}
+
+static int is_number(const char *text) {
+    return *text && text[strspn(text, "+-.,0123456789e%")] == '\0';
+}
+
+int qkv_labels_are_words(char *const *labels, int32_t n) {
+    int32_t words = 0;
+    for (int32_t i = 0; labels && i < n; i++) words += labels[i][0] && !is_number(labels[i]);
+    return 2 * words > n;
+}
+
+int qkv_grid_set_texts(qkv_grid *grid, int32_t row, int32_t col, const char *const *texts,
+                       qkv_error *err) {
+    qkv_panel_data *panel = &grid->panels[(size_t)row * (size_t)grid->cols + (size_t)col];
+    panel->cell_texts = copy_labels(texts, panel->n_rows * panel->n_cols);
+    return panel->cell_texts ? QKV_OK : qkv_fail_memory(err);
 }
 
 static int check_values(const qkv_grid *grid, int32_t row, int32_t col, const qkv_panel *panel,

@@ -17,6 +17,7 @@ typedef struct qkv_panel_data {
     char *side; /* left of the panel */
     char **row_labels;
     char **col_labels;
+    char **cell_texts;       /* n_rows x n_cols texts in place of numbers; NULL: numbers */
     float smallest, largest; /* of what a mask left */
 } qkv_panel_data;
 
@@ -25,7 +26,14 @@ struct qkv_grid {
     int32_t cols;
     qkv_panel_data *panels; /* rows x cols */
     int is_chart;           /* NaN stands for no value, and labels read from left to right */
+    double aspect;          /* of a chart's cells, width by height; 0: square */
 };
+
+/* Labels that are mostly words: tokens, names; others are numbers, which may be thinned out. */
+int qkv_labels_are_words(char *const *labels, int32_t n);
+/* Texts for the cells of a panel that is there; copied. */
+int qkv_grid_set_texts(qkv_grid *grid, int32_t row, int32_t col, const char *const *texts,
+                       qkv_error *err);
 
 static inline const qkv_panel_data *qkv_grid_panel(const qkv_grid *grid, int32_t row, int32_t col) {
     return &grid->panels[(size_t)row * (size_t)grid->cols + (size_t)col];

@@ -8,15 +8,19 @@
 #include "base/memory.h"
 
 static const double THINNEST = 0.1;     /* of the side: a longer strip gives up square cells */
+static const double MOST_THINNEST = 48; /* points */
+static const double LONGEST_WORD = 110; /* of a chart, points */
 static const double LABEL_SHARE = 0.36; /* of the side: longer labels are ellipsised */
 static const double TITLE_SIZES[] = {9.5, 9, 8.5, 8};
 static const double SIDE_SIZE = 8;
 
-static void size_panel(qkv_panel_slot *slot, double side) {
-    const double n_rows = slot->panel->n_rows, n_cols = slot->panel->n_cols;
-    const double pitch = side / fmax(n_rows, n_cols);
-    slot->width = fmax(n_cols * pitch, THINNEST * side);
-    slot->height = fmax(n_rows * pitch, THINNEST * side);
+/* Cells of an aspect other than 1 are as wide as square ones would be, or as high. */
+static void size_panel(qkv_panel_slot *slot, double side, double aspect) {
+    const double n_rows = slot->panel->n_rows / aspect, n_cols = slot->panel->n_cols;
+    const double pitch = side / fmax(n_rows, n_cols),
+                 thinnest = fmin(THINNEST * side, MOST_THINNEST);
+    slot->width = fmax(n_cols * pitch, thinnest);
+    slot->height = fmax(n_rows * pitch, thinnest);
 }
 
 /* Drawn sizes, and which panels lie at the edges. An empty row or column keeps its room. */
@@ -27,7 +31,7 @@ static void size_slots(qkv_panel_slots *slots, const qkv_grid *grid, double side
             const qkv_panel_data *panel = qkv_grid_panel(grid, r, c);
             if (!panel->values) continue;
             slot->panel = panel;
-            size_panel(slot, side);
+            size_panel(slot, side, grid->aspect > 0 ? grid->aspect : 1);
             slots->col_width[c] = fmax(slots->col_width[c], slot->width);
             slots->row_height[r] = fmax(slots->row_height[r], slot->height);
         }
@@ -83,7 +87,7 @@ static int shared(const qkv_panel_slots *slots, int32_t line, int by) {
 static int make_axes(qkv_panel_slot *slot, int rows_shown, int cols_shown, int flat, double side,
                      const qkv_lettering *lettering, qkv_error *err) {
     const qkv_panel_data *panel = slot->panel;
-    const double limit = LABEL_SHARE * side;
+    const double limit = flat ? fmin(LABEL_SHARE * side, LONGEST_WORD) : LABEL_SHARE * side;
     const qkv_axis_input left = {
         panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows, limit, 0, flat};
     const qkv_axis_input below = {panel->col_labels,

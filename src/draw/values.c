@@ -16,8 +16,11 @@ static const double UNREADABLE = 1;                /* not drawn even when asked 
 /* Of a cell's width that a number takes, and what it may take before it becomes too small. */
 static const double SHARE = 0.72, MOST_SHARE = 0.86;
 static const double HEIGHT_SHARE = 0.7;
+static const double LEAST_ROOM = 1.6; /* of a cut text, in letter sizes */
 static const double SAME_CELL = 1e-6;
 static const double NOTE_SIZE = 7, NOTE_MARGIN = 2.5; /* in a panel of zeros, points */
+
+static const double TEXT_SHARE = 0.92, TEXT_HEIGHT = 0.66; /* of a cell, that a text may take */
 
 static double cell_width(const qkv_box *box, const qkv_panel_data *panel) {
     return fmin(box->width / panel->n_cols, box->height / panel->n_rows);
@@ -25,6 +28,7 @@ static double cell_width(const qkv_box *box, const qkv_panel_data *panel) {
 
 /* A text's width at size 1. Digits are all of one width, so this is asked for once per shape. */
 static double relative_width(const qkv_painter *painter, const char *text) {
+    if (!text[0]) return 0;
     PangoLayout *words = qkv_words_new(painter->lettering, text, QKV_WORDS_LABEL, 10, 0);
     const double width = words ? qkv_words_width(words) / 10 : 0;
     if (words) g_object_unref(words);
@@ -45,6 +49,21 @@ static double widest_number(const qkv_painter *painter, const qkv_panel_data *pa
         memcpy(seen, text, sizeof seen);
     }
     return widest;
+}
+
+/* The size of texts in cells: the largest at which they fit, else the smallest, and what is still too long
+ * is cut. 0 where no line fits. */
+static double text_size(const qkv_painter *painter, const qkv_panel_data *panel,
+                        const qkv_box *box) {
+    const double least = fmax(painter->lettering->least, SMALLEST);
+    const double room = TEXT_SHARE * box->width / panel->n_cols;
+    const double most = fmin(LARGEST, TEXT_HEIGHT * box->height / panel->n_rows);
+    double width = 0;
+    if (most < least || room < LEAST_ROOM * least) return 0;
+    const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
+    for (size_t i = 0; i < n; i++)
+        width = fmax(width, relative_width(painter, panel->cell_texts[i]));
+    return width > 0 ? fmin(most, fmax(least, room / width)) : most;
 }
 
 /* The size that fits one panel, 0 when none does. */
@@ -69,7 +88,8 @@ double *qkv_values_sizes(const qkv_painter *painter) {
         const qkv_panel_data *panel = &painter->grid->panels[i];
         if (!panel->values) continue;
         const double cell = cell_width(&painter->layout->panels[i], panel);
-        sizes[i] = fitting_size(painter, panel, cell);
+        sizes[i] = panel->cell_texts ? text_size(painter, panel, &painter->layout->panels[i])
+                                     : fitting_size(painter, panel, cell);
         for (int32_t k = 0; k < i && sizes[i] > 0; k++) {
             const qkv_panel_data *other = &painter->grid->panels[k];
             if (sizes[k] == 0 ||
@@ -93,8 +113,37 @@ static uint32_t faded(uint32_t cell, uint32_t text) {
     return (cell >> 1 & 0x7f7f7f) + (text >> 1 & 0x7f7f7f);
 }
 
+/* Texts are ellipsised to their cells. */
+static void paint_texts(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
+                        double size) {
+    const double dx = box->width / panel->n_cols, dy = box->height / panel->n_rows;
+    const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
+    for (size_t i = 0; i < n; i++) {
+        const char *text = panel->cell_texts[i];
+        if (!text[0]) continue;
+        PangoLayout *words =
+            qkv_words_new(painter->lettering, text, QKV_WORDS_LABEL, size, TEXT_SHARE * dx);
+        if (!words) return;
+        const double value = panel->values[i];
+        const uint32_t cell =
+            isnan(value) ? QKV_NO_VALUE_COLOR : qkv_color_table_color(painter->colors, value);
+        qkv_paint_color(painter, text_color(cell));
+        cairo_move_to(painter->cr,
+                      box->x + ((double)(i % (size_t)panel->n_cols) + 0.5) * dx -
+                          qkv_words_width(words) / 2,
+                      box->y + ((double)(i / (size_t)panel->n_cols) + 0.5) * dy +
+                          QKV_CENTRE * size - qkv_words_baseline(words));
+        qkv_words_show(painter->cr, words);
+        g_object_unref(words);
+    }
+}
+
 void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                       double size) {
+    if (panel->cell_texts) {
+        paint_texts(painter, panel, box, size);
+        return;
+    }
     PangoLayout *words = qkv_words_new(painter->lettering, "0", QKV_WORDS_LABEL, size, 0);
     if (!words) return;
     PangoRectangle ink;

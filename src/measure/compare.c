@@ -8,8 +8,6 @@
 #include "base/memory.h"
 #include "base/sized.h"
 
-#define DEFAULT_MEMORY ((size_t)256 << 20)
-
 /* ---- sums ---- */
 
 int qkv_compare_sums_new(compare_sums *sums, int32_t n_layer, int32_t n_head, qkv_error *err) {
@@ -154,7 +152,7 @@ int qkv_compare_new(qkv_compare **out, const qkv_model *first, const qkv_model *
     c->models[1] = qkv_model_retain(second);
     c->n_layer = qkv_model_get_info(first)->n_layer;
     c->n_head = qkv_model_get_info(first)->n_head;
-    c->memory = how.memory ? how.memory : DEFAULT_MEMORY;
+    c->memory = how.memory;
     status = read_distance(c, how.distance, err);
     if (status == QKV_OK && how.edits && how.edits[0]) {
         c->edits = qkv_strdup(how.edits);

@@ -36,7 +36,7 @@ struct qkv_compare {
     qkv_model *models[2];
     qkv_chosen_metric distance;
     char *edits; /* NULL: none */
-    size_t memory;
+    size_t memory; /* 0: as much as the first session may use */
     int32_t n_layer, n_head;
     compare_sums sums;
     /* By position, over prompts. */
@@ -81,7 +81,7 @@ typedef struct compare_pass {
 } compare_pass;
 
 int qkv_compare_pass_new(compare_pass *pass, const qkv_compare *compare, int64_t n_tokens,
-                         qkv_error *err);
+                         size_t memory, qkv_error *err);
 void qkv_compare_pass_release(compare_pass *pass);
 /* Fills the pass with as much as fits, and at least a part; 0 when nothing is left to do. */
 int qkv_compare_pass_next(compare_pass *pass, compare_cursor *cursor);

@@ -12,14 +12,14 @@
 #include "measure/compare.h"
 
 int qkv_compare_pass_new(compare_pass *pass, const qkv_compare *compare, int64_t n_tokens,
-                         qkv_error *err) {
+                         size_t memory, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(compare->models[0]);
     *pass = (compare_pass){.n_layer = info->n_layer,
                            .n_head = info->n_head,
                            .n_tokens = n_tokens,
                            .n_embd = info->n_embd,
                            .n_vocab = info->has_logits ? info->n_vocab : 0,
-                           .memory = compare->memory,
+                           .memory = memory,
                            .copies = compare->edits ? 3 : 2};
     pass->states = qkv_calloc((size_t)info->n_layer, 1);
     pass->rows = qkv_calloc((size_t)info->n_layer * (size_t)info->n_head, sizeof *pass->rows);

@@ -14,6 +14,7 @@
 #include "base/logits.h"
 #include "base/memory.h"
 #include "measure/compare.h"
+#include "run/session.h"
 
 /* What a pair of passes found, for the second model's baseline and its variant. */
 typedef struct found {
@@ -237,7 +238,7 @@ static int run_pair(pair *p, qkv_session *const sessions[2], compare_sums *sums,
 
 /* ---- a prompt ---- */
 
-static int allocate(pair *p, qkv_error *err) {
+static int allocate(pair *p, size_t memory, qkv_error *err) {
     const size_t layers = (size_t)p->compare->n_layer;
     const size_t heads = layers * (size_t)p->compare->n_head;
     for (int v = 0; v < 2; v++) {
@@ -250,7 +251,7 @@ static int allocate(pair *p, qkv_error *err) {
         if (!f->heads || !f->has_head || !f->layers || !f->has_layer || !f->positions)
             return qkv_fail_memory(err);
     }
-    return qkv_compare_pass_new(&p->pass, p->compare, p->n_tokens, err);
+    return qkv_compare_pass_new(&p->pass, p->compare, p->n_tokens, memory, err);
 }
 
 static void release(pair *p) {
@@ -269,7 +270,8 @@ int qkv_compare_run(const qkv_compare *compare, qkv_session *const sessions[2],
                     compare_position *positions, qkv_error *err) {
     pair p = {.compare = compare, .tokens = tokens, .n_tokens = (int64_t)n_tokens};
     compare_cursor cursor = {0};
-    int status = allocate(&p, err);
+    const size_t memory = compare->memory ? compare->memory : sessions[0]->memory_budget;
+    int status = allocate(&p, memory, err);
     while (status == QKV_OK && qkv_compare_pass_next(&p.pass, &cursor))
         status = run_pair(&p, sessions, sums, positions, err);
     release(&p);

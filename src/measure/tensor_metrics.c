@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "base/memory.h"
 #include "measure/metric_sums.h"
 #include "model/output_gram.h"
@@ -45,37 +46,6 @@ static int measure_channels(qkv_metric_sums *totals, size_t variant, int32_t lay
 
 /* ---- massive activations ---- */
 
-/* The k-th smallest of n numbers that are not negative: their bit patterns are ordered like they
- * are, so counting the upper and then the lower halves finds it. */
-static float kth_smallest(const float *x, size_t n, size_t k, uint32_t *counts) {
-    uint32_t bits = 0, known = 0; /* what is known of the bits of the answer, and which */
-    for (int shift = 16; shift >= 0; shift -= 16) {
-        memset(counts, 0, 65536 * sizeof *counts);
-        for (size_t i = 0; i < n; i++) {
-            uint32_t own;
-            memcpy(&own, &x[i], sizeof own);
-            if ((own & known) == bits) counts[own >> shift & 0xffff]++;
-        }
-        uint32_t half = 0;
-        while (half < 0xffff && k >= counts[half]) k -= counts[half++];
-        bits |= half << shift;
-        known |= 0xffffu << shift;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-/* Of an even number the mean of the two in the middle. */
-static int median(double *out, const float *x, size_t n, qkv_error *err) {
-    uint32_t *counts = qkv_calloc(65536, sizeof *counts);
-    if (!counts) return qkv_fail_memory(err);
-    double upper = (double)kth_smallest(x, n, n / 2, counts);
-    *out = n % 2 ? upper : (upper + (double)kth_smallest(x, n, n / 2 - 1, counts)) / 2;
-    free(counts);
-    return QKV_OK;
-}
-
 static double massive_value(const qkv_chosen_metric *metric, const float *sizes, size_t n,
                             double middle, double largest) {
     if (metric->id == QKV_METRIC_MASSIVE_MAX) return largest;
@@ -99,7 +69,7 @@ static int measure_residual(qkv_metric_sums *totals, size_t variant, int32_t lay
         sizes[i] = fabsf(tensor->data[i]);
         largest = fmax(largest, (double)sizes[i]);
     }
-    int status = median(&middle, sizes, n, err);
+    int status = qkv_median(&middle, sizes, n) ? QKV_OK : qkv_fail_memory(err);
     for (size_t i = 0; status == QKV_OK && i < m->n_metrics; i++) {
         if (qkv_metric_needs(m->metrics[i].id) & NEED_RESID)
             qkv_metric_sums_set(totals, qkv_sum_slot(totals, variant, layer, -1), i,
@@ -241,10 +211,11 @@ int qkv_metric_sums_tensor(void *user, size_t variant, qkv_site site, int32_t la
     case QKV_SITE_Z:
         return measure_outputs(totals, variant, layer, tensor, err);
     case QKV_SITE_RESID_POST:
-        if (totals->hidden && layer == totals->all_layers - 1)
-            remember_last(totals, variant, tensor);
         if (!(totals->measure->needs & NEED_RESID) || !totals->layer_set[layer]) return QKV_OK;
         return measure_residual(totals, variant, layer, tensor, err);
+    case QKV_SITE_FINAL_NORM:
+        if (totals->hidden) remember_last(totals, variant, tensor);
+        return QKV_OK;
     case QKV_SITE_LOGITS:
         return qkv_metric_sums_logits(totals, variant, tensor, err);
     default:

@@ -222,7 +222,7 @@ static qkv_custom_call call_of(const selection *s, float *values) {
                             .name = edit->custom->name,
                             .edit = edit->text,
                             .site = edit->where.site,
-                            .layer = axes == QKV_AXES_VOCAB ? -1 : s->view->layer,
+                            .layer = qkv_site_has_layer(edit->where.site) ? s->view->layer : -1,
                             .values = values,
                             .n_values = s->n_heads * s->n_rows * s->n_cols,
                             .n_dims = has_heads ? 3 : 2,

@@ -35,6 +35,7 @@ void qkv_selector_release(qkv_selector *where) {
 void qkv_edit_release(qkv_edit *edit) {
     qkv_selector_release(&edit->where);
     free(edit->text);
+    free(edit->note);
     *edit = (qkv_edit){0};
 }
 

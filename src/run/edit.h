@@ -21,9 +21,10 @@
 /* X(enumerator, name, what stands behind the colon, what it does) */
 #define QKV_OP_LIST(X)                                                                             \
     X(SCALE, "scale", "a factor", "multiplies by the factor")                                      \
-    X(SET, "set", "a value", "replaces by the value")                                              \
+    X(SET, "set", "a value, or a vector @FILE#NAME", "replaces by the value")                      \
     X(ZERO, "zero", "nothing", "replaces by 0")                                                    \
-    X(ADD, "add", "a value", "adds the value")                                                     \
+    X(ADD, "add", "a value, or a vector @FILE#NAME and optionally ,by=FACTOR", "adds the value")   \
+    X(REMOVE, "remove", "a vector @FILE#NAME", "takes out what points in the vector's direction")  \
     X(MEAN, "mean", "head, token or dim", "replaces by the mean over heads, tokens or channels")   \
     X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
     X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
@@ -68,6 +69,10 @@ typedef struct qkv_edit {
     qkv_quant_rule quant;
     size_t source;                   /* of patch: index into the plan's sources */
     const struct qkv_custom *custom; /* of custom: the plan's */
+    const struct qkv_vector *vector; /* of add, remove and set: the plan's; NULL: a number */
+    int64_t vector_heads;            /* heads that it has rows for; 1: all have the same */
+    int64_t vector_tokens;           /* likewise tokens; 0: all have the same */
+    char *note;                      /* what it has taken, for qkv_result_edit_note; may be NULL */
     uint64_t selected;               /* elements that the selector covers, over all layers */
 } qkv_edit;
 

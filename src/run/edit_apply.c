@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "qkv/observe.h"
 #include "run/site.h"
+#include "run/vector.h"
 
 qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,
                      int64_t n_rows, int64_t n_tokens) {
@@ -53,8 +54,10 @@ typedef struct row {
     int64_t index;
     const float *src;
     float *dst;
-    const float *patch; /* that row of the other prompt */
-    float *scratch;     /* mean over tokens of this head, for mean:token */
+    const float *patch;  /* that row of the other prompt */
+    float *scratch;      /* mean over tokens of this head, for mean:token */
+    const float *vector; /* that row of the edit's vector, in the original order of channels */
+    double share;        /* of the vector in the row, for remove */
 } row;
 
 /* The head's number as the selector counts: a split group is one head to edits that name
@@ -99,6 +102,10 @@ static float clamp(float x, float low, float high) {
     return x < low ? low : x > high ? high : x;
 }
 
+static float vector_at(const row *r, int64_t c) {
+    return r->vector[qkv_view_channel(r->view, c)];
+}
+
 static float edited_value(const row *r, int64_t c, float row_mean) {
     const qkv_edit *edit = r->edit;
     float x = r->src[c];
@@ -106,11 +113,13 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
     case QKV_OP_SCALE:
         return edit->a * x;
     case QKV_OP_SET:
-        return edit->a;
+        return r->vector ? vector_at(r, c) : edit->a;
     case QKV_OP_ZERO:
         return 0;
     case QKV_OP_ADD:
-        return x + edit->a;
+        return x + edit->a * (r->vector ? vector_at(r, c) : 1);
+    case QKV_OP_REMOVE:
+        return (float)((double)x - r->share * (double)vector_at(r, c));
     case QKV_OP_NOISE:
         return x + edit->a * noise_at(r, c);
     case QKV_OP_CLAMP:
@@ -200,6 +209,8 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             r.src = view->src + at;
             r.dst = view->dst + at;
             if (patch) r.patch = patch_row(view, patch, h, t);
+            r.vector = qkv_vector_row(edit, view, h, t);
+            if (edit->op == QKV_OP_REMOVE) r.share = qkv_vector_share(r.vector, r.src, view);
             uint64_t in_row = apply_row(&r, overflow);
             if (counts) changed += in_row;
         }

@@ -35,6 +35,13 @@ static struct ggml_tensor *wanted_rows(qkv_graph *g, struct ggml_tensor *x) {
     return ggml_reshape_3d(g->ctx, x, x->ne[0], rows, g->n_batch);
 }
 
+/* Is anything behind the layers kept? */
+static int keeps_output(const qkv_graph *g) {
+    const int32_t n_layer = g->model->hp.n_layer;
+    return qkv_graph_keeps(g, QKV_SITE_FINAL_NORM, n_layer) ||
+           qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer);
+}
+
 /* Behind the last layer's attention the other tokens matter to nobody, unless something there is
  * kept or edited. */
 static int only_wanted_rows(const qkv_graph *g, int32_t il) {
@@ -46,8 +53,7 @@ static int only_wanted_rows(const qkv_graph *g, int32_t il) {
              qkv_graph_edits(g, (qkv_site)site, il)))
             return 0;
     }
-    return qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer) &&
-           !qkv_graph_keeps(g, QKV_SITE_RESID_PRE, n_layer);
+    return keeps_output(g) && !qkv_graph_keeps(g, QKV_SITE_RESID_PRE, n_layer);
 }
 
 /* ---- the block ---- */
@@ -139,9 +145,11 @@ static void output(qkv_graph *g, struct ggml_tensor *x) {
     /* What an edit of the logits alone starts from; no layer's site, so nothing can edit it. */
     if (qkv_graph_keeps(g, QKV_SITE_RESID_PRE, n_layer))
         qkv_graph_keep(g, QKV_SITE_RESID_PRE, n_layer, x);
-    if (!qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer)) return;
+    if (!keeps_output(g)) return;
     if (x->ne[1] != n_logit_rows(g)) x = wanted_rows(g, x);
     x = qkv_norm(g, MODEL(g, OUTPUT_NORM), MODEL(g, OUTPUT_NORM_BIAS), x);
+    x = qkv_tap(g, QKV_SITE_FINAL_NORM, n_layer, x); // [D, rows, B]
+    if (!qkv_graph_keeps(g, QKV_SITE_LOGITS, n_layer)) return;
     x = qkv_linear(g, g->model->output, MODEL(g, OUTPUT_BIAS), x); // [V, rows, B]
     x = qkv_softcap(g, qkv_scaled(g, x, g->model->hp.logit_scale), g->model->hp.logit_softcap);
     qkv_tap(g, QKV_SITE_LOGITS, n_layer, x);

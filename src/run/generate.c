@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "run/custom.h"
+#include "run/edit_data.h"
 #include "run/generator.h"
 #include "run/visible.h"
 
@@ -217,6 +218,7 @@ static int fill_plan(qkv_plan *plan, const qkv_generator_options *options, qkv_e
     }
     if (status == QKV_OK)
         status = qkv_plan_add_customs(plan, options->customs, options->n_customs, err);
+    if (status == QKV_OK) status = qkv_plan_set_edit_data(plan, options->data, err);
     for (size_t i = 0; status == QKV_OK && i < options->n_variants; i++) {
         status = qkv_plan_add_variant(plan, options->variants[i], NULL, err);
     }
@@ -354,6 +356,7 @@ static int recompute_text(qkv_generator *gen, qkv_session *session, size_t first
                                              (size_t)n, &gen->plan->text, err)
                          : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_plan_share_customs(plan, gen->plan, err);
+    if (status == QKV_OK) status = qkv_plan_set_edit_data(plan, gen->plan->data, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, "logits[-1]", err);
     for (size_t v = first; status == QKV_OK && v < gen->plan->n_variants; v++) {
         if (done[v] || !same_text(&gen->stories[first], &gen->stories[v], n)) continue;

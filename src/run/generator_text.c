@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "run/custom.h"
+#include "run/edit_data.h"
 #include "run/generator.h"
 
 /* ---- plans ---- */
@@ -40,6 +41,7 @@ int qkv_generator_plan(const qkv_generator *generator, qkv_plan **out, size_t va
     for (size_t i = 0; variant > 0 && i < from->n_sources && status == QKV_OK; i++)
         status = add_source(from, &from->sources[i], plan, err);
     if (status == QKV_OK && variant > 0) status = qkv_plan_share_customs(plan, from, err);
+    if (status == QKV_OK && variant > 0) status = qkv_plan_set_edit_data(plan, from->data, err);
     if (status == QKV_OK && variant > 0)
         status = qkv_plan_add_variant(plan, from->variants[variant].text, NULL, err);
     if (status == QKV_OK)

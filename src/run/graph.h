@@ -102,8 +102,8 @@ typedef struct qkv_graph {
     /* Query heads that the attention of layer `from` computes, in a pass that ends there; count 0:
      * all. Whole groups, or heads of one group. */
     int32_t first_head, n_heads;
-    const uint8_t *logit_rows; /* T bytes: tokens whose logits are wanted; NULL: all */
-    const uint8_t *seen_rows;  /* the same, where an edit of the logits needs them all */
+    const uint8_t *logit_rows; /* T bytes: tokens that go to the output; NULL: all */
+    const uint8_t *seen_rows;  /* of which something is captured, where an edit needs them all */
     int64_t block_rows;        /* queries that attention takes at a time */
     int in_order;              /* from the first block to the last: edits remember earlier rows */
     int n_threads;

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "run/custom.h"
 #include "run/site.h"
+#include "run/vector.h"
 
 typedef struct cursor {
     const qkv_notation *notation;
@@ -134,14 +135,19 @@ static int parse_list(cursor *c, uint8_t **map, int64_t n, char letter, const ch
 
 static int parse_layers(cursor *c, qkv_selector *where) {
     const qkv_hparams *hp = c->notation->hp;
-    if (where->site == QKV_SITE_LOGITS) {
+    if (!qkv_site_has_layer(where->site)) {
+        const char *name = qkv_site_name(where->site);
         if (*c->at == '@')
-            return fail_at(c, QKV_ERR_PLAN, "logits have no layer; leave out '@...'");
+            return fail_at(c, QKV_ERR_PLAN, "%s has no layer; leave out '@...'", name);
         if (!hp->has_logits)
-            return fail_at(c, QKV_ERR_PLAN, "this model has no logits; its output is resid_post@%d",
-                           hp->n_layer - 1);
+            return fail_at(c, QKV_ERR_PLAN, "this model has no %s; its output is resid_post@%d",
+                           name, hp->n_layer - 1);
         return QKV_OK;
     }
+    if (where->site == QKV_SITE_MLP_ACT && hp->n_expert)
+        return fail_at(c, QKV_ERR_PLAN,
+                       "this model's feed-forward is a choice of experts: no neurons are common to "
+                       "all tokens; mlp_out is what it adds");
     if (!take(c, '@')) {
         if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':' && *c->at != '{'))
             return fail_at(c, QKV_ERR_SYNTAX,
@@ -158,7 +164,7 @@ static int parse_heads(cursor *c, qkv_selector *where) {
     if (!take(c, '.')) return QKV_OK;
     qkv_site_axes axes = qkv_site_get_axes(where->site);
     const char *site = qkv_site_name(where->site);
-    if (axes == QKV_AXES_FLAT || axes == QKV_AXES_VOCAB)
+    if (qkv_site_n_heads(where->site, hp) == 0)
         return fail_at(c, QKV_ERR_PLAN, "%s has no heads", site);
     if (*c->at != 'h' && *c->at != 'g')
         return fail_at(c, QKV_ERR_SYNTAX, "heads start with h (query heads, 0 to %d)%s",
@@ -373,6 +379,24 @@ static int parse_custom(cursor *c, qkv_edit *edit) {
                    c->at);
 }
 
+/* @NAME, and of add ,by=F. */
+static int parse_vector(cursor *c, qkv_edit *edit) {
+    const char *name = c->at + 1;
+    const size_t length = strcspn(name, ",");
+    qkv_text why = {0};
+    if (*c->at != '@')
+        return fail_at(c, QKV_ERR_SYNTAX, "expected a vector, @FILE#NAME, not '%s'", c->at);
+    int status = qkv_vector_take(c->notation, edit, name, length, &why);
+    if (status != QKV_OK) fail_at(c, status, "%s", why.data ? why.data : "out of memory");
+    qkv_text_release(&why);
+    if (status != QKV_OK) return status;
+    c->at = name + length;
+    edit->a = 1;
+    if (edit->op != QKV_OP_ADD || strncmp(c->at, ",by=", 4) != 0) return QKV_OK;
+    c->at += 4;
+    return take_float(c, 0, &edit->a, "a factor");
+}
+
 /* Operations with arguments of their own read the rest of the text. */
 static int parse_with(cursor *c, qkv_edit *edit,
                       int (*parse)(qkv_edit *, const char *, qkv_error *)) {
@@ -384,6 +408,8 @@ static int parse_with(cursor *c, qkv_edit *edit,
 }
 
 static int parse_arguments(cursor *c, qkv_edit *edit) {
+    const int may_be_vector = edit->op == QKV_OP_ADD || edit->op == QKV_OP_SET;
+    if (edit->op == QKV_OP_REMOVE || (may_be_vector && *c->at == '@')) return parse_vector(c, edit);
     switch (edit->op) {
     case QKV_OP_MASK:
         return parse_with(c, edit, qkv_mask_parse);
@@ -563,7 +589,7 @@ int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, con
     int status = parse_site(&c, &where->site);
     if (status == QKV_OK) status = parse_layers(&c, where);
     if (status == QKV_OK) status = parse_heads(&c, where);
-    if (status == QKV_OK && where->site == QKV_SITE_LOGITS) status = parse_tokens(&c, where);
+    if (status == QKV_OK && !qkv_site_has_layer(where->site)) status = parse_tokens(&c, where);
     if (status == QKV_OK) status = parse_channels(&c, where);
     if (status == QKV_OK) status = parse_reduction(&c, capture);
     if (status == QKV_OK) status = expect_end(&c);

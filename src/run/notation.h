@@ -19,6 +19,7 @@ typedef struct qkv_notation {
     size_t n_sources;
     struct qkv_custom *const *customs; /* functions that custom may use */
     size_t n_customs;
+    const struct qkv_edit_data *data; /* vectors; NULL: none */
 } qkv_notation;
 
 int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,

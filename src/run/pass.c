@@ -76,6 +76,7 @@ size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     size_t chosen = (size_t)hp->n_expert_used * (size_t)(hp->n_ff_expert + hp->n_embd);
     size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * ((size_t)hp->n_ff + chosen);
     if (p->keep[qkv_place(QKV_SITE_LOGITS, hp->n_layer)]) row += (size_t)hp->n_vocab;
+    if (p->keep[qkv_place(QKV_SITE_FINAL_NORM, hp->n_layer)]) row += (size_t)hp->n_embd;
     size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
     if (start == QKV_START_HEADS) row += heads;
     size_t fit = p->session->memory_budget / ((T * row + maps) * sizeof(float));
@@ -278,24 +279,37 @@ static void account(qkv_planner *p, const qkv_graph *g) {
     if (!p->explanation) qkv_stats_add(&p->session->stats, &cost);
 }
 
-static int edits_logits(const qkv_planner *p, const qkv_pass *pass) {
+/* Behind all layers. */
+static int edits_output(const qkv_planner *p, const qkv_pass *pass) {
     for (size_t i = 0; i < pass->n_variants; i++) {
         const qkv_variant *variant = &p->plan->variants[pass->variants[i]];
         for (size_t e = 0; e < variant->n_edits; e++) {
-            if (variant->edits[e].where.site == QKV_SITE_LOGITS) return 1;
+            if (!qkv_site_has_layer(variant->edits[e].where.site)) return 1;
         }
     }
     return 0;
 }
 
-/* Does a variant edit or show anything behind the last attention, other than some tokens' logits? */
+/* The tokens whose rows behind all layers are captured; NULL: all of them. */
+static const uint8_t *find_output_rows(qkv_planner *p) {
+    size_t n = 0, n_tokens = (size_t)p->plan->n_tokens;
+    for (size_t t = 0; t < n_tokens; t++) {
+        p->output_rows[t] = qkv_plan_wants_token(p->plan, QKV_SITE_LOGITS, t) ||
+                            qkv_plan_wants_token(p->plan, QKV_SITE_FINAL_NORM, t);
+        n += p->output_rows[t];
+    }
+    return n > 0 && n < n_tokens ? p->output_rows : NULL;
+}
+
+/* Does a variant edit or show anything behind the last attention, other than some tokens' logits
+ * or normed states? */
 static int needs_all_tokens(const qkv_planner *p, size_t variant) {
     const qkv_plan *plan = p->plan;
     const int32_t n_layer = plan->model->hp.n_layer, last = n_layer - 1;
     if (variant == 0 && p->keep[qkv_place(QKV_SITE_RESID_PRE, n_layer)]) return 1;
     for (size_t e = 0; e < plan->variants[variant].n_edits; e++) {
         const qkv_selector *where = &plan->variants[variant].edits[e].where;
-        if (where->site == QKV_SITE_LOGITS ||
+        if (!qkv_site_has_layer(where->site) ||
             (qkv_site_follows_attention(where->site) && qkv_selector_has_layer(where, last)))
             return 1;
     }
@@ -352,9 +366,9 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .steps = p->explanation ? NULL : &p->session->steps};
     if (g->steps && qkv_steps_reach(g->steps, p->done, (double)pass->n_variants))
         return qkv_fail_cancelled(err);
-    if (!pass->tokens) g->seen_rows = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS)->rows;
+    if (!pass->tokens) g->seen_rows = find_output_rows(p);
     /* An edit of the logits may read or name any token: then all are computed. */
-    if (!edits_logits(p, pass)) g->logit_rows = g->seen_rows;
+    if (!edits_output(p, pass)) g->logit_rows = g->seen_rows;
     choose_heads(p, pass, g);
     int status = allocate_accumulators(p, g, err);
     if (status == QKV_OK) status = prepare_watch(p, pass, g, err);

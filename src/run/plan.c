@@ -8,7 +8,10 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "base/vector_name.h"
 #include "run/custom.h"
+#include "run/edit_data.h"
+#include "run/vector.h"
 #include "run/visible.h"
 #include "run/wanted.h"
 
@@ -94,6 +97,7 @@ void qkv_plan_free(qkv_plan *plan) {
     free(plan->variants);
     free(plan->sources);
     free((void *)plan->customs);
+    qkv_edit_data_free(plan->data);
     free(plan->wanted);
     free(plan->prepared);
     free(plan->tokens);
@@ -223,7 +227,8 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
                              .sources = names,
                              .n_sources = plan->n_sources,
                              .customs = plan->customs,
-                             .n_customs = plan->n_customs};
+                             .n_customs = plan->n_customs,
+                             .data = plan->data};
     int status = QKV_OK;
     size_t capacity = 0;
     const char *at = variant->text;
@@ -233,6 +238,7 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
         status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
         if (status != QKV_OK) break;
         status = limit_tokens(plan, &edit, err);
+        if (status == QKV_OK) status = qkv_vector_check(&edit, plan->text.n_positions, err);
         if (status == QKV_OK)
             status = qkv_visible_check(plan->model, &edit, plan->text.n_positions, err);
         if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit))
@@ -256,6 +262,7 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
     QKV_NEED(err, plan);
     QKV_NEED(err, edits);
     qkv_variant variant = {.text = qkv_strdup(edits)};
+    if (variant.text) qkv_vector_names_shorten(variant.text);
     int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
     if (status == QKV_OK &&
         !QKV_PUSH(plan->variants, plan->variants_capacity, plan->n_variants, variant))
@@ -275,7 +282,7 @@ qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site) 
 }
 
 int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer) {
-    return site == QKV_SITE_LOGITS ? plan->model->hp.n_layer : layer;
+    return qkv_site_has_layer(site) ? layer : plan->model->hp.n_layer;
 }
 
 static int remember_capture(qkv_plan *plan, const char *text, qkv_error *err) {
@@ -313,7 +320,7 @@ int qkv_plan_prepare(qkv_plan *plan, const char *text, qkv_error *err) {
     if (status != QKV_OK) return status;
     for (int32_t il = 0; capture.where.layers && il < hp->n_layer; il++)
         plan->prepared[il] |= capture.where.layers[il];
-    if (capture.where.site == QKV_SITE_LOGITS) plan->prepared[hp->n_layer] = 1;
+    if (!qkv_site_has_layer(capture.where.site)) plan->prepared[hp->n_layer] = 1;
     if (qkv_site_get_axes(capture.where.site) == QKV_AXES_MAP && !capture.reduction)
         plan->prepares_maps = 1;
     qkv_selector_release(&capture.where);
@@ -329,7 +336,8 @@ static int check_split(const qkv_plan *plan, const qkv_edit *edit, qkv_error *er
         if (!edit->where.layers[il]) continue;
         for (int site = 0; site < QKV_SITE_COUNT; site++) {
             const qkv_wanted *wanted = qkv_plan_wanted(plan, il, (qkv_site)site);
-            if (site == QKV_SITE_LOGITS || !wanted->wanted || wanted->letter != 'g') continue;
+            if (!qkv_site_has_layer((qkv_site)site) || !wanted->wanted || wanted->letter != 'g')
+                continue;
             if (!qkv_site_reaches(&plan->model->hp, edit->where.site, il, (qkv_site)site, il))
                 continue;
             return qkv_fail(
@@ -400,7 +408,7 @@ int qkv_plan_get_edit(const qkv_plan *plan, size_t variant, size_t edit, qkv_edi
 int qkv_plan_edit_covers(const qkv_plan *plan, size_t variant, size_t edit, int32_t layer,
                          int32_t head) {
     const qkv_edit *e = edit_of(plan, variant, edit);
-    if (!e || e->where.site == QKV_SITE_LOGITS) return 0;
+    if (!e || !qkv_site_has_layer(e->where.site)) return 0;
     const qkv_hparams *hp = &plan->model->hp;
     if (layer < 0 || layer >= hp->n_layer || head < 0 || head >= hp->n_head) return 0;
     return qkv_selector_has_layer(&e->where, layer) &&
@@ -422,8 +430,12 @@ const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index) {
 }
 
 int qkv_plan_wants_logits(const qkv_plan *plan, size_t token) {
-    if (!plan) return 0;
-    const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, QKV_SITE_LOGITS);
+    return qkv_plan_wants_token(plan, QKV_SITE_LOGITS, token);
+}
+
+int qkv_plan_wants_token(const qkv_plan *plan, qkv_site site, size_t token) {
+    if (!plan || (unsigned)site >= QKV_SITE_COUNT || qkv_site_has_layer(site)) return 0;
+    const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, site);
     if (!wanted->wanted || token >= (size_t)plan->n_tokens) return 0;
     return !wanted->rows || wanted->rows[token];
 }

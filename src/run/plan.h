@@ -35,7 +35,7 @@ typedef struct qkv_wanted {
     int32_t n_heads;
     qkv_wanted_reduction *reductions;
     size_t n_reductions;
-    uint8_t *rows;     /* of logits: T bytes, the tokens wanted; NULL = all */
+    uint8_t *rows;     /* of sites without a layer: T bytes, the tokens wanted; NULL = all */
     uint8_t *channels; /* width bytes, the channels wanted; NULL = all */
     int64_t width;     /* of the site */
     uint8_t *observed; /* of patterns: H bytes, heads whose rows an observer gets; NULL = none */
@@ -60,12 +60,13 @@ struct qkv_plan {
     size_t n_sources;
     struct qkv_custom **customs; /* functions that edits may use */
     size_t n_customs, customs_capacity;
+    struct qkv_edit_data *data; /* vectors that edits may name, and others own too; may be NULL */
     qkv_variant *variants; /* variants[0] is the baseline, without edits */
     size_t n_variants, variants_capacity;
     char **captures; /* as they were given */
     size_t n_captures, captures_capacity;
     int observed;       /* some patterns are: the plan needs an observer */
-    qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; the layer of logits is n_layer */
+    qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; that of sites without one is n_layer */
     uint8_t *prepared;  /* n_layer + 1: plans to come fork there */
     int prepares_maps;  /* and capture whole maps */
 };
@@ -80,7 +81,7 @@ int qkv_wanted_any(const qkv_wanted *wanted);
 /* The capture of (layer, site); ->wanted says whether there is one. */
 qkv_wanted *qkv_plan_wanted(const qkv_plan *plan, int32_t layer, qkv_site site);
 
-/* Layer at which an edit or capture of the site counts: n_layer for logits. */
+/* Layer at which an edit or capture of the site counts: n_layer for sites without one. */
 int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer);
 
 /* reach.c. Does the edit, in this layer, show in anything that is captured? */

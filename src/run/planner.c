@@ -192,7 +192,10 @@ static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, cons
                              .first_head = is_map ? g->first_head : 0,
                              .n_heads = qkv_kept_heads(kept->site, t),
                              .n_rows = p->plan->n_tokens};
-    if (kept->site == QKV_SITE_LOGITS) computed.n_rows = t->ne[1];
+    if (!qkv_site_has_layer(kept->site)) {
+        computed.n_rows = t->ne[1];
+        if (t->ne[1] < g->n_tokens) computed.rows = g->logit_rows;
+    }
     int status = qkv_result_add(p->result, p->plan, variant, &computed, err);
     return status == QKV_OK ? hand_over(p, variant, err) : status;
 }
@@ -352,7 +355,9 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     p->has_resid = qkv_calloc(layers, 1);
     p->has_heads = qkv_calloc(layers, 1);
     p->needs_trunk = qkv_calloc(layers, 1);
-    if (!p->patches.tensors || !p->keep || !p->has_resid || !p->has_heads || !p->needs_trunk)
+    p->output_rows = qkv_calloc((size_t)plan->n_tokens, 1);
+    if (!p->patches.tensors || !p->keep || !p->has_resid || !p->has_heads || !p->needs_trunk ||
+        !p->output_rows)
         return qkv_fail_memory(err);
     qkv_trunk *trunk = &p->session->trunk;
     int64_t block_rows = qkv_pass_block_rows(p);
@@ -385,6 +390,7 @@ static void release(qkv_planner *p) {
     free(p->has_resid);
     free(p->has_heads);
     free(p->needs_trunk);
+    free(p->output_rows);
 }
 
 int qkv_planner_sources(qkv_session *session, const qkv_plan *plan, qkv_patches *patches,

@@ -20,6 +20,7 @@ typedef struct qkv_planner {
     uint8_t *has_resid;   /* n_layer + 1: the trunk has the layer's input, or will have it */
     uint8_t *has_heads;   /* likewise its q, k and v */
     uint8_t *needs_trunk; /* n_layer + 1: some variant starts there, or will */
+    uint8_t *output_rows; /* T: for tokens whose logits or normed states are captured */
 } qkv_planner;
 
 /* One pass: which variants, from where. */

@@ -1,6 +1,7 @@
 /*
  * How far an edit can be seen: through sites and layers (site.c), and inside its own layer head by
- * head and, at its own site, channel by channel. Where only some tokens' logits are captured, token by token too.
+ * head and, at its own site, channel by channel. Where only some tokens' logits, or states behind the final norm, are captured,
+ * token by token too.
  */
 #include <stdlib.h>
 
@@ -60,7 +61,7 @@ static void spread(const qkv_plan *plan, int32_t layer, uint8_t *tokens, int64_t
     }
 }
 
-static int shows_in_logits(const qkv_plan *plan, const qkv_selector *where, int32_t layer,
+static int shows_in_tokens(const qkv_plan *plan, const qkv_selector *where, int32_t layer,
                            const uint8_t *rows) {
     int64_t T = plan->n_tokens;
     if (!rows || !where->rows) return 1;
@@ -115,8 +116,8 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const 
                 (il == layer && !carried &&
                  !(shows_in_heads(plan, where, site, wanted) &&
                    shows_in_channels(where, site, wanted))) ||
-                (site == QKV_SITE_LOGITS && !carried &&
-                 !shows_in_logits(plan, where, layer, wanted->rows)))
+                (!qkv_site_has_layer(site) && !carried &&
+                 !shows_in_tokens(plan, where, layer, wanted->rows)))
                 continue;
             return 1;
         }

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "qkv/edit_data.h"
 #include "run/edit_apply.h"
 #include "run/reduce.h"
 
@@ -18,8 +19,9 @@ static int fill_report(qkv_variant_report *report, const qkv_variant *variant) {
     report->n_edits = variant->n_edits;
     for (size_t i = 0; i < variant->n_edits; i++) {
         report->edits[i].text = qkv_strdup(variant->edits[i].text);
+        report->edits[i].note = qkv_strdup(variant->edits[i].note);
         report->edits[i].selected = variant->edits[i].selected;
-        if (!report->edits[i].text) return 0;
+        if (!report->edits[i].text || (variant->edits[i].note && !report->edits[i].note)) return 0;
     }
     return 1;
 }
@@ -54,8 +56,10 @@ void qkv_result_free(qkv_result *result) {
     if (!result) return;
     for (size_t i = 0; i < result->n_items; i++) qkv_item_release(&result->items[i]);
     for (size_t v = 0; result->variants && v < result->n_variants; v++) {
-        for (size_t i = 0; i < result->variants[v].n_edits; i++)
+        for (size_t i = 0; i < result->variants[v].n_edits; i++) {
             free(result->variants[v].edits[i].text);
+            free(result->variants[v].edits[i].note);
+        }
         free(result->variants[v].edits);
         free(result->variants[v].changed);
     }
@@ -80,7 +84,7 @@ static int fail_not_finite(const qkv_plan *plan, const qkv_item *item, int64_t a
     else
         snprintf(where, sizeof where, "token %lld",
                  (long long)(at / (inner * (item->tensor.n_dims == 3 ? shape[1] : 1))));
-    if (item->site != QKV_SITE_LOGITS) snprintf(layer, sizeof layer, " of layer %d", item->layer);
+    if (qkv_site_has_layer(item->site)) snprintf(layer, sizeof layer, " of layer %d", item->layer);
     if (item->variant) snprintf(variant, sizeof variant, "variant %zu", item->variant);
     return qkv_fail(err, QKV_ERR_NUMERIC, "%s%s%s%s: %s%s holds %s, first at %s", variant,
                     item->variant ? " (" : "",
@@ -156,7 +160,7 @@ static void copy_row(const qkv_item *item, int64_t to, const float *src, const q
 
 static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_site site,
                                  int32_t layer, qkv_reduction reduction) {
-    if (site == QKV_SITE_LOGITS) layer = result->n_layer;
+    if (!qkv_site_has_layer(site)) layer = result->n_layer;
     for (size_t i = 0; i < result->n_items; i++) {
         const qkv_item *item = &result->items[i];
         if (item->variant == variant && item->site == site && item->layer == layer &&
@@ -195,11 +199,15 @@ static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view 
     }
 }
 
-/* Logits of the wanted tokens, out of those of all tokens. */
-static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted) {
-    int64_t to = 0;
-    for (int64_t t = 0; t < view->n_rows; t++) {
-        if (wanted->rows[t]) copy_row(item, to++, view->src + t * view->row_stride, view);
+/* Behind all layers: rows of the wanted tokens, out of those that were computed. */
+static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted,
+                      const uint8_t *computed, int64_t n_tokens) {
+    int64_t from = 0, to = 0;
+    for (int64_t t = 0; t < n_tokens; t++) {
+        if (computed && !computed[t]) continue;
+        if (!wanted->rows || wanted->rows[t])
+            copy_row(item, to++, view->src + from * view->row_stride, view);
+        from++;
     }
 }
 
@@ -245,8 +253,8 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
     /* A part of a map counts its heads as the whole map does. */
     int is_map = qkv_site_get_axes(item.site) == QKV_AXES_MAP;
     int32_t site_heads = is_map ? plan->model->hp.n_head : view.n_heads;
-    if (rows < view.n_rows)
-        copy_rows(&item, &view, wanted);
+    if (!qkv_site_has_layer(item.site))
+        copy_rows(&item, &view, wanted, computed->rows, plan->n_tokens);
     else
         copy_heads(result, &item, &view, wanted, site_heads);
     status = check_finite(plan, &item, size, err);
@@ -386,6 +394,11 @@ size_t qkv_result_n_edits(const qkv_result *result, size_t variant) {
 const char *qkv_result_edit_text(const qkv_result *result, size_t variant, size_t edit) {
     const qkv_edit_report *report = find_report(result, variant, edit);
     return report ? report->text : NULL;
+}
+
+const char *qkv_result_edit_note(const qkv_result *result, size_t variant, size_t edit) {
+    const qkv_edit_report *report = find_report(result, variant, edit);
+    return report ? report->note : NULL;
 }
 
 uint64_t qkv_result_edit_changed(const qkv_result *result, size_t variant, size_t edit) {

@@ -12,7 +12,7 @@
 typedef struct qkv_item {
     size_t variant;
     qkv_site site;
-    int32_t layer; /* n_layer for logits */
+    int32_t layer; /* n_layer for sites without one */
     qkv_tensor tensor;
     float *owned;         /* NULL when the baseline's is shared */
     int32_t *owned_heads; /* likewise */
@@ -21,6 +21,7 @@ typedef struct qkv_item {
 
 typedef struct qkv_edit_report {
     char *text;
+    char *note; /* may be NULL */
     uint64_t selected;
     int ran; /* 0: nothing captured depends on it, so it was not computed */
 } qkv_edit_report;
@@ -53,6 +54,7 @@ typedef struct qkv_computed {
     const double *sums; /* of a reduction, in place of data */
     int32_t first_head, n_heads;
     int64_t n_rows;
+    const uint8_t *rows; /* T bytes: the tokens that the rows belong to; NULL: all */
 } qkv_computed;
 
 /* Adds what a pass computed. Selects the wanted heads and rows, takes heads that were not computed

@@ -205,7 +205,7 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
     qkv_site_axes axes = qkv_site_get_axes(site);
     int64_t rows = axes == QKV_AXES_MAP ? x->ne[1] : g->n_tokens;
     int64_t keys = axes == QKV_AXES_MAP ? x->ne[0] : g->n_tokens;
-    if (axes == QKV_AXES_VOCAB && g->step) { /* of the last tokens */
+    if (!qkv_site_has_layer(site) && g->step) { /* of the last tokens */
         rows = x->ne[1];
         part.first_row = g->n_tokens - rows;
     }

@@ -140,7 +140,7 @@ int qkv_wanted_merge_capture(const qkv_plan *plan, qkv_wanted *wanted, const voi
 
 static int is_selected(const qkv_plan *plan, const qkv_selector *where, int32_t layer) {
     const int32_t n_layer = plan->model->hp.n_layer;
-    if (where->site == QKV_SITE_LOGITS) return layer == n_layer;
+    if (!qkv_site_has_layer(where->site)) return layer == n_layer;
     return layer < n_layer && where->layers[layer];
 }
 

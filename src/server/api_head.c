@@ -5,6 +5,9 @@
  * A prompt of at most `side` tokens gives whole maps, those of `qkv run` bit for bit. A longer one
  * gives maps that are pooled to `side` cells, the largest weight of each block, or a `window` of the
  * whole map.
+ *
+ * `only`: "scores" gives what the page needs to make the maps of other factors itself, while the hand
+ * moves: the head's scores, and which of the edits are factors of them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "qkv/head_scores.h"
 #include "qkv/measure.h"
 #include "qkv/store.h"
 #include "server/head_window.h"
@@ -29,6 +33,8 @@ typedef struct head_view {
     int has_window;
     qkv_head_window window;
     qkv_result *result;
+    int wants_scores;
+    float *scores; /* [T, T], where they are wanted */
 } head_view;
 
 /* [first query, end, first key, end] */
@@ -60,10 +66,14 @@ static int read_view(head_view *view, const qkv_call *call, qkv_error *err) {
     if (status == QKV_OK)
         status = qkv_request_text(request, "metrics", MOST_METRICS, &view->metrics, err);
     if (status == QKV_OK) status = qkv_request_text(request, "only", 16, &view->only, err);
-    if (status == QKV_OK && view->only[0] && strcmp(view->only, "after") != 0)
-        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`only` is \"after\" or not there");
+    view->wants_scores = strcmp(view->only, "scores") == 0;
+    if (status == QKV_OK && view->only[0] && !view->wants_scores &&
+        strcmp(view->only, "after") != 0)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "`only` is \"after\", \"scores\" or not there");
     if (status == QKV_OK) status = read_window(view, request, err);
     view->pooled = !view->has_window && (int64_t)view->request.prompt->n_tokens > view->side;
+    if (status == QKV_OK && view->wants_scores && (view->pooled || view->has_window))
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "scores are given for whole maps only");
     return status;
 }
 
@@ -82,6 +92,14 @@ static int add_captures(const head_view *view, qkv_error *err) {
     return status == QKV_OK ? qkv_plan_prepare(plan, own, err) : status;
 }
 
+static int take_scores(head_view *view, qkv_session *session, qkv_error *err) {
+    const qkv_pooled_prompt *prompt = view->request.prompt;
+    view->scores = qkv_calloc(prompt->n_tokens * prompt->n_tokens, sizeof *view->scores);
+    if (!view->scores) return qkv_fail_memory(err);
+    return qkv_head_scores(session, prompt->tokens, prompt->n_tokens, view->layer, view->head,
+                           view->scores, err);
+}
+
 static int run_view(head_view *view, qkv_model_pool *pool, qkv_error *err) {
     qkv_session *session;
     qkv_observer observer = QKV_OBSERVER_INIT;
@@ -92,7 +110,10 @@ static int run_view(head_view *view, qkv_model_pool *pool, qkv_error *err) {
         status = qkv_model_pool_head_session(pool, view->request.pool_model, &session, err);
     if (status == QKV_OK && view->has_window) status = qkv_head_window_open(&view->window, err);
     if (status != QKV_OK) return status;
-    if (!view->has_window) return qkv_session_run(session, &view->result, view->request.plan, err);
+    if (!view->has_window) {
+        status = qkv_session_run(session, &view->result, view->request.plan, err);
+        return status == QKV_OK && view->wants_scores ? take_scores(view, session, err) : status;
+    }
     status = qkv_session_observe(session, &view->result, view->request.plan, &observer, err);
     if (status == QKV_OK) qkv_head_window_finish(&view->window);
     return status;
@@ -127,7 +148,17 @@ static qkv_store_tensor matrix(const char *name, const qkv_tensor *map) {
     return tensor;
 }
 
+static qkv_store_tensor score_tensor(const head_view *view) {
+    qkv_store_tensor tensor = QKV_STORE_TENSOR_INIT;
+    tensor.name = "scores";
+    tensor.data = view->scores;
+    tensor.n_dims = 2;
+    tensor.shape[0] = tensor.shape[1] = (int64_t)view->request.prompt->n_tokens;
+    return tensor;
+}
+
 static size_t list_tensors(const head_view *view, qkv_store_tensor tensors[4]) {
+    if (view->wants_scores) return tensors[0] = score_tensor(view), 1;
     static const char *const maps[] = {"before", "after"};
     static const char *const sinks[] = {"sink_before", "sink_after"};
     const size_t n_variants = qkv_result_n_variants(view->result);
@@ -172,6 +203,49 @@ static int add_metrics(const head_view *view, json_t *facts, qkv_error *err) {
     return status;
 }
 
+/* The tokens that an edit selects; null: all of them. */
+static json_t *selected_tokens(const qkv_edit_info *edit, size_t n_tokens) {
+    if (!edit->rows) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < n_tokens; i++) {
+        if (edit->rows[i]) json_array_append_new(list, json_integer((json_int_t)i));
+    }
+    return list;
+}
+
+/* What each edit is to the scores: null where the map cannot be made of them. */
+static json_t *list_factors(const head_view *view) {
+    static const char *const axes[] = {[QKV_SCORE_NOTHING] = "none",
+                                       [QKV_SCORE_VALUE] = "none",
+                                       [QKV_SCORE_QUERY] = "query",
+                                       [QKV_SCORE_KEY] = "key"};
+    const qkv_plan *plan = view->request.plan;
+    qkv_edit_info edit = QKV_EDIT_INFO_INIT;
+    json_t *list = json_array();
+    for (size_t i = 0; qkv_plan_get_edit(plan, 1, i, &edit); i++) {
+        const qkv_score_role role =
+            qkv_edit_score_role(plan, view->result, 1, i, view->layer, view->head);
+        if (role == QKV_SCORE_OTHER) return json_decref(list), json_null();
+        json_array_append_new(list,
+                              json_pack("{s:s, s:o}", "axis", axes[role], "tokens",
+                                        selected_tokens(&edit, view->request.prompt->n_tokens)));
+    }
+    return list;
+}
+
+static int add_score_facts(const head_view *view, json_t *facts, qkv_error *err) {
+    double sink = 0;
+    if (!view->wants_scores) return QKV_OK;
+    const int has_sink = view->request.info->has_sink;
+    const int status =
+        has_sink ? qkv_model_sink(view->request.model, view->layer, view->head, &sink, err)
+                 : QKV_OK;
+    json_object_set_new(facts, "soft_cap", json_real(view->request.info->attn_softcap));
+    json_object_set_new(facts, "sink", has_sink ? json_real(sink) : json_null());
+    json_object_set_new(facts, "factors", list_factors(view));
+    return status;
+}
+
 /* A text of JSON, under the key "qkv" of the file's metadata. */
 static int describe(const head_view *view, char **out, qkv_error *err) {
     const int64_t n = (int64_t)view->request.prompt->n_tokens;
@@ -187,7 +261,8 @@ static int describe(const head_view *view, char **out, qkv_error *err) {
         (json_int_t)(view->has_window ? w->r0 : 0), (json_int_t)(view->has_window ? w->r1 : n),
         (json_int_t)(view->has_window ? w->c0 : 0), (json_int_t)(view->has_window ? w->c1 : n),
         "edits", qkv_request_plan_changes(view->result));
-    const int status = facts ? add_metrics(view, facts, err) : qkv_fail_memory(err);
+    int status = facts ? add_metrics(view, facts, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) status = add_score_facts(view, facts, err);
     *out = status == QKV_OK ? qkv_json_dump(facts, JSON_COMPACT | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(facts);
     if (status != QKV_OK) return status;
@@ -215,6 +290,7 @@ int qkv_api_head(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, q
     if (status == QKV_OK) status = run_view(&view, pool, err);
     if (status == QKV_OK) status = send_view(&view, reply, err);
     qkv_head_window_release(&view.window);
+    free(view.scores);
     qkv_result_free(view.result);
     qkv_request_plan_release(&view.request);
     return status;

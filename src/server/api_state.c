@@ -34,7 +34,7 @@ static json_t *list_sites(void) {
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:b, s:b}", "name",
                                               qkv_site_name((qkv_site)i), "shape", shape, "what",
                                               qkv_site_description((qkv_site)i), "has_layer",
-                                              i != QKV_SITE_LOGITS, "has_heads",
+                                              qkv_site_has_layer((qkv_site)i), "has_heads",
                                               strchr(shape, 'H') || strchr(shape, 'G'),
                                               "has_kv_heads", strchr(shape, 'G') != NULL));
     }

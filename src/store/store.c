@@ -40,7 +40,7 @@ int qkv_store_name(char out[QKV_STORE_NAME_SIZE], size_t variant, qkv_site site,
     if (!out) return 0;
     out[0] = '\0';
     if (!qkv_site_name(site) || !qkv_reduction_name(reduction)) return 0;
-    if (site != QKV_SITE_LOGITS) snprintf(place, sizeof place, ".%" PRId32, layer);
+    if (qkv_site_has_layer(site)) snprintf(place, sizeof place, ".%" PRId32, layer);
     snprintf(out, QKV_STORE_NAME_SIZE, "v%zu/%s%s%s%s", variant, qkv_site_name(site), place,
              reduction ? "." : "", reduction ? qkv_reduction_name(reduction) : "");
     return 1;

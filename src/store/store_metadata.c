@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/json_tokens.h"
 #include "base/text.h"
+#include "qkv/edit_data.h"
 #include "qkv/version.h"
 #include "store/store_formats.h"
 
@@ -32,6 +33,23 @@ static void put(metadata_draft *draft, const char *key, json_t *value) {
     if (json_object_set_new(draft->object, key, value) != 0) draft->failed = 1;
 }
 
+/* What edits have taken that their texts do not tell: "edits_notes.1", null where there is nothing. */
+static void put_notes(metadata_draft *draft, const qkv_result *result, size_t variant) {
+    char key[64];
+    json_t *notes = json_array();
+    int any = 0;
+    for (size_t e = 0; e < qkv_result_n_edits(result, variant); e++) {
+        const char *note = qkv_result_edit_note(result, variant, e);
+        json_array_append_new(notes, note ? qkv_json_text(note) : json_null());
+        any |= note != NULL;
+    }
+    snprintf(key, sizeof key, "edits_notes.%zu", variant);
+    if (any)
+        put(draft, key, notes);
+    else
+        json_decref(notes);
+}
+
 static void put_variant(metadata_draft *draft, const qkv_result *result, const qkv_plan *plan,
                         size_t variant) {
     char key[64];
@@ -47,6 +65,7 @@ static void put_variant(metadata_draft *draft, const qkv_result *result, const q
         json_array_append_new(changed, ran ? json_integer((json_int_t)n_changed) : json_null());
         json_array_append_new(selected, json_integer((json_int_t)n_selected));
     }
+    put_notes(draft, result, variant);
     snprintf(key, sizeof key, "edits_changed.%zu", variant);
     put(draft, key, changed);
     snprintf(key, sizeof key, "edits_selected.%zu", variant);
@@ -112,16 +131,19 @@ static void put_shapes(metadata_draft *draft, const qkv_result *result,
     }
 }
 
-/* Which tokens the rows of the logits belong to; said only where some were left out. */
-static void put_logits_tokens(metadata_draft *draft, const qkv_plan *plan, size_t n_tokens) {
+/* Which tokens the rows of a site without a layer belong to; said only where some were left out. */
+static void put_row_tokens(metadata_draft *draft, const qkv_plan *plan, qkv_site site,
+                           size_t n_tokens) {
+    char key[48];
     json_t *list = json_array();
+    snprintf(key, sizeof key, "%s_tokens", qkv_site_name(site));
     for (size_t t = 0; t < n_tokens; t++) {
-        if (qkv_plan_wants_logits(plan, t))
+        if (qkv_plan_wants_token(plan, site, t))
             json_array_append_new(list, json_integer((json_int_t)t));
     }
     const size_t n = json_array_size(list);
     if (n > 0 && n < n_tokens)
-        put(draft, "logits_tokens", list);
+        put(draft, key, list);
     else
         json_decref(list);
 }
@@ -150,7 +172,8 @@ static void put_plan(metadata_draft *draft, const qkv_plan *plan, const qkv_mode
             put(draft, key.data, qkv_json_token_ids(tokens, n_tokens));
         qkv_text_release(&key);
     }
-    put_logits_tokens(draft, plan, n_tokens);
+    put_row_tokens(draft, plan, QKV_SITE_LOGITS, n_tokens);
+    put_row_tokens(draft, plan, QKV_SITE_FINAL_NORM, n_tokens);
 }
 
 /* ---- what every tensor is ---- */
@@ -217,7 +240,7 @@ static json_t *describe_tensor(size_t variant, qkv_site site, int32_t layer,
     json_t *entry = json_pack("{s:I, s:s, s:o, s:o}", "variant", (json_int_t)variant, "site",
                               qkv_site_name(site), "shape", shape, "axes", list_axes(site, tensor));
     int failed = !entry;
-    if (site != QKV_SITE_LOGITS)
+    if (qkv_site_has_layer(site))
         failed |= json_object_set_new(entry, "layer", json_integer(layer)) != 0;
     if (tensor->heads) failed |= json_object_set_new(entry, "heads", list_heads(tensor)) != 0;
     if (tensor->channels)

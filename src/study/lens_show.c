@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "study/lens.h"
@@ -91,27 +92,60 @@ static int add_answer(const lens *l, qkv_study *study, const study_inputs *in, q
     return status;
 }
 
-/* ---- the picture ---- */
+/* ---- pictures ---- */
 
-static int fill_map(const lens *l, const study_inputs *in, double *values, char **texts,
-                    qkv_error *err) {
+/* What the colour of a cell says. */
+typedef struct lens_quantity {
+    const char *name, *title, *label;
+    double (*of)(const lens_cell *cell);
+    int of_answer;
+    qkv_scale scale;
+    double high; /* of the range from 0 on; 0: as far as the values reach */
+} lens_quantity;
+
+static double top_probability(const lens_cell *cell) {
+    return cell->p[0];
+}
+static double answer_probability(const lens_cell *cell) {
+    return cell->answer_p;
+}
+static double answer_rank(const lens_cell *cell) {
+    return (double)cell->answer_rank;
+}
+static double answer_logit(const lens_cell *cell) {
+    return cell->answer_logit;
+}
+
+static const lens_quantity quantities[] = {
+    {"answer", "Logit Lens: Probability of \xe2\x80\x9c%s\xe2\x80\x9d", "probability of the answer",
+     answer_probability, 1, QKV_SCALE_LINEAR, 0},
+    {"top", "Logit Lens: What Every Layer Would Predict", "probability of the top token",
+     top_probability, 0, QKV_SCALE_LINEAR, 1},
+    {"rank", "Logit Lens: Rank of \xe2\x80\x9c%s\xe2\x80\x9d", "rank of the answer", answer_rank, 1,
+     QKV_SCALE_LOG, 0},
+    {"logit", "Logit Lens: Logit of \xe2\x80\x9c%s\xe2\x80\x9d", "logit of the answer",
+     answer_logit, 1, QKV_SCALE_LINEAR, 0},
+};
+
+static int fill_texts(const lens *l, const study_inputs *in, char **texts, qkv_error *err) {
     int status = QKV_OK;
-    for (int32_t i = 0; i < l->n_layer && status == QKV_OK; i++) {
-        for (size_t p = 0; p < l->n_tokens && status == QKV_OK; p++) {
-            const lens_cell *cell = qkv_lens_at(l, i, p);
-            const size_t at = (size_t)i * l->n_tokens + p;
-            values[at] = l->answer < 0 ? cell->p[0] : cell->answer_p;
-            status = qkv_token_label(in->model, cell->top[0], &texts[at], err);
-        }
-    }
+    for (size_t i = 0; i < (size_t)l->n_layer * l->n_tokens && status == QKV_OK; i++)
+        status = qkv_token_label(in->model, l->cells[i].top[0], &texts[i], err);
     return status;
 }
 
-static int add_map(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
+static int add_map(const lens *l, const lens_quantity *q, qkv_study *study, const study_inputs *in,
+                   char **texts, double *values, const char *answer, qkv_error *err) {
     const size_t n = (size_t)l->n_layer * l->n_tokens;
-    double *values = qkv_calloc(n, sizeof *values);
-    char **texts = qkv_calloc(n, sizeof *texts);
-    int status = values && texts ? fill_map(l, in, values, texts, err) : qkv_fail_memory(err);
+    double most = 0;
+    qkv_text title = {0};
+    for (size_t i = 0; i < n; i++) {
+        values[i] = q->of(&l->cells[i]);
+        most = fmax(most, values[i]);
+    }
+    const char *gap = strstr(q->title, "%s");
+    qkv_text_append(&title, q->title, gap ? (size_t)(gap - q->title) : strlen(q->title));
+    if (gap) qkv_text_printf(&title, "%s%s", answer, gap + 2);
     qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
     panel.values = values;
     panel.n_rows = l->n_layer;
@@ -123,10 +157,26 @@ static int add_map(const lens *l, qkv_study *study, const study_inputs *in, qkv_
     map.n_panels = 1;
     map.row_axis = "Layer";
     map.col_axis = "Token";
-    map.color.label = l->answer < 0 ? "probability of the top token" : "probability of the answer";
-    map.color.high = 1;
-    if (status == QKV_OK) status = qkv_study_add_heatmap(study, "layers", NULL, &map, err);
+    map.color.label = q->label;
+    map.color.scale = q->scale;
+    map.color.high = q->of == answer_probability ? most : q->high;
+    int status = title.failed ? qkv_fail_memory(err)
+                              : qkv_study_add_heatmap(study, q->name, title.data, &map, err);
     if (status == QKV_OK) qkv_study_link(study, STUDY_LAYERS_TOKENS, 0);
+    qkv_text_release(&title);
+    return status;
+}
+
+static int add_maps(const lens *l, qkv_study *study, const study_inputs *in, const char *answer,
+                    qkv_error *err) {
+    const size_t n = (size_t)l->n_layer * l->n_tokens;
+    double *values = qkv_calloc(n, sizeof *values);
+    char **texts = qkv_calloc(n, sizeof *texts);
+    int status = values && texts ? fill_texts(l, in, texts, err) : qkv_fail_memory(err);
+    for (size_t i = 0; i < sizeof quantities / sizeof *quantities && status == QKV_OK; i++) {
+        if (answer || !quantities[i].of_answer)
+            status = add_map(l, &quantities[i], study, in, texts, values, answer, err);
+    }
     for (size_t i = 0; texts && i < n; i++) free(texts[i]);
     free(texts);
     free(values);
@@ -147,7 +197,7 @@ int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, qkv_e
     if (status == QKV_OK) status = add_layers(l, study, in, err);
     if (status == QKV_OK) status = add_answer(l, study, in, err);
     if (status == QKV_OK) status = add_top(l, study, in, err);
-    if (status == QKV_OK) status = add_map(l, study, in, err);
+    if (status == QKV_OK) status = add_maps(l, study, in, answer, err);
     free(answer);
     return status;
 }

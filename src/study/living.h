@@ -2,6 +2,7 @@
  * Living figures: what an HTML file holds so that its page can show more than was drawn.
  *
  *     living.c        while a figure is made: the scores of its head, and which edits are factors
+ *     head_scores.c   these scores before the cap, and what counts as a factor (qkv/head_scores.h)
  *     living_numbers.c  maps as bytes: precision, pooling, base64
  *     living_json.c   all that a figure's page is told
  *     living_page.c   the page: its frame, style and scripts in one file that needs nothing else
@@ -36,6 +37,8 @@ void qkv_living_free(living *all, size_t n_prompts);
 /* The factors of a prompt's panels, and its scores where they help; behind the run of its plan. */
 int qkv_living_take(qkv_figure *fig, qkv_session *session, size_t prompt, const qkv_plan *plan,
                     const qkv_result *result, qkv_error *err);
+
+/* ---- head_scores.c ---- */
 
 /* Captures the scores of a head, -1: of all, before the cap: what was captured (of variant 1 where there
  * is a cap, of the baseline where there is none) goes through qkv_living_uncap. */

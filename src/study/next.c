@@ -86,6 +86,7 @@ static int make_plan(qkv_plan **plan, const qkv_next_options *how, const qkv_mod
         status =
             qkv_plan_add_source(*plan, how->source_names[i], how->source_tokens[i], n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_customs(*plan, how->customs, how->n_customs, err);
+    if (status == QKV_OK) status = qkv_plan_set_edit_data(*plan, how->data, err);
     for (size_t i = 0; i < how->n_variants && status == QKV_OK; i++)
         status = qkv_plan_add_variant(*plan, how->variants[i], NULL, err);
     return status;

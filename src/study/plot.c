@@ -175,7 +175,12 @@ int qkv_plot_new(qkv_plot **out, qkv_sweep_reader *file, const qkv_plot_options 
     if (!p) return qkv_fail_memory(err);
     p->file = file;
     p->info = qkv_sweep_reader_get_info(file);
-    int status = read_options(&p->options, options, err);
+    int status = p->info->patches
+                     ? qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                                "%s holds patching, which 'qkv patch' draws: give it the options "
+                                "that made the file",
+                                p->info->path)
+                     : read_options(&p->options, options, err);
     if (status == QKV_OK) status = make(p, err);
     let_go(p);
     if (status == QKV_OK) {

@@ -132,6 +132,10 @@ int qkv_recipe_set_prompts(qkv_recipe *recipe, const char *const *texts, size_t 
 
 int qkv_recipe_check(const qkv_recipe *recipe, const qkv_sweep *sweep, qkv_error *err) {
     if (!recipe || !sweep) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no recipe or no sweep");
+    if (qkv_sweep_patches(sweep))
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                        "the tables of a recipe are of sweeps that edit one prompt; 'qkv patch' "
+                        "runs pairs of them");
     const json_t *greedy = json_object_get(recipe->json, "greedy");
     const int status =
         qkv_recipe_tables_check_sweep(json_object_get(recipe->json, "tables"), sweep, err);

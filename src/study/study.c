@@ -196,7 +196,8 @@ int qkv_study_get_info(const qkv_study *study, qkv_study_info *info, qkv_error *
                                 .n_tables = study->n_tables,
                                 .n_pictures = study->n_pictures,
                                 .recipe = study->recipe_text,
-                                .id = study->id};
+                                .id = study->id,
+                                .n_printed = study->kind->n_printed ? study->kind->n_printed : 1};
     return qkv_sized_write(info, &own, sizeof own, "qkv_study_info", err);
 }
 

@@ -54,6 +54,9 @@ typedef struct study_inputs {
     qkv_session *other;     /* of kinds that need two; else NULL */
     const qkv_model *other_model;
     study_prompts prompts; /* with tokens and labels (of axes) */
+    const char *results;   /* as in qkv_study_inputs; so below */
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
 } study_inputs;
 
 typedef struct study_kind {
@@ -64,6 +67,8 @@ typedef struct study_kind {
     size_t options_size; /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
     size_t least_prompts, most_prompts;
     int needs_other;
+    size_t n_printed; /* tables that the command prints; 0: the first */
+    int keeps_results; /* it goes on from a file */
     int (*make)(qkv_study *study, const study_inputs *in, const void *options, qkv_error *err);
 } study_kind;
 
@@ -112,6 +117,9 @@ int qkv_study_add_bars(qkv_study *study, const char *name, const char *title, co
  * attention of that layer on this prompt. */
 typedef enum study_cells { STUDY_NO_CELLS, STUDY_LAYERS_HEADS, STUDY_LAYERS_TOKENS } study_cells;
 int qkv_study_link(qkv_study *study, study_cells cells, size_t prompt);
+
+/* How far a long one is. Fails where somebody wants it to end. */
+int qkv_study_progress(const study_inputs *in, int64_t done, int64_t wanted, qkv_error *err);
 
 /* A line of the small print: definitions, what was left out. Model, version and id come by themselves. */
 int qkv_study_note(qkv_study *study, const char *format, ...) QKV_PRINTF(2, 3);

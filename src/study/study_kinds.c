@@ -4,7 +4,14 @@
 #include <string.h>
 
 /* X(name of its study_kind), in the order of lists */
-#define STUDY_KIND_LIST(X) X(qkv_study_lens)
+/* clang-format off: one to a line */
+#define STUDY_KIND_LIST(X)                                                                         \
+    X(qkv_study_lens)                                                                              \
+    X(qkv_study_compare)                                                                           \
+    X(qkv_study_ships)                                                                             \
+    X(qkv_study_sahara)                                                                            \
+    X(qkv_study_phrase_rates)
+/* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;
 STUDY_KIND_LIST(STUDY_DECLARE)

@@ -53,11 +53,22 @@ static int take_inputs(study_inputs *in, const study_kind *kind, const qkv_study
     in->model = qkv_session_model(given->session);
     in->other = given->other;
     in->other_model = given->other ? qkv_session_model(given->other) : NULL;
+    in->results = given->results;
+    in->progress = given->progress;
+    in->user = given->user;
+    if (in->results && !kind->keeps_results)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s keeps no results to go on from", kind->name);
     if (kind->needs_other && !in->other)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s wants two models", kind->name);
     if (!kind->needs_other && in->other)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "%s takes one model", kind->name);
     return take_prompts(in, kind, given, err);
+}
+
+int qkv_study_progress(const study_inputs *in, int64_t done, int64_t wanted, qkv_error *err) {
+    if (!in->progress || in->progress(in->user, done, wanted) == 0) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_CANCELLED, "ended at %lld of %lld", (long long)done,
+                    (long long)wanted);
 }
 
 /* ---- the study ---- */

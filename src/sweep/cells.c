@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "base/sized.h"
 #include "base/text.h"
-#include "sweep/sweep.h"
+#include "sweep/patching.h"
 
 /* Variants in one plan: more of them save nothing, and what is measured is kept for all of them. */
 enum { LARGEST_BLOCK = 64 };
@@ -24,6 +24,7 @@ static int multiply(int64_t *n, size_t by) {
 }
 
 int qkv_sweep_count(qkv_sweep *s, qkv_error *err) {
+    s->n_groups = s->n_prompts;
     s->first_baseline = s->baseline && s->at_output;
     s->per_head = (int64_t)(s->n_targets * s->n_settings) + (s->baseline && !s->at_output);
     s->per_layer = s->per_head;
@@ -102,7 +103,8 @@ static qkv_cell make_cell(const qkv_sweep *sweep, int64_t id) {
                      .head = p.head,
                      .target = "none",
                      .op = "",
-                     .epsilon = NAN};
+                     .epsilon = NAN,
+                     .position = -1};
     if (p.is_baseline) return cell;
     cell.target = qkv_site_name(sweep->targets[p.target]);
     cell.op = sweep->settings[p.setting].op;
@@ -116,7 +118,7 @@ static qkv_cell make_cell(const qkv_sweep *sweep, int64_t id) {
 
 int qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id, qkv_cell *out) {
     if (!sweep || !out || id < 0 || id >= qkv_sweep_n_cells(sweep)) return 0;
-    const qkv_cell cell = make_cell(sweep, id);
+    const qkv_cell cell = sweep->patching ? qkv_patching_cell(sweep, id) : make_cell(sweep, id);
     return qkv_sized_write(out, &cell, sizeof cell, "qkv_cell", NULL) == QKV_OK;
 }
 
@@ -151,11 +153,11 @@ char *qkv_sweep_list(const int32_t *numbers, size_t n) {
 /* ---- blocks ---- */
 
 int64_t qkv_sweep_n_cells(const qkv_sweep *sweep) {
-    return sweep ? sweep->per_prompt * (int64_t)sweep->n_prompts : 0;
+    return sweep ? sweep->per_prompt * (int64_t)sweep->n_groups : 0;
 }
 
 int64_t qkv_sweep_n_blocks(const qkv_sweep *sweep) {
-    return sweep ? sweep->prompt_blocks * (int64_t)sweep->n_prompts : 0;
+    return sweep ? sweep->prompt_blocks * (int64_t)sweep->n_groups : 0;
 }
 
 int64_t qkv_sweep_block(const qkv_sweep *s, int64_t block, int64_t *n_cells) {
@@ -163,6 +165,7 @@ int64_t qkv_sweep_block(const qkv_sweep *s, int64_t block, int64_t *n_cells) {
     if (!n_cells) n_cells = &ignored;
     *n_cells = 0;
     if (block < 0 || block >= qkv_sweep_n_blocks(s)) return -1;
+    if (s->patching) return qkv_patching_block(s, block, n_cells);
     int64_t first = block / s->prompt_blocks * s->per_prompt;
     int64_t rest = block % s->prompt_blocks - s->first_baseline;
     *n_cells = s->layer_blocks ? 1 : s->block_cells;
@@ -174,5 +177,5 @@ int64_t qkv_sweep_block(const qkv_sweep *s, int64_t block, int64_t *n_cells) {
 
 int64_t qkv_sweep_unit(const qkv_sweep *sweep, int64_t n_workers) {
     if (!sweep) return 0;
-    return (int64_t)sweep->n_prompts >= n_workers ? sweep->prompt_blocks : 1;
+    return (int64_t)sweep->n_groups >= n_workers ? sweep->prompt_blocks : 1;
 }

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "measure/metric_sums.h"
-#include "sweep/sweep.h"
+#include "sweep/patching.h"
 
 /* Variants that are measured in one plan. */
 enum { LARGEST_PLAN = 64 };
@@ -181,6 +181,7 @@ int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t bloc
     int64_t first = qkv_sweep_block(sweep, block, &count);
     if (first < 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the sweep has no block %lld", (long long)block);
+    if (sweep->patching) return qkv_patching_compute(sweep, session, block, values, err);
     size_t n = (size_t)count;
     int64_t *left = qkv_calloc(2 * n, sizeof *left);
     if (!left) return qkv_fail_memory(err);
@@ -206,8 +207,7 @@ int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t bloc
 static int estimate_slice(slice *s, qkv_session *session, const int64_t *cells, size_t n,
                           qkv_run_stats *stats, qkv_error *err) {
     int status = make_slice(s, cells, n, err);
-    int32_t n_layer = qkv_model_get_info(s->sweep->model)->n_layer;
-    if (status == QKV_OK) status = qkv_measure_add_captures(s->measure, s->plan, n_layer, err);
+    if (status == QKV_OK) status = qkv_measure_add_captures(s->measure, s->plan, err);
     if (status == QKV_OK) status = qkv_session_estimate(session, stats, s->plan, err);
     release_slice(s);
     return status;
@@ -240,6 +240,7 @@ int qkv_sweep_estimate(const qkv_sweep *sweep, qkv_session *session, qkv_run_sta
     QKV_NEED(err, sweep);
     QKV_NEED(err, session);
     QKV_NEED(err, stats);
+    if (sweep->patching) return qkv_patching_estimate(sweep, session, stats, err);
     double tokens = 0;
     for (size_t i = 0; i < sweep->n_prompts; i++) tokens += (double)sweep->prompts[i].n_tokens;
     double prompts = tokens / (double)sweep->prompts[0].n_tokens;

@@ -14,18 +14,20 @@
 #include "base/nearest.h"
 #include "base/text.h"
 #include "qkv/observe.h"
+#include "sweep/patching.h"
 
-static const char *const known_keys[] = {"at",      "epsilon", "heads", "layers",
+static const char *const sweep_keys[] = {"at",      "epsilon", "heads", "layers",
                                          "length",  "metrics", "ops",   "parse_special",
                                          "prompts", "targets"};
 
 /* ---- reading ---- */
 
-static int check_keys(const json_t *object, qkv_error *err) {
+int qkv_spec_check_keys(const json_t *object, const char *const *known_keys, size_t n,
+                        qkv_error *err) {
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)object, key, value) {
-        size_t i = 0, n = sizeof known_keys / sizeof *known_keys;
+        size_t i = 0;
         while (i < n && strcmp(key, known_keys[i]) != 0) i++;
         if (i < n) continue;
         qkv_text known = {0};
@@ -291,12 +293,18 @@ static int make_plan(qkv_spec *spec, qkv_error *err) {
     return qkv_plan_new(&spec->plan, spec->sweep->model, shortest->tokens, shortest->n_tokens, err);
 }
 
-static int read_spec(qkv_spec *spec, qkv_error *err) {
-    int status = check_keys(spec->object, err);
-    if (status == QKV_OK) status = qkv_spec_prompts(spec, err);
-    if (status == QKV_OK) status = make_plan(spec, err);
+int qkv_spec_numbers(qkv_spec *spec, qkv_error *err) {
+    int status = make_plan(spec, err);
     if (status == QKV_OK) status = read_numbers(spec, "layers", "pattern@", 0, err);
-    if (status == QKV_OK) status = read_numbers(spec, "heads", "pattern@*.h", 1, err);
+    return status == QKV_OK ? read_numbers(spec, "heads", "pattern@*.h", 1, err) : status;
+}
+
+static int read_spec(qkv_spec *spec, qkv_error *err) {
+    if (qkv_patching_is_meant(spec->object)) return qkv_patching_read(spec, err);
+    int status =
+        qkv_spec_check_keys(spec->object, sweep_keys, sizeof sweep_keys / sizeof *sweep_keys, err);
+    if (status == QKV_OK) status = qkv_spec_prompts(spec, err);
+    if (status == QKV_OK) status = qkv_spec_numbers(spec, err);
     if (status == QKV_OK) status = read_targets(spec, err);
     if (status == QKV_OK) status = qkv_spec_settings(spec, err);
     if (status == QKV_OK) status = read_metrics(spec, err);
@@ -361,9 +369,14 @@ void qkv_sweep_free(qkv_sweep *sweep) {
     free(sweep->targets);
     free(sweep->metrics);
     free(sweep->json);
+    qkv_patching_free(sweep->patching);
     qkv_measure_free(sweep->measure);
     qkv_model_free(sweep->model);
     free(sweep);
+}
+
+int qkv_sweep_patches(const qkv_sweep *sweep) {
+    return sweep && sweep->patching;
 }
 
 size_t qkv_sweep_n_prompts(const qkv_sweep *sweep) {
@@ -375,7 +388,9 @@ size_t qkv_sweep_n_metrics(const qkv_sweep *sweep) {
 }
 
 const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index) {
-    return sweep ? qkv_measure_text(sweep->measure, index) : NULL;
+    if (!sweep) return NULL;
+    if (!sweep->patching) return qkv_measure_text(sweep->measure, index);
+    return index < sweep->n_metrics ? sweep->patching->metrics[index].text : NULL;
 }
 
 const char *qkv_sweep_spec(const qkv_sweep *sweep) {

@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "sweep/spec.h"
+#include "sweep/patching.h"
 
 static json_t *numbers_of(const int32_t *numbers, size_t n) {
     if (n == 1 && numbers[0] == QKV_TOGETHER) return json_string("all");
@@ -49,7 +49,7 @@ static json_t *metrics_of(const qkv_sweep *s) {
     return list;
 }
 
-int qkv_spec_canonical(qkv_sweep *sweep, qkv_error *err) {
+static json_t *sweep_json(const qkv_sweep *sweep) {
     json_t *object = json_pack(
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "at", sweep->at_output ? "output" : "layer", "heads",
         numbers_of(sweep->heads, sweep->n_heads), "layers",
@@ -57,6 +57,11 @@ int qkv_spec_canonical(qkv_sweep *sweep, qkv_error *err) {
         ops_of(sweep), "prompts", prompts_of(sweep), "targets", targets_of(sweep));
     if (object && sweep->length) json_object_set_new(object, "length", json_integer(sweep->length));
     if (object && sweep->parse_special) json_object_set_new(object, "parse_special", json_true());
+    return object;
+}
+
+int qkv_spec_canonical(qkv_sweep *sweep, qkv_error *err) {
+    json_t *object = sweep->patching ? qkv_patching_json(sweep) : sweep_json(sweep);
     sweep->json = object ? json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
     json_decref(object);
     if (!sweep->json) return qkv_fail_memory(err);

@@ -1,4 +1,5 @@
 /* The prompts of a specification: texts or lists of token ids, cut to one length where asked. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,8 @@
 #include "base/memory.h"
 #include "sweep/spec.h"
 
-static int read_ids(qkv_sweep_prompt *prompt, const json_t *list, size_t number, qkv_error *err) {
+static int read_ids(qkv_sweep_prompt *prompt, const json_t *list, const char *name,
+                    qkv_error *err) {
     prompt->n_tokens = json_array_size(list);
     prompt->tokens = qkv_calloc(prompt->n_tokens, sizeof *prompt->tokens);
     if (!prompt->tokens) return qkv_fail_memory(err);
@@ -14,8 +16,7 @@ static int read_ids(qkv_sweep_prompt *prompt, const json_t *list, size_t number,
         const json_t *id = json_array_get(list, i);
         json_int_t value = json_integer_value(id);
         if (!json_is_integer(id) || value < 0 || value > INT32_MAX)
-            return qkv_fail(err, QKV_ERR_SYNTAX, "prompt %zu: a token id must be a whole number",
-                            number);
+            return qkv_fail(err, QKV_ERR_SYNTAX, "%s: a token id must be a whole number", name);
         prompt->tokens[i] = (int32_t)value;
     }
     return QKV_OK;
@@ -31,53 +32,71 @@ static int read_text(qkv_sweep_prompt *prompt, const qkv_sweep *sweep, const jso
                         json_string_length(value), flags, err);
 }
 
-static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
+int qkv_spec_prompt(qkv_sweep *sweep, const json_t *value, const char *name, qkv_error *err) {
     size_t number = sweep->n_prompts;
     qkv_sweep_prompt empty = {0};
     if (!QKV_PUSH(sweep->prompts, sweep->prompts_capacity, sweep->n_prompts, empty))
         return qkv_fail_memory(err);
     qkv_sweep_prompt *prompt = &sweep->prompts[number];
     if (json_is_string(value) && json_string_length(value) == 0)
-        return qkv_fail(err, QKV_ERR_SYNTAX, "prompt %zu is empty", number);
-    int status = json_is_string(value)  ? read_text(prompt, sweep, value, err)
-                 : json_is_array(value) ? read_ids(prompt, value, number, err)
-                                        : qkv_fail(err, QKV_ERR_SYNTAX,
-                                                   "prompt %zu is neither a text nor a list of "
-                                                   "token ids",
-                                                   number);
+        return qkv_fail(err, QKV_ERR_SYNTAX, "%s is empty", name);
+    if (json_is_string(value)) return read_text(prompt, sweep, value, err);
+    if (json_is_array(value)) return read_ids(prompt, value, name, err);
+    return qkv_fail(err, QKV_ERR_SYNTAX, "%s is neither a text nor a list of token ids", name);
+}
+
+static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
+    char name[48];
+    const size_t number = sweep->n_prompts;
+    snprintf(name, sizeof name, "prompt %zu", number);
+    const int status = qkv_spec_prompt(sweep, value, name, err);
     if (status != QKV_OK || !sweep->length) return status;
+    qkv_sweep_prompt *prompt = &sweep->prompts[number];
     if ((int64_t)prompt->n_tokens < sweep->length)
-        return qkv_fail(err, QKV_ERR_PLAN, "prompt %zu has %zu tokens, fewer than the length %lld",
-                        number, prompt->n_tokens, (long long)sweep->length);
+        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu tokens, fewer than the length %lld", name,
+                        prompt->n_tokens, (long long)sweep->length);
     prompt->n_tokens = (size_t)sweep->length;
     return QKV_OK;
 }
 
-/* Every prompt must be one that the model takes. */
+int qkv_spec_prompt_check(const qkv_sweep *sweep, size_t number, const char *name, qkv_error *err) {
+    const qkv_sweep_prompt *prompt = &sweep->prompts[number];
+    qkv_plan *plan = NULL;
+    qkv_error problem = {0};
+    const int status =
+        qkv_plan_new(&plan, sweep->model, prompt->tokens, prompt->n_tokens, &problem);
+    if (status != QKV_OK) qkv_fail(err, status, "%s: %s", name, problem.message);
+    qkv_plan_free(plan);
+    return status;
+}
+
 static int check_prompts(const qkv_sweep *sweep, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sweep->n_prompts && status == QKV_OK; i++) {
-        qkv_plan *plan = NULL;
-        qkv_error problem = {0};
-        status = qkv_plan_new(&plan, sweep->model, sweep->prompts[i].tokens,
-                              sweep->prompts[i].n_tokens, &problem);
-        if (status != QKV_OK) qkv_fail(err, status, "prompt %zu: %s", i, problem.message);
-        qkv_plan_free(plan);
+        char name[48];
+        snprintf(name, sizeof name, "prompt %zu", i);
+        status = qkv_spec_prompt_check(sweep, i, name, err);
     }
     return status;
 }
 
-int qkv_spec_prompts(qkv_spec *spec, qkv_error *err) {
-    qkv_sweep *sweep = spec->sweep;
+int qkv_spec_parse_special(qkv_spec *spec, qkv_error *err) {
     const json_t *special = json_object_get(spec->object, "parse_special");
-    const json_t *length = json_object_get(spec->object, "length");
-    const json_t *prompts = json_object_get(spec->object, "prompts");
     if (special && !json_is_boolean(special))
         return qkv_fail(err, QKV_ERR_SYNTAX, "parse_special is true or false");
+    spec->sweep->parse_special = json_is_true(special);
+    return QKV_OK;
+}
+
+int qkv_spec_prompts(qkv_spec *spec, qkv_error *err) {
+    qkv_sweep *sweep = spec->sweep;
+    const json_t *length = json_object_get(spec->object, "length");
+    const json_t *prompts = json_object_get(spec->object, "prompts");
+    const int special = qkv_spec_parse_special(spec, err);
+    if (special != QKV_OK) return special;
     if (length && (!json_is_integer(length) || json_integer_value(length) < 1))
         return qkv_fail(err, QKV_ERR_SYNTAX, "length is a number of tokens, from 1");
     if (!prompts) return qkv_fail(err, QKV_ERR_SYNTAX, "the sweep has no prompts");
-    sweep->parse_special = json_is_true(special);
     sweep->length = json_integer_value(length);
     if (json_is_string(prompts)) {
         int status = read_prompt(sweep, prompts, err);

@@ -47,13 +47,15 @@ struct qkv_sweep {
     int isolated;
     /* Edits may not show in what is looked at, so that the planner would keep no trunk. */
     int anchored;
+    struct qkv_patching *patching; /* cells patch one prompt into another: patching.h; else NULL */
     int parse_special;
     int64_t length; /* tokens that prompts are cut to, 0 = as they are */
     char *json;
     char hash[33];
     /* Counts of cells. */
     int64_t first_baseline; /* 1: a prompt's first cell is the baseline, of no layer */
-    int64_t per_head, per_layer, per_prompt;
+    int64_t per_head, per_layer, per_prompt; /* of patching: per pair of prompts */
+    size_t n_groups;                         /* prompts, or pairs of them */
     int64_t block_cells, layer_blocks, prompt_blocks;
 };
 

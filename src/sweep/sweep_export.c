@@ -12,13 +12,21 @@
 #include "base/text.h"
 #include "sweep/sweep_writer.h"
 
-static const char *const columns[] = {"prompt", "layer",   "head",   "target",
-                                      "op",     "epsilon", "metric", "value"};
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
+static const char *const columns[] = {"prompt",  "layer",  "head",  "target",  "op",
+                                      "epsilon", "metric", "value", "position"};
+enum { N_PLAIN = 8, N_PATCHING = 9 };
 
-static const char rows_query[] =
-    "SELECT prompt, layer, head, target, op, epsilon, metric, value FROM cells"
-    " JOIN results ON results.cell = cells.id ORDER BY cells.id, metric";
+static int n_columns(qkv_sweep_format format) {
+    return format == QKV_SWEEP_PATCHING ? N_PATCHING : N_PLAIN;
+}
+
+static const char *const queries[] = {
+    [QKV_SWEEP_PLAIN] = "SELECT prompt, layer, head, target, op, epsilon, metric, value FROM cells"
+                        " JOIN results ON results.cell = cells.id ORDER BY cells.id, metric",
+    [QKV_SWEEP_PATCHING] =
+        "SELECT prompt, layer, head, target, op, epsilon, metric, value, position FROM cells"
+        " JOIN results ON results.cell = cells.id ORDER BY cells.id, metric",
+};
 
 int qkv_sweep_format_open(qkv_database *db, const char *path, qkv_sweep_counts *counts,
                           qkv_error *err) {
@@ -65,14 +73,15 @@ static void append_json(qkv_text *line, sqlite3_stmt *query, int column) {
 
 /* ---- files ---- */
 
-static int write_rows(qkv_database *db, FILE *file, int json, qkv_error *err) {
+static int write_rows(qkv_database *db, qkv_sweep_format format, FILE *file, int json,
+                      qkv_error *err) {
     sqlite3_stmt *query = NULL;
     int row = 1, first = 1;
-    int status = qkv_database_prepare(db, &query, rows_query, err);
+    int status = qkv_database_prepare(db, &query, queries[format], err);
     while (status == QKV_OK && row) {
         qkv_text line = {0};
         status = qkv_database_step(db, query, &row, err);
-        for (int i = 0; i < N_COLUMNS && row && status == QKV_OK; i++) {
+        for (int i = 0; i < n_columns(format) && row && status == QKV_OK; i++) {
             if (json)
                 append_json(&line, query, i);
             else
@@ -142,12 +151,13 @@ static int write_json_head(qkv_database *db, FILE *file, qkv_error *err) {
     return status;
 }
 
-static int write_all(qkv_database *db, FILE *file, int json, qkv_error *err) {
+static int write_all(qkv_database *db, qkv_sweep_format format, FILE *file, int json,
+                     qkv_error *err) {
+    const int n = n_columns(format);
     int status = QKV_OK;
     if (json) status = write_json_head(db, file, err);
-    for (int i = 0; i < N_COLUMNS && !json; i++)
-        fprintf(file, "%s%s", columns[i], i + 1 < N_COLUMNS ? "," : "\n");
-    if (status == QKV_OK) status = write_rows(db, file, json, err);
+    for (int i = 0; i < n && !json; i++) fprintf(file, "%s%s", columns[i], i + 1 < n ? "," : "\n");
+    if (status == QKV_OK) status = write_rows(db, format, file, json, err);
     if (json && status == QKV_OK) fputs("\n]}\n", file);
     return status;
 }
@@ -178,7 +188,7 @@ static int export_to(qkv_output *file, const char *path, const char *out, int js
         status = out ? qkv_output_open(file, out, err) : qkv_output_open_memory(file, err);
     }
     if (status == QKV_OK) {
-        status = write_all(&db, file->stream, json, err);
+        status = write_all(&db, counts.format, file->stream, json, err);
         if (status != QKV_OK) qkv_output_abandon(file);
     }
     qkv_database_close(&db);

@@ -9,29 +9,55 @@
 
 /* ---- tables ---- */
 
+enum { IN_PLAIN = 1 << QKV_SWEEP_PLAIN, IN_PATCHING = 1 << QKV_SWEEP_PATCHING };
+
 static const struct {
+    unsigned formats; /* that have it */
     const char *type, *name, *table, *sql;
 } objects[] = {
-    {"table", "meta", "meta", "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT)"},
-    {"table", "prompts", "prompts",
+    {IN_PLAIN | IN_PATCHING, "table", "meta", "meta",
+     "CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT)"},
+    {IN_PLAIN | IN_PATCHING, "table", "prompts", "prompts",
      "CREATE TABLE prompts(id INTEGER PRIMARY KEY, text TEXT, tokens TEXT)"},
-    {"table", "cells", "cells",
+    {IN_PLAIN, "table", "cells", "cells",
      "CREATE TABLE cells(id INTEGER PRIMARY KEY, prompt INTEGER, layer INTEGER, head INTEGER,"
      " target TEXT, op TEXT, epsilon REAL, edit TEXT)"},
-    {"table", "results", "results",
+    {IN_PATCHING, "table", "cells", "cells",
+     "CREATE TABLE cells(id INTEGER PRIMARY KEY, prompt INTEGER, layer INTEGER, head INTEGER,"
+     " target TEXT, op TEXT, epsilon REAL, edit TEXT, position INTEGER)"},
+    {IN_PLAIN | IN_PATCHING, "table", "results", "results",
      "CREATE TABLE results(cell INTEGER, metric TEXT, value REAL, PRIMARY KEY (cell, metric))"
      " WITHOUT ROWID"},
-    {"view", "rows", "rows",
+    {IN_PLAIN, "view", "rows", "rows",
      "CREATE VIEW rows AS SELECT prompt, layer, head, target, op, epsilon, metric, value"
      " FROM cells JOIN results ON results.cell = cells.id"},
-    {"index", "sqlite_autoindex_meta_1", "meta", NULL}, /* SQLite's own, of the primary key */
+    {IN_PATCHING, "view", "rows", "rows",
+     "CREATE VIEW rows AS SELECT prompt, layer, head, position, target, op, epsilon, metric, value"
+     " FROM cells JOIN results ON results.cell = cells.id"},
+    /* The prompts of pair i are 2i, clean, and 2i + 1, corrupt; their own cells have no target. */
+    {IN_PATCHING, "view", "recovery", "recovery",
+     "CREATE VIEW recovery AS WITH unedited AS (SELECT prompt, metric, value FROM rows"
+     " WHERE target = 'none') SELECT r.prompt / 2 AS pair, r.layer, r.head, r.position, r.target,"
+     " r.op, r.metric, r.value, (r.value - b.value) / (a.value - b.value) AS recovery FROM rows r"
+     " JOIN unedited a ON a.prompt = r.prompt / 2 * 2 AND a.metric = r.metric"
+     " JOIN unedited b ON b.prompt = r.prompt / 2 * 2 + 1 AND b.metric = r.metric"},
+    {IN_PLAIN | IN_PATCHING, "index", "sqlite_autoindex_meta_1", "meta",
+     NULL}, /* SQLite's own, of the primary key */
 };
 enum { META, N_OBJECTS = sizeof objects / sizeof *objects };
 
-int qkv_sweep_format_make_tables(qkv_database *db, qkv_error *err) {
+static const char *const names[] = {
+    [QKV_SWEEP_PLAIN] = "qkv sweep 1", [QKV_SWEEP_PATCHING] = "qkv sweep 2"};
+
+const char *qkv_sweep_format_name(qkv_sweep_format format) {
+    return names[format];
+}
+
+int qkv_sweep_format_make_tables(qkv_database *db, qkv_sweep_format format, qkv_error *err) {
     int status = QKV_OK;
     for (int i = 0; i < N_OBJECTS && status == QKV_OK; i++) {
-        if (objects[i].sql) status = qkv_database_run(db, objects[i].sql, err);
+        if (objects[i].sql && objects[i].formats & 1u << format)
+            status = qkv_database_run(db, objects[i].sql, err);
     }
     return status;
 }
@@ -82,13 +108,20 @@ static int list_objects(qkv_database *db, unsigned *found, qkv_text *other, qkv_
     return status == QKV_OK && other->failed ? qkv_fail_memory(err) : status;
 }
 
-static int check_tables(const qkv_database *db, unsigned found, const qkv_text *other,
-                        qkv_error *err) {
+static int check_tables(const qkv_database *db, qkv_sweep_format format, unsigned found,
+                        const qkv_text *other, qkv_error *err) {
     if (other->length)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s is not the results file of a sweep: %s", db->path,
                         other->data);
     for (int i = 0; i < N_OBJECTS; i++) {
-        if (found & 1u << i) continue;
+        const int wanted = (objects[i].formats & 1u << format) != 0,
+                  is_there = (found & 1u << i) != 0;
+        if (wanted == is_there) continue;
+        if (is_there)
+            return qkv_fail(err, QKV_ERR_FORMAT,
+                            "%s is not the results file of a sweep: its %s '%s' is of another "
+                            "format",
+                            db->path, objects[i].type, objects[i].name);
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s is not the results file of a sweep: it has no %s '%s'", db->path,
                         objects[i].type, objects[i].name);
@@ -97,17 +130,19 @@ static int check_tables(const qkv_database *db, unsigned found, const qkv_text *
 }
 
 /* What names itself a sweep of another format may have other tables. */
-static int check_format_name(qkv_database *db, qkv_error *err) {
-    char *format = NULL;
-    int status = qkv_sweep_format_meta(db, "format", &format, err);
-    if (status == QKV_OK && (!format || strncmp(format, "qkv sweep", 9) != 0)) {
+static int read_format_name(qkv_database *db, qkv_sweep_format *format, qkv_error *err) {
+    char *name = NULL;
+    int status = qkv_sweep_format_meta(db, "format", &name, err);
+    if (status == QKV_OK && (!name || strncmp(name, "qkv sweep", 9) != 0)) {
         status = qkv_fail(err, QKV_ERR_FORMAT, "%s is not the results file of a sweep", db->path);
-    } else if (status == QKV_OK && strcmp(format, QKV_SWEEP_FORMAT) != 0) {
+    } else if (status == QKV_OK && strcmp(name, names[QKV_SWEEP_PATCHING]) == 0) {
+        *format = QKV_SWEEP_PATCHING;
+    } else if (status == QKV_OK && strcmp(name, names[QKV_SWEEP_PLAIN]) != 0) {
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                          "%s has the format '%.40s', and '" QKV_SWEEP_FORMAT "' is expected",
-                          db->path, format);
+                          "%s has the format '%.40s', and '%s' or '%s' is expected", db->path, name,
+                          names[QKV_SWEEP_PLAIN], names[QKV_SWEEP_PATCHING]);
     }
-    free(format);
+    free(name);
     return status;
 }
 
@@ -123,13 +158,14 @@ static int check_encoding(qkv_database *db, qkv_error *err) {
     return status;
 }
 
-int qkv_sweep_format_check(qkv_database *db, qkv_error *err) {
+int qkv_sweep_format_check(qkv_database *db, qkv_sweep_format *format, qkv_error *err) {
     unsigned found = 0;
+    *format = QKV_SWEEP_PLAIN;
     qkv_text other = {0};
     int status = check_encoding(db, err);
     if (status == QKV_OK) status = list_objects(db, &found, &other, err);
-    if (status == QKV_OK && found & 1u << META) status = check_format_name(db, err);
-    if (status == QKV_OK) status = check_tables(db, found, &other, err);
+    if (status == QKV_OK && found & 1u << META) status = read_format_name(db, format, err);
+    if (status == QKV_OK) status = check_tables(db, *format, found, &other, err);
     qkv_text_release(&other);
     return status;
 }
@@ -248,7 +284,9 @@ static int check_cell(row_check *check, int64_t number, qkv_error *err) {
     if (is_number(row, 0, number, number) && is_number(row, 1, 0, check->counts->n_prompts - 1) &&
         is_number(row, 2, -1, QKV_SWEEP_MOST_INDEX) &&
         is_number(row, 3, -1, QKV_SWEEP_MOST_INDEX) && is_name(row, 4) && is_name(row, 5) &&
-        is_real_or_null(row, 6) && isfinite(sqlite3_column_double(row, 6)) && is_name(row, 7))
+        is_real_or_null(row, 6) && isfinite(sqlite3_column_double(row, 6)) && is_name(row, 7) &&
+        (check->counts->format == QKV_SWEEP_PLAIN ||
+         is_number(row, 8, -1, QKV_SWEEP_MOST_POSITION)))
         return QKV_OK;
     return fail_row(check, "cell", number, err);
 }
@@ -286,7 +324,8 @@ int qkv_sweep_format_check_rows(qkv_database *db, qkv_sweep_counts *counts, qkv_
     *counts = (qkv_sweep_counts){0};
     row_check check = {.db = db, .counts = counts};
     qkv_text_puts(&check.name, "");
-    int status = check.name.failed ? qkv_fail_memory(err) : qkv_sweep_format_check(db, err);
+    int status =
+        check.name.failed ? qkv_fail_memory(err) : qkv_sweep_format_check(db, &counts->format, err);
     if (status == QKV_OK)
         status = check_rows(&check, "SELECT key, value FROM meta NOT INDEXED ORDER BY key",
                             check_meta, err);
@@ -295,8 +334,11 @@ int qkv_sweep_format_check_rows(qkv_database *db, qkv_sweep_counts *counts, qkv_
                             check_prompt, err);
     if (status == QKV_OK)
         status = check_rows(&check,
-                            "SELECT id, prompt, layer, head, target, op, epsilon, edit FROM cells"
-                            " ORDER BY id",
+                            counts->format == QKV_SWEEP_PATCHING
+                                ? "SELECT id, prompt, layer, head, target, op, epsilon, edit,"
+                                  " position FROM cells ORDER BY id"
+                                : "SELECT id, prompt, layer, head, target, op, epsilon, edit"
+                                  " FROM cells ORDER BY id",
                             check_cell, err);
     if (status == QKV_OK)
         status = check_rows(&check, "SELECT cell, metric, value FROM results ORDER BY cell, metric",

@@ -22,11 +22,12 @@
 /* ---- parts ---- */
 
 /* Checked alone first, so that nothing unchecked is ever attached. */
-static int attach(qkv_database *db, const char *path, qkv_error *err) {
+static int attach(qkv_database *db, const char *path, qkv_sweep_format *format, qkv_error *err) {
     qkv_database input;
-    qkv_sweep_counts counts;
+    qkv_sweep_counts counts = {0};
     int status = qkv_sweep_format_open(&input, path, &counts, err);
     qkv_database_close(&input);
+    *format = counts.format;
     return status == QKV_OK ? qkv_database_attach(db, path, err) : status;
 }
 
@@ -69,7 +70,9 @@ static int check_same(qkv_database *db, const char *path, const char *first, qkv
 }
 
 static int add_part(qkv_database *db, const char *const *paths, size_t i, qkv_error *err) {
-    int status = attach(db, paths[i], err);
+    qkv_sweep_format format = QKV_SWEEP_PLAIN;
+    int status = attach(db, paths[i], &format, err);
+    if (status == QKV_OK && i == 0) status = qkv_sweep_format_make_tables(db, format, err);
     if (status != QKV_OK) return status;
     if (i == 0)
         status = qkv_database_run(
@@ -121,7 +124,6 @@ static int fill(const char *temporary, const char *const *paths, size_t n, int p
     if (status == QKV_OK)
         status =
             qkv_database_run(&db, "PRAGMA journal_mode=MEMORY; PRAGMA synchronous=NORMAL", err);
-    if (status == QKV_OK) status = qkv_sweep_format_make_tables(&db, err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) status = add_part(&db, paths, i, err);
     if (status == QKV_OK) status = check_missing(&db, partial, summary, err);
     qkv_database_close(&db);
@@ -164,9 +166,10 @@ static int check_target(const char *out, int *old, qkv_error *err) {
     qkv_database db;
     qkv_error problem = {0};
     int blank = 0;
+    qkv_sweep_format format;
     int status = qkv_database_open(&db, out, QKV_DATABASE_READ, &problem);
     if (status == QKV_OK) status = qkv_sweep_writer_is_blank(&db, &blank, &problem);
-    if (status == QKV_OK && !blank) status = qkv_sweep_format_check(&db, &problem);
+    if (status == QKV_OK && !blank) status = qkv_sweep_format_check(&db, &format, &problem);
     qkv_database_close(&db);
     if (status == QKV_OK) return QKV_OK;
     return qkv_fail(err, status, "%s; it is not written over", problem.message);

@@ -49,6 +49,7 @@ struct qkv_sweep_reader {
     qkv_database db; /* while something is read */
     char *meta[META_COUNT];
     name_list metrics, targets, ops;
+    qkv_sweep_format format;
     qkv_sweep_reader_info info;
 };
 
@@ -148,6 +149,8 @@ int qkv_sweep_reader_open(qkv_sweep_reader **out, const char *path, qkv_error *e
     file->info.n_metrics = file->metrics.n;
     file->info.n_targets = file->targets.n;
     file->info.n_ops = file->ops.n;
+    file->format = counts.format;
+    file->info.patches = counts.format == QKV_SWEEP_PATCHING;
     *out = file;
     return QKV_OK;
 }
@@ -214,6 +217,7 @@ static int read_row(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_sweep
     row->epsilon = number(query, 5);
     row->value = number(query, 6);
     row->missing = sqlite3_column_int(query, 7);
+    row->position = sqlite3_column_int64(query, 9);
     if (layer < -1 || head < -1 || layer > QKV_SWEEP_MOST_INDEX || head > QKV_SWEEP_MOST_INDEX ||
         row->target < 0 || row->op < 0) {
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: cell %lld is malformed", file->path,
@@ -246,12 +250,15 @@ static int collect_rows(const qkv_sweep_reader *file, sqlite3_stmt *query, qkv_s
 static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_rows *rows,
                        qkv_error *err) {
     sqlite3_stmt *query = NULL;
-    int status =
-        qkv_database_prepare(&file->db, &query,
-                             "SELECT c.prompt, c.layer, c.head, c.target, c.op, c.epsilon, r.value,"
-                             " r.cell IS NULL, c.id FROM cells c LEFT JOIN results r"
-                             " ON r.cell = c.id AND r.metric = ? ORDER BY c.id",
-                             err);
+    static const char *const queries[] = {
+        [QKV_SWEEP_PLAIN] = "SELECT c.prompt, c.layer, c.head, c.target, c.op, c.epsilon, r.value,"
+                            " r.cell IS NULL, c.id, -1 FROM cells c LEFT JOIN results r"
+                            " ON r.cell = c.id AND r.metric = ? ORDER BY c.id",
+        [QKV_SWEEP_PATCHING] =
+            "SELECT c.prompt, c.layer, c.head, c.target, c.op, c.epsilon, r.value,"
+            " r.cell IS NULL, c.id, c.position FROM cells c LEFT JOIN results r"
+            " ON r.cell = c.id AND r.metric = ? ORDER BY c.id"};
+    int status = qkv_database_prepare(&file->db, &query, queries[file->format], err);
     if (status == QKV_OK) {
         sqlite3_bind_text(query, 1, metric, -1, SQLITE_STATIC);
         status = collect_rows(file, query, rows, err);
@@ -263,7 +270,8 @@ static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row
 /* Another sweep may have taken the name. */
 static int check_same(qkv_sweep_reader *file, qkv_error *err) {
     char *hash = NULL;
-    int status = qkv_sweep_format_check(&file->db, err);
+    qkv_sweep_format format;
+    int status = qkv_sweep_format_check(&file->db, &format, err);
     if (status == QKV_OK) status = qkv_sweep_format_meta(&file->db, "spec_hash", &hash, err);
     if (status == QKV_OK && strcmp(hash ? hash : "", file->info.spec_hash) != 0) {
         status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds another sweep by now", file->path);

@@ -22,6 +22,11 @@
 #include "sweep/sweep.h"
 #include "sweep/sweep_writer.h"
 
+/* Which of the formats the results of a sweep have. */
+static qkv_sweep_format format_of(const qkv_sweep *sweep) {
+    return sweep->patching ? QKV_SWEEP_PATCHING : QKV_SWEEP_PLAIN;
+}
+
 struct qkv_sweep_writer {
     qkv_file_lock lock;
     qkv_database db;
@@ -60,7 +65,7 @@ static int put_all_meta(qkv_sweep_writer *r, const char *model_hash, const char 
     if (gmtime_r(&now, &utc)) strftime(created, sizeof created, "%Y-%m-%dT%H:%M:%SZ", &utc);
     snprintf(layers, sizeof layers, "%d", (int)info->n_layer);
     snprintf(heads, sizeof heads, "%d", (int)info->n_head);
-    const char *const entries[][2] = {{"format", QKV_SWEEP_FORMAT},
+    const char *const entries[][2] = {{"format", qkv_sweep_format_name(format_of(r->sweep))},
                                       {"spec", r->sweep->json},
                                       {"spec_hash", r->sweep->hash},
                                       {"model_path", qkv_path_model(info->path)},
@@ -104,8 +109,12 @@ static int put_prompts(qkv_sweep_writer *r, qkv_error *err) {
 static int put_cells(qkv_sweep_writer *r, qkv_error *err) {
     sqlite3_stmt *insert = NULL;
     int row;
+    const int has_position = format_of(r->sweep) == QKV_SWEEP_PATCHING;
     int status = qkv_database_prepare(
-        &r->db, &insert, "INSERT INTO cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)", err);
+        &r->db, &insert,
+        has_position ? "INSERT INTO cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
+                     : "INSERT INTO cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        err);
     qkv_cell cell = QKV_CELL_INIT;
     for (int64_t i = 0; status == QKV_OK && qkv_sweep_get_cell(r->sweep, i, &cell); i++) {
         sqlite3_bind_int64(insert, 1, cell.id);
@@ -116,6 +125,7 @@ static int put_cells(qkv_sweep_writer *r, qkv_error *err) {
         sqlite3_bind_text(insert, 6, cell.op, -1, SQLITE_STATIC);
         sqlite3_bind_double(insert, 7, cell.epsilon); /* NaN becomes NULL */
         sqlite3_bind_text(insert, 8, cell.edit, -1, SQLITE_STATIC);
+        if (has_position) sqlite3_bind_int64(insert, 9, cell.position);
         status = qkv_database_step(&r->db, insert, &row, err);
     }
     sqlite3_finalize(insert);
@@ -126,7 +136,7 @@ static int put_cells(qkv_sweep_writer *r, qkv_error *err) {
 static int fill_new(qkv_sweep_writer *r, const char *model_hash, const char *shard,
                     qkv_error *err) {
     int status = qkv_database_run(&r->db, "BEGIN IMMEDIATE", err);
-    if (status == QKV_OK) status = qkv_sweep_format_make_tables(&r->db, err);
+    if (status == QKV_OK) status = qkv_sweep_format_make_tables(&r->db, format_of(r->sweep), err);
     if (status == QKV_OK) status = put_all_meta(r, model_hash, shard, err);
     if (status == QKV_OK) status = put_prompts(r, err);
     if (status == QKV_OK) status = put_cells(r, err);

@@ -1,6 +1,7 @@
 // The slider, the edits and what they do to the maps.
 import assert from 'node:assert/strict';
-import { assertPageEqualsRun, headOf, PROMPT, clickCell, pixelOf } from './helpers.mjs';
+import path from 'node:path';
+import { assertNear, assertPageEqualsRun, headOf, PROMPT, clickCell, pixelOf, runHead } from './helpers.mjs';
 import { qkv } from './stage.mjs';
 
 const START = '#l=5&h=0&gn=0';
@@ -26,6 +27,56 @@ export async function case_slider_mouse(stage) {
     const shown = await assertPageEqualsRun(stage, page);
     assert.notDeepEqual(shown.after, before.after);
     assert.equal(await page.textContent('.edit-report'), 'changed 480 of 480 values');
+}
+
+const vectors = path.join(path.dirname(new URL(import.meta.url).pathname), '..', 'vectors');
+
+// What the page shows before the server has answered is what the server will say, but for the last digits: with a
+// soft-cap, a learned sink, shared keys, no RoPE, factors of some tokens; and what is no factor waits for the server.
+export async function case_slider_preview(stage) {
+    const edits = [
+        'q@1.h1=scale:0.5',
+        'k@1.h1[1:3]=scale:0.5',
+        'q_rot@1.h1=scale:3 + k@1.g0=scale:0.5 + v@1.h1=zero',
+        'q@1.h0=scale:0.5',
+    ];
+    for (const [family, n] of [['gpt_oss', 4], ['gemma2', 2], ['gpt2', 1]]) {
+        const model = ['-m', path.join(vectors, family, 'model.gguf')],
+            tokens = '5,9,6,7,8,9',
+            prompt = ['--tokens', tokens];
+        const server = await stage.serve(model);
+        for (const edit of edits.slice(0, n)) {
+            const hash = `#tok=${tokens}&l=1&h=1&gn=0&e=${encodeURIComponent(edit)}`;
+            const page = await stage.open(server.url, { hash });
+            for (const factor of ['0', '7', '1']) {
+                const { shown, maps, edits: now } = await movedUnanswered(page, factor);
+                assert.equal(shown, now, 'shown at once');
+                const wanted = runHead(stage, { layer: 1, head: 1, edits: now, prompt, model });
+                assertNear(maps, wanted.after, 2e-6, `${family} ${now}`);
+                if (factor === '1' && edit === edits[0]) assert.deepEqual(maps, [...wanted.before], 'no change at all');
+            }
+            await stage.ready();
+            await assertPageEqualsRun(stage, page, { prompt, model });
+            await page.context().close();
+        }
+        const page = await stage.open(server.url, { hash: `#tok=${tokens}&l=1&h=1&gn=0&e=q@0=scale:0.5` });
+        const { shown, edits: now } = await movedUnanswered(page, '0.25');
+        assert.notEqual(shown, now, 'an edit in a layer below changes the scores themselves');
+        await stage.ready();
+        await assertPageEqualsRun(stage, page, { prompt, model });
+        await server.stop();
+    }
+}
+
+// A number into the first slider's box; what is shown then, in the same task, before any answer can be there.
+async function movedUnanswered(page, factor) {
+    return page.evaluate((text) => {
+        const box = document.querySelector('.slider .number');
+        box.value = text;
+        box.dispatchEvent(new Event('change', { bubbles: true }));
+        const { head, editsText } = window.explorer;
+        return { shown: document.documentElement.dataset.shown, maps: [...head.data.after], edits: editsText };
+    }, factor);
 }
 
 // By keyboard: 0 and 1 are in reach, and the box takes any number.

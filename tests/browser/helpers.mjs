@@ -43,6 +43,13 @@ export function assertSameBits(ours, theirs, what) {
         assert.ok(Object.is(a[i], b[i]), `${what}: value ${i} is ${a[i]}, not ${b[i]}`);
 }
 
+export function assertNear(ours, theirs, allowed, what) {
+    assert.equal(ours.length, theirs.length, `${what}: as many values`);
+    ours.forEach((value, i) =>
+        assert.ok(Math.abs(value - theirs[i]) <= allowed, `${what}: value ${i} is ${value}, not ${theirs[i]}`),
+    );
+}
+
 export async function assertPageEqualsRun(stage, page, { prompt, model } = {}) {
     const shown = await headOf(page),
         edits = shown.edits.join(' + ');

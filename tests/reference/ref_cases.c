@@ -3,9 +3,15 @@
 
 #include <stdlib.h>
 
+#include "reference/ref_pass.h"
+
 int ref_has_heads(qkv_site site) {
-    return site != QKV_SITE_RESID_PRE && site != QKV_SITE_ATTN_OUT && site != QKV_SITE_MLP_OUT &&
-           site != QKV_SITE_RESID_POST && site != QKV_SITE_LOGITS;
+    return site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
+           ref_is_shared(site) || ref_is_map(site);
+}
+
+int ref_has_layer(qkv_site site) {
+    return site != QKV_SITE_LOGITS && site != QKV_SITE_FINAL_NORM;
 }
 
 int ref_is_shared(qkv_site site) {
@@ -17,18 +23,20 @@ int ref_is_map(qkv_site site) {
 }
 
 int ref_has_site(const ref_model *m, qkv_site site) {
-    return site != QKV_SITE_LOGITS || m->output.w;
+    if (site == QKV_SITE_MLP_ACT) return m->n_expert == 0;
+    return ref_has_layer(site) || m->output.w;
 }
 
 #define ONLY(site) (1u << QKV_SITE_##site)
-#define AFTER (ONLY(ATTN_OUT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define FED (ONLY(MLP_ACT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define AFTER (ONLY(ATTN_OUT) | FED)
 #define MIXED (ONLY(Z) | AFTER)
 #define WEIGHED (ONLY(PATTERN) | MIXED)
 #define SCORED (ONLY(SCORES) | WEIGHED)
 
 /* Which sites of its own layer an edit of a site can change. */
 static const unsigned flows[QKV_SITE_COUNT] = {
-    [QKV_SITE_RESID_PRE] = (1u << QKV_SITE_LOGITS) - 1,
+    [QKV_SITE_RESID_PRE] = ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT),
     [QKV_SITE_Q] = ONLY(Q) | ONLY(Q_ROT) | SCORED,
     [QKV_SITE_K] = ONLY(K) | ONLY(K_ROT) | SCORED,
     [QKV_SITE_V] = ONLY(V) | MIXED,
@@ -38,34 +46,48 @@ static const unsigned flows[QKV_SITE_COUNT] = {
     [QKV_SITE_PATTERN] = WEIGHED,
     [QKV_SITE_Z] = MIXED,
     [QKV_SITE_ATTN_OUT] = AFTER,
+    [QKV_SITE_MLP_ACT] = FED,
     [QKV_SITE_MLP_OUT] = ONLY(MLP_OUT) | ONLY(RESID_POST),
     [QKV_SITE_RESID_POST] = ONLY(RESID_POST),
     [QKV_SITE_LOGITS] = ONLY(LOGITS),
+    [QKV_SITE_FINAL_NORM] = ONLY(FINAL_NORM) | ONLY(LOGITS),
 };
 
 int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer) {
-    if (e->site == QKV_SITE_LOGITS) return site == QKV_SITE_LOGITS;
-    if (site == QKV_SITE_LOGITS) return 1;
+    if (!ref_has_layer(e->site)) return flows[e->site] >> site & 1;
+    if (!ref_has_layer(site)) return 1;
     for (int il = 0; il < layer; il++)
         if (ref_has(e->layers, il)) return 1;
     if (!ref_has(e->layers, layer)) return 0;
     /* side by side with attention, the feed-forward does not see what attention does */
-    if (m->parallel && site == QKV_SITE_MLP_OUT)
-        return e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_MLP_OUT;
+    const int fed = e->site == QKV_SITE_MLP_ACT || e->site == QKV_SITE_MLP_OUT;
+    if (m->parallel && (site == QKV_SITE_MLP_ACT || site == QKV_SITE_MLP_OUT) && !fed)
+        return e->site == QKV_SITE_RESID_PRE;
     return flows[e->site] >> site & 1;
 }
 
 void ref_choose_arguments(ref_edit *edit) {
     static const double first[REF_OP_COUNT] = {
-        [REF_SCALE] = 0.3,  [REF_SET] = 0.25,        [REF_ADD] = 0.7,       [REF_NOISE] = 0.5,
-        [REF_CLAMP] = -0.4, [REF_MASK_RULE] = 1,     [REF_MASK_BAND] = 3,   [REF_H2O] = 4,
-        [REF_SNAPKV] = 4,   [REF_QUANT_CHANNEL] = 2, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 3};
+        [REF_SCALE] = 0.3,       [REF_SET] = 0.25,      [REF_ADD] = 0.7,
+        [REF_NOISE] = 0.5,       [REF_CLAMP] = -0.4,    [REF_MASK_RULE] = 1,
+        [REF_MASK_BAND] = 3,     [REF_H2O] = 4,         [REF_SNAPKV] = 4,
+        [REF_QUANT_CHANNEL] = 2, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 3,
+        [REF_ADD_VECTOR] = -1.5};
     static const double second[REF_OP_COUNT] = {
         [REF_CLAMP] = 0.5,       [REF_MASK_RULE] = 2,   [REF_H2O] = 2,        [REF_SNAPKV] = 2,
         [REF_QUANT_CHANNEL] = 3, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 4};
     edit->a = first[edit->op];
     edit->b = second[edit->op];
     edit->seed = 7;
+}
+
+void ref_choose_vector(const ref_model *m, int T, ref_edit *e, int which) {
+    if (!ref_takes_vector(e->op)) return;
+    const ref_view v = ref_view_of(m, e->site, T, NULL);
+    e->vector = (ref_shape){.width = v.n_col};
+    if (ref_has_heads(e->site) && which > 0)
+        e->vector.heads = e->head_kind == 'h' ? m->H : v.n_head;
+    if (which == 2 || (which == 1 && !ref_has_heads(e->site))) e->vector.tokens = T;
 }
 
 enum { EVERY_LAYER = 2, SOME_CHANNELS = 3, SELECTORS = 4 };
@@ -119,9 +141,11 @@ static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, in
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
     if (!ref_allows(e.site, e.op) || e.op == REF_MASK) return; /* rows must have a key left */
     if (m->family->encoder && (e.op == REF_H2O || e.op == REF_SNAPKV)) return;
-    if (which == SOME_CHANNELS && ref_is_map(e.site)) which = EVERY_LAYER;
+    if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))
+        which = EVERY_LAYER;
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
+    ref_choose_vector(m, T, &e, which);
     add_case(list, &e);
 }
 

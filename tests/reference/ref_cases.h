@@ -16,7 +16,10 @@ int ref_is_shared(qkv_site site);
 /* scores and pattern: queries x keys. */
 int ref_is_map(qkv_site site);
 
-/* An encoder has no logits. */
+/* logits and final_norm have none. */
+int ref_has_layer(qkv_site site);
+
+/* An encoder has no logits and no final norm. */
 int ref_has_site(const ref_model *model, qkv_site site);
 
 /* 1 when an edit can change what is seen at a site of a layer. */
@@ -24,6 +27,9 @@ int ref_reaches(const ref_model *model, const ref_edit *edit, qkv_site site, int
 
 /* Numbers for the edit's operation with which it does something, but nothing extreme. */
 void ref_choose_arguments(ref_edit *edit);
+/* A vector for a prompt of n_tokens, where the operation takes one: the same for all rows, by head, or
+ * by token too. To be called when heads are chosen. */
+void ref_choose_vector(const ref_model *model, int n_tokens, ref_edit *edit, int which);
 
 enum { REF_MAX_CASES = 1024, REF_TEXT_SIZE = 96 };
 

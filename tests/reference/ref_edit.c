@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "reference/ref_cases.h"
 
 static const struct {
     const char *text;
@@ -30,8 +31,9 @@ static int is_mask(ref_op op) {
 }
 
 int ref_allows(qkv_site site, ref_op op) {
+    const int is_map = site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
     if (is_mask(op) || op == REF_H2O || op == REF_SNAPKV) return site == QKV_SITE_SCORES;
-    if (!ref_is_compression(op)) return 1;
+    if (!ref_is_compression(op)) return !(ref_takes_vector(op) && is_map);
     return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
            site == QKV_SITE_Z || site == QKV_SITE_RESID_POST;
 }
@@ -75,11 +77,48 @@ static void put_tokens(const ref_edit *edit, char *out, size_t size) {
     put(out, size, "]");
 }
 
+int ref_takes_vector(ref_op op) {
+    return op == REF_ADD_VECTOR || op == REF_REMOVE_VECTOR || op == REF_SET_VECTOR;
+}
+
+void ref_vector_name(const ref_shape *shape, char *out, size_t size) {
+    char heads[16] = "", tokens[16] = "";
+    if (shape->tokens) snprintf(tokens, sizeof tokens, "t%d", shape->tokens);
+    if (shape->heads) snprintf(heads, sizeof heads, "h%d", shape->heads);
+    snprintf(out, size, "%s%sw%d", tokens, heads, shape->width);
+}
+
+ref_shape ref_vector_named(const char *name) {
+    ref_shape shape = {0};
+    for (; *name == 't' || *name == 'h' || *name == 'w'; name += strspn(name, "0123456789")) {
+        int *part = *name == 't' ? &shape.tokens : *name == 'h' ? &shape.heads : &shape.width;
+        *part = atoi(++name);
+    }
+    return shape;
+}
+
+/* What an edit says behind its operation. */
+static void put_arguments(const ref_edit *edit, char *out, size_t size) {
+    char text[64] = "";
+    if (ref_takes_vector(edit->op)) {
+        ref_vector_name(&edit->vector, text, sizeof text);
+        put(out, size, text);
+        snprintf(text, sizeof text, edit->op == REF_ADD_VECTOR ? ",by=%.9g" : "", edit->a);
+    } else if (op_table[edit->op].n_numbers == 1) {
+        snprintf(text, sizeof text, ":%.9g", edit->a);
+    } else if (op_table[edit->op].n_numbers == 2) {
+        snprintf(text, sizeof text, ":%.9g,%.9g", edit->a, edit->b);
+    }
+    put(out, size, text);
+    if (edit->op != REF_NOISE) return;
+    snprintf(text, sizeof text, ",seed=%d", edit->seed);
+    put(out, size, text);
+}
+
 void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
-    char numbers[64] = "";
     out[0] = '\0';
     put(out, size, qkv_site_name(edit->site));
-    if (edit->site != QKV_SITE_LOGITS) {
+    if (ref_has_layer(edit->site)) {
         put(out, size, "@");
         put_set(out, size, edit->layers);
     }
@@ -95,18 +134,13 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
     }
     put(out, size, "=");
     if (strchr(op_table[edit->op].text, '%')) {
+        char numbers[64];
         snprintf(numbers, sizeof numbers, op_table[edit->op].text, (int)edit->a, (int)edit->b);
         put(out, size, numbers);
         return;
     }
     put(out, size, op_table[edit->op].text);
-    if (op_table[edit->op].n_numbers == 1) snprintf(numbers, sizeof numbers, ":%.9g", edit->a);
-    if (op_table[edit->op].n_numbers == 2)
-        snprintf(numbers, sizeof numbers, ":%.9g,%.9g", edit->a, edit->b);
-    put(out, size, numbers);
-    if (edit->op != REF_NOISE) return;
-    snprintf(numbers, sizeof numbers, ",seed=%d", edit->seed);
-    put(out, size, numbers);
+    put_arguments(edit, out, size);
 }
 
 /* ---- values ---- */
@@ -140,6 +174,27 @@ double ref_noise(const ref_edit *edit, int layer, int head, int row, int col) {
     for (size_t i = 0; i < sizeof place / sizeof *place; i++)
         key = qkv_random_mix(key, (uint64_t)place[i]);
     return (double)qkv_random_gaussian(key);
+}
+
+double ref_vector_value(const ref_shape *shape, int head, int row, int col) {
+    const int h = shape->heads ? head : 0, t = shape->tokens ? row : 0;
+    return (double)(float)(0.4 * sin(1.0 + 0.9 * col + 2.3 * h + 0.7 * t) + 0.05);
+}
+
+/* The vector's row for this head and token of x, which may have more heads than it. */
+static double vector_at(const ref_edit *edit, const ref_view *own, int head, int row, int col) {
+    const int heads = edit->vector.heads ? edit->vector.heads : 1;
+    return ref_vector_value(&edit->vector, head * heads / own->n_head, row, col);
+}
+
+/* x - (x.u)u with u = v / |v|. */
+static double without(const ref_edit *edit, const ref_view *own, int head, int row, int col) {
+    double length = 0, along = 0;
+    for (int c = 0; c < own->n_col; c++) length += pow(vector_at(edit, own, head, row, c), 2);
+    length = sqrt(length);
+    for (int c = 0; c < own->n_col; c++)
+        along += *ref_at(own, head, row, c) * vector_at(edit, own, head, row, c) / length;
+    return *ref_at(own, head, row, col) - along * vector_at(edit, own, head, row, col) / length;
 }
 
 /* A score that is masked: all that are selected, or all but what the numbers leave. */
@@ -176,6 +231,12 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return masked(edit, x, row, col);
     case REF_PATCH:
         return *ref_at(source, head * source->n_head / own->n_head, row, col);
+    case REF_ADD_VECTOR:
+        return x + edit->a * vector_at(edit, own, head, row, col);
+    case REF_SET_VECTOR:
+        return vector_at(edit, own, head, row, col);
+    case REF_REMOVE_VECTOR:
+        return without(edit, own, head, row, col);
     case REF_NOISE:
     case REF_H2O:
     case REF_SNAPKV:

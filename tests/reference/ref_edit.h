@@ -22,6 +22,9 @@
     X(NOISE, "noise", 1)                                                                           \
     X(CLAMP, "clamp", 2)                                                                           \
     X(PATCH, "patch:src", 0)                                                                       \
+    X(ADD_VECTOR, "add:@", 1)                                                                      \
+    X(REMOVE_VECTOR, "remove:@", 0)                                                                \
+    X(SET_VECTOR, "set:@", 0)                                                                      \
     X(MASK, "mask", 0)                                                                             \
     X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
     X(MASK_BAND, "mask:band=%d", 1)                                                                \
@@ -42,6 +45,11 @@ typedef struct ref_range {
     int begin, end;
 } ref_range;
 
+/* Rows for tokens and for heads, 0: the same for all; and the width. */
+typedef struct ref_shape {
+    int tokens, heads, width;
+} ref_shape;
+
 typedef struct ref_edit {
     qkv_site site;
     uint64_t layers;    /* bit set; 0 means all */
@@ -52,11 +60,20 @@ typedef struct ref_edit {
     ref_range channels; /* on all other sites, in the model's own order */
     ref_op op;
     double a, b;
-    int seed; /* of noise */
+    int seed;         /* of noise */
+    ref_shape vector; /* of the vector that is added, removed or set */
 } ref_edit;
 
 /* keep and quant: an element depends on many others. */
 int ref_is_compression(ref_op op);
+/* Is it one with a vector? */
+int ref_takes_vector(ref_op op);
+/* A vector has its shape for a name, t9h4w8, and a number of its own for every element, so that each
+ * test has the same one. */
+void ref_vector_name(const ref_shape *shape, char *out, size_t size);
+ref_shape ref_vector_named(const char *name);
+double ref_vector_value(const ref_shape *shape, int head, int row, int col);
+
 /* Can an edit of the site have the operation? */
 int ref_allows(qkv_site site, ref_op op);
 

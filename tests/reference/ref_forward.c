@@ -93,6 +93,7 @@ static void predict(const ref_pass *p, double *x) {
     if (!m->output.w) return;
     double *logits = ref_new_doubles(n);
     norm_residual(p, x, x, m->output_norm);
+    ref_tap(p, QKV_SITE_FINAL_NORM, 0, x);
     ref_apply_linear(logits, x, m->output, p->T, m->V, m->D);
     for (size_t i = 0; i < n; i++) logits[i] = ref_capped(logits[i] * m->logit_scale, m->logit_cap);
     ref_tap(p, QKV_SITE_LOGITS, 0, logits);

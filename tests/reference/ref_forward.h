@@ -19,7 +19,7 @@ enum { REF_MAX_LAYERS = 16, REF_MAX_EDITS = 16 };
 typedef struct ref_run {
     const ref_model *model;
     int T;
-    double *site[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* logits under layer 0 */
+    double *site[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* what has no layer under 0 */
     double *seen[QKV_SITE_COUNT][REF_MAX_LAYERS]; /* of k, v and k_rot */
     uint64_t selected[REF_MAX_EDITS];             /* per edit: elements its selector covers */
     uint64_t changed[REF_MAX_EDITS];              /* of which got another value (as floats) */

@@ -32,6 +32,7 @@ ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data) {
     if (site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z) v.n_head = m->H;
     if (ref_is_shared(site)) v.n_head = m->G;
     if (site == QKV_SITE_LOGITS) v.n_col = m->V;
+    if (site == QKV_SITE_MLP_ACT) v.n_col = m->F;
     if (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q || site == QKV_SITE_Q_ROT ||
         site == QKV_SITE_Z)
         v.n_col = m->d;
@@ -50,7 +51,8 @@ size_t ref_site_count(const ref_model *m, qkv_site site, int T) {
 static void count(ref_run *run, size_t index, ref_op op, double value, double before) {
     const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM ||
                        op == REF_PATCH || op == REF_NOISE || op == REF_CLAMP ||
-                       op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN || op == REF_QUANT_EVERY;
+                       op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN || op == REF_QUANT_EVERY ||
+                       op == REF_REMOVE_VECTOR;
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
@@ -63,7 +65,7 @@ static void count(ref_run *run, size_t index, ref_op op, double value, double be
 static double noise(const ref_pass *p, const ref_edit *e, int layer, const ref_view *x, int h,
                     int t, int c) {
     const int grouped = ref_is_shared(e->site) && e->head_kind != 'h';
-    return ref_noise(e, e->site == QKV_SITE_LOGITS ? p->m->n_layer : layer,
+    return ref_noise(e, ref_has_layer(e->site) ? layer : p->m->n_layer,
                      grouped ? h * p->m->G / x->n_head : h, t, c);
 }
 
@@ -99,7 +101,7 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
 }
 
 static int applies(const ref_edit *e, qkv_site site, int layer) {
-    return e->site == site && (site == QKV_SITE_LOGITS || ref_has(e->layers, layer));
+    return e->site == site && (!ref_has_layer(site) || ref_has(e->layers, layer));
 }
 
 static ref_view copy_view(const ref_view *v) {

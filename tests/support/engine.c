@@ -4,8 +4,13 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+#include "base/vector_name.h"
+#include "reference/ref_edit.h"
 
 void expect_ok(int status, const qkv_error *err, const char *what) {
     if (status != QKV_OK) fail_msg("%s: status %d: %s", what, status, err->message);
@@ -32,6 +37,43 @@ void engine_close(engine *e) {
     *e = (engine){0};
 }
 
+/* The vectors of the reference that an edit names. */
+static void add_vectors(qkv_edit_data *data, const char *edits) {
+    size_t length = 0;
+    qkv_error err = {0};
+    for (const char *at = qkv_vector_name_next(edits, &length); at;
+         at = qkv_vector_name_next(at, &length)) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        const ref_shape s = ref_vector_named(name);
+        const int64_t all[] = {s.tokens, s.heads, s.width};
+        int64_t shape[3], n = 1;
+        int32_t n_dims = 0;
+        for (int i = 0; i < 3; i++) {
+            if (!all[i]) continue;
+            shape[n_dims++] = all[i];
+            n *= all[i];
+        }
+        float *values = calloc((size_t)n, sizeof *values);
+        const int heads = s.heads ? s.heads : 1;
+        assert_non_null(values);
+        for (int i = 0; i < (int)n; i++)
+            values[i] =
+                (float)ref_vector_value(&s, i / s.width % heads, i / s.width / heads, i % s.width);
+        const int status = qkv_edit_data_add_vector(data, name, values, shape, n_dims, &err);
+        if (!strstr(err.message, "two vectors")) expect_ok(status, &err, name);
+        free(values);
+    }
+}
+
+qkv_edit_data *engine_data(const char *const *variants) {
+    qkv_error err = {0};
+    qkv_edit_data *data = NULL;
+    expect_ok(qkv_edit_data_new(&data, &err), &err, "data");
+    for (size_t i = 0; variants && variants[i]; i++) add_vectors(data, variants[i]);
+    return data;
+}
+
 qkv_plan *engine_plan(const engine *e, const engine_run *run) {
     qkv_error err = {0};
     qkv_plan *plan = NULL;
@@ -40,6 +82,9 @@ qkv_plan *engine_plan(const engine *e, const engine_run *run) {
         const int status = qkv_plan_add_source(plan, "src", run->source, run->n_tokens, &err);
         expect_ok(status, &err, "source");
     }
+    qkv_edit_data *data = engine_data(run->variants);
+    expect_ok(qkv_plan_set_edit_data(plan, data, &err), &err, "data");
+    qkv_edit_data_free(data);
     for (size_t i = 0; run->variants && run->variants[i]; i++) {
         size_t index = 0;
         const int status = qkv_plan_add_variant(plan, run->variants[i], &index, &err);

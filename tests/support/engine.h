@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "qkv/edit_data.h"
 #include "qkv/session.h"
 
 typedef struct engine {
@@ -34,6 +35,8 @@ typedef struct engine_run {
     const int32_t *source; /* n_tokens tokens, named "src"; NULL when there is none */
 } engine_run;
 
+/* The vectors of the reference (ref_edit.h) that edits name, the caller's to free. */
+qkv_edit_data *engine_data(const char *const *variants);
 /* The plan alone, the caller's to free. */
 qkv_plan *engine_plan(const engine *e, const engine_run *run);
 /* The result is the caller's to free. */

@@ -38,10 +38,19 @@ void judge_close(judge *j) {
 }
 
 const char *const *judge_everything(const judge *j) {
-    static const char *const sites[] = {"logits",   "resid_pre",  "q",          "k@*.h*",  "v@*.h*",
-                                        "q_rot",    "k_rot@*.h*", "scores",     "pattern", "z",
-                                        "attn_out", "mlp_out",    "resid_post", NULL};
-    return ref_has_site(j->ref, QKV_SITE_LOGITS) ? sites : sites + 1;
+    static char text[QKV_SITE_COUNT][32];
+    static const char *list[QKV_SITE_COUNT + 1];
+    size_t n = 0;
+    for (int s = 0; s < QKV_SITE_COUNT; s++) {
+        const qkv_site site = (qkv_site)s;
+        if (!ref_has_site(j->ref, site)) continue;
+        snprintf(text[n], sizeof text[n], "%s%s", qkv_site_name(site),
+                 ref_is_shared(site) ? "@*.h*" : "");
+        list[n] = text[n];
+        n++;
+    }
+    list[n] = NULL;
+    return list;
 }
 
 qkv_result *judge_run(judge *j, const char *const *variants, const char *const *captures) {
@@ -74,7 +83,7 @@ size_t judge_tensors(const judge *j, const qkv_result *result, size_t variant,
     qkv_tensor t = QKV_TENSOR_INIT;
     for (size_t i = 0; qkv_result_item(result, i, &v, &site, &layer, &t); i++) {
         if (v != variant) continue;
-        check_tensor(j, expected, site, site == QKV_SITE_LOGITS ? 0 : layer, &t, text);
+        check_tensor(j, expected, site, ref_has_layer(site) ? layer : 0, &t, text);
         n++;
     }
     return n;
@@ -110,9 +119,13 @@ static void check_counts(const qkv_result *result, size_t variant, const ref_run
 
 void judge_variant(const judge *j, const qkv_result *result, size_t variant,
                    const ref_run *expected, const ref_edit *edits, size_t n, const char *text) {
-    const int has_logits = ref_has_site(j->ref, QKV_SITE_LOGITS);
+    int everything = 0;
+    for (int s = 0; s < QKV_SITE_COUNT; s++) {
+        if (ref_has_site(j->ref, (qkv_site)s))
+            everything += ref_has_layer((qkv_site)s) ? j->ref->n_layer : 1;
+    }
     const size_t n_tensors = judge_tensors(j, result, variant, expected, text);
-    assert_int_equal(n_tensors, 12 * j->ref->n_layer + has_logits);
+    assert_int_equal(n_tensors, everything);
     check_counts(result, variant, expected, edits, n, text);
 }
 
@@ -171,8 +184,8 @@ void judge_identity(judge *j) {
 
 observed judge_observe(qkv_site site, int layer) {
     observed o = {.site = site, .layer = layer};
-    if (site == QKV_SITE_LOGITS)
-        snprintf(o.text, sizeof o.text, "logits");
+    if (!ref_has_layer(site))
+        snprintf(o.text, sizeof o.text, "%s", qkv_site_name(site));
     else
         snprintf(o.text, sizeof o.text, "%s@%d%s", qkv_site_name(site), layer,
                  ref_is_shared(site) ? ".h*" : "");

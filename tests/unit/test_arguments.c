@@ -73,6 +73,10 @@ static void test_lists(void **state) {
     assert_null(qkv_site_name((qkv_site)-1));
     assert_null(qkv_site_shape(QKV_SITE_COUNT));
     assert_null(qkv_site_description(QKV_SITE_COUNT));
+    assert_false(qkv_site_has_layer(QKV_SITE_COUNT));
+    assert_true(qkv_site_has_layer(QKV_SITE_Q));
+    assert_false(qkv_site_has_layer(QKV_SITE_FINAL_NORM));
+    assert_false(qkv_plan_wants_token(NULL, QKV_SITE_LOGITS, 0));
     assert_int_equal(qkv_site_by_name(NULL), QKV_SITE_COUNT);
     assert_null(qkv_reduction_name(QKV_REDUCTION_COUNT));
     assert_null(qkv_reduction_description((qkv_reduction)-1));

@@ -53,6 +53,51 @@ static void customs(void **state) {
     engine_close(&e);
 }
 
+static void edit_data(void **state) {
+    (void)state;
+    engine e;
+    qkv_plan *plan = NULL;
+    qkv_edit_data *data = NULL, *other = NULL;
+    const float values[] = {1, 2, 3, 4};
+    const int64_t shape[] = {4, 1, 1}, empty[] = {0}, huge[] = {INT64_MAX, INT64_MAX};
+    qkv_vector_info info = QKV_VECTOR_INFO_INIT;
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    OK(qkv_plan_new(&plan, e.model, TOKENS, 4, &err));
+    REFUSED(qkv_edit_data_new(NULL, &err));
+    OK(qkv_edit_data_new(&data, &err));
+    OK(qkv_edit_data_new(&other, &err));
+    REFUSED(qkv_edit_data_add_vector(NULL, "v", values, shape, 1, &err));
+    REFUSED(qkv_edit_data_add_vector(data, NULL, values, shape, 1, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", NULL, shape, 1, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", values, NULL, 1, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", values, shape, 0, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", values, shape, 4, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", values, empty, 1, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", values, huge, 2, &err));
+    static const char *const bad[] = {"", "a b", "a+b", "a,b", "a:b", "a/b", "a\nb"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        REFUSED(qkv_edit_data_add_vector(data, bad[i], values, shape, 1, &err));
+    OK(qkv_edit_data_add_vector(data, "v", values, shape, 1, &err));
+    REFUSED(qkv_edit_data_add_vector(data, "v", values, shape, 1, &err));
+    REFUSED(qkv_edit_data_read_vectors(NULL, "q@0=zero", &err));
+    REFUSED(qkv_edit_data_read_vectors(data, NULL, &err));
+    assert_int_equal(qkv_edit_data_vector(NULL, 0, &info), 0);
+    assert_int_equal(qkv_edit_data_vector(data, 0, NULL), 0);
+    assert_int_equal(qkv_edit_data_vector(data, 1, &info), 0);
+    assert_int_equal(qkv_edit_data_vector(data, 0, &(qkv_vector_info){0}), 0);
+    REFUSED(qkv_plan_set_edit_data(NULL, data, &err));
+    OK(qkv_plan_set_edit_data(plan, NULL, &err));
+    OK(qkv_plan_set_edit_data(plan, data, &err));
+    OK(qkv_plan_set_edit_data(plan, data, &err));
+    REFUSED(qkv_plan_set_edit_data(plan, other, &err));
+    assert_null(qkv_result_edit_note(NULL, 0, 0));
+    qkv_edit_data_free(NULL);
+    qkv_edit_data_free(data);
+    qkv_edit_data_free(other);
+    qkv_plan_free(plan);
+    engine_close(&e);
+}
+
 static void weights(void **state) {
     (void)state;
     engine e;
@@ -105,14 +150,19 @@ static void hooks(void **state) {
     OK(qkv_hook_translate(out, "blocks.*.hook_mlp_out", &err));
     assert_string_equal(out, "mlp_out@*");
     size_t n = 0;
-    for (; qkv_hook_name(n, &site); n++) assert_int_equal(site, n); /* all sites but the logits */
-    assert_int_equal(n, QKV_SITE_LOGITS);
+    unsigned sites = 0; /* all that have a layer, each once */
+    for (; qkv_hook_name(n, &site); n++) {
+        assert_true(qkv_site_has_layer(site) && (sites >> site & 1) == 0);
+        sites |= 1u << site;
+    }
+    assert_int_equal(n, QKV_SITE_COUNT - 2);
     assert_null(qkv_hook_name(n, NULL));
     assert_string_equal(qkv_hook_name(0, NULL), "hook_resid_pre");
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(customs), cmocka_unit_test(weights),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(customs),
+        cmocka_unit_test(edit_data), cmocka_unit_test(weights),
                                        cmocka_unit_test(hooks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

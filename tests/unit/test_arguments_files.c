@@ -312,6 +312,7 @@ static void test_sweep(void **state) {
     assert_null(qkv_sweep_spec(NULL));
     assert_null(qkv_sweep_hash(NULL));
     assert_int_equal(qkv_sweep_n_prompts(NULL), 0);
+    assert_int_equal(qkv_sweep_patches(NULL), 0);
     assert_int_equal(qkv_sweep_n_metrics(NULL), 0);
     assert_null(qkv_sweep_metric(NULL, 0));
     assert_null(qkv_sweep_metric(it.sweep, 9));

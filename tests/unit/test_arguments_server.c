@@ -96,6 +96,43 @@ static void written(void **state) {
     engine_close(&e);
 }
 
+static void scored(void **state) {
+    (void)state;
+    engine e;
+    const int32_t tokens[] = {1, 2, 3};
+    float out[9];
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
+    REFUSED(qkv_head_scores(NULL, tokens, 3, 0, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, NULL, 3, 0, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, 0, 0, NULL, &err));
+    assert_int_not_equal(qkv_head_scores(e.session, tokens, 0, 0, 0, out, &err), QKV_OK);
+    REFUSED(qkv_head_scores(e.session, tokens, 3, -1, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, e.info->n_layer, 0, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, 0, -1, out, &err));
+    REFUSED(qkv_head_scores(e.session, tokens, 3, 0, e.info->n_head, out, &err));
+    OK(qkv_head_scores(e.session, tokens, 3, 0, 0, out, &err));
+
+    OK(qkv_plan_new(&plan, e.model, tokens, 3, &err));
+    OK(qkv_plan_add_variant(plan, "q@1.h0=scale:2 + k@1[1]=zero + v@1=scale:2 + q@1.h1{0}=scale:2",
+                            NULL, &err));
+    OK(qkv_plan_add_capture(plan, "pattern@1", &err));
+    OK(qkv_session_run(e.session, &result, plan, &err));
+    assert_int_equal(qkv_edit_score_role(NULL, result, 1, 0, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, NULL, 1, 0, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 9, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 7, 0, 1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 0, -1, 0), QKV_SCORE_OTHER);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 0, 1, 0), QKV_SCORE_QUERY);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 1, 1, 0), QKV_SCORE_KEY);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 2, 1, 0), QKV_SCORE_VALUE);
+    assert_int_equal(qkv_edit_score_role(plan, result, 1, 3, 1, 1), QKV_SCORE_OTHER);
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    engine_close(&e);
+}
+
 static int stop_at_once(void *user, const char *what, double done, double total) {
     (void)what, (void)done, (void)total;
     return ++*(int *)user;
@@ -220,6 +257,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers),
         cmocka_unit_test(written),
+        cmocka_unit_test(scored),
         cmocka_unit_test(circuits),
         cmocka_unit_test(specs),
     };

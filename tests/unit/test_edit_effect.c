@@ -207,6 +207,14 @@ static const struct {
     {"v@1.g0{0}=add:1", "z@1.h1{1:}", 0},
     {"v@1.g0{0}=add:1", "z@1.h1{0}", 1},
     {"logits{3}=add:1", "logits{4}", 0},
+    {"final_norm[5]=add:1", "logits[4]", 0},
+    {"final_norm[5]=add:1", "logits[5]", 1},
+    {"final_norm[5]=add:1", "final_norm[5]", 1},
+    {"final_norm=add:1", "pattern@1", 0},
+    {"final_norm=add:1", "resid_post@2", 0},
+    {"logits=add:1", "final_norm", 0},
+    {"resid_post@2[5]=add:1", "final_norm[6]", 0},
+    {"resid_post@1[5]=scale:3", "final_norm[6]", 1},
     {"logits{3}=add:1", "logits[7]{3}", 1},
 };
 

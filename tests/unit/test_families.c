@@ -100,7 +100,7 @@ static void check_every_place(family *f) {
     for (int site = 0; site < QKV_SITE_COUNT; site++)
         for (int layer = 0; layer < f->j.ref->n_layer; layer++) {
             if (!ref_has_site(f->j.ref, (qkv_site)site)) continue;
-            if (site == QKV_SITE_LOGITS && layer > 0) continue;
+            if (!ref_has_layer((qkv_site)site) && layer > 0) continue;
             check_place(f, (qkv_site)site, layer);
         }
 }
@@ -170,11 +170,30 @@ static void check_long_prompt(const char *name) {
     judge_close(&j);
 }
 
+/* ---- experts ---- */
+
+static void experts_have_no_neurons(void **state) {
+    (void)state;
+    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        judge j;
+        qkv_error err = {0};
+        qkv_plan *plan = NULL;
+        judge_open(&j, model_of(names[i]), 1);
+        expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+        assert_int_equal(qkv_plan_add_capture(plan, "mlp_act@0", &err), QKV_ERR_PLAN);
+        assert_non_null(strstr(err.message, "experts"));
+        assert_int_equal(qkv_plan_add_variant(plan, "mlp_act@0{3}=zero", NULL, &err), QKV_ERR_PLAN);
+        assert_non_null(strstr(err.message, "experts"));
+        qkv_plan_free(plan);
+        judge_close(&j);
+    }
+}
+
 /* ---- an encoder ---- */
 
 static void expect_refused(int status, const qkv_error *err) {
     assert_int_equal(status, QKV_ERR_PLAN);
-    assert_non_null(strstr(err->message, "has no logits"));
     assert_non_null(strstr(err->message, "resid_post@2"));
 }
 
@@ -188,6 +207,10 @@ static void an_encoder_has_no_logits(void **state) {
     expect_refused(qkv_plan_add_capture(plan, "logits", &err), &err);
     expect_refused(qkv_plan_add_capture(plan, "logits[-1]", &err), &err);
     expect_refused(qkv_plan_add_variant(plan, "logits=zero", NULL, &err), &err);
+    assert_non_null(strstr(err.message, "has no logits"));
+    expect_refused(qkv_plan_add_capture(plan, "final_norm[-1]", &err), &err);
+    expect_refused(qkv_plan_add_variant(plan, "final_norm=zero", NULL, &err), &err);
+    assert_non_null(strstr(err.message, "has no final_norm"));
     qkv_plan_free(plan);
     judge_close(&j);
 }
@@ -213,7 +236,8 @@ VECTOR_LIST(FAMILY_TEST)
 int main(void) {
 #define FAMILY_ENTRY(name) cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
     const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
-                                           cmocka_unit_test(an_encoder_has_no_logits)};
+                                           cmocka_unit_test(an_encoder_has_no_logits),
+                                       cmocka_unit_test(experts_have_no_neurons)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

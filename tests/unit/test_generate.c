@@ -77,7 +77,10 @@ static void check_text(engine *e, const int32_t *tokens, size_t n_tokens, size_t
     how.max_new = n_tokens - n_prompt;
     how.variants = variants;
     how.n_variants = n_variants;
+    qkv_edit_data *data = engine_data(variants);
+    how.data = data;
     qkv_generator *gen = make(e, tokens, n_prompt, &how);
+    qkv_edit_data_free(data);
     for (size_t t = n_prompt - 1; t < n_tokens; t++) {
         if (t == n_prompt - 1)
             feed(e, gen, NULL);
@@ -117,7 +120,10 @@ static void expect_refused(const engine *e, const int32_t *tokens, const char *e
     how.max_new = T - PROMPT;
     how.variants = &edit;
     how.n_variants = 1;
+    qkv_edit_data *data = engine_data((const char *const[]){edit, NULL});
+    how.data = data;
     assert_int_equal(qkv_generator_new(&gen, e->model, tokens, PROMPT, &how, &err), QKV_ERR_PLAN);
+    qkv_edit_data_free(data);
     assert_null(gen);
     if (!strstr(err.message, message)) fail_msg("'%s': %s", edit, err.message);
 }
@@ -127,7 +133,9 @@ static void check_cases(judge *j, const ref_cases *list) {
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
         if (list->edits[i].op == REF_PATCH) continue; /* see patches_of_the_prompt */
-        if (!looks_ahead(&list->edits[i]))
+        if (list->edits[i].vector.tokens) /* has a row for each of T tokens, not of the prompt's */
+            expect_refused(&j->eng, j->tokens, list->text[i], "the vector has shape");
+        else if (!looks_ahead(&list->edits[i]))
             variants[n++] = list->text[i];
         else if (!(list->edits[i].site == QKV_SITE_PATTERN && list->edits[i].op == REF_CLAMP))
             expect_refused(&j->eng, j->tokens, list->text[i], "`recompute`");
@@ -431,7 +439,7 @@ static void check_patch(judge *j, qkv_site site) {
     const int32_t *sources[] = {j->other};
     const char *name = qkv_site_name(site);
     char edit[64], full[64];
-    const char *layer = site == QKV_SITE_LOGITS ? "" : "@1";
+    const char *layer = qkv_site_has_layer(site) ? "@1" : "";
     snprintf(edit, sizeof edit, "%s%s=patch:src", name, layer);
     snprintf(full, sizeof full, "%s%s[:%d]=patch:src", name, layer, PROMPT);
     const char *variant = edit;

@@ -113,8 +113,9 @@ static void check_family(engine *e, const family *f) {
         expected[i] = ref_forward(ref, prompt(7), T, &list->edits[i], 1, source);
     engine_open(&alone, path, 1);
     for (int site = 0; site < QKV_SITE_COUNT; site++)
-        for (int layer = 1; layer < (site == QKV_SITE_LOGITS ? 2 : LAYERS); layer++) {
-            const observed o = judge_observe((qkv_site)site, site == QKV_SITE_LOGITS ? 0 : layer);
+        for (int layer = 1; layer < (ref_has_layer((qkv_site)site) ? LAYERS : 2); layer++) {
+            const observed o =
+                judge_observe((qkv_site)site, ref_has_layer((qkv_site)site) ? layer : 0);
             check_observed(e, &alone, list, expected, &o);
         }
     engine_close(&alone);
@@ -363,6 +364,46 @@ static void batches_do_not_show(void **state) {
 
 /* ---- logits of some tokens ---- */
 
+/* The normed state of one token and the logits of others: each capture has its own rows. */
+static void check_normed_states(engine *e, const family *f) {
+    (void)f;
+    const char *const *variants =
+        LIST("q@1=zero", "final_norm[1]=scale:3", "final_norm=mean:token");
+    fresh(e);
+    qkv_result *all = run(e, variants, LIST("final_norm", "logits"));
+    fresh(e);
+    qkv_result *some = run(e, variants, LIST("final_norm[-1]", "final_norm[1]", "logits[0]"));
+    fresh(e);
+    qkv_result *state = run(e, variants, LIST("final_norm[-1]"));
+    for (size_t v = 0; v < 4; v++) {
+        const qkv_tensor a = engine_tensor(all, v, QKV_SITE_FINAL_NORM, 0);
+        const qkv_tensor b = engine_tensor(some, v, QKV_SITE_FINAL_NORM, 0);
+        const qkv_tensor c = engine_tensor(state, v, QKV_SITE_FINAL_NORM, 0);
+        const int64_t D = a.shape[1];
+        assert_int_equal(a.shape[0], T);
+        assert_int_equal(b.shape[0], 2);
+        assert_int_equal(c.shape[0], 1);
+        assert_true(same_bits(b.data, a.data + D, (size_t)D));
+        assert_true(same_bits(b.data + D, a.data + (T - 1) * D, (size_t)D));
+        assert_true(same_bits(c.data, b.data + D, (size_t)D));
+        const qkv_tensor l = engine_tensor(all, v, QKV_SITE_LOGITS, 0);
+        const qkv_tensor first = engine_tensor(some, v, QKV_SITE_LOGITS, 0);
+        assert_int_equal(first.shape[0], 1);
+        assert_true(same_bits(first.data, l.data, TINY_VOCAB));
+    }
+    /* One product less than the logits need, in each pass that ends there. */
+    assert_true(result_stats(state).n_matmul < result_stats(some).n_matmul);
+    assert_true(result_stats(state).flop < result_stats(all).flop);
+    qkv_result_free(all);
+    qkv_result_free(some);
+    qkv_result_free(state);
+}
+
+static void normed_states_of_some_tokens(void **state) {
+    (void)state;
+    for_each_family(check_normed_states);
+}
+
 static void check_last_token(engine *e, const family *f) {
     const char *const *variants = LIST("q@1=zero", "v@3=scale:0.5", "logits=mean:token");
     fresh(e);
@@ -491,6 +532,7 @@ int main(void) {
         cmocka_unit_test(another_prompt_starts_anew),
         cmocka_unit_test(trunk_stays_within_its_budget),
         cmocka_unit_test(batches_do_not_show),
+        cmocka_unit_test(normed_states_of_some_tokens),
         cmocka_unit_test(logits_of_the_last_token),
         cmocka_unit_test(explanations_agree_with_the_run),
         cmocka_unit_test(explaining_runs_nothing),

@@ -206,8 +206,8 @@ static void what_no_sweep_makes_is_refused(void **state) {
     refused(changed_sweep_file("no_view.sqlite", "DROP VIEW rows"), "no view 'rows'");
     refused(changed_sweep_file("later.sqlite",
                                "CREATE TABLE more(x);"
-                               "UPDATE meta SET value = 'qkv sweep 2' WHERE key = 'format'"),
-            "'qkv sweep 2'");
+                               "UPDATE meta SET value = 'qkv sweep 9' WHERE key = 'format'"),
+            "'qkv sweep 9'");
 }
 
 static void rows_that_no_sweep_makes_are_refused(void **state) {

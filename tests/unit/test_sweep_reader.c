@@ -212,8 +212,10 @@ static void test_refused(void **state) {
     refuse(scratch_write("empty.sqlite", "", 0), QKV_ERR_FORMAT, "not the results file of a sweep");
     refuse(changed("other.sqlite", "DELETE FROM meta"), QKV_ERR_FORMAT,
            "not the results file of a sweep");
-    refuse(changed("later.sqlite", "UPDATE meta SET value = 'qkv sweep 2' WHERE key = 'format'"),
-           QKV_ERR_UNSUPPORTED, "'qkv sweep 2'");
+    refuse(changed("later.sqlite", "UPDATE meta SET value = 'qkv sweep 9' WHERE key = 'format'"),
+           QKV_ERR_UNSUPPORTED, "'qkv sweep 9'");
+    refuse(changed("as2.sqlite", "UPDATE meta SET value = 'qkv sweep 2' WHERE key = 'format'"),
+           QKV_ERR_FORMAT, "'cells' is of another format");
     refuse(changed("half.sqlite", "DROP TABLE cells"), QKV_ERR_FORMAT, "no table 'cells'");
     refuse(NULL, QKV_ERR_ARGUMENT, "path");
 }

@@ -90,8 +90,10 @@ def _channels(value: Any) -> str:
 
 def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any, channels: Any = None) -> str:
     """Where an edit is: `q@8.h11[1:]`."""
+    from .names import WITHOUT_LAYER
+
     text = translated(site)
-    if "@" not in text and text != "logits":
+    if "@" not in text and text not in WITHOUT_LAYER:
         text += "@" + _list(layer, "layer")
     elif layer is not None:
         raise wrong(f"'{site}' says its layer itself, or has none: leave out layer")

@@ -190,7 +190,8 @@ def version() -> str:
 
 SITES: dict[str, int] = {name: i for i, name in enumerate(names_of(lib.qkv_site_name))}
 REDUCTIONS: dict[str, int] = {name: i for i, name in enumerate(names_of(lib.qkv_reduction_name))}
-LOGITS: int = SITES["logits"]
+#: Sites behind all layers: "logits", "final_norm".
+WITHOUT_LAYER: frozenset[str] = frozenset(name for name, i in SITES.items() if not lib.qkv_site_has_layer(i))
 
 
 def site_number(name: str) -> Optional[int]:

@@ -12,7 +12,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ._core import MissingError, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .hooks import translated
-from .names import LOGITS, REDUCTIONS, SITES
+from .names import REDUCTIONS, SITES, WITHOUT_LAYER
 
 if TYPE_CHECKING:
     import os
@@ -147,7 +147,7 @@ class RunStore:
                 found.append(
                     Key(
                         _SITE_NAMES[site[0]],
-                        None if site[0] == LOGITS else layer[0],
+                        None if _SITE_NAMES[site[0]] in WITHOUT_LAYER else layer[0],
                         _REDUCTION_NAMES[tensor.reduction],
                     )
                 )
@@ -437,7 +437,7 @@ class Variant:
             if not hasattr(layer, "__index__"):
                 raise TypeError(f"a layer is one whole number, not {layer!r}; {site}.stack() has all of them")
             layer = self._layer(site, layer.__index__())
-        return Key(site, None if site == "logits" else layer, reduction.split("=")[0])
+        return Key(site, None if site in WITHOUT_LAYER else layer, reduction.split("=")[0])
 
     def _layer(self, site: str, layer: int) -> int:
         """Of the model's layers, from the end where it is negative."""
@@ -454,13 +454,13 @@ class Variant:
         if key.site not in SITES:
             raise MissingError(f"there is no site '{key.site}'; sites are {', '.join(SITES)}")
         captured = None
-        if key.layer is not None or key.site == "logits":
+        if key.layer is not None or key.site in WITHOUT_LAYER:
             captured = self._store.get(self.number, key)
         if captured is None:
             there = ", ".join(map(str, self.keys())) or "nothing"
             what = (
                 f"{key.site} needs its layer"
-                if key.layer is None and key.site != "logits"
+                if key.layer is None and key.site not in WITHOUT_LAYER
                 else f"{key} was not captured"
             )
             raise MissingError(f"{what}; there is {there}")
@@ -491,7 +491,7 @@ class Variant:
     def __getattr__(self, name: str) -> Any:
         if name not in SITES:
             raise AttributeError(f"a variant has no '{name}'; sites are {', '.join(SITES)}")
-        return self._tensor("logits") if name == "logits" else SiteView(self, name)
+        return self._tensor(name) if name in WITHOUT_LAYER else SiteView(self, name)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(k.site for k in self.keys())})

@@ -42,7 +42,8 @@ export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on 
 const FEW_LINES = 32; // tokens: up to here all lines follow the hand
 const ALL_LINES = 1500,
     MOVING_LINES = 200,
-    LINES_REST = 150; // milliseconds
+    LINES_REST = 150, // milliseconds
+    SETTLE_REST = 100;
 const PANEL_GAP = 14;
 const WIDEST_PANEL = 1.4; // times its height
 
@@ -146,6 +147,16 @@ export class HeadView {
             this.dropStrayPins();
             this.refresh();
         } else this.repaint();
+    }
+
+    // The same maps with other last digits: numbers change at once, and what is painted when the hand rests.
+    settle(data) {
+        if (!this.values?.after || this.labelled !== data.queries) return this.setData(data);
+        this.data = { ...this.data, ...data };
+        this.takeValues();
+        this.numbers.showReadout();
+        this.numbers.showPinned();
+        this.settleTimer = setTimeout(() => this.repaint(), SETTLE_REST);
     }
 
     dropStrayPins() {
@@ -301,6 +312,13 @@ export class HeadView {
         this.side = side;
     }
 
+    takeValues() {
+        const before = this.shownValues(this.data.before, 'before'),
+            after = this.shownValues(this.data.after, 'after');
+        const diff = after ? this.difference(before, after) : null;
+        return (this.values = { before, after, diff });
+    }
+
     repaint() {
         const { data } = this;
         if (!data || !this.side) return;
@@ -308,10 +326,8 @@ export class HeadView {
             this.wasEdited = Boolean(data.after);
             return this.refresh();
         }
-        const before = this.shownValues(data.before, 'before'),
-            after = this.shownValues(data.after, 'after');
-        const diff = after ? this.difference(before, after) : null;
-        this.values = { before, after, diff };
+        clearTimeout(this.settleTimer);
+        const { before, after, diff } = this.takeValues();
         this.makeScales(before, after, diff);
         const zoom = this.zoomShown();
         for (const [name, map] of Object.entries(this.maps)) {

@@ -2,6 +2,7 @@
 // happens with the answers, is in requests.js.
 import { Banner } from './banner.js';
 import { Palette } from './colors.js';
+import { first, firstEdit, firstState } from './early.js';
 import { EditsPanel } from './edits.js';
 import { displayView, figureKind } from './figure_kinds.js';
 import { Follow } from './follow.js';
@@ -10,7 +11,7 @@ import { movedEdit } from './notation.js';
 import { OutPanel } from './out.js';
 import { Overview } from './overview.js';
 import { PromptPanel } from './prompt.js';
-import { ExplorerRequests, firstEdit } from './requests.js';
+import { ExplorerRequests } from './requests.js';
 import { readState, writeState } from './state.js';
 import { byId, copyText, countText, el, fillSelect } from './text.js';
 import { ThemeSwitch } from './theme.js';
@@ -31,10 +32,9 @@ class Explorer extends ExplorerRequests {
     }
 
     async start() {
-        this.state = readState(location.hash);
-        const info = this.connection.json('/api/state');
-        this.askEarly();
-        await this.begin(await info);
+        this.state = firstState;
+        this.currentPrompt = firstState.prompt ?? undefined;
+        await this.begin(await first.info);
     }
 
     async begin(info) {
@@ -237,6 +237,7 @@ class Explorer extends ExplorerRequests {
         Object.assign(this.state, { edits, active, follow });
         // First of all the request: the rest is done while the server computes.
         if (!same || switched) this.askHead();
+        if (!same) this.showPreview();
         this.keepUrl();
         if (same && !switched) return;
         if (!same) this.markOlder();
@@ -316,7 +317,7 @@ class Explorer extends ExplorerRequests {
     // Wishes that were not answered are sent again.
     serverIsBack(info) {
         this.banner.hide();
-        if (!this.info) return void this.start();
+        if (!this.info) return void this.begin(info);
         this.info.models = info.models;
         fillSelect(
             byId('model'),

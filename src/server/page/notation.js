@@ -1,21 +1,22 @@
-// Edits as text and as fields: SITE@LAYERS[.HEADS][[TOKENS]]=OP[:ARGS]. The text is what counts; the server reads it.
-// Fields are for the form: a text that does not look like an edit has none (null), and the form waits.
+// Edits as text and as fields: SITE@LAYERS[.HEADS][[TOKENS]][{CHANNELS}]=OP[:ARGS]. The text is what counts; the
+// server reads it. Fields are for the form: a text that does not look like an edit has none (null), and the form waits.
 
-const EDIT = /^\s*([a-z_]+)(?:@([^.[=\s]+))?(?:\.([hg])([^[=\s]+))?(?:\[([^\]]*)\])?\s*=\s*([a-z]+)(?::(.*?))?\s*$/;
+const EDIT = /^\s*([a-z_]+)(?:@([^.[{=\s]+))?(?:\.([hg])([^[{=\s]+))?(?:\[([^\]]*)\])?(?:\{([^}]*)\})?\s*=\s*([a-z]+)(?::(.*?))?\s*$/;
 
 export function parseEdit(edit) {
     const found = EDIT.exec(edit);
     if (!found) return null;
-    const [, site, layers = '', group = '', heads = '', tokens = '', op, args = ''] = found;
-    return { site, layers, group, heads, tokens, op, args };
+    const [, site, layers = '', group = '', heads = '', tokens = '', channels = '', op, args = ''] = found;
+    return { site, layers, group, heads, tokens, channels, op, args };
 }
 
-export function writeEdit({ site, layers, group, heads, tokens, op, args }) {
+export function writeEdit({ site, layers, group, heads, tokens, channels = '', op, args }) {
     return (
         site +
         (layers ? `@${layers}` : '') +
         (heads ? `.${group || 'h'}${heads}` : '') +
         (tokens ? `[${tokens}]` : '') +
+        (channels ? `{${channels}}` : '') +
         `=${op}` +
         (args === '' ? '' : `:${args}`)
     );

@@ -27,7 +27,8 @@ export class Overview {
         this.cursor = this.opened = { layer: 0, head: 0 };
         this.hovered = null;
         this.onopen = this.onstate = () => {};
-        this.tile = document.createElement('canvas');
+        this.sheet = document.createElement('canvas'); // all heads as they are, without frames
+        this.sheetKey = null;
         this.build(element);
         new ResizeObserver(() => this.paint()).observe(this.scroller);
     }
@@ -108,6 +109,7 @@ export class Overview {
 
     setData(data) {
         this.data = data;
+        this.sheetKey = null;
         this.makeScales();
         this.paint();
     }
@@ -214,64 +216,90 @@ export class Overview {
     paint() {
         if (!this.data || !this.scroller.clientWidth) return;
         this.layout();
-        const width = this.left + this.columns * (this.size + GAP),
-            height = this.top + this.rows * (this.size + GAP + this.named);
-        const context = (this.context = sizeCanvas(this.canvas, Math.ceil(width), Math.ceil(height)));
+        const width = Math.ceil(this.left + this.columns * (this.size + GAP)),
+            height = Math.ceil(this.top + this.rows * (this.size + GAP + this.named));
+        this.paintSheet(width, height);
+        const context = (this.context = sizeCanvas(this.canvas, width, height));
         context.clearRect(0, 0, width, height);
-        context.imageSmoothingEnabled = false;
+        context.drawImage(this.sheet, 0, 0, width, height);
+        this.paintFrames();
+        this.showTip();
+    }
+
+    // What does not depend on the pointer is painted once.
+    paintSheet(width, height) {
+        const { state, colormap, theme } = this;
+        const key = JSON.stringify([state, colormap, theme, width, height, this.size, window.devicePixelRatio]);
+        if (this.sheetKey === key) return;
+        this.sheetKey = key;
+        const context = (this.context = sizeCanvas(this.sheet, width, height));
+        context.clearRect(0, 0, width, height);
+        if (state.mode === 'maps') this.paintMaps(context);
         this.list.forEach((head, i) => this.paintHead(head, ...this.corner(i)));
         this.paintNames();
-        this.paintFrames();
         this.showLegend();
-        this.showTip();
     }
 
     paintHead(head, x, y) {
         const { context, size, theme, data } = this;
-        context.fillStyle = theme.paper;
-        context.fillRect(x, y, size, size);
-        if (this.state.mode === 'maps') this.paintMap(head, x, y);
-        else this.paintCell(head, x, y);
+        if (this.state.mode !== 'maps') this.paintCell(head, x, y);
         context.strokeStyle = theme.line;
         context.lineWidth = 1;
         context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
         if (data.tv && data.tv[head] > 0) this.paintMark(x, y, data.tv[head]);
     }
 
-    // Where a map has more cells than pixels, a pixel is the largest of its cells, as everywhere.
-    paintMap(head, x, y) {
-        const { side, maps, causal } = this.data,
-            pixels = Math.max(1, Math.round(this.size * (window.devicePixelRatio || 1)));
-        const width = Math.min(side, pixels),
-            edge = (i) => Math.floor((i * side) / width);
-        this.prepareTile(width);
-        for (let row = 0, i = 0; row < width; row++) {
-            const top = edge(row),
-                bottom = edge(row + 1);
-            for (let col = 0; col < width; col++, i++) {
-                let most = 0;
-                for (let r = top; r < bottom; r++) {
-                    for (
-                        let at = head * side * side + r * side + edge(col), end = at + edge(col + 1) - edge(col);
-                        at < end;
-                        at++
-                    ) {
-                        if (maps[at] > most) most = maps[at];
-                    }
-                }
-                this.pixels[i] = causal && col > row && most === 0 ? 0 : this.mapScale.pixel(most);
-            }
-        }
-        this.tileContext.putImageData(this.image, 0, 0);
-        this.context.drawImage(this.tile, x, y, this.size, this.size);
+    // All maps as one image, in pixels of the screen: hundreds of small ones would take hundreds of copies.
+    paintMaps(context) {
+        const { width, height } = this.sheet,
+            ratio = window.devicePixelRatio || 1;
+        const image = context.createImageData(width, height),
+            pixels = new Uint32Array(image.data.buffer);
+        this.list.forEach((head, i) => {
+            const [x, y] = this.corner(i).map((at) => Math.round(at * ratio));
+            this.paintMap(head, pixels, y * width + x, width, Math.max(1, Math.round(this.size * ratio)));
+        });
+        context.putImageData(image, 0, 0);
+        // Masked cells are clear: the paper comes below them.
+        context.globalCompositeOperation = 'destination-over';
+        context.fillStyle = this.theme.paper;
+        this.list.forEach((head, i) => context.fillRect(...this.corner(i), this.size, this.size));
+        context.globalCompositeOperation = 'source-over';
     }
 
-    prepareTile(width) {
-        if (this.tile.width === width && this.image) return;
-        this.tile.width = this.tile.height = width;
-        this.tileContext = this.tile.getContext('2d');
-        this.image = this.tileContext.createImageData(width, width);
-        this.pixels = new Uint32Array(this.image.data.buffer);
+    // Where a map has more cells than pixels, a pixel is the largest of its cells, as everywhere; where it has fewer,
+    // a cell is several pixels.
+    paintMap(head, pixels, corner, stride, size) {
+        const { side, causal } = this.data,
+            width = Math.min(side, size),
+            cells = this.poolMap(head, width);
+        for (let y = 0; y < size; y++) {
+            const row = Math.floor((y * width) / size);
+            for (let x = 0; x < size; x++) {
+                const col = Math.floor((x * width) / size),
+                    most = cells[row * width + col];
+                pixels[corner + y * stride + x] =
+                    causal && col > row && most === 0 ? 0 : this.mapScale.pixel(most);
+            }
+        }
+    }
+
+    poolMap(head, width) {
+        const { side, maps } = this.data,
+            own = maps.subarray(head * side * side, (head + 1) * side * side);
+        if (width === side) return own;
+        const edge = (i) => Math.floor((i * side) / width),
+            cells = new Float32Array(width * width);
+        for (let row = 0; row < width; row++) {
+            for (let r = edge(row); r < edge(row + 1); r++) {
+                for (let col = 0; col < width; col++) {
+                    for (let at = r * side + edge(col), end = r * side + edge(col + 1); at < end; at++) {
+                        if (own[at] > cells[row * width + col]) cells[row * width + col] = own[at];
+                    }
+                }
+            }
+        }
+        return cells;
     }
 
     paintCell(head, x, y) {

@@ -1,30 +1,26 @@
 // What the page asks the server for, and where the answers go. Explorer (main.js) stands on this: it has the state, the
 // parts, and the model.
 //
-// What follows the hand (the shown head's maps) is asked for at once, one request at a time. What comes when the hand
+// What follows the hand (the shown head's maps) is asked for at once, one request at a time; where the page can make the
+// map itself it shows that until the answer is there (preview.js). What comes when the hand
 // rests (overview, curve, next tokens, text) is marked as older at once and asked for a moment later.
-import { Channel, Connection } from './api.js';
-import { placeInEdits } from './notation.js';
+import { Channel } from './api.js';
+import { editsOf, first, headBody, overviewBody, runBody, SIDE } from './early.js';
+import { factorOf, placeInEdits } from './notation.js';
+import { Preview, previewKey } from './preview.js';
 import { byId } from './text.js';
 
 const REST = 180; // milliseconds without a move: the hand rests
 const LONG_REST = 700; // before text is generated
-const SIDE = 512; // cells of a side: longer maps are pooled
-const OVERVIEW_SIDE = 32;
 const LONG_TOKENS = 40; // beyond it the figures' colours are on a log scale
-
-export function firstEdit(layer, head) {
-    return `q@${layer}.h${head}=scale:0.5`;
-}
 
 export class ExplorerRequests {
     constructor() {
-        this.connection = new Connection();
+        this.connection = first.connection;
         const channel = (path, options) => new Channel(this.connection, path, options);
         this.channels = {
-            tokens: channel('/api/tokens', { slot: 'tokens' }),
-            head: channel('/api/head', { slot: 'head', follows: true, read: 'tensors' }),
-            overview: channel('/api/overview', { slot: 'overview', read: 'tensors' }),
+            ...first.channels, // tokens, head, overview
+            scores: channel('/api/head', { slot: 'scores', read: 'tensors' }),
             losses: channel('/api/losses', { slot: 'losses' }),
             curve: channel('/api/curve', { slot: 'curve' }),
             next: channel('/api/next', { slot: 'next' }),
@@ -32,35 +28,24 @@ export class ExplorerRequests {
             why: channel('/api/why', { slot: 'why' }),
             command: channel('/api/figure', { slot: 'command' }),
         };
+        this.preview = new Preview();
+        this.previewed = null; // what is shown by it: { about, edits }
         this.timers = new Map();
         this.connection.onbusy = () => this.showWork();
     }
 
-    // What is seen first does not wait for the facts about the model.
-    askEarly() {
-        const { state, channels } = this;
-        this.currentPrompt = state.prompt ?? undefined;
-        channels.tokens.prefetch(this.runOf(''));
-        if (state.layer === null || state.head === null) return channels.overview.prefetch(this.overviewBody(''));
-        state.edits ??= [firstEdit(state.layer, state.head)];
-        channels.head.prefetch(this.headBody());
-    }
-
     // ---- the run ----
 
-    get editsText() {
-        return (this.state.edits ?? [])
-            .map((edit) => edit.trim())
-            .filter(Boolean)
-            .join(' + ');
+    get editsList() {
+        return editsOf(this.state);
     }
 
-    // What names the run: model, prompt, edits. Without a name the server takes its first model, and the prompt that
-    // it was started with.
+    get editsText() {
+        return this.editsList.join(' + ');
+    }
+
     runOf(edits) {
-        const run = { prompt: this.currentPrompt };
-        if (this.state.model !== null) run.model = this.state.model;
-        return edits === '' ? run : { ...run, edits };
+        return runBody(this.state, this.currentPrompt, edits);
     }
 
     get run() {
@@ -79,8 +64,7 @@ export class ExplorerRequests {
     }
 
     headBody() {
-        const { layer, head } = this.state;
-        return { ...this.run, layer, head, side: SIDE, metrics: this.state.curve };
+        return headBody(this.state, this.currentPrompt, this.editsText);
     }
 
     askHead() {
@@ -103,7 +87,13 @@ export class ExplorerRequests {
         if (facts.layer !== this.state.layer || facts.head !== this.state.head || tokens !== this.tokens) return;
         if (reply.before) this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
         if (this.baseline?.about !== about) return;
-        this.paintHead(reply, facts, Boolean(body.edits));
+        const shown = this.previewed?.about === about ? this.previewed.edits : null;
+        // The hand has moved on, and the page shows it already.
+        if (shown !== null && shown === this.editsText && shown !== body.edits) return;
+        const data = this.headData(facts, body.edits ? reply : {});
+        if (shown !== null && shown === body.edits) this.head.settle(data);
+        else this.head.setData(data);
+        this.previewed = null;
         this.lastHead = facts;
         const metric = facts.metrics && {
             before: facts.metrics[0]?.[this.state.curve],
@@ -116,7 +106,8 @@ export class ExplorerRequests {
             this.edits.setError(null);
             this.later();
         }
-        document.documentElement.dataset.edits = body.edits; // what the maps show: tests and bench wait for it
+        // What the maps show: tests and bench wait for it. `edits`: with the server's numbers.
+        document.documentElement.dataset.edits = document.documentElement.dataset.shown = body.edits;
         this.markFirst('qkv-head-first');
         this.showWork();
     }
@@ -128,24 +119,58 @@ export class ExplorerRequests {
         requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
     }
 
-    paintHead(reply, facts, edited) {
+    // What the head view is given: the baseline, and the map after the edits.
+    headData(facts, { after = null, sink_after: sinkAfter = null }) {
         const { tokens, baseline } = this,
             [rows, cols] = baseline.before.shape;
         const [r0, , c0] = facts.view;
-        this.head.setData({
+        return {
             queries: tokens.texts,
             keys: tokens.texts,
             n: tokens.n,
             causal: facts.causal,
             window: facts.window,
             before: baseline.before.values,
-            after: edited ? (reply.after?.values ?? null) : null,
+            after: after?.values ?? null,
             rows,
             cols,
             step: facts.step,
             r0,
             c0,
-            sink: baseline.sink ? { before: baseline.sink, after: reply.sink_after?.values ?? null } : null,
+            sink: baseline.sink ? { before: baseline.sink, after: sinkAfter?.values ?? null } : null,
+        };
+    }
+
+    // ---- the shown head while the hand moves ----
+
+    // The map of the edits as they are now, at once, where it can be made of scores.
+    showPreview() {
+        const about = this.aboutHead(this.headBody(), this.zoomWindow());
+        if (this.hasError || this.baseline?.about !== about || !this.lastHead) return;
+        const made = this.preview.make(previewKey(about, this.editsList), this.editsList);
+        if (!made) return;
+        this.previewed = { about, edits: this.editsText };
+        const sink = made.sink && { values: made.sink };
+        this.head.setData(this.headData(this.lastHead, { after: { values: made.after }, sink_after: sink }));
+        document.documentElement.dataset.shown = this.editsText;
+    }
+
+    // Scores for the slider, when the hand rests: the next moves are shown without waiting for the server.
+    askScores() {
+        const body = { ...this.headBody(), only: 'scores' },
+            about = this.aboutHead(body, null),
+            key = previewKey(about, this.editsList);
+        delete body.metrics;
+        if (this.isPooled || key === this.preview.key || !this.editsList.some((edit) => factorOf(edit) !== null)) return;
+        this.channels.scores.ask(body, (reply) => {
+            if (this.baseline?.about !== about) return;
+            this.preview.set(key, {
+                n: this.tokens.n,
+                scores: reply.scores.values,
+                facts: JSON.parse(reply.metadata.qkv),
+                before: this.baseline.before.values,
+                sink: this.baseline.sink,
+            });
         });
     }
 
@@ -170,7 +195,7 @@ export class ExplorerRequests {
         delete body.edits;
         this.channels.head.ask(body, (reply) => {
             this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
-            this.paintHead(reply, JSON.parse(reply.metadata.qkv), false);
+            this.head.setData(this.headData(JSON.parse(reply.metadata.qkv), {}));
             this.askOverview();
             this.showWork();
         });
@@ -202,6 +227,7 @@ export class ExplorerRequests {
         for (const name of ['overview', 'curve', 'next', 'generate', 'losses', 'why']) this.channels[name].drop();
         this.after('rest', delay, () => {
             if (!this.tokens || this.state.layer === null || this.hasError) return;
+            this.askScores();
             this.askOverview();
             this.askNext();
             this.askCurve();
@@ -218,14 +244,11 @@ export class ExplorerRequests {
         this.why.markOlder();
     }
 
-    overviewBody(edits) {
-        return { ...this.runOf(edits), side: OVERVIEW_SIDE, metric: this.state.overview.metric };
-    }
-
     askOverview() {
         if (!this.tokens) return;
         const tokens = this.tokens,
-            body = this.overviewBody(this.state.layer === null || this.hasError ? '' : this.editsText);
+            edits = this.state.layer === null || this.hasError ? '' : this.editsText,
+            body = overviewBody(this.state, this.currentPrompt, edits);
         const key = JSON.stringify(body);
         if (key === this.overviewKey) return void (byId('overview-older').hidden = true);
         if (key === this.overviewAsked && this.channels.overview.running) return;

@@ -14,7 +14,7 @@ try -p 'The river' --answer ' Constantinople'
 try -p 'The river' --top 0
 try -p 'The river' --table nothing
 try -p 'The river' -o x.png --picture nothing
-try -p 'The river' --picture layers
+try -p 'The river' --picture top
 try -p 'The river' -o x.txt
 try -p 'The river' -o x.csv --dpi 20
 try -p 'The river' --json -o - --format csv

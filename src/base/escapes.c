@@ -1,4 +1,4 @@
-#include "cli/escapes.h"
+#include "base/escapes.h"
 
 #include <string.h>
 
@@ -25,7 +25,7 @@ static size_t read_escape(qkv_text *out, const char *at, char between) {
     return 3;
 }
 
-const char *cli_read_escaped(qkv_text *out, const char *at, char between) {
+const char *qkv_read_escaped(qkv_text *out, const char *at, char between) {
     out->length = 0;
     qkv_text_puts(out, "");
     while (*at && *at != between) {

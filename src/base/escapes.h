@@ -1,11 +1,11 @@
 /* Texts of options in which tables' escapes can be given: \n, \t, \r, \xNN, \\. */
-#ifndef QKV_CLI_ESCAPES_H
-#define QKV_CLI_ESCAPES_H
+#ifndef QKV_BASE_ESCAPES_H
+#define QKV_BASE_ESCAPES_H
 
 #include "base/text.h"
 
 /* Reads a text up to `between` (0: to its end), which a backslash makes an ordinary character; what is no
  * escape stays as it is. Replaces what `out` holds. Returns where it ended. */
-const char *cli_read_escaped(qkv_text *out, const char *at, char between);
+const char *qkv_read_escaped(qkv_text *out, const char *at, char between);
 
 #endif

@@ -1,0 +1,94 @@
+/*
+ * Unstable: may change in every version.
+ *
+ * What edits may name besides prompts: vectors.
+ *
+ *     const int32_t tokens[] = {1, 20, 30, 40};
+ *     qkv_model *model = NULL;
+ *     qkv_edit_data *data = NULL;
+ *     qkv_plan *plan = NULL;
+ *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
+ *         qkv_edit_data_new(&data, &err) == QKV_OK &&
+ *         qkv_plan_new(&plan, model, tokens, 4, &err) == QKV_OK) {
+ *         const int64_t width = qkv_model_get_info(model)->n_embd;
+ *         float *direction = calloc((size_t)width, sizeof *direction);
+ *         if (direction) direction[0] = 1;
+ *         if (qkv_edit_data_add_vector(data, "first", direction, &width, 1, &err) == QKV_OK &&
+ *             qkv_plan_set_edit_data(plan, data, &err) == QKV_OK)
+ *             qkv_plan_add_variant(plan, "resid_post@0=add:@first,by=4", NULL, &err);
+ *         free(direction);
+ *     }
+ *     qkv_plan_free(plan);
+ *     qkv_edit_data_free(data);
+ *     qkv_model_free(model);
+ *
+ * Edits say add:@NAME,by=F (F times the vector is added to every selected row; F is 1 where it is left
+ * out), remove:@NAME (the projection onto its direction is taken out: x - (x·u)u with u = v / |v|) and
+ * set:@NAME. The channels are in the order of captures. A vector has the shape
+ *
+ *     [width]          the same for all rows: D, d or V numbers, as the site has them
+ *     [heads, width]   of a site with heads: one row for each
+ *     [T, ...]         one of these for each token of the prompt
+ *
+ * Nothing is read from files unless qkv_edit_data_read_vectors is called: whoever takes edits from
+ * strangers leaves it out, and an edit that names a file is then refused.
+ *
+ * Plans and options that were given the object keep what they need of it; it may be freed before them.
+ */
+#ifndef QKV_EDIT_DATA_H
+#define QKV_EDIT_DATA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "qkv/session.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct qkv_edit_data qkv_edit_data;
+
+QKV_API int qkv_edit_data_new(qkv_edit_data **out, qkv_error *err);
+QKV_API void qkv_edit_data_free(qkv_edit_data *data);
+
+enum { QKV_VECTOR_MAX_DIMS = 3 };
+
+/* Names a vector: values (row-major) are copied and must be finite. The name has no spaces, '+', ','
+ * or ':', and no '/' unless behind a '#'. */
+QKV_API int qkv_edit_data_add_vector(qkv_edit_data *data, const char *name, const float *values,
+                                     const int64_t *shape, int32_t n_dims, qkv_error *err);
+
+/* Reads the vectors that the edits of a variant take from files, @FILE#TENSOR: a safetensors file and
+ * one of its tensors, of type F32, F16 or BF16. They are named without their folders: edits that say
+ * @some/where/dir.safetensors#name and files that are written say dir.safetensors#name. Other edits
+ * are not looked at. */
+QKV_API int qkv_edit_data_read_vectors(qkv_edit_data *data, const char *edits, qkv_error *err);
+
+/* One vector; everything belongs to the object. */
+typedef struct qkv_vector_info {
+    size_t size;
+    const char *name;
+    const float *values;
+    int32_t n_dims;
+    int64_t shape[QKV_VECTOR_MAX_DIMS];
+    const char *hash; /* XXH3-128 of shape and values, 32 hexadecimal digits */
+} qkv_vector_info;
+
+#define QKV_VECTOR_INFO_INIT                                                                       \
+    { .size = sizeof(qkv_vector_info) }
+
+/* Fills *info and returns 1, or returns 0 past the end. */
+QKV_API int qkv_edit_data_vector(const qkv_edit_data *data, size_t index, qkv_vector_info *info);
+
+/* Edits that are added to the plan from now on may name what is in the object. */
+QKV_API int qkv_plan_set_edit_data(qkv_plan *plan, const qkv_edit_data *data, qkv_error *err);
+/* What an edit has taken that its text does not tell: the hash of a vector. NULL where there is nothing
+ * to tell. Belongs to the result. */
+QKV_API const char *qkv_result_edit_note(const qkv_result *result, size_t variant, size_t edit);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,66 @@
+// What is seen first is asked for before the rest of the page is read. This module needs few others and stands in the
+// page by itself; requests.js goes on with its connection, its channels and what is under way.
+import { Channel, Connection } from './api.js';
+import { readState } from './state.js';
+
+export const SIDE = 512; // cells of a side: longer maps are pooled
+const OVERVIEW_SIDE = 32;
+
+export function firstEdit(layer, head) {
+    return `q@${layer}.h${head}=scale:0.5`;
+}
+
+// ---- what requests say ----
+
+// What names the run: model, prompt, edits. Without a name the server takes its first model, and the prompt that it was
+// started with.
+export function runBody({ model }, prompt, edits) {
+    const run = { prompt };
+    if (model !== null) run.model = model;
+    return edits === '' ? run : { ...run, edits };
+}
+
+export function overviewBody(state, prompt, edits) {
+    return { ...runBody(state, prompt, edits), side: OVERVIEW_SIDE, metric: state.overview.metric };
+}
+
+export function headBody(state, prompt, edits) {
+    const { layer, head, curve } = state;
+    return { ...runBody(state, prompt, edits), layer, head, side: SIDE, metrics: curve };
+}
+
+export function editsOf({ edits }) {
+    return (edits ?? []).map((edit) => edit.trim()).filter(Boolean);
+}
+
+// ---- the first ones ----
+
+export class FirstRequests {
+    constructor() {
+        this.connection = new Connection();
+        this.channels = {
+            tokens: new Channel(this.connection, '/api/tokens', { slot: 'tokens' }),
+            head: new Channel(this.connection, '/api/head', { slot: 'head', follows: true, read: 'tensors' }),
+            overview: new Channel(this.connection, '/api/overview', { slot: 'overview', read: 'tensors' }),
+        };
+    }
+
+    // The state that the address says; what it needs is under way then.
+    start(hash) {
+        const state = readState(hash),
+            { channels } = this,
+            prompt = state.prompt ?? undefined;
+        channels.tokens.prefetch(runBody(state, prompt, ''));
+        if (state.layer === null || state.head === null) channels.overview.prefetch(overviewBody(state, prompt, ''));
+        else {
+            state.edits ??= [firstEdit(state.layer, state.head)];
+            channels.head.prefetch(headBody(state, prompt, editsOf(state).join(' + ')));
+        }
+        this.info = this.connection.json('/api/state');
+        this.info.catch(() => {}); // who takes it says so
+        return state;
+    }
+}
+
+export const first = new FirstRequests();
+export const firstState = first.start(location.hash);

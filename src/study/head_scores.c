@@ -1,0 +1,106 @@
+/*
+ * A head's scores as they are before the soft-cap, and the part that edits play for them.
+ *
+ * The site `scores` is behind the cap, and undoing the cap would lose what it has flattened. But q
+ * times 2^-40 makes every score so small that the cap is the identity to the last bits (tanh x = x -
+ * x³/3 ...), and a power of two changes no digit of q, nor of any product and sum on the way: the
+ * captured scores times 2^40 are those that were capped.
+ */
+#include "qkv/head_scores.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "study/living.h"
+
+#define TINY_FACTOR "9.094947017729282379150390625e-13" /* 2^-40 */
+static const double TINY_INVERSE = 1099511627776;
+
+/* ---- scores ---- */
+
+int qkv_living_add_scores(qkv_plan *plan, int32_t layer, int32_t head, double softcap,
+                          qkv_error *err) {
+    char place[48], text[96];
+    snprintf(place, sizeof place, head < 0 ? "@%d" : "@%d.h%d", (int)layer, (int)head);
+    snprintf(text, sizeof text, "scores%s", place);
+    const int status = qkv_plan_add_capture(plan, text, err);
+    if (status != QKV_OK || softcap == 0) return status;
+    snprintf(text, sizeof text, "q%s=scale:" TINY_FACTOR, place);
+    return qkv_plan_add_variant(plan, text, NULL, err);
+}
+
+void qkv_living_uncap(float *to, const float *from, size_t n, double softcap) {
+    for (size_t i = 0; i < n; i++) {
+        to[i] = softcap != 0 ? (float)((double)from[i] * TINY_INVERSE) : from[i];
+    }
+}
+
+int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t n_tokens, int32_t layer,
+                    int32_t head, float *out, qkv_error *err) {
+    QKV_NEED(err, session);
+    QKV_NEED(err, tokens);
+    QKV_NEED(err, out);
+    const qkv_model *model = qkv_session_model(session);
+    const qkv_model_info *info = qkv_model_get_info(model);
+    if (layer < 0 || layer >= info->n_layer || head < 0 || head >= info->n_head)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "there is no head %d in layer %d: the model has %d layers of %d heads",
+                        (int)head, (int)layer, (int)info->n_layer, (int)info->n_head);
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    qkv_tensor found = QKV_TENSOR_INIT;
+    int status = qkv_plan_new(&plan, model, tokens, n_tokens, err);
+    if (status == QKV_OK)
+        status = qkv_living_add_scores(plan, layer, head, info->attn_softcap, err);
+    if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
+    if (status == QKV_OK &&
+        !qkv_result_get(result, info->attn_softcap != 0, QKV_SITE_SCORES, layer, &found))
+        status =
+            qkv_fail(err, QKV_ERR_BACKEND, "the run did not return scores of layer %d", (int)layer);
+    if (status == QKV_OK)
+        qkv_living_uncap(out, found.data, n_tokens * n_tokens, info->attn_softcap);
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    return status;
+}
+
+/* ---- edits ---- */
+
+/* Does the edit change anything below the layer? Then its scores are others. */
+static int is_below(const qkv_edit_info *edit, int32_t layer) {
+    for (int32_t l = 0; l < layer; l++) {
+        if (!edit->layers || edit->layers[l]) return 1;
+    }
+    return 0;
+}
+
+static qkv_score_role role_of(qkv_site site) {
+    switch (site) {
+    case QKV_SITE_Q:
+    case QKV_SITE_Q_ROT:
+        return QKV_SCORE_QUERY;
+    case QKV_SITE_K:
+    case QKV_SITE_K_ROT:
+        return QKV_SCORE_KEY;
+    case QKV_SITE_V:
+        return QKV_SCORE_VALUE;
+    default:
+        return QKV_SCORE_OTHER;
+    }
+}
+
+qkv_score_role qkv_edit_score_role(const qkv_plan *plan, const qkv_result *result, size_t variant,
+                                   size_t edit, int32_t layer, int32_t head) {
+    qkv_edit_info info = QKV_EDIT_INFO_INIT;
+    if (!plan || !result || layer < 0 || !qkv_plan_get_edit(plan, variant, edit, &info))
+        return QKV_SCORE_OTHER;
+    const qkv_score_role hidden =
+        qkv_result_edit_ran(result, variant, edit) ? QKV_SCORE_OTHER : QKV_SCORE_NOTHING;
+    const int scales = strcmp(info.op, "scale") == 0 || strcmp(info.op, "zero") == 0;
+    if (is_below(&info, layer)) return hidden;
+    if (scales && !info.channels && qkv_plan_edit_covers(plan, variant, edit, layer, head) &&
+        role_of(info.site) != QKV_SCORE_OTHER)
+        return role_of(info.site);
+    return hidden;
+}
