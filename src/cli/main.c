@@ -22,7 +22,9 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(patch)                                                                                       \
     X(compare)                                                                                     \
+    X(weights)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

@@ -46,6 +46,12 @@ static const char notation[] =
     "  mask                  scores become -inf before the softmax\n"
     "  mask:sink=S,recent=R  all but the first S keys and the R most recent ones\n"
     "  mask:band=K           all but the keys less than K away from the query\n"
+    "  keep:h2o,budget=B,recent=R\n"
+    "                        keys that H2O would have dropped become -inf, row by row\n"
+    "  keep:snapkv,budget=B[,window=W,kernel=K,pool=avg|max,prompt=P]\n"
+    "                        the same by SnapKV, for queries behind the prompt\n"
+    "  quant:bits=B,axis=channel|token[,group=N,keep=R]\n"
+    "                        rounded to 2^B levels, in groups of N tokens or channels\n"
     "\n"
     "A capture is written SITE[@LAYERS[.HEADS]][{CHANNELS}][:REDUCTION]; no layers means all of "
     "them:\n"
@@ -213,7 +219,7 @@ void cli_print_notation(void) {
         print_wrapped(what, strlen(what), 24, 24);
     }
     printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model\n"
-           "width, V vocabulary; the last index runs fastest):\n");
+           "width, F neurons, V vocabulary; the last index runs fastest):\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
         const qkv_site site = (qkv_site)i;
         printf("  %-12s%-8s%s\n", qkv_site_name(site), qkv_site_shape(site),
@@ -351,7 +357,7 @@ static void print_program_page(void) {
         putchar('\n');
     }
     printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "
-           "V vocabulary; the last index runs fastest.\n");
+           "F neurons, V vocabulary; the last index runs fastest.\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
         const char *what = qkv_site_description((qkv_site)i);
         printf(".TP\n\\fB%s\\fR [%s]\n", qkv_site_name((qkv_site)i), qkv_site_shape((qkv_site)i));

@@ -144,6 +144,10 @@ static int parse_layers(cursor *c, qkv_selector *where) {
                            name, hp->n_layer - 1);
         return QKV_OK;
     }
+    if (where->site == QKV_SITE_MLP_ACT && hp->n_expert)
+        return fail_at(c, QKV_ERR_PLAN,
+                       "this model's feed-forward is a choice of experts: no neurons are common to "
+                       "all tokens; mlp_out is what it adds");
     if (!take(c, '@')) {
         if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':' && *c->at != '{'))
             return fail_at(c, QKV_ERR_SYNTAX,
@@ -160,7 +164,7 @@ static int parse_heads(cursor *c, qkv_selector *where) {
     if (!take(c, '.')) return QKV_OK;
     qkv_site_axes axes = qkv_site_get_axes(where->site);
     const char *site = qkv_site_name(where->site);
-    if (axes == QKV_AXES_FLAT || axes == QKV_AXES_VOCAB)
+    if (qkv_site_n_heads(where->site, hp) == 0)
         return fail_at(c, QKV_ERR_PLAN, "%s has no heads", site);
     if (*c->at != 'h' && *c->at != 'g')
         return fail_at(c, QKV_ERR_SYNTAX, "heads start with h (query heads, 0 to %d)%s",
@@ -421,6 +425,10 @@ static int parse_arguments(cursor *c, qkv_edit *edit) {
     switch (edit->op) {
     case QKV_OP_MASK:
         return parse_with(c, edit, qkv_mask_parse);
+    case QKV_OP_KEEP:
+        return parse_with(c, edit, qkv_keep_parse);
+    case QKV_OP_QUANT:
+        return parse_with(c, edit, qkv_quant_parse);
     case QKV_OP_MEAN:
         return parse_mean(c, edit);
     case QKV_OP_NOISE:
@@ -457,9 +465,12 @@ static int parse_op(cursor *c, qkv_edit *edit) {
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
         edit->op = (qkv_op)i;
         c->at += length;
-        if (edit->op == QKV_OP_MASK && edit->where.site != QKV_SITE_SCORES)
+        if (qkv_edit_masks(edit) && edit->where.site != QKV_SITE_SCORES)
             return fail_at(c, QKV_ERR_PLAN, "%s is for scores, before the softmax, not for %s",
                            name, qkv_site_name(edit->where.site));
+        if (edit->op == QKV_OP_QUANT && qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP)
+            return fail_at(c, QKV_ERR_PLAN, "quant is for what has channels, not for %s",
+                           qkv_site_name(edit->where.site));
         if (edit->op == QKV_OP_ZERO || (edit->op == QKV_OP_MASK && !*c->at))
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)

@@ -7,7 +7,9 @@
 /* clang-format off: one to a line */
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_lens)                                                                              \
+    X(qkv_study_patch)                                                                             \
     X(qkv_study_compare)                                                                           \
+    X(qkv_study_weights)                                                                           \
     X(qkv_study_ships)                                                                             \
     X(qkv_study_sahara)                                                                            \
     X(qkv_study_phrase_rates)

@@ -23,18 +23,20 @@ int ref_is_map(qkv_site site) {
 }
 
 int ref_has_site(const ref_model *m, qkv_site site) {
+    if (site == QKV_SITE_MLP_ACT) return m->n_expert == 0;
     return ref_has_layer(site) || m->output.w;
 }
 
 #define ONLY(site) (1u << QKV_SITE_##site)
-#define AFTER (ONLY(ATTN_OUT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define FED (ONLY(MLP_ACT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define AFTER (ONLY(ATTN_OUT) | FED)
 #define MIXED (ONLY(Z) | AFTER)
 #define WEIGHED (ONLY(PATTERN) | MIXED)
 #define SCORED (ONLY(SCORES) | WEIGHED)
 
 /* Which sites of its own layer an edit of a site can change. */
 static const unsigned flows[QKV_SITE_COUNT] = {
-    [QKV_SITE_RESID_PRE] = (1u << QKV_SITE_LOGITS) - 1,
+    [QKV_SITE_RESID_PRE] = ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT),
     [QKV_SITE_Q] = ONLY(Q) | ONLY(Q_ROT) | SCORED,
     [QKV_SITE_K] = ONLY(K) | ONLY(K_ROT) | SCORED,
     [QKV_SITE_V] = ONLY(V) | MIXED,
@@ -44,6 +46,7 @@ static const unsigned flows[QKV_SITE_COUNT] = {
     [QKV_SITE_PATTERN] = WEIGHED,
     [QKV_SITE_Z] = MIXED,
     [QKV_SITE_ATTN_OUT] = AFTER,
+    [QKV_SITE_MLP_ACT] = FED,
     [QKV_SITE_MLP_OUT] = ONLY(MLP_OUT) | ONLY(RESID_POST),
     [QKV_SITE_RESID_POST] = ONLY(RESID_POST),
     [QKV_SITE_LOGITS] = ONLY(LOGITS),
@@ -57,17 +60,24 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
         if (ref_has(e->layers, il)) return 1;
     if (!ref_has(e->layers, layer)) return 0;
     /* side by side with attention, the feed-forward does not see what attention does */
-    if (m->parallel && site == QKV_SITE_MLP_OUT)
-        return e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_MLP_OUT;
+    const int fed = e->site == QKV_SITE_MLP_ACT || e->site == QKV_SITE_MLP_OUT;
+    if (m->parallel && (site == QKV_SITE_MLP_ACT || site == QKV_SITE_MLP_OUT) && !fed)
+        return e->site == QKV_SITE_RESID_PRE;
     return flows[e->site] >> site & 1;
 }
 
 void ref_choose_arguments(ref_edit *edit) {
     static const double first[REF_OP_COUNT] = {
-        [REF_SCALE] = 0.3,  [REF_SET] = 0.25,    [REF_ADD] = 0.7,     [REF_NOISE] = 0.5,
-        [REF_CLAMP] = -0.4, [REF_MASK_RULE] = 1, [REF_MASK_BAND] = 3, [REF_ADD_VECTOR] = -1.5};
+        [REF_SCALE] = 0.3,       [REF_SET] = 0.25,      [REF_ADD] = 0.7,
+        [REF_NOISE] = 0.5,       [REF_CLAMP] = -0.4,    [REF_MASK_RULE] = 1,
+        [REF_MASK_BAND] = 3,     [REF_H2O] = 4,         [REF_SNAPKV] = 4,
+        [REF_QUANT_CHANNEL] = 2, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 3,
+        [REF_ADD_VECTOR] = -1.5};
+    static const double second[REF_OP_COUNT] = {
+        [REF_CLAMP] = 0.5,       [REF_MASK_RULE] = 2,   [REF_H2O] = 2,        [REF_SNAPKV] = 2,
+        [REF_QUANT_CHANNEL] = 3, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 4};
     edit->a = first[edit->op];
-    edit->b = edit->op == REF_MASK_RULE ? 2 : 0.5;
+    edit->b = second[edit->op];
     edit->seed = 7;
 }
 
@@ -107,6 +117,7 @@ static void choose_selector(const ref_model *m, int T, ref_edit *e, int which) {
         e->rows = (ref_range){1, T - 2};
         e->channels = (ref_range){1, 4};
     }
+    if (ref_is_compression(e->op)) e->cols = (ref_range){0, 0}; /* of all keys */
 }
 
 static void add_case(ref_cases *list, const ref_edit *edit) {
@@ -134,6 +145,7 @@ static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, in
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
     if (e.op == REF_MEAN_OTHERS && !ref_has_other_heads(m, e.site)) return;
     if (!ref_allows(e.site, e.op) || e.op == REF_MASK) return; /* rows must have a key left */
+    if (m->family->encoder && (e.op == REF_H2O || e.op == REF_SNAPKV)) return;
     if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))
         which = EVERY_LAYER;
     ref_choose_arguments(&e);
