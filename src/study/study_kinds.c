@@ -8,6 +8,7 @@
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_lens)                                                                              \
     X(qkv_study_compare)                                                                           \
+    X(qkv_study_massive)                                                                           \
     X(qkv_study_ships)                                                                             \
     X(qkv_study_sahara)
 /* clang-format on */
