@@ -35,7 +35,8 @@ extern "C" {
     X("attn.hook_z", Z)                                                                            \
     X("hook_attn_out", ATTN_OUT)                                                                   \
     X("hook_mlp_out", MLP_OUT)                                                                     \
-    X("hook_resid_post", RESID_POST)
+    X("hook_resid_post", RESID_POST)                                                               \
+    X("mlp.hook_post", MLP_ACT)
 
 enum { QKV_HOOK_SIZE = 64 };
 

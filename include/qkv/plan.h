@@ -66,7 +66,8 @@ extern "C" {
     X(RESID_POST, "resid_post", "T,D", "output of the layer")                                      \
     X(LOGITS, "logits", "T,V", "scores of the next token; has no layer")                           \
     X(FINAL_NORM, "final_norm", "T,D",                                                             \
-      "what the output matrix sees, after the final norm; no layer")
+      "what the output matrix sees, after the final norm; no layer")                               \
+    X(MLP_ACT, "mlp_act", "T,F", "neurons after the activation: what the down projection sees")
 
 #define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
 typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;

@@ -23,6 +23,7 @@
     X(generate)                                                                                    \
     X(lens)                                                                                        \
     X(compare)                                                                                     \
+    X(weights)                                                                                     \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

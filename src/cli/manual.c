@@ -212,7 +212,7 @@ void cli_print_notation(void) {
         print_wrapped(what, strlen(what), 24, 24);
     }
     printf("\nSites (T tokens, H query heads, G key/value heads, d head width, D model\n"
-           "width, V vocabulary; the last index runs fastest):\n");
+           "width, F neurons, V vocabulary; the last index runs fastest):\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
         const qkv_site site = (qkv_site)i;
         printf("  %-12s%-8s%s\n", qkv_site_name(site), qkv_site_shape(site),
@@ -350,7 +350,7 @@ static void print_program_page(void) {
         putchar('\n');
     }
     printf(".SH SITES\nT tokens, H query heads, G key/value heads, d head width, D model width, "
-           "V vocabulary; the last index runs fastest.\n");
+           "F neurons, V vocabulary; the last index runs fastest.\n");
     for (int i = 0; i < QKV_SITE_COUNT; i++) {
         const char *what = qkv_site_description((qkv_site)i);
         printf(".TP\n\\fB%s\\fR [%s]\n", qkv_site_name((qkv_site)i), qkv_site_shape((qkv_site)i));

@@ -148,8 +148,7 @@ static int capture_logits(const qkv_measure *m, qkv_plan *plan, qkv_error *err) 
     return status;
 }
 
-int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer,
-                             qkv_error *err) {
+int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sizeof captures / sizeof *captures && status == QKV_OK; i++) {
         if (m->needs & captures[i].needs)
@@ -157,11 +156,8 @@ int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_lay
     }
     if (status == QKV_OK && (m->needs & (NEED_LOGITS | NEED_ALL_LOGITS)))
         status = capture_logits(m, plan, err);
-    if (status == QKV_OK && (m->needs & NEED_LAST)) {
-        char last[32];
-        snprintf(last, sizeof last, "resid_post@%d", (int)n_layer - 1);
-        status = qkv_plan_add_capture(plan, last, err);
-    }
+    if (status == QKV_OK && (m->needs & NEED_LAST))
+        status = qkv_plan_add_capture(plan, "final_norm[-1]", err);
     return status;
 }
 
@@ -200,7 +196,7 @@ int qkv_measure_run(qkv_measure *measure, qkv_table **out, qkv_session *session,
                              .compare = compares_rows(measure)};
     qkv_result *result = NULL;
     int status = qkv_metric_sums_prepare(&totals, plan, model, err);
-    if (status == QKV_OK) status = qkv_measure_add_captures(measure, plan, info->n_layer, err);
+    if (status == QKV_OK) status = qkv_measure_add_captures(measure, plan, err);
     if (status == QKV_OK) status = qkv_session_observe(session, &result, plan, &observer, err);
     if (status == QKV_OK && totals.failure.status != QKV_OK)
         status = qkv_fail(err, totals.failure.status, "%s", totals.failure.message);

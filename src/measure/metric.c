@@ -22,7 +22,7 @@ static const definition definitions[QKV_METRIC_COUNT] = {QKV_METRIC_LIST(DEFINE)
 #undef DEFINE
 
 #define NEEDS_TEXT(n)                                                                              \
-    ((n) & NEED_LAST ? "resid_post"                                                                \
+    ((n) & NEED_LAST ? "final_norm"                                                                \
      : (n) & (NEED_LOGITS | NEED_ALL_LOGITS)                                                       \
          ? ((n) & NEED_BASELINE ? "logits, baseline" : "logits")                                   \
      : (n) & NEED_RESID ? "resid_post"                                                             \

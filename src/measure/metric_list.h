@@ -183,7 +183,8 @@
       "0 to 90 × rank", "for no more prompts than the rank; in space feature, for fewer",          \
       SHIPS_PAPER " (generalised Ships)",                                                          \
       "angle in degrees between the first left singular vectors of M and M′, the last tokens' "    \
-      "final hidden states of the baseline and of the variant; for rank r > 1 the sum of the r "   \
+      "states after the final norm (final_norm[-1]) of the baseline and of the variant; for rank " \
+      "r > 1 the sum of the r "                                                                    \
       "principal angles between their first r. Space prompt: a row of M per prompt, so the "       \
       "vectors have an element per prompt. Space feature: a column per prompt")
 /* clang-format on */
@@ -204,7 +205,7 @@ enum {
     NEED_RESID = 1 << 11,
     NEED_LOGITS = 1 << 12, /* of one position */
     NEED_ALL_LOGITS = 1 << 13,
-    NEED_LAST = 1 << 14 /* the last layer's output */
+    NEED_LAST = 1 << 14 /* the last token's state behind the final norm */
 };
 
 #define QKV_METRIC_ENUM(id, ...) QKV_METRIC_##id,

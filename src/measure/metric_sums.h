@@ -60,7 +60,7 @@ typedef struct qkv_metric_sums {
 } qkv_metric_sums;
 
 /* measure.c: what the metrics need, into the plan. */
-int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, int32_t n_layer, qkv_error *err);
+int qkv_measure_add_captures(const qkv_measure *m, qkv_plan *plan, qkv_error *err);
 
 enum { QKV_MAP_SYMMETRY = 1, QKV_MAP_RANK = 2 };
 

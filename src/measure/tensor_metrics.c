@@ -211,10 +211,11 @@ int qkv_metric_sums_tensor(void *user, size_t variant, qkv_site site, int32_t la
     case QKV_SITE_Z:
         return measure_outputs(totals, variant, layer, tensor, err);
     case QKV_SITE_RESID_POST:
-        if (totals->hidden && layer == totals->all_layers - 1)
-            remember_last(totals, variant, tensor);
         if (!(totals->measure->needs & NEED_RESID) || !totals->layer_set[layer]) return QKV_OK;
         return measure_residual(totals, variant, layer, tensor, err);
+    case QKV_SITE_FINAL_NORM:
+        if (totals->hidden) remember_last(totals, variant, tensor);
+        return QKV_OK;
     case QKV_SITE_LOGITS:
         return qkv_metric_sums_logits(totals, variant, tensor, err);
     default:

@@ -54,6 +54,7 @@ static struct ggml_tensor *dense(qkv_graph *g, int32_t il, struct ggml_tensor *x
     default:
         up = activate(g, up);
     }
+    up = qkv_tap(g, QKV_SITE_MLP_ACT, il, up);
     return qkv_linear(g, LAYER(g, il, DOWN), LAYER(g, il, DOWN_BIAS), up); // [D, T, B]
 }
 

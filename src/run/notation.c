@@ -144,6 +144,10 @@ static int parse_layers(cursor *c, qkv_selector *where) {
                            name, hp->n_layer - 1);
         return QKV_OK;
     }
+    if (where->site == QKV_SITE_MLP_ACT && hp->n_expert)
+        return fail_at(c, QKV_ERR_PLAN,
+                       "this model's feed-forward is a choice of experts: no neurons are common to "
+                       "all tokens; mlp_out is what it adds");
     if (!take(c, '@')) {
         if (strcmp(c->kind, "capture") != 0 || (*c->at && *c->at != ':' && *c->at != '{'))
             return fail_at(c, QKV_ERR_SYNTAX,
@@ -160,7 +164,7 @@ static int parse_heads(cursor *c, qkv_selector *where) {
     if (!take(c, '.')) return QKV_OK;
     qkv_site_axes axes = qkv_site_get_axes(where->site);
     const char *site = qkv_site_name(where->site);
-    if (axes == QKV_AXES_FLAT || axes == QKV_AXES_VOCAB)
+    if (qkv_site_n_heads(where->site, hp) == 0)
         return fail_at(c, QKV_ERR_PLAN, "%s has no heads", site);
     if (*c->at != 'h' && *c->at != 'g')
         return fail_at(c, QKV_ERR_SYNTAX, "heads start with h (query heads, 0 to %d)%s",

@@ -40,6 +40,7 @@ static const qkv_site_axes axes[QKV_SITE_COUNT] = {
     [QKV_SITE_Z] = QKV_AXES_QUERY,        [QKV_SITE_ATTN_OUT] = QKV_AXES_FLAT,
     [QKV_SITE_MLP_OUT] = QKV_AXES_FLAT,   [QKV_SITE_RESID_POST] = QKV_AXES_FLAT,
     [QKV_SITE_LOGITS] = QKV_AXES_VOCAB,   [QKV_SITE_FINAL_NORM] = QKV_AXES_FLAT,
+    [QKV_SITE_MLP_ACT] = QKV_AXES_NEURON,
 };
 
 qkv_site_axes qkv_site_get_axes(qkv_site site) {
@@ -66,6 +67,8 @@ int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
         return n_tokens;
     case QKV_AXES_VOCAB:
         return hp->n_vocab;
+    case QKV_AXES_NEURON:
+        return hp->n_ff;
     default:
         return hp->head_dim;
     }
@@ -73,7 +76,8 @@ int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
 
 /* What depends on a site inside its own layer, the site itself included. */
 #define BIT(id) (1u << QKV_SITE_##id)
-#define AFTER_Z (BIT(Z) | BIT(ATTN_OUT) | BIT(MLP_OUT) | BIT(RESID_POST))
+#define AFTER_ATTN_OUT (BIT(ATTN_OUT) | BIT(MLP_ACT) | BIT(MLP_OUT) | BIT(RESID_POST))
+#define AFTER_Z (BIT(Z) | AFTER_ATTN_OUT)
 #define AFTER_SCORES (BIT(SCORES) | BIT(PATTERN) | AFTER_Z)
 
 static const unsigned reached_in_layer[QKV_SITE_COUNT] = {
@@ -87,7 +91,8 @@ static const unsigned reached_in_layer[QKV_SITE_COUNT] = {
     [QKV_SITE_SCORES] = AFTER_SCORES,
     [QKV_SITE_PATTERN] = BIT(PATTERN) | AFTER_Z,
     [QKV_SITE_Z] = AFTER_Z,
-    [QKV_SITE_ATTN_OUT] = BIT(ATTN_OUT) | BIT(MLP_OUT) | BIT(RESID_POST),
+    [QKV_SITE_ATTN_OUT] = AFTER_ATTN_OUT,
+    [QKV_SITE_MLP_ACT] = BIT(MLP_ACT) | BIT(MLP_OUT) | BIT(RESID_POST),
     [QKV_SITE_MLP_OUT] = BIT(MLP_OUT) | BIT(RESID_POST),
     [QKV_SITE_RESID_POST] = BIT(RESID_POST),
     [QKV_SITE_LOGITS] = BIT(LOGITS),
@@ -98,7 +103,8 @@ int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_si
                      int32_t seen_layer) {
     if (seen_layer != layer) return seen_layer > layer;
     /* Side by side with attention, the feed-forward depends on the layer's input alone. */
-    if (hp->parallel && seen == QKV_SITE_MLP_OUT && site != QKV_SITE_MLP_OUT)
+    const int in_mlp = seen == QKV_SITE_MLP_OUT || seen == QKV_SITE_MLP_ACT;
+    if (hp->parallel && in_mlp && site != QKV_SITE_MLP_OUT && site != QKV_SITE_MLP_ACT)
         return site == QKV_SITE_RESID_PRE;
     return (reached_in_layer[site] >> seen & 1) != 0;
 }

@@ -14,14 +14,15 @@ typedef enum qkv_site_axes {
     QKV_AXES_QUERY,    /* [T][H][d] */
     QKV_AXES_KEYVALUE, /* [T][G][d], or [T][H][d] where a group was split */
     QKV_AXES_MAP,      /* [H][T][T] */
-    QKV_AXES_VOCAB     /* [T][V], no layer */
+    QKV_AXES_VOCAB,    /* [T][V], no layer */
+    QKV_AXES_NEURON    /* [T][F] */
 } qkv_site_axes;
 
 qkv_site_axes qkv_site_get_axes(qkv_site site);
 
 /* Heads of the site as the model has it; 0 for sites without heads. */
 int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp);
-/* Length of the innermost axis: d, T, D or V. */
+/* Length of the innermost axis: d, T, D, F or V. */
 int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens);
 
 /* Can a change at (site, layer) show at (seen, seen_layer)? The layer of sites without one is

@@ -19,7 +19,7 @@ int qkv_silence_of(silence *out, const silence_options *options, const qkv_model
                         "key head, and this model has %d and %d; leave out `parity`",
                         (int)info->n_head, (int)info->n_kv_head);
     if (options->epsilon > 0 && options->op != SILENCE_SCALE)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`epsilon` belongs to `op` scale");
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "the option epsilon belongs to op scale");
     if (options->op == SILENCE_SCALE)
         snprintf(out->op, sizeof out->op, "scale:%.9g",
                  options->epsilon > 0 ? options->epsilon : usual_epsilon);

@@ -9,8 +9,10 @@
     X(qkv_study_lens)                                                                              \
     X(qkv_study_compare)                                                                           \
     X(qkv_study_massive)                                                                           \
+    X(qkv_study_weights)                                                                           \
     X(qkv_study_ships)                                                                             \
-    X(qkv_study_sahara)
+    X(qkv_study_sahara)                                                                            \
+    X(qkv_study_phrase_rates)
 /* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;

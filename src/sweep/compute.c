@@ -207,8 +207,7 @@ int qkv_sweep_compute(const qkv_sweep *sweep, qkv_session *session, int64_t bloc
 static int estimate_slice(slice *s, qkv_session *session, const int64_t *cells, size_t n,
                           qkv_run_stats *stats, qkv_error *err) {
     int status = make_slice(s, cells, n, err);
-    int32_t n_layer = qkv_model_get_info(s->sweep->model)->n_layer;
-    if (status == QKV_OK) status = qkv_measure_add_captures(s->measure, s->plan, n_layer, err);
+    if (status == QKV_OK) status = qkv_measure_add_captures(s->measure, s->plan, err);
     if (status == QKV_OK) status = qkv_session_estimate(session, stats, s->plan, err);
     release_slice(s);
     return status;

@@ -23,18 +23,20 @@ int ref_is_map(qkv_site site) {
 }
 
 int ref_has_site(const ref_model *m, qkv_site site) {
+    if (site == QKV_SITE_MLP_ACT) return m->n_expert == 0;
     return ref_has_layer(site) || m->output.w;
 }
 
 #define ONLY(site) (1u << QKV_SITE_##site)
-#define AFTER (ONLY(ATTN_OUT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define FED (ONLY(MLP_ACT) | ONLY(MLP_OUT) | ONLY(RESID_POST))
+#define AFTER (ONLY(ATTN_OUT) | FED)
 #define MIXED (ONLY(Z) | AFTER)
 #define WEIGHED (ONLY(PATTERN) | MIXED)
 #define SCORED (ONLY(SCORES) | WEIGHED)
 
 /* Which sites of its own layer an edit of a site can change. */
 static const unsigned flows[QKV_SITE_COUNT] = {
-    [QKV_SITE_RESID_PRE] = (1u << QKV_SITE_LOGITS) - 1,
+    [QKV_SITE_RESID_PRE] = ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT),
     [QKV_SITE_Q] = ONLY(Q) | ONLY(Q_ROT) | SCORED,
     [QKV_SITE_K] = ONLY(K) | ONLY(K_ROT) | SCORED,
     [QKV_SITE_V] = ONLY(V) | MIXED,
@@ -44,6 +46,7 @@ static const unsigned flows[QKV_SITE_COUNT] = {
     [QKV_SITE_PATTERN] = WEIGHED,
     [QKV_SITE_Z] = MIXED,
     [QKV_SITE_ATTN_OUT] = AFTER,
+    [QKV_SITE_MLP_ACT] = FED,
     [QKV_SITE_MLP_OUT] = ONLY(MLP_OUT) | ONLY(RESID_POST),
     [QKV_SITE_RESID_POST] = ONLY(RESID_POST),
     [QKV_SITE_LOGITS] = ONLY(LOGITS),
@@ -57,8 +60,9 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
         if (ref_has(e->layers, il)) return 1;
     if (!ref_has(e->layers, layer)) return 0;
     /* side by side with attention, the feed-forward does not see what attention does */
-    if (m->parallel && site == QKV_SITE_MLP_OUT)
-        return e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_MLP_OUT;
+    const int fed = e->site == QKV_SITE_MLP_ACT || e->site == QKV_SITE_MLP_OUT;
+    if (m->parallel && (site == QKV_SITE_MLP_ACT || site == QKV_SITE_MLP_OUT) && !fed)
+        return e->site == QKV_SITE_RESID_PRE;
     return flows[e->site] >> site & 1;
 }
 

@@ -29,9 +29,10 @@ static double gated(ref_activation kind, double gate, double up) {
     return (up + 1) * gate * sigmoid(1.702 * gate);
 }
 
-/* One feed-forward of n rows: gate (or none), up, down. */
-static void mlp(const ref_model *m, double *out, const double *x, ref_linear gate, ref_linear up,
-                ref_linear down, int n) {
+/* One feed-forward of n rows: gate (or none), up, down. Its neurons are a site, unless it is an
+ * expert's: then there is no pass. */
+static void mlp(const ref_model *m, const ref_pass *p, int il, double *out, const double *x,
+                ref_linear gate, ref_linear up, ref_linear down, int n) {
     const ref_activation kind = m->activation;
     const size_t count = (size_t)n * (size_t)m->F;
     double *inner = ref_new_doubles(count), *opened = ref_new_doubles(count);
@@ -39,6 +40,7 @@ static void mlp(const ref_model *m, double *out, const double *x, ref_linear gat
     if (gate.w) ref_apply_linear(opened, x, gate, n, m->F, m->D);
     for (size_t i = 0; i < count; i++)
         inner[i] = gate.w ? gated(kind, opened[i], inner[i]) : activated(kind, inner[i]);
+    if (p) ref_tap(p, QKV_SITE_MLP_ACT, il, inner);
     ref_apply_linear(out, inner, down, n, m->D, m->F);
     free(inner);
     free(opened);
@@ -81,7 +83,7 @@ static void experts(const ref_model *m, const ref_layer *l, double *out, const d
     for (int i = 0; i < m->D; i++) out[i] = 0;
     for (int e = 0; e < m->n_expert; e++) {
         if (share[e] == 0) continue;
-        mlp(m, one, x, of_expert(l->gate, e, m->F, m->D), of_expert(l->up, e, m->F, m->D),
+        mlp(m, NULL, 0, one, x, of_expert(l->gate, e, m->F, m->D), of_expert(l->up, e, m->F, m->D),
             of_expert(l->down, e, m->D, m->F), 1);
         for (int i = 0; i < m->D; i++) out[i] += share[e] * one[i];
     }
@@ -92,7 +94,7 @@ static void experts(const ref_model *m, const ref_layer *l, double *out, const d
 void ref_feed_forward(const ref_pass *p, int il, double *out, const double *x) {
     const ref_model *m = p->m;
     const ref_layer *l = &m->layers[il];
-    if (!l->router.w) mlp(m, out, x, l->gate, l->up, l->down, p->T);
+    if (!l->router.w) mlp(m, p, il, out, x, l->gate, l->up, l->down, p->T);
     for (int t = 0; t < p->T && l->router.w; t++) {
         const size_t at = (size_t)t * (size_t)m->D;
         experts(m, l, out + at, x + at);

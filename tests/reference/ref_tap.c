@@ -32,6 +32,7 @@ ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data) {
     if (site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z) v.n_head = m->H;
     if (ref_is_shared(site)) v.n_head = m->G;
     if (site == QKV_SITE_LOGITS) v.n_col = m->V;
+    if (site == QKV_SITE_MLP_ACT) v.n_col = m->F;
     if (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q || site == QKV_SITE_Q_ROT ||
         site == QKV_SITE_Z)
         v.n_col = m->d;

@@ -170,6 +170,26 @@ static void check_long_prompt(const char *name) {
     judge_close(&j);
 }
 
+/* ---- experts ---- */
+
+static void experts_have_no_neurons(void **state) {
+    (void)state;
+    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        judge j;
+        qkv_error err = {0};
+        qkv_plan *plan = NULL;
+        judge_open(&j, model_of(names[i]), 1);
+        expect_ok(qkv_plan_new(&plan, j.eng.model, j.tokens, T, &err), &err, "plan");
+        assert_int_equal(qkv_plan_add_capture(plan, "mlp_act@0", &err), QKV_ERR_PLAN);
+        assert_non_null(strstr(err.message, "experts"));
+        assert_int_equal(qkv_plan_add_variant(plan, "mlp_act@0{3}=zero", NULL, &err), QKV_ERR_PLAN);
+        assert_non_null(strstr(err.message, "experts"));
+        qkv_plan_free(plan);
+        judge_close(&j);
+    }
+}
+
 /* ---- an encoder ---- */
 
 static void expect_refused(int status, const qkv_error *err) {
@@ -216,7 +236,8 @@ VECTOR_LIST(FAMILY_TEST)
 int main(void) {
 #define FAMILY_ENTRY(name) cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
     const struct CMUnitTest tests[] = {VECTOR_LIST(FAMILY_ENTRY)
-                                           cmocka_unit_test(an_encoder_has_no_logits)};
+                                           cmocka_unit_test(an_encoder_has_no_logits),
+                                       cmocka_unit_test(experts_have_no_neurons)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "qkv/weights.h"
 #include "study/greedy.h"
 #include "support/engine.h"
 #include "support/scratch.h"
@@ -66,7 +67,21 @@ static greedy search(const greedy_task *task) {
 
 /* ---- the same, written out ---- */
 
-/* The last tokens' states under these edits: N_PROMPTS × n_embd. */
+/* The model's final norm, from the weights: x / sqrt(mean x² + 1e-5) times the weight. */
+static void norm(double *x) {
+    const size_t width = (size_t)e.info->n_embd;
+    double squares = 0;
+    float *weight = calloc(width, sizeof *weight);
+    qkv_error err = {0};
+    expect_ok(qkv_weight_read(e.model, "output_norm", -1, 0, (int64_t)width, weight, &err), &err,
+              "weight of the norm");
+    for (size_t i = 0; i < width; i++) squares += x[i] * x[i];
+    const double scale = 1 / sqrt(squares / (double)width + 1e-5);
+    for (size_t i = 0; i < width; i++) x[i] *= scale * (double)weight[i];
+    free(weight);
+}
+
+/* The last tokens' states under these edits, behind the final norm: N_PROMPTS × n_embd. */
 static double *states_of(const char *edits) {
     const size_t width = (size_t)e.info->n_embd;
     double *all = calloc(N_PROMPTS * width, sizeof *all);
@@ -81,6 +96,7 @@ static double *states_of(const char *edits) {
             engine_tensor(result, edits[0] != '\0', QKV_SITE_RESID_POST, e.info->n_layer - 1);
         const float *last = x.data + (PROMPTS[p].n_tokens - 1) * width;
         for (size_t i = 0; i < width; i++) all[p * width + i] = (double)last[i];
+        norm(all + p * width);
         qkv_result_free(result);
     }
     return all;
