@@ -24,8 +24,8 @@
 enum { MOST_FINDS = 1 << 20 };
 
 static const field fields[] = {
-    STUDY_FIELD(massive_settings, size, REAL, 0, 1e30),
-    STUDY_FIELD(massive_settings, ratio, REAL, 0, 1e30),
+    STUDY_FIELD(massive_settings, size, REAL, 1e-30, 1e30),
+    STUDY_FIELD(massive_settings, ratio, REAL, 1e-30, 1e30),
     STUDY_FIELD(massive_settings, layer, INDEX, 0, 1 << 20),
 };
 
@@ -149,7 +149,7 @@ static int begin(massive_work *w, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_PLAN, "%s is an encoder, which has no perplexity", info->path);
     if (w->how.layer >= info->n_layer)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`layer`: there is no layer %" PRId32 "; the model has 0 to %" PRId32,
+                        "layer %" PRId32 " is out of range; the model has layers 0 to %" PRId32,
                         w->how.layer, info->n_layer - 1);
     w->layers = qkv_calloc((size_t)info->n_layer, sizeof *w->layers);
     return w->layers ? QKV_OK : qkv_fail_memory(err);
