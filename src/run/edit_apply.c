@@ -189,6 +189,17 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
     uint64_t changed = 0;
     for (int32_t h = 0; h < view->n_heads; h++) {
         if (!selected(edit->where.heads, counted_head(edit, view, h))) continue;
+        /* The copies of a split head count once for an edit that means the key/value head. */
+        const int counts = edit->where.letter == 'h' || h % view->group == 0;
+        if (edit->op == QKV_OP_KEEP) {
+            changed += qkv_keep_head(edit, view, h);
+            continue;
+        }
+        if (edit->op == QKV_OP_QUANT) {
+            const uint64_t in_head = qkv_quant_head(edit, view, h, first, end, scratch);
+            if (counts) changed += in_head;
+            continue;
+        }
         if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)
             mean_over_tokens(view, h, scratch);
         for (int64_t t = first; t < end; t++) {
@@ -201,8 +212,7 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             r.vector = qkv_vector_row(edit, view, h, t);
             if (edit->op == QKV_OP_REMOVE) r.share = qkv_vector_share(r.vector, r.src, view);
             uint64_t in_row = apply_row(&r, overflow);
-            /* The copies of a split head count once for an edit that means the key/value head. */
-            if (edit->where.letter == 'h' || h % view->group == 0) changed += in_row;
+            if (counts) changed += in_row;
         }
     }
     return changed;

@@ -413,6 +413,10 @@ static int parse_arguments(cursor *c, qkv_edit *edit) {
     switch (edit->op) {
     case QKV_OP_MASK:
         return parse_with(c, edit, qkv_mask_parse);
+    case QKV_OP_KEEP:
+        return parse_with(c, edit, qkv_keep_parse);
+    case QKV_OP_QUANT:
+        return parse_with(c, edit, qkv_quant_parse);
     case QKV_OP_MEAN:
         return parse_mean(c, edit);
     case QKV_OP_NOISE:
@@ -449,9 +453,12 @@ static int parse_op(cursor *c, qkv_edit *edit) {
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
         edit->op = (qkv_op)i;
         c->at += length;
-        if (edit->op == QKV_OP_MASK && edit->where.site != QKV_SITE_SCORES)
+        if (qkv_edit_masks(edit) && edit->where.site != QKV_SITE_SCORES)
             return fail_at(c, QKV_ERR_PLAN, "%s is for scores, before the softmax, not for %s",
                            name, qkv_site_name(edit->where.site));
+        if (edit->op == QKV_OP_QUANT && qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP)
+            return fail_at(c, QKV_ERR_PLAN, "quant is for what has channels, not for %s",
+                           qkv_site_name(edit->where.site));
         if (edit->op == QKV_OP_ZERO || (edit->op == QKV_OP_MASK && !*c->at))
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)

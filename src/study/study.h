@@ -155,6 +155,7 @@ struct qkv_study {
     char *title;
     study_table *tables;
     size_t n_tables, tables_capacity;
+    size_t numbers_table; /* that a CSV holds unless another is named */
     study_picture *pictures;
     size_t n_pictures, pictures_capacity;
     char **notes, **warnings;

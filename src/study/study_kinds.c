@@ -7,6 +7,7 @@
 /* clang-format off: one to a line */
 #define STUDY_KIND_LIST(X)                                                                         \
     X(qkv_study_lens)                                                                              \
+    X(qkv_study_patch)                                                                             \
     X(qkv_study_compare)                                                                           \
     X(qkv_study_massive)                                                                           \
     X(qkv_study_weights)                                                                           \

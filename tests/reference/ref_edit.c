@@ -32,7 +32,10 @@ static int is_mask(ref_op op) {
 
 int ref_allows(qkv_site site, ref_op op) {
     const int is_map = site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
-    return is_mask(op) ? site == QKV_SITE_SCORES : !(ref_takes_vector(op) && is_map);
+    if (is_mask(op) || op == REF_H2O || op == REF_SNAPKV) return site == QKV_SITE_SCORES;
+    if (!ref_is_compression(op)) return !(ref_takes_vector(op) && is_map);
+    return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
+           site == QKV_SITE_Z || site == QKV_SITE_RESID_POST;
 }
 
 /* ---- text ---- */
@@ -235,6 +238,11 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_REMOVE_VECTOR:
         return without(edit, own, head, row, col);
     case REF_NOISE:
+    case REF_H2O:
+    case REF_SNAPKV:
+    case REF_QUANT_CHANNEL:
+    case REF_QUANT_TOKEN:
+    case REF_QUANT_EVERY:
     case REF_OP_COUNT:
         break;
     }

@@ -212,6 +212,7 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     else if (dice_below(d, 2) && e.op != REF_REMOVE_VECTOR)
         e.channels = (ref_range){(int)dice_below(d, 4), 4 + (int)dice_below(d, 4)};
     /* Selected cells that are all masked are refused; those of the diagonal are not masked. */
+    if (ref_is_compression(e.op)) e.cols = (ref_range){0, 0};
     const int apart = e.cols.end <= e.rows.begin || e.rows.end <= e.cols.begin;
     if (e.cols.end && e.rows.end && apart) e.cols = e.rows;
     ref_choose_arguments(&e);
