@@ -29,6 +29,7 @@ pictures() {
     "$1" mean default figure mean
     "$1" lines default plot "$results" --metric first_column --target q --by layer
     "$1" heatmap default plot "$results" --metric first_column --kind heatmap --epsilon 0.01 --change
+    "$1" tinyllama-lens tinyllama lens -m tinyllama -p "The river runs past the old mill and down to the" --dpi 85
     # docs/reading-figures.md
     "$1" reading-sink default figure grid -p "$mill" --layer 5 --head 0 --col "Unmodified=" \
         --col "Query set to zero=q@5.h0=zero" --dpi 110
@@ -48,7 +49,7 @@ draw() {
     name=$1 model=$2
     shift 2
     [ "$only" = all ] || [ "$only" = "$model" ] || return 0
-    "$qkv" "$@" -o "$images/$name.png"
+    "$qkv" "$@" -o "$images/$name.png" >/dev/null
 }
 
 bad() {
@@ -67,7 +68,7 @@ check() {
     listed="$listed $name"
     [ "$only" = "$model" ] || return 0
     file=$images/$name.png
-    "$qkv" "$@" -o "$work/$name.png" 2>"$work/log" || { cat "$work/log" >&2; bad "cannot be drawn"; return 0; }
+    "$qkv" "$@" -o "$work/$name.png" >/dev/null 2>"$work/log" || { cat "$work/log" >&2; bad "cannot be drawn"; return 0; }
     [ "$(command_of "$file")" = "$(command_of "$work/$name.png")" ] || bad "was drawn by another command"
     case $("$qkv" recipe extract "$file" | grep -o '"\(model\|results\)":"[^"]*"') in */*) bad "holds a path" ;; esac
     if [ "$1" = plot ]; then set -- --results "$results"; else set --; fi

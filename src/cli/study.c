@@ -49,7 +49,7 @@ int cli_study_check(const cli_study *how, qkv_error *err) {
     if (how->dpi > 0 && !cli_outputs_have(out, how->format, "png"))
         return cli_usage(err, "--dpi is the resolution of a PNG, and no output is one");
     if ((how->picture || how->title || how->colormap != CLI_AUTO) &&
-        !cli_outputs_draw(out, how->format))
+        !cli_outputs_draw(out, how->format) && !cli_outputs_have(out, how->format, "html"))
         return cli_usage(err, "--picture, --title and --colormap belong to a drawing: add -o");
     return cli_outputs_check_writable(out, err);
 }

@@ -36,7 +36,7 @@ typedef struct cli_study {
 #define CLI_STUDY_DEFAULTS                                                                         \
     { .print = CLI_PRINT_DEFAULTS, .colormap = CLI_AUTO }
 
-#define CLI_STUDY_FORMATS "png|svg|pdf|csv|json|sqlite"
+#define CLI_STUDY_FORMATS "png|svg|pdf|html|csv|json|sqlite"
 
 /* clang-format off: one option to a line or two */
 #define CLI_STUDY_OPTION(type, name, value, kind, field, tag, least, most, help)                   \
@@ -70,7 +70,8 @@ typedef struct cli_study {
         {'o',                                                                                         \
          "output",                                                                                    \
          "OUT",                                                                                       \
-         "file for a picture (.png, .svg, .pdf), a table (.csv) or all tables (.json, .sqlite); '-' " \
+         "file for a picture (.png, .svg, .pdf), a page whose cells open (.html), a table (.csv) or " \
+         "all tables (.json, .sqlite); '-' "                                                          \
          "for standard output; may be repeated",                                                      \
          CLI_PATHS,                                                                                   \
          offsetof(type, study.outputs),                                                               \

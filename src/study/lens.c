@@ -25,6 +25,7 @@ enum { USUAL_TOP = 5, MOST_TOP = 100 };
 const field qkv_lens_fields[] = {
     STUDY_FIELD(lens_options, top, INT, 0, MOST_TOP),
     STUDY_FIELD(lens_options, answer, TEXT, 0, 400),
+    STUDY_FIELD(lens_options, heads, FLAG, 0, 0),
 };
 
 /* ---- one cell ---- */
@@ -36,7 +37,7 @@ static void take_cell(const lens *l, lens_cell *cell, const float *row) {
     for (int32_t k = 0; k < l->n_top; k++)
         cell->p[k] = exp(qkv_logit_log_p(row[cell->top[k]], sum));
     if (l->answer < 0) return;
-    cell->answer_logit = (double)row[l->answer];
+    cell->answer_logit = (double)row[l->answer] - (l->against < 0 ? 0 : (double)row[l->against]);
     cell->answer_p = exp(qkv_logit_log_p(row[l->answer], sum));
     cell->answer_rank = qkv_logits_rank(row, n, l->answer);
 }
@@ -106,6 +107,36 @@ int qkv_lens_compute(lens *l, qkv_session *session, const study_prompt *prompt, 
 
 /* ---- the study ---- */
 
+/* One token, or two with a slash between them; a token may have one itself. */
+static int find_answer(lens *l, const qkv_model *model, const char *text, qkv_error *err) {
+    const char *slash = strchr(text, '/');
+    if (qkv_find_token(model, &l->answer, text, strlen(text), NULL) == QKV_OK) return QKV_OK;
+    l->answer = -1;
+    if (!slash || slash == text || !slash[1])
+        return qkv_find_token(model, &l->answer, text, strlen(text), err);
+    const int status = qkv_find_token(model, &l->answer, text, (size_t)(slash - text), err);
+    if (status != QKV_OK) return status;
+    return qkv_find_token(model, &l->against, slash + 1, strlen(slash + 1), err);
+}
+
+/* "sea", or "sea - land". */
+static int name_answer(const lens *l, const qkv_model *model, char **out, qkv_error *err) {
+    char *second = NULL;
+    qkv_text both = {0};
+    int status = l->answer < 0 ? QKV_OK : qkv_token_label(model, l->answer, out, err);
+    if (status != QKV_OK || l->against < 0) return status;
+    status = qkv_token_label(model, l->against, &second, err);
+    if (status == QKV_OK) qkv_text_printf(&both, "%s \xe2\x88\x92 %s", *out, second);
+    free(second);
+    if (status != QKV_OK || both.failed) {
+        qkv_text_release(&both);
+        return status != QKV_OK ? status : qkv_fail_memory(err);
+    }
+    free(*out);
+    *out = both.data;
+    return QKV_OK;
+}
+
 static int make_lens(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
     const lens_options *options = given;
     const qkv_model_info *info = qkv_model_get_info(in->model);
@@ -115,16 +146,20 @@ static int make_lens(qkv_study *study, const study_inputs *in, const void *given
               .n_vocab = info->n_vocab,
               .n_tokens = prompt->n_tokens,
               .n_top = options->top ? options->top : USUAL_TOP,
-              .answer = -1};
+              .answer = -1,
+              .against = -1};
+    char *answer = NULL;
     if (!info->has_logits || !info->causal)
         return qkv_fail(err, QKV_ERR_PLAN, "%s is an encoder, which has no next token", info->path);
     if (l.n_top > info->n_vocab) l.n_top = info->n_vocab;
-    int status = QKV_OK;
-    if (options->answer)
-        status =
-            qkv_find_token(in->model, &l.answer, options->answer, strlen(options->answer), err);
+    if (options->heads && !options->answer)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`heads` wants an `answer`: whose logit?");
+    int status = options->answer ? find_answer(&l, in->model, options->answer, err) : QKV_OK;
+    if (status == QKV_OK) status = name_answer(&l, in->model, &answer, err);
+    if (status == QKV_OK && options->heads) status = qkv_lens_heads(&l, study, in, answer, err);
     if (status == QKV_OK) status = qkv_lens_compute(&l, in->session, prompt, err);
-    if (status == QKV_OK) status = qkv_lens_show(&l, study, in, err);
+    if (status == QKV_OK) status = qkv_lens_show(&l, study, in, answer, err);
+    free(answer);
     qkv_lens_release(&l);
     return status;
 }

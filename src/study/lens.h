@@ -5,8 +5,9 @@
 #include "study/study.h"
 
 typedef struct lens_options {
-    int32_t top; /* 0: 5 */
-    const char *answer;
+    int32_t top;        /* 0: 5 */
+    const char *answer; /* a token, or two: A/B */
+    int32_t heads;      /* 1: which part of the answer's logit each head adds */
 } lens_options;
 
 /* What one layer would predict behind one token. */
@@ -21,6 +22,7 @@ typedef struct lens {
     int32_t n_layer, n_embd, n_vocab, n_top;
     size_t n_tokens;
     int32_t answer;   /* -1: none */
+    int32_t against;  /* the token whose logit is taken away; -1: none */
     lens_cell *cells; /* [layers, positions] */
     int32_t *tokens;  /* of all cells */
     double *probabilities;
@@ -32,6 +34,11 @@ void qkv_lens_release(lens *l);
 lens_cell *qkv_lens_at(const lens *l, int32_t layer, size_t position);
 
 /* lens_show.c */
-int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err);
+int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, const char *answer,
+                  qkv_error *err);
+
+/* lens_heads.c: direct logit attribution, of the last token; `answer` is for people. */
+int qkv_lens_heads(const lens *l, qkv_study *study, const study_inputs *in, const char *answer,
+                   qkv_error *err);
 
 #endif

@@ -23,9 +23,13 @@ static int list_tokens(const lens *l, const lens_cell *cell, const qkv_model *mo
     return status == QKV_OK && out->failed ? qkv_fail_memory(err) : status;
 }
 
+static const char *logit_name(const lens *l) {
+    return l->against < 0 ? "logit" : "logit_difference";
+}
+
 /* The last position, a line for each layer: what is printed. */
 static int add_layers(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
-    static const char *const columns[] = {"layer", "top", "rank", "probability", "logit"};
+    const char *const columns[] = {"layer", "top", "rank", "probability", logit_name(l)};
     int status = qkv_study_add_table(study, "layers", "Behind the last token, layer by layer",
                                      columns, l->answer < 0 ? 2 : 5, err);
     for (int32_t i = 0; i < l->n_layer && status == QKV_OK; i++) {
@@ -72,8 +76,8 @@ static int add_top(const lens *l, qkv_study *study, const study_inputs *in, qkv_
 }
 
 static int add_answer(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
-    static const char *const columns[] = {"layer", "position",    "behind",
-                                          "rank",  "probability", "logit"};
+    const char *const columns[] = {"layer", "position",    "behind",
+                                   "rank",  "probability", logit_name(l)};
     if (l->answer < 0) return QKV_OK;
     int status = qkv_study_add_table(study, "answer", "The answer in every cell", columns,
                                      sizeof columns / sizeof *columns, err);
@@ -159,6 +163,7 @@ static int add_map(const lens *l, const lens_quantity *q, qkv_study *study, cons
     map.col_axis = "Token";
     map.color.label = q->label;
     map.color.scale = q->scale;
+    map.diverging = q->of == answer_logit && l->against >= 0;
     map.color.high = q->of == answer_probability ? most : q->high;
     int status = title.failed ? qkv_fail_memory(err)
                               : qkv_study_add_heatmap(study, q->name, title.data, &map, err);
@@ -185,19 +190,16 @@ static int add_maps(const lens *l, qkv_study *study, const study_inputs *in, con
 
 /* ---- all of it ---- */
 
-int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
-    char *answer = NULL;
-    int status = l->answer < 0 ? QKV_OK : qkv_token_label(in->model, l->answer, &answer, err);
-    if (status == QKV_OK && answer)
+int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, const char *answer,
+                  qkv_error *err) {
+    if (answer)
         qkv_study_set_title(study, "Logit Lens: \xe2\x80\x9c%s\xe2\x80\x9d at Every Layer", answer);
-    else if (status == QKV_OK)
+    else
         qkv_study_set_title(study, "Logit Lens: What Every Layer Would Predict");
     qkv_study_note(study, "through the model's final norm and output matrix");
-    qkv_study_note(study, "in the cells: the most likely next token");
-    if (status == QKV_OK) status = add_layers(l, study, in, err);
+    int status = add_layers(l, study, in, err);
     if (status == QKV_OK) status = add_answer(l, study, in, err);
     if (status == QKV_OK) status = add_top(l, study, in, err);
     if (status == QKV_OK) status = add_maps(l, study, in, answer, err);
-    free(answer);
     return status;
 }

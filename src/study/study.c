@@ -56,6 +56,7 @@ void qkv_study_free(qkv_study *study) {
     free(study->title);
     free(study->recipe_text);
     json_decref(study->recipe);
+    json_decref(study->attention);
     qkv_text_release(&study->model);
     free(study);
 }

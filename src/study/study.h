@@ -34,6 +34,7 @@
  *     study_copy.c     charts, copied
  *     study_write.c    files: pictures
  *     study_numbers.c  files: tables
+ *     study_html.c     pages; study_maps.c: the attention in them
  */
 #ifndef QKV_STUDY_STUDY_H
 #define QKV_STUDY_STUDY_H
@@ -67,7 +68,7 @@ typedef struct study_kind {
     size_t options_size; /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
     size_t least_prompts, most_prompts;
     int needs_other;
-    size_t n_printed; /* tables that the command prints; 0: the first */
+    size_t n_printed;  /* tables that the command prints; 0: the first */
     int keeps_results; /* it goes on from a file */
     int (*make)(qkv_study *study, const study_inputs *in, const void *options, qkv_error *err);
 } study_kind;
@@ -166,7 +167,8 @@ struct qkv_study {
     json_t *recipe;
     char *recipe_text;
     char id[RECIPE_ID_SIZE];
-    qkv_text model; /* for the small print */
+    qkv_text model;    /* for the small print */
+    json_t *attention; /* that cells open in a page; NULL: none */
 };
 
 size_t qkv_study_n_rows(const study_table *table);
@@ -194,6 +196,7 @@ int qkv_study_make_json(qkv_study **out, const study_kind *kind, const qkv_study
                         const json_t *options, qkv_error *err);
 
 /* study_write.c */
+void qkv_study_small_print(const qkv_study *study, qkv_text *text);
 int qkv_study_find_picture(const qkv_study *study, const char *name, size_t *at, qkv_error *err);
 int qkv_study_find_table(const qkv_study *study, const char *name, size_t *at, qkv_error *err);
 

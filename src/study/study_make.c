@@ -6,7 +6,7 @@
 #include "base/nearest.h"
 #include "base/sized.h"
 #include "qkv/head_choice.h"
-#include "study/study.h"
+#include "study/study_maps.h"
 
 /* ---- options ---- */
 
@@ -77,6 +77,7 @@ static int make(qkv_study *study, const study_inputs *in, const qkv_study_inputs
                 const void *options, qkv_error *err) {
     int status = study->kind->make(study, in, options, err);
     if (status == QKV_OK && study->failed) status = qkv_fail_memory(err);
+    if (status == QKV_OK && given->living) status = qkv_study_take_maps(study, in, err);
     if (status == QKV_OK) status = qkv_study_make_recipe(study, in, given, options, err);
     return status;
 }

@@ -181,20 +181,23 @@ int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const qkv_st
     const study_kind *kind = study->kind;
     const qkv_model_info *info = qkv_model_get_info(in->model);
     json_t *recipe =
-        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "format", RECIPE_FORMAT, "kind",
-                  "study", "study", kind->name, "qkv_version", qkv_version(), "ggml_version",
+        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "format", RECIPE_FORMAT, "kind", "study",
+                  "study", kind->name, "qkv_version", qkv_version(), "ggml_version",
                   qkv_session_ggml(in->session), "backend", qkv_session_backend(in->session),
-                  "command", qkv_recipe_command(given->command, given->n_command), "options",
-                  qkv_fields_write(kind->fields, kind->n_fields, options), "inputs",
-                  qkv_recipe_prompts(&in->prompts));
+                  "command", qkv_recipe_command(given->command, given->n_command));
     if (!recipe) return qkv_fail_memory(err);
     study->recipe = recipe;
     qkv_text_append_model(&study->model, info->name, info->path);
-    if (info->notices[0])
-        json_object_set_new(recipe, "model_notices", qkv_json_text(info->notices));
     int status = add_model(recipe, in->model, "model", "model_hash", err);
     if (status == QKV_OK && in->other)
         status = add_model(recipe, in->other_model, "other_model", "other_hash", err);
+    if (info->notices[0])
+        json_object_set_new(recipe, "model_notices", qkv_json_text(info->notices));
+    json_t *work = qkv_fields_write(kind->fields, kind->n_fields, options);
+    json_t *inputs = qkv_recipe_prompts(&in->prompts);
+    if ((json_object_set_new(recipe, "options", work) != 0) |
+        (json_object_set_new(recipe, "inputs", inputs) != 0))
+        return qkv_fail_memory(err);
     if (status == QKV_OK) status = add_panels(study, recipe, err);
     return status == QKV_OK ? qkv_recipe_finish(recipe, study->id, &study->recipe_text, err)
                             : status;

@@ -9,7 +9,7 @@
 #include "base/sized.h"
 #include "qkv/version.h"
 #include "study/print.h"
-#include "study/study.h"
+#include "study/study_maps.h"
 
 /* ---- names ---- */
 
@@ -81,7 +81,7 @@ int qkv_study_check_look(const qkv_study *study, const qkv_study_look *look, qkv
 
 /* ---- pictures ---- */
 
-static void add_small_print(const qkv_study *study, qkv_text *text) {
+void qkv_study_small_print(const qkv_study *study, qkv_text *text) {
     qkv_text_puts(text, study->model.data ? study->model.data : "");
     for (size_t i = 0; i < study->n_notes; i++)
         qkv_text_printf(text, " \xc2\xb7 %s", study->notes[i]);
@@ -114,7 +114,7 @@ static int render_picture(const qkv_study *study, const char *format, const qkv_
     int status = qkv_study_find_picture(study, look->picture, &at, err);
     if (status == QKV_OK && !look->no_recipe)
         status = qkv_study_recipe_with(study, look, &recipe, err);
-    add_small_print(study, &small_print);
+    qkv_study_small_print(study, &small_print);
     if (status == QKV_OK && small_print.failed) status = qkv_fail_memory(err);
     style.title = look->title ? look->title : qkv_study_picture_title(study, at);
     if (style.title && !style.title[0]) style.title = NULL;
@@ -160,13 +160,21 @@ static int render_sqlite(const qkv_study *study, const char *format, const qkv_s
     return qkv_study_sqlite(study, look, bytes, n_bytes, err);
 }
 
+static int render_html(const qkv_study *study, const char *format, const qkv_study_look *look,
+                       char **bytes, size_t *n_bytes, qkv_error *err) {
+    qkv_text text = {0};
+    (void)format;
+    return from_text(qkv_study_html(study, look, &text, err), &text, bytes, n_bytes);
+}
+
 static const struct {
     const char *name;
     int (*render)(const qkv_study *, const char *, const qkv_study_look *, char **, size_t *,
                   qkv_error *);
 } formats[] = {
-    {"png", render_picture}, {"svg", render_picture}, {"pdf", render_picture},
-    {"csv", render_csv},     {"json", render_json},   {"sqlite", render_sqlite},
+    {"png", render_picture},   {"svg", render_picture}, {"pdf", render_picture},
+    {"html", render_html},     {"csv", render_csv},     {"json", render_json},
+    {"sqlite", render_sqlite},
 };
 
 int qkv_study_render(const qkv_study *study, const char *format, const qkv_study_look *look,
@@ -186,7 +194,7 @@ int qkv_study_render(const qkv_study *study, const char *format, const qkv_study
             return formats[i].render(study, formats[i].name, &own, bytes, n_bytes, err);
     }
     return qkv_fail(err, QKV_ERR_ARGUMENT,
-                    "a study is png, svg, pdf, csv, json or sqlite, not \"%.40s\"", format);
+                    "a study is png, svg, pdf, html, csv, json or sqlite, not \"%.40s\"", format);
 }
 
 int qkv_study_write(const qkv_study *study, const char *path, const qkv_study_look *look,

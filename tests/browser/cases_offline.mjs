@@ -440,3 +440,36 @@ export async function case_offline_plot_kinds(stage) {
         await page.context().close();
     }
 }
+
+// ---- studies ----
+
+export async function case_offline_study(stage) {
+    const file = stage.file('lens.html');
+    qkv(['lens', '-p', PROMPT, '--answer', ' river', '--heads', '-q', '-o', file]);
+    const page = await openFile(stage, file);
+    // A cell of layers and heads: its number, and the map that it opens is the engine's.
+    const map = page.locator('.study-map .map').first();
+    await map.focus();
+    for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowUp');
+    for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowLeft');
+    for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowRight');
+    const readout = (await page.locator('.study-map .readout').first().innerText()).replace(/\s+/g, ' ');
+    assert.match(readout, /layer 3 head 1/);
+    const rows = qkv(['lens', '-p', PROMPT, '--answer', ' river', '--heads', '-q', '--table', 'parts', '-o', '-', '--format', 'csv']).toString().split('\n');
+    const wanted = Number(rows.find((row) => row.startsWith('head,3,1,')).split(',')[3]);
+    assert.ok(Math.abs(shownNumber(readout, 'logit') - wanted) <= 1e-4 * (1 + Math.abs(wanted)), `${readout}, not ${wanted}`);
+    await page.keyboard.press('Enter');
+    assert.match(await page.locator('.cell-attention h2').innerText(), /layer 3, head 1/);
+    const pattern = enginePattern(stage, { prompt: ['-p', PROMPT], layer: 3, head: 1 });
+    const n = Math.sqrt(pattern.length);
+    const shown = shownNumber(await pointAt(page, 'before', 4, 0, n), 'weight');
+    assert.ok(Math.abs(shown - pattern[4 * n]) <= 1e-4, `${shown}, not ${pattern[4 * n]}`);
+    // A cell of layers and tokens opens the same layer's map, with the head that was shown.
+    const tokens = page.locator('[aria-label="top"] .map').first();
+    await tokens.focus();
+    for (let i = 0; i < 40; i++) await page.keyboard.press('ArrowUp');
+    await page.keyboard.press('Enter');
+    assert.match(await page.locator('.cell-attention h2').innerText(), /layer 0, head 1/);
+    assert.equal(await page.locator('details.card').count(), 5);
+}

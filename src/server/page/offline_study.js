@@ -1,0 +1,218 @@
+// A study in a file: its heatmaps, whose cells say their number and open the attention behind them; other charts as
+// images; all tables.
+import { ScoredHead, decodeMap } from './attention.js';
+import { ColorScale, drawColorBar } from './colors.js';
+import { HeadView } from './head.js';
+import { AttentionMap } from './map.js';
+import { titleNodes } from './offline_figure.js';
+import { countText, el, fillSelect, numberText } from './text.js';
+
+const names = (labels, n) => labels ?? Array.from({ length: n }, (_, i) => String(i));
+
+// ---- a heatmap ----
+
+class StudyMap {
+    constructor(picture, palette, colormap) {
+        Object.assign(this, { picture, palette, colormap });
+        this.onopen = null;
+        this.panels = picture.panels.map((panel) => ({ ...panel, numbers: decodeMap(panel.values), rowNames: names(panel.row_labels, panel.rows),
+                                                       colNames: names(panel.col_labels, panel.cols) }));
+        this.scale = this.makeScale();
+        this.maps = this.panels.map((panel, i) => this.makeMap(panel, i));
+        this.readout = el('p', { class: 'readout' });
+        this.bar = el('canvas', { class: 'bar', 'aria-hidden': 'true' });
+        const ends = [this.scale.low, this.scale.high].map((value) => el('span', { class: 'bar-end' }, numberText(value, 3)));
+        this.place = el('div', { class: 'panels' }, ...this.maps.map((map, i) => el('figure', { class: 'panel' },
+            el('figcaption', {}, el('span', { class: 'panel-title' }, ...titleNodes(this.panels[i].title)),
+                el('span', { class: 'panel-note' }, this.axes())), map.element)));
+        this.element = el('section', { class: 'card study-map', 'aria-label': picture.name }, el('h2', {}, ...titleNodes(picture.title)),
+            el('div', { class: 'head-tools' }, el('span', {}, ...titleNodes(picture.label)), el('span', { class: 'legend' }, ends[0], this.bar, ends[1])),
+            this.place, this.readout);
+        drawColorBar(this.bar, this.scale);
+        this.hover(-1, { query: -1, key: -1 });
+        new ResizeObserver(() => this.paint()).observe(this.place);
+    }
+
+    axes() {
+        const { row_axis: rows, col_axis: cols } = this.picture;
+        return [rows && `${rows.toLowerCase()}s down`, cols && `${cols.toLowerCase()}s across`].filter(Boolean).join(', ');
+    }
+
+    makeMap(panel, index) {
+        const map = new AttentionMap({ title: panel.title || this.picture.name });
+        map.onhover = (at) => this.hover(index, at);
+        map.onpick = ({ query, key }) => query >= 0 && key >= 0 && this.open(index, query, key);
+        map.element.setAttribute('aria-label', `${panel.title || this.picture.name}: ${this.axes()}. Arrow keys move, Enter opens a cell.`);
+        return map;
+    }
+
+    makeScale() {
+        const all = this.panels.flatMap(({ numbers }) => [...numbers]).filter((value) => value === value), { picture } = this;
+        const least = Math.min(...all), most = Math.max(...all), [low, high] = picture.range[0] < picture.range[1] ? picture.range : [least, most];
+        if (picture.diverging || (low < 0 && high > 0)) {
+            const reach = Math.max(Math.abs(low), Math.abs(high)) || 1;
+            return new ColorScale(this.palette.table('coolwarm'), { high: reach, diverging: true });
+        }
+        const table = this.palette.table(this.colormap), isLog = picture.scale === 'log' && high > 0;
+        const floor = Math.min(...all.filter((value) => value > 0));
+        return new ColorScale(table, { kind: isLog ? 'log' : 'linear', low: isLog ? floor : low, high: high > low ? high : low + 1,
+                                       floor: isLog ? floor : 1e-4 });
+    }
+
+    paint() {
+        const room = this.place.clientWidth;
+        if (room < 60) return;
+        const count = this.maps.length, columns = Math.min(count, Math.max(1, Math.floor(room / 260)));
+        const width = Math.floor(Math.min((room - 14 * (columns - 1)) / columns, count > 1 ? 560 : 1000));
+        this.place.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
+        this.maps.forEach((map, i) => {
+            const { rows, cols, numbers, rowNames, colNames } = this.panels[i];
+            map.setWidth(width);
+            map.mostHeight = rows * Math.min(34, Math.max(12, width / cols));
+            map.setData({ values: numbers, rows, cols, step: 1, r0: 0, c0: 0, n: Math.max(rows, cols), queries: rowNames, keys: colNames,
+                          causal: false, window: 0, sink: null });
+            map.setZoom([0, rows, 0, cols]);
+            map.setScale(this.scale);
+            map.pins = this.pinsOf(i);
+            map.paint();
+        });
+    }
+
+    pinsOf(index) {
+        const { opened } = this;
+        return opened?.index === index ? { queries: [opened.row], keys: [opened.col] } : { queries: [], keys: [] };
+    }
+
+    hover(index, { query, key }) {
+        this.maps.forEach((map, i) => {
+            map.hover = i === index ? { query, key } : { query: -1, key: -1 };
+            if (map.data) map.paintOver();
+        });
+        if (index < 0 || query < 0 || key < 0) {
+            const opens = this.onopen ? ', click to open the attention behind it' : '';
+            this.readout.replaceChildren(el('span', { class: 'hint' }, `Point at a cell for its number${opens}.`));
+            return;
+        }
+        const panel = this.panels[index], at = query * panel.cols + key, text = panel.texts?.[at];
+        const { row_axis: rows, col_axis: cols, label } = this.picture, value = panel.numbers[at];
+        this.readout.replaceChildren(...(panel.title ? [el('span', {}, panel.title)] : []), el('span', {}, `${rows.toLowerCase()} ${panel.rowNames[query]}`),
+            el('span', {}, `${cols.toLowerCase()} ${panel.colNames[key]}`), ...(text ? [el('span', {}, '“', el('b', {}, text), '”')] : []),
+            el('span', { class: 'weight' }, `${label} `, el('b', {}, Number.isNaN(value) ? 'no value' : numberText(value, 5))));
+    }
+
+    open(index, row, col) {
+        this.opened = { index, row, col };
+        this.maps.forEach((map, i) => {
+            map.pins = this.pinsOf(i);
+            if (map.data) map.paintOver();
+        });
+        this.onopen?.(row, col);
+    }
+
+    // The cell that stands out.
+    openLargest() {
+        const { numbers, cols } = this.panels[0];
+        let best = 0;
+        numbers.forEach((value, i) => Math.abs(value) > Math.abs(numbers[best]) && (best = i));
+        this.open(0, Math.floor(best / cols), best % cols);
+    }
+
+    forgetTheme() {
+        for (const map of this.maps) map.forgetTheme();
+        this.paint();
+    }
+}
+
+// ---- the attention behind a cell ----
+
+class StudyAttention {
+    constructor(attention, palette) {
+        this.attention = attention;
+        this.name = el('h2', {});
+        this.choice = el('select', { 'aria-label': 'Head', onchange: () => this.show(this.prompt, this.layer, Number(this.choice.value)) });
+        fillSelect(this.choice, Array.from({ length: attention.heads }, (_, head) => [head, `head ${head}`]));
+        const place = el('div', {});
+        this.element = el('section', { class: 'card cell-attention', 'aria-label': 'The attention of the open cell', 'aria-live': 'polite' },
+            el('div', { class: 'panel-head' }, this.name, this.choice), place);
+        this.view = new HeadView(place, { palette, maxHeight: () => Math.min(520, window.innerHeight * 0.6) });
+        this.view.options = { show: { before: true, after: false, diff: false, lines: false } };
+        this.head = 0;
+    }
+
+    has(prompt) {
+        return this.attention.prompts.some(({ id }) => id === prompt);
+    }
+
+    // head null: the one that is shown already. The row of `query` is marked, where there is one.
+    show(prompt, layer, head, query = null) {
+        const { attention } = this, { tokens, scores } = attention.prompts.find(({ id }) => id === prompt);
+        Object.assign(this, { prompt, layer, head: head ?? this.head });
+        const place = layer * attention.heads + this.head, n = tokens.length;
+        this.choice.value = String(this.head);
+        this.name.textContent = `Attention: layer ${layer}, head ${this.head}`;
+        const scored = new ScoredHead({ n, scores: decodeMap(scores[place]), causal: attention.causal, window: attention.windows[layer],
+                                        softcap: attention.softcap, sink: attention.sinks[place] });
+        this.view.settings.pins = { queries: query === null ? [] : [query], keys: [] };
+        const share = new Float32Array(n), before = scored.weights([], new Float32Array(n * n), share);
+        this.view.setData({ queries: tokens, keys: tokens, n, causal: scored.causal, window: scored.window, before, after: null,
+                            sink: scored.sink === null ? null : { before: share, after: null }, same: false });
+    }
+
+    forgetTheme() {
+        this.view.forgetTheme();
+    }
+}
+
+// ---- the page ----
+
+export class OfflineStudy {
+    constructor(root, data, palette) {
+        Object.assign(this, { data, palette });
+        this.attention = data.attention ? new StudyAttention(data.attention, palette) : null;
+        this.maps = [];
+        const pictures = data.pictures.map((picture) => this.buildPicture(picture));
+        const header = el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null);
+        const [first, ...others] = pictures;
+        root.append(header, ...(first ? [first] : []), ...(this.attention ? [this.attention.element] : []), ...others,
+                    ...data.tables.map((table, i) => this.buildTable(table, i === 0)), this.buildNotes());
+        const linked = this.maps.find((map) => map.onopen);
+        linked?.openLargest();
+    }
+
+    buildPicture(picture) {
+        if (picture.type === 'image') {
+            return el('section', { class: 'card' }, el('h2', {}, ...titleNodes(picture.title)),
+                      el('img', { class: 'chart', src: picture.source, alt: picture.name }));
+        }
+        const map = new StudyMap(picture, this.palette, this.data.colormap);
+        if (this.attention?.has(picture.prompt) && picture.cells !== 'none') {
+            const byHead = picture.cells === 'heads';
+            map.onopen = (row, col) => this.attention.show(picture.prompt, row, byHead ? col : null, byHead ? null : col);
+            map.hover(-1, { query: -1, key: -1 });
+        }
+        this.maps.push(map);
+        return map.element;
+    }
+
+    buildTable({ name, title, columns, rows, n_rows: all }, open) {
+        const text = (cell) => (cell === null ? '–' : typeof cell === 'number' ? numberText(cell, 5) : cell);
+        const body = rows.map((row) => el('tr', {}, ...row.map((cell) => el('td', {}, text(cell)))));
+        const note = all > rows.length ? [el('p', { class: 'hint' }, `The first ${countText(rows.length)} of ${countText(all)} rows.`)] : [];
+        const details = el('details', { class: 'card', id: `table-${name}` }, el('summary', {}, ...titleNodes(title)), el('div', { class: 'wide' },
+            el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((column) => el('th', { scope: 'col' }, column)))), el('tbody', {}, ...body))), ...note);
+        details.open = open;
+        return details;
+    }
+
+    buildNotes() {
+        const { data } = this;
+        const maps = data.attention ? `The attention of every head for ${countText(data.attention.prompts.length)} prompt${data.attention.prompts.length === 1 ? '' : 's'} is in this file, in F32. ` : '';
+        return el('footer', { class: 'figure-notes' }, data.small_print ? el('p', {}, data.small_print) : null,
+            el('p', {}, `${maps}Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${data.id}).`));
+    }
+
+    forgetTheme() {
+        for (const map of this.maps) map.forgetTheme();
+        this.attention?.forgetTheme();
+    }
+}
