@@ -24,6 +24,7 @@
     X(lens)                                                                                        \
     X(compare)                                                                                     \
     X(weights)                                                                                     \
+    X(heads)                                                                                       \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \
