@@ -22,6 +22,7 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(patch)                                                                                       \
     X(compare)                                                                                     \
     X(weights)                                                                                     \
     X(heads)                                                                                       \
