@@ -29,6 +29,7 @@
     X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")        \
     X(MASK, "mask", "what to leave: sink=N,recent=N or band=N; or nothing",                        \
       "scores become -inf, but for what the arguments leave")                                      \
+    X(FREEZE, "freeze", "nothing", "keeps the values of the unedited run")                         \
     X(CUSTOM, "custom", "the name of a function that the program has registered",                  \
       "takes what the function makes of them")
 

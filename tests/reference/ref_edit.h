@@ -29,8 +29,9 @@
     X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
     X(MASK_BAND, "mask:band=%d", 1)
 
+/* REF_FREEZE stands beside the list: alone it can have no effect. */
 #define REF_OP_ENUM(id, text, n) REF_##id,
-typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
+typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT, REF_FREEZE } ref_op;
 #undef REF_OP_ENUM
 
 /* Indices begin <= i < end; end 0 means all. */
