@@ -6,9 +6,11 @@
  * Circuits").
  *
  *     qkv_model *model = NULL;
+ *     qkv_session *session = NULL;
  *     qkv_circuits *circuits = NULL;
  *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_circuits_new(&circuits, model, QKV_CIRCUIT_OV, NULL, &err) == QKV_OK) {
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_circuits_new(&circuits, session, QKV_CIRCUIT_OV, NULL, &err) == QKV_OK) {
  *         qkv_circuit head = QKV_CIRCUIT_INIT;
  *         for (size_t i = 0; qkv_circuits_get(circuits, i, &head); i++) {
  *             printf("layer %d, head %d: norm %g, copying %g\n", (int)head.layer, (int)head.head,
@@ -16,6 +18,7 @@
  *         }
  *     }
  *     qkv_circuits_free(circuits);
+ *     qkv_session_free(session);
  *     qkv_model_free(model);
  *
  * A head's matrices act on columns: W_Q, W_K and W_V are d x D, W_O is D x d; a query head has the
@@ -32,8 +35,9 @@
  * because they are no matrices: the norms' division (also QK-norm's), biases, RoPE (scores are those
  * of distance 0), the factor of scores, caps and learned sinks.
  *
- * Objects are independent of their model. Sums are taken in one order: the number of threads changes
- * no bit.
+ * The session lends its threads and its callback (qkv/progress.h), which counts "layers" or "pairs of
+ * layers"; no prompt is run. Objects are independent of it. Sums are taken in one order: the number of
+ * threads changes no bit.
  */
 #ifndef QKV_CIRCUITS_H
 #define QKV_CIRCUITS_H
@@ -41,8 +45,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "qkv/model.h"
-#include "qkv/progress.h"
+#include "qkv/session.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,9 +55,6 @@ typedef struct qkv_circuit_options {
     size_t size;
     const char *layers, *heads; /* as in edits: "3", "0-5,7"; NULL: all */
     int32_t raw;                /* 1: norms are not folded in */
-    int32_t n_threads;          /* 0: all cores */
-    /* Called in the caller's thread, counts "layers", or "pairs of layers"; NULL: not. */
-    const qkv_progress *progress;
 } qkv_circuit_options;
 
 #define QKV_CIRCUIT_OPTIONS_INIT                                                                   \
@@ -89,7 +89,7 @@ typedef struct qkv_circuit {
     { .size = sizeof(qkv_circuit) }
 
 /* options may be NULL. A layer or head that the model does not have is an error. */
-QKV_API int qkv_circuits_new(qkv_circuits **out, const qkv_model *model, qkv_circuit_kind kind,
+QKV_API int qkv_circuits_new(qkv_circuits **out, qkv_session *session, qkv_circuit_kind kind,
                              const qkv_circuit_options *options, qkv_error *err);
 QKV_API void qkv_circuits_free(qkv_circuits *circuits);
 /* By layer, then head. Fills *circuit and returns 1, or 0 past the end. */
@@ -115,7 +115,7 @@ typedef struct qkv_composition qkv_composition;
 
 /* All pairs of the chosen heads of different layers. QKV_ERR_UNSUPPORTED where norms stand in the
  * residual stream itself (BERT). */
-QKV_API int qkv_composition_new(qkv_composition **out, const qkv_model *model,
+QKV_API int qkv_composition_new(qkv_composition **out, qkv_session *session,
                                 const qkv_circuit_options *options, qkv_error *err);
 QKV_API void qkv_composition_free(qkv_composition *composition);
 /* The chosen heads, by layer, then head: 1, or 0 past the end. */

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "cli/sweep.h"
 
 typedef struct sweep_args {
@@ -91,17 +90,6 @@ const cli_command cli_command_sweep = {
     .run = run_sweep,
 };
 
-static int read_shard(sweep_job *job, const char *text, qkv_error *err) {
-    if (!text) return QKV_OK;
-    const char *slash = strchr(text, '/');
-    if (!slash || !qkv_parse_int(text, (size_t)(slash - text), &job->shard) ||
-        !qkv_parse_int(slash + 1, strlen(slash + 1), &job->n_shards) || job->shard < 1 ||
-        job->shard > job->n_shards) {
-        return cli_usage(err, "--shard is written I/N with I from 1 to N, not '%s'", text);
-    }
-    return QKV_OK;
-}
-
 static int run_sweep(const cli_call *call, qkv_error *err) {
     const sweep_args *args = call->args;
     sweep_job job = {.model = args->model,
@@ -116,7 +104,7 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
         return cli_usage(err, "--explain computes nothing: leave out -o");
     }
     json_t *spec = NULL;
-    int status = read_shard(&job, args->shard, err);
+    int status = sweep_shard_read(args->shard, &job.shard, &job.n_shards, err);
     if (status == QKV_OK && call->n_operands) {
         status = sweep_spec_read(&spec, call->operands[0], err);
     } else if (status == QKV_OK) {

@@ -22,7 +22,10 @@
     X(next)                                                                                        \
     X(generate)                                                                                    \
     X(lens)                                                                                        \
+    X(patch)                                                                                       \
     X(compare)                                                                                     \
+    X(weights)                                                                                     \
+    X(heads)                                                                                       \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

@@ -26,6 +26,8 @@ typedef struct sweep_flags {
 
 /* Sets the keys that were given on the command line. */
 int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err);
+/* "2/8": part 2 of 8; NULL: no part. */
+int sweep_shard_read(const char *text, int64_t *shard, int64_t *n_shards, qkv_error *err);
 /* Reads a file with a JSON object. */
 int sweep_spec_read(json_t **spec, const char *path, qkv_error *err);
 /* Every text among the prompts becomes the tokens of a conversation, where one is asked for. */
@@ -52,6 +54,7 @@ void sweep_duration(char out[32], double seconds);
 /* ---- one sweep: sweep_work.c ---- */
 
 typedef struct sweep_job {
+    const char *name; /* of the command, for notices; NULL: sweep */
     const char *model, *output;
     int64_t shard, n_shards; /* 0: not a part */
     int64_t threads, memory;

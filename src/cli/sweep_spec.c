@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/number.h"
 #include "cli/sweep.h"
 
 /* Larger than any list of prompts that fits a sweep. */
@@ -23,6 +24,17 @@ int sweep_spec_read(json_t **spec, const char *path, qkv_error *err) {
     json_decref(*spec);
     *spec = NULL;
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: a sweep is a JSON object, {\"prompts\": ...}", path);
+}
+
+int sweep_shard_read(const char *text, int64_t *shard, int64_t *n_shards, qkv_error *err) {
+    if (!text) return QKV_OK;
+    const char *slash = strchr(text, '/');
+    if (!slash || !qkv_parse_int(text, (size_t)(slash - text), shard) ||
+        !qkv_parse_int(slash + 1, strlen(slash + 1), n_shards) || *shard < 1 ||
+        *shard > *n_shards) {
+        return cli_usage(err, "--shard is written I/N with I from 1 to N, not '%s'", text);
+    }
+    return QKV_OK;
 }
 
 /* ---- prompts ---- */

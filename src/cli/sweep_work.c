@@ -67,6 +67,10 @@ void sweep_work_release(sweep_work *w) {
 
 /* ---- what is said ---- */
 
+static const char *name_of(const sweep_work *w) {
+    return w->job->name ? w->job->name : "sweep";
+}
+
 static int print_estimate(sweep_work *w, qkv_error *err) {
     const qkv_session_options options = cli_session_options(1, w->job->memory);
     qkv_session *session = NULL;
@@ -79,10 +83,10 @@ static int print_estimate(sweep_work *w, qkv_error *err) {
     const int64_t n_cells = qkv_sweep_n_cells(w->sweep);
     const size_t n_prompts = qkv_sweep_n_prompts(w->sweep);
     const size_t n_metrics = qkv_sweep_n_metrics(w->sweep);
-    cli_notice("qkv sweep: %" PRId64 " cell%s of %zu prompt%s, %zu metric%s; about %" PRIu64
+    cli_notice("qkv %s: %" PRId64 " cell%s of %zu prompt%s, %zu metric%s; about %" PRIu64
                " pass%s, %.3g GFLOP",
-               n_cells, qkv_plural((uint64_t)n_cells), n_prompts, qkv_plural(n_prompts), n_metrics,
-               qkv_plural(n_metrics), stats->n_passes, stats->n_passes == 1 ? "" : "es",
+               name_of(w), n_cells, qkv_plural((uint64_t)n_cells), n_prompts, qkv_plural(n_prompts),
+               n_metrics, qkv_plural(n_metrics), stats->n_passes, stats->n_passes == 1 ? "" : "es",
                stats->flop / 1e9);
     return QKV_OK;
 }
@@ -93,8 +97,8 @@ static int step(void *user, int64_t done, int64_t wanted) {
     if (!w->has_begun) {
         w->has_begun = 1;
         if (done && !w->job->quiet) {
-            cli_notice("qkv sweep: %s has %" PRId64 " cell%s already", w->job->output, done,
-                       qkv_plural((uint64_t)done));
+            cli_notice("qkv %s: %s has %" PRId64 " cell%s already", name_of(w), w->job->output,
+                       done, qkv_plural((uint64_t)done));
         }
         w->progress.quiet = w->job->quiet || cli_is_quiet();
         sweep_progress_start(&w->progress, done, wanted);
@@ -106,10 +110,10 @@ static void print_end(const sweep_work *w) {
     char time[32];
     sweep_duration(time, cli_seconds() - w->progress.started);
     if (w->job->quiet) return;
-    cli_notice("qkv sweep: %s is complete: %" PRId64 " cell%s%s, %" PRId64 " of them in %s",
-               w->job->output, w->progress.wanted, qkv_plural((uint64_t)w->progress.wanted),
-               w->job->n_shards ? " of this shard" : "", w->progress.done - w->progress.first_done,
-               time);
+    cli_notice("qkv %s: %s is complete: %" PRId64 " cell%s%s, %" PRId64 " of them in %s",
+               name_of(w), w->job->output, w->progress.wanted,
+               qkv_plural((uint64_t)w->progress.wanted), w->job->n_shards ? " of this shard" : "",
+               w->progress.done - w->progress.first_done, time);
 }
 
 int sweep_work_print_json(const sweep_work *w, qkv_error *err) {

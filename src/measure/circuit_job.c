@@ -1,6 +1,5 @@
 #include "measure/circuit_job.h"
 
-#include <omp.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -8,6 +7,7 @@
 #include "base/text.h"
 #include "measure/spectrum.h"
 #include "qkv/observe.h"
+#include "run/session.h"
 
 static size_t list(const uint8_t *set, size_t n, int32_t *numbers) {
     size_t count = 0;
@@ -41,24 +41,22 @@ static int select_heads(qkv_circuit_job *job, const char *layers, const char *he
     return status;
 }
 
-int qkv_circuit_job_open(qkv_circuit_job *job, const qkv_model *model,
+int qkv_circuit_job_open(qkv_circuit_job *job, qkv_session *session,
                          const qkv_circuit_options *options, qkv_error *err) {
+    const qkv_model *model = session->model;
     const qkv_hparams *hp = &model->hp;
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
-    *job = (qkv_circuit_job){.model = model,
+    *job = (qkv_circuit_job){.session = session,
+                             .model = model,
+                             .n_threads = session->n_threads,
                              .width = hp->n_embd,
                              .d = hp->head_dim,
                              .rank = hp->head_dim < hp->n_embd ? hp->head_dim : hp->n_embd,
                              .per_group = hp->n_head / hp->n_kv_head};
     int status = qkv_sized_read(&how, sizeof how, options, "qkv_circuit_options", err);
     if (status != QKV_OK) return status;
-    if (how.n_threads < 0 || how.n_threads > 1024)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%d threads; give 1 to 1024, or 0 for all cores",
-                        (int)how.n_threads);
     job->fold = !how.raw;
-    job->n_threads = how.n_threads ? how.n_threads : omp_get_num_procs();
-    status = qkv_steps_set(&job->steps, how.progress, err);
-    if (status == QKV_OK) status = select_heads(job, how.layers, how.heads, err);
+    status = select_heads(job, how.layers, how.heads, err);
     for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++)
         status = qkv_weights_prepare(model, job->layers[i], err);
     return status;

@@ -2,11 +2,11 @@
 #ifndef QKV_MEASURE_CIRCUIT_JOB_H
 #define QKV_MEASURE_CIRCUIT_JOB_H
 
-#include "base/steps.h"
 #include "model/model.h"
 #include "qkv/circuits.h"
 
 typedef struct qkv_circuit_job {
+    qkv_session *session;
     const qkv_model *model;
     int32_t *layers, *heads; /* the chosen ones */
     size_t n_layers, n_heads;
@@ -15,11 +15,10 @@ typedef struct qkv_circuit_job {
     int64_t per_group;
     int fold;
     int n_threads;
-    qkv_steps steps;
 } qkv_circuit_job;
 
 /* Released also after a failure. */
-int qkv_circuit_job_open(qkv_circuit_job *job, const qkv_model *model,
+int qkv_circuit_job_open(qkv_circuit_job *job, qkv_session *session,
                          const qkv_circuit_options *options, qkv_error *err);
 void qkv_circuit_job_release(qkv_circuit_job *job);
 

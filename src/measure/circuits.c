@@ -71,7 +71,8 @@ static int sum_tokens(const qkv_circuit_job *job, int writes_logits, double *sum
     int status = a && b && turned ? QKV_OK : qkv_fail_memory(err);
     for (int64_t t = 0; status == QKV_OK && t < vocab; t += TOKEN_BLOCK) {
         const int64_t n = vocab - t < TOKEN_BLOCK ? vocab - t : TOKEN_BLOCK;
-        status = qkv_embedding_rows(b, job->model, t, n, job->fold, err);
+        status = qkv_session_report(job->session, "tokens", (double)t, (double)vocab, err);
+        if (status == QKV_OK) status = qkv_embedding_rows(b, job->model, t, n, job->fold, err);
         if (status == QKV_OK)
             status = (writes_logits ? qkv_output_rows : qkv_embedding_rows)(a, job->model, t, n,
                                                                             job->fold, err);
@@ -262,14 +263,15 @@ static int measure_head(qkv_circuit *c, const qkv_circuit_job *job, const layer_
 
 /* ---- all of them ---- */
 
-static int measure_layers(qkv_circuits *out, qkv_circuit_job *job, const circuit_factors *which,
-                          const qkv_packed_matrix *ends, qkv_error *err) {
+static int measure_layers(qkv_circuits *out, const qkv_circuit_job *job,
+                          const circuit_factors *which, const qkv_packed_matrix *ends,
+                          qkv_error *err) {
     const size_t each = (size_t)(job->rank + 2 * job->d);
     int status = QKV_OK;
-    qkv_steps_begin(&job->steps, "layers", (double)job->n_layers);
     for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++) {
         layer_factors f;
-        if (qkv_steps_reach(&job->steps, (double)i, 1)) return qkv_fail_cancelled(err);
+        status = qkv_session_report(job->session, "layers", (double)i, (double)job->n_layers, err);
+        if (status != QKV_OK) break;
         status = layer_factors_read(&f, job, job->layers[i], which, ends, err);
         for (size_t h = 0; status == QKV_OK && h < job->n_heads; h++, out->n++) {
             out->heads[out->n] = (qkv_circuit)QKV_CIRCUIT_INIT;
@@ -282,8 +284,8 @@ static int measure_layers(qkv_circuits *out, qkv_circuit_job *job, const circuit
     return status;
 }
 
-static int measure_circuits(qkv_circuits **out, qkv_circuit_job *job, const circuit_factors *which,
-                            qkv_error *err) {
+static int measure_circuits(qkv_circuits **out, const qkv_circuit_job *job,
+                            const circuit_factors *which, qkv_error *err) {
     const size_t n = job->n_layers * job->n_heads, each = (size_t)(job->rank + 2 * job->d);
     qkv_circuits *circuits = qkv_calloc(1, sizeof *circuits);
     qkv_packed_matrix ends = {0};
@@ -303,15 +305,15 @@ static int measure_circuits(qkv_circuits **out, qkv_circuit_job *job, const circ
     return status;
 }
 
-int qkv_circuits_new(qkv_circuits **out, const qkv_model *model, qkv_circuit_kind kind,
+int qkv_circuits_new(qkv_circuits **out, qkv_session *session, qkv_circuit_kind kind,
                      const qkv_circuit_options *options, qkv_error *err) {
     QKV_NEED(err, out);
     *out = NULL;
-    QKV_NEED(err, model);
+    QKV_NEED(err, session);
     if ((int)kind < 0 || (size_t)kind >= sizeof factors_of / sizeof *factors_of)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no kind of circuit %d", (int)kind);
     qkv_circuit_job job;
-    int status = qkv_circuit_job_open(&job, model, options, err);
+    int status = qkv_circuit_job_open(&job, session, options, err);
     if (status == QKV_OK) status = measure_circuits(out, &job, &factors_of[kind], err);
     qkv_circuit_job_release(&job);
     return status;

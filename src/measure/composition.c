@@ -260,7 +260,7 @@ static int compose_layers(const layer_pair *p, qkv_error *err) {
 
 /* ---- all of them ---- */
 
-static int compose_with_earlier(qkv_composition *c, qkv_circuit_job *job, size_t number,
+static int compose_with_earlier(qkv_composition *c, const qkv_circuit_job *job, size_t number,
                                 const reading_layer *later, const composed_layer *layers,
                                 qkv_error *err) {
     int status = QKV_OK;
@@ -273,17 +273,18 @@ static int compose_with_earlier(qkv_composition *c, qkv_circuit_job *job, size_t
                                  .later_at = number * job->n_heads,
                                  .earlier_at = i * job->n_heads};
         const size_t done = number * (number - 1) / 2 + i;
-        if (qkv_steps_reach(&job->steps, (double)done, 1)) return qkv_fail_cancelled(err);
-        status = compose_layers(&pair, err);
+        const size_t total = job->n_layers * (job->n_layers - 1) / 2;
+        status =
+            qkv_session_report(job->session, "pairs of layers", (double)done, (double)total, err);
+        if (status == QKV_OK) status = compose_layers(&pair, err);
     }
     return status;
 }
 
-static int compose_all(qkv_composition *c, qkv_circuit_job *job, composed_layer *layers,
+static int compose_all(qkv_composition *c, const qkv_circuit_job *job, composed_layer *layers,
                        qkv_error *err) {
     const size_t n = job->n_layers;
     int status = QKV_OK;
-    qkv_steps_begin(&job->steps, "pairs of layers", (double)(n * (n - 1) / 2));
     for (size_t i = 0; status == QKV_OK && i < n; i++) {
         reading_layer later = {0};
         status = read_factors(job, job->layers[i], &later, err);
@@ -327,14 +328,14 @@ static int check(const qkv_circuit_job *job, qkv_error *err) {
     return QKV_OK;
 }
 
-int qkv_composition_new(qkv_composition **out, const qkv_model *model,
+int qkv_composition_new(qkv_composition **out, qkv_session *session,
                         const qkv_circuit_options *options, qkv_error *err) {
     QKV_NEED(err, out);
     *out = NULL;
-    QKV_NEED(err, model);
+    QKV_NEED(err, session);
     qkv_circuit_job job;
     composed_layer *layers = NULL;
-    int status = qkv_circuit_job_open(&job, model, options, err);
+    int status = qkv_circuit_job_open(&job, session, options, err);
     const size_t n = job.n_layers;
     if (status == QKV_OK) status = check(&job, err);
     if (status == QKV_OK) {

@@ -19,8 +19,8 @@ static void append_cell(qkv_text *out, const study_value *cell) {
 
 int qkv_study_csv(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
                   qkv_error *err) {
-    size_t at = 0;
-    const int status = qkv_study_find_table(study, look->table, &at, err);
+    size_t at = study->numbers_table;
+    const int status = look->table ? qkv_study_find_table(study, look->table, &at, err) : QKV_OK;
     if (status != QKV_OK) return status;
     const study_table *table = &study->tables[at];
     for (size_t i = 0; i < table->n_columns; i++) {

@@ -283,14 +283,13 @@ static void check_head(const ref_model *m, qkv_circuit_kind kind, const qkv_circ
     free(w);
 }
 
-static void check_kind(const engine *e, const ref_model *m, qkv_circuit_kind kind, int fold) {
+static void check_kind(engine *e, const ref_model *m, qkv_circuit_kind kind, int fold) {
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
     qkv_circuits *circuits = NULL;
     qkv_circuit c = QKV_CIRCUIT_INIT;
     size_t n = 0;
     how.raw = !fold;
-    how.n_threads = 1;
-    expect_ok(qkv_circuits_new(&circuits, e->model, kind, &how, &err), &err, "circuits");
+    expect_ok(qkv_circuits_new(&circuits, e->session, kind, &how, &err), &err, "circuits");
     for (; qkv_circuits_get(circuits, n, &c); n++) {
         assert_int_equal(c.layer, n / (size_t)m->H);
         assert_int_equal(c.head, n % (size_t)m->H);
@@ -333,18 +332,17 @@ static void check_pair(const ref_model *m, const qkv_composition *c, size_t late
     free(written);
 }
 
-static void check_composition(const engine *e, const ref_model *m, int fold) {
+static void check_composition(engine *e, const ref_model *m, int fold) {
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
     qkv_composition *c = NULL;
     how.raw = !fold;
-    how.n_threads = !strcmp(m->family->name, "gpt2") ? 2 : 1;
     how.heads = "0,2-3";
     if (m->family->place == REF_ON_SUM) {
-        assert_int_equal(qkv_composition_new(&c, e->model, &how, &err), QKV_ERR_UNSUPPORTED);
+        assert_int_equal(qkv_composition_new(&c, e->session, &how, &err), QKV_ERR_UNSUPPORTED);
         assert_null(c);
         return;
     }
-    expect_ok(qkv_composition_new(&c, e->model, &how, &err), &err, "composition");
+    expect_ok(qkv_composition_new(&c, e->session, &how, &err), &err, "composition");
     const size_t n = (size_t)m->n_layer * 3;
     assert_false(qkv_composition_head(c, n, NULL, NULL));
     for (size_t i = 0; i < n; i += 2) {
@@ -360,7 +358,7 @@ static void check_family(const char *name) {
     engine e;
     assert_true(expectations_open(&x, QKV_TEST_SOURCE_DIR "/vectors", name, "model.gguf"));
     ref_model *m = ref_model_load(x.model);
-    engine_open(&e, x.model, 1);
+    engine_open(&e, x.model, strcmp(name, "gpt2") == 0 ? 2 : 1);
     for (int fold = 0; fold < 2; fold++) {
         check_kind(&e, m, QKV_CIRCUIT_OV, fold);
         check_kind(&e, m, QKV_CIRCUIT_QK, fold);

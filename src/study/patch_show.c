@@ -1,0 +1,305 @@
+/*
+ * Patching as tables and pictures.
+ *
+ * A panel is one site in one direction, with layers down and positions or heads across; panels by
+ * position are one picture, those by head another, for each metric.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "study/patch.h"
+
+enum { USUAL_TOP = 10 };
+
+/* What all of it is made of. */
+typedef struct show {
+    const patch_cells *cells;
+    qkv_study *study;
+    const study_inputs *in;
+    char **labels; /* of the clean prompt's positions */
+    size_t n_labels;
+} show;
+
+static qkv_cell cell_at(const show *s, size_t i) {
+    qkv_cell cell = QKV_CELL_INIT;
+    (void)qkv_sweep_get_cell(s->cells->sweep, (int64_t)i, &cell);
+    return cell;
+}
+
+static int is_denoising(const qkv_cell *cell) {
+    return strcmp(cell->op, "patch:clean") == 0;
+}
+
+static const char *direction_of(const qkv_cell *cell) {
+    return is_denoising(cell) ? "denoise" : "noise";
+}
+
+/* ---- labels ---- */
+
+/* The token at a position, of both prompts where they differ; of pairs that differ, the position. */
+static int label_position(const show *s, size_t position, qkv_text *out, qkv_error *err) {
+    const study_prompt *prompts = s->in->prompts.items;
+    const char *first = prompts[0].labels[position];
+    const int even = prompts[0].n_tokens == prompts[1].n_tokens;
+    int same = 1;
+    for (size_t i = 2; i < s->in->prompts.n; i++) {
+        const study_prompt *other = &prompts[i];
+        same = same && position < other->n_tokens &&
+               strcmp(other->labels[position], prompts[i % 2].labels[position]) == 0;
+    }
+    if (!same)
+        qkv_text_printf(out, "%zu", position);
+    else if (even && strcmp(prompts[1].labels[position], first) != 0)
+        qkv_text_printf(out, "%s / %s", first, prompts[1].labels[position]);
+    else
+        qkv_text_puts(out, first);
+    return out->failed ? qkv_fail_memory(err) : QKV_OK;
+}
+
+static int make_labels(show *s, qkv_error *err) {
+    s->n_labels = s->in->prompts.items[0].n_tokens;
+    s->labels = qkv_calloc(s->n_labels, sizeof *s->labels);
+    int status = s->labels ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < s->n_labels && status == QKV_OK; i++) {
+        qkv_text label = {0};
+        status = label_position(s, i, &label, err);
+        s->labels[i] = label.data;
+    }
+    return status;
+}
+
+/* ---- tables ---- */
+
+static study_value index_value(int64_t number) {
+    return number < 0 ? STUDY_NUMBER(NAN) : STUDY_NUMBER(number);
+}
+
+static const char *const columns[] = {"metric",   "direction", "site",     "layer", "head",
+                                      "position", "token",     "recovery", "value"};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+static int add_row(const show *s, size_t i, size_t metric, qkv_error *err) {
+    const qkv_cell cell = cell_at(s, i);
+    const int has_token = cell.position >= 0;
+    const study_value row[N_COLUMNS] = {
+        STUDY_TEXT(qkv_sweep_metric(s->cells->sweep, metric)),
+        STUDY_TEXT(direction_of(&cell)),
+        STUDY_TEXT(cell.target),
+        index_value(cell.layer),
+        index_value(cell.head),
+        index_value(cell.position),
+        has_token ? STUDY_TEXT(s->labels[cell.position]) : STUDY_NUMBER(NAN),
+        STUDY_NUMBER(qkv_patch_recovery(s->cells, i, metric)),
+        STUDY_NUMBER(s->cells->means[i * s->cells->n_metrics + metric])};
+    return qkv_study_add_row(s->study, row, err);
+}
+
+typedef struct ranked {
+    size_t cell;
+    double effect;
+} ranked;
+
+static int by_effect(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->effect != y->effect) return x->effect < y->effect ? 1 : -1;
+    return (x->cell > y->cell) - (x->cell < y->cell);
+}
+
+/* How far a patch moves the run away from what it is without it. */
+static double effect_of(const show *s, size_t i) {
+    const qkv_cell cell = cell_at(s, i);
+    const double recovery = qkv_patch_recovery(s->cells, i, 0);
+    return fabs(is_denoising(&cell) ? recovery : 1 - recovery);
+}
+
+static int add_top(const show *s, int32_t wanted, qkv_error *err) {
+    const size_t n = s->cells->n - 2, most = (size_t)(wanted ? wanted : USUAL_TOP);
+    ranked *list = qkv_calloc(n, sizeof *list);
+    char title[200];
+    if (!list) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) list[i] = (ranked){i + 2, effect_of(s, i + 2)};
+    qsort(list, n, sizeof *list, by_effect);
+    snprintf(title, sizeof title, "The largest effects of %zu cells; clean %.4g, corrupt %.4g", n,
+             s->cells->means[0], s->cells->means[s->cells->n_metrics]);
+    int status = qkv_study_add_table(s->study, "top", title, columns, N_COLUMNS, err);
+    for (size_t i = 0; i < n && i < most && status == QKV_OK; i++)
+        status = add_row(s, list[i].cell, 0, err);
+    free(list);
+    return status;
+}
+
+static int add_cells(const show *s, qkv_error *err) {
+    int status = qkv_study_add_table(s->study, "cells", "Every cell", columns, N_COLUMNS, err);
+    for (size_t m = 0; m < s->cells->n_metrics; m++) {
+        for (size_t i = 2; i < s->cells->n && status == QKV_OK; i++) status = add_row(s, i, m, err);
+    }
+    return status;
+}
+
+static int add_unedited(const show *s, qkv_error *err) {
+    static const char *const names[] = {"metric", "clean", "corrupt"};
+    const patch_cells *c = s->cells;
+    int status =
+        qkv_study_add_table(s->study, "unedited", "The prompts as they are", names, 3, err);
+    for (size_t m = 0; m < c->n_metrics && status == QKV_OK; m++) {
+        const study_value row[] = {STUDY_TEXT(qkv_sweep_metric(c->sweep, m)),
+                                   STUDY_NUMBER(c->means[m]),
+                                   STUDY_NUMBER(c->means[c->n_metrics + m])};
+        status = qkv_study_add_row(s->study, row, err);
+    }
+    return status;
+}
+
+/* ---- pictures ---- */
+
+/* One site in one direction: cells that lie together in every layer. */
+typedef struct panel {
+    size_t first; /* its first cell */
+    size_t n_rows, n_cols;
+    size_t stride; /* cells from one layer to the next */
+    int by_head;
+    char title[96];
+    double *values;
+    const char **rows, **cols;
+    char *numbers; /* texts of layers and heads */
+} panel;
+
+enum { NUMBER_SIZE = 12, MOST_PANELS = 64 };
+
+static int is_same_panel(const qkv_cell *a, const qkv_cell *b) {
+    return strcmp(a->target, b->target) == 0 && strcmp(a->op, b->op) == 0 &&
+           (a->head < 0) == (b->head < 0);
+}
+
+static int fill_panel(const show *s, panel *p, size_t metric, qkv_error *err) {
+    const qkv_cell start = cell_at(s, p->first);
+    snprintf(p->title, sizeof p->title, "%s, %s", start.target,
+             is_denoising(&start) ? "clean into corrupt" : "corrupt into clean");
+    p->values = qkv_calloc(p->n_rows * p->n_cols, sizeof *p->values);
+    p->rows = qkv_calloc(p->n_rows + p->n_cols, sizeof *p->rows);
+    p->numbers = qkv_calloc(p->n_rows + p->n_cols, NUMBER_SIZE);
+    if (!p->values || !p->rows || !p->numbers) return qkv_fail_memory(err);
+    p->cols = p->rows + p->n_rows;
+    for (size_t r = 0; r < p->n_rows; r++) {
+        for (size_t c = 0; c < p->n_cols; c++) {
+            const size_t at = p->first + r * p->stride + c;
+            const qkv_cell cell = cell_at(s, at);
+            char *row = p->numbers + r * NUMBER_SIZE,
+                 *col = p->numbers + (p->n_rows + c) * NUMBER_SIZE;
+            p->values[r * p->n_cols + c] = qkv_patch_recovery(s->cells, at, metric);
+            snprintf(row, NUMBER_SIZE, "%d", (int)cell.layer);
+            snprintf(col, NUMBER_SIZE, "%d", (int)cell.head);
+            p->rows[r] = row;
+            p->cols[c] = p->by_head ? col : s->labels[cell.position];
+        }
+    }
+    return QKV_OK;
+}
+
+static void release_panels(panel *panels, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        free(panels[i].values);
+        free((void *)panels[i].rows);
+        free(panels[i].numbers);
+    }
+}
+
+/* Those of the first layer of one direction, whose cells begin at `first`; layers follow one another. */
+static size_t find_panels(const show *s, size_t first, size_t per_run, int by_head, panel *panels) {
+    const qkv_cell start = cell_at(s, first);
+    size_t n = 0, per_layer = 0, end = first;
+    while (end < first + per_run && cell_at(s, end).layer == start.layer) end++;
+    per_layer = end - first;
+    for (size_t i = first; i < end && n < MOST_PANELS / 2;) {
+        const qkv_cell cell = cell_at(s, i);
+        panel p = {.first = i, .n_rows = per_run / per_layer, .stride = per_layer};
+        p.by_head = cell.head >= 0;
+        for (; i < end; i++, p.n_cols++) {
+            const qkv_cell next = cell_at(s, i);
+            if (!is_same_panel(&cell, &next)) break;
+        }
+        if (p.by_head == by_head) panels[n++] = p;
+    }
+    return n;
+}
+
+static size_t find_all_panels(const show *s, int by_head, panel *panels) {
+    const size_t all = s->cells->n - 2;
+    const qkv_cell first = cell_at(s, 2), last = cell_at(s, s->cells->n - 1);
+    if (strcmp(first.op, last.op) == 0) return find_panels(s, 2, all, by_head, panels);
+    const size_t n = find_panels(s, 2, all / 2, by_head, panels);
+    return n + find_panels(s, 2 + all / 2, all / 2, by_head, panels + n);
+}
+
+static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err) {
+    panel panels[MOST_PANELS];
+    qkv_heatmap_panel drawn[MOST_PANELS];
+    qkv_heatmap map = QKV_HEATMAP_INIT;
+    const size_t n = find_all_panels(s, by_head, panels);
+    char name[40], title[320];
+    int status = QKV_OK;
+    for (size_t i = 0; i < n; i++) {
+        if (status == QKV_OK) status = fill_panel(s, &panels[i], metric, err);
+        drawn[i] = (qkv_heatmap_panel)QKV_HEATMAP_PANEL_INIT;
+        drawn[i].values = panels[i].values;
+        drawn[i].n_rows = (int32_t)panels[i].n_rows;
+        drawn[i].n_cols = (int32_t)panels[i].n_cols;
+        drawn[i].title = panels[i].title;
+        drawn[i].row_labels = panels[i].rows;
+        drawn[i].col_labels = panels[i].cols;
+    }
+    map.panels = drawn;
+    map.n_panels = n;
+    map.row_axis = "layer";
+    map.col_axis = by_head ? "head" : "token";
+    map.diverging = 1;
+    map.color.label = "recovery (clean 1, corrupt 0)";
+    snprintf(name, sizeof name, metric ? "%s_%zu" : "%s", by_head ? "heads" : "positions",
+             metric + 1);
+    snprintf(title, sizeof title, "What Patching Recovers of %s",
+             qkv_sweep_metric(s->cells->sweep, metric));
+    if (n && status == QKV_OK) status = qkv_study_add_heatmap(s->study, name, title, &map, err);
+    if (n && status == QKV_OK &&
+        panels[0].n_rows == (size_t)qkv_model_get_info(s->in->model)->n_layer)
+        qkv_study_link(s->study, by_head ? STUDY_LAYERS_HEADS : STUDY_LAYERS_TOKENS, 0);
+    release_panels(panels, n);
+    return status;
+}
+
+/* ---- small print ---- */
+
+static void add_notes(const show *s) {
+    const patch_cells *c = s->cells;
+    const study_prompt *prompts = s->in->prompts.items;
+    for (size_t i = 0; i < 2 && c->n_pairs == 1; i++) {
+        if (prompts[i].text)
+            qkv_study_note(s->study, "%s: %s", i ? "corrupt" : "clean", prompts[i].text);
+    }
+    if (c->n_pairs > 1) qkv_study_note(s->study, "means over %zu pairs of prompts", c->n_pairs);
+    qkv_study_note(s->study,
+                   "recovery: (m - corrupt) / (clean - corrupt), m being %s, clean %.4g, corrupt "
+                   "%.4g",
+                   qkv_sweep_metric(c->sweep, 0), c->means[0], c->means[c->n_metrics]);
+}
+
+int qkv_patch_show(const patch_cells *cells, qkv_study *study, const study_inputs *in,
+                   const patch_options *options, qkv_error *err) {
+    show s = {.cells = cells, .study = study, .in = in};
+    int status = make_labels(&s, err);
+    qkv_study_set_title(study, "What Patching Recovers of %s", qkv_sweep_metric(cells->sweep, 0));
+    if (status == QKV_OK) status = add_top(&s, options->top, err);
+    if (status == QKV_OK) status = add_cells(&s, err);
+    if (status == QKV_OK) status = add_unedited(&s, err);
+    for (size_t m = 0; m < cells->n_metrics && status == QKV_OK; m++) {
+        status = add_picture(&s, 0, m, err);
+        if (status == QKV_OK) status = add_picture(&s, 1, m, err);
+    }
+    if (status == QKV_OK) add_notes(&s);
+    study->numbers_table = 1;
+    for (size_t i = 0; s.labels && i < s.n_labels; i++) free(s.labels[i]);
+    free(s.labels);
+    return status;
+}

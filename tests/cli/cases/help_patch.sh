@@ -1,0 +1,1 @@
+qkv patch --help
