@@ -11,6 +11,7 @@
     X(qkv_study_compare)                                                                           \
     X(qkv_study_massive)                                                                           \
     X(qkv_study_weights)                                                                           \
+    X(qkv_study_heads)                                                                             \
     X(qkv_study_ships)                                                                             \
     X(qkv_study_sahara)                                                                            \
     X(qkv_study_phrase_rates)
