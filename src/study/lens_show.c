@@ -121,14 +121,14 @@ static double answer_logit(const lens_cell *cell) {
 }
 
 static const lens_quantity quantities[] = {
-    {"answer", "Logit Lens: Probability of \xe2\x80\x9c%s\xe2\x80\x9d", "probability of the answer",
+    {"answer", "Logit Lens: Probability of \xe2\x80\x9c%s\xe2\x80\x9d", "probability",
      answer_probability, 1, QKV_SCALE_LINEAR, 0},
-    {"top", "Logit Lens: What Every Layer Would Predict", "probability of the top token",
-     top_probability, 0, QKV_SCALE_LINEAR, 1},
-    {"rank", "Logit Lens: Rank of \xe2\x80\x9c%s\xe2\x80\x9d", "rank of the answer", answer_rank, 1,
+    {"top", "Logit Lens: What Every Layer Would Predict", "probability", top_probability, 0,
+     QKV_SCALE_LINEAR, 1},
+    {"rank", "Logit Lens: Rank of \xe2\x80\x9c%s\xe2\x80\x9d", "rank", answer_rank, 1,
      QKV_SCALE_LOG, 0},
-    {"logit", "Logit Lens: Logit of \xe2\x80\x9c%s\xe2\x80\x9d", "logit of the answer",
-     answer_logit, 1, QKV_SCALE_LINEAR, 0},
+    {"logit", "Logit Lens: Logit of \xe2\x80\x9c%s\xe2\x80\x9d", "logit", answer_logit, 1,
+     QKV_SCALE_LINEAR, 0},
 };
 
 static int fill_texts(const lens *l, const study_inputs *in, char **texts, qkv_error *err) {
@@ -161,7 +161,7 @@ static int add_map(const lens *l, const lens_quantity *q, qkv_study *study, cons
     map.n_panels = 1;
     map.row_axis = "Layer";
     map.col_axis = "Token";
-    map.color.label = q->label;
+    map.color.label = q->of == answer_logit && l->against >= 0 ? "difference of logits" : q->label;
     map.color.scale = q->scale;
     map.diverging = q->of == answer_logit && l->against >= 0;
     map.color.high = q->of == answer_probability ? most : q->high;
@@ -197,6 +197,7 @@ int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, const
     else
         qkv_study_set_title(study, "Logit Lens: What Every Layer Would Predict");
     qkv_study_note(study, "through the model's final norm and output matrix");
+    qkv_study_note(study, "texts in cells: the most likely next token");
     int status = add_layers(l, study, in, err);
     if (status == QKV_OK) status = add_answer(l, study, in, err);
     if (status == QKV_OK) status = add_top(l, study, in, err);
