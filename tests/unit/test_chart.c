@@ -425,6 +425,48 @@ static void test_extreme_sizes(void **state) {
     free(many);
 }
 
+/* Texts stand in the cells in place of numbers; what is too long is cut; words of an axis are all there. */
+static void test_cell_texts(void **state) {
+    (void)state;
+    enum { N = 40 };
+    static char names[N][16];
+    const char *cols[N], *texts[2 * N];
+    double values[2 * N];
+    for (int i = 0; i < N; i++) {
+        snprintf(names[i], sizeof names[i], "word%dlong", i);
+        cols[i] = names[i];
+    }
+    for (int i = 0; i < 2 * N; i++) {
+        texts[i] = i == 0 ? "seen" : i == 1 ? "muchtoolongforacellofanywidth" : "";
+        values[i] = i / (2.0 * N);
+    }
+    qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
+    panel.values = values;
+    panel.n_rows = 2;
+    panel.n_cols = N;
+    panel.col_labels = cols;
+    panel.cell_texts = texts;
+    qkv_heatmap map = QKV_HEATMAP_INIT;
+    map.panels = &panel;
+    map.n_panels = 1;
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
+    style.text = QKV_TEXT_TEXT;
+    char *bytes = NULL;
+    size_t n = 0;
+    qkv_error err = {0};
+    assert_int_equal(qkv_heatmap_render(&map, &style, "svg", &bytes, &n, &err), QKV_OK);
+    char *svg = calloc(n + 1, 1);
+    assert_non_null(svg);
+    memcpy(svg, bytes, n);
+    assert_non_null(strstr(svg, ">seen<"));
+    assert_non_null(strstr(svg, ">muchto"));
+    assert_null(strstr(svg, "ofanywidth"));
+    assert_null(strstr(svg, ">.50<")); /* no numbers */
+    for (int i = 0; i < N; i++) assert_non_null(strstr(svg, names[i]));
+    free(svg);
+    qkv_bytes_free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_places),    cmocka_unit_test(test_log_ticks),
@@ -432,7 +474,7 @@ int main(void) {
         cmocka_unit_test(test_page),          cmocka_unit_test(test_golden),
         cmocka_unit_test(test_every_format),  cmocka_unit_test(test_no_value),
         cmocka_unit_test(test_lines_errors),  cmocka_unit_test(test_other_errors),
-        cmocka_unit_test(test_extreme_sizes),
+        cmocka_unit_test(test_extreme_sizes), cmocka_unit_test(test_cell_texts),
     };
     return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }
