@@ -170,7 +170,9 @@ static int add_loss_row(const work *w, qkv_study *study, study_value *row, size_
 static int add_settings(const work *w, qkv_study *study, qkv_error *err) {
     const char *const columns[] = {w->question->setting, "loss", "perplexity", "loss_change"};
     study_value row[4] = {STUDY_TEXT("none")};
-    int status = qkv_study_add_table(study, "settings", "All layers at once", columns, 4, err);
+    char title[64];
+    snprintf(title, sizeof title, "%s in all layers at once", w->question->name);
+    int status = qkv_study_add_table(study, "settings", title, columns, 4, err);
     if (status == QKV_OK) status = add_loss_row(w, study, row, 1, w->baseline, err);
     for (size_t s = 0; s < w->n_settings && status == QKV_OK; s++) {
         char text[32];
