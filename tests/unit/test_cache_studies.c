@@ -203,10 +203,10 @@ static void snapkv(void **state) {
 static void kivi(void **state) {
     (void)state;
     check_kind(&(expectation){.kind = "kivi",
-                              .options = "{\"bits\": \"1,2,4\", \"group\": 2, \"keep\": 2}",
+                              .options = "{\"bits\": \"1,2,4\", \"group\": 4, \"keep\": 2}",
                               .n_edits = 2,
-                              .edits = {{QKV_SITE_K_ROT, .op = REF_QUANT_CHANNEL, .b = 2},
-                                        {QKV_SITE_V, .op = REF_QUANT_TOKEN, .b = 2}},
+                              .edits = {{QKV_SITE_K_ROT, .op = REF_QUANT_CHANNEL, .b = 4},
+                                        {QKV_SITE_V, .op = REF_QUANT_TOKEN, .b = 4}},
                               .settings = {1, 2, 4},
                               .length = T,
                               .from = 1,
