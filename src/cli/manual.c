@@ -39,6 +39,7 @@ static const char notation[] =
     "  remove:@FILE#NAME     what points in the vector's direction is taken out\n"
     "  set:@FILE#NAME        x becomes the vector\n"
     "  mean:head             the mean over all heads; also mean:token, mean:dim\n"
+    "  mean:others           the mean over all heads but the head itself\n"
     "  noise:S[,seed=N]      Gaussian noise of standard deviation S is added\n"
     "  clamp:LO,HI           x is kept between LO and HI\n"
     "  patch:NAME            the value that another prompt has there, see --source\n"

@@ -25,7 +25,8 @@
     X(ZERO, "zero", "nothing", "replaces by 0")                                                    \
     X(ADD, "add", "a value, or a vector @FILE#NAME and optionally ,by=FACTOR", "adds the value")   \
     X(REMOVE, "remove", "a vector @FILE#NAME", "takes out what points in the vector's direction")  \
-    X(MEAN, "mean", "head, token or dim", "replaces by the mean over heads, tokens or channels")   \
+    X(MEAN, "mean", "head, others, token or dim",                                                  \
+      "replaces by the mean over heads, other heads, tokens or channels")                          \
     X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
     X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
     X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")        \
@@ -62,6 +63,7 @@ typedef struct qkv_edit {
     qkv_selector where;
     qkv_op op;
     qkv_mean_axis axis; /* of mean */
+    int others;         /* of mean over heads: the head itself is left out */
     float a, b;         /* factor, value, deviation; bounds of clamp */
     uint64_t seed;
     qkv_mask_rule mask;

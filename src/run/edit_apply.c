@@ -71,13 +71,18 @@ static int selected(const uint8_t *map, int64_t i) {
 }
 
 /* In a split group every query head counts; where they are still copies of one another, that is the
- * mean over the key/value heads. */
+ * mean over the key/value heads. All copies of the own one are the head itself. */
 static float mean_over_heads(const row *r, int64_t c) {
     const qkv_view *v = r->view;
+    const int32_t own = r->edit->others ? (v->first_head + r->head) / v->group : -1;
     double sum = 0;
-    for (int32_t h = 0; h < v->n_heads; h++)
+    int32_t n = 0;
+    for (int32_t h = 0; h < v->n_heads; h++) {
+        if ((v->first_head + h) / v->group == own) continue;
         sum += (double)v->src[h * v->head_stride + r->index * v->row_stride + c];
-    return (float)(sum / v->n_heads);
+        n++;
+    }
+    return (float)(sum / n);
 }
 
 static float mean_over_row(const row *r) {

@@ -312,9 +312,20 @@ static int take_float(cursor *c, char stop, float *value, const char *what) {
     return QKV_OK;
 }
 
+/* The mean over heads without the head itself; where heads are shared, without the one that it reads. */
+static int parse_mean_others(cursor *c, qkv_edit *edit) {
+    edit->axis = QKV_MEAN_HEAD;
+    edit->others = 1;
+    c->at += strlen("others");
+    if (qkv_site_n_heads(edit->where.site, c->notation->hp) > 1) return QKV_OK;
+    return fail_at(c, QKV_ERR_PLAN, "%s has no other heads to take the mean over",
+                   qkv_site_name(edit->where.site));
+}
+
 static int parse_mean(cursor *c, qkv_edit *edit) {
     static const char *const axes[] = {
         [QKV_MEAN_HEAD] = "head", [QKV_MEAN_TOKEN] = "token", [QKV_MEAN_DIM] = "dim"};
+    if (strcmp(c->at, "others") == 0) return parse_mean_others(c, edit);
     for (int i = 0; i < 3; i++) {
         if (strcmp(c->at, axes[i]) != 0) continue;
         edit->axis = (qkv_mean_axis)i;
@@ -324,7 +335,8 @@ static int parse_mean(cursor *c, qkv_edit *edit) {
                            qkv_site_name(edit->where.site));
         return QKV_OK;
     }
-    return fail_at(c, QKV_ERR_SYNTAX, "mean is taken over head, token or dim, not '%s'", c->at);
+    return fail_at(c, QKV_ERR_SYNTAX, "mean is taken over head, others, token or dim, not '%s'",
+                   c->at);
 }
 
 static int parse_noise(cursor *c, qkv_edit *edit) {

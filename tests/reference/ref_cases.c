@@ -136,9 +136,14 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
            (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST);
 }
 
+int ref_has_other_heads(const ref_model *m, qkv_site site) {
+    return ref_has_heads(site) && (ref_is_shared(site) ? m->G : m->H) > 1;
+}
+
 /* Adds the case with one of the selectors, unless there is no such edit. */
 static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, int which) {
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
+    if (e.op == REF_MEAN_OTHERS && !ref_has_other_heads(m, e.site)) return;
     if (!ref_allows(e.site, e.op) || e.op == REF_MASK) return; /* rows must have a key left */
     if (m->family->encoder && (e.op == REF_H2O || e.op == REF_SNAPKV)) return;
     if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))

@@ -156,6 +156,13 @@ static double mean_head(const ref_view *v, int row, int col) {
     return sum / v->n_head;
 }
 
+/* Without the head itself; of shared ones, without the one that it reads. */
+static double mean_others(const ref_view *v, int own, int row, int col) {
+    double sum = 0;
+    for (int h = 0; h < v->n_head; h++) sum += h == own ? 0 : *ref_at(v, h, row, col);
+    return sum / (v->n_head - 1);
+}
+
 static double mean_row(const ref_view *v, int head, int col) {
     double sum = 0;
     for (int t = 0; t < v->n_row; t++) sum += *ref_at(v, head, t, col);
@@ -219,6 +226,8 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return x + edit->a;
     case REF_MEAN_HEAD:
         return mean_head(pool, row, col);
+    case REF_MEAN_OTHERS:
+        return mean_others(pool, head * pool->n_head / own->n_head, row, col);
     case REF_MEAN_TOKEN:
         return mean_row(own, head, col);
     case REF_MEAN_DIM:

@@ -17,6 +17,7 @@
     X(ZERO, "zero", 0)                                                                             \
     X(ADD, "add", 1)                                                                               \
     X(MEAN_HEAD, "mean:head", 0)                                                                   \
+    X(MEAN_OTHERS, "mean:others", 0)                                                               \
     X(MEAN_TOKEN, "mean:token", 0)                                                                 \
     X(MEAN_DIM, "mean:dim", 0)                                                                     \
     X(NOISE, "noise", 1)                                                                           \

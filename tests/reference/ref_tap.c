@@ -49,10 +49,10 @@ size_t ref_site_count(const ref_model *m, qkv_site site, int T) {
 /* ---- edits ---- */
 
 static void count(ref_run *run, size_t index, ref_op op, double value, double before) {
-    const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM ||
-                       op == REF_PATCH || op == REF_NOISE || op == REF_CLAMP ||
-                       op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN || op == REF_QUANT_EVERY ||
-                       op == REF_REMOVE_VECTOR;
+    const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_OTHERS || op == REF_MEAN_TOKEN ||
+                       op == REF_MEAN_DIM || op == REF_PATCH || op == REF_NOISE ||
+                       op == REF_CLAMP || op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN ||
+                       op == REF_QUANT_EVERY || op == REF_REMOVE_VECTOR;
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;

@@ -55,6 +55,7 @@ static const struct {
     {"q@*=scale:0", 3 * 6 * 4 * 8},
     {"k@1.g0=mean:head", 6 * 8},
     {"k@1.g*=mean:head", 2 * 6 * 8},
+    {"k@1.g0=mean:others", 6 * 8},
     {"k@1.h3=mean:token", 6 * 8},
     {"k@1=mean:dim", 2 * 6 * 8},
     {"v@1.g0-1=set:-3", 2 * 6 * 8},
@@ -263,6 +264,8 @@ static const struct {
     {"pattern@0.g0=zero", "h"},
     {"scores@0.g0=zero", "h"},
     {"resid_pre@0=mean:head", "head"},
+    {"resid_pre@0=mean:others", "no other heads"},
+    {"q@0=mean:nobody", "head, others, token or dim"},
     {"attn_out@0=mean:head", "head"},
     {"logits=mean:head", "head"},
     /* operations */

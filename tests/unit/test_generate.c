@@ -100,7 +100,8 @@ static void check_text(engine *e, const int32_t *tokens, size_t n_tokens, size_t
 /* ---- every family ---- */
 
 static int keeps_hidden_weights(const ref_edit *e) {
-    return e->op == REF_SCALE || e->op == REF_ZERO || e->op == REF_MEAN_HEAD;
+    return e->op == REF_SCALE || e->op == REF_ZERO || e->op == REF_MEAN_HEAD ||
+           e->op == REF_MEAN_OTHERS;
 }
 
 /* May the edit look at tokens that come later? */
