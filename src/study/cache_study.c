@@ -12,6 +12,9 @@
 
 enum { MOST_SETTINGS = 48, AT_A_TIME = 64 };
 
+/* Losses, in nats, beyond which one perplexity would hide all others on a linear axis. */
+#define FAR_APART 1.5
+
 /* One variant: its edits, and what became of it. */
 typedef struct trial {
     qkv_text edits;
@@ -213,9 +216,12 @@ static int add_heads(const work *w, qkv_study *study, qkv_error *err) {
 
 static int draw_settings(const work *w, qkv_study *study, qkv_error *err) {
     double x[MOST_SETTINGS], y[MOST_SETTINGS];
+    double most = w->baseline, least = w->baseline;
     for (size_t s = 0; s < w->n_settings; s++) {
         x[s] = (double)w->settings[s];
         y[s] = exp(w->trials[s].loss);
+        most = fmax(most, w->trials[s].loss);
+        least = fmin(least, w->trials[s].loss);
     }
     qkv_series series = QKV_SERIES_INIT;
     series.label = "all layers";
@@ -227,6 +233,7 @@ static int draw_settings(const work *w, qkv_study *study, qkv_error *err) {
     lines.n_series = 1;
     lines.x.label = w->question->axis;
     lines.y.label = "Perplexity";
+    if (most - least > FAR_APART) lines.y.scale = QKV_SCALE_LOG;
     lines.reference_label = "unedited";
     lines.reference = exp(w->baseline);
     return qkv_study_add_lines(study, "settings", w->question->title, &lines, err);
