@@ -12,8 +12,13 @@ typedef struct recipe_args {
     const char *model;
     sweep_flags flags;
     cli_list set; /* NAME=VALUE */
+<<<<<<< HEAD
     const char *phrases, *results;
     int parity, mean_map;
+=======
+    const char *phrases, *heads_from, *results;
+    int parity;
+>>>>>>> main
     int print;
 } recipe_args;
 
