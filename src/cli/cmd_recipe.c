@@ -368,11 +368,7 @@ static int check_sweep(const recipe_args *args, qkv_error *err) {
         return cli_usage(err, "the results of a sweep go to one file: give -o once");
     if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
         how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
-<<<<<<< HEAD
-        args->mean_map || args->phrases || args->results)
-=======
-        args->phrases || args->heads_from || args->results)
->>>>>>> main
+        args->mean_map || args->phrases || args->heads_from || args->results)
         return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
                               "'qkv plot' draws it");
     return QKV_OK;

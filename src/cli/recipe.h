@@ -12,13 +12,8 @@ typedef struct recipe_args {
     const char *model;
     sweep_flags flags;
     cli_list set; /* NAME=VALUE */
-<<<<<<< HEAD
-    const char *phrases, *results;
-    int parity, mean_map;
-=======
     const char *phrases, *heads_from, *results;
-    int parity;
->>>>>>> main
+    int parity, mean_map;
     int print;
 } recipe_args;
 

@@ -75,10 +75,10 @@ static int set_phrases(json_t *options, const char *path, qkv_error *err) {
     return status;
 }
 
-<<<<<<< HEAD
 static int set_flag(json_t *options, const char *name, qkv_error *err) {
     return json_object_set_new(options, name, json_true()) == 0 ? QKV_OK : qkv_fail_memory(err);
-=======
+}
+
 /* ---- heads that another study has found ---- */
 
 static size_t find_column(const json_t *table, const char *name) {
@@ -126,7 +126,6 @@ static int set_heads(json_t *options, const char *path, qkv_error *err) {
     qkv_text_release(&heads);
     json_decref(study);
     return status;
->>>>>>> main
 }
 
 static int make_options(json_t **out, const json_t *recipe, const recipe_args *args,
@@ -136,15 +135,9 @@ static int make_options(json_t **out, const json_t *recipe, const recipe_args *a
     if (!options) return qkv_fail_memory(err);
     int status = set_options(options, &args->set, err);
     if (status == QKV_OK) status = set_phrases(options, args->phrases, err);
-<<<<<<< HEAD
+    if (status == QKV_OK) status = set_heads(options, args->heads_from, err);
     if (status == QKV_OK && args->parity) status = set_flag(options, "parity", err);
     if (status == QKV_OK && args->mean_map) status = set_flag(options, "mean_map", err);
-=======
-    if (status == QKV_OK) status = set_heads(options, args->heads_from, err);
-    if (status == QKV_OK && args->parity &&
-        json_object_set_new(options, "parity", json_true()) != 0)
-        status = qkv_fail_memory(err);
->>>>>>> main
     return status;
 }
 
