@@ -29,6 +29,7 @@
 
 #include "qkv/figure.h"
 #include "qkv/plot.h"
+#include "qkv/study.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -55,6 +56,9 @@ typedef struct qkv_reproduction_info {
     const char *results;      /* of a chart: the name its results had, for people */
     const char *results_hash; /* of a chart */
     const char *recipe;       /* JSON */
+    int32_t is_study;         /* 1: a study (qkv/study.h); `kind` is then the study's */
+    const char *other_model;  /* of a study of two models: the second one */
+    const char *other_hash;
 } qkv_reproduction_info;
 
 #define QKV_REPRODUCTION_INFO_INIT                                                                 \
@@ -68,6 +72,12 @@ QKV_API int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out,
                                     qkv_session *session, qkv_error *err);
 QKV_API int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out,
                                   qkv_sweep_reader *results, qkv_error *err);
+
+/* `other` is a session of the second model, where there is one. */
+QKV_API int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_session *session,
+                                   qkv_session *other, qkv_error *err);
+/* How the file was drawn. Texts belong to the reproduction. */
+QKV_API int qkv_reproduction_look(const qkv_reproduction *r, qkv_study_look *look, qkv_error *err);
 
 /* The numbers of the file and those of what was made again. */
 typedef struct qkv_reproduction_difference {
@@ -89,6 +99,9 @@ QKV_API int qkv_reproduction_compare_figure(const qkv_reproduction *r, const qkv
                                             qkv_reproduction_difference *out, qkv_error *err);
 QKV_API int qkv_reproduction_compare_plot(const qkv_reproduction *r, const qkv_plot *plot,
                                           qkv_reproduction_difference *out, qkv_error *err);
+
+QKV_API int qkv_reproduction_compare_study(const qkv_reproduction *r, const qkv_study *study,
+                                           qkv_reproduction_difference *out, qkv_error *err);
 
 /* A file with a recipe (the text of one) put in, in place of any that it has: PNG, SVG, PDF, HTML,
  * Markdown. *out is the caller's to free with qkv_bytes_free. */

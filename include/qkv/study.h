@@ -45,6 +45,8 @@ typedef struct qkv_study qkv_study;
 /* "lens" and what it is; NULL past the end. */
 QKV_API const char *qkv_study_kind_name(size_t index);
 QKV_API const char *qkv_study_kind_title(size_t index);
+/* How many prompts a kind takes. Returns 0 where there is no such kind. */
+QKV_API int qkv_study_kind_prompts(const char *kind, size_t *least, size_t *most);
 
 /* What a study looks at. Everything is used while it is made, and copied where it is kept. */
 typedef struct qkv_study_inputs {

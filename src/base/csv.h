@@ -2,14 +2,28 @@
 #ifndef QKV_BASE_CSV_H
 #define QKV_BASE_CSV_H
 
+#include "base/fail.h"
 #include "base/text.h"
 
 /* A text as one field: in quotes where it has to be. */
 void qkv_csv_append(qkv_text *line, const char *field);
 
-/* Reads one field up to `between` (a comma, a tab) or the end of its line, without the quotes around it.
- * Replaces what `field` holds. Returns where it ended: at `between`, at the line's end ("\n" or "\r\n"),
- * or at the NUL behind the last one. */
-const char *qkv_csv_read(qkv_text *field, const char *at, char between);
+/* Reading: rows of fields, quoted or not, whose rows end with LF, CRLF or the text. */
+typedef struct qkv_csv {
+    const char *at, *end;
+    size_t line;      /* of the field that was read last, from 1 on */
+    size_t next;      /* of the next one */
+    char between;     /* fields */
+    const char *name; /* for messages; the caller's */
+} qkv_csv;
+
+/* `between` is a comma or a tab. */
+void qkv_csv_begin(qkv_csv *csv, const char *text, size_t length, char between, const char *name);
+/* 1 while there is another row. */
+int qkv_csv_more(const qkv_csv *csv);
+/* Goes on behind lines that are empty. */
+void qkv_csv_skip_blank(qkv_csv *csv);
+/* Puts the next field in place of what `field` holds; *last is 1 for the last of its row. */
+int qkv_csv_field(qkv_csv *csv, qkv_text *field, int *last, qkv_error *err);
 
 #endif

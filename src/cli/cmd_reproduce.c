@@ -14,7 +14,7 @@
 #include "qkv/reproduce.h"
 
 typedef struct reproduce_args {
-    const char *model, *results, *recipes, *output;
+    const char *model, *other, *results, *recipes, *output;
     int check;
     int64_t threads, memory;
 } reproduce_args;
@@ -29,6 +29,8 @@ static const cli_option options[] = {
      "make it with this model, whatever its hash (default: the one with the recipe's hash, among "
      "QKV_MODEL, the model shipped with qkv and those on this machine)",
      CLI_MODEL, offsetof(reproduce_args, model), 0, 0, 0},
+    {0, "other", "MODEL", "the second model of a study of two, whatever its hash", CLI_MODEL,
+     offsetof(reproduce_args, other), 0, 0, 0},
     {0, "results", "FILE", "of a chart: the results of the sweep, SQLite", CLI_PATH,
      offsetof(reproduce_args, results), 0, 0, 0},
     {0, "recipes", "DIR", "where an ID is looked for (default QKV_RECIPES, or this folder)",
@@ -46,10 +48,10 @@ static int run_reproduce(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_reproduce = {
     .name = "reproduce",
-    .summary = "make a figure or chart again from its own file, and check its numbers",
-    .synopsis = "FIGURE|ID [-m MODEL] [--results FILE] [--check] [-o OUT]",
+    .summary = "make a figure, chart or study again from its own file, and check its numbers",
+    .synopsis = "FIGURE|ID [-m MODEL] [--other MODEL] [--results FILE] [--check] [-o OUT]",
     .description =
-        "Every figure, report and chart carries its recipe: what was asked for, the hash of the "
+        "Every figure, report, chart and study carries its recipe: what was asked for, the hash of the "
         "model or of the sweep's results, and a summary of its numbers. This command reads it from "
         "a PNG, SVG, PDF, HTML, Markdown, JSON or safetensors file, finds the model by its hash, "
         "and makes the same again. In place of a file, the id at the end of the small print (8 "
@@ -291,6 +293,20 @@ static int write_plot(qkv_plot *plot, const qkv_reproduction_info *info, const c
     return cli_print_bytes(status, bytes, n_bytes);
 }
 
+static int write_study(const qkv_study *study, const qkv_reproduction *r,
+                       const qkv_reproduction_info *info, const char *output, qkv_error *err) {
+    qkv_study_look look = QKV_STUDY_LOOK_INIT;
+    char *bytes = NULL;
+    size_t n_bytes = 0;
+    int status = qkv_reproduction_look(r, &look, err);
+    if (status != QKV_OK) return status;
+    if (!cli_is_stdout(output))
+        return cli_name_fields(qkv_study_write(study, output, &look, err), err);
+    status =
+        cli_name_fields(qkv_study_render(study, info->format, &look, &bytes, &n_bytes, err), err);
+    return cli_print_bytes(status, bytes, n_bytes);
+}
+
 /* What was written, unless the user named it. */
 static int say_output(const char *output, const reproduce_args *args) {
     if (!args->output) fprintf(stderr, "qkv: wrote %s\n", output);
@@ -306,6 +322,7 @@ static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
     qkv_model *model = NULL;
     qkv_session *session = NULL;
     qkv_figure *figure = NULL;
+    if (args->other) return cli_usage(err, "--other is for studies of two models");
     if (args->results) return cli_usage(err, "--results is for charts of sweeps");
     int status = open_model(&model, args->model, info, err);
     if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
@@ -326,6 +343,42 @@ static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
     return status;
 }
 
+/* Also a study of two models: the second is looked for by its hash, or given with --other. */
+static int make_study(const qkv_reproduction *r, const reproduce_args *args,
+                      const qkv_reproduction_info *info, const char *output, qkv_error *err) {
+    const qkv_session_options how = cli_session_options(args->threads, args->memory);
+    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
+    qkv_model *models[2] = {NULL, NULL};
+    qkv_session *sessions[2] = {NULL, NULL};
+    qkv_study *study = NULL;
+    qkv_reproduction_info second = *info;
+    second.model = info->other_model;
+    second.model_hash = info->other_hash;
+    if (args->results) return cli_usage(err, "--results is for charts of sweeps");
+    if (args->other && !info->other_hash[0])
+        return cli_usage(err, "--other is for studies of two models");
+    int status = open_model(&models[0], args->model, info, err);
+    if (status == QKV_OK && info->other_hash[0])
+        status = open_model(&models[1], args->other, &second, err);
+    for (int i = 0; i < 2 && status == QKV_OK && models[i]; i++)
+        status = cli_session_new(&sessions[i], models[i], &how, err);
+    if (status == QKV_OK)
+        status =
+            cli_name_fields(qkv_reproduction_study(r, &study, sessions[0], sessions[1], err), err);
+    if (status == QKV_OK && output) status = write_study(study, r, info, output, err);
+    if (status == QKV_OK && output) say_output(output, args);
+    if (status == QKV_OK && args->check) {
+        status = qkv_reproduction_compare_study(r, study, &difference, err);
+        if (status == QKV_OK) status = report(&difference, info, err);
+    }
+    qkv_study_free(study);
+    for (int i = 0; i < 2; i++) {
+        qkv_session_free(sessions[i]);
+        qkv_model_free(models[i]);
+    }
+    return status;
+}
+
 static void warn_results(const qkv_plot *plot, const qkv_reproduction_info *info) {
     qkv_plot_info made = QKV_PLOT_INFO_INIT;
     if (qkv_plot_get_info(plot, &made, NULL) != QKV_OK || strcmp(made.id, info->id) == 0) return;
@@ -337,7 +390,8 @@ static int make_plot(const qkv_reproduction *r, const reproduce_args *args,
     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
     qkv_sweep_reader *results = NULL;
     qkv_plot *plot = NULL;
-    if (args->model) return cli_usage(err, "a chart needs no model: leave out -m");
+    if (args->model || args->other)
+        return cli_usage(err, "a chart needs no model: leave out -m and --other");
     if (!args->results) {
         return cli_usage(err,
                          "this is a chart of a sweep's results, called %s: give them with "
@@ -370,7 +424,9 @@ static int run_reproduce(const cli_call *call, qkv_error *err) {
     if (status == QKV_OK) status = qkv_reproduction_get_info(r, &info, err);
     if (status == QKV_OK) status = choose_output(&output, args, &info, err);
     if (status == QKV_OK) {
-        status = (info.is_plot ? make_plot : make_figure)(r, args, &info, output, err);
+        status = (info.is_study  ? make_study
+                  : info.is_plot ? make_plot
+                                 : make_figure)(r, args, &info, output, err);
     }
     free(output);
     qkv_reproduction_free(r);

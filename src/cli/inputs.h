@@ -39,6 +39,9 @@ typedef struct cli_chat {
     const char *template_file;
     const char *date;
     int show; /* with or without a conversation */
+    /* Of prompts that are texts, in a conversation or not. */
+    const char *column;  /* of the files of -f, which are then CSV; NULL: they have a prompt a line */
+    const char *pattern; /* "Question: {}": what stands around every text; NULL: nothing */
 } cli_chat;
 
 /* clang-format off: one option to a line or two */
@@ -104,6 +107,10 @@ enum { CLI_PROMPT_TEXT, CLI_PROMPT_LINES, CLI_PROMPT_FILE, CLI_PROMPT_TOKENS };
          CLI_FLAG, offsetof(type, special),                                                        \
          1,        0,                                                                              \
          0},                                                                                       \
+        CLI_CHAT_OPTION(type, chat, "column", "NAME", CLI_TEXT, column, 0,                         \
+                        "files of -f are CSV, and this column has the prompts"),                   \
+        CLI_CHAT_OPTION(type, chat, "prompt-template", "TEXT", CLI_TEXT, pattern, 0,               \
+                        "what stands around every prompt, {} being the prompt: 'Question: {}'"),   \
         CLI_CHAT_TABLE(type, chat)
 /* clang-format on */
 

@@ -25,6 +25,7 @@
     X(patch)                                                                                       \
     X(compare)                                                                                     \
     X(weights)                                                                                     \
+    X(heads)                                                                                       \
     X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \

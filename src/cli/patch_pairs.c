@@ -89,66 +89,46 @@ static int read_lines(patch_pairs *p, const char *text, const char *path, qkv_er
 enum { MOST_COLUMNS = 1000 };
 
 typedef struct table {
-    const char *at, *path;
-    char between;
-    size_t line;
+    qkv_csv csv;
     uint8_t columns[MOST_COLUMNS]; /* which key each is */
     size_t n_columns;
 } table;
 
-/* Behind a field: at the next one, or on the next line. Returns 1 while the line goes on. */
-static int go_on(table *t) {
-    if (*t->at && *t->at == t->between) {
-        t->at++;
-        return 1;
-    }
-    t->at += *t->at == '\r';
-    t->at += *t->at == '\n';
-    t->line++;
-    return 0;
-}
-
 static int read_names(table *t, qkv_error *err) {
     qkv_text field = {0};
     unsigned found = 0;
-    int more = 1;
-    while (more && t->n_columns < MOST_COLUMNS) {
+    int last = 0, status = QKV_OK;
+    while (!last && t->n_columns < MOST_COLUMNS && status == QKV_OK) {
         uint8_t key = 0;
-        t->at = qkv_csv_read(&field, t->at, t->between);
-        while (key < N_KEYS && !field.failed && strcmp(field.data, keys[key]) != 0) key++;
+        status = qkv_csv_field(&t->csv, &field, &last, err);
+        while (status == QKV_OK && key < N_KEYS && strcmp(field.data, keys[key]) != 0) key++;
         found |= 1u << key;
         t->columns[t->n_columns++] = key;
-        more = go_on(t);
     }
-    const int failed = field.failed;
     qkv_text_release(&field);
-    if (failed) return qkv_fail_memory(err);
-    if (found & 1u << CLEAN && found & 1u << CORRUPT) return QKV_OK;
+    if (status != QKV_OK || (found & 1u << CLEAN && found & 1u << CORRUPT)) return status;
     return qkv_fail(err, QKV_ERR_FORMAT,
                     "%s: the first line must name the columns clean and corrupt (and, where "
                     "wanted, answer and wrong)",
-                    t->path);
+                    t->csv.name);
 }
 
 static int read_row(table *t, patch_pairs *p, qkv_error *err) {
     qkv_text fields[N_KEYS] = {{0}}, other = {0};
     const char *row[N_KEYS] = {0};
-    const size_t line = t->line + 1;
+    const size_t line = t->csv.next;
     size_t n = 0;
-    int more = 1, failed = 0;
-    for (; more; n++) {
+    int last = 0, status = QKV_OK;
+    for (; !last && status == QKV_OK; n++) {
         const uint8_t key = n < t->n_columns ? t->columns[n] : OTHER;
         qkv_text *field = key < N_KEYS ? &fields[key] : &other;
-        t->at = qkv_csv_read(field, t->at, t->between);
-        failed |= field->failed;
+        status = qkv_csv_field(&t->csv, field, &last, err);
         if (key < N_KEYS) row[key] = field->data;
-        more = go_on(t);
     }
-    int status = failed ? qkv_fail_memory(err)
-                 : n > t->n_columns
-                     ? qkv_fail(err, QKV_ERR_FORMAT,
-                                "%s, line %zu has more fields than the first line", t->path, line)
-                     : add_row(p, row, t->path, line, err);
+    if (status == QKV_OK && n > t->n_columns)
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s, line %zu has more fields than the first line",
+                          t->csv.name, line);
+    if (status == QKV_OK) status = add_row(p, row, t->csv.name, line, err);
     for (int i = 0; i < N_KEYS; i++) qkv_text_release(&fields[i]);
     qkv_text_release(&other);
     return status;
@@ -156,13 +136,12 @@ static int read_row(table *t, patch_pairs *p, qkv_error *err) {
 
 static int read_table(patch_pairs *p, const char *text, const char *path, char between,
                       qkv_error *err) {
-    table t = {.at = text, .path = path, .between = between};
+    table t = {.n_columns = 0};
+    qkv_csv_begin(&t.csv, text, strlen(text), between, path);
     int status = read_names(&t, err);
-    while (*t.at && status == QKV_OK) {
-        if (*t.at == '\n' || *t.at == '\r')
-            go_on(&t); /* an empty line */
-        else
-            status = read_row(&t, p, err);
+    for (; status == QKV_OK; status = read_row(&t, p, err)) {
+        qkv_csv_skip_blank(&t.csv);
+        if (!qkv_csv_more(&t.csv)) break;
     }
     return status;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/number.h"
@@ -99,6 +100,99 @@ static char *cut_line(char **at) {
     return line;
 }
 
+/* ---- columns of CSV ---- */
+
+/* The place of a column in the first row; behind it, *csv is at the second. */
+static int find_column(qkv_csv *csv, const char *path, const char *wanted, size_t *place,
+                       qkv_error *err) {
+    qkv_text field = {0}, known = {0};
+    int last = 0, found = 0, status = QKV_OK;
+    for (size_t i = 0; !last && status == QKV_OK; i++) {
+        status = qkv_csv_field(csv, &field, &last, err);
+        if (status != QKV_OK) break;
+        if (!found && strcmp(field.data, wanted) == 0) found = 1, *place = i;
+        if (known.length) qkv_text_puts(&known, ", ");
+        qkv_text_append_short(&known, field.data, field.length, 40);
+    }
+    if (status == QKV_OK && !found)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT, "%s has no column '%s'; it has %.300s", path,
+                          wanted, known.data ? known.data : "none");
+    qkv_text_release(&field);
+    qkv_text_release(&known);
+    return status;
+}
+
+static int add_row(cli_prompts *prompts, qkv_csv *csv, const char *path, size_t place,
+                   const char *column, qkv_error *err) {
+    qkv_text field = {0};
+    int last = 0, found = 0, status = QKV_OK;
+    size_t n = 0;
+    const size_t line = csv->next;
+    for (; !last && status == QKV_OK; n++) {
+        status = qkv_csv_field(csv, &field, &last, err);
+        if (status != QKV_OK || n != place) continue;
+        found = 1;
+        if (strlen(field.data) != field.length)
+            status = qkv_fail(err, QKV_ERR_FORMAT, "%s, line %zu: there are NUL bytes", path, line);
+        else if (field.length)
+            status = cli_prompts_add(prompts, &(cli_item){field.data, CLI_PROMPT_TEXT}, err);
+    }
+    if (status == QKV_OK && !found)
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s, line %zu: there is no column '%s' in this row",
+                          path, line, column);
+    qkv_text_release(&field);
+    return status;
+}
+
+static int add_column(cli_prompts *prompts, const char *path, const char *column, qkv_error *err) {
+    char *text = NULL;
+    size_t length = 0, place = 0;
+    const size_t before = prompts->n;
+    qkv_csv csv;
+    int status = qkv_read_file(&text, &length, path, LARGEST_PROMPT, err);
+    if (status != QKV_OK) return status;
+    qkv_csv_begin(&csv, text, length, ',', path);
+    status = find_column(&csv, path, column, &place, err);
+    for (; status == QKV_OK; status = add_row(prompts, &csv, path, place, column, err)) {
+        qkv_csv_skip_blank(&csv);
+        if (!qkv_csv_more(&csv)) break;
+    }
+    free(text);
+    if (status != QKV_OK || prompts->n > before) return status;
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: the column '%s' of %s is empty",
+                    column, path);
+}
+
+/* ---- what stands around a prompt ---- */
+
+static int check_pattern(const cli_chat *chat, const cli_list *given, qkv_error *err) {
+    int files = 0;
+    for (size_t i = 0; i < given->n; i++) files |= given->items[i].tag == CLI_PROMPT_LINES;
+    if (chat->column && !files) return cli_usage(err, "--column is of a CSV file: give it with -f");
+    if (chat->pattern && !strstr(chat->pattern, "{}"))
+        return cli_usage(err, "--prompt-template wants {} where the prompt is to stand");
+    return QKV_OK;
+}
+
+/* The prompt in place of every {}. */
+static int put_around(cli_prompt *prompt, const char *pattern, qkv_error *err) {
+    qkv_text text = {0};
+    if (!prompt->text) return cli_usage(err, "--prompt-template takes text, not --tokens");
+    for (const char *at = pattern, *gap;; at = gap + 2) {
+        gap = strstr(at, "{}");
+        qkv_text_append(&text, at, gap ? (size_t)(gap - at) : strlen(at));
+        if (!gap) break;
+        qkv_text_append(&text, prompt->text, prompt->length);
+    }
+    if (text.failed) return qkv_text_release(&text), qkv_fail_memory(err);
+    free(prompt->text);
+    prompt->text = text.data;
+    prompt->length = text.length;
+    return QKV_OK;
+}
+
+/* ---- all that were given ---- */
+
 static int add_lines(cli_prompts *prompts, const char *path, qkv_error *err) {
     char *text = NULL, *line;
     size_t length;
@@ -118,10 +212,15 @@ static int add_lines(cli_prompts *prompts, const char *path, qkv_error *err) {
 int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat *chat,
                      qkv_error *err) {
     int status = cli_chat_check(chat, err);
+    if (status == QKV_OK) status = check_pattern(chat, given, err);
     for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
         const cli_item *item = &given->items[i];
-        status = item->tag == CLI_PROMPT_LINES ? add_lines(prompts, item->value, err)
-                                               : cli_prompts_add(prompts, item, err);
+        status = item->tag != CLI_PROMPT_LINES ? cli_prompts_add(prompts, item, err)
+                 : chat->column                ? add_column(prompts, item->value, chat->column, err)
+                                               : add_lines(prompts, item->value, err);
+    }
+    for (size_t i = 0; i < prompts->n && status == QKV_OK && chat->pattern; i++) {
+        status = put_around(&prompts->items[i], chat->pattern, err);
     }
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
         status = cli_chat_check_prompt(chat, &prompts->items[i], err);

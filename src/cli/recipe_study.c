@@ -16,7 +16,7 @@ int recipe_is_study(const json_t *recipe) {
 }
 
 static int check_keys(const json_t *recipe, const char *path, qkv_error *err) {
-    static const char *const known[] = {"title", "about", "study", "options"};
+    static const char *const known[] = {"title", "about", "study", "options", "prompts"};
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)recipe, key, value) {
@@ -25,7 +25,7 @@ static int check_keys(const json_t *recipe, const char *path, qkv_error *err) {
         if (i == n)
             return qkv_fail(err, QKV_ERR_FORMAT,
                             "%s: the recipe of a study has no '%s'; it has title, about, study, "
-                            "options",
+                            "options, prompts",
                             path, key);
     }
     const json_t *options = json_object_get(recipe, "options");
@@ -86,25 +86,70 @@ static int make_options(json_t **out, const json_t *recipe, const recipe_args *a
     return status;
 }
 
+/* ---- prompts ---- */
+
+/* Those of the recipe, or some that come with qkv. */
+typedef struct recipe_prompts {
+    cli_list list;
+    char *path; /* of a file that it names */
+} recipe_prompts;
+
+static int add_prompt(recipe_prompts *to, const char *value, int tag, qkv_error *err) {
+    const cli_item item = {value, tag};
+    return QKV_PUSH(to->list.items, to->list.capacity, to->list.n, item) ? QKV_OK
+                                                                         : qkv_fail_memory(err);
+}
+
+static int add_own(recipe_prompts *to, const json_t *prompts, const char *path, qkv_error *err) {
+    if (json_array_size(prompts) == 0)
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: 'prompts' is no list of texts", path);
+    int status = QKV_OK;
+    for (size_t i = 0; i < json_array_size(prompts) && status == QKV_OK; i++) {
+        const char *text = json_string_value(json_array_get(prompts, i));
+        status = text ? add_prompt(to, text, CLI_PROMPT_TEXT, err)
+                      : qkv_fail(err, QKV_ERR_FORMAT, "%s: prompt %zu is no text", path, i);
+    }
+    return status;
+}
+
+/* As many as the study takes: the file of many, or the first of the few. */
+static int add_bundled(recipe_prompts *to, const char *kind, qkv_error *err) {
+    size_t least = 0, most = 0, few = 0;
+    int status = QKV_OK;
+    while (qkv_default_prompt(few)) few++;
+    if (!qkv_study_kind_prompts(kind, &least, &most) || most == 0) return QKV_OK;
+    if (most <= few) {
+        for (size_t i = 0; i < most && status == QKV_OK; i++)
+            status = add_prompt(to, qkv_default_prompt(i), CLI_PROMPT_TEXT, err);
+        return status;
+    }
+    status = cli_recipe_find(&to->path, "prompts.txt", err);
+    return status == QKV_OK ? add_prompt(to, to->path, CLI_PROMPT_LINES, err) : status;
+}
+
+static int find_prompts(recipe_prompts *to, const json_t *recipe, const char *path,
+                        const cli_chat *chat, qkv_error *err) {
+    const json_t *own = json_object_get(recipe, "prompts");
+    if (chat->column) return cli_usage(err, "--column is of a CSV file: give it with -f");
+    if (own) return add_own(to, own, path, err);
+    return add_bundled(to, json_string_value(json_object_get(recipe, "study")), err);
+}
+
 /* ---- running ---- */
 
 int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err) {
     const recipe_args *args = call->args;
-    char *bundled = NULL;
+    recipe_prompts found = {0};
     json_t *options = NULL;
-    cli_list prompts = args->flags.prompts;
-    cli_item item = {NULL, CLI_PROMPT_LINES};
     int status = check_keys(recipe, path, err);
     if (status == QKV_OK) status = make_options(&options, recipe, args, err);
-    if (status == QKV_OK && !prompts.n) {
-        status = cli_recipe_find(&bundled, "prompts.txt", err);
-        item.value = bundled;
-        prompts = (cli_list){.items = &item, .n = 1};
-    }
+    if (status == QKV_OK && !args->flags.prompts.n)
+        status = find_prompts(&found, recipe, path, &args->flags.chat, err);
+    const cli_list *prompts = args->flags.prompts.n ? &args->flags.prompts : &found.list;
     cli_study_job job = {.kind = json_string_value(json_object_get(recipe, "study")),
                          .how = &args->study,
                          .model = args->model,
-                         .prompts = &prompts,
+                         .prompts = prompts->n ? prompts : NULL,
                          .parse_special = args->flags.parse_special,
                          .chat = &args->flags.chat,
                          .options = options,
@@ -114,6 +159,7 @@ int recipe_run_study(const cli_call *call, const json_t *recipe, const char *pat
         status = cli_study_run(call, &job, err); /* takes the options */
     else
         json_decref(options);
-    free(bundled);
+    free(found.list.items);
+    free(found.path);
     return status;
 }

@@ -214,6 +214,8 @@ static int load(study_state *s, const cli_study_job *job, qkv_error *err) {
         QKV_TOKENIZE_ADD_SPECIAL | (job->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     int status = QKV_OK;
     if (job->prompts) status = cli_prompts_load(&s->prompts, job->prompts, chat, err);
+    if (status == QKV_OK && s->prompts.n == 0 && job->default_prompts)
+        status = cli_prompts_add_default(&s->prompts, job->default_prompts, err);
     if (status == QKV_OK) status = cli_model_open(&s->model, job->model, err);
     if (status == QKV_OK && (job->other || job->two_models))
         status = cli_model_open(&s->other_model, job->other, err);
@@ -273,7 +275,7 @@ int cli_study_run(const cli_call *call, cli_study_job *job, qkv_error *err) {
     study_state s = {0};
     qkv_study *study = NULL;
     int status = job->options ? cli_study_check(job->how, err) : qkv_fail_memory(err);
-    if (status == QKV_OK && job->prompts && job->prompts->n == 0)
+    if (status == QKV_OK && job->prompts && job->prompts->n == 0 && !job->default_prompts)
         status = cli_usage(err, "give a prompt with -p, -f, --file or --tokens");
     if (status == QKV_OK) status = load(&s, job, err);
     if (status == QKV_OK) status = make(&s, call, job, &study, err);

@@ -88,6 +88,7 @@ typedef struct cli_study_job {
     const char *other;       /* the second model of a comparison; NULL: none */
     int two_models;          /* there is a second one, the default model where `other` is NULL */
     const cli_list *prompts; /* NULL: the kind takes none */
+    size_t default_prompts;  /* so many of the library's own where none is given; 0: an error */
     int parse_special;
     const cli_chat *chat;     /* NULL: none */
     json_t *options;          /* taken */

@@ -4,8 +4,9 @@
  * them as they come.
  *
  * Where the second model is edited, what the edits cannot change does not come for the variant: there
- * the second model's own baseline counts. So everything is found twice, and chosen when the pass is
- * over.
+ * the second model's own baseline counts. So everything is found twice, and chosen when all passes are
+ * over. Rows are added one by one in their order, so that the sums have the same bits however the work
+ * was cut.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "measure/compare.h"
 #include "run/session.h"
 
-/* What a pair of passes found, for the second model's baseline and its variant. */
+/* What was found on the prompt, for the second model's baseline and its variant. */
 typedef struct found {
     double (*heads)[QKV_METRIC_SUMS];
     uint8_t *has_head;
@@ -195,15 +196,6 @@ static int run_second(pair *p, qkv_session *session, compare_sums *sums, qkv_err
     return status;
 }
 
-static void clear_found(const pair *p, found *f) {
-    const size_t heads = (size_t)(p->pass.n_layer * p->pass.n_head);
-    memset(f->heads, 0, heads * sizeof *f->heads);
-    memset(f->has_head, 0, heads);
-    memset(f->layers, 0, (size_t)p->pass.n_layer * sizeof *f->layers);
-    memset(f->has_layer, 0, (size_t)p->pass.n_layer);
-    f->has_logits = 0;
-}
-
 /* The variant's where it came. */
 static void add_found(const pair *p, compare_sums *sums, compare_position *positions) {
     const found *base = &p->found[0], *edited = &p->found[1];
@@ -218,16 +210,13 @@ static void add_found(const pair *p, compare_sums *sums, compare_position *posit
         sums->layers[l].n += from->n;
     }
     const compare_position *from = edited->has_logits ? edited->positions : base->positions;
-    for (int64_t t = p->pass.first_logit; t < p->pass.end_logit; t++) positions[t] = from[t];
+    for (int64_t t = 0; t < p->n_tokens; t++) positions[t] = from[t];
 }
 
-static int run_pair(pair *p, qkv_session *const sessions[2], compare_sums *sums,
-                    compare_position *positions, qkv_error *err) {
-    for (int v = 0; v < 2; v++) clear_found(p, &p->found[v]);
+static int run_pair(pair *p, qkv_session *const sessions[2], compare_sums *sums, qkv_error *err) {
     p->kept = malloc((p->pass.n_kept ? p->pass.n_kept : 1) * sizeof *p->kept);
     int status = p->kept ? run_first(p, sessions[0], err) : qkv_fail_memory(err);
     if (status == QKV_OK) status = run_second(p, sessions[1], sums, err);
-    if (status == QKV_OK) add_found(p, sums, positions);
     sums->n_passes++;
     qkv_result_free(p->result);
     free(p->kept);
@@ -273,7 +262,8 @@ int qkv_compare_run(const qkv_compare *compare, qkv_session *const sessions[2],
     const size_t memory = compare->memory ? compare->memory : sessions[0]->memory_budget;
     int status = allocate(&p, memory, err);
     while (status == QKV_OK && qkv_compare_pass_next(&p.pass, &cursor))
-        status = run_pair(&p, sessions, sums, positions, err);
+        status = run_pair(&p, sessions, sums, err);
+    if (status == QKV_OK) add_found(&p, sums, positions);
     release(&p);
     return status;
 }

@@ -167,9 +167,10 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
     struct ggml_tensor *z = NULL; // [d, H, T, B]
     if (values && g->block_rows < T) z = ggml_dup(g->ctx, q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
-     * has used fits the others. */
-    int64_t last = (T - 1) / g->block_rows * g->block_rows;
-    for (int64_t first = last; first >= 0; first -= g->block_rows) {
+     * has used fits the others. Unless rows depend on earlier ones. */
+    const int64_t n_blocks = (T + g->block_rows - 1) / g->block_rows;
+    for (int64_t i = 0; i < n_blocks; i++) {
+        const int64_t first = (g->in_order ? i : n_blocks - 1 - i) * g->block_rows;
         block.first_row = first;
         block.rows = T - first < g->block_rows ? T - first : g->block_rows;
         block.keys = keys_of_block(g, il, first, block.rows);

@@ -14,7 +14,9 @@
 #include "base/fail.h"
 #include "model/model.h"
 #include "qkv/plan.h"
+#include "run/op_keep.h"
 #include "run/op_mask.h"
+#include "run/op_quant.h"
 
 /* X(enumerator, name, what stands behind the colon, what it does) */
 #define QKV_OP_LIST(X)                                                                             \
@@ -23,12 +25,17 @@
     X(ZERO, "zero", "nothing", "replaces by 0")                                                    \
     X(ADD, "add", "a value, or a vector @FILE#NAME and optionally ,by=FACTOR", "adds the value")   \
     X(REMOVE, "remove", "a vector @FILE#NAME", "takes out what points in the vector's direction")  \
-    X(MEAN, "mean", "head, token or dim", "replaces by the mean over heads, tokens or channels")   \
+    X(MEAN, "mean", "head, others, token or dim",                                                  \
+      "replaces by the mean over heads, other heads, tokens or channels")                          \
     X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
     X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
     X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")        \
     X(MASK, "mask", "what to leave: sink=N,recent=N or band=N; or nothing",                        \
       "scores become -inf, but for what the arguments leave")                                      \
+    X(KEEP, "keep", "h2o,budget=N,recent=N or snapkv,budget=N",                                    \
+      "scores of keys that a small cache would have dropped become -inf")                          \
+    X(QUANT, "quant", "bits=N,axis=channel or axis=token; optionally group=N,keep=N",              \
+      "rounds to 2^bits levels between the ends of each group")                                    \
     X(CUSTOM, "custom", "the name of a function that the program has registered",                  \
       "takes what the function makes of them")
 
@@ -56,9 +63,12 @@ typedef struct qkv_edit {
     qkv_selector where;
     qkv_op op;
     qkv_mean_axis axis; /* of mean */
+    int others;         /* of mean over heads: the head itself is left out */
     float a, b;         /* factor, value, deviation; bounds of clamp */
     uint64_t seed;
     qkv_mask_rule mask;
+    qkv_keep_rule keep;
+    qkv_quant_rule quant;
     size_t source;                   /* of patch: index into the plan's sources */
     const struct qkv_custom *custom; /* of custom: the plan's */
     const struct qkv_vector *vector; /* of add, remove and set: the plan's; NULL: a number */

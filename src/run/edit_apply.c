@@ -71,13 +71,18 @@ static int selected(const uint8_t *map, int64_t i) {
 }
 
 /* In a split group every query head counts; where they are still copies of one another, that is the
- * mean over the key/value heads. */
+ * mean over the key/value heads. All copies of the own one are the head itself. */
 static float mean_over_heads(const row *r, int64_t c) {
     const qkv_view *v = r->view;
+    const int32_t own = r->edit->others ? (v->first_head + r->head) / v->group : -1;
     double sum = 0;
-    for (int32_t h = 0; h < v->n_heads; h++)
+    int32_t n = 0;
+    for (int32_t h = 0; h < v->n_heads; h++) {
+        if ((v->first_head + h) / v->group == own) continue;
         sum += (double)v->src[h * v->head_stride + r->index * v->row_stride + c];
-    return (float)(sum / v->n_heads);
+        n++;
+    }
+    return (float)(sum / n);
 }
 
 static float mean_over_row(const row *r) {
@@ -189,6 +194,17 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
     uint64_t changed = 0;
     for (int32_t h = 0; h < view->n_heads; h++) {
         if (!selected(edit->where.heads, counted_head(edit, view, h))) continue;
+        /* The copies of a split head count once for an edit that means the key/value head. */
+        const int counts = edit->where.letter == 'h' || h % view->group == 0;
+        if (edit->op == QKV_OP_KEEP) {
+            changed += qkv_keep_head(edit, view, h);
+            continue;
+        }
+        if (edit->op == QKV_OP_QUANT) {
+            const uint64_t in_head = qkv_quant_head(edit, view, h, first, end, scratch);
+            if (counts) changed += in_head;
+            continue;
+        }
         if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)
             mean_over_tokens(view, h, scratch);
         for (int64_t t = first; t < end; t++) {
@@ -201,8 +217,7 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             r.vector = qkv_vector_row(edit, view, h, t);
             if (edit->op == QKV_OP_REMOVE) r.share = qkv_vector_share(r.vector, r.src, view);
             uint64_t in_row = apply_row(&r, overflow);
-            /* The copies of a split head count once for an edit that means the key/value head. */
-            if (edit->where.letter == 'h' || h % view->group == 0) changed += in_row;
+            if (counts) changed += in_row;
         }
     }
     return changed;

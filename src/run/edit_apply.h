@@ -7,9 +7,12 @@
 #ifndef QKV_RUN_EDIT_APPLY_H
 #define QKV_RUN_EDIT_APPLY_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "run/edit.h"
+
+struct qkv_keep_state;
 
 typedef struct qkv_view {
     const float *src; /* unedited */
@@ -28,6 +31,8 @@ typedef struct qkv_view {
         n_cols;          /* of a map: number of the first key, and how many of `width` count */
     int64_t patch_width; /* keys in a map that is patched from */
     const qkv_model *model;
+    const struct qkv_keep_state *keep; /* of scores: what heads remember of earlier rows */
+    _Atomic int *failed;               /* set where memory ran out */
     int permuted; /* channels are in the file's order, see qkv_channel_original */
 } qkv_view;
 
@@ -40,7 +45,7 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
 int64_t qkv_view_size(const qkv_view *view);
 
 /* Applies an edit to rows [first, end) of dst, reading src. `patch` is the other prompt's tensor,
- * in the same layout with the site's own number of heads; `scratch` has room for `width` floats.
+ * in the same layout with the site's own number of heads; `scratch` has room for 2 × `width` floats.
  * Returns how many elements got another value. Scores that the mask hides are left alone: nothing
  * depends on them. The first row in which a finite value becomes one that is not is written to
  * *overflow, which is -1 before. */

@@ -229,15 +229,26 @@ static void add_inputs(qkv_graph *g) {
     }
 }
 
+/* What edits remember of earlier rows; of a step, caches have it. */
+static int allocate_keeps(qkv_graph *g, qkv_error *err) {
+    if (!g->in_order || g->step) return QKV_OK;
+    g->keeps = qkv_calloc((size_t)g->n_members, sizeof *g->keeps);
+    int status = g->keeps ? QKV_OK : qkv_fail_memory(err);
+    for (int64_t b = 0; b < g->n_members && status == QKV_OK; b++)
+        status = qkv_keep_state_new(&g->keeps[b], g->model->hp.n_head, g->n_tokens, err);
+    return status;
+}
+
 int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     const qkv_hparams *hp = &g->model->hp;
+    g->n_members = g->n_batch;
     int status = allocate_context(g, err);
+    if (status == QKV_OK) status = allocate_keeps(g, err);
     if (status != QKV_OK) return status;
     add_inputs(g);
     if (g->out_of_memory) return qkv_fail_memory(err);
     int32_t last = last_layer_kept(g);
     g->at_layer = -1;
-    g->n_members = g->n_batch;
     if (g->step) g->n_batch = g->step->n_texts;
     struct ggml_tensor *x = first_residual(g);
     for (int32_t il = g->from; il < hp->n_layer && il <= last; il++) {

@@ -45,6 +45,8 @@ static const char *why_not(const qkv_plan *plan, const qkv_edit *edit) {
         return "takes a mean over all tokens, also those that are not there yet";
     if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_DIM && is_map)
         return "takes a mean over all keys, also those that are not there yet";
+    if (edit->op == QKV_OP_QUANT && !qkv_quant_is_by_token(&edit->quant))
+        return "quantises groups of tokens and leaves the last ones, which change with every token";
     if (edit->op == QKV_OP_CUSTOM && is_map) return "gives a function whole maps, which grow";
     if (edit->op == QKV_OP_CUSTOM && !qkv_custom_is_by_token(edit->custom))
         return "gives a function all tokens, and it does not say that it works `by_token`";
@@ -126,6 +128,15 @@ static int32_t heads_of(const qkv_plan *plan, const qkv_variant *variant, int32_
     return hp->n_kv_head;
 }
 
+/* Does the variant drop keys in the layer by what it remembers of earlier rows? */
+static int keeps_keys(const qkv_variant *variant, int32_t il) {
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        const qkv_edit *edit = &variant->edits[i];
+        if (edit->op == QKV_OP_KEEP && edit->where.layers[il]) return 1;
+    }
+    return 0;
+}
+
 static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
                           qkv_kv_layer *layer) {
     const qkv_plan *plan = gen->plan;
@@ -134,6 +145,8 @@ static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
     if (needs_all_keys(plan, il)) window = 0;
     layer->k_heads = heads_of(plan, of, il, QKV_SITE_K, QKV_SITE_K_ROT);
     layer->v_heads = heads_of(plan, of, il, QKV_SITE_V, QKV_SITE_V);
+    layer->q_heads = plan->model->hp.n_head;
+    layer->keep_tokens = keeps_keys(of, il) ? n : 0;
     layer->capacity = qkv_kv_capacity(n, window, QKV_GENERATOR_CHUNK);
     layer->bounded = layer->capacity < qkv_kv_capacity(n, 0, 0);
 }

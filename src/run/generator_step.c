@@ -200,6 +200,7 @@ static int build(qkv_generator *gen, qkv_session *session, int64_t chunk, int64_
                              .keep = gen->keep,
                              .logit_rows = gen->logit_rows,
                              .block_rows = block_rows,
+                             .in_order = qkv_plan_keeps(gen->plan),
                              .n_threads = session->n_threads,
                              .steps = &session->steps};
     gen->has_graph = 1;
@@ -288,6 +289,8 @@ static int run_chunk(qkv_generator *gen, qkv_session *session, int64_t n_tokens,
     if (status == QKV_OK) status = check_overflow(gen, err);
     if (status == QKV_OK && with_logits) status = take_logits(gen, err);
     if (status == QKV_OK) gen->n_computed += chunk;
+    /* Rows that were computed in vain must not count twice. */
+    if (status != QKV_OK && qkv_plan_keeps(gen->plan)) forget_all(gen);
     return status;
 }
 

@@ -108,6 +108,7 @@ typedef struct qkv_graph {
     const uint8_t *logit_rows; /* T bytes: tokens that go to the output; NULL: all */
     const uint8_t *seen_rows;  /* of which something is captured, where an edit needs them all */
     int64_t block_rows;        /* queries that attention takes at a time */
+    int in_order;              /* from the first block to the last: edits remember earlier rows */
     int n_threads;
     qkv_steps *steps; /* who may stop the pass; NULL: nobody */
 
@@ -137,9 +138,11 @@ typedef struct qkv_graph {
     size_t n_checks, checks_capacity;
     int32_t at_layer;       /* that is being built: -1 before all layers, n_layer behind them */
     int behind_attention;   /* of the last layer: what is being built */
+    qkv_keep_state *keeps;  /* B, of a pass with such edits: one layer after the other uses them */
     qkv_error custom_error; /* of the first function of the caller's that failed */
     int out_of_memory;
-    uint64_t allocation; /* which one of all allocations of graphs was its own */
+    _Atomic int ran_short; /* of memory, while it was computed */
+    uint64_t allocation;   /* which one of all allocations of graphs was its own */
 } qkv_graph;
 
 /* A part of a map: its first head and row. */

@@ -35,21 +35,25 @@ float *qkv_kv_values(const qkv_kv_layer *layer, int64_t head_dim, int64_t head) 
 size_t qkv_kv_layer_size(const qkv_kv_layer *layer, int64_t head_dim) {
     return ((size_t)layer->k_heads * keys_of_head(layer, head_dim) +
             (size_t)layer->v_heads * values_of_head(layer, head_dim)) *
-           sizeof(float);
+               sizeof(float) +
+           (size_t)(layer->q_heads * layer->keep_tokens) * (sizeof(double) + 1);
 }
 
 int qkv_kv_layer_allocate(qkv_kv_layer *layer, int64_t head_dim, qkv_error *err) {
     layer->k = qkv_calloc((size_t)layer->k_heads * keys_of_head(layer, head_dim), sizeof(float));
     layer->v = qkv_calloc((size_t)layer->v_heads * values_of_head(layer, head_dim), sizeof(float));
-    if (layer->k && layer->v) return QKV_OK;
-    qkv_kv_layer_release(layer);
-    return qkv_fail_memory(err);
+    int status = layer->k && layer->v ? QKV_OK : qkv_fail_memory(err);
+    if (status == QKV_OK && layer->keep_tokens)
+        status = qkv_keep_state_new(&layer->keep, layer->q_heads, layer->keep_tokens, err);
+    if (status != QKV_OK) qkv_kv_layer_release(layer);
+    return status;
 }
 
 void qkv_kv_layer_release(qkv_kv_layer *layer) {
     free(layer->k);
     free(layer->v);
     layer->k = layer->v = NULL;
+    qkv_keep_state_release(&layer->keep);
 }
 
 void qkv_kv_layer_copy(qkv_kv_layer *to, const qkv_kv_layer *from, int64_t head_dim) {

@@ -13,15 +13,19 @@
 
 #include "base/fail.h"
 #include "model/model.h"
+#include "run/op_keep.h"
 
 /* One layer. Heads are G, or H where an edit of the variant gives query heads keys or values of their
  * own. */
 typedef struct qkv_kv_layer {
     float *k, *v; /* NULL: not there, or another variant's are used */
     int32_t k_heads, v_heads;
-    int64_t capacity; /* tokens that fit, a multiple of QKV_PIECE */
-    int64_t first;    /* number of the first token that is still there, another multiple */
-    int bounded;      /* tokens before the window are dropped */
+    int64_t capacity;    /* tokens that fit, a multiple of QKV_PIECE */
+    int64_t first;       /* number of the first token that is still there, another multiple */
+    int bounded;         /* tokens before the window are dropped */
+    int64_t keep_tokens; /* of a layer whose heads remember what keys got: as many; 0: none do */
+    int32_t q_heads;     /* that remember */
+    qkv_keep_state keep;
 } qkv_kv_layer;
 
 typedef struct qkv_kv_cache {

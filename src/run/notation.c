@@ -312,9 +312,20 @@ static int take_float(cursor *c, char stop, float *value, const char *what) {
     return QKV_OK;
 }
 
+/* The mean over heads without the head itself; where heads are shared, without the one that it reads. */
+static int parse_mean_others(cursor *c, qkv_edit *edit) {
+    edit->axis = QKV_MEAN_HEAD;
+    edit->others = 1;
+    c->at += strlen("others");
+    if (qkv_site_n_heads(edit->where.site, c->notation->hp) > 1) return QKV_OK;
+    return fail_at(c, QKV_ERR_PLAN, "%s has no other heads to take the mean over",
+                   qkv_site_name(edit->where.site));
+}
+
 static int parse_mean(cursor *c, qkv_edit *edit) {
     static const char *const axes[] = {
         [QKV_MEAN_HEAD] = "head", [QKV_MEAN_TOKEN] = "token", [QKV_MEAN_DIM] = "dim"};
+    if (strcmp(c->at, "others") == 0) return parse_mean_others(c, edit);
     for (int i = 0; i < 3; i++) {
         if (strcmp(c->at, axes[i]) != 0) continue;
         edit->axis = (qkv_mean_axis)i;
@@ -324,7 +335,8 @@ static int parse_mean(cursor *c, qkv_edit *edit) {
                            qkv_site_name(edit->where.site));
         return QKV_OK;
     }
-    return fail_at(c, QKV_ERR_SYNTAX, "mean is taken over head, token or dim, not '%s'", c->at);
+    return fail_at(c, QKV_ERR_SYNTAX, "mean is taken over head, others, token or dim, not '%s'",
+                   c->at);
 }
 
 static int parse_noise(cursor *c, qkv_edit *edit) {
@@ -413,6 +425,10 @@ static int parse_arguments(cursor *c, qkv_edit *edit) {
     switch (edit->op) {
     case QKV_OP_MASK:
         return parse_with(c, edit, qkv_mask_parse);
+    case QKV_OP_KEEP:
+        return parse_with(c, edit, qkv_keep_parse);
+    case QKV_OP_QUANT:
+        return parse_with(c, edit, qkv_quant_parse);
     case QKV_OP_MEAN:
         return parse_mean(c, edit);
     case QKV_OP_NOISE:
@@ -449,9 +465,12 @@ static int parse_op(cursor *c, qkv_edit *edit) {
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
         edit->op = (qkv_op)i;
         c->at += length;
-        if (edit->op == QKV_OP_MASK && edit->where.site != QKV_SITE_SCORES)
+        if (qkv_edit_masks(edit) && edit->where.site != QKV_SITE_SCORES)
             return fail_at(c, QKV_ERR_PLAN, "%s is for scores, before the softmax, not for %s",
                            name, qkv_site_name(edit->where.site));
+        if (edit->op == QKV_OP_QUANT && qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP)
+            return fail_at(c, QKV_ERR_PLAN, "quant is for what has channels, not for %s",
+                           qkv_site_name(edit->where.site));
         if (edit->op == QKV_OP_ZERO || (edit->op == QKV_OP_MASK && !*c->at))
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)

@@ -20,7 +20,7 @@ int qkv_mask_hides(const qkv_mask_rule *rule, int64_t query, int64_t key) {
 }
 
 int qkv_edit_masks(const qkv_edit *edit) {
-    return edit->op == QKV_OP_MASK;
+    return edit->op == QKV_OP_MASK || edit->op == QKV_OP_KEEP;
 }
 
 /* ---- queries without keys ---- */

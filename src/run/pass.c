@@ -378,6 +378,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
                      .from = pass->from,
                      .keep = p->keep,
                      .block_rows = qkv_pass_block_rows(p),
+                     .in_order = qkv_plan_keeps(plan),
                      .n_threads = p->session->n_threads,
                      .steps = p->explanation ? NULL : &p->session->steps};
     if (g->steps && qkv_steps_reach(g->steps, p->done, (double)pass->n_variants))

@@ -253,6 +253,8 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
     free(names);
     if (status == QKV_OK) status = check_overlap(plan, variant, err);
     if (status == QKV_OK) status = qkv_mask_check(plan, variant, err);
+    if (status == QKV_OK) status = qkv_keep_check(plan, variant, err);
+    if (status == QKV_OK) status = qkv_quant_check(plan, variant, err);
     return status == QKV_OK ? check_custom_split(plan, variant, err) : status;
 }
 

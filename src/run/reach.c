@@ -83,14 +83,15 @@ static int shows_in_tokens(const qkv_plan *plan, const qkv_selector *where, int3
 
 /* ---- the whole ---- */
 
-/* Other edits of a variant carry what one has changed to other heads and tokens: means do, functions
- * of the caller's may, and a pattern can get weight on keys that the mask hides. Does one follow? Then all is taken to show:
+/* Other edits of a variant carry what one has changed to other heads and tokens: means do, ranges of
+ * quantised groups and keys that are dropped too, functions of the caller's may, and a pattern can get weight on keys that the mask hides. Does one follow? Then all is taken to show:
  * computing too much is no fault. */
 static int is_carried(const qkv_variant *variant, const qkv_edit *edit, int32_t layer,
                       int32_t n_layer) {
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_edit *other = &variant->edits[i];
         if (other == edit || (other->op != QKV_OP_MEAN && other->op != QKV_OP_CUSTOM &&
+                              other->op != QKV_OP_KEEP && other->op != QKV_OP_QUANT &&
                               other->where.site != QKV_SITE_PATTERN))
             continue;
         if (!other->where.layers) return 1;

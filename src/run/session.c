@@ -350,7 +350,8 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
     if (g->custom_error.status != QKV_OK)
         return qkv_fail(err, g->custom_error.status, "%s", g->custom_error.message);
     if (qkv_steps_stopped(&session->steps)) return qkv_fail_cancelled(err);
-    if (computed == GGML_STATUS_ALLOC_FAILED) return qkv_fail_memory(err);
+    if (computed == GGML_STATUS_ALLOC_FAILED || atomic_load(&g->ran_short))
+        return qkv_fail_memory(err);
     if (computed != GGML_STATUS_SUCCESS)
         return qkv_fail(err, QKV_ERR_BACKEND, "ggml could not compute the graph");
     return QKV_OK;

@@ -28,7 +28,7 @@ struct qkv_tap_op {
     int64_t n_batch;
     int calls_custom; /* some edit is a function of the caller's: one thread does all */
     qkv_view view;    /* of one variant; src and dst are filled in when it runs */
-    float *scratch;   /* n_threads × width, where an edit takes a mean over tokens */
+    float *scratch;   /* n_threads × 2 width, for means over tokens and ranges of groups */
     qkv_check *check;
 };
 
@@ -61,13 +61,17 @@ static int find_edits(const qkv_graph *g, qkv_site site, int32_t il, int *splits
     return found;
 }
 
+static const qkv_edit *find_op(const qkv_member *member, qkv_op op, qkv_site site, int32_t il) {
+    for (size_t i = 0; i < member->variant->n_edits; i++) {
+        const qkv_edit *edit = &member->variant->edits[i];
+        if (edit->op == op && applies(edit, site, il)) return edit;
+    }
+    return NULL;
+}
+
 static int calls_custom(const qkv_graph *g, qkv_site site, int32_t il) {
     for (int64_t b = 0; b < g->n_batch; b++) {
-        const qkv_variant *variant = g->members[b].variant;
-        for (size_t i = 0; i < variant->n_edits; i++) {
-            const qkv_edit *edit = &variant->edits[i];
-            if (edit->op == QKV_OP_CUSTOM && applies(edit, site, il)) return 1;
-        }
+        if (find_op(&g->members[b], QKV_OP_CUSTOM, site, il)) return 1;
     }
     return 0;
 }
@@ -90,9 +94,38 @@ static void run_custom(const qkv_tap_op *op, const qkv_edit *edit, const qkv_vie
         atomic_fetch_add(changed, n);
 }
 
+/* Rows that depend on earlier ones: a thread gets whole heads, with what they remember. A mean over
+ * heads looks at all of them. */
+static qkv_view heads_of_thread(const qkv_tap_op *op, int64_t b, const qkv_view *view, int ith,
+                                int nth) {
+    const qkv_graph *g = op->graph;
+    const qkv_edit *mean = find_op(&g->members[b], QKV_OP_MEAN, view->site, view->layer);
+    qkv_view part = *view;
+    if (mean && mean->axis == QKV_MEAN_HEAD) {
+        if (ith) part.n_heads = 0;
+        nth = 1;
+        ith = 0;
+    }
+    const int32_t first = view->n_heads * ith / nth, end = view->n_heads * (ith + 1) / nth;
+    if (part.n_heads) part.n_heads = end - first;
+    part.first_head += first;
+    part.src += first * view->head_stride;
+    part.dst += first * view->head_stride;
+    part.keep = g->step ? &g->step->caches[view->layer * g->n_members + b]->keep : &g->keeps[b];
+    return part;
+}
+
 static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, int ith, int nth) {
     const qkv_member *member = &op->graph->members[b];
-    int64_t first = view->n_rows * ith / nth, end = view->n_rows * (ith + 1) / nth;
+    int64_t first = 0, end = view->n_rows;
+    qkv_view heads;
+    if (find_op(member, QKV_OP_KEEP, view->site, view->layer)) {
+        heads = heads_of_thread(op, b, view, ith, nth);
+        view = &heads;
+    } else {
+        first = view->n_rows * ith / nth;
+        end = view->n_rows * (ith + 1) / nth;
+    }
     copy_rows(view, first, end);
     for (size_t i = 0; i < member->variant->n_edits; i++) {
         const qkv_edit *edit = &member->variant->edits[i];
@@ -105,7 +138,7 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, in
         if (edit->op == QKV_OP_PATCH)
             patch = qkv_patches_get(op->graph->patches, op->graph->model, edit->source, view->site,
                                     view->layer);
-        float *scratch = op->scratch ? op->scratch + (int64_t)ith * view->width : NULL;
+        float *scratch = op->scratch ? op->scratch + (int64_t)ith * 2 * view->width : NULL;
         int64_t overflow = -1;
         atomic_fetch_add(&member->changed[i],
                          qkv_edit_apply(edit, view, first, end, patch, scratch, &overflow));
@@ -183,7 +216,8 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
     op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, keys);
     op->view.first_head = part.first_head;
     op->view.first_row = part.first_row;
-    op->scratch = qkv_calloc((size_t)(g->n_threads * op->view.width), sizeof(float));
+    op->view.failed = &g->ran_short;
+    op->scratch = qkv_calloc((size_t)(g->n_threads * 2 * op->view.width), sizeof(float));
     op->check = qkv_check_new(g, qkv_site_name(site), il);
     if (!op->scratch || !op->check)
         g->out_of_memory = 1;
@@ -300,6 +334,9 @@ void qkv_graph_release(qkv_graph *g) {
     for (size_t i = 0; i < g->n_products; i++) free(g->products[i]);
     for (size_t i = 0; i < g->n_checks; i++) free(g->checks[i]);
     for (size_t i = 0; i < g->n_accumulators; i++) free(g->accumulators[i].data);
+    for (int64_t b = 0; g->keeps && b < g->n_members; b++) qkv_keep_state_release(&g->keeps[b]);
+    free(g->keeps);
+    g->keeps = NULL;
     free(g->accumulators);
     free((void *)g->in_before);
     g->in_before = NULL;

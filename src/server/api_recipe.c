@@ -161,9 +161,9 @@ static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply
                       qkv_error *err) {
     qkv_reproduction_info info = QKV_REPRODUCTION_INFO_INIT;
     int status = qkv_reproduction_get_info(r, &info, err);
-    if (status == QKV_OK && info.is_plot)
-        status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                          "this is a chart of a sweep: drop a figure of attention maps");
+    if (status == QKV_OK && (info.is_plot || info.is_study))
+        status = qkv_fail(err, QKV_ERR_UNSUPPORTED, "this is a %s: drop a figure of attention maps",
+                          info.is_study ? "study" : "chart of a sweep");
     json_t *recipe = status == QKV_OK
                          ? qkv_json_parse(info.recipe, strlen(info.recipe), JSON_ALLOW_NUL, NULL)
                          : NULL;

@@ -87,7 +87,7 @@ int qkv_reproduction_get_info(const qkv_reproduction *r, qkv_reproduction_info *
                               qkv_error *err) {
     QKV_NEED(err, r);
     QKV_NEED(err, info);
-    const qkv_reproduction_info own = {
+    qkv_reproduction_info own = {
         .is_plot = r->is_plot,
         .format = r->format,
         .kind = json_string_value(json_object_get(r->tree, "kind")),
@@ -97,7 +97,11 @@ int qkv_reproduction_get_info(const qkv_reproduction *r, qkv_reproduction_info *
         .results = r->names[1],
         .results_hash = r->hashes[1],
         .recipe = r->text,
+        .is_study = r->study != NULL,
+        .other_model = r->other_name ? r->other_name : "",
+        .other_hash = r->other_hash ? r->other_hash : "",
     };
+    if (r->study) own.kind = r->study->name;
     return qkv_sized_write(info, &own, sizeof own, "qkv_reproduction_info", err);
 }
 
@@ -134,6 +138,7 @@ int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_ses
     QKV_NEED(err, r);
     QKV_NEED(err, session);
     if (r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a chart of a sweep");
+    if (r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a study");
     const qkv_model *model = qkv_session_model(session);
     qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, model);
     qkv_prompt *sources = choose_forms(r->sources, r->n_sources, model);
@@ -170,6 +175,36 @@ int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_r
     o.command = r->command;
     o.n_command = r->n_command;
     return qkv_plot_new(out, results, &o, err);
+}
+
+int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_session *session,
+                           qkv_session *other, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, r);
+    QKV_NEED(err, session);
+    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no study");
+    qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
+    qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, qkv_session_model(session));
+    if (!prompts) return qkv_fail_memory(err);
+    inputs.session = session;
+    inputs.other = other;
+    inputs.prompts = prompts;
+    inputs.n_prompts = r->n_prompts;
+    inputs.command = r->command;
+    inputs.n_command = r->n_command;
+    inputs.living = 1; /* it may be written as any kind of file */
+    const int status =
+        qkv_study_make_json(out, r->study, &inputs, json_object_get(r->tree, "options"), err);
+    free(prompts);
+    return status;
+}
+
+int qkv_reproduction_look(const qkv_reproduction *r, qkv_study_look *look, qkv_error *err) {
+    QKV_NEED(err, r);
+    QKV_NEED(err, look);
+    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no study");
+    return qkv_sized_write(look, &r->look, sizeof r->look, "qkv_study_look", err);
 }
 
 /* ---- files ---- */

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "qkv/reproduce.h"
+#include "study/study.h"
 
 struct qkv_reproduction {
     json_t *tree; /* texts of the options are its */
@@ -21,6 +22,9 @@ struct qkv_reproduction {
     const char *hashes[2], *names[2]; /* of the model and the results; "" */
     qkv_figure_options figure;        /* without lists */
     qkv_plot_options plot;
+    const study_kind *study; /* NULL: it is none */
+    qkv_study_look look;     /* of a study */
+    const char *other_hash, *other_name;
     qkv_prompt *prompts, *sources; /* with tokens; the text where there is one */
     size_t n_prompts, n_sources;
     qkv_figure_side *rows, *cols;

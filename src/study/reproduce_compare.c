@@ -82,8 +82,8 @@ static const statement of_recipe[] = {
 };
 
 static const statement of_panel[] = {
-    {"row", INTEGER, 1}, {"col", INTEGER, 1}, {"input", INTEGER, 1},
-    {"edits", TEXT, 1},  {"digest", TEXT, 0}, {"sample", LIST, 0},
+    {"row", INTEGER, 1}, {"col", INTEGER, 1}, {"input", INTEGER, 1}, {"edits", TEXT, 1},
+    {"digest", TEXT, 0}, {"sample", LIST, 0}, {"texts", TEXT, 1},
 };
 
 enum {
@@ -227,6 +227,16 @@ int qkv_reproduction_compare_figure(const qkv_reproduction *r, const qkv_figure 
     QKV_NEED(err, r);
     QKV_NEED(err, out);
     const int status = qkv_figure_get_info(figure, &info, err);
+    return status == QKV_OK ? compare(r, info.recipe, out, err) : status;
+}
+
+int qkv_reproduction_compare_study(const qkv_reproduction *r, const qkv_study *study,
+                                   qkv_reproduction_difference *out, qkv_error *err) {
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    QKV_NEED(err, r);
+    QKV_NEED(err, study);
+    QKV_NEED(err, out);
+    const int status = qkv_study_get_info(study, &info, err);
     return status == QKV_OK ? compare(r, info.recipe, out, err) : status;
 }
 

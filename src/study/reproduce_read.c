@@ -122,11 +122,20 @@ static int take_sides(const json_t *tree, const char *key, qkv_figure_side **out
 
 /* ---- kinds ---- */
 
+static int find_study(qkv_reproduction *r, qkv_error *err) {
+    const char *name = short_text(r->tree, "study", MOST_NAME);
+    r->study = name ? qkv_study_find_kind(name) : NULL;
+    if (r->study) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "there is no study \"%.40s\" in this version",
+                    name ? name : "");
+}
+
 static int find_kind(qkv_reproduction *r, qkv_error *err) {
     const char *name = short_text(r->tree, "kind", MOST_NAME), *known;
     if (!json_is_string(json_object_get(r->tree, "kind"))) {
         return qkv_fail(err, QKV_ERR_FORMAT, "\"kind\" is no text");
     }
+    if (name && strcmp(name, "study") == 0) return find_study(r, err);
     for (int i = 0; name && (known = qkv_figure_kind_name((qkv_figure_kind)i)); i++) {
         if (strcmp(known, name) != 0) continue;
         r->kind = i;
@@ -151,7 +160,7 @@ static size_t n_commas(const char *text) {
 static int check_panels(const qkv_reproduction *r, qkv_error *err) {
     size_t n_listed = 0;
     const int status = list_length(r->tree, "panels", MOST_PANELS, &n_listed, err);
-    if (status != QKV_OK || r->is_plot) return status;
+    if (status != QKV_OK || r->is_plot || r->study) return status;
     const size_t rows = r->n_rows ? r->n_rows : 1, cols = r->n_cols ? r->n_cols : 1;
     const size_t n_eps = 1 + n_commas(r->figure.eps);
     const size_t n = rows * cols > 3 * n_eps ? rows * cols : 3 * n_eps;
@@ -190,6 +199,29 @@ static int take_plot(qkv_reproduction *r, qkv_error *err) {
     const int status = qkv_fields_read(qkv_plot_fields, qkv_plot_n_fields,
                                        json_object_get(r->tree, "options"), &r->plot, err);
     return status == QKV_OK ? qkv_plot_options_check(&r->plot, err) : status;
+}
+
+/* The options of its kind are checked here and read again when it is made. */
+static int take_study(qkv_reproduction *r, qkv_error *err) {
+    const json_t *tree = r->tree, *look = json_object_get(tree, "look");
+    size_t total = 0;
+    void *options = NULL;
+    const char *hash = short_text(tree, "other_hash", 32);
+    const char *name = short_text(tree, "other_model", MOST_NAME);
+    r->other_hash = hash ? hash : "";
+    r->other_name = name ? name : "";
+    if (!is_hash(r->hashes[0]) || (r->study->needs_other && !is_hash(r->other_hash)))
+        return qkv_fail(err, QKV_ERR_FORMAT, "it names no model by a hash");
+    int status = qkv_study_read_options(&options, r->study, json_object_get(tree, "options"), err);
+    free(options);
+    if (status == QKV_OK && !json_object_get(tree, "options"))
+        status = qkv_fail(err, QKV_ERR_FORMAT, "there are no options");
+    r->look = (qkv_study_look)QKV_STUDY_LOOK_INIT;
+    if (status == QKV_OK && look)
+        status =
+            qkv_fields_read(qkv_study_look_fields, qkv_study_n_look_fields, look, &r->look, err);
+    if (status != QKV_OK) return status;
+    return take_prompts(tree, "inputs", MOST_PROMPTS, &r->prompts, &r->n_prompts, &total, err);
 }
 
 static int take_command(qkv_reproduction *r, qkv_error *err) {
@@ -238,7 +270,10 @@ int qkv_reproduction_take(qkv_reproduction *r, qkv_error *err) {
         r->names[i] = name ? name : "";
     }
     int status = find_kind(r, err);
-    if (status == QKV_OK) status = r->is_plot ? take_plot(r, err) : take_figure(r, err);
+    if (status == QKV_OK)
+        status = r->study     ? take_study(r, err)
+                 : r->is_plot ? take_plot(r, err)
+                              : take_figure(r, err);
     if (status == QKV_OK) status = take_command(r, err);
     if (status == QKV_OK) status = check_panels(r, err);
     return status == QKV_OK ? check_id(r, err) : status;

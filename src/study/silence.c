@@ -24,7 +24,10 @@ int qkv_silence_of(silence *out, const silence_options *options, const qkv_model
         snprintf(out->op, sizeof out->op, "scale:%.9g",
                  options->epsilon > 0 ? options->epsilon : usual_epsilon);
     else
-        snprintf(out->op, sizeof out->op, "%s", options->op == SILENCE_ZERO ? "zero" : "mean:head");
+        snprintf(out->op, sizeof out->op, "%s",
+                 options->op == SILENCE_ZERO ? "zero"
+                 : options->parity           ? "mean:head"
+                                             : "mean:others");
     return QKV_OK;
 }
 

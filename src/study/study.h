@@ -188,7 +188,8 @@ int qkv_study_recipe_with(const qkv_study *study, const qkv_study_look *look, ch
 extern const field qkv_study_look_fields[];
 extern const size_t qkv_study_n_look_fields;
 
-/* study_make.c: from JSON that is checked, as recipes have it. */
+/* study_make.c: from JSON, as recipes have it. */
+int qkv_study_read_options(void **out, const study_kind *kind, const json_t *from, qkv_error *err);
 int qkv_study_make_json(qkv_study **out, const study_kind *kind, const qkv_study_inputs *inputs,
                         const json_t *options, qkv_error *err);
 

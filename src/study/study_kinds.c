@@ -9,7 +9,9 @@
     X(qkv_study_lens)                                                                              \
     X(qkv_study_patch)                                                                             \
     X(qkv_study_compare)                                                                           \
+    X(qkv_study_massive)                                                                           \
     X(qkv_study_weights)                                                                           \
+    X(qkv_study_heads)                                                                             \
     X(qkv_study_ships)                                                                             \
     X(qkv_study_sahara)                                                                            \
     X(qkv_study_phrase_rates)
@@ -37,4 +39,12 @@ const char *qkv_study_kind_name(size_t index) {
 
 const char *qkv_study_kind_title(size_t index) {
     return index < qkv_study_n_kinds ? qkv_study_kinds[index]->title : NULL;
+}
+
+int qkv_study_kind_prompts(const char *kind, size_t *least, size_t *most) {
+    const study_kind *found = kind ? qkv_study_find_kind(kind) : NULL;
+    if (!found || !least || !most) return 0;
+    *least = found->least_prompts;
+    *most = found->most_prompts;
+    return 1;
 }

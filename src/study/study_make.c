@@ -11,7 +11,7 @@
 /* ---- options ---- */
 
 /* Into a struct of the kind's, to be freed. */
-static int read_options(void **out, const study_kind *kind, const json_t *from, qkv_error *err) {
+int qkv_study_read_options(void **out, const study_kind *kind, const json_t *from, qkv_error *err) {
     char *options = *out = qkv_calloc(1, kind->options_size);
     if (!options) return qkv_fail_memory(err);
     for (size_t i = 0; i < kind->n_fields; i++) {
@@ -92,7 +92,7 @@ int qkv_study_make_json(qkv_study **out, const study_kind *kind, const qkv_study
     int status = qkv_sized_read(&given, sizeof given, inputs, "qkv_study_inputs", err);
     if (status == QKV_OK && !given.session)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "a study needs a session");
-    if (status == QKV_OK) status = read_options(&own, kind, options, err);
+    if (status == QKV_OK) status = qkv_study_read_options(&own, kind, options, err);
     if (status == QKV_OK) status = take_inputs(&in, kind, &given, err);
     if (status == QKV_OK) status = make(study, &in, &given, own, err);
     qkv_prompts_release(&in.prompts);

@@ -32,7 +32,10 @@ static int is_mask(ref_op op) {
 
 int ref_allows(qkv_site site, ref_op op) {
     const int is_map = site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
-    return is_mask(op) ? site == QKV_SITE_SCORES : !(ref_takes_vector(op) && is_map);
+    if (is_mask(op) || op == REF_H2O || op == REF_SNAPKV) return site == QKV_SITE_SCORES;
+    if (!ref_is_compression(op)) return !(ref_takes_vector(op) && is_map);
+    return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
+           site == QKV_SITE_Z || site == QKV_SITE_RESID_POST;
 }
 
 /* ---- text ---- */
@@ -153,6 +156,13 @@ static double mean_head(const ref_view *v, int row, int col) {
     return sum / v->n_head;
 }
 
+/* Without the head itself; of shared ones, without the one that it reads. */
+static double mean_others(const ref_view *v, int own, int row, int col) {
+    double sum = 0;
+    for (int h = 0; h < v->n_head; h++) sum += h == own ? 0 : *ref_at(v, h, row, col);
+    return sum / (v->n_head - 1);
+}
+
 static double mean_row(const ref_view *v, int head, int col) {
     double sum = 0;
     for (int t = 0; t < v->n_row; t++) sum += *ref_at(v, head, t, col);
@@ -216,6 +226,8 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return x + edit->a;
     case REF_MEAN_HEAD:
         return mean_head(pool, row, col);
+    case REF_MEAN_OTHERS:
+        return mean_others(pool, head * pool->n_head / own->n_head, row, col);
     case REF_MEAN_TOKEN:
         return mean_row(own, head, col);
     case REF_MEAN_DIM:
@@ -235,6 +247,11 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_REMOVE_VECTOR:
         return without(edit, own, head, row, col);
     case REF_NOISE:
+    case REF_H2O:
+    case REF_SNAPKV:
+    case REF_QUANT_CHANNEL:
+    case REF_QUANT_TOKEN:
+    case REF_QUANT_EVERY:
     case REF_OP_COUNT:
         break;
     }

@@ -17,6 +17,7 @@
     X(ZERO, "zero", 0)                                                                             \
     X(ADD, "add", 1)                                                                               \
     X(MEAN_HEAD, "mean:head", 0)                                                                   \
+    X(MEAN_OTHERS, "mean:others", 0)                                                               \
     X(MEAN_TOKEN, "mean:token", 0)                                                                 \
     X(MEAN_DIM, "mean:dim", 0)                                                                     \
     X(NOISE, "noise", 1)                                                                           \
@@ -27,11 +28,18 @@
     X(SET_VECTOR, "set:@", 0)                                                                      \
     X(MASK, "mask", 0)                                                                             \
     X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
-    X(MASK_BAND, "mask:band=%d", 1)
+    X(MASK_BAND, "mask:band=%d", 1)                                                                \
+    X(H2O, "keep:h2o,budget=%d,recent=%d", 2)                                                      \
+    X(SNAPKV, "keep:snapkv,budget=%d,window=%d,kernel=3,prompt=6", 2)                              \
+    X(QUANT_CHANNEL, "quant:bits=%d,axis=channel,group=%d,keep=2", 2)                              \
+    X(QUANT_TOKEN, "quant:bits=%d,axis=token,group=%d,keep=2", 2)                                  \
+    X(QUANT_EVERY, "quant:bits=%d,axis=token,group=%d", 2)
 
 #define REF_OP_ENUM(id, text, n) REF_##id,
 typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
 #undef REF_OP_ENUM
+
+enum { REF_PROMPT = 6 }; /* that snapkv is told of */
 
 /* Indices begin <= i < end; end 0 means all. */
 typedef struct ref_range {
@@ -57,6 +65,8 @@ typedef struct ref_edit {
     ref_shape vector; /* of the vector that is added, removed or set */
 } ref_edit;
 
+/* keep and quant: an element depends on many others. */
+int ref_is_compression(ref_op op);
 /* Is it one with a vector? */
 int ref_takes_vector(ref_op op);
 /* A vector has its shape for a name, t9h4w8, and a number of its own for every element, so that each

@@ -25,6 +25,10 @@ ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data);
 /* Keys begin <= j < end that query i may see. Edits leave the scores of the others alone. */
 ref_range ref_visible(const ref_pass *p, int layer, int i);
 
+/* keep and quant: what becomes of all rows and columns of head h of x. */
+void ref_compress(const ref_pass *p, const ref_edit *edit, int layer, const ref_view *x, int h,
+                  double *out);
+
 /* Applies the edits of a site to its data, and keeps what results. */
 void ref_tap(const ref_pass *p, qkv_site site, int layer, double *data);
 /* The same where a site is held per group ([T][G][d]) and seen per query head ([T][H][d]). */

@@ -49,9 +49,10 @@ size_t ref_site_count(const ref_model *m, qkv_site site, int T) {
 /* ---- edits ---- */
 
 static void count(ref_run *run, size_t index, ref_op op, double value, double before) {
-    const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_TOKEN || op == REF_MEAN_DIM ||
-                       op == REF_PATCH || op == REF_NOISE || op == REF_CLAMP ||
-                       op == REF_REMOVE_VECTOR;
+    const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_OTHERS || op == REF_MEAN_TOKEN ||
+                       op == REF_MEAN_DIM || op == REF_PATCH || op == REF_NOISE ||
+                       op == REF_CLAMP || op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN ||
+                       op == REF_QUANT_EVERY || op == REF_REMOVE_VECTOR;
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
@@ -74,7 +75,10 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
     const ref_edit *e = &p->edits[index];
     ref_view source = {0};
     if (p->source) source = ref_view_of(p->m, e->site, p->T, p->source->site[e->site][layer]);
-    for (int h = 0; h < x->n_head; h++)
+    const int compresses = ref_is_compression(e->op);
+    double *compressed = ref_new_doubles((size_t)x->n_row * (size_t)x->n_col);
+    for (int h = 0; h < x->n_head; h++) {
+        if (compresses) ref_compress(p, e, layer, old, h, compressed);
         for (int t = 0; t < x->n_row; t++)
             for (int c = 0; c < x->n_col; c++) {
                 if (!ref_has(heads, h) || !ref_in(e->rows, t) || !ref_in(e->cols, c) ||
@@ -85,12 +89,15 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
                     continue;
                 }
                 const double before = *ref_at(old, h, t, c);
-                const double value = e->op == REF_NOISE
+                const double value = compresses ? compressed[t * x->n_col + c]
+                                     : e->op == REF_NOISE
                                          ? before + e->a * noise(p, e, layer, x, h, t, c)
                                          : ref_edit_value(e, old, pool, &source, h, t, c);
                 *ref_at(x, h, t, c) = value;
                 if (counted) count(p->run, index, e->op, value, before);
             }
+    }
+    free(compressed);
 }
 
 static int applies(const ref_edit *e, qkv_site site, int layer) {

@@ -79,6 +79,13 @@ static void test_make(void **state) {
     assert_non_null(qkv_study_kind_title(0));
     assert_null(qkv_study_kind_name(1000));
     assert_null(qkv_study_kind_title(1000));
+    size_t least = 9, most = 9;
+    assert_int_equal(qkv_study_kind_prompts(NULL, &least, &most), 0);
+    assert_int_equal(qkv_study_kind_prompts("nothing", &least, &most), 0);
+    assert_int_equal(qkv_study_kind_prompts("lens", NULL, &most), 0);
+    assert_int_equal(qkv_study_kind_prompts("lens", &least, NULL), 0);
+    assert_int_equal(qkv_study_kind_prompts("lens", &least, &most), 1);
+    assert_true(least == 1 && most == 1);
 }
 
 static void test_look(void **state) {
@@ -146,6 +153,34 @@ static void test_files(void **state) {
     qkv_bytes_free(bytes);
 }
 
+static void test_reproduction(void **state) {
+    (void)state;
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    qkv_study_look look = QKV_STUDY_LOOK_INIT;
+    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
+    qkv_reproduction *r = NULL;
+    qkv_study *again = NULL;
+    qkv_figure *figure = NULL;
+    OK(qkv_study_get_info(it.study, &info, &err));
+    OK(qkv_reproduction_read(&r, info.recipe, strlen(info.recipe), "recipe", &err));
+    REFUSED(qkv_reproduction_study(NULL, &again, it.e.session, NULL, &err));
+    REFUSED(qkv_reproduction_study(r, NULL, it.e.session, NULL, &err));
+    REFUSED(qkv_reproduction_study(r, &again, NULL, NULL, &err));
+    REFUSED(qkv_reproduction_study(r, &again, it.e.session, it.e.session, &err));
+    REFUSED(qkv_reproduction_figure(r, &figure, it.e.session, &err));
+    REFUSED(qkv_reproduction_look(NULL, &look, &err));
+    REFUSED(qkv_reproduction_look(r, NULL, &err));
+    OK(qkv_reproduction_look(r, &look, &err));
+    OK(qkv_reproduction_study(r, &again, it.e.session, NULL, &err));
+    REFUSED(qkv_reproduction_compare_study(NULL, again, &difference, &err));
+    REFUSED(qkv_reproduction_compare_study(r, NULL, &difference, &err));
+    REFUSED(qkv_reproduction_compare_study(r, again, NULL, &err));
+    OK(qkv_reproduction_compare_study(r, again, &difference, &err));
+    assert_int_equal(difference.same_bits, 1);
+    qkv_study_free(again);
+    qkv_reproduction_free(r);
+}
+
 static void test_unembed(void **state) {
     (void)state;
     const qkv_model_info *info = qkv_model_get_info(it.e.model);
@@ -181,6 +216,7 @@ int main(void) {
         cmocka_unit_test(test_make),
         cmocka_unit_test(test_look),
         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_reproduction),
         cmocka_unit_test(test_unembed),
     };
     return cmocka_run_group_tests(tests, make_all, free_all);

@@ -103,6 +103,8 @@ static const struct {
          {QKV_SITE_Q, 1 << 1, 'h', 1 << 3, .op = REF_SCALE, .a = 5}}},
     {2, {{QKV_SITE_K, 1 << 1, 'g', 1 << 0, .op = REF_MEAN_HEAD},
          {QKV_SITE_K, 1 << 1, 'h', 1 << 3, .op = REF_SCALE, .a = -2}}},
+    {2, {{QKV_SITE_K, 1 << 1, 'h', 1 << 0, .op = REF_MEAN_OTHERS},
+         {QKV_SITE_K, 1 << 1, 'h', 1 << 3, .op = REF_SCALE, .a = -2}}},
     {2, {{QKV_SITE_V, 1 << 1, 'h', 1 << 0, .op = REF_MEAN_HEAD},
          {QKV_SITE_V, 1 << 1, 'h', 1 << 1, .op = REF_SET, .a = 1}}},
     {2, {{QKV_SITE_Q, 0, 0, 0, {0, 4}, .op = REF_MEAN_TOKEN},
@@ -200,6 +202,11 @@ static ref_range random_range(dice *d) {
 static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     ref_edit e = {.site = site, .op = (ref_op)dice_below(d, REF_OP_COUNT)};
     if (e.op == REF_MEAN_HEAD && (!ref_has_heads(site) || site == QKV_SITE_K_ROT)) e.op = REF_PATCH;
+    if (e.op == REF_MEAN_OTHERS && (!ref_has_other_heads(f->ref, site) || site == QKV_SITE_K_ROT))
+        e.op = REF_PATCH;
+    /* channels of a row cancel in their mean, and a norm makes the rounding that is left large */
+    if (e.op == REF_MEAN_DIM && (site == QKV_SITE_RESID_PRE || site == QKV_SITE_RESID_POST))
+        e.op = REF_PATCH;
     if (!ref_allows(site, e.op) || e.op == REF_MASK) e.op = REF_PATCH;
     e.layers = random_set(d, f->ref->n_layer);
     if (ref_has_heads(site) && dice_below(d, 4)) {
@@ -212,6 +219,7 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     else if (dice_below(d, 2) && e.op != REF_REMOVE_VECTOR)
         e.channels = (ref_range){(int)dice_below(d, 4), 4 + (int)dice_below(d, 4)};
     /* Selected cells that are all masked are refused; those of the diagonal are not masked. */
+    if (ref_is_compression(e.op)) e.cols = (ref_range){0, 0};
     const int apart = e.cols.end <= e.rows.begin || e.rows.end <= e.cols.begin;
     if (e.cols.end && e.rows.end && apart) e.cols = e.rows;
     ref_choose_arguments(&e);

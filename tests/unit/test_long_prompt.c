@@ -111,6 +111,9 @@ static void check_maps(engine *e) {
                         "pattern@1=mean:head", "pattern@1.h1=noise:0.01,seed=4",
                         "scores@1[1000:,10:900]=add:1", "scores@0.h1=clamp:-0.5,0.5",
                         "scores@*=mask:sink=4,recent=64", "scores@1.h1[300:,5:290]=mask"));
+    check_edits(e, LIST("scores@*=keep:h2o,budget=40,recent=16",
+                        "scores@1.h1=keep:snapkv,budget=64,window=16,prompt=600",
+                        "k_rot@*=quant:bits=2,axis=channel,group=32,keep=128"));
 }
 
 static void edits_of_maps(void **state) {

@@ -1,0 +1,61 @@
+/*
+ * keep: the rules by which caches of keys and values are kept small, as masks of scores. Row by row, in
+ * the order of the text, and for every query head alone.
+ *
+ *     keep:h2o,budget=B,recent=R[,prompt=P]
+ *         A query sees at most B keys: the R most recent ones, its own included, and of the others those
+ *         that got most weight so far. A key that was dropped does not come back. Weights are those after
+ *         dropping. Queries of the prompt (P = 0 unless given) drop nothing, but their weights count.
+ *     keep:snapkv,budget=B[,window=W,kernel=K,pool=avg|max,prompt=P]
+ *         The last W queries of the prompt vote: the weights that they give to the keys before them are
+ *         summed and pooled over K neighbours. Queries behind the prompt see the B - W keys with most
+ *         votes, these W, and all that came later. A prompt of fewer than B tokens is left alone.
+ *
+ * What a head remembers is a sum of weights and a mark for each key: rows must come in order, and one
+ * thread has all of a head's.
+ */
+#ifndef QKV_RUN_OP_KEEP_H
+#define QKV_RUN_OP_KEEP_H
+
+#include <stdint.h>
+
+#include "base/fail.h"
+
+struct qkv_edit;
+struct qkv_plan;
+struct qkv_variant;
+struct qkv_view;
+
+typedef enum qkv_keep_method { QKV_METHOD_H2O, QKV_METHOD_SNAPKV } qkv_keep_method;
+
+typedef struct qkv_keep_rule {
+    qkv_keep_method method;
+    int64_t budget, recent, window, kernel, pool;
+    int64_t prompt; /* tokens that are processed in full; -1: the text's own prompt */
+} qkv_keep_rule;
+
+/* What the heads of one layer remember of the rows so far. */
+typedef struct qkv_keep_state {
+    int64_t n;      /* tokens that fit */
+    double *weight; /* H × n: how much each key got */
+    uint8_t *gone;  /* H × n: dropped */
+} qkv_keep_state;
+
+int qkv_keep_state_new(qkv_keep_state *state, int64_t n_heads, int64_t n_tokens, qkv_error *err);
+void qkv_keep_state_release(qkv_keep_state *state);
+
+/* Reads what stands behind `keep:`. */
+int qkv_keep_parse(struct qkv_edit *edit, const char *text, qkv_error *err);
+
+/* Fails where an edit can have no effect, or two of one variant would share what a head remembers.
+ * Fills in where the prompt ends. */
+int qkv_keep_check(const struct qkv_plan *plan, struct qkv_variant *variant, qkv_error *err);
+
+/* Does some variant of the plan have such an edit? Then rows of maps must come in order. */
+int qkv_plan_keeps(const struct qkv_plan *plan);
+
+/* All rows of one head of a view; the first row of the text begins anew. Returns how many scores
+ * became -inf. */
+uint64_t qkv_keep_head(const struct qkv_edit *edit, const struct qkv_view *view, int32_t head);
+
+#endif

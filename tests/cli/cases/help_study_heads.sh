@@ -1,0 +1,1 @@
+qkv heads --help
