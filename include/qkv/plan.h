@@ -21,6 +21,8 @@
  *                  resid_post@1[0]{2533,1415}=set:0    q@3.h2{0:16}=zero
  *     variant  EDIT + EDIT ...
  *                  q@0.h1=scale:0.5 + v@2.g0=zero
+ *              freeze:SITE@LAYERS[.HEADS][[TOKENS]][{CHANNELS}]: stays as in the unedited run
+ *                  z@1.h0=zero + freeze:mlp_out@*
  *     capture  SITE[@LAYERS[.HEADS]][{CHANNELS}][:REDUCTION]
  *                  pattern@3    pattern@0-5.h2    logits    logits[-1]    final_norm[-1]
  *                  pattern@*:first    pattern@3.h0:mean=256    resid_post@*{2533}

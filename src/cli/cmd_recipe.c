@@ -30,6 +30,10 @@ static const cli_option options[] = {
      CLI_FLAG, offsetof(recipe_args, parity), 1, 0, 0},
     {0, "phrases", "FILE", "phrases to look for in texts, one per line", CLI_PATH,
      offsetof(recipe_args, phrases), 0, 0, 0},
+    {0, "heads-from", "FILE.json",
+     "silence the heads that a study has found: the first --set top=N (default 1) of its first "
+     "table",
+     CLI_PATH, offsetof(recipe_args, heads_from), 0, 0, 0},
     {0, "resume", "RESULTS",
      "keep what a long study computes in this file, SQLite, and go on from what it holds", CLI_PATH,
      offsetof(recipe_args, results), 0, 0, 0},
@@ -362,7 +366,7 @@ static int check_sweep(const recipe_args *args, qkv_error *err) {
         return cli_usage(err, "the results of a sweep go to one file: give -o once");
     if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
         how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
-        args->phrases || args->results)
+        args->phrases || args->heads_from || args->results)
         return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
                               "'qkv plot' draws it");
     return QKV_OK;

@@ -73,6 +73,55 @@ static int set_phrases(json_t *options, const char *path, qkv_error *err) {
     return status;
 }
 
+/* ---- heads that another study has found ---- */
+
+static size_t find_column(const json_t *table, const char *name) {
+    const json_t *columns = json_object_get(table, "columns");
+    size_t i = 0, n = json_array_size(columns);
+    while (i < n && strcmp(name, json_string_value(json_array_get(columns, i))
+                                     ? json_string_value(json_array_get(columns, i))
+                                     : "") != 0)
+        i++;
+    return i;
+}
+
+/* "3.h0,2.h1"; fewer than wanted where the table has no more. */
+static size_t list_heads(const json_t *table, size_t wanted, qkv_text *out) {
+    const json_t *rows = json_object_get(table, "rows");
+    const size_t layer = find_column(table, "layer"), head = find_column(table, "head");
+    size_t n = 0;
+    for (; n < wanted && n < json_array_size(rows); n++) {
+        const json_t *row = json_array_get(rows, n), *l = json_array_get(row, layer),
+                     *h = json_array_get(row, head);
+        if (!json_is_number(l) || !json_is_number(h)) break;
+        qkv_text_printf(out, "%s%.0f.h%.0f", n ? "," : "", json_number_value(l),
+                        json_number_value(h));
+    }
+    return n;
+}
+
+static int set_heads(json_t *options, const char *path, qkv_error *err) {
+    const json_t *top = json_object_get(options, "top");
+    const size_t wanted = json_is_integer(top) ? (size_t)json_integer_value(top) : 1;
+    json_t *study = NULL;
+    qkv_text heads = {0};
+    if (!path) return QKV_OK;
+    int status = sweep_spec_read(&study, path, err);
+    if (status != QKV_OK) return status;
+    const size_t n =
+        list_heads(json_array_get(json_object_get(study, "tables"), 0), wanted, &heads);
+    if (n < wanted)
+        status = qkv_fail(err, QKV_ERR_FORMAT,
+                          "%s has %zu heads in its first table, and %zu are wanted; it should be "
+                          "what 'qkv recipe ships' or 'sahara' writes with -o FILE.json",
+                          path, n, wanted);
+    else if (heads.failed || json_object_set_new(options, "heads", json_string(heads.data)) != 0)
+        status = qkv_fail_memory(err);
+    qkv_text_release(&heads);
+    json_decref(study);
+    return status;
+}
+
 static int make_options(json_t **out, const json_t *recipe, const recipe_args *args,
                         qkv_error *err) {
     const json_t *own = json_object_get(recipe, "options");
@@ -80,6 +129,7 @@ static int make_options(json_t **out, const json_t *recipe, const recipe_args *a
     if (!options) return qkv_fail_memory(err);
     int status = set_options(options, &args->set, err);
     if (status == QKV_OK) status = set_phrases(options, args->phrases, err);
+    if (status == QKV_OK) status = set_heads(options, args->heads_from, err);
     if (status == QKV_OK && args->parity &&
         json_object_set_new(options, "parity", json_true()) != 0)
         status = qkv_fail_memory(err);

@@ -240,11 +240,21 @@ static int load(study_state *s, const cli_study_job *job, qkv_error *err) {
     return QKV_OK;
 }
 
+/* What a long study costs is said before it begins: runs of a prompt, each under one set of edits. */
+static int show_progress(void *user, int64_t done, int64_t wanted) {
+    enum { MANY = 500 };
+    sweep_progress *p = user;
+    if (!p->wanted && wanted - done > MANY)
+        cli_notice("qkv %s: %lld %s of a prompt to compute%s", p->command,
+                   (long long)(wanted - done), p->unit, done ? "; the others are there" : "");
+    return sweep_progress_step(user, done, wanted);
+}
+
 static int make(study_state *s, const cli_call *call, const cli_study_job *job, qkv_study **study,
                 qkv_error *err) {
     const qkv_session_options how = cli_session_options(job->how->threads, job->how->memory);
     qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
-    sweep_progress progress = {.command = job->kind, .unit = "steps"};
+    sweep_progress progress = {.command = job->kind, .unit = "runs"};
     int status = cli_session_new(&s->session, s->model, &how, err);
     if (status == QKV_OK && s->other_model)
         status = cli_session_new(&s->other, s->other_model, &how, err);
@@ -260,7 +270,7 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
     inputs.living = cli_outputs_have(&job->how->outputs, job->how->format, "html");
     inputs.results = job->results;
     if (job->shows_progress) {
-        inputs.progress = sweep_progress_step;
+        inputs.progress = show_progress;
         inputs.user = &progress;
         sweep_progress_start(&progress, 0, 0);
     }

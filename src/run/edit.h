@@ -36,6 +36,7 @@
       "scores of keys that a small cache would have dropped become -inf")                          \
     X(QUANT, "quant", "bits=N,axis=channel or axis=token; optionally group=N,keep=N",              \
       "rounds to 2^bits levels between the ends of each group")                                    \
+    X(FREEZE, "freeze", "nothing", "keeps the values of the unedited run")                         \
     X(CUSTOM, "custom", "the name of a function that the program has registered",                  \
       "takes what the function makes of them")
 

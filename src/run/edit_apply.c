@@ -134,6 +134,7 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
                    ? -INFINITY
                    : x;
     case QKV_OP_PATCH:
+    case QKV_OP_FREEZE:
         assert(r->patch);
         return r->patch[c];
     case QKV_OP_MEAN:

@@ -62,7 +62,8 @@ static int check_edit(const qkv_generator *gen, const qkv_edit *edit, qkv_error 
                         "edit '%s' %s; it can only be had with `recompute`, a pass over the whole "
                         "text for every token",
                         edit->text, reason);
-    if (edit->op != QKV_OP_PATCH) return QKV_OK;
+    if (edit->op != QKV_OP_PATCH && edit->op != QKV_OP_FREEZE) return QKV_OK;
+    if (gen->recompute && edit->op == QKV_OP_FREEZE) return QKV_OK; /* of the text as it is */
     if (gen->recompute)
         return qkv_fail(err, QKV_ERR_PLAN,
                         "edit '%s': the other prompt is shorter than the text; patching needs no "
@@ -72,9 +73,10 @@ static int check_edit(const qkv_generator *gen, const qkv_edit *edit, qkv_error 
         return QKV_OK;
     return qkv_fail(
         err, QKV_ERR_PLAN,
-        "edit '%s' acts on new tokens, which the other prompt does not have; name tokens "
-        "of the prompt, e.g. [:%lld], or let edits act on the prompt (`edit_tokens`)",
-        edit->text, (long long)plan->text.n_prompt);
+        "edit '%s' acts on new tokens, which the %s does not have; name tokens of the prompt, "
+        "e.g. [:%lld], or let edits act on the prompt (`edit_tokens`)",
+        edit->text, edit->op == QKV_OP_FREEZE ? "unedited run of the prompt" : "other prompt",
+        (long long)plan->text.n_prompt);
 }
 
 static int check_edits(const qkv_generator *gen, qkv_error *err) {
@@ -95,6 +97,7 @@ static int32_t first_layer(const qkv_plan *plan, const qkv_variant *variant) {
     int32_t first = plan->model->hp.n_layer;
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_selector *where = &variant->edits[i].where;
+        if (variant->edits[i].op == QKV_OP_FREEZE) continue; /* holds what another edit changes */
         for (int32_t il = 0; where->layers && il < first; il++) {
             if (where->layers[il]) first = il;
         }
@@ -289,8 +292,7 @@ void qkv_generator_free(qkv_generator *gen) {
     if (gen->has_graph) qkv_graph_release(&gen->graph);
     for (size_t v = 0; gen->stories && v < gen->plan->n_variants; v++)
         release_story(gen, &gen->stories[v]);
-    for (size_t i = 0; i < gen->patches.n_tensors; i++) free(gen->patches.tensors[i]);
-    free(gen->patches.tensors);
+    qkv_patches_release(&gen->patches);
     free(gen->stories);
     free(gen->members);
     free(gen->variants);
@@ -394,12 +396,23 @@ static int recompute(qkv_generator *gen, qkv_session *session, int64_t n, qkv_er
 
 /* ---- the next tokens ---- */
 
+/* Does any edit take values of another run? */
+static int takes_other_values(const qkv_plan *plan) {
+    for (size_t v = 0; v < plan->n_variants; v++) {
+        for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
+            const qkv_op op = plan->variants[v].edits[i].op;
+            if (op == QKV_OP_PATCH || op == QKV_OP_FREEZE) return 1;
+        }
+    }
+    return 0;
+}
+
 static int prepare(qkv_generator *gen, qkv_session *session, qkv_error *err) {
     int status = QKV_OK;
     for (size_t v = 0; status == QKV_OK && v < gen->plan->n_variants; v++) {
         if (!gen->stories[v].ended) status = qkv_generator_allocate(gen, v, err);
     }
-    if (status == QKV_OK && gen->plan->n_sources && !gen->has_patches) {
+    if (status == QKV_OK && !gen->has_patches && takes_other_values(gen->plan)) {
         status = qkv_planner_sources(session, gen->plan, &gen->patches, err);
         gen->has_patches = status == QKV_OK;
     }

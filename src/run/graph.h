@@ -35,10 +35,12 @@ typedef struct qkv_member {
 } qkv_member;
 
 /* The tensors of the prompts that edits patch from: source × (n_layer + 1) × sites, NULL where none
- * is needed. */
+ * is needed; and those of the prompt itself, unedited, that edits freeze. */
 typedef struct qkv_patches {
     float **tensors;
     size_t n_tensors;
+    float **frozen; /* (n_layer + 1) × sites */
+    size_t n_frozen;
 } qkv_patches;
 
 /* A tensor that the pass keeps; valid until the next pass of the session. */
@@ -184,6 +186,7 @@ void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor 
 int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il);
 /* Heads of a site's tensor as the graph has it, 0 for a site without heads. */
 int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x);
+void qkv_patches_release(qkv_patches *patches);
 float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
                        qkv_site site, int32_t layer);
 

@@ -471,7 +471,8 @@ static int parse_op(cursor *c, qkv_edit *edit) {
         if (edit->op == QKV_OP_QUANT && qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP)
             return fail_at(c, QKV_ERR_PLAN, "quant is for what has channels, not for %s",
                            qkv_site_name(edit->where.site));
-        if (edit->op == QKV_OP_ZERO || (edit->op == QKV_OP_MASK && !*c->at))
+        if (edit->op == QKV_OP_ZERO || edit->op == QKV_OP_FREEZE ||
+            (edit->op == QKV_OP_MASK && !*c->at))
             return QKV_OK; /* anything behind it is caught as trailing text */
         if (!take(c, ':') || !*c->at)
             return fail_at(c, QKV_ERR_SYNTAX, "%s needs %s behind a colon%s", name,
@@ -507,13 +508,24 @@ static int check_joints(cursor *c) {
     return QKV_OK;
 }
 
+/* freeze:SITE@..., which is another way to write SITE@...=freeze. */
+static int take_freeze(cursor *c, qkv_edit *edit) {
+    static const char word[] = "freeze:";
+    if (strncmp(c->at, word, sizeof word - 1) != 0) return 0;
+    c->at += sizeof word - 1;
+    edit->op = QKV_OP_FREEZE;
+    return 1;
+}
+
 static int parse_edit(cursor *c, qkv_edit *edit) {
     int status = check_joints(c);
+    const int freezes = take_freeze(c, edit);
     if (status == QKV_OK) status = parse_site(c, &edit->where.site);
     if (status == QKV_OK) status = parse_layers(c, &edit->where);
     if (status == QKV_OK) status = parse_heads(c, &edit->where);
     if (status == QKV_OK) status = parse_tokens(c, &edit->where);
     if (status == QKV_OK) status = parse_channels(c, &edit->where);
+    if (status == QKV_OK && freezes) return expect_end(c);
     if (status == QKV_OK && !take(c, '='))
         status =
             *c->at ? fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation before '%s'", c->at)

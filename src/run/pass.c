@@ -43,7 +43,7 @@ static int needs_whole_map(const qkv_planner *p) {
         for (size_t i = 0; i < variant->n_edits; i++) {
             const qkv_edit *edit = &variant->edits[i];
             if (qkv_site_get_axes(edit->where.site) == QKV_AXES_MAP &&
-                (edit->op == QKV_OP_CUSTOM ||
+                (edit->op == QKV_OP_CUSTOM || edit->op == QKV_OP_FREEZE ||
                  (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)))
                 return 1;
         }

@@ -199,6 +199,23 @@ static int check_custom_split(const qkv_plan *plan, const qkv_variant *variant, 
     return QKV_OK;
 }
 
+/* What no other edit can change need not be kept as it is. */
+static int check_freezes(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
+    const int32_t n_layer = plan->model->hp.n_layer;
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        const qkv_edit *edit = &variant->edits[i];
+        int found = edit->op != QKV_OP_FREEZE;
+        for (int32_t il = 0; il <= n_layer && !found; il++)
+            found = qkv_plan_is_disturbed(plan, variant, edit, il);
+        if (!found)
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "edit '%s' can have no effect: no other edit of the variant changes "
+                            "what it freezes",
+                            edit->text);
+    }
+    return QKV_OK;
+}
+
 /* Edits of a text act on a part of it only. */
 static int limit_tokens(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
     const qkv_edit_range *text = &plan->text;
@@ -255,6 +272,7 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
     if (status == QKV_OK) status = qkv_mask_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_keep_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_quant_check(plan, variant, err);
+    if (status == QKV_OK) status = check_freezes(plan, variant, err);
     return status == QKV_OK ? check_custom_split(plan, variant, err) : status;
 }
 

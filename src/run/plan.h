@@ -61,7 +61,7 @@ struct qkv_plan {
     struct qkv_custom **customs; /* functions that edits may use */
     size_t n_customs, customs_capacity;
     struct qkv_edit_data *data; /* vectors that edits may name, and others own too; may be NULL */
-    qkv_variant *variants; /* variants[0] is the baseline, without edits */
+    qkv_variant *variants;      /* variants[0] is the baseline, without edits */
     size_t n_variants, variants_capacity;
     char **captures; /* as they were given */
     size_t n_captures, captures_capacity;
@@ -87,6 +87,9 @@ int32_t qkv_plan_layer(const qkv_plan *plan, qkv_site site, int32_t layer);
 /* reach.c. Does the edit, in this layer, show in anything that is captured? */
 int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit,
                         int32_t layer);
+/* Can another edit, which itself freezes nothing, change what this one selects in the layer? */
+int qkv_plan_is_disturbed(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit,
+                          int32_t layer);
 /* Can any edit of the variant show at (site, layer)? */
 int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer);
 

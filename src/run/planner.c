@@ -44,13 +44,21 @@ static uint8_t kept_for(const qkv_wanted *wanted) {
                      (wanted->observed ? QKV_KEEP_OBSERVED : 0));
 }
 
+/* A freeze does nothing where everything is as in the unedited run anyway. */
+static int is_active(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit,
+                     int32_t layer) {
+    return edit->op != QKV_OP_FREEZE || qkv_plan_is_disturbed(plan, variant, edit, layer);
+}
+
 /* First layer in which the edit shows in a capture; -1 when it never does. */
 static int32_t first_shown(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit) {
     int32_t n_layer = plan->model->hp.n_layer;
     if (!edit->where.layers)
         return qkv_plan_edit_shows(plan, variant, edit, n_layer) ? n_layer : -1;
     for (int32_t il = 0; il < n_layer; il++) {
-        if (edit->where.layers[il] && qkv_plan_edit_shows(plan, variant, edit, il)) return il;
+        if (edit->where.layers[il] && is_active(plan, variant, edit, il) &&
+            qkv_plan_edit_shows(plan, variant, edit, il))
+            return il;
     }
     return -1;
 }
@@ -82,38 +90,46 @@ static float *copy_tensor(const struct ggml_tensor *tensor) {
 
 /* ---- sources ---- */
 
-static int mark_patched_sites(qkv_planner *p, size_t source) {
-    const qkv_plan *plan = p->plan;
+static const size_t NO_SOURCE = SIZE_MAX;
+
+/* Marks, as QKV_KEEP_WHOLE, the places of edits that patch from the source; of NO_SOURCE, that
+ * freeze. */
+static int mark_patched_sites(const qkv_plan *plan, size_t source, uint8_t *places) {
+    const qkv_op op = source == NO_SOURCE ? QKV_OP_FREEZE : QKV_OP_PATCH;
     int any = 0;
-    memset(p->keep, 0, qkv_n_places(plan));
     for (size_t v = 0; v < plan->n_variants; v++) {
         for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
             const qkv_edit *edit = &plan->variants[v].edits[i];
-            if (edit->op != QKV_OP_PATCH || edit->source != source) continue;
+            if (edit->op != op || (op == QKV_OP_PATCH && edit->source != source)) continue;
             any = 1;
             if (!edit->where.layers)
-                p->keep[qkv_place(edit->where.site, plan->model->hp.n_layer)] = 1;
-            for (int32_t il = 0; edit->where.layers && il < plan->model->hp.n_layer; il++)
-                p->keep[qkv_place(edit->where.site, il)] |= edit->where.layers[il];
+                places[qkv_place(edit->where.site, plan->model->hp.n_layer)] = QKV_KEEP_WHOLE;
+            for (int32_t il = 0; edit->where.layers && il < plan->model->hp.n_layer; il++) {
+                if (edit->where.layers[il])
+                    places[qkv_place(edit->where.site, il)] |= QKV_KEEP_WHOLE;
+            }
         }
     }
     return any;
 }
 
+/* A pass over another prompt, or over the own one for NO_SOURCE. */
 static int run_source(qkv_planner *p, size_t source, qkv_error *err) {
-    if (!mark_patched_sites(p, source)) return QKV_OK;
+    const int is_own = source == NO_SOURCE;
+    memset(p->keep, 0, qkv_n_places(p->plan));
+    if (!mark_patched_sites(p->plan, source, p->keep)) return QKV_OK;
     static const size_t baseline = 0;
-    qkv_pass pass = {
-        .variants = &baseline, .n_variants = 1, .tokens = p->plan->sources[source].tokens};
+    qkv_pass pass = {.variants = &baseline,
+                     .n_variants = 1,
+                     .tokens = is_own ? p->plan->tokens : p->plan->sources[source].tokens};
+    float **to = is_own ? p->patches.frozen : p->patches.tensors + source * qkv_n_places(p->plan);
     qkv_member member;
     qkv_graph g;
     int status = qkv_pass_run(p, &pass, &g, &member, err);
     for (size_t i = 0; status == QKV_OK && i < g.n_kept; i++) {
         float *copy = copy_tensor(g.kept[i].tensor);
         if (!copy) status = qkv_fail_memory(err);
-        p->patches
-            .tensors[source * qkv_n_places(p->plan) + qkv_place(g.kept[i].site, g.kept[i].layer)] =
-            copy;
+        to[qkv_place(g.kept[i].site, g.kept[i].layer)] = copy;
     }
     qkv_graph_release(&g);
     return status;
@@ -132,6 +148,7 @@ static int32_t first_needed(const qkv_planner *p) {
 static void mark_trunk(qkv_planner *p) {
     int32_t n_layer = p->plan->model->hp.n_layer;
     for (size_t i = 0; i < qkv_n_places(p->plan); i++) p->keep[i] = kept_for(&p->plan->wanted[i]);
+    for (size_t i = 0; i < qkv_n_places(p->plan); i++) p->keep[i] |= p->frozen[i];
     for (int32_t il = 0; il <= n_layer; il++) {
         if (!p->needs_trunk[il]) continue;
         if (!p->has_resid[il]) p->keep[qkv_place(QKV_SITE_RESID_PRE, il)] = QKV_KEEP_WHOLE;
@@ -167,6 +184,14 @@ static int store_trunk(qkv_planner *p, const qkv_kept *kept, qkv_error *err) {
     if (!slot || *slot) return QKV_OK;
     *slot = copy_tensor(kept->tensor);
     return *slot ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* What variants will freeze. */
+static int store_frozen(qkv_planner *p, const qkv_kept *kept, qkv_error *err) {
+    const size_t place = qkv_place(kept->site, kept->layer);
+    if (!p->frozen[place]) return QKV_OK;
+    p->patches.frozen[place] = copy_tensor(kept->tensor);
+    return p->patches.frozen[place] ? QKV_OK : qkv_fail_memory(err);
 }
 
 /* Shows the tensor added last to the observer. Of variants, the result then keeps none. */
@@ -222,6 +247,7 @@ static int run_trunk(qkv_planner *p, qkv_error *err) {
     for (size_t i = 0; status == QKV_OK && i < g.n_kept; i++) {
         const qkv_kept *kept = &g.kept[i];
         status = store_trunk(p, kept, err);
+        if (status == QKV_OK) status = store_frozen(p, kept, err);
         if (status == QKV_OK && plan->wanted[qkv_place(kept->site, kept->layer)].wanted)
             status = add_computed(p, 0, &g, kept, 0, err);
     }
@@ -364,14 +390,18 @@ static int prepare(qkv_planner *p, qkv_error *err) {
     if (status != QKV_OK) return status;
     p->patches.n_tensors = plan->n_sources * qkv_n_places(plan);
     p->patches.tensors = qkv_calloc(p->patches.n_tensors, sizeof *p->patches.tensors);
+    p->patches.n_frozen = qkv_n_places(plan);
+    p->patches.frozen = qkv_calloc(p->patches.n_frozen, sizeof *p->patches.frozen);
+    p->frozen = qkv_calloc(qkv_n_places(plan), 1);
     p->keep = qkv_calloc(qkv_n_places(plan), 1);
     p->has_resid = qkv_calloc(layers, 1);
     p->has_heads = qkv_calloc(layers, 1);
     p->needs_trunk = qkv_calloc(layers, 1);
     p->output_rows = qkv_calloc((size_t)plan->n_tokens, 1);
-    if (!p->patches.tensors || !p->keep || !p->has_resid || !p->has_heads || !p->needs_trunk ||
-        !p->output_rows)
+    if (!p->patches.tensors || !p->patches.frozen || !p->frozen || !p->keep || !p->has_resid ||
+        !p->has_heads || !p->needs_trunk || !p->output_rows)
         return qkv_fail_memory(err);
+    mark_patched_sites(plan, NO_SOURCE, p->frozen);
     qkv_trunk *trunk = &p->session->trunk;
     int64_t block_rows = qkv_pass_block_rows(p);
     if (!p->explanation)
@@ -396,9 +426,8 @@ static int prepare(qkv_planner *p, qkv_error *err) {
 }
 
 static void release(qkv_planner *p) {
-    for (size_t i = 0; p->patches.tensors && i < p->patches.n_tensors; i++)
-        free(p->patches.tensors[i]);
-    free(p->patches.tensors);
+    qkv_patches_release(&p->patches);
+    free(p->frozen);
     free(p->keep);
     free(p->has_resid);
     free(p->has_heads);
@@ -412,6 +441,7 @@ int qkv_planner_sources(qkv_session *session, const qkv_plan *plan, qkv_patches 
     int status = prepare(&p, err);
     for (size_t s = 0; status == QKV_OK && s < plan->n_sources; s++)
         status = run_source(&p, s, err);
+    if (status == QKV_OK) status = run_source(&p, NO_SOURCE, err);
     if (status == QKV_OK) {
         *patches = p.patches;
         p.patches = (qkv_patches){0};

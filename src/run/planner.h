@@ -17,6 +17,7 @@ typedef struct qkv_planner {
     qkv_patches patches;
     double done;          /* variants, and prompts that are patched from */
     uint8_t *keep;        /* of the pass at hand: (n_layer + 1) × sites */
+    uint8_t *frozen;      /* likewise: what edits freeze, QKV_KEEP_* */
     uint8_t *has_resid;   /* n_layer + 1: the trunk has the layer's input, or will have it */
     uint8_t *has_heads;   /* likewise its q, k and v */
     uint8_t *needs_trunk; /* n_layer + 1: some variant starts there, or will */

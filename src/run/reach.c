@@ -125,12 +125,37 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const 
     return 0;
 }
 
+/* Does the edit act in the layer (n_layer: behind all of them)? */
+static int acts_in(const qkv_plan *plan, const qkv_selector *where, int32_t layer) {
+    const int32_t n_layer = plan->model->hp.n_layer;
+    if (!where->layers) return layer == n_layer;
+    return layer < n_layer && where->layers[layer];
+}
+
+int qkv_plan_is_disturbed(const qkv_plan *plan, const qkv_variant *variant, const qkv_edit *edit,
+                          int32_t layer) {
+    if (!acts_in(plan, &edit->where, layer)) return 0;
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        const qkv_edit *other = &variant->edits[i];
+        if (other == edit || other->op == QKV_OP_FREEZE) continue;
+        for (int32_t il = 0; il <= layer; il++) {
+            if (!acts_in(plan, &other->where, il)) continue;
+            if (il == layer && other->where.site == edit->where.site) continue;
+            if (qkv_site_reaches(&plan->model->hp, other->where.site, il, edit->where.site, layer))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* A freeze shows only where the edits that disturb it do. */
 int qkv_plan_variant_reaches(const qkv_plan *plan, size_t variant, qkv_site site, int32_t layer) {
     const qkv_variant *v = &plan->variants[variant];
     int32_t n_layer = plan->model->hp.n_layer;
     int32_t seen = qkv_plan_layer(plan, site, layer);
     for (size_t i = 0; i < v->n_edits; i++) {
         const qkv_selector *where = &v->edits[i].where;
+        if (v->edits[i].op == QKV_OP_FREEZE) continue;
         if (!where->layers && qkv_site_reaches(&plan->model->hp, where->site, n_layer, site, seen))
             return 1;
         for (int32_t il = 0; where->layers && il <= seen && il < n_layer; il++) {

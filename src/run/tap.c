@@ -42,6 +42,14 @@ float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_
     return patches->tensors[source * per_source + (size_t)layer * QKV_SITE_COUNT + (size_t)site];
 }
 
+void qkv_patches_release(qkv_patches *patches) {
+    for (size_t i = 0; patches->tensors && i < patches->n_tensors; i++) free(patches->tensors[i]);
+    for (size_t i = 0; patches->frozen && i < patches->n_frozen; i++) free(patches->frozen[i]);
+    free(patches->tensors);
+    free(patches->frozen);
+    *patches = (qkv_patches){0};
+}
+
 static int applies(const qkv_edit *edit, qkv_site site, int32_t il) {
     return edit->where.site == site && qkv_selector_has_layer(&edit->where, il);
 }
@@ -138,6 +146,9 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, in
         if (edit->op == QKV_OP_PATCH)
             patch = qkv_patches_get(op->graph->patches, op->graph->model, edit->source, view->site,
                                     view->layer);
+        if (edit->op == QKV_OP_FREEZE)
+            patch = op->graph->patches
+                        ->frozen[(size_t)view->layer * QKV_SITE_COUNT + (size_t)view->site];
         float *scratch = op->scratch ? op->scratch + (int64_t)ith * 2 * view->width : NULL;
         int64_t overflow = -1;
         atomic_fetch_add(&member->changed[i],

@@ -22,6 +22,7 @@ int qkv_edit_keeps_zero(const qkv_edit *edit) {
     case QKV_OP_SCALE:
     case QKV_OP_ZERO:
     case QKV_OP_PATCH: /* the other prompt has the same mask */
+    case QKV_OP_FREEZE:
         return 1;
     case QKV_OP_SET:
     case QKV_OP_ADD:

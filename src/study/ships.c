@@ -114,7 +114,10 @@ static int compute_in_file(ships *s, const qkv_sweep *sweep, qkv_error *err) {
     qkv_sweep_options options = QKV_SWEEP_OPTIONS_INIT;
     options.progress = on_progress;
     options.user = &w;
+    int64_t done = 0;
     int status = qkv_sweep_writer_open(&results, sweep, s->in->results, NULL, err);
+    if (status == QKV_OK) status = qkv_sweep_writer_n_done(results, &done, err);
+    if (status == QKV_OK) status = qkv_study_progress(s->in, done, qkv_sweep_n_cells(sweep), err);
     if (status == QKV_OK)
         status = qkv_sweep_run(sweep, s->in->session, results, &options, &stopped, err);
     if (status == QKV_OK && stopped) status = QKV_ERR_CANCELLED; /* with the message of progress */

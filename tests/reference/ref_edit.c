@@ -117,6 +117,7 @@ static void put_arguments(const ref_edit *edit, char *out, size_t size) {
 
 void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
     out[0] = '\0';
+    if (edit->op == REF_FREEZE) put(out, size, "freeze:");
     put(out, size, qkv_site_name(edit->site));
     if (ref_has_layer(edit->site)) {
         put(out, size, "@");
@@ -132,6 +133,7 @@ void ref_edit_text(const ref_edit *edit, char *out, size_t size) {
         put_range(out, size, edit->channels);
         put(out, size, "}");
     }
+    if (edit->op == REF_FREEZE) return;
     put(out, size, "=");
     if (strchr(op_table[edit->op].text, '%')) {
         char numbers[64];
@@ -239,6 +241,7 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_MASK_BAND:
         return masked(edit, x, row, col);
     case REF_PATCH:
+    case REF_FREEZE:
         return *ref_at(source, head * source->n_head / own->n_head, row, col);
     case REF_ADD_VECTOR:
         return x + edit->a * vector_at(edit, own, head, row, col);

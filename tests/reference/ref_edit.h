@@ -35,8 +35,9 @@
     X(QUANT_TOKEN, "quant:bits=%d,axis=token,group=%d,keep=2", 2)                                  \
     X(QUANT_EVERY, "quant:bits=%d,axis=token,group=%d", 2)
 
+/* REF_FREEZE stands beside the list: alone it can have no effect. */
 #define REF_OP_ENUM(id, text, n) REF_##id,
-typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT } ref_op;
+typedef enum ref_op { REF_OP_LIST(REF_OP_ENUM) REF_OP_COUNT, REF_FREEZE } ref_op;
 #undef REF_OP_ENUM
 
 enum { REF_PROMPT = 6 }; /* that snapkv is told of */

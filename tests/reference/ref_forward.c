@@ -102,9 +102,14 @@ static void predict(const ref_pass *p, double *x) {
 
 ref_run *ref_forward(const ref_model *m, const int32_t *tokens, int T, const ref_edit *edits,
                      size_t n_edits, const ref_run *source) {
+    return ref_forward_frozen(m, tokens, T, edits, n_edits, source, NULL);
+}
+
+ref_run *ref_forward_frozen(const ref_model *m, const int32_t *tokens, int T, const ref_edit *edits,
+                            size_t n_edits, const ref_run *source, const ref_run *frozen) {
     ref_run *run = calloc(1, sizeof *run);
     if (!run || m->n_layer > REF_MAX_LAYERS || n_edits > REF_MAX_EDITS) abort();
-    const ref_pass p = {m, run, source, edits, n_edits, T};
+    const ref_pass p = {m, run, source, frozen, edits, n_edits, T};
     double *x = ref_new_doubles((size_t)T * (size_t)m->D);
     run->model = m;
     run->T = T;

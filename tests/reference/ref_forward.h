@@ -29,6 +29,10 @@ typedef struct ref_run {
 /* source: the run that patch takes values from, or NULL. */
 ref_run *ref_forward(const ref_model *model, const int32_t *tokens, int n_tokens,
                      const ref_edit *edits, size_t n_edits, const ref_run *source);
+/* frozen: the unedited run of the same tokens, which freeze takes values from. */
+ref_run *ref_forward_frozen(const ref_model *model, const int32_t *tokens, int n_tokens,
+                            const ref_edit *edits, size_t n_edits, const ref_run *source,
+                            const ref_run *frozen);
 void ref_run_free(ref_run *run);
 
 /* How many elements a site has. */

@@ -11,6 +11,7 @@ typedef struct ref_pass {
     const ref_model *m;
     ref_run *run;
     const ref_run *source;
+    const ref_run *frozen; /* the unedited run of the same prompt */
     const ref_edit *edits;
     size_t n_edits;
     int T;

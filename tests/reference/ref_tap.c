@@ -52,7 +52,7 @@ static void count(ref_run *run, size_t index, ref_op op, double value, double be
     const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_OTHERS || op == REF_MEAN_TOKEN ||
                        op == REF_MEAN_DIM || op == REF_PATCH || op == REF_NOISE ||
                        op == REF_CLAMP || op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN ||
-                       op == REF_QUANT_EVERY || op == REF_REMOVE_VECTOR;
+                       op == REF_QUANT_EVERY || op == REF_REMOVE_VECTOR || op == REF_FREEZE;
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
@@ -74,7 +74,8 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
                   const ref_view *old, const ref_view *pool, uint64_t heads, int counted) {
     const ref_edit *e = &p->edits[index];
     ref_view source = {0};
-    if (p->source) source = ref_view_of(p->m, e->site, p->T, p->source->site[e->site][layer]);
+    const ref_run *from = e->op == REF_FREEZE ? p->frozen : p->source;
+    if (from) source = ref_view_of(p->m, e->site, p->T, from->site[e->site][layer]);
     const int compresses = ref_is_compression(e->op);
     double *compressed = ref_new_doubles((size_t)x->n_row * (size_t)x->n_col);
     for (int h = 0; h < x->n_head; h++) {

@@ -119,6 +119,11 @@ static const struct {
     {"logits{0,5}=zero", 6 * 2},
     {"logits[-1]{7}=add:1", 1},
     {"q@1{0:4}=zero + q@1{4:}=scale:2", 6 * 4 * 4},
+    {"freeze:mlp_out@* + z@1.h0=zero", 3 * 6 * 32},
+    {"freeze:z@2.h1,3[1:]{0:2} + z@1.h0=zero", 2 * 5 * 2},
+    {"freeze:final_norm[-1] + resid_post@2=scale:2", 32},
+    {"mlp_out@1-2=freeze + z@1.h0=zero", 2 * 6 * 32},
+    {"freeze:z@1.h1 + v@1=zero", 6 * 8},
     {"q@1[0]{0:4}=zero + q@1[1]{0:4}=scale:2", 4 * 4},
 };
 
@@ -311,6 +316,19 @@ static const struct {
     {"pattern@1[:,0]=zero + pattern@1[3,:]=zero", "overlap"},
     {"logits=zero + logits[-1]=scale:2", "overlap"},
     {"q@1=zero + q@1{3}=scale:2", "overlap"},
+    {"freeze:z@1 + z@1.h0=zero", "overlap"},
+    {"freeze:z@1 + freeze:z@0-1.h2 + v@0=zero", "overlap"},
+    /* frozen */
+    {"freeze:z@1", "no effect"},
+    {"freeze:z@1 + mlp_out@1=zero", "no effect"},
+    {"freeze:z@0-1 + freeze:q@0", "no effect"},
+    {"freeze:logits + freeze:mlp_out@*", "no effect"},
+    {"freeze:", "site"},
+    {"freeze:zz@1 + q@0=zero", "zz"},
+    {"freeze:z@1=zero + q@0=zero", "=zero"},
+    {"freeze:z + q@0=zero", "layers"},
+    {"freeze:z@9 + q@0=zero", "0 to 2"},
+    {"z@1=freeze:1 + q@0=zero", "freeze"},
     {"q@1.h2[0]{0:4}=zero + q@1{3}=scale:2", "overlap"},
     /* channels */
     {"q@0{8}=zero", "channels 0 to 7"},

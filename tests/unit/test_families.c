@@ -119,6 +119,47 @@ static void check_heads_concerned(family *f) {
     }
 }
 
+/* ---- freezing ---- */
+
+/* What a head of the first layer changes, with every site of the second one held by turns; the
+ * first layer's frozen site is either above the change or of no use. */
+static void check_freezes(family *f, int turn) {
+    enum { SIZE = 3 * REF_TEXT_SIZE };
+    static char text[QKV_SITE_COUNT][SIZE];
+    const char *variants[QKV_SITE_COUNT + 1] = {NULL};
+    ref_edit edits[QKV_SITE_COUNT][2];
+    size_t n = 0;
+    for (int s = 0; s < QKV_SITE_COUNT; s++) {
+        const qkv_site site = (qkv_site)s;
+        if (!ref_has_site(f->j.ref, site)) continue;
+        edits[n][0] = (ref_edit){QKV_SITE_Z, 1 << 0, 'h', 1 << 1, .op = REF_PATCH};
+        edits[n][1] = (ref_edit){site, .layers = 3, .op = REF_FREEZE};
+        if (site == QKV_SITE_Z || (s + turn) % 2) edits[n][1].layers = 1 << 1;
+        if (ref_has_heads(site) && (s + turn) % 3 == 0) {
+            edits[n][1].head_kind = 'h';
+            edits[n][1].heads = 5;
+        }
+        if ((s + turn) % 4 == 1) edits[n][1].rows = (ref_range){2, T};
+        if ((s + turn) % 4 == 2 && !ref_is_map(site)) edits[n][1].channels = (ref_range){0, 3};
+        for (int i = 0; i < 2; i++) {
+            char one[REF_TEXT_SIZE];
+            ref_edit_text(&edits[n][i], one, sizeof one);
+            snprintf(text[n] + strlen(i ? text[n] : ""), SIZE - strlen(i ? text[n] : ""), "%s%s",
+                     i ? " + " : "", one);
+        }
+        variants[n] = text[n];
+        n++;
+    }
+    qkv_result *result = judge_run(&f->j, variants, judge_everything(&f->j));
+    for (size_t i = 0; i < n; i++) {
+        ref_run *expected =
+            ref_forward_frozen(f->j.ref, f->j.tokens, T, edits[i], 2, f->j.source, f->j.baseline);
+        judge_variant(&f->j, result, i + 1, expected, edits[i], 2, text[i]);
+        ref_run_free(expected);
+    }
+    qkv_result_free(result);
+}
+
 static void check_family(const char *name, int turn) {
     family f;
     family_open(&f, name, turn);
@@ -126,6 +167,7 @@ static void check_family(const char *name, int turn) {
     judge_identity(&f.j);
     check_every_place(&f);
     check_heads_concerned(&f);
+    check_freezes(&f, turn);
     family_close(&f);
 }
 

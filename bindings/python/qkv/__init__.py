@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._core import Error, MissingError
-from .edits import Edit, add, clamp, custom, mean, noise, patch, scale, set, zero
+from .edits import Edit, add, clamp, custom, freeze, mean, noise, patch, scale, set, zero
 from .hooks import hooks, site
 from .model import Info, Model, open
 from .names import codes, default_prompts, families, metrics, models, operations, reductions, sites, version
@@ -92,6 +92,7 @@ __all__ = [
     "default_prompts",
     "families",
     "figure_options",
+    "freeze",
     "heatmap",
     "hooks",
     "load",

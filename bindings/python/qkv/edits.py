@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Optional, Sequence, Union
 from ._core import Called, check, encoded, ffi, lib, new_error, new_struct, wrong
 from .hooks import translated
 
-__all__ = ["Edit", "scale", "set", "zero", "add", "mean", "noise", "clamp", "patch", "custom"]
+__all__ = ["Edit", "scale", "set", "zero", "add", "mean", "noise", "clamp", "patch", "freeze", "custom"]
 
 # Layers or heads: a number, several, a range, or "*".
 Numbers = Union[int, str, slice, range, Iterable[int], None]
@@ -305,6 +305,24 @@ def patch(
     resid_pre@2[-1]=patch:clean
     """
     return _edit(f"patch:{source}", site, layer, head, kv_head, tokens, channels)
+
+
+def freeze(
+    site: str,
+    *,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
+) -> Edit:
+    """Keeps the values of the unedited run, whatever other edits of the variant do before.
+
+    >>> import qkv
+    >>> print(qkv.zero("z", layer=1, head=0) + qkv.freeze("mlp_out", layer="*"))
+    z@1.h0=zero + freeze:mlp_out@*
+    """
+    return Edit(f"freeze:{place(site, layer, head, kv_head, tokens, channels)}")
 
 
 # ---- functions ----
