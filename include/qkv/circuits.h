@@ -35,8 +35,7 @@
  * because they are no matrices: the norms' division (also QK-norm's), biases, RoPE (scores are those
  * of distance 0), the factor of scores, caps and learned sinks.
  *
- * The session lends its threads and its callback (qkv/progress.h), which counts "layers" or "pairs of
- * layers"; no prompt is run. Objects are independent of it. Sums are taken in one order: the number of
+ * The session lends its threads and its callback (qkv/progress.h); no prompt is run. Objects are independent of it. Sums are taken in one order: the number of
  * threads changes no bit.
  */
 #ifndef QKV_CIRCUITS_H
@@ -55,6 +54,10 @@ typedef struct qkv_circuit_options {
     size_t size;
     const char *layers, *heads; /* as in edits: "3", "0-5,7"; NULL: all */
     int32_t raw;                /* 1: norms are not folded in */
+    /* Called in the caller's thread before each layer, or pair of layers; anything but 0 stops the
+     * work: QKV_ERR_CANCELLED. NULL: not called. */
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
 } qkv_circuit_options;
 
 #define QKV_CIRCUIT_OPTIONS_INIT                                                                   \

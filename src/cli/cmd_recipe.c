@@ -28,6 +28,8 @@ static const cli_option options[] = {
      CLI_LIST, offsetof(recipe_args, set), 0, 0, 0},
     {0, "parity", NULL, "what the paper's own code does where it differs: --set parity=true",
      CLI_FLAG, offsetof(recipe_args, parity), 1, 0, 0},
+    {0, "mean-map", NULL, "the mean map over the prompts too: --set mean_map=true", CLI_FLAG,
+     offsetof(recipe_args, mean_map), 1, 0, 0},
     {0, "phrases", "FILE", "phrases to look for in texts, one per line", CLI_PATH,
      offsetof(recipe_args, phrases), 0, 0, 0},
     {0, "heads-from", "FILE.json",
@@ -366,7 +368,7 @@ static int check_sweep(const recipe_args *args, qkv_error *err) {
         return cli_usage(err, "the results of a sweep go to one file: give -o once");
     if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
         how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
-        args->phrases || args->heads_from || args->results)
+        args->mean_map || args->phrases || args->heads_from || args->results)
         return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
                               "'qkv plot' draws it");
     return QKV_OK;

@@ -13,7 +13,7 @@ typedef struct recipe_args {
     sweep_flags flags;
     cli_list set; /* NAME=VALUE */
     const char *phrases, *heads_from, *results;
-    int parity;
+    int parity, mean_map;
     int print;
 } recipe_args;
 

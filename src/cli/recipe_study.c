@@ -51,7 +51,9 @@ static int set_options(json_t *options, const cli_list *set, qkv_error *err) {
         if (!equals || equals == text)
             return cli_usage(err, "--set is written NAME=VALUE, not '%s'", text);
         char *name = qkv_strndup(text, (size_t)(equals - text));
-        json_t *value = read_value(equals + 1);
+        /* What is a text in the recipe stays one: a list of a single number. */
+        json_t *value = json_is_string(json_object_get(options, name)) ? qkv_json_text(equals + 1)
+                                                                       : read_value(equals + 1);
         const int failed = !name || json_object_set_new(options, name, value) != 0;
         free(name);
         if (failed) return qkv_fail_memory(err);
@@ -71,6 +73,10 @@ static int set_phrases(json_t *options, const char *path, qkv_error *err) {
     if (status == QKV_OK && json_object_set_new(options, "phrases", value) != 0)
         status = qkv_fail_memory(err);
     return status;
+}
+
+static int set_flag(json_t *options, const char *name, qkv_error *err) {
+    return json_object_set_new(options, name, json_true()) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 /* ---- heads that another study has found ---- */
@@ -130,9 +136,8 @@ static int make_options(json_t **out, const json_t *recipe, const recipe_args *a
     int status = set_options(options, &args->set, err);
     if (status == QKV_OK) status = set_phrases(options, args->phrases, err);
     if (status == QKV_OK) status = set_heads(options, args->heads_from, err);
-    if (status == QKV_OK && args->parity &&
-        json_object_set_new(options, "parity", json_true()) != 0)
-        status = qkv_fail_memory(err);
+    if (status == QKV_OK && args->parity) status = set_flag(options, "parity", err);
+    if (status == QKV_OK && args->mean_map) status = set_flag(options, "mean_map", err);
     return status;
 }
 

@@ -56,6 +56,8 @@ int qkv_circuit_job_open(qkv_circuit_job *job, qkv_session *session,
     int status = qkv_sized_read(&how, sizeof how, options, "qkv_circuit_options", err);
     if (status != QKV_OK) return status;
     job->fold = !how.raw;
+    job->progress = how.progress;
+    job->user = how.user;
     status = select_heads(job, how.layers, how.heads, err);
     for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++)
         status = qkv_weights_prepare(model, job->layers[i], err);
@@ -66,6 +68,15 @@ void qkv_circuit_job_release(qkv_circuit_job *job) {
     free(job->layers);
     free(job->heads);
     *job = (qkv_circuit_job){0};
+}
+
+int qkv_circuit_job_step(const qkv_circuit_job *job, const char *what, size_t done, size_t total,
+                         qkv_error *err) {
+    int status = qkv_session_report(job->session, what, (double)done, (double)total, err);
+    if (status == QKV_OK && job->progress &&
+        job->progress(job->user, (int64_t)done, (int64_t)total) != 0)
+        status = qkv_fail_cancelled(err);
+    return status;
 }
 
 int qkv_circuit_triangle(const qkv_circuit_job *job, const float *factor, int64_t head, double *r,

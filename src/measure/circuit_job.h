@@ -15,12 +15,18 @@ typedef struct qkv_circuit_job {
     int64_t per_group;
     int fold;
     int n_threads;
+    int (*progress)(void *user, int64_t done, int64_t wanted);
+    void *user;
 } qkv_circuit_job;
 
 /* Released also after a failure. */
 int qkv_circuit_job_open(qkv_circuit_job *job, qkv_session *session,
                          const qkv_circuit_options *options, qkv_error *err);
 void qkv_circuit_job_release(qkv_circuit_job *job);
+
+/* Tells how far the work is, to the session's callback and the caller's own. */
+int qkv_circuit_job_step(const qkv_circuit_job *job, const char *what, size_t done, size_t total,
+                         qkv_error *err);
 
 /* R of the QR decomposition of the transposed factor, of which head number `head` has d rows:
  * rank x d, row-major. */

@@ -270,7 +270,7 @@ static int measure_layers(qkv_circuits *out, const qkv_circuit_job *job,
     int status = QKV_OK;
     for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++) {
         layer_factors f;
-        status = qkv_session_report(job->session, "layers", (double)i, (double)job->n_layers, err);
+        status = qkv_circuit_job_step(job, "layers", i, job->n_layers, err);
         if (status != QKV_OK) break;
         status = layer_factors_read(&f, job, job->layers[i], which, ends, err);
         for (size_t h = 0; status == QKV_OK && h < job->n_heads; h++, out->n++) {

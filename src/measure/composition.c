@@ -274,8 +274,7 @@ static int compose_with_earlier(qkv_composition *c, const qkv_circuit_job *job, 
                                  .earlier_at = i * job->n_heads};
         const size_t done = number * (number - 1) / 2 + i;
         const size_t total = job->n_layers * (job->n_layers - 1) / 2;
-        status =
-            qkv_session_report(job->session, "pairs of layers", (double)done, (double)total, err);
+        status = qkv_circuit_job_step(job, "pairs of layers", done, total, err);
         if (status == QKV_OK) status = compose_layers(&pair, err);
     }
     return status;

@@ -14,7 +14,11 @@
     X(qkv_study_heads)                                                                             \
     X(qkv_study_ships)                                                                             \
     X(qkv_study_sahara)                                                                            \
-    X(qkv_study_phrase_rates)
+    X(qkv_study_phrase_rates)                                                                      \
+    X(qkv_study_streaming)                                                                         \
+    X(qkv_study_h2o)                                                                               \
+    X(qkv_study_snapkv)                                                                            \
+    X(qkv_study_kivi)
 /* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;

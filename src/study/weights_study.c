@@ -9,11 +9,14 @@ static const field fields[] = {
     STUDY_FIELD(weights_options, top, COUNT, 0, 1e9),
 };
 
-qkv_circuit_options qkv_weights_circuit_options(const weights_options *options) {
+qkv_circuit_options qkv_weights_circuit_options(const study_inputs *in,
+                                                const weights_options *options) {
     qkv_circuit_options how = QKV_CIRCUIT_OPTIONS_INIT;
     how.layers = options->layers;
     how.heads = options->heads;
     how.raw = options->raw;
+    how.progress = in->progress;
+    how.user = in->user;
     return how;
 }
 

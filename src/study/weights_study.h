@@ -26,7 +26,8 @@ int qkv_weights_show_pairs(qkv_study *study, const study_inputs *in, const weigh
                            qkv_error *err);
 
 /* The library's options, which borrow the texts. */
-qkv_circuit_options qkv_weights_circuit_options(const weights_options *options);
+qkv_circuit_options qkv_weights_circuit_options(const study_inputs *in,
+                                                const weights_options *options);
 /* How many lines of a ranking of n. */
 size_t qkv_weights_top(const weights_options *options, size_t n);
 

@@ -281,7 +281,7 @@ static void describe(const heads_view *v, qkv_study *study, const study_inputs *
 
 int qkv_weights_show_heads(qkv_study *study, const study_inputs *in, const weights_options *options,
                            qkv_error *err) {
-    const qkv_circuit_options how = qkv_weights_circuit_options(options);
+    const qkv_circuit_options how = qkv_weights_circuit_options(in, options);
     const qkv_circuit_kind kind = options->circuit == WEIGHTS_OV ? QKV_CIRCUIT_OV : QKV_CIRCUIT_QK;
     qkv_circuits *circuits = NULL;
     heads_view v = {.words = &words_of[kind]};

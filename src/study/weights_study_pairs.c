@@ -183,7 +183,7 @@ static int add_pictures(const pairs_view *v, qkv_study *study, qkv_error *err) {
 
 int qkv_weights_show_pairs(qkv_study *study, const study_inputs *in, const weights_options *options,
                            qkv_error *err) {
-    const qkv_circuit_options how = qkv_weights_circuit_options(options);
+    const qkv_circuit_options how = qkv_weights_circuit_options(in, options);
     qkv_composition *scores = NULL;
     pairs_view v = {0};
     int status = qkv_composition_new(&scores, in->session, &how, err);

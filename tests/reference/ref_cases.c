@@ -75,7 +75,7 @@ void ref_choose_arguments(ref_edit *edit) {
         [REF_ADD_VECTOR] = -1.5};
     static const double second[REF_OP_COUNT] = {
         [REF_CLAMP] = 0.5,       [REF_MASK_RULE] = 2,   [REF_H2O] = 2,        [REF_SNAPKV] = 2,
-        [REF_QUANT_CHANNEL] = 3, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 4};
+        [REF_QUANT_CHANNEL] = 3, [REF_QUANT_TOKEN] = 4, [REF_QUANT_EVERY] = 4};
     edit->a = first[edit->op];
     edit->b = second[edit->op];
     edit->seed = 7;

@@ -138,6 +138,11 @@ static int stop_at_once(void *user, const char *what, double done, double total)
     return ++*(int *)user;
 }
 
+static int stop_after_one(void *user, int64_t done, int64_t wanted) {
+    assert_true(done == 0 && wanted > 0);
+    return ++*(int *)user;
+}
+
 static void circuits(void **state) {
     (void)state;
     engine e;
@@ -168,8 +173,13 @@ static void circuits(void **state) {
                      QKV_ERR_CANCELLED);
     assert_int_equal(qkv_composition_new(&pairs, e.session, &how, &err), QKV_ERR_CANCELLED);
     assert_int_equal(calls, 2);
-    assert_true(!c && !pairs);
     OK(qkv_session_set_progress(e.session, NULL, &err));
+    bad = (qkv_circuit_options){.size = sizeof bad, .progress = stop_after_one, .user = &calls};
+    assert_int_equal(qkv_circuits_new(&c, e.session, QKV_CIRCUIT_QK, &bad, &err),
+                     QKV_ERR_CANCELLED);
+    assert_int_equal(qkv_composition_new(&pairs, e.session, &bad, &err), QKV_ERR_CANCELLED);
+    assert_int_equal(calls, 4);
+    assert_true(!c && !pairs);
     OK(qkv_circuits_new(&c, e.session, QKV_CIRCUIT_OV, NULL, &err));
     assert_int_equal(qkv_circuits_get(NULL, 0, &one), 0);
     assert_int_equal(qkv_circuits_get(c, 0, NULL), 0);
@@ -255,11 +265,8 @@ static void specs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(servers),
-        cmocka_unit_test(written),
-        cmocka_unit_test(scored),
-        cmocka_unit_test(circuits),
-        cmocka_unit_test(specs),
+        cmocka_unit_test(servers),  cmocka_unit_test(written), cmocka_unit_test(scored),
+        cmocka_unit_test(circuits), cmocka_unit_test(specs),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -75,9 +75,8 @@ static const char *scope_name(size_t index) {
 
 static void test_names(void **state) {
     (void)state;
-    expect_names(qkv_op_name,
-                 NAMES("scale", "set", "zero", "add", "remove", "mean", "noise", "clamp", "patch", "mask",
-                       "keep", "quant", "freeze", "custom"));
+    expect_names(qkv_op_name, NAMES("scale", "set", "zero", "add", "remove", "mean", "noise",
+                                    "clamp", "patch", "mask", "keep", "quant", "freeze", "custom"));
     expect_names(scale_name, NAMES("linear", "log", "power"));
     expect_names(kind_name, NAMES("modify", "mean", "grid", "heads", "rows"));
     expect_names(scope_name, NAMES("head", "layer", "variant", "prompt set"));

@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._core import Error, MissingError
-from .edits import Edit, add, clamp, custom, freeze, mean, noise, patch, scale, set, zero
+from .edits import Edit, add, clamp, custom, freeze, keep, mask, mean, noise, patch, quant, scale, set, zero
 from .hooks import hooks, site
 from .model import Info, Model, open
 from .names import codes, default_prompts, families, metrics, models, operations, reductions, sites, version
@@ -95,8 +95,10 @@ __all__ = [
     "freeze",
     "heatmap",
     "hooks",
+    "keep",
     "load",
     "load_sweep",
+    "mask",
     "mean",
     "metrics",
     "models",
@@ -105,6 +107,7 @@ __all__ = [
     "open",
     "operations",
     "patch",
+    "quant",
     "reductions",
     "scale",
     "set",

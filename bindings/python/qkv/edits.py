@@ -14,7 +14,22 @@ from typing import Any, Callable, Iterable, Optional, Sequence, Union
 from ._core import Called, check, encoded, ffi, lib, new_error, new_struct, wrong
 from .hooks import translated
 
-__all__ = ["Edit", "scale", "set", "zero", "add", "mean", "noise", "clamp", "patch", "freeze", "custom"]
+__all__ = [
+    "Edit",
+    "scale",
+    "set",
+    "zero",
+    "add",
+    "mean",
+    "noise",
+    "clamp",
+    "patch",
+    "freeze",
+    "mask",
+    "keep",
+    "quant",
+    "custom",
+]
 
 # Layers or heads: a number, several, a range, or "*".
 Numbers = Union[int, str, slice, range, Iterable[int], None]
@@ -286,6 +301,80 @@ def clamp(
     resid_post@0=clamp:-5.0,5.0
     """
     return _edit(f"clamp:{_float(low, 'low')},{_float(high, 'high')}", site, layer, head, kv_head, tokens, channels)
+
+
+def _named(**arguments: Any) -> str:
+    return ",".join(f"{name}={value}" for name, value in arguments.items() if value is not None)
+
+
+def mask(
+    site: str = "scores",
+    *,
+    sink: Optional[int] = None,
+    recent: Optional[int] = None,
+    band: Optional[int] = None,
+    layer: Numbers = None,
+    head: Numbers = None,
+    tokens: Any = None,
+) -> Edit:
+    """Hides keys before the softmax: all selected cells, or all but the first `sink` keys and the `recent` most
+    recent ones, or those less than `band` away.
+
+    >>> import qkv
+    >>> print(qkv.mask(sink=4, recent=256), qkv.mask(layer=3, head=1, tokens=(slice(1, None), 0)))
+    scores@*=mask:sink=4,recent=256 scores@3.h1[1:,0]=mask
+    """
+    left = _named(sink=sink, recent=recent, band=band)
+    return _edit("mask:" + left if left else "mask", site, layer, head, None, tokens, None)
+
+
+def keep(
+    site: str = "scores",
+    *,
+    by: str,
+    budget: int,
+    recent: Optional[int] = None,
+    window: Optional[int] = None,
+    kernel: Optional[int] = None,
+    pool: Optional[str] = None,
+    prompt: Optional[int] = None,
+    layer: Numbers = None,
+    head: Numbers = None,
+    tokens: Any = None,
+) -> Edit:
+    """Hides keys that a small cache would have dropped, by "h2o" (budget, recent, prompt) or "snapkv" (budget,
+    window, kernel, pool, prompt).
+
+    >>> import qkv
+    >>> print(qkv.keep(by="h2o", budget=64, recent=32))
+    scores@*=keep:h2o,budget=64,recent=32
+    """
+    arguments = _named(budget=budget, recent=recent, window=window, kernel=kernel, pool=pool, prompt=prompt)
+    return _edit(f"keep:{by},{arguments}", site, layer, head, None, tokens, None)
+
+
+def quant(
+    site: str,
+    *,
+    bits: int,
+    axis: str,
+    group: Optional[int] = None,
+    keep: Optional[int] = None,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
+) -> Edit:
+    """Rounds to 2**bits levels, in groups of tokens (axis "channel") or of channels (axis "token"); the last `keep`
+    tokens stay.
+
+    >>> import qkv
+    >>> print(qkv.quant("k_rot", bits=2, axis="channel", group=32, keep=128))
+    k_rot@*=quant:bits=2,axis=channel,group=32,keep=128
+    """
+    arguments = _named(bits=bits, axis=axis, group=group, keep=keep)
+    return _edit(f"quant:{arguments}", site, layer, head, kv_head, tokens, channels)
 
 
 def patch(

@@ -25,6 +25,13 @@ TEXT = "The river runs past the old mill."
         (qkv.noise("q", layer=3, sd=0.1, seed=7, tokens="[1:]"), "q@3[1:]=noise:0.1,seed=7"),
         (qkv.clamp("resid_post", layer=0, low=-1, high=1), "resid_post@0=clamp:-1.0,1.0"),
         (qkv.patch("resid_pre", layer=2, source="clean"), "resid_pre@2=patch:clean"),
+        (qkv.mask(band=3, layer=1), "scores@1=mask:band=3"),
+        (qkv.mask(layer=1, tokens=(slice(1, None), 0)), "scores@1[1:,0]=mask"),
+        (
+            qkv.keep(by="snapkv", budget=9, window=4, pool="max", prompt=12),
+            "scores@*=keep:snapkv,budget=9,window=4,pool=max,prompt=12",
+        ),
+        (qkv.quant("v", bits=2, axis="token", kv_head=1), "v@*.g1=quant:bits=2,axis=token"),
         (qkv.zero("blocks.3.attn.hook_z", head=1), "z@3.h1=zero"),
         (qkv.zero("q", layer=1) + "k@1=zero", "q@1=zero + k@1=zero"),
         ("v@2=zero" + qkv.zero("q", layer=1), "v@2=zero + q@1=zero"),
