@@ -186,11 +186,7 @@ static int begin_step(search *s, size_t step, double **values, qkv_error *err) {
     if (!*values) return qkv_fail_memory(err);
     for (size_t i = 0; i < n; i++) (*values)[i] = UNKNOWN;
     for (size_t i = 0; i < step; i++) (*values)[s->found->steps[i].chosen] = NAN;
-    const int status = s->file ? qkv_greedy_file_read(s->file, step, *values, err) : QKV_OK;
-    for (size_t i = 0; i < n; i++) {
-        if ((*values)[i] != UNKNOWN && !isnan((*values)[i])) s->done += (int64_t)s->task->n_prompts;
-    }
-    return status;
+    return s->file ? qkv_greedy_file_read(s->file, step, *values, err) : QKV_OK;
 }
 
 static int choose(search *s, greedy_step *step, qkv_error *err) {
@@ -229,6 +225,8 @@ int qkv_greedy_run(greedy *found, const greedy_task *task, int *stopped, qkv_err
     found->steps = qkv_calloc(task->n_steps + 1, sizeof *found->steps);
     if (!found->steps) return qkv_fail_memory(err);
     if (task->file) status = qkv_greedy_file_open(&s.file, task, err);
+    if (status == QKV_OK && s.file) status = qkv_greedy_file_count(s.file, &s.done, err);
+    s.done *= (int64_t)task->n_prompts;
     if (status == QKV_OK) report(&s, 0);
     for (size_t i = 0; i < task->n_steps && status == QKV_OK && !*stopped; i++)
         status = run_step(&s, i, err);

@@ -67,6 +67,8 @@ typedef struct greedy_file greedy_file;
 
 /* Makes the file, or takes one that was made for the same task but for the number of steps. */
 int qkv_greedy_file_open(greedy_file **out, const greedy_task *task, qkv_error *err);
+/* How many values of the task's steps are there. */
+int qkv_greedy_file_count(greedy_file *file, int64_t *n, qkv_error *err);
 /* Reads the values of a step that are there; the others stay as they are. */
 int qkv_greedy_file_read(greedy_file *file, size_t step, double *values, qkv_error *err);
 /* Adds the values of some candidates in one transaction. */

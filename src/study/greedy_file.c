@@ -3,6 +3,7 @@
  * whatever ends the process leaves whole blocks, and the next search computes what is missing.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +154,12 @@ static size_t find_candidate(const greedy_task *task, int layer, int head) {
            (task->candidates[i].layer != layer || task->candidates[i].head != head))
         i++;
     return i;
+}
+
+int qkv_greedy_file_count(greedy_file *f, int64_t *n, qkv_error *err) {
+    char sql[96];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM tried WHERE step < %zu", f->task->n_steps);
+    return qkv_database_number(&f->db, sql, n, err);
 }
 
 /* Rows of what is no candidate, or was chosen before, count for nothing. */

@@ -193,8 +193,8 @@ static void a_killed_search_goes_on(void **state) {
     (void)state;
     greedy_task task = task_of("subspace_angle");
     greedy whole = search(&task);
+    task.file = scratch_path("killed.sqlite"); /* before the fork: the same for both */
     const pid_t child = fork();
-    task.file = scratch_path("killed.sqlite");
     watch w = {.first = -1, .stop_at = N_HEADS * N_PROMPTS + 1, .killed = 1};
     task.progress = look;
     task.user = &w;
@@ -212,6 +212,7 @@ static void a_killed_search_goes_on(void **state) {
     w = (watch){.first = -1};
     greedy rest = search(&task);
     assert_int_equal(w.wanted, (12 + 11 + 10) * N_PROMPTS);
+    assert_int_equal(w.first, 12 * N_PROMPTS); /* the first step was kept */
     expect_same(&whole, &rest);
     qkv_greedy_release(&rest);
     /* Once more: nothing is left to do. */
@@ -234,7 +235,7 @@ static void more_steps_go_on_too(void **state) {
     greedy one = search(&task);
     expect_same(&one, &whole);
     qkv_greedy_release(&one);
-    watch w = {.first = -1, .stop_at = 1};
+    watch w = {.first = -1, .stop_at = N_HEADS * N_PROMPTS + 1};
     greedy_task stopping = task;
     int stopped = 0;
     qkv_error err = {0};
