@@ -72,13 +72,14 @@ static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     return p;
 }
 
-static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+static struct ggml_tensor *rotate(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                  struct ggml_tensor *position) {
     const qkv_hparams *hp = &g->model->hp;
     int which = qkv_layer_rope(g->model, il);
     if (which < 0) return x;
     int mode = hp->rope_pairs == QKV_ROPE_HALVES ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
     const qkv_rope *rope = &hp->rope[which];
-    return ggml_rope_ext(g->ctx, x, g->in_position, g->in_divisors[which], hp->rope_dims, mode, 0,
+    return ggml_rope_ext(g->ctx, x, position, g->in_divisors[which], hp->rope_dims, mode, 0,
                          rope->base, 1, 0, rope->attn_factor, 0, 0);
 }
 
@@ -149,7 +150,8 @@ static int z_is_needed(const qkv_graph *g, int32_t il) {
  * them. That changes no bit of the rest, which may be another variant's of the batch. */
 static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int64_t rows) {
     if (g->step) return g->step->keys[mask_kind(g, il)];
-    return g->model->hp.causal && !map_is_edited(g, il) ? first + rows : g->n_tokens;
+    return g->model->hp.causal && !map_is_edited(g, il) ? g->n_before + first + rows
+                                                        : g->n_before + g->n_tokens;
 }
 
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
@@ -184,15 +186,31 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
     return z;
 }
 
+/* The baseline's k (after RoPE) or v of the tokens that are left out, and behind it that of the others:
+ * [d, G, n_before + T, B]. */
+static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
+                                       struct ggml_tensor *x) {
+    if (!g->n_before) return x;
+    struct ggml_tensor *before =
+        qkv_input(g, GGML_TYPE_F32, g->model->hp.head_dim, g->model->hp.n_kv_head, g->n_before);
+    g->in_before[2 * il + of_values] = before;
+    if (!of_values) before = rotate(g, il, before, g->in_position_before);
+    return ggml_concat(g->ctx, qkv_for_each_variant(g, before), x, 2);
+}
+
 static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
-    struct ggml_tensor *q = qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q)); // [d, H, T, B]
-    struct ggml_tensor *k = qkv_tap(g, QKV_SITE_K_ROT, il, rotate(g, il, p.k)); // [d, G, T, B]
+    struct ggml_tensor *q =
+        qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q, g->in_position)); // [d, H, T, B]
+    struct ggml_tensor *k =
+        qkv_tap(g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position)); // [d, G, T, B]
 
     if (g->step) {
         struct ggml_tensor *keys = qkv_cache_keys(g, il, k), *values = qkv_cache_values(g, il, p.v);
         const qkv_query_block all = {.n_heads = g->model->hp.n_head};
         return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, q, keys, values, all));
     }
+    k = with_before(g, il, 0, k);
+    p.v = with_before(g, il, 1, p.v);
     int64_t H = g->model->hp.n_head, first = 0, n = H;
     if (g->n_heads && il == g->from) first = g->first_head, n = g->n_heads;
     int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */

@@ -186,8 +186,9 @@ static int allocate_context(qkv_graph *g, qkv_error *err) {
 void qkv_mask_fill(const qkv_graph *g, float *band, int32_t window) {
     int64_t n_tokens = g->n_tokens;
     int64_t rows = g->block_rows < n_tokens ? g->block_rows : n_tokens;
-    int64_t width = rows < n_tokens ? 2 * n_tokens : n_tokens;
-    int64_t origin = rows < n_tokens ? n_tokens : 0; /* column of the first row's own key */
+    int64_t width = rows < n_tokens ? 2 * n_tokens : g->n_before + n_tokens;
+    /* Column of the first row's own key. */
+    int64_t origin = rows < n_tokens ? n_tokens : g->n_before;
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t c = 0; c < width; c++) {
             int64_t back = origin + i - c; /* how far behind its query the key is */
@@ -212,9 +213,14 @@ void qkv_mask_fill_step(const qkv_graph *g, float *mask, int kind) {
 static void add_inputs(qkv_graph *g) {
     const qkv_hparams *hp = &g->model->hp;
     int one_block = g->block_rows >= g->n_tokens;
-    int64_t width = one_block ? g->n_tokens : 2 * g->n_tokens;
+    int64_t width = one_block ? g->n_before + g->n_tokens : 2 * g->n_tokens;
     int64_t rows = one_block || g->step ? g->n_tokens : g->block_rows;
     g->in_position = qkv_input(g, GGML_TYPE_I32, g->n_tokens, 1, 1);
+    if (g->n_before) {
+        g->in_position_before = qkv_input(g, GGML_TYPE_I32, g->n_before, 1, 1);
+        g->in_before = qkv_calloc(2 * (size_t)hp->n_layer, sizeof *g->in_before);
+        if (!g->in_before) g->out_of_memory = 1;
+    }
     for (int i = 0; i < QKV_MASK_COUNT; i++)
         g->in_mask[i] = qkv_input(g, GGML_TYPE_F32, g->step ? g->step->keys[i] : width, rows, 1);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
@@ -240,6 +246,7 @@ int qkv_graph_build(qkv_graph *g, qkv_error *err) {
     if (status == QKV_OK) status = allocate_keeps(g, err);
     if (status != QKV_OK) return status;
     add_inputs(g);
+    if (g->out_of_memory) return qkv_fail_memory(err);
     int32_t last = last_layer_kept(g);
     g->at_layer = -1;
     if (g->step) g->n_batch = g->step->n_texts;

@@ -89,7 +89,10 @@ typedef struct qkv_step {
 typedef struct qkv_graph {
     /* What to build; filled in by the caller. */
     const qkv_model *model;
-    int64_t n_tokens;          /* T */
+    int64_t n_tokens; /* T */
+    /* Tokens of the prompt that come before these and that no member of the batch changes: they are left
+     * out, and attention has the baseline's keys and values of them. In one block of queries only. */
+    int64_t n_before;
     int64_t n_batch;           /* B; in a step, of the layer that is being built */
     const qkv_member *members; /* B of them */
     const qkv_step *step;      /* NULL: a pass over the whole prompt */
@@ -117,6 +120,8 @@ typedef struct qkv_graph {
     struct ggml_tensor *in_resid;                    /* F32 [D, T] */
     struct ggml_tensor *in_q, *in_k, *in_v;          /* F32 [d, H, T], [d, G, T] twice */
     struct ggml_tensor *in_position;                 /* I32 [T] */
+    struct ggml_tensor *in_position_before;          /* I32 [n_before] */
+    struct ggml_tensor **in_before;                  /* n_layer × k and v: F32 [d, G, n_before] */
     struct ggml_tensor *in_token_type;               /* I32 [1] */
     struct ggml_tensor *in_mask[QKV_MASK_COUNT];     /* F32, see qkv_mask_fill */
     struct ggml_tensor *in_divisors[QKV_ROPE_COUNT]; /* F32 [rope_dims/2] */

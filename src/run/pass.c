@@ -182,6 +182,7 @@ static void explain(qkv_planner *p, const qkv_pass *pass, const qkv_graph *g) {
     if (pass->start != QKV_START_TOKENS) qkv_text_printf(out, " %d", pass->from);
     if (g->n_heads)
         qkv_text_printf(out, ", heads %d to %d", g->first_head, g->first_head + g->n_heads - 1);
+    if (g->n_before) qkv_text_printf(out, ", tokens from %lld on", (long long)g->n_before);
     if (g->block_rows < g->n_tokens)
         qkv_text_printf(out, ", blocks of %lld quer%s", (long long)g->block_rows,
                         g->block_rows == 1 ? "y" : "ies");
@@ -336,9 +337,24 @@ static int check_overflow(const qkv_planner *p, const qkv_pass *pass, const qkv_
         qkv_text_printf(&text, "variant %zu (%s)", variant, p->plan->variants[variant].text);
     else
         qkv_text_puts(&text, "the baseline");
-    int status = text.failed ? qkv_fail_memory(err) : qkv_check_fail(check, text.data, token, err);
+    int status = text.failed ? qkv_fail_memory(err)
+                             : qkv_check_fail(check, text.data, token + g->n_before, err);
     qkv_text_release(&text);
     return status;
+}
+
+static void skip(const float **rows, int64_t n, int64_t width) {
+    if (*rows) *rows += n * width;
+}
+
+/* The trunk has all tokens; a pass may leave out the first n. */
+static void skip_tokens(qkv_inputs *inputs, const qkv_planner *p, int64_t n) {
+    const qkv_hparams *hp = &p->plan->model->hp;
+    skip(&inputs->resid, n, hp->n_embd);
+    skip(&inputs->q, n, (int64_t)hp->n_head * hp->head_dim);
+    skip(&inputs->k, n, (int64_t)hp->n_kv_head * hp->head_dim);
+    skip(&inputs->v, n, (int64_t)hp->n_kv_head * hp->head_dim);
+    inputs->before = p->session->trunk.layers;
 }
 
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
@@ -353,7 +369,8 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     if (pass->variants[0] != 0 && carries_baseline(p))
         members[n_batch++] = (qkv_member){.variant = &plan->variants[0]};
     *g = (qkv_graph){.model = plan->model,
-                     .n_tokens = plan->n_tokens,
+                     .n_tokens = plan->n_tokens - pass->before,
+                     .n_before = pass->before,
                      .n_batch = (int64_t)n_batch,
                      .members = members,
                      .patches = &p->patches,
@@ -369,6 +386,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     if (!pass->tokens) g->seen_rows = find_output_rows(p);
     /* An edit of the logits may read or name any token: then all are computed. */
     if (!edits_output(p, pass)) g->logit_rows = g->seen_rows;
+    if (g->n_before) g->seen_rows = g->logit_rows += g->n_before;
     choose_heads(p, pass, g);
     int status = allocate_accumulators(p, g, err);
     if (status == QKV_OK) status = prepare_watch(p, pass, g, err);
@@ -384,6 +402,7 @@ int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member 
     if (pass->start != QKV_START_TOKENS) {
         const qkv_trunk_layer *layer = &p->session->trunk.layers[pass->from];
         inputs = (qkv_inputs){.resid = layer->resid, .q = layer->q, .k = layer->k, .v = layer->v};
+        if (pass->before) skip_tokens(&inputs, p, pass->before);
     }
     status = qkv_session_compute(p->session, g, &inputs, err);
     p->done += (double)pass->n_variants;

@@ -30,6 +30,7 @@ typedef struct qkv_pass {
     size_t n_variants;
     int32_t from;
     qkv_start start;
+    int64_t before;        /* tokens that are left out at the beginning */
     const int32_t *tokens; /* of another prompt, whose trunk is not kept; NULL: the plan's own */
 } qkv_pass;
 
@@ -46,6 +47,12 @@ size_t qkv_n_places(const qkv_plan *plan);
  * `members` has room for n_variants and one more, the baseline that an observer compares with. */
 int qkv_pass_run(qkv_planner *p, const qkv_pass *pass, qkv_graph *g, qkv_member *members,
                  qkv_error *err);
+
+/* untouched.c: tokens at the beginning of the prompt that no edit of a variant reaches. */
+int64_t qkv_untouched_tokens(const qkv_plan *plan, size_t variant);
+/* Can passes of these variants, which fork in layer `from`, leave such tokens out? Then sorts them by how
+ * many there are. */
+int qkv_untouched_sort(const qkv_planner *p, int32_t from, size_t *variants, size_t n);
 
 /* How many queries attention takes at a time; T where whole maps are needed. */
 int64_t qkv_pass_block_rows(const qkv_planner *p);

@@ -171,8 +171,8 @@ static void list_rows(const qkv_graph *g, int32_t *rows) {
 }
 
 static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
-    size_t T = (size_t)g->n_tokens, cells = 1;
-    int64_t position = g->step ? g->step->position : 0;
+    size_t T = (size_t)(g->n_before + g->n_tokens), cells = 1;
+    int64_t position = g->step ? g->step->position : g->n_before;
     for (int i = 0; i < QKV_MASK_COUNT; i++) {
         size_t n = (size_t)ggml_nelements(g->in_mask[i]);
         if (n > cells) cells = n;
@@ -192,6 +192,8 @@ static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
             qkv_mask_fill(g, mask, i == QKV_MASK_WINDOW ? g->model->hp.window : 0);
         set_input(g->in_mask[i], mask);
     }
+    for (size_t i = 0; i < T; i++) numbers[i] = (int32_t)i;
+    set_input(g->in_position_before, numbers);
     for (size_t i = 0; i < T; i++) numbers[i] = (int32_t)(position + (int64_t)i);
     set_input(g->in_position, numbers);
     if (g->in_rows) {
@@ -209,11 +211,15 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
     set_input(g->in_q, inputs->q);
     set_input(g->in_k, inputs->k);
     set_input(g->in_v, inputs->v);
+    for (int32_t il = 0; g->in_before && il < g->model->hp.n_layer; il++) {
+        set_input(g->in_before[2 * il], inputs->before[il].k);
+        set_input(g->in_before[2 * il + 1], inputs->before[il].v);
+    }
     static const int32_t first_type = 0;
     set_input(g->in_token_type, &first_type);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         const qkv_rope *rope = &g->model->hp.rope[i];
-        int is_long = g->step ? g->step->is_long : g->n_tokens > rope->long_from;
+        int is_long = g->step ? g->step->is_long : g->n_before + g->n_tokens > rope->long_from;
         is_long = is_long && rope->long_divisors;
         set_input(g->in_divisors[i], is_long ? rope->long_divisors : rope->divisors);
     }

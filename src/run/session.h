@@ -29,6 +29,7 @@ typedef struct qkv_inputs {
     const int32_t *tokens;
     const float *resid;
     const float *q, *k, *v;
+    const qkv_trunk_layer *before; /* n_layer: whose k and v tokens that are left out have */
 } qkv_inputs;
 
 /* Allocates, fills the inputs and computes. What the graph keeps is valid until the next call. A graph

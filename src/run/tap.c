@@ -178,6 +178,7 @@ static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int 
     for (int64_t b = 0; b < op->n_batch; b++) {
         qkv_view view = op->view;
         if (op->graph->step) place_in_text(op->graph, &view);
+        view.first_row += op->graph->n_before;
         view.src = (const float *)src->data + b * qkv_view_size(&view);
         view.dst = (float *)dst->data + b * qkv_view_size(&view);
         run_member(op, b, &view, ith, nth);
@@ -348,6 +349,8 @@ void qkv_graph_release(qkv_graph *g) {
     free(g->keeps);
     g->keeps = NULL;
     free(g->accumulators);
+    free((void *)g->in_before);
+    g->in_before = NULL;
     qkv_watch_release(&g->watch);
     free(g->taps);
     free(g->kept);

@@ -1,5 +1,7 @@
 #include "study/weights_study.h"
 
+#include <stdlib.h>
+
 static const field fields[] = {
     STUDY_WORDS(weights_options, circuit, WEIGHTS_CIRCUITS),
     STUDY_FIELD(weights_options, layers, TEXT, 0, 4000),
@@ -23,6 +25,11 @@ qkv_circuit_options qkv_weights_circuit_options(const study_inputs *in,
 size_t qkv_weights_top(const weights_options *options, size_t n) {
     const size_t most = options->top ? (size_t)options->top : 20;
     return n < most ? n : most;
+}
+
+void qkv_weights_free_labels(char **labels, size_t n) {
+    for (size_t i = 0; labels && i < n; i++) free(labels[i]);
+    free(labels);
 }
 
 /* What the numbers leave out, as far as the model has it. */

@@ -30,5 +30,6 @@ qkv_circuit_options qkv_weights_circuit_options(const study_inputs *in,
                                                 const weights_options *options);
 /* How many lines of a ranking of n. */
 size_t qkv_weights_top(const weights_options *options, size_t n);
+void qkv_weights_free_labels(char **labels, size_t n);
 
 #endif

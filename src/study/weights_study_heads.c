@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "study/head_tables.h"
 #include "study/weights_study.h"
 
 /* What the two circuits call their numbers. */
@@ -60,35 +61,28 @@ static int begin_heads(const heads_view *v, qkv_study *study, const char *name, 
     return qkv_study_add_table(study, name, title, columns, HEAD_COLUMNS, err);
 }
 
-typedef struct ranked {
-    double value;
-    size_t at;
-} ranked;
-
-static int by_value(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->value != y->value) return x->value > y->value ? -1 : 1;
-    return (x->at > y->at) - (x->at < y->at);
-}
-
 /* By the score, or by the norm where a model has no score. */
 static int add_ranking(const heads_view *v, qkv_study *study, const weights_options *options,
                        qkv_error *err) {
     const size_t most = qkv_weights_top(options, v->n);
     const int has_score = !isnan(head_at(v, 0).score);
     char title[120];
-    ranked *order = qkv_calloc(v->n, sizeof *order);
-    if (!order) return qkv_fail_memory(err);
-    for (size_t i = 0; i < v->n; i++) {
+    double *values = qkv_calloc(v->n, sizeof *values);
+    for (size_t i = 0; values && i < v->n; i++) {
         const qkv_circuit c = head_at(v, i);
-        order[i] = (ranked){has_score ? (isnan(c.score) ? -2 : c.score) : c.norm, i};
+        values[i] = has_score ? c.score : c.norm;
     }
-    qsort(order, v->n, sizeof *order, by_value);
+    head_value *order = values ? qkv_head_values(v->n_layers, v->n_heads, values) : NULL;
+    free(values);
+    if (!order) return qkv_fail_memory(err);
+    qkv_head_values_sort(order, v->n);
     snprintf(title, sizeof title, "The %zu heads of the highest %s", most,
              has_score ? v->words->score_label : "norm");
     int status = begin_heads(v, study, "top", title, err);
     for (size_t i = 0; i < most && status == QKV_OK; i++) {
-        const qkv_circuit c = head_at(v, order[i].at);
+        /* Layers and heads there are numbers among the chosen ones. */
+        const qkv_circuit c =
+            head_at(v, (size_t)order[i].layer * v->n_heads + (size_t)order[i].head);
         status = add_head_row(study, &c, err);
     }
     free(order);
@@ -244,11 +238,6 @@ static char *number_label(int32_t number) {
     return qkv_strdup(text);
 }
 
-static void free_labels(char **labels, size_t n) {
-    for (size_t i = 0; labels && i < n; i++) free(labels[i]);
-    free(labels);
-}
-
 /* All layers have the same heads, and heads of a layer follow each other. */
 static int view_open(heads_view *v, const qkv_circuits *circuits, qkv_error *err) {
     qkv_circuit c = QKV_CIRCUIT_INIT;
@@ -294,8 +283,8 @@ int qkv_weights_show_heads(qkv_study *study, const study_inputs *in, const weigh
     if (status == QKV_OK) status = add_eigen(&v, study, err);
     if (status == QKV_OK) status = add_maps(&v, study, err);
     if (status == QKV_OK) status = add_spectrum(&v, study, err);
-    free_labels(v.layer_labels, v.n_layers);
-    free_labels(v.head_labels, v.n_heads);
+    qkv_weights_free_labels(v.layer_labels, v.n_layers);
+    qkv_weights_free_labels(v.head_labels, v.n_heads);
     qkv_circuits_free(circuits);
     return status;
 }

@@ -78,43 +78,40 @@ static int add_rankings(const pairs_view *v, qkv_study *study, const weights_opt
 
 /* ---- pictures ---- */
 
-static int add_panels(const pairs_view *v, qkv_study *study, const char *name, const char *title,
-                      double *const values[QKV_COMPOSITION_COUNT], size_t side, char **labels,
-                      size_t skip, const char *rows, const char *columns, qkv_error *err) {
+/* A picture of all pairs, of heads or of layers. Rows are the later ones: those of the first layer are
+ * none, and those of the last are no columns. */
+typedef struct pairs_map {
+    const char *name, *title, *row_axis, *col_axis;
+    char **labels;
+    size_t n, first; /* of all; rows begin with number `first` */
+    double (*value)(const pairs_view *v, int kind, size_t later, size_t earlier);
+} pairs_map;
+
+static int add_map(const pairs_view *v, qkv_study *study, const pairs_map *how, qkv_error *err) {
+    const size_t side = how->n - how->first;
+    double *values = qkv_calloc(QKV_COMPOSITION_COUNT * side * side, sizeof *values);
     qkv_heatmap_panel panels[QKV_COMPOSITION_COUNT];
+    if (!values) return qkv_fail_memory(err);
     for (int kind = 0; kind < QKV_COMPOSITION_COUNT; kind++) {
+        double *to = values + (size_t)kind * side * side;
+        for (size_t i = 0; i < side * side; i++)
+            to[i] = how->value(v, kind, i / side + how->first, i % side);
         panels[kind] = (qkv_heatmap_panel)QKV_HEATMAP_PANEL_INIT;
-        panels[kind].values = values[kind];
+        panels[kind].values = to;
         panels[kind].n_rows = panels[kind].n_cols = (int32_t)side;
         panels[kind].title = kind_titles[kind];
-        panels[kind].row_labels = (const char *const *)labels + skip;
-        panels[kind].col_labels = (const char *const *)labels;
+        panels[kind].row_labels = (const char *const *)how->labels + how->first;
+        panels[kind].col_labels = (const char *const *)how->labels;
     }
     qkv_heatmap map = QKV_HEATMAP_INIT;
     map.panels = panels;
     map.n_panels = QKV_COMPOSITION_COUNT;
-    map.row_axis = rows;
-    map.col_axis = columns;
+    map.row_axis = how->row_axis;
+    map.col_axis = how->col_axis;
     map.color.label = v->less > 0 ? "composition score − 1/√D" : "composition score";
     map.diverging = v->less > 0;
-    return qkv_study_add_heatmap(study, name, title, &map, err);
-}
-
-/* Rows are the later ones: those of the first layer are none, and those of the last are no columns. */
-static int add_head_map(const pairs_view *v, qkv_study *study, qkv_error *err) {
-    const size_t side = v->n - v->n_heads;
-    double *numbers = qkv_calloc(QKV_COMPOSITION_COUNT * side * side, sizeof *numbers);
-    double *values[QKV_COMPOSITION_COUNT];
-    if (!numbers) return qkv_fail_memory(err);
-    for (int kind = 0; kind < QKV_COMPOSITION_COUNT; kind++) {
-        values[kind] = numbers + (size_t)kind * side * side;
-        for (size_t i = 0; i < side * side; i++)
-            values[kind][i] = score_at(v, kind, i / side + v->n_heads, i % side);
-    }
-    const int status =
-        add_panels(v, study, "heads", "Composition Between Heads", values, side, v->head_labels,
-                   v->n_heads, "Later head (layer.head)", "Earlier head", err);
-    free(numbers);
+    const int status = qkv_study_add_heatmap(study, how->name, how->title, &map, err);
+    free(values);
     return status;
 }
 
@@ -126,29 +123,32 @@ static double most_of_layers(const pairs_view *v, int kind, size_t later, size_t
     return most;
 }
 
-static int add_layer_map(const pairs_view *v, qkv_study *study, qkv_error *err) {
-    const size_t side = v->n_layers - 1;
-    double *numbers = qkv_calloc(QKV_COMPOSITION_COUNT * side * side, sizeof *numbers);
-    double *values[QKV_COMPOSITION_COUNT];
-    if (!numbers) return qkv_fail_memory(err);
-    for (int kind = 0; kind < QKV_COMPOSITION_COUNT; kind++) {
-        values[kind] = numbers + (size_t)kind * side * side;
-        for (size_t i = 0; i < side * side; i++)
-            values[kind][i] = most_of_layers(v, kind, i / side + 1, i % side);
-    }
-    const int status =
-        add_panels(v, study, "layers", "Strongest Composition Between Two Layers", values, side,
-                   v->layer_labels, 1, "Later layer", "Earlier layer", err);
-    free(numbers);
-    return status;
+static int add_pictures(const pairs_view *v, qkv_study *study, qkv_error *err) {
+    const pairs_map heads = {"heads",
+                             "Composition Between Heads",
+                             "Later head (layer.head)",
+                             "Earlier head",
+                             v->head_labels,
+                             v->n,
+                             v->n_heads,
+                             score_at};
+    const pairs_map layers = {"layers",
+                              "Strongest Composition Between Two Layers",
+                              "Later layer",
+                              "Earlier layer",
+                              v->layer_labels,
+                              v->n_layers,
+                              1,
+                              most_of_layers};
+    int status = QKV_OK;
+    if (v->n <= MOST_MAP_HEADS)
+        status = add_map(v, study, &heads, err);
+    else
+        qkv_study_note(study, "the highest score of any two heads of the layers");
+    return status == QKV_OK ? add_map(v, study, &layers, err) : status;
 }
 
 /* ---- all of it ---- */
-
-static void free_labels(char **labels, size_t n) {
-    for (size_t i = 0; labels && i < n; i++) free(labels[i]);
-    free(labels);
-}
 
 static int view_open(pairs_view *v, qkv_error *err) {
     int32_t layer, head, first;
@@ -172,15 +172,6 @@ static int view_open(pairs_view *v, qkv_error *err) {
     return ok ? QKV_OK : qkv_fail_memory(err);
 }
 
-static int add_pictures(const pairs_view *v, qkv_study *study, qkv_error *err) {
-    if (v->n <= MOST_MAP_HEADS) {
-        const int status = add_head_map(v, study, err);
-        return status == QKV_OK ? add_layer_map(v, study, err) : status;
-    }
-    qkv_study_note(study, "the highest score of any two heads of the layers");
-    return add_layer_map(v, study, err);
-}
-
 int qkv_weights_show_pairs(qkv_study *study, const study_inputs *in, const weights_options *options,
                            qkv_error *err) {
     const qkv_circuit_options how = qkv_weights_circuit_options(in, options);
@@ -199,8 +190,8 @@ int qkv_weights_show_pairs(qkv_study *study, const study_inputs *in, const weigh
         status = add_rankings(&v, study, options, err);
     }
     if (status == QKV_OK) status = add_pictures(&v, study, err);
-    free_labels(v.head_labels, v.n);
-    free_labels(v.layer_labels, v.n_layers);
+    qkv_weights_free_labels(v.head_labels, v.n);
+    qkv_weights_free_labels(v.layer_labels, v.n_layers);
     qkv_composition_free(scores);
     return status;
 }

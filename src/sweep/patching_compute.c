@@ -201,6 +201,7 @@ static int estimate_block(const qkv_sweep *s, qkv_session *session, int64_t bloc
     const int64_t first = qkv_patching_block(s, block, &n);
     work w = {.sweep = s, .prompt = qkv_patching_cell(s, first).prompt};
     int status = begin(&w, err);
+    if (status == QKV_OK) status = qkv_plan_prepare(w.plan, "resid_pre", err);
     if (status == QKV_OK) status = add_clean(&w, err);
     for (int64_t i = 0; i < n && status == QKV_OK; i++) {
         const qkv_cell cell = qkv_patching_cell(s, first + i);

@@ -8,6 +8,8 @@ wc -l <names.csv
 # The same seed draws the same tokens, another one others.
 for seed in 1 1 2; do qkv heads --seed $seed --table repeats -o - --format csv | cksum >>sums; done
 uniq -c sums | sed 's/^ *\([0-9]*\).*/\1/'
+# And again from its recipe.
+qkv reproduce heads.png --check
 for picture in labels scores; do qkv heads --picture $picture -o p.png >out; done
 # Without a tokenizer: all tokens, and no BOS.
 qkv heads -m "$VECTORS/llama/model.gguf" --tokens 5,6,7,8 --length 5 --sequences 1 --table repeats | wc -l

@@ -13,6 +13,8 @@ short <pairs.csv
 for t in 1 2; do qkv weights composition -t $t --no-recipe --top 1000000 -o $t.csv >out; done
 wc -l <1.csv
 cmp 1.csv 2.csv
+# And again from its recipe.
+qkv reproduce ov.png --check
 for picture in norm effective_rank stream_copying spectrum; do qkv weights ov --picture $picture -o p.png >out; done
 try() { qkv weights "$@" >out; echo "exit $?, $(wc -c <out) bytes" >&2; }
 try
