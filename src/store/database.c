@@ -214,6 +214,13 @@ void qkv_database_close(qkv_database *db) {
     *db = (qkv_database){0};
 }
 
+int qkv_database_fold_log(const qkv_database *db, qkv_error *err) {
+    if (sqlite3_exec(db->handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) == SQLITE_OK)
+        return QKV_OK;
+    const int code = sqlite3_errcode(db->handle);
+    return code == SQLITE_BUSY || code == SQLITE_LOCKED ? QKV_OK : qkv_database_fail(db, err);
+}
+
 /* ---- statements ---- */
 
 int qkv_database_run(qkv_database *db, const char *sql, qkv_error *err) {

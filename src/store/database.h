@@ -36,6 +36,9 @@ int qkv_database_open(qkv_database *db, const char *path, qkv_database_mode mode
 /* Another file, to be read as `part`; there is one at a time. */
 int qkv_database_attach(qkv_database *db, const char *path, qkv_error *err);
 void qkv_database_close(qkv_database *db);
+/* Folds the log of a file of ours in, so that closing leaves one file. Where a reader holds the log, the
+ * last one to close the file removes it. */
+int qkv_database_fold_log(const qkv_database *db, qkv_error *err);
 
 /* No bound on steps any more: the file was checked, or is ours alone. */
 void qkv_database_trust(qkv_database *db);

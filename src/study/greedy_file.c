@@ -134,12 +134,7 @@ int qkv_greedy_file_close(greedy_file *f, qkv_error *err) {
     if (!f) return QKV_OK;
     sqlite3_finalize(f->insert);
     sqlite3_finalize(f->select);
-    /* A reader may hold the log: then the last one to close the file removes it. */
-    if (f->db.handle && f->is_ours &&
-        sqlite3_exec(f->db.handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) != SQLITE_OK &&
-        sqlite3_errcode(f->db.handle) != SQLITE_BUSY &&
-        sqlite3_errcode(f->db.handle) != SQLITE_LOCKED)
-        status = qkv_database_fail(&f->db, err);
+    if (f->db.handle && f->is_ours) status = qkv_database_fold_log(&f->db, err);
     qkv_database_close(&f->db);
     qkv_file_lock_release(&f->lock);
     free(f);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "study/patch.h"
 
 enum { USUAL_TOP = 10 };
@@ -122,7 +123,7 @@ static int add_top(const show *s, int32_t wanted, qkv_error *err) {
     if (!list) return qkv_fail_memory(err);
     for (size_t i = 0; i < n; i++) list[i] = (ranked){i + 2, effect_of(s, i + 2)};
     qsort(list, n, sizeof *list, by_effect);
-    snprintf(title, sizeof title, "The largest effects of %zu cells; clean %.4g, corrupt %.4g", n,
+    qkv_format(title, sizeof title, "The largest effects of %zu cells; clean %.4g, corrupt %.4g", n,
              s->cells->means[0], s->cells->means[s->cells->n_metrics]);
     int status = qkv_study_add_table(s->study, "top", title, columns, N_COLUMNS, err);
     for (size_t i = 0; i < n && i < most && status == QKV_OK; i++)

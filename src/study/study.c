@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/sized.h"
 
 /* ---- memory ---- */
@@ -66,10 +67,10 @@ void qkv_study_free(qkv_study *study) {
 static char *format_text(const char *format, va_list args) {
     va_list again;
     va_copy(again, args);
-    const int length = vsnprintf(NULL, 0, format, again);
+    const int length = qkv_vformat(NULL, 0, format, again);
     va_end(again);
     char *text = length < 0 ? NULL : qkv_calloc((size_t)length + 1, 1);
-    if (text) vsnprintf(text, (size_t)length + 1, format, args);
+    if (text) qkv_vformat(text, (size_t)length + 1, format, args);
     return text;
 }
 

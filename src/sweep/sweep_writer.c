@@ -200,12 +200,7 @@ static int close_database(qkv_sweep_writer *r, qkv_error *err) {
     int status = QKV_OK;
     sqlite3_finalize(r->insert);
     sqlite3_finalize(r->count);
-    /* A reader may hold the log: then the last one to close the file removes it. */
-    if (r->db.handle && r->is_ours &&
-        sqlite3_exec(r->db.handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL) != SQLITE_OK &&
-        sqlite3_errcode(r->db.handle) != SQLITE_BUSY &&
-        sqlite3_errcode(r->db.handle) != SQLITE_LOCKED)
-        status = qkv_database_fail(&r->db, err);
+    if (r->db.handle && r->is_ours) status = qkv_database_fold_log(&r->db, err);
     qkv_database_close(&r->db);
     return status;
 }
