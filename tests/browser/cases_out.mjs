@@ -95,6 +95,27 @@ export async function case_figure_dropped(stage) {
         .setInputFiles({ name: 'note.png', mimeType: 'image/png', buffer: Buffer.from('no figure') });
     await page.waitForFunction(() => /note\.png: /.test(document.querySelector('#out').textContent));
     assert.match(await page.textContent('#head-title'), /Layer 3, head 1/, 'another file changes nothing');
+    qkv(['lens', '-p', 'The old mill by the sea.', '-o', stage.file('lens.svg'), '--quiet']);
+    await drop(page, stage.file('lens.svg'));
+    await page.waitForFunction(() => /this is a study: drop a figure/.test(document.querySelector('#out').textContent));
+    assert.match(await page.textContent('#head-title'), /Layer 3, head 1/);
+}
+
+// What is seen and not part of a figure is said before it is saved.
+export async function case_figure_unlike(stage) {
+    const server = await stage.serve();
+    const page = await stage.open(server.url, { hash: '#l=3&h=1&gn=0' });
+    assert.equal(await page.isVisible('.unlike'), false);
+    await page.evaluate(() => window.explorer.head.change({ skipKeys: 1 }));
+    await stage.ready();
+    assert.equal(await page.isVisible('.unlike'), false, 'hidden keys are part of figures');
+    await page.evaluate(() => window.explorer.head.change({ renormalise: true }));
+    await page.waitForSelector('.unlike:visible');
+    assert.match(await page.textContent('.unlike'), /weights as they are, not renormalised/);
+    await page.evaluate(() => window.explorer.head.setZoom([1, 6, 1, 6]));
+    await page.waitForFunction(() => /all tokens.*, and weights/.test(document.querySelector('.unlike').textContent));
+    await page.evaluate(() => window.explorer.head.change({ renormalise: false, zoom: null }));
+    await page.waitForSelector('.unlike', { state: 'hidden' });
 }
 
 async function drop(page, file) {
