@@ -30,7 +30,7 @@ struct qkv_server {
     char *url;
     char *policy;    /* Content-Security-Policy */
     qkv_text script; /* explorer.js: main.js and all that it imports */
-    int framed;   /* other pages may show it in a frame */
+    int framed;      /* other pages may show it in a frame */
     double time_limit;
     double job_deadline; /* of what is computed now */
 

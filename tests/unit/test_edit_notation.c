@@ -579,10 +579,13 @@ static void site_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edits_that_are_accepted), cmocka_unit_test(edits_that_are_refused),
+        cmocka_unit_test(edits_that_are_accepted),
+        cmocka_unit_test(edits_that_are_refused),
         cmocka_unit_test(mistakes_have_places),
-        cmocka_unit_test(messages_name_the_edit),  cmocka_unit_test(capture_notation),
-        cmocka_unit_test(sources_are_checked),     cmocka_unit_test(site_names),
+        cmocka_unit_test(messages_name_the_edit),
+        cmocka_unit_test(capture_notation),
+        cmocka_unit_test(sources_are_checked),
+        cmocka_unit_test(site_names),
         cmocka_unit_test(edits_are_told),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
