@@ -161,7 +161,7 @@ int qkv_vector_check(const qkv_edit *edit, int64_t n_positions, qkv_error *err) 
 
 const float *qkv_vector_row(const qkv_edit *edit, const qkv_view *view, int32_t head, int64_t t) {
     if (!edit->vector) return NULL;
-    const int64_t h = head * edit->vector_heads / view->n_heads;
+    const int64_t h = qkv_view_head(view, head) * edit->vector_heads / view->all_heads;
     const int64_t token = edit->vector_tokens ? view->first_row + t : 0;
     return edit->vector->values + (token * edit->vector_heads + h) * view->width;
 }

@@ -67,7 +67,7 @@ static void check_tensor(const judge *j, const ref_run *expected, qkv_site site,
                          const qkv_tensor *t, const char *text) {
     const int seen = ref_is_shared(site) && t->head_kind == 'h';
     const double *values = seen ? expected->seen[site][layer] : expected->site[site][layer];
-    const size_t count = ref_site_count(j->ref, seen ? QKV_SITE_Q : site, T);
+    const size_t count = ref_site_count(j->ref, seen ? ref_seen_like(site) : site, T);
     assert_int_equal(tensor_count(t), count);
     const difference d = compare_to_doubles(t->data, values, count);
     if (d.max > judge_bound * fmax(d.scale, 1))
@@ -89,11 +89,18 @@ size_t judge_tensors(const judge *j, const qkv_result *result, size_t variant,
     return n;
 }
 
+/* Does the first site come right before the second? */
+static int comes_before(qkv_site site, qkv_site other) {
+    if (site == QKV_SITE_K_IN) return other == QKV_SITE_K || other == QKV_SITE_K_ROT;
+    return (site == QKV_SITE_K && other == QKV_SITE_K_ROT) ||
+           (site == QKV_SITE_V_IN && other == QKV_SITE_V);
+}
+
 /* A group whose query heads already see different keys has no one number of changed elements. */
 static int is_ambiguous(const ref_edit *edits, size_t n, const ref_edit *edit) {
     for (size_t i = 0; i < n; i++)
-        if (edits[i].site == QKV_SITE_K && edits[i].head_kind == 'h' &&
-            edit->site == QKV_SITE_K_ROT && edit->head_kind != 'h')
+        if (edits[i].head_kind == 'h' && edit->head_kind != 'h' &&
+            comes_before(edits[i].site, edit->site))
             return 1;
     return 0;
 }
@@ -130,14 +137,14 @@ void judge_variant(const judge *j, const qkv_result *result, size_t variant,
 }
 
 void judge_groups(judge *j, const ref_cases *list) {
-    static const char *const groups[] = {"k", "v", "k_rot", NULL};
+    static const char *const groups[] = {"k", "v", "k_rot", "k_in", "v_in", NULL};
     for (size_t i = 0; i < list->n; i++) {
         const ref_edit *e = &list->edits[i];
         if (!ref_is_shared(e->site) || (e->head_kind == 'h' && j->ref->H != j->ref->G)) continue;
         ref_run *expected = ref_forward(j->ref, j->tokens, T, e, 1, j->source);
         qkv_result *result = judge_run(j, (const char *const[]){list->text[i], NULL}, groups);
         const size_t n = judge_tensors(j, result, 1, expected, list->text[i]);
-        assert_int_equal(n, 3 * j->ref->n_layer);
+        assert_int_equal(n, 5 * j->ref->n_layer);
         qkv_result_free(result);
         ref_run_free(expected);
     }
