@@ -147,12 +147,13 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
 }
 
 /* A LayerNorm turns a row of equal channels into rounding times 1/sqrt(epsilon). Without a bias
- * nothing is added to that, and the next layer's norm does it again. */
+ * nothing is added to that, and the next layer's norm does it again; and keys that are nothing else make
+ * scores of it. */
 static int leaves_rounding(const ref_model *m, const ref_edit *e) {
     const ref_norm norm = m->layers[0].attn_before;
-    return m->family->norm == REF_LAYER && norm.weight && !norm.bias && e->op == REF_MEAN_DIM &&
-           (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST ||
-            ref_is_input(e->site));
+    if (m->family->norm != REF_LAYER || !norm.weight || e->op != REF_MEAN_DIM) return 0;
+    return ref_is_input(e->site) ||
+           (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));
 }
 
 int ref_has_other_heads(const ref_model *m, qkv_site site) {

@@ -163,6 +163,30 @@ static size_t write_identities(const judge *j, char text[IDENTITIES][REF_TEXT_SI
     return n;
 }
 
+/* An edit of the last layer's output beside an identity: then nothing is shared because nothing was changed,
+ * and all that comes before must be the same bits. Heads are named, and groups split. */
+static void check_recomputed(judge *j, qkv_site site) {
+    const int last = j->ref->n_layer - 1;
+    char text[3 * REF_TEXT_SIZE];
+    snprintf(text, sizeof text, "%s@*%s=scale:1 + resid_post@%d[%d]{0}=add:1", qkv_site_name(site),
+             ref_has_heads(site) ? ".h1" : "", last, T - 1);
+    qkv_result *result = judge_run(j, (const char *const[]){text, NULL}, judge_everything(j));
+    size_t variant = 0, n = 0;
+    qkv_site seen = QKV_SITE_Q;
+    int32_t layer = 0;
+    qkv_tensor t = QKV_TENSOR_INIT;
+    for (size_t i = 0; qkv_result_item(result, i, &variant, &seen, &layer, &t); i++) {
+        if (!variant || !ref_has_layer(seen) || (seen == QKV_SITE_RESID_POST && layer == last))
+            continue;
+        const qkv_tensor base = engine_tensor(result, 0, seen, layer);
+        if (!same_bits(t.data, base.data, tensor_count(&t)))
+            fail_msg("'%s' changes %s of layer %d", text, qkv_site_name(seen), (int)layer);
+        n += t.data != base.data;
+    }
+    assert_true(n > 0);
+    qkv_result_free(result);
+}
+
 void judge_identity(judge *j) {
     char text[IDENTITIES][REF_TEXT_SIZE];
     const char *variants[IDENTITIES + 1] = {NULL};
@@ -185,6 +209,12 @@ void judge_identity(judge *j) {
         assert_true(qkv_result_edit_selected(result, v, 0) > 0);
     }
     qkv_result_free(result);
+    for (int s = 0; s < QKV_SITE_COUNT; s++) {
+        const ref_edit e = {.site = (qkv_site)s, .head_kind = 'h'};
+        if (ref_has_layer(e.site) && e.site != QKV_SITE_RESID_POST &&
+            ref_has_site(j->ref, e.site) && !ref_refuses(j->ref, &e))
+            check_recomputed(j, e.site);
+    }
 }
 
 /* ---- the planner ---- */
