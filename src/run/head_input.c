@@ -6,14 +6,6 @@
 #include "base/memory.h"
 #include "run/build.h"
 
-int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il) {
-    struct ggml_tensor *const *w = model->layers[il].w;
-    const struct ggml_tensor *norm = site == QKV_SITE_Q_IN   ? w[QKV_LAYER_Q_NORM]
-                                     : site == QKV_SITE_K_IN ? w[QKV_LAYER_K_NORM]
-                                                             : NULL;
-    return norm && norm->ne[0] != model->hp.head_dim;
-}
-
 /* ---- who reads a copy ---- */
 
 /* One variant at one site of one layer. */

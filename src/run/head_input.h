@@ -30,10 +30,6 @@ typedef struct qkv_head_copies {
     struct ggml_tensor *edited; /* [D, T, n] */
 } qkv_head_copies;
 
-/* Does the layer normalise its q (k, for k_in) over all heads together? Then what one head reads changes
- * the others too. */
-int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il);
-
 /* How many copies a variant of the plan needs at most, in a layer, at the three sites together. */
 int64_t qkv_plan_most_copies(const qkv_plan *plan);
 

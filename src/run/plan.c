@@ -11,7 +11,6 @@
 #include "base/vector_name.h"
 #include "run/custom.h"
 #include "run/edit_data.h"
-#include "run/head_input.h"
 #include "run/vector.h"
 #include "run/visible.h"
 #include "run/wanted.h"

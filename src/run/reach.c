@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "qkv/observe.h"
-#include "run/head_input.h"
 #include "run/plan.h"
 
 /* ---- heads: they stay apart until the output projection, unless they are normed together ---- */

@@ -129,3 +129,11 @@ int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_si
 int qkv_site_follows_attention(qkv_site site) {
     return (reached_in_layer[QKV_SITE_ATTN_OUT] >> site & 1) != 0;
 }
+
+int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il) {
+    struct ggml_tensor *const *w = model->layers[il].w;
+    const struct ggml_tensor *norm = site == QKV_SITE_Q_IN   ? w[QKV_LAYER_Q_NORM]
+                                     : site == QKV_SITE_K_IN ? w[QKV_LAYER_K_NORM]
+                                                             : NULL;
+    return norm && norm->ne[0] != model->hp.head_dim;
+}

@@ -30,6 +30,10 @@ int qkv_site_is_input(qkv_site site);
 /* The site whose tensor, in a run without edits, is that of every head; of most sites, the site. */
 qkv_site qkv_site_unedited(qkv_site site);
 
+/* Does the layer normalise its q (k, for k_in) over all heads together? Then what one head reads changes
+ * the others too. */
+int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il);
+
 /* Can a change at (site, layer) show at (seen, seen_layer)? The layer of sites without one is
  * n_layer. */
 int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_site seen,

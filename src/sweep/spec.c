@@ -262,8 +262,12 @@ static int check_metrics(qkv_spec *spec, int at_given, qkv_error *err) {
                         "layers edited all together have no layer of their own to measure at; "
                         "sweep with at output");
     int shows = 0;
-    for (size_t i = 0; i < s->n_targets; i++)
-        shows |= s->targets[i] != QKV_SITE_V && s->targets[i] != QKV_SITE_Z;
+    for (size_t i = 0; i < s->n_targets; i++) {
+        const qkv_site site = s->targets[i];
+        shows |= site != QKV_SITE_V && site != QKV_SITE_Z && site != QKV_SITE_V_IN;
+        /* Some models normalise queries or keys of all heads together. */
+        s->isolated |= site == QKV_SITE_Q_IN || site == QKV_SITE_K_IN;
+    }
     s->anchored = !s->isolated && !(shows && looks_at_patterns);
     return QKV_OK;
 }
