@@ -92,13 +92,21 @@ static int chats_itself(const json_t *recipe) {
     return json_object_get(json_object_get(recipe, "options"), "chat") != NULL;
 }
 
+static int set_text(json_t *options, const char *name, const char *text, qkv_error *err) {
+    return !text || json_object_set_new(options, name, qkv_json_text(text)) == 0
+               ? QKV_OK
+               : qkv_fail_memory(err);
+}
+
 static int set_chat(json_t *options, const cli_chat *chat, qkv_error *err) {
-    if (chat->system || chat->turns.n || chat->template_file || chat->show)
-        return cli_usage(err, "of the options of a chat this study takes --chat and --date");
+    if (chat->turns.n || chat->show)
+        return cli_usage(err, "this study makes its prompts itself, without %s",
+                         chat->show ? "--show-prompt" : "--turn");
     if (!chat->on) return cli_chat_check(chat, err);
-    if (chat->date && json_object_set_new(options, "date", qkv_json_text(chat->date)) != 0)
-        return qkv_fail_memory(err);
-    return set_flag(options, "chat", err);
+    int status = set_text(options, "system", chat->system, err);
+    if (status == QKV_OK) status = set_text(options, "date", chat->date, err);
+    if (status == QKV_OK) status = set_file(options, "chat_template", chat->template_file, err);
+    return status == QKV_OK ? set_flag(options, "chat", err) : status;
 }
 
 /* ---- heads that another study has found ---- */

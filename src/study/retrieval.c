@@ -26,6 +26,8 @@ static const field fields[] = {
     STUDY_FIELD(retrieval_options, answer, TEXT, 0, 1 << 16),
     STUDY_FIELD(retrieval_options, needles, TEXT, 0, STUDY_MOST_TEXT),
     STUDY_FIELD(retrieval_options, template, TEXT, 0, 1 << 16),
+    STUDY_FIELD(retrieval_options, system, TEXT, 0, 1 << 16),
+    STUDY_FIELD(retrieval_options, chat_template, TEXT, 0, STUDY_MOST_TEXT),
     STUDY_FIELD(retrieval_options, date, TEXT, 0, 64),
     STUDY_WORDS(retrieval_options, decode, "greedy|forced"),
     STUDY_FIELD(retrieval_options, tokens, INT, 0, MOST_NEW),
@@ -68,12 +70,32 @@ static int read_list(double **out, size_t *n, size_t *capacity, const char *list
     return status;
 }
 
+/* Tokens that an answer may take. */
+static int count_answer(const retrieval *r, size_t *most, qkv_error *err) {
+    *most = r->n_new;
+    if (r->how->decode == RETRIEVAL_GREEDY) return QKV_OK;
+    *most = 0;
+    int status = QKV_OK;
+    for (size_t i = 0; i < r->n_needles && status == QKV_OK; i++) {
+        const char *text = r->needles[i].answer;
+        int32_t *tokens = NULL;
+        size_t n = 0;
+        status = qkv_tokenize(r->in->model, &tokens, &n, text, strlen(text), 0, err);
+        if (n + 1 > *most) *most = n + 1; /* a blank before it may take another */
+        qkv_tokens_free(tokens);
+    }
+    return status;
+}
+
 static int read_lengths(retrieval *r, qkv_error *err) {
     const number_rule rule = {"lengths", "a number of tokens", 1, MOST_LENGTH, 1};
-    const double left = (double)qkv_model_get_info(r->in->model)->n_ctx - (double)r->n_new;
+    size_t n_answer = 0;
     if (r->how->lengths && strcmp(r->how->lengths, "auto") != 0)
         return read_list(&r->lengths, &r->n_lengths, &r->lengths_capacity, r->how->lengths, &rule,
                          err);
+    const int status = count_answer(r, &n_answer, err);
+    if (status != QKV_OK) return status;
+    const double left = (double)qkv_model_get_info(r->in->model)->n_ctx - (double)n_answer;
     const double usual = left > USUAL_LENGTH ? USUAL_LENGTH : left < 1 ? 1 : left;
     return QKV_PUSH(r->lengths, r->lengths_capacity, r->n_lengths, usual) ? QKV_OK
                                                                           : qkv_fail_memory(err);
@@ -108,8 +130,12 @@ static int check_options(const retrieval *r, qkv_error *err) {
                         "with decode=forced the whole answer is fed and all tests count: leave out "
                         "`%s`",
                         how->all ? "all" : "tokens");
-    if (how->date && !how->chat)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`date` is for a chat template: add chat=true");
+    const char *of_chat = how->system          ? "system"
+                          : how->chat_template ? "chat_template"
+                          : how->date          ? "date"
+                                               : NULL;
+    if (of_chat && !how->chat)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is for a chat: add chat=true", of_chat);
     return QKV_OK;
 }
 

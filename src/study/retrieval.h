@@ -22,7 +22,8 @@ typedef struct retrieval_options {
     const char *needle, *question, *answer; /* NULL: a usual one; the whole needle */
     const char *needles;  /* several, in place of the three: a JSON object a line */
     const char *template; /* with {context} and {question}; NULL: a usual one */
-    const char *date;     /* that a chat template is told */
+    const char *system, *chat_template,
+        *date; /* of a chat; NULL: none, the model's own, a fixed one */
     int decode;
     int32_t tokens; /* of an answer, at most; 0: 50 */
     int32_t all;    /* tests count whether their answer is right or not */

@@ -3,6 +3,7 @@
  * then one pass over prompt and answer shows each head's weights row by row, of which nothing is kept but
  * where the largest of the answer's queries lies.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,9 +116,9 @@ static uint32_t count_copies(const retrieval *r, const retrieval_test *test, con
 static double share_of_first(const qkv_result *result, const retrieval_test *test) {
     qkv_tensor logits = QKV_TENSOR_INIT;
     size_t n = 0;
-    if (!qkv_result_get(result, 0, QKV_SITE_LOGITS, 0, &logits)) return 0;
+    if (!qkv_result_get(result, 0, QKV_SITE_LOGITS, -1, &logits)) return (double)NAN;
     for (size_t i = 0; i < test->n_answer; i++) {
-        const size_t n_vocab = (size_t)logits.shape[0];
+        const size_t n_vocab = (size_t)logits.shape[1];
         n += qkv_sample_greedy(logits.data + i * n_vocab, n_vocab) == test->answer[i];
     }
     return (double)n / (double)test->n_answer;

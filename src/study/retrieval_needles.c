@@ -73,6 +73,9 @@ static int check_needle(const char *text, const char *question, const char *answ
     if (!text || !question)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "needle %zu: a needle and its question are needed",
                         number);
+    if (!*text || !*question)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "needle %zu: the %s is empty", number,
+                        *text ? "question" : "needle");
     if (isnan(qkv_retrieval_recall(answer, "")))
         return qkv_fail(err, QKV_ERR_ARGUMENT, "needle %zu: the answer has no words", number);
     if (!has_part(text, answer))

@@ -171,10 +171,12 @@ static int check_template(const char *template, qkv_error *err) {
 static int tokenize_chat(const retrieval *r, const qkv_text *text, int32_t **tokens, size_t *n,
                          qkv_error *err) {
     qkv_chat *chat = NULL;
-    const qkv_chat_message message = {"user", text->data};
+    const int has_system = r->how->system != NULL;
+    const qkv_chat_message messages[] = {{"system", r->how->system}, {"user", text->data}};
     qkv_chat_options options = QKV_CHAT_OPTIONS_INIT;
-    options.messages = &message;
-    options.n_messages = 1;
+    options.messages = messages + !has_system;
+    options.n_messages = 1 + (size_t)has_system;
+    options.template_text = r->how->chat_template;
     options.date = r->how->date ? r->how->date : usual_date; /* the same prompt on every day */
     int status = qkv_chat_render(&chat, r->in->model, &options, err);
     if (status == QKV_OK) status = qkv_chat_tokenize(chat, r->in->model, tokens, n, err);

@@ -13,7 +13,7 @@
 #define N STUDY_NUMBER
 #define T STUDY_TEXT
 
-enum { USUAL_TOP = 20, LABEL_SIZE = 32 };
+enum { USUAL_TOP = 20, LABEL_SIZE = 32, MOST_TOKENS = 1 << 16 };
 
 /* ---- classes of scores ---- */
 
@@ -117,8 +117,15 @@ static int add_copies(const retrieval *r, qkv_study *study, qkv_error *err) {
     return status;
 }
 
+static size_t count_tokens(const retrieval *r) {
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_tests; i++) n += r->tests[i].n_tokens + r->tests[i].n_answer;
+    return n;
+}
+
 /* So that prompts can be run elsewhere. */
 static int add_tokens(const retrieval *r, qkv_study *study, qkv_error *err) {
+    if (count_tokens(r) > MOST_TOKENS) return QKV_OK;
     int status = qkv_study_add_table(study, "tokens", "Tokens of prompts and answers",
                                      COLUMNS("test", "position", "token", "is_answer"), 4, err);
     for (size_t i = 0; i < r->n_tests; i++) {
@@ -216,7 +223,7 @@ static void add_notes(const retrieval *r, qkv_study *study) {
     else if (r->how->all)
         qkv_study_note(study, "all tests count, right or wrong");
     else
-        qkv_study_note(study, "mean over the %zu tests of %zu with a recall above 0.5",
+        qkv_study_note(study, "mean over the %zu of %zu tests that have a recall above 0.5",
                        r->n_counted, r->n_tests);
 }
 
@@ -228,10 +235,10 @@ static void add_warnings(const retrieval *r, qkv_study *study) {
     if (!r->n_counted)
         qkv_study_warn(
             study,
-            "the model answers none of the %zu tests (best recall %.2f, wanted above 0.5), "
+            "the model answers 0 of %zu test%s right (best recall %.2f, wanted above 0.5), "
             "so no head has a score: --set all=true counts wrong answers too, --set "
             "decode=forced feeds the right one",
-            r->n_tests, best);
+            r->n_tests, qkv_plural(r->n_tests), best);
     else if (most <= 0)
         qkv_study_warn(study, "no head has copied a token of the needle in any test that counts");
     else if (!count_retrieval_heads(r))
