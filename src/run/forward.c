@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "run/build.h"
+#include "run/head_input.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
 #define MAX_NODES_PER_LAYER 160
@@ -163,10 +164,7 @@ static int32_t last_layer_kept(const qkv_graph *g) {
 
 static int edits_inputs(const qkv_graph *g) {
     for (int64_t b = 0; b < g->n_members; b++) {
-        const qkv_variant *variant = g->members[b].variant;
-        for (size_t i = 0; i < variant->n_edits; i++) {
-            if (qkv_site_is_input(variant->edits[i].where.site)) return 1;
-        }
+        if (qkv_variant_edits_inputs(g->members[b].variant)) return 1;
     }
     return 0;
 }

@@ -85,10 +85,18 @@ static int64_t count_copies(const qkv_hparams *hp, const qkv_variant *variant, i
     return n;
 }
 
+int qkv_variant_edits_inputs(const qkv_variant *variant) {
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        if (qkv_site_is_input(variant->edits[i].where.site)) return 1;
+    }
+    return 0;
+}
+
 int64_t qkv_plan_most_copies(const qkv_plan *plan) {
     const qkv_hparams *hp = &plan->model->hp;
     int64_t most = 0;
     for (size_t v = 0; v < plan->n_variants; v++) {
+        if (!qkv_variant_edits_inputs(&plan->variants[v])) continue;
         for (int32_t il = 0; il < hp->n_layer; il++) {
             const int64_t n = count_copies(hp, &plan->variants[v], il);
             if (n > most) most = n;

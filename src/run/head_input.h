@@ -30,6 +30,8 @@ typedef struct qkv_head_copies {
     struct ggml_tensor *edited; /* [D, T, n] */
 } qkv_head_copies;
 
+/* Does it change what single heads read? */
+int qkv_variant_edits_inputs(const qkv_variant *variant);
 /* How many copies a variant of the plan needs at most, in a layer, at the three sites together. */
 int64_t qkv_plan_most_copies(const qkv_plan *plan);
 
