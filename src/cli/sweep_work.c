@@ -109,6 +109,7 @@ static int step(void *user, int64_t done, int64_t wanted) {
                        done, qkv_plural((uint64_t)done));
         }
         w->progress.quiet = w->job->quiet || cli_is_quiet();
+        w->progress.command = name_of(w);
         sweep_progress_start(&w->progress, done, wanted);
     }
     return sweep_progress_step(&w->progress, done, wanted);
