@@ -49,8 +49,9 @@ void qkv_number_text(char text[QKV_NUMBER_SIZE], double value, int digits) {
     qkv_format(text, QKV_NUMBER_SIZE, "%s%.*g", sign_of(value), digits, fabs(value));
 }
 
+/* Written out up to 100 000, as on a linear scale. */
 static void plain_number(char text[QKV_NUMBER_SIZE], double value) {
-    qkv_number_text(text, value, 3);
+    qkv_number_text(text, value, fabs(value) < 1e3 ? 3 : 5);
 }
 
 /* How many digits tell numbers up to `largest` apart that lie `step` from each other. */

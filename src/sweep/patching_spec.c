@@ -24,7 +24,8 @@ static const struct {
     int has_heads;
 } sites[] = {{QKV_SITE_RESID_PRE, 0},  {QKV_SITE_ATTN_OUT, 0}, {QKV_SITE_MLP_OUT, 0},
              {QKV_SITE_RESID_POST, 0}, {QKV_SITE_Z, 1},        {QKV_SITE_Q, 1},
-             {QKV_SITE_K, 1},          {QKV_SITE_V, 1}};
+             {QKV_SITE_K, 1},          {QKV_SITE_V, 1},        {QKV_SITE_Q_IN, 1},
+             {QKV_SITE_K_IN, 1},       {QKV_SITE_V_IN, 1}};
 enum { N_SITES = sizeof sites / sizeof *sites };
 
 static int fail_site(const char *name, qkv_error *err) {

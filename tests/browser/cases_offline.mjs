@@ -505,3 +505,23 @@ export async function case_offline_study_parts(stage) {
     const both = await pointAt(other, 'after', n - 1, 2, n);
     assert.ok(Math.abs(shownNumber(both, 'second') - edited[at]) <= 1e-4, both);
 }
+
+// A study whose prompts are not what was run: cells open the text that was, with the answer behind it.
+export async function case_offline_study_retrieval(stage) {
+    const file = stage.file('retrieval.html'), tables = stage.file('retrieval.json');
+    qkv(['recipe', 'retrieval-heads', '--set', 'decode=forced', '--set', 'lengths=70,80', '-q', '-o', file, '-o', tables]);
+    const page = await openFile(stage, file);
+    assert.deepEqual(await page.locator('.study-map .panel-note').allInnerTexts(), ['layers down, heads across', 'depths down, lengths across']);
+    await page.locator('[aria-label="heads"] .map').first().focus();
+    for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowDown');
+    for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    assert.match(await page.locator('.cell-attention h2').innerText(), /layer 5, head 1/);
+    const rows = JSON.parse(fs.readFileSync(tables)).tables.find((table) => table.name === 'tokens').rows;
+    const tokens = rows.filter((row) => row[0] === 0).map((row) => row[2]).slice(0, -1), n = tokens.length;
+    const pattern = enginePattern(stage, { prompt: ['--tokens', tokens.join(',')], layer: 5, head: 1 });
+    const key = pattern.slice((n - 1) * n).reduce((best, weight, i, row) => (weight > row[best] ? i : best), 0);
+    const shown = shownNumber(await pointAt(page, 'before', n - 1, key, n), 'weight');
+    assert.ok(Math.abs(shown - pattern[(n - 1) * n + key]) <= 1e-4, `${shown}, not ${pattern[(n - 1) * n + key]}`);
+}
