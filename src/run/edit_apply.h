@@ -17,6 +17,8 @@ struct qkv_keep_state;
 typedef struct qkv_view {
     const float *src; /* unedited */
     float *dst;       /* edited */
+    const float
+        *moved; /* of scores: those of queries as they stand in a small cache; may be NULL */
     qkv_site site;
     int32_t layer;
     int32_t n_heads;

@@ -15,8 +15,8 @@
 #include "run/build.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
-#define MAX_NODES_PER_LAYER 160
-#define MAX_NODES_PER_BLOCK 40
+#define MAX_NODES_PER_LAYER 176
+#define MAX_NODES_PER_BLOCK 56
 
 /* ---- tokens whose logits are wanted ---- */
 

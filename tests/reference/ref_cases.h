@@ -14,6 +14,8 @@ int ref_has_heads(qkv_site site);
 /* k, v and k_rot: held per group, seen by every query head of the group. */
 int ref_is_shared(qkv_site site);
 /* More than one, so that there is a mean over the others. */
+/* Has a layer of the edit positions that a mask could count anew? */
+int ref_can_move(const ref_model *model, const ref_edit *edit);
 int ref_has_other_heads(const ref_model *m, qkv_site site);
 /* scores and pattern: queries x keys. */
 int ref_is_map(qkv_site site);
