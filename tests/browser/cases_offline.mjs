@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import url from 'node:url';
 import { attention, headOf, livingData, pageFolder } from './attention.mjs';
-import { qkv, readSafetensors } from './stage.mjs';
+import { qkv, readSafetensors, randomModel } from './stage.mjs';
 
 const vectors = path.join(path.dirname(new URL(import.meta.url).pathname), '..', 'vectors');
 const PROMPT = 'The river runs past the old mill.';
@@ -334,6 +334,19 @@ export async function case_offline_pooled(stage) {
     assert.match(await page.locator('.figure-notes').innerText(), /half precision.*pooled: a cell is the largest of 3 × 3/s);
     assert.match(await page.locator('.panel-before .panel-note').innerText(), /largest of 3 × 3/);
     assert.ok(fs.statSync(file).size < 12e6);
+}
+
+// Longer than a file holds scores of: no slider, and the page says why, and how coarse its maps are.
+export async function case_offline_too_long(stage) {
+    const model = randomModel(stage.file('long'), 'llama:1,2,2,32,64,512,8192');
+    const ids = Array.from({ length: 2600 }, (_, i) => 5 + ((i * 7) % 120)).join(',');
+    const file = makeFigure(stage, 'toolong.html', ['modify', '-m', model, '--tokens', ids, '--layer', '0', '--head', '1']);
+    const page = await openFile(stage, file);
+    assert.match(await page.locator('.figure-notes').innerText(), /half precision.*pooled: a cell is the largest of \d × \d/s);
+    await page.locator('.thumb-button').first().click();
+    assert.match(await page.locator('body').innerText(), /The prompt is too long for scores in this file/);
+    assert.equal(await page.locator('.factor input[type=range]').count(), 0);
+    assert.ok(fs.statSync(file).size < 12e6, `${fs.statSync(file).size} bytes`);
 }
 
 // ---- charts ----
