@@ -259,7 +259,16 @@ static int limit_tokens(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
                     text->first ? "new" : "prompt's");
 }
 
-static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
+/* An edit without the blanks around it. */
+static qkv_span trimmed_span(const char *text, const char *at, const char *end) {
+    while (at < end && qkv_is_space(*at)) at++;
+    while (end > at && qkv_is_space(end[-1])) end--;
+    return (qkv_span){(size_t)(at - text), (size_t)(end - at)};
+}
+
+/* *mistake: of an edit that is refused by itself. */
+static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_span *mistake,
+                         qkv_error *err) {
     const char **names = qkv_calloc(plan->n_sources, sizeof *names);
     if (!names) return qkv_fail_memory(err);
     for (size_t i = 0; i < plan->n_sources; i++) names[i] = plan->sources[i].name;
@@ -277,8 +286,14 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
     for (;;) {
         const char *end = end_of_edit(at);
         qkv_edit edit;
+        qkv_span part = {0};
+        notation.mistake = &part;
+        *mistake = trimmed_span(variant->text, at, end);
         status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
-        if (status != QKV_OK) break;
+        if (status != QKV_OK) {
+            *mistake = (qkv_span){mistake->at + part.at, part.length};
+            break;
+        }
         status = limit_tokens(plan, &edit, err);
         if (status == QKV_OK) status = qkv_vector_check(&edit, plan->text.n_positions, err);
         if (status == QKV_OK)
@@ -293,7 +308,9 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_error *
         at = end + 1;
     }
     free(names);
-    if (status == QKV_OK) status = check_overlap(plan, variant, err);
+    if (status != QKV_OK) return status;
+    *mistake = (qkv_span){0, strlen(variant->text)}; /* from here on it is about several */
+    status = check_overlap(plan, variant, err);
     if (status == QKV_OK) status = qkv_mask_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_keep_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_quant_check(plan, variant, err);
@@ -307,7 +324,11 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
     QKV_NEED(err, edits);
     qkv_variant variant = {.text = qkv_strdup(edits)};
     if (variant.text) qkv_vector_names_shorten(variant.text);
-    int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
+    plan->has_mistake = 0;
+    int status =
+        variant.text ? parse_variant(plan, &variant, &plan->mistake, err) : qkv_fail_memory(err);
+    /* Places in a text whose file names were made shorter are not those of the given one. */
+    if (status != QKV_OK && variant.text) plan->has_mistake = strlen(variant.text) == strlen(edits);
     if (status == QKV_OK &&
         !QKV_PUSH(plan->variants, plan->variants_capacity, plan->n_variants, variant))
         status = qkv_fail_memory(err);
@@ -317,6 +338,15 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
     }
     if (index) *index = plan->n_variants - 1;
     return QKV_OK;
+}
+
+int qkv_plan_mistake(const qkv_plan *plan, size_t *at, size_t *length) {
+    if (at) *at = 0;
+    if (length) *length = 0;
+    if (!plan || !plan->has_mistake) return 0;
+    if (at) *at = plan->mistake.at;
+    if (length) *length = plan->mistake.length;
+    return 1;
 }
 
 /* ---- captures ---- */

@@ -81,6 +81,15 @@ static const struct {
     {"scores@0.h1[2:,:]=mask:recent=2,sink=0", 4 * 6},
     {"scores@0-1.h1[1:,0]=mask", 2 * 5},
     {"scores@0=mask:band=3", 4 * 6 * 6},
+    {"scores@0=mask:sink=1,recent=2,positions=cache", 4 * 6 * 6},
+    {"scores@0=mask:sink=1,recent=2,positions=text", 4 * 6 * 6},
+    {"scores@0.h1=mask:sink=1,recent=2,positions=cache + "
+     "scores@0.h2=mask:sink=2,recent=2,positions=cache",
+     6 * 6},
+    {"scores@0=keep:h2o,budget=3,recent=2,rule=lm_eval", 4 * 6 * 6},
+    {"k_rot@0=quant:bits=2,axis=channel,group=2,keep=4,per=query", 6 * 2 * 8},
+    {"v@0.g1=quant:bits=2,axis=token,group=4,per=query,prompt=5", 6 * 8},
+    {"v@0.g1=quant:bits=2,axis=token,group=4,per=text", 6 * 8},
     {"scores@0=keep:h2o,budget=3,recent=2", 4 * 6 * 6},
     {"scores@0.h1[2:]=keep:h2o,recent=1,budget=3,prompt=4", 4 * 6},
     {"scores@0.h1[2:,:]=keep:snapkv,budget=3,window=2,kernel=1,prompt=5", 4 * 6},
@@ -169,6 +178,18 @@ static const struct {
     {"scores@0=mask:sink=1,sink=2", "twice"},
     {"scores@0=mask:recent=1,", "last comma"},
     {"scores@0=mask=2", "="},
+    {"scores@0=mask:sink=1,positions=cache", "goes with sink= and recent="},
+    {"scores@0=mask:band=2,positions=cache", "goes with sink= and recent="},
+    {"scores@0=mask:sink=1,recent=2,positions=here", "text|cache"},
+    {"scores@0[:,:3]=mask:sink=1,recent=2,positions=cache + "
+     "scores@0[:,3:]=mask:sink=2,recent=2,positions=cache",
+     "the same queries"},
+    {"scores@0=keep:h2o,budget=3,recent=1,rule=code", "paper|lm_eval"},
+    {"k_rot@0=quant:bits=2,axis=channel,group=2,per=query", "a multiple of group=2"},
+    {"k_rot@0=quant:bits=2,axis=channel,group=2,keep=3,per=query", "a multiple of group=2"},
+    {"k@0=quant:bits=2,axis=token,group=4,per=query", "is for k_rot and v"},
+    {"v@0=quant:bits=2,axis=token,group=4,per=query,prompt=6", "no effect"},
+    {"v@0=quant:bits=2,axis=token,group=4,prompt=5", "goes with per=query"},
     {"pattern@0=mask", "is for scores"},
     {"q@0=mask:sink=1", "is for scores"},
     {"logits=mask", "is for scores"},
@@ -373,6 +394,63 @@ static void edits_that_are_refused(void **state) {
 }
 
 /* The message names the edit that is at fault among several. */
+/* Which part of a refused text is wrong. */
+static const struct {
+    const char *text, *part;
+    size_t at;
+} mistakes[] = {
+    {"q@3.h1=zero", "3", 2},
+    {"q@0.h9=zero", "9", 5},
+    {"q@0.h1,9=zero", "9", 7},
+    {"q@0.x1=zero", ".x1", 3},
+    {"mlp_out@0.h1=zero", ".h1", 9},
+    {"kk@1=zero", "kk", 0},
+    {"q@0[2:99]=zero", "2:99", 4},
+    {"q@0[1,99]=zero", "99", 6},
+    {"q@0[1=zero", "", 5},
+    {"q@0{99}=zero", "99", 4},
+    {"pattern@0{1}=zero", "{1}", 9},
+    {"q@0=skale:1", "skale", 4},
+    {"q@0=scale:abc", "abc", 10},
+    {"q@0=clamp:x,1", "x", 10},
+    {"q@0=clamp:1,x", "x", 12},
+    {"q@0=noise:1,sed=2", "sed=2", 12},
+    {"q@0=zero:1", ":1", 8},
+    {"q@0", "", 3},
+    {"logits@1=zero", "@1", 6},
+    {"scores@0=mask:sing=1", "sing=1", 14},
+    {"q@0=mask", "mask", 4},
+    {"q@0=patch:none", "none", 10},
+    {"  q@0=zero  +   v@7=zero", "7", 18},
+    {"q@0=zero + ", "", 11},
+    {"q@0 =zero", "q@0 =zero", 0},
+    {"q@0=zero + q@0.h1=zero", "q@0=zero + q@0.h1=zero", 0},
+};
+
+static void mistakes_have_places(void **state) {
+    (void)state;
+    size_t at = 5, length = 5;
+    qkv_plan *plan = new_plan();
+    assert_int_equal(qkv_plan_mistake(plan, &at, &length), 0);
+    assert_true(at == 0 && length == 0);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        assert_int_not_equal(qkv_plan_add_variant(plan, mistakes[i].text, NULL, NULL), QKV_OK);
+        assert_int_equal(qkv_plan_mistake(plan, NULL, NULL), 1);
+        assert_int_equal(qkv_plan_mistake(plan, &at, &length), 1);
+        const int same = at == mistakes[i].at && length == strlen(mistakes[i].part) &&
+                         strncmp(mistakes[i].text + at, mistakes[i].part, length) == 0;
+        if (!same)
+            fail_msg("'%s': %zu bytes at %zu, not '%s'", mistakes[i].text, length, at,
+                     mistakes[i].part);
+    }
+    assert_int_equal(qkv_plan_add_variant(plan, "q@0=zero", NULL, NULL), QKV_OK);
+    assert_int_equal(qkv_plan_mistake(plan, &at, &length), 0);
+    /* Files are named without their folders: places would be those of another text. */
+    assert_int_not_equal(qkv_plan_add_variant(plan, "z@0=add:@/tmp/a#b", NULL, NULL), QKV_OK);
+    assert_int_equal(qkv_plan_mistake(plan, &at, &length), 0);
+    qkv_plan_free(plan);
+}
+
 static void messages_name_the_edit(void **state) {
     (void)state;
     qkv_error err = {0};
@@ -522,9 +600,13 @@ static void site_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edits_that_are_accepted), cmocka_unit_test(edits_that_are_refused),
-        cmocka_unit_test(messages_name_the_edit),  cmocka_unit_test(capture_notation),
-        cmocka_unit_test(sources_are_checked),     cmocka_unit_test(site_names),
+        cmocka_unit_test(edits_that_are_accepted),
+        cmocka_unit_test(edits_that_are_refused),
+        cmocka_unit_test(mistakes_have_places),
+        cmocka_unit_test(messages_name_the_edit),
+        cmocka_unit_test(capture_notation),
+        cmocka_unit_test(sources_are_checked),
+        cmocka_unit_test(site_names),
         cmocka_unit_test(edits_are_told),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
