@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/text.h"
 
 static int fail_index(const qkv_axis *a, const char *sign, int64_t index, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_PLAN, "%s %s%lld is out of range; %s has %ss 0 to %lld", a->one,
@@ -87,8 +88,8 @@ static int take_lists(const char *at, const qkv_axis *own, const qkv_axis *other
         status = qkv_fail(err, QKV_ERR_SYNTAX, "expected ']' before '%s'", at);
     if (status != QKV_OK || left->n == right->n) return status;
     return qkv_fail(err, QKV_ERR_PLAN,
-                    "%zu %ss before '<-' and %zu behind it: each takes one of the other prompt",
-                    left->n, own->one, right->n);
+                    "%zu %s%s before '<-' and %zu behind it: each takes one of the other prompt",
+                    left->n, own->one, qkv_plural(left->n), right->n);
 }
 
 int qkv_indices_pair(int64_t **from, const char *text, const qkv_axis *own, const qkv_axis *other,

@@ -169,7 +169,7 @@ static int explain_prompts(qkv_planner *p, const uint8_t *needed, sums *s, qkv_e
     if (status != QKV_OK) return status;
     qkv_text_printf(
         out,
-        "set of %zu prompts: %zu tokens from the start of each; keeps means of %zu tensors; "
+        "set of %zu prompts, %zu tokens: each by itself; keeps the means of %zu tensors; "
         "%llu products with weights, %llu in attention, %.3g GFLOP\n",
         set->n, set->n_tokens, count_marks(needed, QKV_SET_MEANS * qkv_n_places(p->plan)),
         (unsigned long long)(after->n_matmul - before.n_matmul),
