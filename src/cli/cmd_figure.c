@@ -125,6 +125,13 @@ static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
     return QKV_OK;
 }
 
+static int has_named_source(const cli_list *given) {
+    for (size_t i = 0; i < given->n; i++) {
+        if (given->items[i].tag != CLI_SOURCE_SET) return 1;
+    }
+    return 0;
+}
+
 static int check_prompts(const figure_args *args, qkv_figure_kind kind, const inputs *in,
                          qkv_error *err) {
     const size_t n = in->loaded.n;
@@ -134,7 +141,7 @@ static int check_prompts(const figure_args *args, qkv_figure_kind kind, const in
         return cli_usage(err,
                          "nothing to draw: add --row or --col LABEL=EDITS, or a second prompt");
     }
-    if (args->generate && in->from.n && n > 1) {
+    if (args->generate && has_named_source(&args->sources) && n > 1) {
         return cli_usage(err, "with --generate a source goes on as the prompt does: give one "
                               "prompt");
     }

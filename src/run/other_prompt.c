@@ -62,11 +62,12 @@ int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
     if (n_tokens) QKV_NEED(err, tokens);
     char what[128];
     snprintf(what, sizeof what, "the prompt named '%s'", name);
-    if (!*name || strpbrk(name, "+=:, \t\n") || strcmp(name, "resample") == 0)
+    if (!*name || strpbrk(name, "+=: \t\n"))
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "'%s' cannot name a prompt: no spaces, '+', '=', ':' or ',', and not "
-                        "'resample'",
-                        name);
+                        "'%s' cannot name a prompt: no spaces, '+', '=' or ':'", name);
+    if (strncmp(name, "resample", 8) == 0 && (!name[8] || name[8] == ','))
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "'%s' cannot name a prompt: patch:resample draws one from a set", name);
     const int status = qkv_tokens_check(plan->model, tokens, n_tokens, what, err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < plan->n_sources; i++) {

@@ -161,6 +161,7 @@ static int run_prompts(qkv_planner *p, const uint8_t *needed, sums *s, qkv_error
 static int explain_prompts(qkv_planner *p, const uint8_t *needed, sums *s, qkv_error *err) {
     const qkv_run_stats before = p->result->stats, *after = &p->result->stats;
     const qkv_prompt_set *set = p->plan->data->set;
+    const size_t n = count_marks(needed, QKV_SET_MEANS * qkv_n_places(p->plan));
     qkv_text passes = {0}, *out = p->explanation;
     p->explanation = &passes;
     const int status = run_prompts(p, needed, s, err);
@@ -169,9 +170,9 @@ static int explain_prompts(qkv_planner *p, const uint8_t *needed, sums *s, qkv_e
     if (status != QKV_OK) return status;
     qkv_text_printf(
         out,
-        "set of %zu prompts, %zu tokens: each by itself; keeps the means of %zu tensors; "
+        "set of %zu prompts, %zu tokens: each by itself; keeps the mean of %zu tensor%s; "
         "%llu products with weights, %llu in attention, %.3g GFLOP\n",
-        set->n, set->n_tokens, count_marks(needed, QKV_SET_MEANS * qkv_n_places(p->plan)),
+        set->n, set->n_tokens, n, qkv_plural(n),
         (unsigned long long)(after->n_matmul - before.n_matmul),
         (unsigned long long)(after->n_attention - before.n_attention),
         (after->flop - before.flop) / 1e9);

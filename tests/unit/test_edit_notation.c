@@ -487,7 +487,7 @@ static void sources_are_checked(void **state) {
     qkv_error err = {0};
     qkv_plan *plan = new_plan();
     assert_true(qkv_plan_add_source(plan, "resample", good, T, &err) != QKV_OK);
-    assert_true(qkv_plan_add_source(plan, "a,b", good, T, &err) != QKV_OK);
+    assert_true(qkv_plan_add_source(plan, "resample,b", good, T, &err) != QKV_OK);
     expect_ok(qkv_plan_add_source(plan, "short", good, T - 1, &err), &err, "short");
     assert_true(qkv_plan_add_variant(plan, "q@0=patch:short", NULL, &err) == QKV_ERR_PLAN);
     assert_non_null(strstr(err.message, "has 5 tokens but the plan's prompt 6"));

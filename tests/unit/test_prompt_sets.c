@@ -177,8 +177,7 @@ static void explained(void **state) {
     engine_renew(&eng, NULL);
     qkv_plan *plan = plan_with(&usual, means, "logits");
     OK(qkv_session_explain(eng.session, &text, plan, &err));
-    if (!strstr(text,
-                "set of 4 prompts, 21 tokens: each by itself; keeps the means of 4 tensors; "))
+    if (!strstr(text, "set of 4 prompts, 21 tokens: each by itself; keeps the mean of 4 tensors; "))
         fail_msg("%s", text);
     assert_null(strstr(text, "other prompt"));
     qkv_text_free(text);
