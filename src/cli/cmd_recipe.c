@@ -32,6 +32,9 @@ static const cli_option options[] = {
      offsetof(recipe_args, mean_map), 1, 0, 0},
     {0, "phrases", "FILE", "phrases to look for in texts, one per line", CLI_PATH,
      offsetof(recipe_args, phrases), 0, 0, 0},
+    {0, "needles", "FILE",
+     "needles of retrieval-heads, a JSON object per line: needle, question, answer", CLI_PATH,
+     offsetof(recipe_args, needles), 0, 0, 0},
     {0, "heads-from", "FILE.json",
      "silence the heads that a study has found: the first --set top=N (default 1) of its first "
      "table",
@@ -368,7 +371,7 @@ static int check_sweep(const recipe_args *args, qkv_error *err) {
         return cli_usage(err, "the results of a sweep go to one file: give -o once");
     if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
         how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
-        args->mean_map || args->phrases || args->heads_from || args->results)
+        args->mean_map || args->phrases || args->needles || args->heads_from || args->results)
         return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
                               "'qkv plot' draws it");
     return QKV_OK;

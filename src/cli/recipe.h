@@ -12,7 +12,7 @@ typedef struct recipe_args {
     const char *model;
     sweep_flags flags;
     cli_list set; /* NAME=VALUE */
-    const char *phrases, *heads_from, *results;
+    const char *phrases, *needles, *heads_from, *results;
     int parity, mean_map;
     int print;
 } recipe_args;

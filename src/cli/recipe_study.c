@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "cli/recipe.h"
 
-enum { MOST_PHRASES = 1 << 20 }; /* bytes */
+enum { MOST_TEXT = 1 << 20 }; /* bytes */
 
 int recipe_is_study(const json_t *recipe) {
     return json_object_get(recipe, "study") != NULL;
@@ -61,22 +61,52 @@ static int set_options(json_t *options, const cli_list *set, qkv_error *err) {
     return QKV_OK;
 }
 
-static int set_phrases(json_t *options, const char *path, qkv_error *err) {
+/* An option that is the text of a file. */
+static int set_file(json_t *options, const char *name, const char *path, qkv_error *err) {
     char *text = NULL;
     size_t size = 0;
     if (!path) return QKV_OK;
-    int status = qkv_read_file(&text, &size, path, MOST_PHRASES, err);
+    int status = qkv_read_file(&text, &size, path, MOST_TEXT, err);
     json_t *value = status == QKV_OK ? json_stringn(text, size) : NULL;
     free(text);
     if (status == QKV_OK && !value)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s is not UTF-8 text", path);
-    if (status == QKV_OK && json_object_set_new(options, "phrases", value) != 0)
+    if (status == QKV_OK && json_object_set_new(options, name, value) != 0)
         status = qkv_fail_memory(err);
     return status;
 }
 
+/* In place of the one that the recipe has. */
+static int set_needles(json_t *options, const char *path, qkv_error *err) {
+    static const char *const one[] = {"needle", "question", "answer"};
+    for (size_t i = 0; path && i < sizeof one / sizeof *one; i++) json_object_del(options, one[i]);
+    return set_file(options, "needles", path, err);
+}
+
 static int set_flag(json_t *options, const char *name, qkv_error *err) {
     return json_object_set_new(options, name, json_true()) == 0 ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* Studies with an option `chat` put prompts together themselves, and then into the model's template. */
+static int chats_itself(const json_t *recipe) {
+    return json_object_get(json_object_get(recipe, "options"), "chat") != NULL;
+}
+
+static int set_text(json_t *options, const char *name, const char *text, qkv_error *err) {
+    return !text || json_object_set_new(options, name, qkv_json_text(text)) == 0
+               ? QKV_OK
+               : qkv_fail_memory(err);
+}
+
+static int set_chat(json_t *options, const cli_chat *chat, qkv_error *err) {
+    if (chat->turns.n || chat->show)
+        return cli_usage(err, "this study makes its prompts itself, without %s",
+                         chat->show ? "--show-prompt" : "--turn");
+    if (!chat->on) return cli_chat_check(chat, err);
+    int status = set_text(options, "system", chat->system, err);
+    if (status == QKV_OK) status = set_text(options, "date", chat->date, err);
+    if (status == QKV_OK) status = set_file(options, "chat_template", chat->template_file, err);
+    return status == QKV_OK ? set_flag(options, "chat", err) : status;
 }
 
 /* ---- heads that another study has found ---- */
@@ -133,11 +163,14 @@ static int make_options(json_t **out, const json_t *recipe, const recipe_args *a
     const json_t *own = json_object_get(recipe, "options");
     json_t *options = *out = own ? json_deep_copy(own) : json_object();
     if (!options) return qkv_fail_memory(err);
-    int status = set_options(options, &args->set, err);
-    if (status == QKV_OK) status = set_phrases(options, args->phrases, err);
+    int status = set_needles(options, args->needles, err);
+    if (status == QKV_OK) status = set_options(options, &args->set, err);
+    if (status == QKV_OK) status = set_file(options, "phrases", args->phrases, err);
     if (status == QKV_OK) status = set_heads(options, args->heads_from, err);
     if (status == QKV_OK && args->parity) status = set_flag(options, "parity", err);
     if (status == QKV_OK && args->mean_map) status = set_flag(options, "mean_map", err);
+    if (status == QKV_OK && chats_itself(recipe))
+        status = set_chat(options, &args->flags.chat, err);
     return status;
 }
 
@@ -201,12 +234,13 @@ int recipe_run_study(const cli_call *call, const json_t *recipe, const char *pat
     if (status == QKV_OK && !args->flags.prompts.n)
         status = find_prompts(&found, recipe, path, &args->flags.chat, err);
     const cli_list *prompts = args->flags.prompts.n ? &args->flags.prompts : &found.list;
+    const cli_chat texts = {.column = args->flags.chat.column, .pattern = args->flags.chat.pattern};
     cli_study_job job = {.kind = json_string_value(json_object_get(recipe, "study")),
                          .how = &args->study,
                          .model = args->model,
                          .prompts = prompts->n ? prompts : NULL,
                          .parse_special = args->flags.parse_special,
-                         .chat = &args->flags.chat,
+                         .chat = chats_itself(recipe) ? &texts : &args->flags.chat,
                          .options = options,
                          .results = args->results,
                          .shows_progress = 1};

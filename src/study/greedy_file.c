@@ -1,27 +1,20 @@
-/*
- * The values of a greedy search on disk. A block of candidates is one transaction in a write-ahead log:
- * whatever ends the process leaves whole blocks, and the next search computes what is missing.
- */
+/* The values of a greedy search on disk. A block of candidates is one transaction. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/file_lock.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "qkv/model.h"
-#include "store/database.h"
 #include "study/greedy.h"
+#include "study/kept_file.h"
 
 #define FORMAT "qkv greedy 1"
 
 struct greedy_file {
-    qkv_file_lock lock;
-    qkv_database db;
+    kept_file kept;
     const greedy_task *task;
     sqlite3_stmt *insert, *select;
-    int is_ours;
 };
 
 /* ---- what it is for ---- */
@@ -51,61 +44,24 @@ static char *describe(const greedy_task *task, const char *model) {
 
 /* ---- opening ---- */
 
-static int fill_new(greedy_file *f, const char *task, qkv_error *err) {
-    sqlite3_stmt *insert = NULL;
-    int row;
-    int status = qkv_database_run(&f->db,
-                                  "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                                  "BEGIN IMMEDIATE;"
-                                  "CREATE TABLE search (task TEXT NOT NULL);"
-                                  "CREATE TABLE tried (step INTEGER NOT NULL, layer INTEGER NOT "
-                                  "NULL, head INTEGER NOT NULL, value REAL NOT NULL, "
-                                  "PRIMARY KEY (step, layer, head)) WITHOUT ROWID",
-                                  err);
-    if (status == QKV_OK)
-        status = qkv_database_prepare(&f->db, &insert, "INSERT INTO search VALUES (?1)", err);
-    if (status == QKV_OK) {
-        sqlite3_bind_text(insert, 1, task, -1, SQLITE_STATIC);
-        status = qkv_database_step(&f->db, insert, &row, err);
-    }
-    sqlite3_finalize(insert);
-    return status == QKV_OK ? qkv_database_run(&f->db, "COMMIT", err) : status;
-}
+static const kept_kind kind = {
+    .what = "a search for heads",
+    .other = "the steps of another search",
+    .header = "search",
+    .table = "tried",
+    .columns =
+        "step INTEGER NOT NULL, layer INTEGER NOT NULL, head INTEGER NOT NULL, value REAL NOT "
+        "NULL, PRIMARY KEY (step, layer, head)",
+};
 
-static int check_old(greedy_file *f, const char *task, qkv_error *err) {
-    char *found = NULL;
-    int64_t is_one = 0;
-    int status = qkv_database_number(
-        &f->db, "SELECT count(*) FROM sqlite_master WHERE name IN ('search', 'tried')", &is_one,
-        err);
-    if (status == QKV_OK && is_one != 2)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s is no file of a search for heads", f->db.path);
-    if (status == QKV_OK)
-        status = qkv_database_text(&f->db, "SELECT task FROM search", NULL, &found, err);
-    if (status == QKV_OK && strcmp(found ? found : "", task) != 0)
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s holds the steps of another search; give another name, or remove it",
-                          f->db.path);
-    free(found);
-    return status;
-}
-
-static int make_or_check(greedy_file *f, qkv_error *err) {
+static int open_file(greedy_file *f, qkv_error *err) {
     char hash[33];
-    int64_t n_tables = 0;
     int status = qkv_model_hash(qkv_session_model(f->task->session), hash, err);
-    if (status == QKV_OK)
-        status = qkv_database_number(&f->db, "SELECT count(*) FROM sqlite_master", &n_tables, err);
     if (status != QKV_OK) return status;
     char *task = describe(f->task, hash);
     if (!task) return qkv_fail_memory(err);
-    status = n_tables ? check_old(f, task, err) : fill_new(f, task, err);
-    f->is_ours = status == QKV_OK;
+    status = qkv_kept_file_open(&f->kept, &kind, f->task->file, task, err);
     free(task);
-    qkv_database_trust(&f->db);
-    if (status == QKV_OK)
-        status =
-            qkv_database_run(&f->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", err);
     return status;
 }
 
@@ -114,14 +70,12 @@ int qkv_greedy_file_open(greedy_file **out, const greedy_task *task, qkv_error *
     *out = f;
     if (!f) return qkv_fail_memory(err);
     f->task = task;
-    int status = qkv_file_lock_take(&f->lock, task->file, err);
-    if (status == QKV_OK) status = qkv_database_open(&f->db, task->file, QKV_DATABASE_WRITE, err);
-    if (status == QKV_OK) status = make_or_check(f, err);
+    int status = open_file(f, err);
     if (status == QKV_OK)
-        status = qkv_database_prepare(&f->db, &f->insert,
+        status = qkv_database_prepare(&f->kept.db, &f->insert,
                                       "INSERT OR REPLACE INTO tried VALUES (?1, ?2, ?3, ?4)", err);
     if (status == QKV_OK)
-        status = qkv_database_prepare(&f->db, &f->select,
+        status = qkv_database_prepare(&f->kept.db, &f->select,
                                       "SELECT layer, head, value FROM tried WHERE step = ?1", err);
     if (status == QKV_OK) return QKV_OK;
     qkv_greedy_file_close(f, NULL);
@@ -130,13 +84,10 @@ int qkv_greedy_file_open(greedy_file **out, const greedy_task *task, qkv_error *
 }
 
 int qkv_greedy_file_close(greedy_file *f, qkv_error *err) {
-    int status = QKV_OK;
     if (!f) return QKV_OK;
     sqlite3_finalize(f->insert);
     sqlite3_finalize(f->select);
-    if (f->db.handle && f->is_ours) status = qkv_database_fold_log(&f->db, err);
-    qkv_database_close(&f->db);
-    qkv_file_lock_release(&f->lock);
+    const int status = qkv_kept_file_close(&f->kept, err);
     free(f);
     return status;
 }
@@ -154,14 +105,14 @@ static size_t find_candidate(const greedy_task *task, int layer, int head) {
 int qkv_greedy_file_count(greedy_file *f, int64_t *n, qkv_error *err) {
     char sql[96];
     snprintf(sql, sizeof sql, "SELECT count(*) FROM tried WHERE step < %zu", f->task->n_steps);
-    return qkv_database_number(&f->db, sql, n, err);
+    return qkv_database_number(&f->kept.db, sql, n, err);
 }
 
 /* Rows of what is no candidate, or was chosen before, count for nothing. */
 int qkv_greedy_file_read(greedy_file *f, size_t step, double *values, qkv_error *err) {
     int row = 0, status;
     sqlite3_bind_int64(f->select, 1, (sqlite3_int64)step);
-    while ((status = qkv_database_step(&f->db, f->select, &row, err)) == QKV_OK && row) {
+    while ((status = qkv_database_step(&f->kept.db, f->select, &row, err)) == QKV_OK && row) {
         const size_t at = find_candidate(f->task, sqlite3_column_int(f->select, 0),
                                          sqlite3_column_int(f->select, 1));
         const double value = sqlite3_column_double(f->select, 2);
@@ -172,7 +123,7 @@ int qkv_greedy_file_read(greedy_file *f, size_t step, double *values, qkv_error 
 
 int qkv_greedy_file_put(greedy_file *f, size_t step, const size_t *candidates, size_t n,
                         const double *values, qkv_error *err) {
-    int row, status = qkv_database_run(&f->db, "BEGIN IMMEDIATE", err);
+    int row, status = qkv_database_run(&f->kept.db, "BEGIN IMMEDIATE", err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         const greedy_head *head = &f->task->candidates[candidates[i]];
@@ -180,9 +131,9 @@ int qkv_greedy_file_put(greedy_file *f, size_t step, const size_t *candidates, s
         sqlite3_bind_int(f->insert, 2, head->layer);
         sqlite3_bind_int(f->insert, 3, head->head);
         sqlite3_bind_double(f->insert, 4, values[i]);
-        status = qkv_database_step(&f->db, f->insert, &row, err);
+        status = qkv_database_step(&f->kept.db, f->insert, &row, err);
     }
-    if (status == QKV_OK) status = qkv_database_run(&f->db, "COMMIT", err);
-    if (status != QKV_OK) sqlite3_exec(f->db.handle, "ROLLBACK", NULL, NULL, NULL);
+    if (status == QKV_OK) status = qkv_database_run(&f->kept.db, "COMMIT", err);
+    if (status != QKV_OK) sqlite3_exec(f->kept.db.handle, "ROLLBACK", NULL, NULL, NULL);
     return status;
 }

@@ -111,27 +111,6 @@ static int make_edits(phrase_rates *r, qkv_error *err) {
 
 /* ---- texts ---- */
 
-/* Behind the prompt: what the whole text has more than the prompt's. As UTF-8, whatever its tokens. */
-static int decode(const phrase_rates *r, const study_prompt *prompt, const int32_t *tokens,
-                  size_t n_tokens, char **out, qkv_error *err) {
-    char *before = NULL, *whole = NULL;
-    size_t skip = 0, length = 0;
-    qkv_text text = {0};
-    int status =
-        qkv_detokenize(r->in->model, &before, &skip, prompt->tokens, prompt->n_tokens, 0, err);
-    if (status == QKV_OK)
-        status = qkv_detokenize(r->in->model, &whole, &length, tokens, n_tokens, 0, err);
-    if (status == QKV_OK) {
-        qkv_text_puts(&text, "");
-        if (length > skip) qkv_text_append_utf8(&text, whole + skip, length - skip);
-        *out = text.failed ? NULL : text.data;
-        if (text.failed) status = qkv_fail_memory(err);
-    }
-    qkv_text_free(before);
-    qkv_text_free(whole);
-    return status;
-}
-
 /* One token for every text that has not ended; how many go on. */
 static int choose(const phrase_rates *r, const qkv_generator *generator, int32_t *next,
                   size_t *n_going, qkv_error *err) {
@@ -176,7 +155,9 @@ static int generate(phrase_rates *r, size_t at, qkv_error *err) {
     for (size_t v = 0; v < r->n_variants && status == QKV_OK; v++) {
         size_t n = 0;
         const int32_t *tokens = qkv_generator_tokens(generator, v, &n);
-        status = decode(r, prompt, tokens, n, &r->texts[v * r->in->prompts.n + at], err);
+        status = qkv_prompt_new_text(r->in->model, prompt->tokens, prompt->n_tokens,
+                                     tokens + prompt->n_tokens, n - prompt->n_tokens,
+                                     &r->texts[v * r->in->prompts.n + at], err);
     }
     qkv_generator_free(generator);
     return status;

@@ -173,3 +173,35 @@ int qkv_prompt_make_labels(study_prompt *prompt, const qkv_model *model, qkv_err
     }
     return status;
 }
+
+/* ---- new text ---- */
+
+/* Behind `skip` bytes. */
+static int take_rest(const char *text, size_t length, size_t skip, char **out, qkv_error *err) {
+    qkv_text rest = {0};
+    qkv_text_puts(&rest, "");
+    if (length > skip) qkv_text_append_utf8(&rest, text + skip, length - skip);
+    *out = rest.failed ? NULL : rest.data;
+    if (!rest.failed) return QKV_OK;
+    qkv_text_release(&rest);
+    return qkv_fail_memory(err);
+}
+
+int qkv_prompt_new_text(const qkv_model *model, const int32_t *prompt, size_t n_prompt,
+                        const int32_t *tokens, size_t n_tokens, char **out, qkv_error *err) {
+    char *before = NULL, *whole = NULL;
+    size_t skip = 0, length = 0;
+    int32_t *all = qkv_calloc(n_prompt + n_tokens, sizeof *all);
+    *out = NULL;
+    if (!all) return qkv_fail_memory(err);
+    memcpy(all, prompt, n_prompt * sizeof *all);
+    memcpy(all + n_prompt, tokens, n_tokens * sizeof *all);
+    int status = qkv_detokenize(model, &before, &skip, all, n_prompt, 0, err);
+    if (status == QKV_OK)
+        status = qkv_detokenize(model, &whole, &length, all, n_prompt + n_tokens, 0, err);
+    if (status == QKV_OK) status = take_rest(whole, length, skip, out, err);
+    qkv_text_free(before);
+    qkv_text_free(whole);
+    free(all);
+    return status;
+}

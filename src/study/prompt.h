@@ -30,6 +30,10 @@ int qkv_prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, con
 int qkv_token_label(const qkv_model *model, int32_t token, char **out, qkv_error *err);
 /* The texts of its tokens as labels. */
 int qkv_prompt_make_labels(study_prompt *prompt, const qkv_model *model, qkv_error *err);
+/* The text of tokens that follow a prompt, freed with free: what the text of all of them has more than the
+ * prompt's. As UTF-8, whatever the tokens. */
+int qkv_prompt_new_text(const qkv_model *model, const int32_t *prompt, size_t n_prompt,
+                        const int32_t *tokens, size_t n_tokens, char **out, qkv_error *err);
 void qkv_prompts_release(study_prompts *list);
 
 #endif

@@ -18,7 +18,8 @@
     X(qkv_study_streaming)                                                                         \
     X(qkv_study_h2o)                                                                               \
     X(qkv_study_snapkv)                                                                            \
-    X(qkv_study_kivi)
+    X(qkv_study_kivi)                                                                              \
+    X(qkv_study_retrieval)
 /* clang-format on */
 
 #define STUDY_DECLARE(id) extern const study_kind id;
