@@ -9,14 +9,19 @@ transformers' GPT-2 computes with eager attention, all logits; a forward pre-hoo
 row in. Rounds are interleaved, and medians printed; the two must agree. With --every N only each Nth cell is run with
 hooks, and the time multiplied: a full round takes a minute or more.
 
+Times are of the clock, and of the processor (all threads together): the latter tell more on a machine that is busy
+with other work. Those of qkv include start, model and file.
+
 Prints also how the sweep compares with the passes' arithmetic: each cell as one pass from its layer on, at the speed
-of a plain pass of qkv (the last token's logits). Needs Debian's python3-torch: run it with /usr/bin/python3.
+of a plain pass of qkv (the last token's logits). The sweep itself computes less than that: tokens before a patch are
+the baseline's. Needs Debian's python3-torch: run it with /usr/bin/python3.
 """
 import argparse
 import csv
 import json
 import math
 import os
+import resource
 import statistics
 import struct
 import subprocess
@@ -170,10 +175,29 @@ def read_results(program, results, work):
 
 
 def plain_pass(program, model, tokens, threads):
-    """Seconds of a pass that ends with the last token's logits."""
-    args = [program, "bench", "-m", model, "-T", str(tokens), "--only", "forward-last", "--repeats", "3"]
-    out = subprocess.run([*args, "-t", str(threads), "--json"], check=True, capture_output=True, text=True).stdout
-    return json.loads(out)["models"][0]["measurements"]["forward-last"]["median"]
+    """Seconds of a pass that ends with the last token's logits: clock, processor."""
+    args = [program, "bench", "-m", model, "-T", str(tokens), "--only", "forward-last", "-t", str(threads), "--json"]
+    used = []
+    for repeats in (2, 12):
+        before = Clock()
+        out = subprocess.run([*args, "--repeats", str(repeats)], check=True, capture_output=True, text=True).stdout
+        used.append(before.elapsed()[1])
+    return json.loads(out)["models"][0]["measurements"]["forward-last"]["median"], (used[1] - used[0]) / 10
+
+
+class Clock:
+    """Seconds since it was made: of the clock, and of the processor, in this process and those it waited for."""
+
+    def __init__(self):
+        self.start = self.now()
+
+    @staticmethod
+    def now():
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return time.perf_counter(), sum(u.ru_utime + u.ru_stime for u in used)
+
+    def elapsed(self):
+        return [now - start for now, start in zip(self.now(), self.start)]
 
 
 def main():
@@ -207,25 +231,25 @@ def main():
         with_hooks(model, *ids, some[:2])
         times = {"qkv": [], "hooks": [], "pass": []}
         for _ in range(o.rounds):
-            start = time.perf_counter()
+            clock = Clock()
             results = with_qkv(o.program, path, spec, work, o.threads)
-            times["qkv"].append(time.perf_counter() - start)
-            start = time.perf_counter()
+            times["qkv"].append(clock.elapsed())
+            clock = Clock()
             values = with_hooks(model, *ids, some)
-            times["hooks"].append((time.perf_counter() - start) * len(cells) / len(some))
+            times["hooks"].append([seconds * len(cells) / len(some) for seconds in clock.elapsed()])
             times["pass"].append(plain_pass(o.program, path, o.tokens, o.threads))
         rows = read_results(o.program, results, work)
         worst = max(abs(rows[cell] - value) for cell, value in zip(some, values))
         scale = max(abs(value) for value in values)
         assert worst < 1e-3 * scale, f"the two do not agree: {worst} of {scale}"
-        t = {name: statistics.median(list_) for name, list_ in times.items()}
         passes = sum(n_layer - layer for layer, _ in cells) / n_layer
         print(f"{o.tokens} tokens, {len(cells)} cells, {o.threads} thread(s), {o.rounds} rounds, load {os.getloadavg()[0]:.1f}")
-        for name in ("qkv", "hooks"):
-            print(f"{name:8}{t[name]:8.2f} s   of {', '.join(f'{x:.2f}' for x in times[name])}")
-        print(f"pass    {t['pass']:8.4f} s   and {passes:.0f} of them, from each cell's layer on: {passes * t['pass']:.2f} s")
-        print(f"qkv is {t['hooks'] / t['qkv']:.1f} times faster than hooks (target: at least 10)")
-        print(f"qkv takes {t['qkv'] / (passes * t['pass']):.2f} times the passes' time (target: at most 2.5)")
+        for which, kind in enumerate(("clock", "processor")):
+            t = {name: statistics.median(pair[which] for pair in list_) for name, list_ in times.items()}
+            print(f"{kind}: qkv {t['qkv']:.2f} s, hooks {t['hooks']:.2f} s, a pass {t['pass']:.4f} s and {passes:.0f} of them, "
+                  f"from each cell's layer on, {passes * t['pass']:.2f} s")
+            print(f"    {t['hooks'] / t['qkv']:.1f} times faster than hooks (target: at least 10)")
+            print(f"    {t['qkv'] / (passes * t['pass']):.2f} times the passes' time (target: at most 2.5)")
         print(f"they agree to {worst:.1e} of values up to {scale:.2g}")
 
 

@@ -25,6 +25,9 @@ extern "C" {
 /* X(what stands behind "blocks.L.", enumerator of the site) */
 #define QKV_HOOK_LIST(X)                                                                           \
     X("hook_resid_pre", RESID_PRE)                                                                 \
+    X("hook_q_input", Q_IN)                                                                        \
+    X("hook_k_input", K_IN)                                                                        \
+    X("hook_v_input", V_IN)                                                                        \
     X("attn.hook_q", Q)                                                                            \
     X("attn.hook_k", K)                                                                            \
     X("attn.hook_v", V)                                                                            \

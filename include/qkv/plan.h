@@ -70,7 +70,10 @@ extern "C" {
     X(LOGITS, "logits", "T,V", "scores of the next token; has no layer")                           \
     X(FINAL_NORM, "final_norm", "T,D",                                                             \
       "what the output matrix sees, after the final norm; no layer")                               \
-    X(MLP_ACT, "mlp_act", "T,F", "neurons after the activation: what the down projection sees")
+    X(MLP_ACT, "mlp_act", "T,F", "neurons after the activation: what the down projection sees")    \
+    X(Q_IN, "q_in", "T,H,D", "the layer's input as one query head reads it, before the norm")      \
+    X(K_IN, "k_in", "T,G,D", "the layer's input as one key head reads it, before the norm")        \
+    X(V_IN, "v_in", "T,G,D", "the layer's input as one value head reads it, before the norm")
 
 #define QKV_SITE_ENUM(id, name, shape, what) QKV_SITE_##id,
 typedef enum qkv_site { QKV_SITE_LIST(QKV_SITE_ENUM) QKV_SITE_COUNT } qkv_site;

@@ -164,10 +164,13 @@ size_t qkv_utf8_unfinished(const char *bytes, size_t length) {
     return 0;
 }
 
-/* Characters that a terminal or a reader does not show, but obeys: it would turn the line around
- * (bidirectional controls) or end it (separators). */
-static int is_order(uint32_t code) {
-    return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+/* Characters that a terminal or a reader does not show: some it obeys, and would turn the line around
+ * (bidirectional controls) or end it (separators); of others nothing is seen (blanks without a width, the
+ * soft hyphen, the mark at the beginning of a file). The joiner of emoji, U+200D, is part of what is seen. */
+static int is_unseen(uint32_t code) {
+    return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x2069) ||
+           code == 0x200b || code == 0x200c || code == 0x200e || code == 0x200f || code == 0xad ||
+           code == 0xfeff;
 }
 
 size_t qkv_visible_next(const char *bytes, size_t length, char out[QKV_VISIBLE_SIZE]) {
@@ -180,7 +183,7 @@ size_t qkv_visible_next(const char *bytes, size_t length, char out[QKV_VISIBLE_S
         snprintf(out, QKV_VISIBLE_SIZE, "\\%c", code == '\n' ? 'n' : code == '\t' ? 't' : 'r');
     } else if (code < 0x20 || (code >= 0x7f && code < 0xa0)) {
         snprintf(out, QKV_VISIBLE_SIZE, "\\x%02X", (unsigned)code);
-    } else if (is_order(code)) {
+    } else if (is_unseen(code)) {
         snprintf(out, QKV_VISIBLE_SIZE, "\\u%04X", (unsigned)code);
     } else {
         memcpy(out, bytes, used);

@@ -48,11 +48,11 @@ static const cli_option options[] = {
     {0, "parse-special", NULL, "names of special tokens in prompts become those tokens", CLI_FLAG,
      AT(parse_special), 1, 0, 0},
     {0, "site", "SITES",
-     "what is patched: resid_pre, attn_out, mlp_out, resid_post, z, q, k, v (default resid_pre,z); "
-     "may be repeated",
+     "what is patched: resid_pre, attn_out, mlp_out, resid_post, z, q, k, v, q_in, k_in, v_in "
+     "(default resid_pre,z); may be repeated",
      CLI_LIST, AT(sites), 0, 0, 0},
     {0, "by", "position|head",
-     "z, q, k and v: one position at all heads, one head at all positions (default), or "
+     "sites with heads: one position at all heads, one head at all positions (default), or "
      "position,head for both",
      CLI_TEXT, AT(by), 0, 0, 0},
     {0, "metric", "METRIC",
@@ -209,8 +209,7 @@ static int check_prompts(const sweep_work *work, qkv_error *err) {
     const qkv_session_options how = cli_session_options(1, work->job->memory);
     qkv_session *session = NULL;
     double *values = qkv_calloc(2 * qkv_sweep_n_metrics(work->sweep), sizeof *values);
-    int status =
-        values ? cli_session_new(&session, work->model, &how, err) : qkv_fail_memory(err);
+    int status = values ? cli_session_new(&session, work->model, &how, err) : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_sweep_compute(work->sweep, session, 0, values, err);
     cli_session_free(session);
     free(values);

@@ -163,7 +163,8 @@ static int try_list(qkv_model **out, const qkv_model_list *list, const qkv_repro
     return 0;
 }
 
-static int find_model(qkv_model **out, const qkv_reproduction_info *info, qkv_error *err) {
+static int find_model(qkv_model **out, const qkv_reproduction_info *info, const char *option,
+                      qkv_error *err) {
     qkv_model_place *place = NULL;
     qkv_model_list *list = NULL;
     int found = 0;
@@ -177,14 +178,15 @@ static int find_model(qkv_model **out, const qkv_reproduction_info *info, qkv_er
     qkv_model_list_free(list);
     if (found) return QKV_OK;
     return qkv_fail(err, QKV_ERR_IO,
-                    "no model on this machine has the hash %s; it was called %s: give it with -m",
-                    info->model_hash, info->model);
+                    "no model on this machine has the hash %s; it was called %s: give it with %s",
+                    info->model_hash, info->model, option);
 }
 
+/* option: what the user would give it with. */
 static int open_model(qkv_model **out, const char *given, const qkv_reproduction_info *info,
-                      qkv_error *err) {
+                      const char *option, qkv_error *err) {
     char hash[33];
-    if (!given) return find_model(out, info, err);
+    if (!given) return find_model(out, info, option, err);
     int status = cli_model_open(out, given, err);
     if (status == QKV_OK) status = qkv_model_hash(*out, hash, err);
     if (status == QKV_OK && strcmp(hash, info->model_hash) != 0) {
@@ -324,7 +326,7 @@ static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
     qkv_figure *figure = NULL;
     if (args->other) return cli_usage(err, "--other is for studies of two models");
     if (args->results) return cli_usage(err, "--results is for charts of sweeps");
-    int status = open_model(&model, args->model, info, err);
+    int status = open_model(&model, args->model, info, "-m", err);
     if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
     if (status == QKV_OK) {
         status = cli_name_fields(qkv_reproduction_figure(r, &figure, session, err), err);
@@ -357,9 +359,9 @@ static int make_study(const qkv_reproduction *r, const reproduce_args *args,
     if (args->results) return cli_usage(err, "--results is for charts of sweeps");
     if (args->other && !info->other_hash[0])
         return cli_usage(err, "--other is for studies of two models");
-    int status = open_model(&models[0], args->model, info, err);
+    int status = open_model(&models[0], args->model, info, "-m", err);
     if (status == QKV_OK && info->other_hash[0])
-        status = open_model(&models[1], args->other, &second, err);
+        status = open_model(&models[1], args->other, &second, "--other", err);
     for (int i = 0; i < 2 && status == QKV_OK && models[i]; i++)
         status = cli_session_new(&sessions[i], models[i], &how, err);
     if (status == QKV_OK)

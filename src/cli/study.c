@@ -254,7 +254,7 @@ static int make(study_state *s, const cli_call *call, const cli_study_job *job, 
                 qkv_error *err) {
     const qkv_session_options how = cli_session_options(job->how->threads, job->how->memory);
     qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
-    sweep_progress progress = {.command = job->kind, .unit = "runs"};
+    sweep_progress progress = {.command = job->kind, .unit = "runs", .quiet = cli_is_quiet()};
     int status = cli_session_new(&s->session, s->model, &how, err);
     if (status == QKV_OK && s->other_model)
         status = cli_session_new(&s->other, s->other_model, &how, err);

@@ -13,10 +13,18 @@ int sweep_output_check(const char *path, qkv_error *err) {
     if (cli_is_stdout(path))
         return cli_usage(err, "results are a SQLite database, which cannot go to standard output: "
                               "give a file");
-    const char *suffix = qkv_path_suffix(path);
-    if (strcmp(suffix, "csv") != 0 && strcmp(suffix, "json") != 0) return QKV_OK;
-    return cli_usage(err, "results are a SQLite database, not %s; 'qkv sweep export' writes that",
-                     suffix);
+    static const struct {
+        const char *suffix, *advice;
+    } others[] = {
+        {"csv", "'qkv sweep export' writes that"}, {"json", "'qkv sweep export' writes that"},
+        {"png", "'qkv plot' draws them"},          {"svg", "'qkv plot' draws them"},
+        {"pdf", "'qkv plot' draws them"},          {"html", "'qkv plot' draws them"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(qkv_path_suffix(path), others[i].suffix) == 0)
+            return cli_usage(err, "results are a SQLite database, not %s; %s", others[i].suffix,
+                             others[i].advice);
+    }
+    return QKV_OK;
 }
 
 /* ---- before the work ---- */
@@ -101,6 +109,7 @@ static int step(void *user, int64_t done, int64_t wanted) {
                        done, qkv_plural((uint64_t)done));
         }
         w->progress.quiet = w->job->quiet || cli_is_quiet();
+        w->progress.command = name_of(w);
         sweep_progress_start(&w->progress, done, wanted);
     }
     return sweep_progress_step(&w->progress, done, wanted);

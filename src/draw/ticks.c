@@ -10,6 +10,7 @@
 
 static const double LEAST_WRITTEN_OUT = 0.001; /* 0.005, but 5·10⁻⁴ */
 static const double SMALL_REACH = 0.1;         /* two decimals would all be the same */
+static const double THREE_DECIMALS = 0.01;     /* a reach for which three are enough */
 enum { MOST_FINE_DECADES = 12 };               /* with small ticks between the powers of ten */
 
 static const char *sign_of(double value) {
@@ -48,8 +49,9 @@ void qkv_number_text(char text[QKV_NUMBER_SIZE], double value, int digits) {
     qkv_format(text, QKV_NUMBER_SIZE, "%s%.*g", sign_of(value), digits, fabs(value));
 }
 
+/* Written out up to 100 000, as on a linear scale. */
 static void plain_number(char text[QKV_NUMBER_SIZE], double value) {
-    qkv_number_text(text, value, 3);
+    qkv_number_text(text, value, fabs(value) < 1e3 ? 3 : 5);
 }
 
 /* How many digits tell numbers up to `largest` apart that lie `step` from each other. */
@@ -231,8 +233,10 @@ void qkv_cell_text(char text[QKV_NUMBER_SIZE], const qkv_grid_style *style, doub
     const int is_log = style->scale == QKV_SCALE_LOG, is_small = reach < SMALL_REACH;
     text[0] = '\0';
     if (value == 0 || isnan(value)) return;
-    if ((is_log && size < 0.0095 && size >= style->log_floor) ||
-        (is_small && size < SMALL_REACH && size >= reach / 200)) {
+    if (is_small && !is_log && reach >= THREE_DECIMALS && size >= 0.0005 && size < SMALL_REACH) {
+        snprintf(text, QKV_NUMBER_SIZE, "%s.%03d", sign_of(value), (int)lround(size * 1000));
+    } else if ((is_log && size < 0.0095 && size >= style->log_floor) ||
+               (is_small && size < SMALL_REACH && size >= reach / 200)) {
         short_power(text, value);
     } else if (size < 0.005) {
         snprintf(text, QKV_NUMBER_SIZE, "0");

@@ -1,6 +1,7 @@
 #include "measure/circuit_job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/sized.h"
@@ -30,7 +31,13 @@ static int select_heads(qkv_circuit_job *job, const char *layers, const char *he
     qkv_text_printf(&what, "pattern@%s.h%s", layers ? layers : "*", heads ? heads : "*");
     int status = chosen && job->layers && job->heads && what.data ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_plan_new(&plan, job->model, &token, 1, err);
-    if (status == QKV_OK) status = qkv_plan_select(plan, what.data, chosen, chosen + n_layer, err);
+    if (status == QKV_OK) {
+        qkv_error why = {0};
+        status = qkv_plan_select(plan, what.data, chosen, chosen + n_layer, &why);
+        const char *reason = strstr(why.message, "': ");
+        if (status != QKV_OK)
+            status = qkv_fail(err, status, "%s", reason ? reason + 3 : why.message);
+    }
     if (status == QKV_OK) {
         job->n_layers = list(chosen, n_layer, job->layers);
         job->n_heads = list(chosen + n_layer, n_head, job->heads);

@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "run/build.h"
+#include "run/head_input.h"
 
 typedef struct qkv_heads {
     struct ggml_tensor *q, *k, *v; /* [d, H, T, B], [d, G, T, B] twice */
@@ -34,10 +35,16 @@ static struct ggml_tensor *norm_heads(qkv_graph *g, struct ggml_tensor *w, struc
                            g->n_batch);
 }
 
+struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    if (LAYER(g, il, ATTN_NORM_2))
+        return qkv_norm(g, LAYER(g, il, ATTN_NORM_2), LAYER(g, il, ATTN_NORM_2_BIAS), x);
+    return qkv_norm(g, LAYER(g, il, ATTN_NORM), LAYER(g, il, ATTN_NORM_BIAS), x);
+}
+
+/* Before the norm of heads. */
 static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const qkv_hparams *hp = &g->model->hp;
     int64_t H = hp->n_head, G = hp->n_kv_head, d = hp->head_dim;
-    struct ggml_tensor *q_norm = LAYER(g, il, Q_NORM), *k_norm = LAYER(g, il, K_NORM);
     qkv_heads p;
     if (LAYER(g, il, QKV)) {
         struct ggml_tensor *s = qkv_linear(g, LAYER(g, il, QKV), LAYER(g, il, QKV_BIAS), x);
@@ -49,8 +56,6 @@ static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
         p.k = as_heads(g, qkv_linear(g, LAYER(g, il, K), LAYER(g, il, K_BIAS), x), 0, G);
         p.v = as_heads(g, qkv_linear(g, LAYER(g, il, V), LAYER(g, il, V_BIAS), x), 0, G);
     }
-    p.q = norm_heads(g, q_norm, p.q);
-    p.k = norm_heads(g, k_norm, p.k);
     return p;
 }
 
@@ -64,8 +69,25 @@ static qkv_heads given_heads(qkv_graph *g) {
                        qkv_for_each_variant(g, g->in_v)};
 }
 
+/* Heads that read something else than the layer's input x, and the norm of heads, which those of an
+ * earlier pass have had. */
+static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
+                                        struct ggml_tensor *x, struct ggml_tensor *heads,
+                                        struct ggml_tensor *norm, int given) {
+    if (qkv_heads_are_normed_together(g->model, in, il) && !given) {
+        heads = qkv_head_inputs(g, in, il, x, heads, NULL);
+        return norm_heads(g, norm, heads);
+    }
+    if (!given) heads = norm_heads(g, norm, heads);
+    return qkv_head_inputs(g, in, il, x, heads, norm);
+}
+
 static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
-    qkv_heads p = g->start == QKV_START_HEADS && il == g->from ? given_heads(g) : project(g, il, x);
+    const int given = g->start == QKV_START_HEADS && il == g->from;
+    qkv_heads p = given ? given_heads(g) : project(g, il, qkv_attention_input(g, il, x));
+    p.q = finish_heads(g, QKV_SITE_Q_IN, il, x, p.q, LAYER(g, il, Q_NORM), given);
+    p.k = finish_heads(g, QKV_SITE_K_IN, il, x, p.k, LAYER(g, il, K_NORM), given);
+    p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, NULL, given);
     p.q = qkv_tap(g, QKV_SITE_Q, il, p.q);
     p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
     p.v = qkv_tap(g, QKV_SITE_V, il, p.v);

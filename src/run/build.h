@@ -27,8 +27,9 @@ struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
 /* The inputs of a pass are the same for all its variants. */
 struct ggml_tensor *qkv_for_each_variant(qkv_graph *g, struct ggml_tensor *x);
 
-/* attention.c: z [H·d, T, B] of the normalised input [D, T, B]. NULL where the pass ends with the
- * maps. */
+/* attention.c: the layer's input x as attention reads it, after the norm if there is one. */
+struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+/* z [H·d, T, B] of the layer's input [D, T, B]. NULL where the pass ends with the maps. */
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x);
 /* feed_forward.c: of the normalised input [D, T, B]; plain, gated, or experts. */
 struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x);

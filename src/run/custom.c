@@ -108,6 +108,7 @@ typedef struct selection {
     int is_map;
     int32_t copies;       /* consecutive heads of the view that are one head to the edit */
     int32_t *heads;       /* numbers as the edit counts */
+    int32_t *places;      /* which of the view's they are; of copies, the first */
     int64_t *rows, *cols; /* columns of a map; else the places of channels, in their order */
     int64_t *channels;    /* the numbers of those */
     int32_t n_heads;
@@ -135,11 +136,15 @@ static int list_selection(selection *s) {
     s->is_map = qkv_site_get_axes(v->site) == QKV_AXES_MAP;
     s->copies = where->letter == 'h' ? 1 : v->group;
     s->heads = qkv_calloc((size_t)v->n_heads, sizeof *s->heads);
+    s->places = qkv_calloc((size_t)v->n_heads, sizeof *s->places);
     s->rows = qkv_calloc((size_t)v->n_rows, sizeof *s->rows);
     s->cols = qkv_calloc((size_t)v->n_cols, sizeof *s->cols);
-    if (!s->heads || !s->rows || !s->cols) return 0;
-    for (int32_t h = 0; h < v->n_heads / s->copies; h++) {
-        if (is_in(where->heads, v->first_head + h)) s->heads[s->n_heads++] = v->first_head + h;
+    if (!s->heads || !s->places || !s->rows || !s->cols) return 0;
+    for (int32_t h = 0; h < v->n_heads; h++) {
+        const int32_t number = qkv_view_head(v, h);
+        if (number % s->copies || !is_in(where->heads, number / s->copies)) continue;
+        s->heads[s->n_heads] = number / s->copies;
+        s->places[s->n_heads++] = h;
     }
     for (int64_t t = 0; t < v->n_rows; t++) {
         if (is_in(where->rows, v->first_row + t)) s->rows[s->n_rows++] = v->first_row + t;
@@ -150,11 +155,14 @@ static int list_selection(selection *s) {
     return s->is_map || list_channels(s);
 }
 
-/* Where element (head, row, column) of the selection is in the view; the first of its copies. */
-static int64_t place_of(const selection *s, int32_t h, int64_t t, int64_t c) {
+/* Where (row, column) of the selection is in a head of the view. */
+static int64_t place_of(const selection *s, int64_t t, int64_t c) {
     const qkv_view *v = s->view;
-    return (int64_t)(s->heads[h] - v->first_head) * s->copies * v->head_stride +
-           (s->rows[t] - v->first_row) * v->row_stride + s->cols[c] - v->first_col;
+    return (s->rows[t] - v->first_row) * v->row_stride + s->cols[c] - v->first_col;
+}
+
+static const float *source_of(const selection *s, int32_t h) {
+    return s->view->src + s->places[h] * s->view->src_head_stride;
 }
 
 /* Where it is in the array that the function gets. */
@@ -167,7 +175,7 @@ static void gather(const selection *s, float *values) {
     for (int32_t h = 0; h < s->n_heads; h++) {
         for (int64_t t = 0; t < s->n_rows; t++) {
             for (int64_t c = 0; c < s->n_cols; c++)
-                values[index_of(s, h, t, c)] = s->view->src[place_of(s, h, t, c)];
+                values[index_of(s, h, t, c)] = source_of(s, h)[place_of(s, t, c)];
         }
     }
 }
@@ -193,11 +201,12 @@ static int scatter_row(const selection *s, const float *values, int32_t h, int64
     visible_columns(s, t, &first, &end);
     for (int64_t c = 0; c < s->n_cols; c++) {
         if (s->is_map && (s->cols[c] < first || s->cols[c] >= end)) continue;
-        const int64_t at = place_of(s, h, t, c);
-        const float value = values[index_of(s, h, t, c)], before = s->view->src[at];
+        const int64_t at = place_of(s, t, c);
+        const float value = values[index_of(s, h, t, c)], before = source_of(s, h)[at];
         if (!isfinite(value) && isfinite(before)) return fail_value(s, t, value, err);
         *changed += !(value == before);
-        for (int32_t i = 0; i < s->copies; i++) s->view->dst[at + i * s->view->head_stride] = value;
+        for (int32_t i = s->places[h]; i < s->places[h] + s->copies; i++)
+            s->view->dst[at + i * s->view->head_stride] = value;
     }
     return QKV_OK;
 }
@@ -268,6 +277,7 @@ int qkv_custom_apply(const qkv_edit *edit, const qkv_view *view, uint64_t *chang
     *changed = 0;
     int status = list_selection(&s) ? call_function(&s, changed, err) : qkv_fail_memory(err);
     free(s.heads);
+    free(s.places);
     free(s.rows);
     free(s.cols);
     free(s.channels);

@@ -13,7 +13,7 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
                      int64_t n_rows, int64_t n_tokens) {
     const qkv_hparams *hp = &model->hp;
     qkv_view view = {.site = site, .layer = layer, .n_rows = n_rows, .model = model, .group = 1};
-    view.n_heads = n_heads ? n_heads : 1;
+    view.n_heads = view.all_heads = n_heads ? n_heads : 1;
     view.width = view.n_cols = view.patch_width = qkv_site_width(site, hp, n_tokens);
     if (qkv_site_get_axes(site) == QKV_AXES_MAP) {
         view.head_stride = n_rows * n_tokens;
@@ -22,10 +22,15 @@ qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32
         view.head_stride = view.width;
         view.row_stride = view.width * view.n_heads;
     }
+    view.src_head_stride = view.head_stride;
     if (qkv_site_get_axes(site) == QKV_AXES_KEYVALUE) view.group = n_heads / hp->n_kv_head;
     view.permuted = hp->qk_permuted && (site == QKV_SITE_Q || site == QKV_SITE_K ||
                                         site == QKV_SITE_Q_ROT || site == QKV_SITE_K_ROT);
     return view;
+}
+
+int32_t qkv_view_head(const qkv_view *view, int32_t head) {
+    return view->heads ? view->heads[head] : view->first_head + head;
 }
 
 int64_t qkv_view_size(const qkv_view *view) {
@@ -63,7 +68,7 @@ typedef struct row {
 /* The head's number as the selector counts: a split group is one head to edits that name
  * key/value heads. */
 static int32_t counted_head(const qkv_edit *edit, const qkv_view *view, int32_t head) {
-    return (view->first_head + head) / (edit->where.letter == 'h' ? 1 : view->group);
+    return qkv_view_head(view, head) / (edit->where.letter == 'h' ? 1 : view->group);
 }
 
 static int selected(const uint8_t *map, int64_t i) {
@@ -79,7 +84,7 @@ static float mean_over_heads(const row *r, int64_t c) {
     int32_t n = 0;
     for (int32_t h = 0; h < v->n_heads; h++) {
         if ((v->first_head + h) / v->group == own) continue;
-        sum += (double)v->src[h * v->head_stride + r->index * v->row_stride + c];
+        sum += (double)v->src[h * v->src_head_stride + r->index * v->row_stride + c];
         n++;
     }
     return (float)(sum / n);
@@ -173,7 +178,7 @@ static uint64_t apply_row(const row *r, int64_t *overflow) {
 
 static void mean_over_tokens(const qkv_view *view, int32_t head, float *mean) {
     for (int64_t c = 0; c < view->width; c++) {
-        const float *src = view->src + head * view->head_stride + c;
+        const float *src = view->src + head * view->src_head_stride + c;
         double sum = 0;
         for (int64_t t = 0; t < view->n_rows; t++) sum += (double)src[t * view->row_stride];
         mean[c] = (float)(sum / (double)view->n_rows);
@@ -195,8 +200,17 @@ static const float *patch_row(const qkv_edit *edit, const qkv_view *view, const 
                ((view->first_head + head) * view->patch_width + view->first_row + t) *
                    view->patch_width +
                view->first_col;
-    return patch + taken_row(edit, view->first_row + t) * (view->row_stride / view->group) +
+    const int64_t from = taken_row(edit, view->first_row + t);
+    if (qkv_site_is_input(view->site)) return patch + from * view->width;
+    return patch + from * (view->row_stride / view->group) +
            head / view->group * view->head_stride;
+}
+
+/* The copies of a split head count once for an edit that means the key/value head. */
+static uint64_t times_counted(const qkv_edit *edit, const qkv_view *view, int32_t h) {
+    const int by_heads = edit->where.letter == 'h';
+    if (view->alike) return (uint64_t)(by_heads ? view->alike[h].heads : view->alike[h].groups);
+    return by_heads || h % view->group == 0;
 }
 
 uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t first, int64_t end,
@@ -204,30 +218,28 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
     uint64_t changed = 0;
     for (int32_t h = 0; h < view->n_heads; h++) {
         if (!selected(edit->where.heads, counted_head(edit, view, h))) continue;
-        /* The copies of a split head count once for an edit that means the key/value head. */
-        const int counts = edit->where.letter == 'h' || h % view->group == 0;
+        const uint64_t counts = times_counted(edit, view, h);
         if (edit->op == QKV_OP_KEEP) {
             changed += qkv_keep_head(edit, view, h);
             continue;
         }
         if (edit->op == QKV_OP_QUANT) {
             const uint64_t in_head = qkv_quant_head(edit, view, h, first, end, scratch);
-            if (counts) changed += in_head;
+            changed += counts * in_head;
             continue;
         }
         if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_TOKEN)
             mean_over_tokens(view, h, scratch);
         for (int64_t t = first; t < end; t++) {
             if (!selected(edit->where.rows, view->first_row + t)) continue;
-            int64_t at = h * view->head_stride + t * view->row_stride;
             row r = {.edit = edit, .view = view, .head = h, .index = t, .scratch = scratch};
-            r.src = view->src + at;
-            r.dst = view->dst + at;
+            r.src = view->src + h * view->src_head_stride + t * view->row_stride;
+            r.dst = view->dst + h * view->head_stride + t * view->row_stride;
             if (patch) r.patch = patch_row(edit, view, patch, h, t);
             r.vector = qkv_vector_row(edit, view, h, t);
             if (edit->op == QKV_OP_REMOVE) r.share = qkv_vector_share(r.vector, r.src, view);
             uint64_t in_row = apply_row(&r, overflow);
-            if (counts) changed += in_row;
+            changed += counts * in_row;
         }
     }
     return changed;

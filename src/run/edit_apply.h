@@ -14,6 +14,11 @@
 
 struct qkv_keep_state;
 
+/* Heads that share a copy of what they read: how many, and how many first ones of groups among them. */
+typedef struct qkv_alike {
+    int32_t heads, groups;
+} qkv_alike;
+
 typedef struct qkv_view {
     const float *src; /* unedited */
     float *dst;       /* edited */
@@ -23,9 +28,13 @@ typedef struct qkv_view {
     int64_t n_rows;
     int64_t width;
     int64_t head_stride, row_stride; /* in elements */
+    int64_t src_head_stride;         /* 0: all heads have one source, of which dst has copies */
     int32_t
         group; /* how many consecutive heads are one key/value head; 1 unless a group was split */
     int32_t first_head; /* number of the first head and row, where the tensor is a part of a map */
+    const int32_t *heads;   /* numbers of the heads, where there are some only; NULL: one by one */
+    int32_t all_heads;      /* among which they are counted */
+    const qkv_alike *alike; /* for how many each stands; NULL: for itself */
     int64_t first_row;
     int64_t first_col,
         n_cols;          /* of a map: number of the first key, and how many of `width` count */
@@ -40,6 +49,9 @@ typedef struct qkv_view {
  * src and dst stay NULL. */
 qkv_view qkv_view_of(qkv_site site, int32_t layer, const qkv_model *model, int32_t n_heads,
                      int64_t n_rows, int64_t n_tokens);
+
+/* The number of one of its heads. */
+int32_t qkv_view_head(const qkv_view *view, int32_t head);
 
 /* Elements of one variant's tensor. */
 int64_t qkv_view_size(const qkv_view *view);

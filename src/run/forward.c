@@ -13,10 +13,13 @@
 
 #include "base/memory.h"
 #include "run/build.h"
+#include "run/head_input.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
 #define MAX_NODES_PER_LAYER 160
 #define MAX_NODES_PER_BLOCK 40
+/* And where heads read copies of the input. */
+#define MAX_NODES_OF_COPIES 48
 
 /* ---- tokens whose logits are wanted ---- */
 
@@ -64,12 +67,6 @@ static struct ggml_tensor *added(qkv_graph *g, struct ggml_tensor *post_norm,
     return qkv_scaled(g, qkv_norm(g, post_norm, NULL, x), g->model->hp.residual_scale);
 }
 
-static struct ggml_tensor *attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
-    if (LAYER(g, il, ATTN_NORM_2))
-        return qkv_norm(g, LAYER(g, il, ATTN_NORM_2), LAYER(g, il, ATTN_NORM_2_BIAS), x);
-    return qkv_norm(g, LAYER(g, il, ATTN_NORM), LAYER(g, il, ATTN_NORM_BIAS), x);
-}
-
 /* Beside attention and without a norm of its own, the feed-forward has attention's first one. */
 static struct ggml_tensor *feed_forward_input(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     if (g->model->hp.parallel && !LAYER(g, il, FFN_NORM))
@@ -80,7 +77,7 @@ static struct ggml_tensor *feed_forward_input(qkv_graph *g, int32_t il, struct g
 static struct ggml_tensor *layer(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     x = qkv_tap(g, QKV_SITE_RESID_PRE, il, x); // [D, T, B]
 
-    struct ggml_tensor *z = qkv_attention(g, il, attention_input(g, il, x));
+    struct ggml_tensor *z = qkv_attention(g, il, x);
     if (!z) return x;
     g->behind_attention = il == g->model->hp.n_layer - 1;
     if (only_wanted_rows(g, il)) z = wanted_rows(g, z), x = wanted_rows(g, x);
@@ -165,10 +162,18 @@ static int32_t last_layer_kept(const qkv_graph *g) {
     return last;
 }
 
+static int edits_inputs(const qkv_graph *g) {
+    for (int64_t b = 0; b < g->n_members; b++) {
+        if (qkv_variant_edits_inputs(g->members[b].variant)) return 1;
+    }
+    return 0;
+}
+
 size_t qkv_graph_max_nodes(const qkv_graph *g) {
     size_t blocks = (size_t)((g->n_tokens + g->block_rows - 1) / g->block_rows);
-    return (size_t)(g->model->hp.n_layer + 1) *
-           (MAX_NODES_PER_LAYER + blocks * MAX_NODES_PER_BLOCK);
+    size_t each = MAX_NODES_PER_LAYER + blocks * MAX_NODES_PER_BLOCK;
+    if (edits_inputs(g)) each += MAX_NODES_OF_COPIES;
+    return (size_t)(g->model->hp.n_layer + 1) * each;
 }
 
 static int allocate_context(qkv_graph *g, qkv_error *err) {
@@ -276,12 +281,12 @@ qkv_cost qkv_graph_cost(const qkv_graph *g) {
     qkv_cost cost = {0};
     for (int i = 0; i < ggml_graph_n_nodes(g->cgraph); i++) {
         const struct ggml_tensor *node = ggml_graph_node(g->cgraph, i);
-        double flop;
-        const qkv_product_kind kind = qkv_product_of(node, &flop);
+        double flop, bytes;
+        const qkv_product_kind kind = qkv_product_of(node, &flop, &bytes);
         cost.flop += flop;
+        cost.bytes += bytes;
         cost.n_matmul += kind == QKV_PRODUCT_WEIGHT;
         cost.n_attention += kind == QKV_PRODUCT_ATTENTION;
-        if (kind == QKV_PRODUCT_WEIGHT) cost.bytes += (double)ggml_nbytes(node->src[0]);
     }
     return cost;
 }

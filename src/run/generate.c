@@ -119,14 +119,14 @@ static int needs_all_keys(const qkv_plan *plan, int32_t il) {
     return 0;
 }
 
-/* Does the variant split groups of these sites in the layer? */
-static int32_t heads_of(const qkv_plan *plan, const qkv_variant *variant, int32_t il, qkv_site site,
-                        qkv_site also) {
+/* Heads of the cache that holds what is seen at `site`: does the variant split groups before it? */
+static int32_t heads_of(const qkv_plan *plan, const qkv_variant *variant, int32_t il,
+                        qkv_site site) {
     const qkv_hparams *hp = &plan->model->hp;
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_selector *where = &variant->edits[i].where;
-        if ((where->site == site || where->site == also) && where->layers[il] &&
-            qkv_selector_splits(where, hp))
+        if (qkv_selector_splits(where, hp) && where->layers[il] &&
+            qkv_site_reaches(hp, where->site, il, site, il))
             return hp->n_head;
     }
     return hp->n_kv_head;
@@ -147,8 +147,8 @@ static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
     const qkv_variant *of = &plan->variants[variant];
     int64_t n = plan->text.n_positions, window = qkv_layer_window(plan->model, il);
     if (needs_all_keys(plan, il)) window = 0;
-    layer->k_heads = heads_of(plan, of, il, QKV_SITE_K, QKV_SITE_K_ROT);
-    layer->v_heads = heads_of(plan, of, il, QKV_SITE_V, QKV_SITE_V);
+    layer->k_heads = heads_of(plan, of, il, QKV_SITE_K_ROT);
+    layer->v_heads = heads_of(plan, of, il, QKV_SITE_V);
     layer->q_heads = plan->model->hp.n_head;
     layer->keep_tokens = keeps_keys(of, il) ? n : 0;
     layer->capacity = qkv_kv_capacity(n, window, QKV_GENERATOR_CHUNK);

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "kernel/product.h"
 #include "run/generator.h"
+#include "run/head_input.h"
 
 /* Queries that attention takes at a time. */
 #define BLOCK_ROWS 128
@@ -116,7 +117,8 @@ static double pass_bytes(const qkv_generator *gen, int64_t tokens, int64_t membe
     const qkv_hparams *hp = hp_of(gen);
     const double heads = (double)(hp->n_head + 2 * hp->n_kv_head) * hp->head_dim;
     const double chosen = (double)hp->n_expert_used * (hp->n_ff_expert + hp->n_embd);
-    const double row = 4.0 * hp->n_embd + 3 * heads + 3 * (hp->n_ff + chosen);
+    const double copies = 3.0 * (double)qkv_plan_most_copies(gen->plan) * hp->n_embd;
+    const double row = 4.0 * hp->n_embd + 3 * heads + 3 * (hp->n_ff + chosen) + copies;
     return ((double)(tokens * members) * row + 3.0 * hp->n_head * (double)(rows * keys * members)) *
            (double)sizeof(float);
 }

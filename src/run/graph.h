@@ -26,6 +26,7 @@
 
 typedef struct qkv_tap_op qkv_tap_op;
 typedef struct qkv_product_op qkv_product_op;
+struct qkv_head_copies;
 
 /* One variant of a pass. */
 typedef struct qkv_member {
@@ -51,6 +52,7 @@ typedef struct qkv_kept {
     qkv_site site;
     int32_t layer;
     struct ggml_tensor *tensor;
+    const struct qkv_head_copies *copies; /* of q_in, k_in and v_in, see head_input.h; or NULL */
 } qkv_kept;
 
 /* What a pass has to keep of a site: the tensor, or reductions of it; or rows to be shown only. */
@@ -141,6 +143,11 @@ typedef struct qkv_graph {
     struct ggml_tensor *packed_from, *packed; /* activations that were packed last */
     qkv_check **checks;
     size_t n_checks, checks_capacity;
+    struct qkv_head_copies **copies;
+    size_t n_copies, copies_capacity;
+    /* What is being built belongs to these members, one by one; NULL: to the batch. */
+    const int32_t *row_owners;
+    int64_t n_row_owners;
     int32_t at_layer;       /* that is being built: -1 before all layers, n_layer behind them */
     int behind_attention;   /* of the last layer: what is being built */
     qkv_keep_state *keeps;  /* B, of a pass with such edits: one layer after the other uses them */
@@ -163,6 +170,11 @@ struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml
 /* The same for a block of a map, [T, rows, heads, B]. */
 struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
                                  qkv_part part);
+/* The copies of a layer's input x [D, T, B] that some heads read, edited: [D, T, n]. */
+struct ggml_tensor *qkv_tap_copies(qkv_graph *g, const struct qkv_head_copies *copies,
+                                   struct ggml_tensor *x);
+/* [d, G, T, B] to [d, H, T, B]: every query head gets a copy of its key/value head. */
+struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x);
 
 /* Does any variant of the batch edit the site in this layer? */
 int qkv_graph_edits(const qkv_graph *g, qkv_site site, int32_t il);

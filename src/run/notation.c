@@ -57,6 +57,14 @@ static int is_described(const char *text, const char *word) {
     return same >= 3 && same + 1 >= strlen(word);
 }
 
+/* Some models multiply z by a gate before the output projection. */
+static int fail_gate(cursor *c) {
+    return fail_at(
+        c, QKV_ERR_PLAN,
+        "no supported architecture has attention gates; z is what heads pass on, and the "
+        "feed-forward's gate is part of mlp_act");
+}
+
 static int fail_site(cursor *c, const char *name) {
     qkv_text known = {0};
     qkv_nearest near = qkv_nearest_of(name, strlen(name));
@@ -83,6 +91,7 @@ static int parse_site(cursor *c, qkv_site *site) {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)length, c->at);
     *site = qkv_site_by_name(name);
+    if (strcmp(name, "gate") == 0) return fail_gate(c);
     if (length == 0 || length >= sizeof name || *site == QKV_SITE_COUNT) return fail_site(c, name);
     c->at += length;
     return QKV_OK;
@@ -281,11 +290,19 @@ static int take_float(cursor *c, char stop, float *value, const char *what) {
     return QKV_OK;
 }
 
+/* What all heads read is one tensor, and so is its mean over them. */
+static int fail_equal_heads(cursor *c, const qkv_edit *edit) {
+    return fail_at(c, QKV_ERR_PLAN,
+                   "every head reads the same %s: a mean over heads would change nothing",
+                   qkv_site_name(qkv_site_unedited(edit->where.site)));
+}
+
 /* The mean over heads without the head itself; where heads are shared, without the one that it reads. */
 static int parse_mean_others(cursor *c, qkv_edit *edit) {
     edit->axis = QKV_MEAN_HEAD;
     edit->others = 1;
     c->at += strlen("others");
+    if (qkv_site_is_input(edit->where.site)) return fail_equal_heads(c, edit);
     if (qkv_site_n_heads(edit->where.site, c->notation->hp) > 1) return QKV_OK;
     return fail_at(c, QKV_ERR_PLAN, "%s has no other heads to take the mean over",
                    qkv_site_name(edit->where.site));
@@ -317,6 +334,8 @@ static int parse_mean(cursor *c, qkv_edit *edit) {
         if (strcmp(c->at, axes[i]) != 0) continue;
         edit->axis = (qkv_mean_axis)i;
         c->at += strlen(axes[i]);
+        if (i == QKV_MEAN_HEAD && qkv_site_is_input(edit->where.site))
+            return fail_equal_heads(c, edit);
         if (i == QKV_MEAN_HEAD && qkv_site_n_heads(edit->where.site, c->notation->hp) == 0)
             return fail_at(c, QKV_ERR_PLAN, "%s has no heads to take the mean over",
                            qkv_site_name(edit->where.site));

@@ -89,7 +89,7 @@ uint64_t qkv_quant_head(const qkv_edit *edit, const qkv_view *view, int32_t head
     const qkv_quant_rule *rule = &edit->quant;
     const qkv_selector *where = &edit->where;
     const int64_t last = end_of_groups(rule, view);
-    const float *src = view->src + head * view->head_stride;
+    const float *src = view->src + head * view->src_head_stride;
     float *dst = view->dst + head * view->head_stride;
     float *least = scratch, *most = scratch + view->width;
     uint64_t changed = 0;

@@ -77,7 +77,8 @@ struct ggml_tensor *qkv_check_norm(qkv_graph *g, const struct ggml_tensor *weigh
                                    struct ggml_tensor *x) {
     qkv_check *check = qkv_check_new(g, weight->name, g->at_layer);
     if (!check) return x;
-    check->n_rows = ggml_nrows(x) / g->n_batch;
+    check->owners = g->row_owners;
+    check->n_rows = ggml_nrows(x) / (g->row_owners ? g->n_row_owners : g->n_batch);
     check->is_last = g->behind_attention;
     return ggml_map_custom1_inplace(g->ctx, x, run_check, GGML_N_TASKS_MAX, check);
 }
@@ -88,6 +89,7 @@ const qkv_check *qkv_check_find(const qkv_graph *g, int64_t *member, int64_t *to
         int64_t first = check->first;
         if (first == INT64_MAX) continue;
         *member = first / check->n_rows;
+        if (check->owners) *member = check->owners[*member];
         *token = token_of(check, first % check->n_rows);
         return check;
     }

@@ -21,6 +21,7 @@ typedef struct qkv_check {
     int32_t is_edit;
     int32_t is_last;       /* behind the last attention, where tokens do not meet any more */
     int64_t n_rows;        /* of one variant */
+    const int32_t *owners; /* the variants that parts of n_rows belong to; NULL: one by one */
     _Atomic int64_t first; /* row of the batch that overflows; INT64_MAX: none */
 } qkv_check;
 

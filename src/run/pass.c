@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "run/head_input.h"
 #include "run/planner.h"
 #include "run/reduce.h"
 
@@ -77,6 +78,7 @@ size_t qkv_pass_capacity(const qkv_planner *p, qkv_start start) {
     size_t row = 4 * (size_t)hp->n_embd + 3 * heads + 3 * ((size_t)hp->n_ff + chosen);
     if (p->keep[qkv_place(QKV_SITE_LOGITS, hp->n_layer)]) row += (size_t)hp->n_vocab;
     if (p->keep[qkv_place(QKV_SITE_FINAL_NORM, hp->n_layer)]) row += (size_t)hp->n_embd;
+    row += 3 * (size_t)qkv_plan_most_copies(p->plan) * (size_t)hp->n_embd;
     size_t maps = 3 * (size_t)hp->n_head * map_rows * T;
     if (start == QKV_START_HEADS) row += heads;
     size_t fit = p->session->memory_budget / ((T * row + maps) * sizeof(float));
@@ -182,6 +184,10 @@ static void explain(qkv_planner *p, const qkv_pass *pass, const qkv_graph *g) {
     if (pass->start != QKV_START_TOKENS) qkv_text_printf(out, " %d", pass->from);
     if (g->n_heads)
         qkv_text_printf(out, ", heads %d to %d", g->first_head, g->first_head + g->n_heads - 1);
+    const long long copies = (long long)qkv_graph_n_copies(g);
+    if (copies)
+        qkv_text_printf(out, ", %lld edited cop%s of what heads read", copies,
+                        copies == 1 ? "y" : "ies");
     if (g->n_before) qkv_text_printf(out, ", tokens from %lld on", (long long)g->n_before);
     if (g->block_rows < g->n_tokens)
         qkv_text_printf(out, ", blocks of %lld quer%s", (long long)g->block_rows,

@@ -119,6 +119,13 @@ static int check_overlap(const qkv_plan *plan, const qkv_variant *variant, qkv_e
     return QKV_OK;
 }
 
+/* Does a split at one site show in the heads of another? */
+static int splits_before(qkv_site site, qkv_site other) {
+    if (site == QKV_SITE_K_ROT) return other == QKV_SITE_K || other == QKV_SITE_K_IN;
+    return (site == QKV_SITE_K && other == QKV_SITE_K_IN) ||
+           (site == QKV_SITE_V && other == QKV_SITE_V_IN);
+}
+
 /* What query heads see of a key/value head can differ after an edit of k, and then there is no such head
  * that a function could be given. */
 static int check_custom_split(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
@@ -126,16 +133,34 @@ static int check_custom_split(const qkv_plan *plan, const qkv_variant *variant, 
     for (size_t i = 0; i < variant->n_edits * variant->n_edits; i++) {
         const qkv_edit *edit = &variant->edits[i / variant->n_edits];
         const qkv_edit *other = &variant->edits[i % variant->n_edits];
-        if (edit->op != QKV_OP_CUSTOM || edit->where.site != QKV_SITE_K_ROT ||
-            edit->where.letter == 'h' || other->where.site != QKV_SITE_K ||
+        if (edit->op != QKV_OP_CUSTOM || edit->where.letter == 'h' ||
+            !splits_before(edit->where.site, other->where.site) ||
             !qkv_selector_splits(&other->where, hp))
             continue;
         for (int32_t il = 0; il < hp->n_layer; il++) {
             if (!edit->where.layers[il] || !other->where.layers[il]) continue;
             return qkv_fail(err, QKV_ERR_PLAN,
                             "edit '%s' splits a key/value head between its query heads; the "
-                            "function of '%s' must be given query heads: k_rot@%d.h*",
-                            other->text, edit->text, il);
+                            "function of '%s' must be given query heads: %s@%d.h*",
+                            other->text, edit->text, qkv_site_name(edit->where.site), il);
+        }
+    }
+    return QKV_OK;
+}
+
+/* A norm over all key heads has one value for each of them: no query head has a key head of its own. */
+static int check_inputs(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
+    for (size_t i = 0; i < variant->n_edits; i++) {
+        const qkv_selector *where = &variant->edits[i].where;
+        for (int32_t il = 0; il < plan->model->hp.n_layer; il++) {
+            if (!qkv_selector_splits(where, &plan->model->hp) || !where->layers[il] ||
+                !qkv_heads_are_normed_together(plan->model, where->site, il))
+                continue;
+            return qkv_fail(err, QKV_ERR_PLAN,
+                            "edit '%s': this model normalises the keys of all heads together, so "
+                            "that query heads cannot have key heads of their own; name key/value "
+                            "heads, e.g. k_in@%d.g0",
+                            variant->edits[i].text, il);
         }
     }
     return QKV_OK;
@@ -218,6 +243,7 @@ static int parse_variant(qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
     if (status == QKV_OK) status = qkv_mask_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_keep_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_quant_check(plan, variant, err);
+    if (status == QKV_OK) status = check_inputs(plan, variant, err);
     if (status == QKV_OK) status = check_freezes(plan, variant, err);
     return status == QKV_OK ? check_custom_split(plan, variant, err) : status;
 }

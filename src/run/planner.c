@@ -20,6 +20,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "run/head_input.h"
 #include "run/other_prompt.h"
 #include "run/reduce.h"
 
@@ -74,12 +75,16 @@ int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant
     return first;
 }
 
-/* What a variant has to start with at its first layer: its heads, unless their input is edited. */
+/* What a variant has to start with at its first layer: its heads, unless the input of all of them is
+ * edited, or of some that a norm joins with the others. */
 static qkv_start first_start(const qkv_plan *plan, const qkv_variant *variant, int32_t from) {
     if (from == plan->model->hp.n_layer) return QKV_START_RESID;
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_selector *where = &variant->edits[i].where;
-        if (where->site == QKV_SITE_RESID_PRE && where->layers[from]) return QKV_START_RESID;
+        if (!where->layers || !where->layers[from]) continue;
+        if (where->site == QKV_SITE_RESID_PRE ||
+            qkv_heads_are_normed_together(plan->model, where->site, from))
+            return QKV_START_RESID;
     }
     return QKV_START_HEADS;
 }
@@ -103,12 +108,12 @@ static int mark_patched_sites(const qkv_plan *plan, size_t source, uint8_t *plac
         for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
             const qkv_edit *edit = &plan->variants[v].edits[i];
             if (edit->op != op || (op == QKV_OP_PATCH && edit->source != source)) continue;
+            const qkv_site site = qkv_site_unedited(edit->where.site);
             any = 1;
             if (!edit->where.layers)
-                places[qkv_place(edit->where.site, plan->model->hp.n_layer)] = QKV_KEEP_WHOLE;
+                places[qkv_place(site, plan->model->hp.n_layer)] = QKV_KEEP_WHOLE;
             for (int32_t il = 0; edit->where.layers && il < plan->model->hp.n_layer; il++) {
-                if (edit->where.layers[il])
-                    places[qkv_place(edit->where.site, il)] |= QKV_KEEP_WHOLE;
+                if (edit->where.layers[il]) places[qkv_place(site, il)] |= QKV_KEEP_WHOLE;
             }
         }
     }
@@ -253,9 +258,22 @@ static int hand_over(qkv_planner *p, size_t variant, qkv_error *err) {
     return status;
 }
 
+/* The copies that heads of a member read, NULL where they read the layer's input. */
+static int list_copies(const qkv_kept *kept, size_t member, qkv_computed *computed,
+                       const float ***list, qkv_error *err) {
+    computed->n_heads = kept->copies->n_heads;
+    *list = (const float **)qkv_calloc((size_t)computed->n_heads, sizeof **list);
+    if (!*list) return qkv_fail_memory(err);
+    for (int32_t h = 0; h < computed->n_heads; h++)
+        (*list)[h] = qkv_head_copy(kept->copies, (int64_t)member, h);
+    computed->copies = *list;
+    return QKV_OK;
+}
+
 static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, const qkv_kept *kept,
                         size_t member, qkv_error *err) {
     const struct ggml_tensor *t = kept->tensor;
+    const float **copies = NULL;
     int64_t size = ggml_nelements(t) / g->n_batch;
     int is_map = qkv_site_get_axes(kept->site) == QKV_AXES_MAP;
     qkv_computed computed = {.site = kept->site,
@@ -268,7 +286,11 @@ static int add_computed(qkv_planner *p, size_t variant, const qkv_graph *g, cons
         computed.n_rows = t->ne[1];
         if (t->ne[1] < g->n_tokens || g->n_before) computed.rows = g->logit_rows - g->n_before;
     }
-    int status = qkv_result_add(p->result, p->plan, variant, &computed, err);
+    if (qkv_site_is_input(kept->site))
+        computed.n_heads = qkv_site_n_heads(kept->site, &g->model->hp);
+    int status = kept->copies ? list_copies(kept, member, &computed, &copies, err) : QKV_OK;
+    if (status == QKV_OK) status = qkv_result_add(p->result, p->plan, variant, &computed, err);
+    free((void *)copies);
     return status == QKV_OK ? hand_over(p, variant, err) : status;
 }
 

@@ -26,6 +26,7 @@ struct ggml_tensor *qkv_product_node(qkv_graph *g, const int64_t ne[4], struct g
         op->graph = how.graph;
         op->layer = how.layer;
         op->dots = how.dots;
+        op->choice = how.choice;
     }
     struct ggml_tensor *node = ggml_custom_4d(g->ctx, GGML_TYPE_F32, ne[0], ne[1], ne[2], ne[3],
                                               from, n_from, run, GGML_N_TASKS_MAX, op);
@@ -109,6 +110,71 @@ struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_
     const int64_t ne[] = {w->ne[1], x->ne[1], x->ne[2], x->ne[3]};
     return qkv_product_node(g, ne, from, 3, dots ? run_dot_product : run_product,
                             (qkv_product_op){.kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0]});
+}
+
+/* ---- rows of a matrix ---- */
+
+static qkv_columns columns_of_input(const struct ggml_tensor *x, int64_t i) {
+    return (qkv_columns){.data = (float *)x->data + i * x->ne[0] * x->ne[1],
+                         .stride = x->ne[0],
+                         .repeat = 1,
+                         .n = x->ne[1]};
+}
+
+static void run_pack_inputs(struct ggml_tensor *dst, int ith, int nth, void *unused) {
+    (void)unused;
+    const struct ggml_tensor *x = dst->src[0];
+    const int64_t parts = qkv_packed_parts(x->ne[1]);
+    for (int64_t i = ith; i < parts * x->ne[2]; i += nth) {
+        const qkv_columns columns = columns_of_input(x, i / parts);
+        qkv_pack((float *)dst->data + i / parts * dst->ne[0], &columns, x->ne[0], i % parts);
+    }
+}
+
+static void add_bias(const qkv_columns *out, const float *bias, int64_t first, int64_t end) {
+    for (int64_t t = 0; t < out->n; t++) {
+        float *column = qkv_column_at(out, t);
+        for (int64_t r = first; r < end; r++) column[r] += bias[r];
+    }
+}
+
+/* Sources: weights, inputs (packed, or as they are for dots), scratch memory, and the bias if any. */
+static void run_rows_product(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    qkv_product_op *op = data;
+    const struct ggml_tensor *x = dst->src[1], *bias = dst->src[3];
+    const int64_t m = dst->ne[0], each = qkv_product_rows(m * dst->ne[2], nth);
+    const int64_t parts = (m + each - 1) / each;
+    for (int64_t i; (i = qkv_product_take(op)) < parts * dst->ne[2];) {
+        const int64_t number = i / parts, first = i % parts * each;
+        const int64_t input = op->choice.input[number], row = op->choice.first[number];
+        const int64_t end = first + each < m ? first + each : m;
+        const qkv_columns out = columns_of_input(dst, number);
+        qkv_weights_view w = qkv_weights_matrix(dst->src[0], 0);
+        w.data += (size_t)row * w.row_bytes;
+        w.rows = m;
+        if (op->dots) {
+            const qkv_columns in = columns_of_input(x, input);
+            qkv_dot_product(&w, first, end, &in, &out, scratch_at(dst->src[2], ith));
+        } else {
+            qkv_product(&w, first, end, (const float *)x->data + input * x->ne[0], &out,
+                        scratch_at(dst->src[2], ith));
+        }
+        if (bias) add_bias(&out, (const float *)bias->data + row, first, end);
+    }
+}
+
+struct ggml_tensor *qkv_rows_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
+                                    struct ggml_tensor *x, const qkv_row_choice *choice) {
+    const int dots = is_one_token(g);
+    const int64_t ne[] = {choice->rows, x->ne[1], choice->n, 1};
+    if (!dots)
+        x = ggml_custom_4d(g->ctx, GGML_TYPE_F32, qkv_packed_size(x->ne[0], x->ne[1]), x->ne[2], 1,
+                           1, &x, 1, run_pack_inputs, GGML_N_TASKS_MAX, NULL);
+    struct ggml_tensor *from[] = {w, x, scratch_of(g), bias};
+    return qkv_product_node(
+        g, ne, from, bias ? 4 : 3, run_rows_product,
+        (qkv_product_op){
+            .kind = QKV_PRODUCT_WEIGHT, .width = w->ne[0], .dots = dots, .choice = *choice});
 }
 
 /* ---- experts ---- */
@@ -325,8 +391,23 @@ struct ggml_tensor *qkv_value_product(qkv_graph *g, struct ggml_tensor *pattern,
 
 /* ---- reading graphs ---- */
 
-qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop) {
+/* Rows that are multiplied with several inputs count once. */
+static double bytes_of_rows(const struct ggml_tensor *node, const qkv_row_choice *choice) {
+    int64_t rows = 0;
+    for (int64_t i = 0; i < choice->n; i++) {
+        int64_t j = 0;
+        while (j < i && choice->first[j] != choice->first[i]) j++;
+        if (j == i) rows += choice->rows;
+    }
+    return (double)rows * (double)node->src[0]->nb[1];
+}
+
+qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop, double *bytes) {
     const qkv_product_op *op = node->op == GGML_OP_CUSTOM ? node->extra : NULL;
     *flop = op ? 2.0 * (double)ggml_nelements(node) * (double)op->width : 0;
+    *bytes = 0;
+    if (op && op->kind == QKV_PRODUCT_WEIGHT)
+        *bytes =
+            op->choice.n ? bytes_of_rows(node, &op->choice) : (double)ggml_nbytes(node->src[0]);
     return op ? op->kind : QKV_PRODUCT_NONE;
 }

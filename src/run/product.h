@@ -13,6 +13,18 @@
 /* w [n, m] times x [n, ...]: [m, ...] */
 struct ggml_tensor *qkv_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *x);
 
+/* Products of single inputs with some rows of a matrix each: number i is of input[i], with `rows` rows from
+ * first[i] on. The lists must outlive the graph. */
+typedef struct qkv_row_choice {
+    const int32_t *input;
+    const int64_t *first;
+    int64_t n, rows;
+} qkv_row_choice;
+
+/* x [n, T, inputs] to [rows, T, choice->n]; the bias may be NULL. */
+struct ggml_tensor *qkv_rows_matmul(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
+                                    struct ggml_tensor *x, const qkv_row_choice *choice);
+
 /* Experts: each token's product with the matrices chosen for it. */
 
 /* Which tokens each expert is chosen by; of `chosen` [k, tokens]. */
@@ -71,7 +83,8 @@ struct qkv_product_op {
     qkv_query_block block;  /* of queries times keys */
     const qkv_graph *graph; /* of products with caches */
     int32_t layer;
-    int32_t dots; /* of experts: products are dots (kernel/dot.h) */
+    int32_t dots;          /* of experts and chosen rows: products are dots (kernel/dot.h) */
+    qkv_row_choice choice; /* n is 0: all rows and inputs */
 };
 
 /* A product in the graph. Its node leads back to the operation, for those who read the graph. */
@@ -82,7 +95,7 @@ int64_t qkv_product_take(qkv_product_op *op);
 /* One head of one token. */
 float *qkv_head_at(const struct ggml_tensor *x, int64_t head, int64_t token, int64_t b);
 
-/* And the multiplications and additions that it takes. */
-qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop);
+/* And the multiplications and additions that it takes, and the bytes of weights that it reads. */
+qkv_product_kind qkv_product_of(const struct ggml_tensor *node, double *flop, double *bytes);
 
 #endif

@@ -9,7 +9,7 @@
 #include "qkv/observe.h"
 #include "run/plan.h"
 
-/* ---- heads: they stay apart until the output projection ---- */
+/* ---- heads: they stay apart until the output projection, unless they are normed together ---- */
 
 static int has_heads(qkv_site site, const qkv_hparams *hp) {
     return qkv_site_n_heads(site, hp) > 0;
@@ -25,10 +25,12 @@ static int wants_head(const qkv_wanted *wanted, const qkv_hparams *hp, int32_t h
     return 0;
 }
 
-static int shows_in_heads(const qkv_plan *plan, const qkv_selector *where, qkv_site seen,
-                          const qkv_wanted *wanted) {
+static int shows_in_heads(const qkv_plan *plan, const qkv_selector *where, int32_t layer,
+                          qkv_site seen, const qkv_wanted *wanted) {
     const qkv_hparams *hp = &plan->model->hp;
     if (!has_heads(where->site, hp) || !has_heads(seen, hp)) return 1;
+    if (seen != where->site && qkv_heads_are_normed_together(plan->model, where->site, layer))
+        return 1;
     for (int32_t h = 0; h < hp->n_head; h++) {
         if (qkv_selector_has_query_head(where, hp, h) && wants_head(wanted, hp, h)) return 1;
     }
@@ -114,7 +116,7 @@ int qkv_plan_edit_shows(const qkv_plan *plan, const qkv_variant *variant, const 
             if (!qkv_wanted_any(wanted) ||
                 !qkv_site_reaches(&plan->model->hp, where->site, layer, site, il) ||
                 (il == layer && !carried &&
-                 !(shows_in_heads(plan, where, site, wanted) &&
+                 !(shows_in_heads(plan, where, layer, site, wanted) &&
                    shows_in_channels(where, site, wanted))) ||
                 (!qkv_site_has_layer(site) && !carried &&
                  !shows_in_tokens(plan, where, layer, wanted->rows)))

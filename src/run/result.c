@@ -172,7 +172,12 @@ static const qkv_item *find_item(const qkv_result *result, size_t variant, qkv_s
 
 /* Row t of head h of the site, wherever it was computed. */
 static const float *source_row(const qkv_result *result, const qkv_item *item, const qkv_view *view,
-                               int32_t capture_head, int32_t h, int64_t t) {
+                               const qkv_computed *computed, int32_t capture_head, int32_t h,
+                               int64_t t) {
+    if (qkv_site_is_input(item->site)) {
+        const float *copy = computed->copies ? computed->copies[h] : NULL;
+        return (copy ? copy : computed->data) + t * view->width;
+    }
     h -= view->first_head;
     if (h >= 0 && h < view->n_heads)
         return view->src + h * view->head_stride + t * view->row_stride;
@@ -185,7 +190,7 @@ static const float *source_row(const qkv_result *result, const qkv_item *item, c
 /* Copies the wanted heads (everything where the site has none) from the graph's layout to the
  * result's. */
 static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view *view,
-                       const qkv_wanted *wanted, int32_t site_heads) {
+                       const qkv_computed *computed, const qkv_wanted *wanted, int32_t site_heads) {
     int32_t n_heads = item->tensor.n_heads ? item->tensor.n_heads : 1;
     int is_map = qkv_site_get_axes(item->site) == QKV_AXES_MAP;
     for (int32_t i = 0; i < n_heads; i++) {
@@ -194,7 +199,7 @@ static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view 
         int32_t h = wanted->n_heads ? item->owned_heads[i] * site_heads / wanted->n_heads : 0;
         for (int64_t t = 0; t < view->n_rows; t++) {
             int64_t to = is_map ? i * view->n_rows + t : t * n_heads + i;
-            copy_row(item, to, source_row(result, item, view, i, h, t), view);
+            copy_row(item, to, source_row(result, item, view, computed, i, h, t), view);
         }
     }
 }
@@ -256,7 +261,7 @@ int qkv_result_add(qkv_result *result, const qkv_plan *plan, size_t variant,
     if (!qkv_site_has_layer(item.site))
         copy_rows(&item, &view, wanted, computed->rows, plan->n_tokens);
     else
-        copy_heads(result, &item, &view, wanted, site_heads);
+        copy_heads(result, &item, &view, computed, wanted, site_heads);
     status = check_finite(plan, &item, size, err);
     if (status != QKV_OK) {
         qkv_item_release(&item);

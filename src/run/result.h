@@ -55,6 +55,8 @@ typedef struct qkv_computed {
     int32_t first_head, n_heads;
     int64_t n_rows;
     const uint8_t *rows; /* T bytes: the tokens that the rows belong to; NULL: all */
+    const float *const
+        *copies; /* of q_in, k_in, v_in: what heads read in place of data; may be NULL */
 } qkv_computed;
 
 /* Adds what a pass computed. Selects the wanted heads and rows, takes heads that were not computed

@@ -44,7 +44,7 @@ static void mark_needed(const qkv_plan *plan, uint8_t *needed) {
             for (int32_t il = 0; il <= n_layer; il++) {
                 const int acts =
                     edit->where.layers ? il < n_layer && edit->where.layers[il] : il == n_layer;
-                if (acts) kind[qkv_place(edit->where.site, il)] = 1;
+                if (acts) kind[qkv_place(qkv_site_unedited(edit->where.site), il)] = 1;
             }
         }
     }

@@ -40,11 +40,20 @@ static const qkv_site_axes axes[QKV_SITE_COUNT] = {
     [QKV_SITE_Z] = QKV_AXES_QUERY,        [QKV_SITE_ATTN_OUT] = QKV_AXES_FLAT,
     [QKV_SITE_MLP_OUT] = QKV_AXES_FLAT,   [QKV_SITE_RESID_POST] = QKV_AXES_FLAT,
     [QKV_SITE_LOGITS] = QKV_AXES_VOCAB,   [QKV_SITE_FINAL_NORM] = QKV_AXES_FLAT,
-    [QKV_SITE_MLP_ACT] = QKV_AXES_NEURON,
+    [QKV_SITE_MLP_ACT] = QKV_AXES_NEURON, [QKV_SITE_Q_IN] = QKV_AXES_QUERY,
+    [QKV_SITE_K_IN] = QKV_AXES_KEYVALUE,  [QKV_SITE_V_IN] = QKV_AXES_KEYVALUE,
 };
 
 qkv_site_axes qkv_site_get_axes(qkv_site site) {
     return axes[site];
+}
+
+int qkv_site_is_input(qkv_site site) {
+    return site == QKV_SITE_Q_IN || site == QKV_SITE_K_IN || site == QKV_SITE_V_IN;
+}
+
+qkv_site qkv_site_unedited(qkv_site site) {
+    return qkv_site_is_input(site) ? QKV_SITE_RESID_PRE : site;
 }
 
 int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp) {
@@ -60,6 +69,7 @@ int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp) {
 }
 
 int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
+    if (qkv_site_is_input(site)) return hp->n_embd;
     switch (axes[site]) {
     case QKV_AXES_FLAT:
         return hp->n_embd;
@@ -80,12 +90,19 @@ int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens) {
 #define AFTER_Z (BIT(Z) | AFTER_ATTN_OUT)
 #define AFTER_SCORES (BIT(SCORES) | BIT(PATTERN) | AFTER_Z)
 
+#define AFTER_Q (BIT(Q) | BIT(Q_ROT) | AFTER_SCORES)
+#define AFTER_K (BIT(K) | BIT(K_ROT) | AFTER_SCORES)
+#define AFTER_V (BIT(V) | AFTER_Z)
+
 static const unsigned reached_in_layer[QKV_SITE_COUNT] = {
     [QKV_SITE_RESID_PRE] =
-        BIT(RESID_PRE) | BIT(Q) | BIT(K) | BIT(V) | BIT(Q_ROT) | BIT(K_ROT) | AFTER_SCORES,
-    [QKV_SITE_Q] = BIT(Q) | BIT(Q_ROT) | AFTER_SCORES,
-    [QKV_SITE_K] = BIT(K) | BIT(K_ROT) | AFTER_SCORES,
-    [QKV_SITE_V] = BIT(V) | AFTER_Z,
+        BIT(RESID_PRE) | BIT(Q_IN) | BIT(K_IN) | BIT(V_IN) | AFTER_Q | AFTER_K | AFTER_V,
+    [QKV_SITE_Q_IN] = BIT(Q_IN) | AFTER_Q,
+    [QKV_SITE_K_IN] = BIT(K_IN) | AFTER_K,
+    [QKV_SITE_V_IN] = BIT(V_IN) | AFTER_V,
+    [QKV_SITE_Q] = AFTER_Q,
+    [QKV_SITE_K] = AFTER_K,
+    [QKV_SITE_V] = AFTER_V,
     [QKV_SITE_Q_ROT] = BIT(Q_ROT) | AFTER_SCORES,
     [QKV_SITE_K_ROT] = BIT(K_ROT) | AFTER_SCORES,
     [QKV_SITE_SCORES] = AFTER_SCORES,
@@ -111,4 +128,12 @@ int qkv_site_reaches(const qkv_hparams *hp, qkv_site site, int32_t layer, qkv_si
 
 int qkv_site_follows_attention(qkv_site site) {
     return (reached_in_layer[QKV_SITE_ATTN_OUT] >> site & 1) != 0;
+}
+
+int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il) {
+    struct ggml_tensor *const *w = model->layers[il].w;
+    const struct ggml_tensor *norm = site == QKV_SITE_Q_IN   ? w[QKV_LAYER_Q_NORM]
+                                     : site == QKV_SITE_K_IN ? w[QKV_LAYER_K_NORM]
+                                                             : NULL;
+    return norm && norm->ne[0] != model->hp.head_dim;
 }

@@ -11,8 +11,8 @@
 
 typedef enum qkv_site_axes {
     QKV_AXES_FLAT,     /* [T][D]; of final_norm, no layer */
-    QKV_AXES_QUERY,    /* [T][H][d] */
-    QKV_AXES_KEYVALUE, /* [T][G][d], or [T][H][d] where a group was split */
+    QKV_AXES_QUERY,    /* [T][H][d]; of q_in [T][H][D] */
+    QKV_AXES_KEYVALUE, /* [T][G][d], or [T][H][d] where a group was split; of k_in and v_in D */
     QKV_AXES_MAP,      /* [H][T][T] */
     QKV_AXES_VOCAB,    /* [T][V], no layer */
     QKV_AXES_NEURON    /* [T][F] */
@@ -24,6 +24,15 @@ qkv_site_axes qkv_site_get_axes(qkv_site site);
 int32_t qkv_site_n_heads(qkv_site site, const qkv_hparams *hp);
 /* Length of the innermost axis: d, T, D, F or V. */
 int64_t qkv_site_width(qkv_site site, const qkv_hparams *hp, int64_t n_tokens);
+
+/* q_in, k_in and v_in: heads read copies of one tensor, the layer's input. */
+int qkv_site_is_input(qkv_site site);
+/* The site whose tensor, in a run without edits, is that of every head; of most sites, the site. */
+qkv_site qkv_site_unedited(qkv_site site);
+
+/* Does the layer normalise its q (k, for k_in) over all heads together? Then what one head reads changes
+ * the others too. */
+int qkv_heads_are_normed_together(const qkv_model *model, qkv_site site, int32_t il);
 
 /* Can a change at (site, layer) show at (seen, seen_layer)? The layer of sites without one is
  * n_layer. */

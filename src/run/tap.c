@@ -12,6 +12,7 @@
 #include "run/custom.h"
 #include "run/edit_apply.h"
 #include "run/graph.h"
+#include "run/head_input.h"
 #include "run/reduce.h"
 
 /* One block of a map that is read: for a reduction, or for the observer. */
@@ -30,6 +31,7 @@ struct qkv_tap_op {
     qkv_view view;    /* of one variant; src and dst are filled in when it runs */
     float *scratch;   /* n_threads × 2 width, for means over tokens and ranges of groups */
     qkv_check *check;
+    const qkv_head_copies *copies; /* of what single heads read */
 };
 
 int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il) {
@@ -40,7 +42,7 @@ int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il) {
 static const float *find_patch(const qkv_graph *g, const qkv_edit *edit, qkv_site site,
                                int32_t layer) {
     const size_t n_places = (size_t)(g->model->hp.n_layer + 1) * QKV_SITE_COUNT;
-    const size_t place = (size_t)layer * QKV_SITE_COUNT + (size_t)site;
+    const size_t place = (size_t)layer * QKV_SITE_COUNT + (size_t)qkv_site_unedited(site);
     if (edit->op == QKV_OP_PATCH) return g->patches->tensors[edit->source * n_places + place];
     if (edit->op == QKV_OP_FREEZE) return g->patches->frozen[place];
     if (!qkv_edit_takes_mean(edit)) return NULL;
@@ -96,8 +98,9 @@ static int calls_custom(const qkv_graph *g, qkv_site site, int32_t il) {
 static void copy_rows(const qkv_view *view, int64_t first, int64_t end) {
     for (int32_t h = 0; h < view->n_heads; h++) {
         for (int64_t t = first; t < end; t++) {
-            int64_t at = h * view->head_stride + t * view->row_stride;
-            memcpy(view->dst + at, view->src + at, (size_t)view->width * sizeof(float));
+            const float *from = view->src + h * view->src_head_stride + t * view->row_stride;
+            memcpy(view->dst + h * view->head_stride + t * view->row_stride, from,
+                   (size_t)view->width * sizeof(float));
         }
     }
 }
@@ -126,7 +129,7 @@ static qkv_view heads_of_thread(const qkv_tap_op *op, int64_t b, const qkv_view 
     const int32_t first = view->n_heads * ith / nth, end = view->n_heads * (ith + 1) / nth;
     if (part.n_heads) part.n_heads = end - first;
     part.first_head += first;
-    part.src += first * view->head_stride;
+    part.src += first * view->src_head_stride;
     part.dst += first * view->head_stride;
     part.keep = g->step ? &g->step->caches[view->layer * g->n_members + b]->keep : &g->keeps[b];
     return part;
@@ -188,8 +191,7 @@ static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int 
     }
 }
 
-/* [d, G, T, B] to [d, H, T, B]: every query head gets a copy of its key/value head. */
-static struct ggml_tensor *split_groups(qkv_graph *g, struct ggml_tensor *x) {
+struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x) {
     const qkv_hparams *hp = &g->model->hp;
     int64_t tokens = g->n_tokens * g->n_batch;
     x = ggml_reshape_4d(g->ctx, x, hp->head_dim, 1, hp->n_kv_head, tokens);
@@ -209,14 +211,33 @@ int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x) {
     }
 }
 
+/* NULL where memory has run out, which the graph remembers. */
+static qkv_tap_op *new_op(qkv_graph *g) {
+    qkv_tap_op *op = qkv_calloc(1, sizeof *op);
+    if (op && QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) return op;
+    free(op);
+    g->out_of_memory = 1;
+    return NULL;
+}
+
+/* What applying edits at the view's site takes. */
+static void prepare_edits(qkv_graph *g, qkv_tap_op *op) {
+    op->graph = g;
+    op->n_batch = g->n_batch;
+    op->calls_custom = calls_custom(g, op->view.site, op->view.layer);
+    op->view.failed = &g->ran_short;
+    op->scratch = qkv_calloc((size_t)(g->n_threads * 2 * op->view.width), sizeof(float));
+    op->check = qkv_check_new(g, qkv_site_name(op->view.site), op->view.layer);
+    if (!op->scratch || !op->check)
+        g->out_of_memory = 1;
+    else
+        op->check->is_edit = 1;
+}
+
 static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
                                         struct ggml_tensor *x, qkv_part part) {
-    qkv_tap_op *op = qkv_calloc(1, sizeof *op);
-    if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
-        free(op);
-        g->out_of_memory = 1;
-        return x;
-    }
+    qkv_tap_op *op = new_op(g);
+    if (!op) return x;
     qkv_site_axes axes = qkv_site_get_axes(site);
     int64_t rows = axes == QKV_AXES_MAP ? x->ne[1] : g->n_tokens;
     int64_t keys = axes == QKV_AXES_MAP ? x->ne[0] : g->n_tokens;
@@ -224,20 +245,51 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
         rows = x->ne[1];
         part.first_row = g->n_tokens - rows;
     }
-    op->graph = g;
-    op->n_batch = g->n_batch;
-    op->calls_custom = calls_custom(g, site, il);
     op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, keys);
     op->view.first_head = part.first_head;
     op->view.first_row = part.first_row;
-    op->view.failed = &g->ran_short;
-    op->scratch = qkv_calloc((size_t)(g->n_threads * 2 * op->view.width), sizeof(float));
-    op->check = qkv_check_new(g, qkv_site_name(site), il);
-    if (!op->scratch || !op->check)
-        g->out_of_memory = 1;
-    else
-        op->check->is_edit = 1;
+    prepare_edits(g, op);
     return ggml_map_custom1(g->ctx, ggml_cont(g->ctx, x), run_tap, GGML_N_TASKS_MAX, op);
+}
+
+/* The heads of a member that read copies lie one behind the other, and have one source. */
+static void run_tap_copies(struct ggml_tensor *dst, int ith, int nth, void *data) {
+    const qkv_tap_op *op = data;
+    const qkv_head_copies *copies = op->copies;
+    const int64_t size = dst->ne[0] * dst->ne[1];
+    if (op->calls_custom) {
+        if (ith) return;
+        nth = 1;
+    }
+    for (int64_t i = 0, end; i < copies->n; i = end) {
+        const int32_t b = copies->members[i];
+        for (end = i; end < copies->n && copies->members[end] == b;) end++;
+        qkv_view view = op->view;
+        if (op->graph->step) place_in_text(op->graph, &view);
+        view.first_row += op->graph->n_before;
+        view.src = (const float *)dst->src[0]->data + b * size;
+        view.dst = (float *)dst->data + i * size;
+        view.heads = copies->heads + i;
+        view.alike = copies->alike + i;
+        view.n_heads = (int32_t)(end - i);
+        run_member(op, b, &view, ith, nth);
+    }
+}
+
+struct ggml_tensor *qkv_tap_copies(qkv_graph *g, const qkv_head_copies *copies,
+                                   struct ggml_tensor *x) {
+    const int64_t D = x->ne[0], T = x->ne[1];
+    qkv_tap_op *op = new_op(g);
+    if (op) {
+        op->copies = copies;
+        op->view = qkv_view_of(copies->site, copies->layer, g->model, copies->n_heads, T, T);
+        op->view.row_stride = D;
+        op->view.head_stride = T * D;
+        op->view.src_head_stride = 0;
+        prepare_edits(g, op);
+    }
+    return ggml_custom_4d(g->ctx, GGML_TYPE_F32, D, T, copies->n, 1, &x, 1, run_tap_copies,
+                          GGML_N_TASKS_MAX, op);
 }
 
 void qkv_graph_keep(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
@@ -291,12 +343,8 @@ static void run_watch(struct ggml_tensor *dst, int ith, int nth, void *data) {
  * tensor of one element: a result of its own would never be freed, and lie between the blocks. */
 static void append_reader(qkv_graph *g, struct ggml_tensor *map, ggml_custom_op_t run,
                           map_reader what) {
-    qkv_tap_op *op = qkv_calloc(1, sizeof *op);
-    if (!op || !QKV_PUSH(g->taps, g->taps_capacity, g->n_taps, op)) {
-        free(op);
-        g->out_of_memory = 1;
-        return;
-    }
+    qkv_tap_op *op = new_op(g);
+    if (!op) return;
     op->reduce = what;
     if (!g->in_nothing) {
         g->in_nothing = ggml_new_tensor_1d(g->ctx, GGML_TYPE_F32, 1);
@@ -320,7 +368,7 @@ struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct
                                  qkv_part part) {
     int splits;
     if (find_edits(g, site, il, &splits)) {
-        if (splits && x->ne[1] == g->model->hp.n_kv_head) x = split_groups(g, x);
+        if (splits && x->ne[1] == g->model->hp.n_kv_head) x = qkv_split_groups(g, x);
         x = append_edits(g, site, il, x, part);
     }
     if (qkv_graph_keeps(g, site, il)) {
@@ -347,6 +395,7 @@ void qkv_graph_release(qkv_graph *g) {
     }
     for (size_t i = 0; i < g->n_products; i++) free(g->products[i]);
     for (size_t i = 0; i < g->n_checks; i++) free(g->checks[i]);
+    for (size_t i = 0; i < g->n_copies; i++) qkv_head_copies_free(g->copies[i]);
     for (size_t i = 0; i < g->n_accumulators; i++) free(g->accumulators[i].data);
     for (int64_t b = 0; g->keeps && b < g->n_members; b++) qkv_keep_state_release(&g->keeps[b]);
     free(g->keeps);
@@ -358,12 +407,14 @@ void qkv_graph_release(qkv_graph *g) {
     free(g->taps);
     free(g->kept);
     free(g->checks);
+    free((void *)g->copies);
     free(g->products);
     if (g->ctx) ggml_free(g->ctx);
     g->accumulators = NULL;
     g->taps = NULL;
     g->kept = NULL;
     g->checks = NULL;
+    g->copies = NULL;
     g->products = NULL;
     g->ctx = NULL;
 }

@@ -13,14 +13,26 @@ static void put_shape(qkv_text *text, const int64_t *shape, int32_t n_dims) {
         qkv_text_printf(text, "%s%lld", i ? "," : "", (long long)shape[i]);
 }
 
-/* Heads that a vector may have rows for: where query heads are named, also theirs. */
+/* Heads that a vector may have rows for: where query heads are named, also theirs; 1 is for all of them. */
 static int is_heads(const qkv_notation *notation, const qkv_selector *where, int64_t n) {
     const int32_t own = qkv_site_n_heads(where->site, notation->hp);
-    return own && (n == own || (where->letter == 'h' && n == notation->hp->n_head));
+    return own && (n == own || n == 1 || (where->letter == 'h' && n == notation->hp->n_head));
 }
 
 static int64_t tokens_of(const qkv_notation *notation) {
     return notation->n_prompt ? notation->n_prompt : notation->n_tokens;
+}
+
+/* Of what heads read, also [T, D]: rows of the residual stream. */
+static int has_rows_of_tokens(const qkv_notation *notation, const qkv_edit *edit) {
+    const qkv_vector *v = edit->vector;
+    return qkv_site_is_input(edit->where.site) && v->n_dims == 2 &&
+           v->shape[0] == tokens_of(notation) && v->shape[1] == notation->hp->n_embd;
+}
+
+static int is_unclear(const qkv_notation *notation, const qkv_edit *edit) {
+    const int64_t rows = edit->vector->shape[0];
+    return has_rows_of_tokens(notation, edit) && rows > 1 && is_heads(notation, &edit->where, rows);
 }
 
 /* Fits the vector to the site: how many rows it has for heads and for tokens. */
@@ -31,8 +43,8 @@ static int fit_shape(const qkv_notation *notation, qkv_edit *edit) {
     int32_t n = v->n_dims;
     edit->vector_heads = 1;
     edit->vector_tokens = 0;
-    if (v->shape[--n] != width) return 0;
-    if (n && has_heads) {
+    if (v->shape[--n] != width || is_unclear(notation, edit)) return 0;
+    if (n && has_heads && !has_rows_of_tokens(notation, edit)) {
         if (!is_heads(notation, &edit->where, v->shape[--n])) return 0;
         edit->vector_heads = v->shape[n];
     }
@@ -51,7 +63,17 @@ static void explain_shape(const qkv_notation *notation, const qkv_edit *edit, qk
     const long long tokens = (long long)tokens_of(notation);
     qkv_text_printf(why, "the vector has shape ");
     put_shape(why, edit->vector->shape, edit->vector->n_dims);
+    if (is_unclear(notation, edit)) {
+        qkv_text_printf(
+            why,
+            ", whose rows may be tokens or heads; give it as %lld,1,%lld by token, as a "
+            "capture of %s.h0 has it, or as %lld,%d,%lld",
+            tokens, width, qkv_site_name(where->site), tokens, heads, width);
+        return;
+    }
     qkv_text_printf(why, "; %s takes %lld", qkv_site_name(where->site), width);
+    if (qkv_site_is_input(where->site))
+        qkv_text_printf(why, ", or %lld,%lld by token", tokens, width);
     if (heads)
         qkv_text_printf(why, ", or %d,%lld by head, or %lld,%d,%lld by token", heads, width, tokens,
                         heads, width);
@@ -161,7 +183,7 @@ int qkv_vector_check(const qkv_edit *edit, int64_t n_positions, qkv_error *err) 
 
 const float *qkv_vector_row(const qkv_edit *edit, const qkv_view *view, int32_t head, int64_t t) {
     if (!edit->vector) return NULL;
-    const int64_t h = head * edit->vector_heads / view->n_heads;
+    const int64_t h = qkv_view_head(view, head) * edit->vector_heads / view->all_heads;
     const int64_t token = edit->vector_tokens ? view->first_row + t : 0;
     return edit->vector->values + (token * edit->vector_heads + h) * view->width;
 }

@@ -137,9 +137,10 @@ static int check_prompts(const work *w, qkv_error *err) {
     for (size_t p = 0; p < w->in->prompts.n; p++) {
         const size_t n = w->in->prompts.items[p].n_tokens;
         if (n > (size_t)w->question->from) continue;
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "prompt %zu has %zu tokens; losses count from token %lld on", p + 1, n,
-                        (long long)w->question->from);
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "prompt %zu has %zu tokens; losses count from token %lld on: give a longer one", p + 1,
+            n, (long long)w->question->from);
     }
     return QKV_OK;
 }

@@ -13,12 +13,14 @@ static int add_heads(const compare_work *w, qkv_error *err) {
     panel.n_cols = w->n_head;
     map.panels = &panel;
     map.n_panels = 1;
-    map.row_axis = "layer";
-    map.col_axis = "head";
+    map.row_axis = "Layer";
+    map.col_axis = "Head";
     map.color.label = w->axis;
     if (w->n_ranking) map.color.high = w->ranking[0].distance; /* from 0 on */
     const int status = qkv_study_add_heatmap(w->study, "heads", NULL, &map, err);
     if (status == QKV_OK) qkv_study_link(w->study, STUDY_LAYERS_HEADS, 0);
+    qkv_study_link_second(w->study,
+                          &(study_second){.names = {"first", "second"}, .edits = w->how->edit});
     return status;
 }
 
@@ -71,10 +73,10 @@ static int add_layers(const compare_work *w, qkv_error *err) {
         layers[l] = (double)l;
         (void)qkv_compare_layer(w->compare, (int32_t)l, &angles[l], &errors[l]);
     }
-    int status = add_line(w, "angles", layers, angles, n, "layer",
+    int status = add_line(w, "angles", layers, angles, n, "Layer",
                           "angle of the residual streams (degrees)", err);
     if (status == QKV_OK)
-        status = add_line(w, "errors", layers, errors, n, "layer",
+        status = add_line(w, "errors", layers, errors, n, "Layer",
                           "error of the residual stream, of its length", err);
     free(numbers);
     return status;
@@ -89,7 +91,7 @@ static int add_positions(const compare_work *w, qkv_error *err) {
         numbers[t] = (double)t;
         (void)qkv_compare_position(w->compare, t, &numbers[n + t], NULL);
     }
-    const int status = add_line(w, "positions", numbers, numbers + n, n, "position",
+    const int status = add_line(w, "positions", numbers, numbers + n, n, "Position",
                                 "KL of the output (nats)", err);
     free(numbers);
     return status;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 #include "qkv/head_choice.h"
 
@@ -141,8 +142,12 @@ static int read_field(const field *f, const json_t *value, void *at, qkv_error *
     if (f->kind == FIELD_WORD) {
         return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is none of %s", f->name, f->words);
     }
-    return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is not %s%s", f->name, kinds[f->kind],
-                    f->least != 0 || f->most != 0 ? " within its limits" : "");
+    if (f->kind == FIELD_TEXT && json_is_string(value))
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is too long, or has NUL bytes", f->name);
+    if (f->kind == FIELD_TEXT || (f->least == 0 && f->most == 0))
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is not %s", f->name, kinds[f->kind]);
+    return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is not %s from %g to %g", f->name, kinds[f->kind],
+                    f->least, f->most);
 }
 
 /* ---- all of them ---- */
@@ -166,6 +171,14 @@ static const field *find_field(const field *fields, size_t n, const char *name) 
     return NULL;
 }
 
+static int fail_name(const field *fields, size_t n, const char *name, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(name, strlen(name));
+    for (size_t i = 0; i < n; i++) qkv_nearest_try(&near, fields[i].name);
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
+                    "there is no option \"%.40s\"%s in this version of qkv", name,
+                    qkv_nearest_hint(&near));
+}
+
 int qkv_fields_read(const field *fields, size_t n, const json_t *from, void *options,
                     qkv_error *err) {
     const char *name;
@@ -173,10 +186,7 @@ int qkv_fields_read(const field *fields, size_t n, const json_t *from, void *opt
     if (!json_is_object(from)) return qkv_fail(err, QKV_ERR_FORMAT, "there are no options");
     json_object_foreach((json_t *)from, name, value) {
         const field *f = find_field(fields, n, name);
-        if (!f) {
-            return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                            "there is no option \"%.40s\" in this version of qkv", name);
-        }
+        if (!f) return fail_name(fields, n, name, err);
         const int status = read_field(f, value, (char *)options + f->offset, err);
         if (status != QKV_OK) return status;
     }

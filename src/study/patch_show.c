@@ -124,7 +124,7 @@ static int add_top(const show *s, int32_t wanted, qkv_error *err) {
     for (size_t i = 0; i < n; i++) list[i] = (ranked){i + 2, effect_of(s, i + 2)};
     qsort(list, n, sizeof *list, by_effect);
     qkv_format(title, sizeof title, "The largest effects of %zu cells; clean %.4g, corrupt %.4g", n,
-             s->cells->means[0], s->cells->means[s->cells->n_metrics]);
+               s->cells->means[0], s->cells->means[s->cells->n_metrics]);
     int status = qkv_study_add_table(s->study, "top", title, columns, N_COLUMNS, err);
     for (size_t i = 0; i < n && i < most && status == QKV_OK; i++)
         status = add_row(s, list[i].cell, 0, err);
@@ -235,6 +235,22 @@ static size_t find_all_panels(const show *s, int by_head, panel *panels) {
     return n + find_panels(s, 2 + all / 2, all / 2, by_head, panels + n);
 }
 
+/* All panels of a picture have the same layers and columns. */
+static int link_cells(const show *s, const panel *p, qkv_error *err) {
+    int32_t *layers = qkv_calloc(p->n_rows + p->n_cols, sizeof *layers);
+    if (!layers) return qkv_fail_memory(err);
+    int32_t *columns = layers + p->n_rows;
+    for (size_t r = 0; r < p->n_rows; r++) layers[r] = cell_at(s, p->first + r * p->stride).layer;
+    for (size_t c = 0; c < p->n_cols; c++) {
+        const qkv_cell cell = cell_at(s, p->first + c);
+        columns[c] = p->by_head ? cell.head : (int32_t)cell.position;
+    }
+    qkv_study_link(s->study, p->by_head ? STUDY_LAYERS_HEADS : STUDY_LAYERS_TOKENS, 0);
+    qkv_study_link_places(s->study, layers, columns);
+    free(layers);
+    return QKV_OK;
+}
+
 static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err) {
     panel panels[MOST_PANELS];
     qkv_heatmap_panel drawn[MOST_PANELS];
@@ -254,8 +270,8 @@ static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err
     }
     map.panels = drawn;
     map.n_panels = n;
-    map.row_axis = "layer";
-    map.col_axis = by_head ? "head" : "token";
+    map.row_axis = "Layer";
+    map.col_axis = by_head ? "Head" : "Token";
     map.diverging = 1;
     map.color.label = "recovery (clean 1, corrupt 0)";
     snprintf(name, sizeof name, metric ? "%s_%zu" : "%s", by_head ? "heads" : "positions",
@@ -263,9 +279,7 @@ static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err
     snprintf(title, sizeof title, "What Patching Recovers of %s",
              qkv_sweep_metric(s->cells->sweep, metric));
     if (n && status == QKV_OK) status = qkv_study_add_heatmap(s->study, name, title, &map, err);
-    if (n && status == QKV_OK &&
-        panels[0].n_rows == (size_t)qkv_model_get_info(s->in->model)->n_layer)
-        qkv_study_link(s->study, by_head ? STUDY_LAYERS_HEADS : STUDY_LAYERS_TOKENS, 0);
+    if (n && status == QKV_OK) status = link_cells(s, &panels[0], err);
     release_panels(panels, n);
     return status;
 }
@@ -299,6 +313,7 @@ int qkv_patch_show(const patch_cells *cells, qkv_study *study, const study_input
         if (status == QKV_OK) status = add_picture(&s, 1, m, err);
     }
     if (status == QKV_OK) add_notes(&s);
+    qkv_study_link_second(study, &(study_second){.names = {"clean", "corrupt"}, .prompt = 1});
     study->numbers_table = 1;
     for (size_t i = 0; s.labels && i < s.n_labels; i++) free(s.labels[i]);
     free(s.labels);

@@ -148,8 +148,10 @@ static int draw_heads(const retrieval *r, qkv_study *study, const head_value *ra
     const head_panel panel = {heads, NULL};
     int status =
         qkv_head_map(study, "heads", &panel, 1, r->n_layer, r->n_head, "retrieval score", err);
-    if (status == QKV_OK)
-        status = qkv_head_bars(study, "ranking", ranked, r->n_heads, "retrieval score", err);
+    size_t n = 0;
+    while (n < r->n_heads && ranked[n].value > 0) n++;
+    if (status == QKV_OK && n)
+        status = qkv_head_bars(study, "ranking", ranked, n, "retrieval score", err);
     free(heads);
     return status;
 }

@@ -188,6 +188,23 @@ int qkv_study_link(qkv_study *study, study_cells cells, size_t prompt) {
     return QKV_OK;
 }
 
+int qkv_study_link_places(qkv_study *study, const int32_t *layers, const int32_t *columns) {
+    if (study->n_pictures == 0) return QKV_ERR_ARGUMENT;
+    study_picture *picture = &study->pictures[study->n_pictures - 1];
+    const qkv_heatmap_panel *panel = &picture->of.map.panels[0];
+    picture->layers = qkv_study_keep(study, layers, (size_t)panel->n_rows * sizeof *layers);
+    picture->columns = qkv_study_keep(study, columns, (size_t)panel->n_cols * sizeof *columns);
+    return QKV_OK;
+}
+
+void qkv_study_link_second(qkv_study *study, const study_second *second) {
+    study->second =
+        (study_second){.names = {qkv_study_keep_text(study, second->names[0]),
+                                 qkv_study_keep_text(study, second->names[1])},
+                       .prompt = second->prompt,
+                       .edits = second->edits ? qkv_study_keep_text(study, second->edits) : NULL};
+}
+
 /* ---- looking ---- */
 
 int qkv_study_get_info(const qkv_study *study, qkv_study_info *info, qkv_error *err) {

@@ -118,6 +118,18 @@ int qkv_study_add_bars(qkv_study *study, const char *name, const char *title, co
  * attention of that layer on this prompt. */
 typedef enum study_cells { STUDY_NO_CELLS, STUDY_LAYERS_HEADS, STUDY_LAYERS_TOKENS } study_cells;
 int qkv_study_link(qkv_study *study, study_cells cells, size_t prompt);
+/* Where rows or columns of that heatmap leave some out: the layer of each row, and the head or token of
+ * each column. As many as it has; copied. */
+int qkv_study_link_places(qkv_study *study, const int32_t *layers, const int32_t *columns);
+
+/* Cells open a second map beside the first: of another prompt with as many tokens, or, where the study has
+ * two models, of the same prompt in the second one with these edits (NULL: none). */
+typedef struct study_second {
+    const char *names[2]; /* of the first map and of the second; kept by the study, so is edits */
+    size_t prompt;
+    const char *edits;
+} study_second;
+void qkv_study_link_second(qkv_study *study, const study_second *second);
 
 /* How far a long one is. Fails where somebody wants it to end. */
 int qkv_study_progress(const study_inputs *in, int64_t done, int64_t wanted, qkv_error *err);
@@ -149,6 +161,7 @@ typedef struct study_picture {
     } of;
     study_cells cells;
     size_t prompt; /* of the cells */
+    const int32_t *layers, *columns; /* NULL: 0, 1, 2, ... */
 } study_picture;
 
 struct qkv_study {
@@ -168,7 +181,9 @@ struct qkv_study {
     char *recipe_text;
     char id[RECIPE_ID_SIZE];
     qkv_text model;    /* for the small print */
-    json_t *attention; /* that cells open in a page; NULL: none */
+    study_second second; /* names[0] NULL: none */
+    json_t *attention;   /* that cells open in a page; NULL: none */
+    int is_too_large;    /* for a page: the attention */
 };
 
 size_t qkv_study_n_rows(const study_table *table);

@@ -39,19 +39,28 @@ static json_t *describe_panel(const qkv_heatmap_panel *panel) {
     return json;
 }
 
+static json_t *describe_places(const int32_t *places, int32_t n) {
+    if (!places) return json_null();
+    json_t *list = json_array();
+    for (int32_t i = 0; i < n; i++) json_array_append_new(list, json_integer(places[i]));
+    return list;
+}
+
 static json_t *describe_map(const qkv_heatmap *map, const study_picture *picture) {
     static const char *const cells[] = {"none", "heads", "tokens"};
     json_t *panels = json_array();
     for (size_t i = 0; i < map->n_panels; i++)
         json_array_append_new(panels, describe_panel(&map->panels[i]));
-    return json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:b, s:s, s:[o, o], s:s, s:I, s:o}", "type", "heatmap", "name",
-        picture->name, "row_axis", qkv_json_text(map->row_axis ? map->row_axis : ""), "col_axis",
-        qkv_json_text(map->col_axis ? map->col_axis : ""), "label",
-        qkv_json_text(map->color.label ? map->color.label : ""), "diverging", map->diverging,
-        "scale", map->color.scale == QKV_SCALE_LOG ? "log" : "linear", "range",
-        qkv_json_exact(map->color.low), qkv_json_exact(map->color.high), "cells",
-        cells[picture->cells], "prompt", (json_int_t)picture->prompt, "panels", panels);
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:s, s:[o, o], s:s, s:I, s:o, s:o, s:o}",
+                     "type", "heatmap", "name", picture->name, "row_axis",
+                     qkv_json_text(map->row_axis ? map->row_axis : ""), "col_axis",
+                     qkv_json_text(map->col_axis ? map->col_axis : ""), "label",
+                     qkv_json_text(map->color.label ? map->color.label : ""), "diverging",
+                     map->diverging, "scale", map->color.scale == QKV_SCALE_LOG ? "log" : "linear",
+                     "range", qkv_json_exact(map->color.low), qkv_json_exact(map->color.high),
+                     "cells", cells[picture->cells], "prompt", (json_int_t)picture->prompt,
+                     "layers", describe_places(picture->layers, map->panels[0].n_rows), "columns",
+                     describe_places(picture->columns, map->panels[0].n_cols), "panels", panels);
 }
 
 /* Lines and bars are drawn by the library: an image. */
@@ -132,12 +141,12 @@ static int describe(const qkv_study *study, const qkv_study_look *look, json_t *
     const char *title = look->title ? look->title : study->title;
     const qkv_colormap colors = look->colormap ? look->colormap : QKV_COLORMAP_VIRIDIS;
     *out = json_pack(
-        "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:O, s:o}", "format", 1, "kind", "study",
-        "study", study->kind->name, "title", title ? qkv_json_text(title) : json_null(),
+        "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:O, s:b, s:o}", "format", 1, "kind",
+        "study", "study", study->kind->name, "title", title ? qkv_json_text(title) : json_null(),
         "small_print", qkv_json_text(look->hide_notes || !small_print.data ? "" : small_print.data),
         "id", study->id, "colormap", qkv_colormap_name(colors), "pictures", pictures, "tables",
-        tables, "attention", study->attention ? study->attention : json_null(), "colors",
-        qkv_living_colors(colors));
+        tables, "attention", study->attention ? study->attention : json_null(), "too_large",
+        study->is_too_large, "colors", qkv_living_colors(colors));
     qkv_text_release(&small_print);
     return status == QKV_OK && !*out ? qkv_fail_memory(err) : status;
 }

@@ -2,7 +2,9 @@
 #include "study/study_maps.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "study/living.h"
@@ -50,7 +52,65 @@ static int add_layer(json_t *list, const study_inputs *in, const study_prompt *p
     return status;
 }
 
-static int add_prompt(json_t *list, const study_inputs *in, size_t number, qkv_error *err) {
+/* ---- the second map ---- */
+
+static int has_second(const qkv_study *study, const study_inputs *in, size_t number) {
+    const size_t other = study->second.prompt;
+    if (!study->second.names[0]) return 0;
+    return in->other || in->prompts.items[other].n_tokens == in->prompts.items[number].n_tokens;
+}
+
+/* As patterns, with the edits in them: no page changes these. */
+static int add_second_layer(json_t *list, const study_second *second, const study_inputs *in,
+                            const study_prompt *prompt, int32_t layer, qkv_error *err) {
+    const qkv_model *model = in->other ? in->other_model : in->model;
+    const int is_edited = second->edits && second->edits[0];
+    const size_t n = prompt->n_tokens;
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    qkv_tensor found = QKV_TENSOR_INIT;
+    char capture[32];
+    snprintf(capture, sizeof capture, "pattern@%d", (int)layer);
+    int status = qkv_plan_new(&plan, model, prompt->tokens, n, err);
+    if (status == QKV_OK && is_edited)
+        status = qkv_plan_add_variant(plan, second->edits, NULL, err);
+    if (status == QKV_OK) status = qkv_plan_add_capture(plan, capture, err);
+    if (status == QKV_OK)
+        status = qkv_session_run(in->other ? in->other : in->session, &result, plan, err);
+    const int there = status == QKV_OK &&
+                      qkv_result_get(result, (size_t)is_edited, QKV_SITE_PATTERN, layer, &found);
+    for (int32_t h = 0; h < qkv_model_get_info(model)->n_head && status == QKV_OK; h++) {
+        const living_map map = {
+            .values = found.data + (size_t)h * n * n, .rows = n, .cols = n, .step = 1};
+        json_t *json = there ? qkv_living_map_json(&map, LIVING_F32) : json_null();
+        if (json_array_append_new(list, json) != 0) status = qkv_fail_memory(err);
+    }
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    return status;
+}
+
+static int add_second(json_t *entry, const qkv_study *study, const study_inputs *in, size_t number,
+                      qkv_error *err) {
+    const study_prompt *prompt = &in->prompts.items[in->other ? number : study->second.prompt];
+    json_t *patterns = json_array();
+    int status = QKV_OK;
+    for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++)
+        status = add_second_layer(patterns, &study->second, in, prompt, i, err);
+    json_object_set_new(entry, "second", patterns);
+    for (size_t i = 0; i < prompt->n_tokens && !in->other; i++) {
+        const char *first = in->prompts.items[number].labels[i];
+        if (strcmp(first, prompt->labels[i]) != 0)
+            json_array_set_new(json_object_get(entry, "tokens"), i,
+                               json_sprintf("%s / %s", first, prompt->labels[i]));
+    }
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static int add_prompt(json_t *list, const qkv_study *study, const study_inputs *in, size_t number,
+                      qkv_error *err) {
     const study_prompt *prompt = &in->prompts.items[number];
     json_t *tokens = json_array(), *scores = json_array();
     int status = QKV_OK;
@@ -60,12 +120,12 @@ static int add_prompt(json_t *list, const study_inputs *in, size_t number, qkv_e
         status = add_layer(scores, in, prompt, i, err);
     json_t *entry =
         json_pack("{s:I, s:o, s:o}", "id", (json_int_t)number, "tokens", tokens, "scores", scores);
+    if (status == QKV_OK && has_second(study, in, number))
+        status = add_second(entry, study, in, number, err);
     if (status == QKV_OK && json_array_append(list, entry) != 0) status = qkv_fail_memory(err);
     json_decref(entry);
     return status;
 }
-
-/* ---- all of them ---- */
 
 static int is_linked(const qkv_study *study, size_t prompt) {
     for (size_t i = 0; i < study->n_pictures; i++) {
@@ -75,7 +135,11 @@ static int is_linked(const qkv_study *study, size_t prompt) {
     return 0;
 }
 
-static json_t *describe_model(const study_inputs *in, json_t *prompts) {
+static json_t *describe_names(const study_second *second) {
+    return second->names[0] ? json_pack("[s, s]", second->names[0], second->names[1]) : json_null();
+}
+
+static json_t *describe_model(const qkv_study *study, const study_inputs *in, json_t *prompts) {
     const qkv_model_info *info = qkv_model_get_info(in->model);
     json_t *windows = json_array(), *sinks = json_array();
     for (int32_t i = 0; i < info->n_layer; i++) {
@@ -86,9 +150,10 @@ static json_t *describe_model(const study_inputs *in, json_t *prompts) {
             json_array_append_new(sinks, qkv_json_real(sink));
         }
     }
-    return json_pack("{s:b, s:o, s:i, s:o, s:o, s:o}", "causal", info->causal, "softcap",
+    return json_pack("{s:b, s:o, s:i, s:o, s:o, s:o, s:o}", "causal", info->causal, "softcap",
                      qkv_json_exact(info->attn_softcap), "heads", (int)info->n_head, "windows",
-                     windows, "sinks", sinks, "prompts", prompts);
+                     windows, "sinks", sinks, "names", describe_names(&study->second), "prompts",
+                     prompts);
 }
 
 int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
@@ -97,12 +162,13 @@ int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err
     json_t *prompts = json_array();
     for (size_t i = 0; i < in->prompts.n && i < MOST_PROMPTS && status == QKV_OK; i++) {
         if (!is_linked(study, i)) continue;
-        numbers += count_numbers(in, i);
-        if (numbers > MOST_NUMBERS) break;
-        status = add_prompt(prompts, in, i, err);
+        numbers += count_numbers(in, i) * (1 + (size_t)has_second(study, in, i));
+        study->is_too_large = numbers > MOST_NUMBERS;
+        if (study->is_too_large) break;
+        status = add_prompt(prompts, study, in, i, err);
     }
     if (status == QKV_OK && json_array_size(prompts))
-        study->attention = describe_model(in, prompts);
+        study->attention = describe_model(study, in, prompts);
     else
         json_decref(prompts);
     return status;

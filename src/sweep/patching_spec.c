@@ -24,7 +24,8 @@ static const struct {
     int has_heads;
 } sites[] = {{QKV_SITE_RESID_PRE, 0},  {QKV_SITE_ATTN_OUT, 0}, {QKV_SITE_MLP_OUT, 0},
              {QKV_SITE_RESID_POST, 0}, {QKV_SITE_Z, 1},        {QKV_SITE_Q, 1},
-             {QKV_SITE_K, 1},          {QKV_SITE_V, 1}};
+             {QKV_SITE_K, 1},          {QKV_SITE_V, 1},        {QKV_SITE_Q_IN, 1},
+             {QKV_SITE_K_IN, 1},       {QKV_SITE_V_IN, 1}};
 enum { N_SITES = sizeof sites / sizeof *sites };
 
 static int fail_site(const char *name, qkv_error *err) {
@@ -96,9 +97,14 @@ static int read_maps(qkv_spec *spec, qkv_error *err) {
         status = add_target(p, "resid_pre", err);
     if (status == QKV_OK && !list) status = add_target(p, "z", err);
     json_decref(list);
-    int has_positions = 0;
-    for (size_t i = 0; i < p->n_maps; i++) has_positions |= !p->maps[i].by_head;
+    int has_positions = 0, has_heads = 0;
+    for (size_t i = 0; i < p->n_maps; i++) {
+        has_positions |= !p->maps[i].by_head;
+        has_heads |= p->maps[i].by_head;
+    }
     if (status != QKV_OK) return status;
+    if (!has_heads && json_object_get(spec->object, "heads"))
+        return qkv_fail(err, QKV_ERR_SYNTAX, "nothing is patched by head: leave out heads");
     if (has_positions) return qkv_patching_columns(spec, err);
     if (json_object_get(spec->object, "positions"))
         return qkv_fail(err, QKV_ERR_SYNTAX, "nothing is patched by position: leave out positions");

@@ -165,7 +165,8 @@ static int read_numbers(qkv_spec *spec, const char *key, const char *format, int
 static int has_heads(qkv_site site) {
     static const qkv_site with[] = {QKV_SITE_Q,       QKV_SITE_K,     QKV_SITE_V,
                                     QKV_SITE_Q_ROT,   QKV_SITE_K_ROT, QKV_SITE_SCORES,
-                                    QKV_SITE_PATTERN, QKV_SITE_Z};
+                                    QKV_SITE_PATTERN, QKV_SITE_Z,     QKV_SITE_Q_IN,
+                                    QKV_SITE_K_IN,    QKV_SITE_V_IN};
     for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
         if (with[i] == site) return 1;
     }
@@ -179,7 +180,7 @@ static int fail_target(const char *name, qkv_error *err) {
     }
     return qkv_fail(err, QKV_ERR_SYNTAX,
                     "there is no target '%s'%s; targets are q, k, v, q_rot, k_rot, scores, "
-                    "pattern, z, and none for the baseline",
+                    "pattern, z, q_in, k_in, v_in, and none for the baseline",
                     name, qkv_nearest_hint(&near));
 }
 
@@ -261,8 +262,12 @@ static int check_metrics(qkv_spec *spec, int at_given, qkv_error *err) {
                         "layers edited all together have no layer of their own to measure at; "
                         "sweep with at output");
     int shows = 0;
-    for (size_t i = 0; i < s->n_targets; i++)
-        shows |= s->targets[i] != QKV_SITE_V && s->targets[i] != QKV_SITE_Z;
+    for (size_t i = 0; i < s->n_targets; i++) {
+        const qkv_site site = s->targets[i];
+        shows |= site != QKV_SITE_V && site != QKV_SITE_Z && site != QKV_SITE_V_IN;
+        /* Some models normalise queries or keys of all heads together. */
+        s->isolated |= site == QKV_SITE_Q_IN || site == QKV_SITE_K_IN;
+    }
     s->anchored = !s->isolated && !(shows && looks_at_patterns);
     return QKV_OK;
 }

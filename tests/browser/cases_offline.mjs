@@ -473,3 +473,35 @@ export async function case_offline_study(stage) {
     assert.match(await page.locator('.cell-attention h2').innerText(), /layer 0, head 1/);
     assert.equal(await page.locator('details.card').count(), 5);
 }
+
+// Cells of some layers, heads and tokens open their own; patching shows both prompts, a comparison both models.
+export async function case_offline_study_parts(stage) {
+    const [clean, corrupt] = ['The river runs past the mill', 'The church runs past the mill'], patched = stage.file('patch.html');
+    qkv(['patch', '--clean', clean, '--corrupt', corrupt, '--metric', 'kl', '--layers', '2,4', '--heads', '1,3', '--positions', '2,4', '-q', '-o', patched]);
+    const page = await openFile(stage, patched);
+    const title = () => page.locator('.cell-attention h2').innerText();
+    const openLast = async (name) => {
+        await page.locator(`[aria-label="${name}"] .map`).first().focus();
+        for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowDown');
+        for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight');
+        await page.keyboard.press('Enter');
+    };
+    await openLast('heads');
+    assert.match(await title(), /layer 4, head 3/);
+    const [first, second] = [clean, corrupt].map((prompt) => enginePattern(stage, { prompt: ['-p', prompt], layer: 4, head: 3 }));
+    const n = Math.sqrt(first.length), readout = await pointAt(page, 'after', n - 1, 2, n), at = (n - 1) * n + 2;
+    assert.ok(Math.abs(shownNumber(readout, 'clean') - first[at]) <= 1e-4, readout);
+    assert.ok(Math.abs(shownNumber(readout, 'corrupt') - second[at]) <= 1e-4, readout);
+    // The column of a token marks that token's row.
+    await openLast('positions');
+    assert.match(await title(), /layer 4, head 3/);
+    assert.match((await page.locator('.cell-attention .pinned').innerText()).replace(/\s+/g, ' '), /query.* 4\b/);
+    // An edited model: the second map has the edit in it.
+    const compared = stage.file('compare.html');
+    qkv(['compare', '--edit', 'q@3.h1=zero', '-p', clean, '-q', '-o', compared]);
+    const other = await openFile(stage, compared);
+    const edited = enginePattern(stage, { prompt: ['-p', clean], layer: 3, head: 1, edits: 'q@3.h1=zero' });
+    assert.match(await other.locator('.cell-attention h2').innerText(), /layer 3, head 1/);
+    const both = await pointAt(other, 'after', n - 1, 2, n);
+    assert.ok(Math.abs(shownNumber(both, 'second') - edited[at]) <= 1e-4, both);
+}

@@ -83,6 +83,17 @@ static void norm_heads(const ref_pass *p, double *x, ref_norm norm, int n_head) 
         ref_apply_norm(m, x, x, norm, p->T * n_head, m->d, kind == REF_OWN_WEIGHTS ? n_head : 1);
 }
 
+/* Heads that are seen per query head, with weights that are held per group. */
+static void norm_seen(const ref_pass *p, double *x, ref_norm norm) {
+    const ref_model *m = p->m;
+    const int own = m->family->head_norm == REF_OWN_WEIGHTS, group = m->H / m->G;
+    for (int i = 0; i < p->T * m->H && norm.weight; i++, x += m->d) {
+        const size_t first = own ? (size_t)(i % m->H / group) * (size_t)m->d : 0;
+        const ref_norm one = {norm.weight + first, norm.bias ? norm.bias + first : NULL};
+        ref_apply_norm(m, x, x, one, 1, m->d, 1);
+    }
+}
+
 /* ---- weights ---- */
 
 static void dot_scores(const ref_pass *p, double *scores, const double *q, const double *k) {
@@ -145,14 +156,59 @@ static void mix(const ref_pass *p, double *z, const double *pattern, const doubl
 
 /* ---- the block ---- */
 
-static void project(const ref_pass *p, int il, const double *x, double *q, double *k, double *v) {
+/* The layer's input once for each of n heads: [T][n][D]. */
+static double *repeat_input(const ref_pass *p, const double *x, int n) {
+    const size_t D = (size_t)p->m->D;
+    double *out = ref_new_doubles((size_t)p->T * (size_t)n * D);
+    for (int t = 0; t < p->T; t++)
+        for (int h = 0; h < n; h++)
+            memcpy(out + ((size_t)t * (size_t)n + (size_t)h) * D, x + (size_t)t * D,
+                   D * sizeof *out);
+    return out;
+}
+
+/* y [T][n][d]: each of n heads from its own input x [T][n][D], which is normalised first. `shared` heads
+ * have one head's rows of the weights. */
+static void project_heads(const ref_pass *p, int il, double *y, double *x, ref_linear l, int n,
+                          int shared) {
+    const ref_model *m = p->m;
+    const size_t D = (size_t)m->D, d = (size_t)m->d;
+    ref_apply_norm(m, x, x, m->layers[il].attn_before, p->T * n, m->D, 1);
+    for (int i = 0; i < p->T * n; i++) {
+        const size_t row = (size_t)(i % n / shared) * d;
+        const ref_linear own = {l.w + row * D, l.b ? l.b + row : NULL};
+        ref_apply_linear(y + (size_t)i * d, x + (size_t)i * D, own, 1, m->d, m->D);
+    }
+}
+
+/* k or v as held per group and as seen per query head. A norm over all heads is that of the groups. */
+static void project_shared(const ref_pass *p, qkv_site in, int il, const double *x, ref_linear l,
+                           ref_norm norm, double *held, double *seen) {
+    const ref_model *m = p->m;
+    double *held_in = repeat_input(p, x, m->G), *seen_in = repeat_input(p, x, m->H);
+    ref_tap_shared(p, in, il, held_in, seen_in);
+    project_heads(p, il, held, held_in, l, m->G, 1);
+    project_heads(p, il, seen, seen_in, l, m->H, m->H / m->G);
+    norm_heads(p, held, norm, m->G);
+    if (m->family->head_norm == REF_ALL_HEADS && norm.weight)
+        spread(m, seen, held, p->T);
+    else
+        norm_seen(p, seen, norm);
+    free(held_in);
+    free(seen_in);
+}
+
+static void project(const ref_pass *p, int il, const double *x, double *q, double *k,
+                    double *k_seen, double *v, double *v_seen) {
     const ref_model *m = p->m;
     const ref_layer *l = &m->layers[il];
-    ref_apply_linear(q, x, l->q, p->T, m->H * m->d, m->D);
-    ref_apply_linear(k, x, l->k, p->T, m->G * m->d, m->D);
-    ref_apply_linear(v, x, l->v, p->T, m->G * m->d, m->D);
+    double *q_in = repeat_input(p, x, m->H);
+    ref_tap(p, QKV_SITE_Q_IN, il, q_in);
+    project_heads(p, il, q, q_in, l->q, m->H, 1);
     norm_heads(p, q, l->q_norm, m->H);
-    norm_heads(p, k, l->k_norm, m->G);
+    free(q_in);
+    project_shared(p, QKV_SITE_K_IN, il, x, l->k, l->k_norm, k, k_seen);
+    project_shared(p, QKV_SITE_V_IN, il, x, l->v, (ref_norm){0}, v, v_seen);
 }
 
 void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
@@ -164,9 +220,7 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     double *k_rot = k_seen + wide, *k_rot_seen = k_rot + wide, *v = k_rot_seen + wide;
     double *v_seen = v + wide, *z = v_seen + wide, *scores = z + wide, *pattern = scores + map;
 
-    project(p, il, x, q, k, v);
-    spread(m, k_seen, k, p->T);
-    spread(m, v_seen, v, p->T);
+    project(p, il, x, q, k, k_seen, v, v_seen);
     ref_tap(p, QKV_SITE_Q, il, q);
     ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
     ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);

@@ -7,7 +7,20 @@
 
 int ref_has_heads(qkv_site site) {
     return site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z ||
-           ref_is_shared(site) || ref_is_map(site);
+           site == QKV_SITE_Q_IN || ref_is_shared(site) || ref_is_map(site);
+}
+
+int ref_is_input(qkv_site site) {
+    return site == QKV_SITE_Q_IN || site == QKV_SITE_K_IN || site == QKV_SITE_V_IN;
+}
+
+qkv_site ref_seen_like(qkv_site site) {
+    return ref_is_input(site) ? QKV_SITE_Q_IN : QKV_SITE_Q;
+}
+
+int ref_refuses(const ref_model *m, const ref_edit *e) {
+    return m->family->head_norm == REF_ALL_HEADS && e->site == QKV_SITE_K_IN &&
+           e->head_kind == 'h' && m->H != m->G;
 }
 
 int ref_has_layer(qkv_site site) {
@@ -15,7 +28,8 @@ int ref_has_layer(qkv_site site) {
 }
 
 int ref_is_shared(qkv_site site) {
-    return site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
+    return site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT ||
+           site == QKV_SITE_K_IN || site == QKV_SITE_V_IN;
 }
 
 int ref_is_map(qkv_site site) {
@@ -36,7 +50,11 @@ int ref_has_site(const ref_model *m, qkv_site site) {
 
 /* Which sites of its own layer an edit of a site can change. */
 static const unsigned flows[QKV_SITE_COUNT] = {
-    [QKV_SITE_RESID_PRE] = ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT),
+    [QKV_SITE_RESID_PRE] =
+        ((1u << QKV_SITE_LOGITS) - 1) | ONLY(MLP_ACT) | ONLY(Q_IN) | ONLY(K_IN) | ONLY(V_IN),
+    [QKV_SITE_Q_IN] = ONLY(Q_IN) | ONLY(Q) | ONLY(Q_ROT) | SCORED,
+    [QKV_SITE_K_IN] = ONLY(K_IN) | ONLY(K) | ONLY(K_ROT) | SCORED,
+    [QKV_SITE_V_IN] = ONLY(V_IN) | ONLY(V) | MIXED,
     [QKV_SITE_Q] = ONLY(Q) | ONLY(Q_ROT) | SCORED,
     [QKV_SITE_K] = ONLY(K) | ONLY(K_ROT) | SCORED,
     [QKV_SITE_V] = ONLY(V) | MIXED,
@@ -129,11 +147,13 @@ static void add_case(ref_cases *list, const ref_edit *edit) {
 }
 
 /* A LayerNorm turns a row of equal channels into rounding times 1/sqrt(epsilon). Without a bias
- * nothing is added to that, and the next layer's norm does it again. */
+ * nothing is added to that, and the next layer's norm does it again; and keys that are nothing else make
+ * scores of it. */
 static int leaves_rounding(const ref_model *m, const ref_edit *e) {
     const ref_norm norm = m->layers[0].attn_before;
-    return m->family->norm == REF_LAYER && norm.weight && !norm.bias && e->op == REF_MEAN_DIM &&
-           (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST);
+    if (m->family->norm != REF_LAYER || !norm.weight || e->op != REF_MEAN_DIM) return 0;
+    return ref_is_input(e->site) ||
+           (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));
 }
 
 int ref_has_other_heads(const ref_model *m, qkv_site site) {
@@ -151,6 +171,7 @@ static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, in
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
     ref_choose_vector(m, T, &e, which);
+    if (ref_refuses(m, &e)) return;
     add_case(list, &e);
 }
 

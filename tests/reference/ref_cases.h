@@ -11,8 +11,14 @@
 #include "reference/ref_model.h"
 
 int ref_has_heads(qkv_site site);
-/* k, v and k_rot: held per group, seen by every query head of the group. */
+/* k, v, k_rot, k_in and v_in: held per group, seen by every query head of the group. */
 int ref_is_shared(qkv_site site);
+/* q_in, k_in and v_in: the layer's input, once for each head. */
+int ref_is_input(qkv_site site);
+/* The site whose shape a shared site has where every query head sees its own. */
+qkv_site ref_seen_like(qkv_site site);
+/* k_in by query heads that share keys, where keys are normalised over all heads. */
+int ref_refuses(const ref_model *model, const ref_edit *edit);
 /* More than one, so that there is a mean over the others. */
 int ref_has_other_heads(const ref_model *m, qkv_site site);
 /* scores and pattern: queries x keys. */
@@ -33,7 +39,7 @@ void ref_choose_arguments(ref_edit *edit);
  * by token too. To be called when heads are chosen. */
 void ref_choose_vector(const ref_model *model, int n_tokens, ref_edit *edit, int which);
 
-enum { REF_MAX_CASES = 1536, REF_TEXT_SIZE = 96 };
+enum { REF_MAX_CASES = 2048, REF_TEXT_SIZE = 96 };
 
 typedef struct ref_cases {
     ref_edit edits[REF_MAX_CASES];

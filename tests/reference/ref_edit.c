@@ -33,11 +33,12 @@ static int is_mask(ref_op op) {
 
 int ref_allows(qkv_site site, ref_op op) {
     const int is_map = site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
+    if (ref_is_input(site) && (op == REF_MEAN_HEAD || op == REF_MEAN_OTHERS)) return 0;
     if (is_mask(op) || op == REF_H2O || op == REF_SNAPKV) return site == QKV_SITE_SCORES;
     if (op == REF_MEAN_SET || op == REF_MEAN_POSITION || op == REF_PATCH_FAR) return !is_map;
     if (!ref_is_compression(op)) return !(ref_takes_vector(op) && is_map);
     return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
-           site == QKV_SITE_Z || site == QKV_SITE_RESID_POST;
+           site == QKV_SITE_Z || site == QKV_SITE_RESID_POST || ref_is_input(site);
 }
 
 /* ---- text ---- */

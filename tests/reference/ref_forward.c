@@ -60,8 +60,7 @@ static void layer(const ref_pass *p, int il, double *x) {
     double *normed = ref_new_doubles(n), *out = ref_new_doubles(n), *input = ref_new_doubles(n);
     ref_tap(p, QKV_SITE_RESID_PRE, il, x);
     memcpy(input, x, n * sizeof *x);
-    norm_residual(p, normed, x, l->attn_before);
-    ref_attention(p, il, out, normed);
+    ref_attention(p, il, out, x);
     add_block(p, QKV_SITE_ATTN_OUT, il, x, out, l->attn_after, l->attn_sum);
     norm_residual(p, normed, p->m->parallel ? input : x, l->ffn_before);
     ref_feed_forward(p, il, out, normed);

@@ -45,7 +45,7 @@ void ref_apply_norm(const ref_model *m, double *y, const double *x, ref_norm nor
 /* Soft-capped; cap 0: as it is. */
 double ref_capped(double x, double cap);
 
-/* What a block gives, from its normalised input: both [T][D]. */
+/* What a block gives, both [T][D]: attention from the layer's input, the other from its normalised one. */
 void ref_attention(const ref_pass *p, int layer, double *out, const double *x);
 void ref_feed_forward(const ref_pass *p, int layer, double *out, const double *x);
 

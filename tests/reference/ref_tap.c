@@ -31,10 +31,11 @@ ref_view ref_view_of(const ref_model *m, qkv_site site, int T, double *data) {
     }
     if (site == QKV_SITE_Q || site == QKV_SITE_Q_ROT || site == QKV_SITE_Z) v.n_head = m->H;
     if (ref_is_shared(site)) v.n_head = m->G;
+    if (site == QKV_SITE_Q_IN) v.n_head = m->H;
     if (site == QKV_SITE_LOGITS) v.n_col = m->V;
     if (site == QKV_SITE_MLP_ACT) v.n_col = m->F;
-    if (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q || site == QKV_SITE_Q_ROT ||
-        site == QKV_SITE_Z)
+    if (!ref_is_input(site) && (v.n_head > 1 || ref_is_shared(site) || site == QKV_SITE_Q ||
+                                site == QKV_SITE_Q_ROT || site == QKV_SITE_Z))
         v.n_col = m->d;
     v.head_stride = (size_t)v.n_col;
     v.row_stride = (size_t)v.n_head * (size_t)v.n_col;
@@ -137,11 +138,11 @@ static uint64_t members(const ref_model *m, uint64_t groups) {
     return heads;
 }
 
-/* A site that is held per group ([T][G][d]) and seen per query head ([T][H][d]). An edit of groups
+/* A site that is held per group ([T][G][d]) and seen per query head ([T][H][d]); of inputs, D wide. An edit of groups
  * changes both, an edit of query heads only what these see, unless each has a group to itself. */
 void ref_tap_shared(const ref_pass *p, qkv_site site, int layer, double *held, double *seen) {
     const ref_view g = ref_view_of(p->m, site, p->T, held);
-    const ref_view h = ref_view_of(p->m, QKV_SITE_Q, p->T, seen);
+    const ref_view h = ref_view_of(p->m, ref_seen_like(site), p->T, seen);
     const ref_view old_g = copy_view(&g), old_h = copy_view(&h);
     for (size_t i = 0; i < p->n_edits; i++) {
         const ref_edit *e = &p->edits[i];
@@ -154,5 +155,5 @@ void ref_tap_shared(const ref_pass *p, qkv_site site, int layer, double *held, d
     free(old_g.data);
     free(old_h.data);
     keep(p, site, layer, held);
-    p->run->seen[site][layer] = copy_doubles(seen, ref_site_count(p->m, QKV_SITE_Q, p->T));
+    p->run->seen[site][layer] = copy_doubles(seen, ref_site_count(p->m, ref_seen_like(site), p->T));
 }

@@ -67,7 +67,7 @@ static void check_tensor(const judge *j, const ref_run *expected, qkv_site site,
                          const qkv_tensor *t, const char *text) {
     const int seen = ref_is_shared(site) && t->head_kind == 'h';
     const double *values = seen ? expected->seen[site][layer] : expected->site[site][layer];
-    const size_t count = ref_site_count(j->ref, seen ? QKV_SITE_Q : site, T);
+    const size_t count = ref_site_count(j->ref, seen ? ref_seen_like(site) : site, T);
     assert_int_equal(tensor_count(t), count);
     const difference d = compare_to_doubles(t->data, values, count);
     if (d.max > judge_bound * fmax(d.scale, 1))
@@ -89,11 +89,18 @@ size_t judge_tensors(const judge *j, const qkv_result *result, size_t variant,
     return n;
 }
 
+/* Does the first site come right before the second? */
+static int comes_before(qkv_site site, qkv_site other) {
+    if (site == QKV_SITE_K_IN) return other == QKV_SITE_K || other == QKV_SITE_K_ROT;
+    return (site == QKV_SITE_K && other == QKV_SITE_K_ROT) ||
+           (site == QKV_SITE_V_IN && other == QKV_SITE_V);
+}
+
 /* A group whose query heads already see different keys has no one number of changed elements. */
 static int is_ambiguous(const ref_edit *edits, size_t n, const ref_edit *edit) {
     for (size_t i = 0; i < n; i++)
-        if (edits[i].site == QKV_SITE_K && edits[i].head_kind == 'h' &&
-            edit->site == QKV_SITE_K_ROT && edit->head_kind != 'h')
+        if (edits[i].head_kind == 'h' && edit->head_kind != 'h' &&
+            comes_before(edits[i].site, edit->site))
             return 1;
     return 0;
 }
@@ -130,14 +137,14 @@ void judge_variant(const judge *j, const qkv_result *result, size_t variant,
 }
 
 void judge_groups(judge *j, const ref_cases *list) {
-    static const char *const groups[] = {"k", "v", "k_rot", NULL};
+    static const char *const groups[] = {"k", "v", "k_rot", "k_in", "v_in", NULL};
     for (size_t i = 0; i < list->n; i++) {
         const ref_edit *e = &list->edits[i];
         if (!ref_is_shared(e->site) || (e->head_kind == 'h' && j->ref->H != j->ref->G)) continue;
         ref_run *expected = ref_forward(j->ref, j->tokens, T, e, 1, j->source);
         qkv_result *result = judge_run(j, (const char *const[]){list->text[i], NULL}, groups);
         const size_t n = judge_tensors(j, result, 1, expected, list->text[i]);
-        assert_int_equal(n, 3 * j->ref->n_layer);
+        assert_int_equal(n, 5 * j->ref->n_layer);
         qkv_result_free(result);
         ref_run_free(expected);
     }
@@ -154,6 +161,30 @@ static size_t write_identities(const judge *j, char text[IDENTITIES][REF_TEXT_SI
         if (ref_has_site(j->ref, e.site)) ref_edit_text(&e, text[n++], REF_TEXT_SIZE);
     }
     return n;
+}
+
+/* An edit of the last layer's output beside an identity: then nothing is shared because nothing was changed,
+ * and all that comes before must be the same bits. Heads are named, and groups split. */
+static void check_recomputed(judge *j, qkv_site site) {
+    const int last = j->ref->n_layer - 1;
+    char text[3 * REF_TEXT_SIZE];
+    snprintf(text, sizeof text, "%s@*%s=scale:1 + resid_post@%d[%d]{0}=add:1", qkv_site_name(site),
+             ref_has_heads(site) ? ".h1" : "", last, T - 1);
+    qkv_result *result = judge_run(j, (const char *const[]){text, NULL}, judge_everything(j));
+    size_t variant = 0, n = 0;
+    qkv_site seen = QKV_SITE_Q;
+    int32_t layer = 0;
+    qkv_tensor t = QKV_TENSOR_INIT;
+    for (size_t i = 0; qkv_result_item(result, i, &variant, &seen, &layer, &t); i++) {
+        if (!variant || !ref_has_layer(seen) || (seen == QKV_SITE_RESID_POST && layer == last))
+            continue;
+        const qkv_tensor base = engine_tensor(result, 0, seen, layer);
+        if (!same_bits(t.data, base.data, tensor_count(&t)))
+            fail_msg("'%s' changes %s of layer %d", text, qkv_site_name(seen), (int)layer);
+        n += t.data != base.data;
+    }
+    assert_true(n > 0);
+    qkv_result_free(result);
 }
 
 void judge_identity(judge *j) {
@@ -178,6 +209,12 @@ void judge_identity(judge *j) {
         assert_true(qkv_result_edit_selected(result, v, 0) > 0);
     }
     qkv_result_free(result);
+    for (int s = 0; s < QKV_SITE_COUNT; s++) {
+        const ref_edit e = {.site = (qkv_site)s, .head_kind = 'h'};
+        if (ref_has_layer(e.site) && e.site != QKV_SITE_RESID_POST &&
+            ref_has_site(j->ref, e.site) && !ref_refuses(j->ref, &e))
+            check_recomputed(j, e.site);
+    }
 }
 
 /* ---- the planner ---- */

@@ -55,6 +55,11 @@ static void test_text_visible(void **state) {
     qkv_text_append_visible(&text, bytes, sizeof bytes - 1);
     assert_string_equal(text.data, "a\\n\\t\\r\\x01\\x7F\\x80é\\xFF河\\x00b");
     qkv_text_release(&text);
+    /* No width, or a direction: a token of these would look empty. */
+    static const char unseen[] = "\u200b\u200e\ufeff\u00ad\u2060";
+    qkv_text_append_visible(&text, unseen, sizeof unseen - 1);
+    assert_string_equal(text.data, "\\u200B\\u200E\\uFEFF\\u00AD\\u2060");
+    qkv_text_release(&text);
 }
 
 /* ---- UTF-8 ---- */

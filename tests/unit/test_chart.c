@@ -62,6 +62,8 @@ static void test_log_ticks(void **state) {
     const qkv_ruler narrow = ruler_of(QKV_SCALE_LOG, 2e-5, 4e-4, QKV_RULER_TIGHT);
     assert_string_equal(narrow.ticks[0].label, "2·10⁻⁵");
     assert_string_equal(narrow.ticks[2].label, "10⁻⁴");
+    const qkv_ruler thousands = ruler_of(QKV_SCALE_LOG, 130, 2100, QKV_RULER_TIGHT);
+    assert_string_equal(thousands.ticks[thousands.n_ticks - 1].label, "2000");
     const qkv_ruler between = ruler_of(QKV_SCALE_LOG, 0.21, 0.48, QKV_RULER_TIGHT); /* no 1, 2, 5 */
     assert_true(between.n_ticks >= 2);
     const qkv_ruler lone = ruler_of(QKV_SCALE_LOG, 0.01, 0.01, QKV_RULER_TIGHT);

@@ -127,6 +127,16 @@ static const struct {
     {3, {{QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .channels = {0, 3}, .op = REF_MEAN_DIM},
          {QKV_SITE_Q, 1 << 1, 'h', 1 << 1, .channels = {3, 5}, .op = REF_ZERO},
          {QKV_SITE_K, 1 << 1, 'h', 1 << 3, .channels = {7, 8}, .op = REF_SCALE, .a = 3}}},
+    /* what single heads read, and what they make of it; of groups that are split */
+    {3, {{QKV_SITE_Q_IN, 1 << 1, 'h', 1 << 3, .op = REF_PATCH},
+         {QKV_SITE_Q_IN, 1 << 1, 'h', 1 << 0 | 1 << 2, {2, 5}, .op = REF_NOISE, .a = 0.5},
+         {QKV_SITE_Q, 1 << 1, 'h', 1 << 3, .op = REF_SCALE, .a = 2}}},
+    {3, {{QKV_SITE_K_IN, 1 << 1, 'g', 1 << 0, {0, 3}, .op = REF_ZERO},
+         {QKV_SITE_K_IN, 1 << 1, 'h', 1 << 1, {3, 6}, .op = REF_MEAN_TOKEN},
+         {QKV_SITE_K, 1 << 1, 'h', 1 << 3, .op = REF_ADD, .a = 1}}},
+    {3, {{QKV_SITE_V_IN, 0, 'h', 1 << 2, .op = REF_SCALE, .a = -1},
+         {QKV_SITE_RESID_PRE, 1 << 1, 0, 0, {1, 4}, .op = REF_PATCH},
+         {QKV_SITE_Q_IN, 1 << 2, 'h', 1 << 2, .op = REF_SET, .a = 0.3}}},
     {2, {{QKV_SITE_Z, 1 << 0, 'h', 1 << 0, .op = REF_PATCH},
          {QKV_SITE_MLP_OUT, 1 << 1, 0, 0, {2, 3}, .op = REF_PATCH}}},
 };
@@ -205,7 +215,8 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     if (e.op == REF_MEAN_OTHERS && (!ref_has_other_heads(f->ref, site) || site == QKV_SITE_K_ROT))
         e.op = REF_PATCH;
     /* channels of a row cancel in their mean, and a norm makes the rounding that is left large */
-    if (e.op == REF_MEAN_DIM && (site == QKV_SITE_RESID_PRE || site == QKV_SITE_RESID_POST))
+    if (e.op == REF_MEAN_DIM &&
+        (site == QKV_SITE_RESID_PRE || site == QKV_SITE_RESID_POST || ref_is_input(site)))
         e.op = REF_PATCH;
     if (!ref_allows(site, e.op) || e.op == REF_MASK) e.op = REF_PATCH;
     e.layers = random_set(d, f->ref->n_layer);
@@ -227,6 +238,17 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     return e;
 }
 
+/* A mean over heads of a group that was split before is the library's own. */
+static void avoid_split_means(ref_edit *edits, size_t n, uint64_t used) {
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t before = edits[i].site == QKV_SITE_K   ? QKV_SITE_K_IN
+                                : edits[i].site == QKV_SITE_V ? QKV_SITE_V_IN
+                                                              : QKV_SITE_COUNT;
+        if ((edits[i].op == REF_MEAN_HEAD || edits[i].op == REF_MEAN_OTHERS) && used >> before & 1)
+            edits[i].op = REF_PATCH;
+    }
+}
+
 /* One to four edits at different sites, so that they cannot overlap. */
 static size_t random_variant(const judge *f, dice *d, ref_edit edits[4]) {
     const size_t n = 1 + (size_t)dice_below(d, 4);
@@ -237,6 +259,7 @@ static size_t random_variant(const judge *f, dice *d, ref_edit edits[4]) {
         used |= (uint64_t)1 << site;
         edits[i] = random_edit(f, d, (qkv_site)site);
     }
+    avoid_split_means(edits, n, used);
     return n;
 }
 

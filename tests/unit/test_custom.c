@@ -119,6 +119,11 @@ static const char *const everywhere[] = {
     "k@0-1.h3{0:4}",
     "resid_post@1[1]{0,31}",
     "logits[2]{5}",
+    "q_in@1",
+    "q_in@0-2.h1,h3[-1]",
+    "k_in@1.g1[2:]",
+    "k_in@1.h3",
+    "v_in@*.h0,2{1,30}",
 };
 
 static void expect_same_items(const qkv_result *result, const char *where) {
@@ -144,8 +149,9 @@ static void expect_same_items(const qkv_result *result, const char *where) {
 }
 
 /* Captures of keys and values are by query heads: edits may split groups. */
-static const char *const captures[] = {"pattern", "scores@*", "z@*",        "k@*.h*", "k_rot@*.h*",
-                                       "v@*.h*",  "q@*",      "resid_post", "logits", NULL};
+static const char *const captures[] = {
+    "pattern",    "scores@*", "z@*",    "k@*.h*",    "k_rot@*.h*", "v@*.h*", "q@*",
+    "resid_post", "logits",   "q_in@*", "k_in@*.h*", "v_in@*.h*",  NULL};
 
 static void compare_everywhere(const tiny_options *options, int32_t n_threads) {
     engine e;

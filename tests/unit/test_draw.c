@@ -291,13 +291,14 @@ static void test_ticks(void **state) {
     check_ticks(&style, "−10⁰ −10⁻¹ 0 10⁻¹ 10⁰");
 }
 
-/* Where all would be the same two decimals, powers of ten tell them apart. */
+/* Where all would be the same two decimals, a third or powers of ten tell them apart. */
 static void test_cell_texts_of_small_ranges(void **state) {
     (void)state;
     static const struct {
         double value;
         const char *text;
-    } cases[] = {{0, ""}, {0.02, "2e-2"}, {-0.0031, "\u22123e-3"}, {1.2e-4, "1e-4"}, {9e-5, "0"}};
+    } cases[] = {{0, ""}, {0.0194, ".019"}, {-0.0031, "\u2212.003"}, {1.2e-4, "1e-4"}, {9e-5, "0"}},
+      smaller[] = {{0, ""}, {0.002, "2e-3"}, {-0.00031, "\u22123e-4"}, {9e-6, "0"}};
     qkv_grid_style style = QKV_GRID_STYLE_INIT;
     style.diverging = 1;
     style.low = -0.02;
@@ -306,6 +307,13 @@ static void test_cell_texts_of_small_ranges(void **state) {
         char text[QKV_NUMBER_SIZE];
         qkv_cell_text(text, &style, cases[i].value);
         assert_string_equal(text, cases[i].text);
+    }
+    style.low = -0.002;
+    style.high = 0.002;
+    for (size_t i = 0; i < sizeof smaller / sizeof *smaller; i++) {
+        char text[QKV_NUMBER_SIZE];
+        qkv_cell_text(text, &style, smaller[i].value);
+        assert_string_equal(text, smaller[i].text);
     }
 }
 

@@ -65,6 +65,51 @@ static void expect_refused(bench *b, const char *edit, const char *message) {
     assert_null(strchr(err.message, '\n'));
 }
 
+/* What heads read is as wide as the model, and rows may be those of a captured residual stream. */
+static void shapes_of_inputs(void **state) {
+    (void)state;
+    bench b;
+    bench_open(&b);
+    add_vector(&b, "D", 1, D, 1, 1);
+    add_vector(&b, "TD", 2, T, D, 1);
+    add_vector(&b, "HD", 2, H, D, 1);
+    add_vector(&b, "GD", 2, G, D, 1);
+    add_vector(&b, "1D", 2, 1, D, 1);
+    add_vector(&b, "T1D", 3, T, 1, D);
+    add_vector(&b, "THD", 3, T, H, D);
+    add_vector(&b, "d", 1, d, 1, 1);
+    static const char *const good[] = {
+        "q_in@0=add:@D",        "q_in@0.h1=set:@TD", "q_in@0.h1=set:@HD",  "q_in@0.h1=set:@1D",
+        "q_in@0.h1=set:@T1D",   "q_in@0=set:@THD",   "k_in@0=set:@GD",     "k_in@0.h2=set:@GD",
+        "v_in@0.g1=remove:@TD", "k_in@0.h2=set:@HD", "v_in@0.h0=set:@THD",
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        OK(qkv_plan_add_variant(b.plan, good[i], NULL, &err));
+    expect_refused(&b, "q_in@0=add:@d",
+                   "the vector has shape 8; q_in takes 32, or 6,32 by token, or 4,32 by head, or "
+                   "6,4,32 by token");
+    expect_refused(&b, "k_in@0=add:@HD", "the vector has shape 4,32; k_in takes 32");
+    bench_close(&b);
+}
+
+/* As many tokens as heads: what are the rows? */
+static void unclear_rows(void **state) {
+    (void)state;
+    bench b;
+    bench_open(&b);
+    add_vector(&b, "HD", 2, H, D, 1);
+    add_vector(&b, "H1D", 3, H, 1, D);
+    qkv_plan_free(b.plan);
+    OK(qkv_plan_new(&b.plan, b.eng.model, tokens, H, &err));
+    OK(qkv_plan_set_edit_data(b.plan, b.data, &err));
+    expect_refused(&b, "q_in@0=set:@HD",
+                   "the vector has shape 4,32, whose rows may be tokens or heads; give it as "
+                   "4,1,32 by token, as a capture of q_in.h0 has it, or as 4,4,32");
+    OK(qkv_plan_add_variant(b.plan, "q_in@0=set:@H1D", NULL, &err));
+    OK(qkv_plan_add_variant(b.plan, "k_in@0=set:@HD", NULL, &err));
+    bench_close(&b);
+}
+
 static void shapes(void **state) {
     (void)state;
     bench b;
@@ -244,6 +289,8 @@ static void one_name_one_vector(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),
+        cmocka_unit_test(shapes_of_inputs),
+        cmocka_unit_test(unclear_rows),
         cmocka_unit_test(words),
         cmocka_unit_test(zero_has_no_direction),
         cmocka_unit_test(reads),

@@ -139,6 +139,7 @@ static void check_freezes(family *f, int turn) {
             edits[n][1].head_kind = 'h';
             edits[n][1].heads = 5;
         }
+        if (ref_refuses(f->j.ref, &edits[n][1])) edits[n][1].head_kind = 0;
         if ((s + turn) % 4 == 1) edits[n][1].rows = (ref_range){2, T};
         if ((s + turn) % 4 == 2 && !ref_is_map(site)) edits[n][1].channels = (ref_range){0, 3};
         for (int i = 0; i < 2; i++) {

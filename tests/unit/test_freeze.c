@@ -54,13 +54,15 @@ static void expect_same(const qkv_result *a, size_t va, const qkv_result *b, siz
 /* ---- the same as patching from the own prompt ---- */
 
 static const char *const places[] = {
-    "mlp_out@*", "z@2-3",      "z@3.h1[2:]",    "q@2.h0,3{1:3}",    "k@2.g0",     "k@3.h1",
-    "v@2-3",     "k_rot@2",    "pattern@3.h2",  "scores@2",         "attn_out@3", "resid_post@2[4]",
-    "mlp_act@2", "final_norm", "logits[3:]{7}", "resid_pre@3[0,2]",
+    "mlp_out@*",        "z@2-3",           "z@3.h1[2:]", "q@2.h0,3{1:3}", "k@2.g0",
+    "k@3.h1",           "v@2-3",           "k_rot@2",    "pattern@3.h2",  "scores@2",
+    "attn_out@3",       "resid_post@2[4]", "mlp_act@2",  "final_norm",    "logits[3:]{7}",
+    "resid_pre@3[0,2]", "q_in@2.h1",       "q_in@*",     "k_in@3.h2[2:]", "k_in@2.g1",
+    "v_in@2-3{1:3}",
 };
 
-static const char *const captures[] = {"q@*",        "z@*",    "k@*.h*", "resid_post",
-                                       "final_norm", "logits", NULL};
+static const char *const captures[] = {"q@*",    "z@*",    "k@*.h*",    "resid_post", "final_norm",
+                                       "logits", "q_in@2", "k_in@3.h*", NULL};
 
 static void check_place(engine *e, int n, const char *place) {
     static const char *const edit = "v@1.h1=scale:3";

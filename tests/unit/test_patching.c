@@ -238,7 +238,7 @@ static void cells_are_what_each_gives_alone(void **state) {
     (void)state;
     qkv_sweep *sweep =
         make("{" PAIR ", \"direction\": \"both\", \"layers\": \"0,3,5\", \"by\": \"position,head\","
-             " \"targets\": \"resid_pre,attn_out,mlp_out,z,q,k,v\","
+             " \"targets\": \"resid_pre,attn_out,mlp_out,z,q,k,v,q_in,k_in\","
              " \"metrics\": [\"" DIFF "\", \"prob: river\"]}");
     double *values = compute(sweep);
     int32_t *prompts[2];
@@ -315,7 +315,7 @@ static void cells_agree_with_the_reference(void **state) {
     qkv_sweep *sweep =
         make("{" PAIR ", \"direction\": \"both\", \"layers\": \"1,4\", \"heads\": \"1,2\","
              " \"positions\": \"1-3,8,13\", \"by\": \"position,head\","
-             " \"targets\": \"resid_pre,attn_out,mlp_out,z,k\","
+             " \"targets\": \"resid_pre,attn_out,mlp_out,z,k,q_in,v_in\","
              " \"metrics\": [\"" DIFF "\", \"prob: river\", \"kl\"]}");
     double *values = compute(sweep);
     ref_model *model = ref_model_load(MODEL);

@@ -240,6 +240,13 @@ static void cells_in_a_batch_are_worth_what_each_is_alone(void **state) {
     check_values("{\"prompts\": [\"" PROMPT "\"], \"layers\": \"1,5\", \"targets\": \"q,z\","
                  " \"ops\": \"zero,scale:0.5\", \"metrics\": \"output_kl\"}",
                  "output_kl", 1);
+    check_values("{\"prompts\": [\"" PROMPT
+                 "\"], \"layers\": \"1,5\", \"targets\": \"q_in,k_in,v_in\","
+                 " \"ops\": \"zero,noise:0.5\", \"metrics\": \"output_kl\"}",
+                 "output_kl", 1);
+    check_values("{\"prompts\": [\"" PROMPT "\"], \"layers\": \"1,5\", \"targets\": \"q_in,k_in\","
+                 " \"ops\": \"zero,noise:0.5\", \"metrics\": \"tv\"}",
+                 "tv", 0);
 }
 
 int main(void) {

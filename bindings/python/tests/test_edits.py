@@ -38,6 +38,8 @@ TEXT = "The river runs past the old mill."
         ),
         (qkv.quant("v", bits=2, axis="token", kv_head=1), "v@*.g1=quant:bits=2,axis=token"),
         (qkv.zero("blocks.3.attn.hook_z", head=1), "z@3.h1=zero"),
+        (qkv.patch("q_in", layer=5, head=3, source="clean"), "q_in@5.h3=patch:clean"),
+        (qkv.zero("blocks.3.hook_k_input", kv_head=1), "k_in@3.g1=zero"),
         (qkv.zero("q", layer=1) + "k@1=zero", "q@1=zero + k@1=zero"),
         ("v@2=zero" + qkv.zero("q", layer=1), "v@2=zero + q@1=zero"),
     ],

@@ -32,12 +32,7 @@ import { HeadNumbers } from './head_numbers.js';
 import { defaultHeadOptions } from './head_options.js';
 import { HeadTools } from './head_tools.js';
 
-const PANELS = [
-    ['before', 'Before'],
-    ['after', 'After'],
-    ['diff', 'Difference'],
-    ['lines', 'Lines'],
-];
+const PANELS = ['before', 'after', 'diff', 'lines'];
 export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
 const FEW_LINES = 32; // tokens: up to here all lines follow the hand
 const ALL_LINES = 1500,
@@ -48,8 +43,10 @@ const PANEL_GAP = 14;
 const WIDEST_PANEL = 1.4; // times its height
 
 export class HeadView {
-    constructor(element, { palette, maxHeight = () => window.innerHeight * 0.8 }) {
+    // names: what the two maps are called; after null: there will never be a second one.
+    constructor(element, { palette, names = { before: 'Before', after: 'After' }, maxHeight = () => window.innerHeight * 0.8 }) {
         this.element = element;
+        this.names = names;
         this.palette = palette;
         this.maxHeight = maxHeight;
         this.data = null;
@@ -60,21 +57,32 @@ export class HeadView {
         new ResizeObserver(() => this.resized()).observe(this.panels);
     }
 
+    // In running text: 'before'.
+    nameOf(map) {
+        return (this.names[map] ?? 'after').toLowerCase();
+    }
+
+    possiblePanels() {
+        return this.names.after === null ? ['before', 'lines'] : PANELS;
+    }
+
     // ---- elements ----
 
     build() {
+        const { names } = this, [first, second] = [this.nameOf('before'), this.nameOf('after')];
+        const titles = { before: names.before, after: names.after ?? '', diff: 'Difference', lines: 'Lines' };
         this.maps = {
-            before: new AttentionMap({ title: 'Before' }),
-            after: new AttentionMap({ title: 'After' }),
-            diff: new AttentionMap({ title: 'Difference, after minus before', signed: true }),
+            before: new AttentionMap({ title: names.before }),
+            after: new AttentionMap({ title: names.after ?? '' }),
+            diff: new AttentionMap({ title: `Difference, ${second} minus ${first}`, signed: true }),
         };
         this.lines = new TokenLines();
         this.figures = {};
-        for (const [name, title] of PANELS) this.figures[name] = this.buildPanel(name, title);
+        for (const name of PANELS) this.figures[name] = this.buildPanel(name, titles[name]);
         this.numbers = new HeadNumbers(this);
-        this.tools = new HeadTools(this, PANELS);
+        this.tools = new HeadTools(this, this.possiblePanels().map((name) => [name, titles[name]]));
         this.spoken = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
-        this.panels = el('div', { class: 'panels' }, ...PANELS.map(([name]) => this.figures[name].element));
+        this.panels = el('div', { class: 'panels' }, ...PANELS.map((name) => this.figures[name].element));
         this.element.classList.add('head-view');
         const { readout, pinned, profile } = this.numbers;
         this.element.append(this.tools.element, readout, pinned, this.panels, profile.element, this.spoken);
@@ -113,10 +121,11 @@ export class HeadView {
             onchange: () => this.change({ lines: this.lineChoice.value }),
         });
         fillSelect(this.lineChoice, [
-            ['after', 'after'],
-            ['before', 'before'],
+            ['after', this.nameOf('after')],
+            ['before', this.nameOf('before')],
             ['diff', 'difference'],
         ]);
+        this.lineChoice.hidden = this.names.after === null;
         return this.lineChoice;
     }
 
@@ -276,7 +285,7 @@ export class HeadView {
         this.lineChoice.value = this.settings.lines;
         if (!this.data) return;
         const edited = Boolean(this.data.after);
-        for (const [name] of PANELS) {
+        for (const name of PANELS) {
             const needs = name === 'after' || name === 'diff';
             this.figures[name].element.hidden = !this.settings.show[name] || (needs && !edited);
         }
@@ -285,7 +294,7 @@ export class HeadView {
 
     resized() {
         if (!this.data) return;
-        const shown = PANELS.filter(([name]) => !this.figures[name].element.hidden).length;
+        const shown = PANELS.filter((name) => !this.figures[name].element.hidden).length;
         const room = this.panels.clientWidth;
         if (room < 40 || !shown) return this.repaint();
         this.arrange(shown, room);

@@ -24,12 +24,13 @@ export class HeadNumbers {
 
     weightTexts(before, after) {
         const parts = [];
-        const add = (name, text) =>
-            parts.push(el('span', { class: `weight weight-${name}` }, `${name} `, el('b', {}, text)));
-        add(after === undefined ? 'weight' : 'before', numberText(before, DIGITS));
-        if (after !== undefined) {
-            add('after', numberText(after, DIGITS));
-            add('change', changeText(after - before, 4));
+        const add = (kind, name, text) =>
+            parts.push(el('span', { class: `weight weight-${kind}` }, `${name} `, el('b', {}, text)));
+        if (after === undefined) add('weight', 'weight', numberText(before, DIGITS));
+        else {
+            add('before', this.view.nameOf('before'), numberText(before, DIGITS));
+            add('after', this.view.nameOf('after'), numberText(after, DIGITS));
+            add('change', 'change', changeText(after - before, 4));
         }
         return parts;
     }
@@ -145,7 +146,7 @@ export class HeadNumbers {
             ? `Where ${several ? `these ${queries.length} queries look, summed` : 'this query looks'}`
             : `Who looks at ${several ? `these ${keys.length} keys, summed` : 'this key'}`;
         this.profile.show({
-            title: this.view.values.after ? `${title}: before (outline), after (filled)` : title,
+            title: this.view.values.after ? `${title}: ${this.view.nameOf('before')} (outline), ${this.view.nameOf('after')} (filled)` : title,
             labels: byKey ? this.view.data.keys : this.view.data.queries,
             before: add('before'),
             after: add('after'),

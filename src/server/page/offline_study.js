@@ -125,6 +125,9 @@ class StudyMap {
 
 // ---- the attention behind a cell ----
 
+// What the weights of each row leave to a learned sink.
+const restOfRows = (map, n) => Float32Array.from({ length: n }, (_, row) => 1 - map.subarray(row * n, (row + 1) * n).reduce((sum, weight) => sum + weight, 0));
+
 class StudyAttention {
     constructor(attention, palette) {
         this.attention = attention;
@@ -134,8 +137,9 @@ class StudyAttention {
         const place = el('div', {});
         this.element = el('section', { class: 'card cell-attention', 'aria-label': 'The attention of the open cell', 'aria-live': 'polite' },
             el('div', { class: 'panel-head' }, this.name, this.choice), place);
-        this.view = new HeadView(place, { palette, maxHeight: () => Math.min(520, window.innerHeight * 0.6) });
-        this.view.options = { show: { before: true, after: false, diff: false, lines: false } };
+        const [before, after] = attention.names ?? ['Attention weight', null];
+        this.view = new HeadView(place, { palette, names: { before, after }, maxHeight: () => Math.min(520, window.innerHeight * 0.6) });
+        this.view.options = { show: { before: true, after: after !== null, diff: after !== null, lines: false } };
         this.head = 0;
     }
 
@@ -145,7 +149,7 @@ class StudyAttention {
 
     // head null: the one that is shown already. The row of `query` is marked, where there is one.
     show(prompt, layer, head, query = null) {
-        const { attention } = this, { tokens, scores } = attention.prompts.find(({ id }) => id === prompt);
+        const { attention } = this, { tokens, scores, second } = attention.prompts.find(({ id }) => id === prompt);
         Object.assign(this, { prompt, layer, head: head ?? this.head });
         const place = layer * attention.heads + this.head, n = tokens.length;
         this.choice.value = String(this.head);
@@ -154,8 +158,9 @@ class StudyAttention {
                                         softcap: attention.softcap, sink: attention.sinks[place] });
         this.view.settings.pins = { queries: query === null ? [] : [query], keys: [] };
         const share = new Float32Array(n), before = scored.weights([], new Float32Array(n * n), share);
-        this.view.setData({ queries: tokens, keys: tokens, n, causal: scored.causal, window: scored.window, before, after: null,
-                            sink: scored.sink === null ? null : { before: share, after: null }, same: false });
+        const after = second ? decodeMap(second[place]) : null;
+        this.view.setData({ queries: tokens, keys: tokens, n, causal: scored.causal, window: scored.window, before, after,
+                            sink: scored.sink === null ? null : { before: share, after: after && restOfRows(after, n) }, same: false });
     }
 
     forgetTheme() {
@@ -187,7 +192,10 @@ export class OfflineStudy {
         const map = new StudyMap(picture, this.palette, this.data.colormap);
         if (this.attention?.has(picture.prompt) && picture.cells !== 'none') {
             const byHead = picture.cells === 'heads';
-            map.onopen = (row, col) => this.attention.show(picture.prompt, row, byHead ? col : null, byHead ? null : col);
+            map.onopen = (row, col) => {
+                const layer = picture.layers?.[row] ?? row, place = picture.columns?.[col] ?? col;
+                this.attention.show(picture.prompt, layer, byHead ? place : null, byHead ? null : place);
+            };
             map.hover(-1, { query: -1, key: -1 });
         }
         this.maps.push(map);
@@ -206,7 +214,8 @@ export class OfflineStudy {
 
     buildNotes() {
         const { data } = this;
-        const maps = data.attention ? `The attention of every head for ${countText(data.attention.prompts.length)} prompt${data.attention.prompts.length === 1 ? '' : 's'} is in this file, in F32. ` : '';
+        const maps = data.attention ? `The attention of every head for ${countText(data.attention.prompts.length)} prompt${data.attention.prompts.length === 1 ? '' : 's'} is in this file, in F32. `
+            : data.too_large ? 'The attention behind the cells is too large for a page; qkv figure heads draws it. ' : '';
         return el('footer', { class: 'figure-notes' }, data.small_print ? el('p', {}, data.small_print) : null,
             el('p', {}, `${maps}Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${data.id}).`));
     }

@@ -114,6 +114,7 @@ export function cellText(value, { reach = 1, log = false, floor = 1e-4, signed =
     const size = Math.abs(value);
     if (value === 0 || value !== value) return '';
     const sign = value < 0 ? '−' : signed ? '+' : '';
+    if (!log && reach < 0.1 && reach >= 0.01 && size >= 0.0005 && size < 0.1) return `${sign}.${String(Math.round(size * 1000)).padStart(3, '0')}`;
     if ((log && size < 0.0095 && size >= floor) || (reach < 0.1 && size < 0.1 && size >= reach / 200)) {
         const [mantissa, power] = size.toExponential(0).split('e');
         return `${sign}${mantissa}e${Number(power)}`;

@@ -9,6 +9,9 @@ for table in layers prompts flips; do qkv compare -m full.gguf -m small.gguf -f 
 for picture in ranking angles errors positions; do
     qkv compare -m full.gguf -m small.gguf -f prompts.txt --picture $picture -o $picture.svg >/dev/null
 done
+# Made again, with both models given; the error names the option that is missing.
+qkv reproduce c.png --check -m full.gguf --other small.gguf
+qkv reproduce c.png --check -m full.gguf || echo "exit $?" >&2
 # However little memory: the same numbers.
 qkv compare -m full.gguf -m small.gguf -f prompts.txt --no-recipe --json >a.json
 qkv compare -m full.gguf -m small.gguf -f prompts.txt --no-recipe --json --memory 1 -t 1 | cmp - a.json

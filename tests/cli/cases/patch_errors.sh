@@ -17,6 +17,7 @@ two --metric 'logit: river@1'
 two --metric kl --site rasid_pre
 two --metric kl --site mlp_out --by head
 two --metric kl --by heads
+two --metric kl --site resid_pre --heads 1
 two --metric kl --positions 3-9
 two --metric kl --layers 7
 two --metric kl --direction up

@@ -31,6 +31,9 @@ wrong version
 # Far from everything: no guess.
 wrong xyzzy
 wrong run -p "$p" --variant 'w@1=zero'
+# Known, and not there.
+wrong run -p "$p" --variant 'gate@1=zero'
+wrong run -p "$p" --variant 'q_in@1.h0=mean:head'
 # One thing is one thing.
 qkv sweep -p "$p" --layers 0 --heads 0 --targets q --epsilon 0.5 --metrics sink --explain
 qkv sweep -p "$p" -p 'A quiet street.' --layers 0 --heads 0-1 --targets q --epsilon 0.5 --metrics sink,entropy --explain
