@@ -202,8 +202,7 @@ static const float *patch_row(const qkv_edit *edit, const qkv_view *view, const 
                view->first_col;
     const int64_t from = taken_row(edit, view->first_row + t);
     if (qkv_site_is_input(view->site)) return patch + from * view->width;
-    return patch + from * (view->row_stride / view->group) +
-           head / view->group * view->head_stride;
+    return patch + from * (view->row_stride / view->group) + head / view->group * view->head_stride;
 }
 
 /* The copies of a split head count once for an edit that means the key/value head. */
