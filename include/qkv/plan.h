@@ -132,6 +132,12 @@ QKV_API int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t 
  * here. */
 QKV_API int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err);
 
+/* Where in the text of the last variant, when qkv_plan_add_variant refused it, the mistake is: in
+ * bytes, both may be NULL. The wrong word or number where one edit is wrong by itself, the whole text
+ * where several do not go together. Returns 1, or 0 when it was not refused or the place is not
+ * known. */
+QKV_API int qkv_plan_mistake(const qkv_plan *plan, size_t *at, size_t *length);
+
 QKV_API int qkv_plan_add_capture(qkv_plan *plan, const char *capture, qkv_error *err);
 
 /* Names a capture of plans to come on the same tokens, with edits in the same layers. A run of this

@@ -26,9 +26,17 @@ typedef struct cursor {
     const char *kind; /* "edit" or "capture", for messages */
     const char *text; /* NUL-terminated copy of the whole */
     const char *at;
+    const char *part;  /* where what is being read begins: what a message is about */
+    const char *stops; /* characters that end it */
     const char *pairs; /* behind the '[' of tokens with '<-'; NULL: they have none */
     qkv_error *err;
 } cursor;
+
+/* From here on messages are about the next part, up to one of `stops`. */
+static void begin_part(cursor *c, const char *stops) {
+    c->part = c->at;
+    c->stops = stops;
+}
 
 static int fail_at(cursor *c, int status, const char *format, ...) QKV_PRINTF(3, 4);
 
@@ -38,6 +46,12 @@ static int fail_at(cursor *c, int status, const char *format, ...) {
     va_start(args, format);
     qkv_vformat(detail, sizeof detail, format, args);
     va_end(args);
+    if (c->notation->mistake) {
+        const size_t length = strcspn(c->part, c->stops);
+        const size_t taken = c->at > c->part ? (size_t)(c->at - c->part) : 0;
+        *c->notation->mistake =
+            (qkv_span){(size_t)(c->part - c->text), length > taken ? length : taken};
+    }
     return qkv_fail(c->err, status, "%s '%s': %s", c->kind, c->text, detail);
 }
 
@@ -87,6 +101,7 @@ static int fail_site(cursor *c, const char *name) {
 static int parse_site(cursor *c, qkv_site *site) {
     /* Also what no site has, so that the message names the whole word. */
     size_t length = 0;
+    begin_part(c, "@.[{=:");
     while (qkv_is_letter(c->at[length]) || c->at[length] == '_' || c->at[length] == '-') length++;
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)length, c->at);
@@ -109,6 +124,7 @@ static int take_number(cursor *c, int64_t *value) {
 
 static int parse_list_item(cursor *c, uint8_t *map, int64_t n, const char *what) {
     int64_t first, last;
+    begin_part(c, ",.[{=");
     if (!take_number(c, &first))
         return fail_at(c, QKV_ERR_SYNTAX, "expected a %s number (0 to %lld) or * before '%s'", what,
                        (long long)n - 1, c->at);
@@ -149,8 +165,10 @@ static int parse_layers(cursor *c, qkv_selector *where) {
     const qkv_hparams *hp = c->notation->hp;
     if (!qkv_site_has_layer(where->site)) {
         const char *name = qkv_site_name(where->site);
-        if (*c->at == '@')
+        if (*c->at == '@') {
+            begin_part(c, ".[{=");
             return fail_at(c, QKV_ERR_PLAN, "%s has no layer; leave out '@...'", name);
+        }
         if (!hp->has_logits)
             return fail_at(c, QKV_ERR_PLAN, "this model has no %s; its output is resid_post@%d",
                            name, hp->n_layer - 1);
@@ -173,6 +191,7 @@ static int parse_layers(cursor *c, qkv_selector *where) {
 
 static int parse_heads(cursor *c, qkv_selector *where) {
     const qkv_hparams *hp = c->notation->hp;
+    begin_part(c, "[{=");
     if (!take(c, '.')) return QKV_OK;
     qkv_site_axes axes = qkv_site_get_axes(where->site);
     const char *site = qkv_site_name(where->site);
@@ -210,6 +229,7 @@ static qkv_axis channel_axis(const cursor *c, qkv_site site) {
 static int parse_index_item(cursor *c, const qkv_axis *a, uint8_t *map) {
     qkv_error own = {0};
     int64_t first, end;
+    begin_part(c, ",]}=");
     const int status = qkv_indices_take(&c->at, a, &first, &end, &own);
     if (status != QKV_OK) return fail_at(c, status, "%s", own.message);
     memset(map + first, 1, (size_t)(end - first));
@@ -223,12 +243,14 @@ static int parse_index_map(cursor *c, const qkv_axis *a, uint8_t **map) {
 
 static int expect_close(cursor *c, const qkv_axis *a) {
     if (take(c, a->close)) return QKV_OK;
+    begin_part(c, "=");
     return fail_at(c, QKV_ERR_SYNTAX, "expected '%c' before '%s'", a->close, c->at);
 }
 
 /* [TOKENS<-TOKENS], whose right side is read when the other prompt is known. */
 static int skip_pairs(cursor *c, const char *start, qkv_site site) {
     if (strncmp(c->at, "<-", 2) != 0 || strcmp(c->kind, "edit") != 0) return QKV_OK;
+    begin_part(c, "]");
     if (qkv_site_get_axes(site) == QKV_AXES_MAP)
         return fail_at(c, QKV_ERR_PLAN,
                        "%s has a value for each pair of tokens; '<-' is for sites with one row a "
@@ -255,6 +277,7 @@ static int parse_tokens(cursor *c, qkv_selector *where) {
 
 static int parse_channels(cursor *c, qkv_selector *where) {
     const qkv_axis channels = channel_axis(c, where->site);
+    begin_part(c, "=");
     if (!take(c, '{')) return QKV_OK;
     if (qkv_site_get_axes(where->site) == QKV_AXES_MAP)
         return fail_at(c, QKV_ERR_PLAN, "%s has keys and no channels: [ROWS,COLUMNS] selects them",
@@ -263,6 +286,7 @@ static int parse_channels(cursor *c, qkv_selector *where) {
     while (status == QKV_OK && take(c, ','))
         status = parse_index_item(c, &channels, where->channels);
     if (status == QKV_OK) status = expect_close(c, &channels);
+    begin_part(c, "=");
     if (status == QKV_OK && *c->at == '[')
         return fail_at(c, QKV_ERR_SYNTAX, "tokens stand before channels: %s[...]{...}",
                        qkv_site_name(where->site));
@@ -276,6 +300,7 @@ static int take_float(cursor *c, char stop, float *value, const char *what) {
     const char *end = stop ? strchr(c->at, stop) : NULL;
     size_t length = end ? (size_t)(end - c->at) : strlen(c->at);
     double number;
+    begin_part(c, stop ? "," : "");
     if (!qkv_parse_double(c->at, length, &number))
         return fail_at(c, QKV_ERR_SYNTAX, "expected %s, not '%.*s'", what, (int)length, c->at);
     *value = (float)number;
@@ -349,6 +374,7 @@ static int parse_mean(cursor *c, qkv_edit *edit) {
 static int parse_seed(cursor *c, qkv_edit *edit) {
     int64_t seed;
     if (!take(c, ',')) return QKV_OK;
+    begin_part(c, "");
     if (strncmp(c->at, "seed=", 5) != 0)
         return fail_at(c, QKV_ERR_SYNTAX, "expected seed=N, not '%s'", c->at);
     c->at += 5;
@@ -385,7 +411,10 @@ static int parse_pairs(cursor *c, qkv_edit *edit, const qkv_source *source) {
     const qkv_axis other = {"token", whole, source->n_prompt, source->n_prompt, '[', ']'};
     qkv_error why = {0};
     const int status = qkv_indices_pair(&edit->from, c->pairs, &own, &other, &why);
-    return status == QKV_OK ? QKV_OK : fail_at(c, status, "%s", why.message);
+    if (status == QKV_OK) return QKV_OK;
+    c->at = c->pairs;
+    begin_part(c, "]");
+    return fail_at(c, status, "%s", why.message);
 }
 
 static int parse_patch(cursor *c, qkv_edit *edit) {
@@ -451,6 +480,7 @@ static int parse_with(cursor *c, qkv_edit *edit,
 
 static int parse_arguments(cursor *c, qkv_edit *edit) {
     const int may_be_vector = edit->op == QKV_OP_ADD || edit->op == QKV_OP_SET;
+    begin_part(c, "");
     if (edit->op == QKV_OP_REMOVE || (may_be_vector && *c->at == '@')) return parse_vector(c, edit);
     switch (edit->op) {
     case QKV_OP_MASK:
@@ -490,6 +520,7 @@ static int fail_op(cursor *c, int length) {
 
 static int parse_op(cursor *c, qkv_edit *edit) {
     size_t length = strcspn(c->at, ":=");
+    begin_part(c, ":=");
     for (int i = 0; i < QKV_OP_COUNT; i++) {
         const char *name = qkv_op_name((size_t)i);
         if (strlen(name) != length || strncmp(name, c->at, length) != 0) continue;
@@ -515,6 +546,7 @@ static int parse_op(cursor *c, qkv_edit *edit) {
 /* ---- the whole ---- */
 
 static int expect_end(cursor *c) {
+    begin_part(c, "");
     return *c->at ? fail_at(c, QKV_ERR_SYNTAX, "unexpected text '%s'", c->at) : QKV_OK;
 }
 
@@ -550,10 +582,13 @@ static int take_freeze(cursor *c, qkv_edit *edit) {
 /* Nothing but another prompt has tokens to take. */
 static int check_pairs(cursor *c, const qkv_edit *edit) {
     if (!c->pairs || edit->from) return QKV_OK;
+    c->at = c->pairs;
+    begin_part(c, "]");
     return fail_at(c, QKV_ERR_PLAN, "'<-' takes tokens of another prompt: write patch:NAME");
 }
 
 static int parse_edit(cursor *c, qkv_edit *edit) {
+    begin_part(c, "");
     int status = check_joints(c);
     const int freezes = take_freeze(c, edit);
     if (status == QKV_OK) status = parse_site(c, &edit->where.site);
@@ -563,6 +598,7 @@ static int parse_edit(cursor *c, qkv_edit *edit) {
     if (status == QKV_OK) status = parse_channels(c, &edit->where);
     if (status == QKV_OK && freezes) status = check_pairs(c, edit);
     if (status == QKV_OK && freezes) return expect_end(c);
+    begin_part(c, "=");
     if (status == QKV_OK && !take(c, '='))
         status =
             *c->at ? fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation before '%s'", c->at)
@@ -648,7 +684,7 @@ int qkv_notation_capture(const qkv_notation *notation, qkv_capture *capture, con
     char *copy = trimmed(text, strlen(text));
     if (!copy) return qkv_fail_memory(err);
     cursor c = {.notation = notation, .kind = "capture", .text = copy, .at = copy, .err = err};
-    int status = parse_site(&c, &where->site);
+    int status = parse_site(&c, &where->site); /* which begins the first part */
     if (status == QKV_OK) status = parse_layers(&c, where);
     if (status == QKV_OK) status = parse_heads(&c, where);
     if (status == QKV_OK && !qkv_site_has_layer(where->site)) status = parse_tokens(&c, where);

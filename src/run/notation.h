@@ -10,6 +10,11 @@
 
 #include "run/edit.h"
 
+/* A part of a text, in bytes. */
+typedef struct qkv_span {
+    size_t at, length;
+} qkv_span;
+
 /* What texts are checked against. */
 typedef struct qkv_notation {
     const qkv_hparams *hp;
@@ -20,6 +25,7 @@ typedef struct qkv_notation {
     struct qkv_custom *const *customs; /* functions that custom may use */
     size_t n_customs;
     const struct qkv_edit_data *data; /* vectors; NULL: none */
+    qkv_span *mistake; /* of an edit that is refused, without the blanks around it; may be NULL */
 } qkv_notation;
 
 int qkv_notation_edit(const qkv_notation *notation, qkv_edit *edit, const char *text, size_t length,

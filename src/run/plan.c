@@ -201,9 +201,12 @@ static int limit_tokens(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
                     text->first ? "new" : "prompt's");
 }
 
-/* One edit, with all that can be said about it alone. */
+enum { NO_PART = INT32_MAX };
+
+/* One edit, with all that can be said about it alone. *part: what is wrong about an edit that cannot be
+ * read. */
 static int parse_one(qkv_plan *plan, const char *text, size_t length, qkv_edit *edit,
-                     qkv_error *err) {
+                     qkv_span *part, qkv_error *err) {
     const qkv_notation notation = {.hp = &plan->model->hp,
                                    .n_tokens = plan->text.n_positions,
                                    .n_prompt = plan->text.n_prompt,
@@ -211,9 +214,11 @@ static int parse_one(qkv_plan *plan, const char *text, size_t length, qkv_edit *
                                    .n_sources = plan->n_sources,
                                    .customs = plan->customs,
                                    .n_customs = plan->n_customs,
-                                   .data = plan->data};
+                                   .data = plan->data,
+                                   .mistake = part};
     int status = qkv_notation_edit(&notation, edit, text, length, err);
     if (status != QKV_OK) return status;
+    part->at = NO_PART; /* from here on it is about all of it */
     status = limit_tokens(plan, edit, err);
     if (status == QKV_OK) status = qkv_vector_check(edit, plan->text.n_positions, err);
     if (status == QKV_OK) status = qkv_other_prompt_check(plan, edit, err);
@@ -223,14 +228,26 @@ static int parse_one(qkv_plan *plan, const char *text, size_t length, qkv_edit *
     return status;
 }
 
-static int parse_variant(qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
+/* An edit without the blanks around it. */
+static qkv_span trimmed_span(const char *text, const char *at, const char *end) {
+    while (at < end && qkv_is_space(*at)) at++;
+    while (end > at && qkv_is_space(end[-1])) end--;
+    return (qkv_span){(size_t)(at - text), (size_t)(end - at)};
+}
+
+/* *mistake: of an edit that is refused by itself. */
+static int parse_variant(qkv_plan *plan, qkv_variant *variant, qkv_span *mistake, qkv_error *err) {
     int status = QKV_OK;
     size_t capacity = 0;
     const char *at = variant->text;
     for (;;) {
         const char *end = end_of_edit(at);
         qkv_edit edit;
-        status = parse_one(plan, at, (size_t)(end - at), &edit, err);
+        qkv_span part = {0};
+        *mistake = trimmed_span(variant->text, at, end);
+        status = parse_one(plan, at, (size_t)(end - at), &edit, &part, err);
+        if (status != QKV_OK && part.at != NO_PART)
+            *mistake = (qkv_span){mistake->at + part.at, part.length};
         if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit)) {
             qkv_edit_release(&edit);
             status = qkv_fail_memory(err);
@@ -239,6 +256,7 @@ static int parse_variant(qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
         if (!*end) break;
         at = end + 1;
     }
+    *mistake = (qkv_span){0, strlen(variant->text)}; /* from here on it is about several */
     status = check_overlap(plan, variant, err);
     if (status == QKV_OK) status = qkv_mask_check(plan, variant, err);
     if (status == QKV_OK) status = qkv_keep_check(plan, variant, err);
@@ -254,7 +272,11 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
     const size_t n_sources = plan->n_sources;
     qkv_variant variant = {.text = qkv_strdup(edits)};
     if (variant.text) qkv_vector_names_shorten(variant.text);
-    int status = variant.text ? parse_variant(plan, &variant, err) : qkv_fail_memory(err);
+    plan->has_mistake = 0;
+    int status =
+        variant.text ? parse_variant(plan, &variant, &plan->mistake, err) : qkv_fail_memory(err);
+    /* Places in a text whose file names were made shorter are not those of the given one. */
+    if (status != QKV_OK && variant.text) plan->has_mistake = strlen(variant.text) == strlen(edits);
     if (status == QKV_OK &&
         !QKV_PUSH(plan->variants, plan->variants_capacity, plan->n_variants, variant))
         status = qkv_fail_memory(err);
@@ -265,6 +287,15 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
     }
     if (index) *index = plan->n_variants - 1;
     return QKV_OK;
+}
+
+int qkv_plan_mistake(const qkv_plan *plan, size_t *at, size_t *length) {
+    if (at) *at = 0;
+    if (length) *length = 0;
+    if (!plan || !plan->has_mistake) return 0;
+    if (at) *at = plan->mistake.at;
+    if (length) *length = plan->mistake.length;
+    return 1;
 }
 
 /* ---- captures ---- */

@@ -64,6 +64,8 @@ struct qkv_plan {
     qkv_wanted *wanted; /* (n_layer + 1) × QKV_SITE_COUNT; that of sites without one is n_layer */
     uint8_t *prepared;  /* n_layer + 1: plans to come fork there */
     int prepares_maps;  /* and capture whole maps */
+    int has_mistake;    /* the last variant was refused */
+    qkv_span mistake;   /* where in its text */
 };
 
 /* As qkv_plan_new, for a text with other selectors than those of a prompt of its own. */

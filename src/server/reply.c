@@ -30,8 +30,9 @@ int qkv_reply_json(qkv_reply *reply, json_t *json, qkv_error *err) {
 
 void qkv_reply_error(qkv_reply *reply, unsigned status, const char *code, const char *message) {
     json_t *at = reply->at >= 0 ? json_integer(reply->at) : json_null();
-    json_t *json = json_pack("{s:{s:s, s:o, s:o}}", "error", "code", code, "message",
-                             qkv_json_text(message), "at", at);
+    json_t *length = reply->at >= 0 ? json_integer(reply->length) : json_null();
+    json_t *json = json_pack("{s:{s:s, s:o, s:o, s:o}}", "error", "code", code, "message",
+                             qkv_json_text(message), "at", at, "length", length);
     /* Without memory there is still a status. */
     if (qkv_reply_json(reply, json, NULL) != QKV_OK) qkv_reply_bytes(reply, NULL, 0, JSON_TYPE);
     reply->status = status;

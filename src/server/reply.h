@@ -16,6 +16,7 @@ typedef struct qkv_reply {
     size_t n_bytes;
     const char *type; /* "application/json" */
     int64_t at;       /* of an error: where in the edits it is; -1: nowhere */
+    int64_t length;   /* and how long what is wrong is */
 } qkv_reply;
 
 #define QKV_REPLY_INIT                                                                             \

@@ -25,11 +25,11 @@ static size_t end_of(const char *text, size_t at) {
     return at;
 }
 
-/* The edit at fault is the first one with which the text is refused. */
-static int64_t find_mistake(const qkv_request_plan *request) {
+/* Of edits that do not go together, the one at fault is the first with which the text is refused. */
+static void find_edit(const qkv_request_plan *request, qkv_reply *reply) {
     const size_t length = strlen(request->edits);
     for (size_t begin = 0; begin <= length;) {
-        const size_t end = end_of(request->edits, begin);
+        size_t end = end_of(request->edits, begin);
         char *prefix = qkv_strndup(request->edits, end);
         qkv_plan *plan = NULL;
         const int works = prefix &&
@@ -40,11 +40,23 @@ static int64_t find_mistake(const qkv_request_plan *request) {
         free(prefix);
         if (!works) {
             while (begin < end && qkv_is_space(request->edits[begin])) begin++;
-            return (int64_t)begin;
+            while (end > begin && qkv_is_space(request->edits[end - 1])) end--;
+            reply->at = (int64_t)begin;
+            reply->length = (int64_t)(end - begin);
+            return;
         }
         begin = end + 1;
     }
-    return -1;
+}
+
+static void find_mistake(const qkv_request_plan *request, qkv_reply *reply) {
+    size_t at, length;
+    if (!qkv_plan_mistake(request->plan, &at, &length) || length == strlen(request->edits)) {
+        find_edit(request, reply);
+        return;
+    }
+    reply->at = (int64_t)at;
+    reply->length = (int64_t)length;
 }
 
 /* ---- the whole ---- */
@@ -69,7 +81,7 @@ int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const
                               request->prompt->n_tokens, err);
     if (status != QKV_OK || !qkv_request_plan_has_edits(request)) return status;
     status = qkv_plan_add_variant(request->plan, request->edits, NULL, err);
-    if (status != QKV_OK) reply->at = find_mistake(request);
+    if (status != QKV_OK) find_mistake(request, reply);
     return status;
 }
 

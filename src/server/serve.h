@@ -28,8 +28,9 @@ struct qkv_server {
     char token[QKV_GUARD_TOKEN_SIZE];
     char cookie[32]; /* its name: cookies do not tell ports apart */
     char *url;
-    char *policy; /* Content-Security-Policy */
-    int framed;   /* other pages may show it in a frame */
+    char *policy;    /* Content-Security-Policy */
+    qkv_text script; /* explorer.js: main.js and all that it imports */
+    int framed;      /* other pages may show it in a frame */
     double time_limit;
     double job_deadline; /* of what is computed now */
 

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "page/page_bundle.h"
 #include "server/serve.h"
 
 enum { DEFAULT_CONNECTIONS = 256, DEFAULT_SECONDS = 300, RANDOM_BYTES = 24 };
@@ -140,7 +141,8 @@ static int make_texts(qkv_server *server, const qkv_server_options *options, qkv
     server->url = url.data;
     server->policy = policy.data;
     server->framed = options->frame_ancestors != NULL;
-    return url.failed || policy.failed ? qkv_fail_memory(err) : QKV_OK;
+    if (url.failed || policy.failed) return qkv_fail_memory(err);
+    return qkv_page_bundle("main.js", &server->script, err);
 }
 
 /* ---- beginning ---- */
@@ -252,5 +254,6 @@ void qkv_server_free(qkv_server *server) {
     pthread_mutex_destroy(&server->lock);
     free(server->url);
     free(server->policy);
+    qkv_text_release(&server->script);
     free(server);
 }

@@ -141,6 +141,22 @@ static int add_tokens(const retrieval *r, qkv_study *study, qkv_error *err) {
 
 /* ---- pictures ---- */
 
+/* Cells open the first test that counts: its prompt, and the answer up to the last token that is asked. */
+static int link_test(const retrieval *r, qkv_study *study, qkv_error *err) {
+    const retrieval_test *test = r->tests;
+    while (!test->counts) test++;
+    if (!test->n_answer) return QKV_OK;
+    const size_t n = test->n_tokens + test->n_answer - 1;
+    int32_t *tokens = qkv_calloc(n, sizeof *tokens);
+    if (!tokens) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++)
+        tokens[i] = i < test->n_tokens ? test->tokens[i] : test->answer[i - test->n_tokens];
+    const int status = qkv_study_link_tokens(study, r->in->model, tokens, n, err);
+    if (status == QKV_OK) qkv_study_link(study, STUDY_LAYERS_HEADS, 0);
+    free(tokens);
+    return status;
+}
+
 static int draw_heads(const retrieval *r, qkv_study *study, const head_value *ranked,
                       qkv_error *err) {
     head_value *heads = qkv_head_values(r->n_layer, r->n_head, r->scores);
@@ -148,6 +164,7 @@ static int draw_heads(const retrieval *r, qkv_study *study, const head_value *ra
     const head_panel panel = {heads, NULL};
     int status =
         qkv_head_map(study, "heads", &panel, 1, r->n_layer, r->n_head, "retrieval score", err);
+    if (status == QKV_OK) status = link_test(r, study, err);
     size_t n = 0;
     while (n < r->n_heads && ranked[n].value > 0) n++;
     if (status == QKV_OK && n)

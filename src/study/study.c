@@ -59,6 +59,7 @@ void qkv_study_free(qkv_study *study) {
     json_decref(study->recipe);
     json_decref(study->attention);
     qkv_text_release(&study->model);
+    qkv_prompts_release(&study->linked);
     free(study);
 }
 
@@ -195,6 +196,16 @@ int qkv_study_link_places(qkv_study *study, const int32_t *layers, const int32_t
     picture->layers = qkv_study_keep(study, layers, (size_t)panel->n_rows * sizeof *layers);
     picture->columns = qkv_study_keep(study, columns, (size_t)panel->n_cols * sizeof *columns);
     return QKV_OK;
+}
+
+int qkv_study_link_tokens(qkv_study *study, const qkv_model *model, const int32_t *tokens,
+                          size_t n_tokens, qkv_error *err) {
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    prompt.tokens = tokens;
+    prompt.n_tokens = n_tokens;
+    qkv_prompts_release(&study->linked);
+    const int status = qkv_prompts_take(&study->linked, &prompt, 1, model, err);
+    return status == QKV_OK ? qkv_prompt_make_labels(&study->linked.items[0], model, err) : status;
 }
 
 void qkv_study_link_second(qkv_study *study, const study_second *second) {

@@ -122,6 +122,10 @@ int qkv_study_link(qkv_study *study, study_cells cells, size_t prompt);
  * each column. As many as it has; copied. */
 int qkv_study_link_places(qkv_study *study, const int32_t *layers, const int32_t *columns);
 
+/* The text that all links are about, as their prompt 0, where the study's prompts are not what was run. */
+int qkv_study_link_tokens(qkv_study *study, const qkv_model *model, const int32_t *tokens,
+                          size_t n_tokens, qkv_error *err);
+
 /* Cells open a second map beside the first: of another prompt with as many tokens, or, where the study has
  * two models, of the same prompt in the second one with these edits (NULL: none). */
 typedef struct study_second {
@@ -160,7 +164,7 @@ typedef struct study_picture {
         qkv_bars bars;
     } of;
     study_cells cells;
-    size_t prompt; /* of the cells */
+    size_t prompt;                   /* of the cells */
     const int32_t *layers, *columns; /* NULL: 0, 1, 2, ... */
 } study_picture;
 
@@ -180,10 +184,11 @@ struct qkv_study {
     json_t *recipe;
     char *recipe_text;
     char id[RECIPE_ID_SIZE];
-    qkv_text model;    /* for the small print */
-    study_second second; /* names[0] NULL: none */
-    json_t *attention;   /* that cells open in a page; NULL: none */
-    int is_too_large;    /* for a page: the attention */
+    qkv_text model;       /* for the small print */
+    study_prompts linked; /* in place of the prompts, for links; none: those */
+    study_second second;  /* names[0] NULL: none */
+    json_t *attention;    /* that cells open in a page; NULL: none */
+    int is_too_large;     /* for a page: the attention */
 };
 
 size_t qkv_study_n_rows(const study_table *table);

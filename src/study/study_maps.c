@@ -156,7 +156,7 @@ static json_t *describe_model(const qkv_study *study, const study_inputs *in, js
                      prompts);
 }
 
-int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
+static int take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
     size_t numbers = 0;
     int status = QKV_OK;
     json_t *prompts = json_array();
@@ -172,4 +172,10 @@ int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err
     else
         json_decref(prompts);
     return status;
+}
+
+int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
+    study_inputs linked = *in;
+    if (study->linked.n) linked.prompts = study->linked;
+    return take_maps(study, &linked, err);
 }

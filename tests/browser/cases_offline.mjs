@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import url from 'node:url';
 import { attention, headOf, livingData, pageFolder } from './attention.mjs';
-import { qkv, readSafetensors } from './stage.mjs';
+import { qkv, readSafetensors, randomModel } from './stage.mjs';
 
 const vectors = path.join(path.dirname(new URL(import.meta.url).pathname), '..', 'vectors');
 const PROMPT = 'The river runs past the old mill.';
@@ -336,6 +336,19 @@ export async function case_offline_pooled(stage) {
     assert.ok(fs.statSync(file).size < 12e6);
 }
 
+// Longer than a file holds scores of: no slider, and the page says why, and how coarse its maps are.
+export async function case_offline_too_long(stage) {
+    const model = randomModel(stage.file('long'), 'llama:1,2,2,32,64,512,8192');
+    const ids = Array.from({ length: 2600 }, (_, i) => 5 + ((i * 7) % 120)).join(',');
+    const file = makeFigure(stage, 'toolong.html', ['modify', '-m', model, '--tokens', ids, '--layer', '0', '--head', '1']);
+    const page = await openFile(stage, file);
+    assert.match(await page.locator('.figure-notes').innerText(), /half precision.*pooled: a cell is the largest of \d × \d/s);
+    await page.locator('.thumb-button').first().click();
+    assert.match(await page.locator('body').innerText(), /The prompt is too long for scores in this file/);
+    assert.equal(await page.locator('.factor input[type=range]').count(), 0);
+    assert.ok(fs.statSync(file).size < 12e6, `${fs.statSync(file).size} bytes`);
+}
+
 // ---- charts ----
 
 export async function case_offline_plot(stage) {
@@ -504,4 +517,24 @@ export async function case_offline_study_parts(stage) {
     assert.match(await other.locator('.cell-attention h2').innerText(), /layer 3, head 1/);
     const both = await pointAt(other, 'after', n - 1, 2, n);
     assert.ok(Math.abs(shownNumber(both, 'second') - edited[at]) <= 1e-4, both);
+}
+
+// A study whose prompts are not what was run: cells open the text that was, with the answer behind it.
+export async function case_offline_study_retrieval(stage) {
+    const file = stage.file('retrieval.html'), tables = stage.file('retrieval.json');
+    qkv(['recipe', 'retrieval-heads', '--set', 'decode=forced', '--set', 'lengths=70,80', '-q', '-o', file, '-o', tables]);
+    const page = await openFile(stage, file);
+    assert.deepEqual(await page.locator('.study-map .panel-note').allInnerTexts(), ['layers down, heads across', 'depths down, lengths across']);
+    await page.locator('[aria-label="heads"] .map').first().focus();
+    for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowDown');
+    for (let i = 0; i < 9; i++) await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    assert.match(await page.locator('.cell-attention h2').innerText(), /layer 5, head 1/);
+    const rows = JSON.parse(fs.readFileSync(tables)).tables.find((table) => table.name === 'tokens').rows;
+    const tokens = rows.filter((row) => row[0] === 0).map((row) => row[2]).slice(0, -1), n = tokens.length;
+    const pattern = enginePattern(stage, { prompt: ['--tokens', tokens.join(',')], layer: 5, head: 1 });
+    const key = pattern.slice((n - 1) * n).reduce((best, weight, i, row) => (weight > row[best] ? i : best), 0);
+    const shown = shownNumber(await pointAt(page, 'before', n - 1, key, n), 'weight');
+    assert.ok(Math.abs(shown - pattern[(n - 1) * n + key]) <= 1e-4, `${shown}, not ${pattern[(n - 1) * n + key]}`);
 }

@@ -95,6 +95,63 @@ export async function case_figure_dropped(stage) {
         .setInputFiles({ name: 'note.png', mimeType: 'image/png', buffer: Buffer.from('no figure') });
     await page.waitForFunction(() => /note\.png: /.test(document.querySelector('#out').textContent));
     assert.match(await page.textContent('#head-title'), /Layer 3, head 1/, 'another file changes nothing');
+    qkv(['lens', '-p', 'The old mill by the sea.', '-o', stage.file('lens.svg'), '--quiet']);
+    await drop(page, stage.file('lens.svg'));
+    await page.waitForFunction(() => /this is a study: drop a figure/.test(document.querySelector('#out').textContent));
+    assert.match(await page.textContent('#head-title'), /Layer 3, head 1/);
+}
+
+// How a figure was drawn comes back with it: the page's own figure is then the same drawing.
+export async function case_figure_dropped_display(stage) {
+    const prompt = 'The old mill by the sea.',
+        place = ['-p', prompt, '--layer', '3', '--head', '1'],
+        after = ['--col', 'After=k@3.h1=scale:0.25'];
+    const figures = [
+        [['grid', ...place, '--baseline', ...after, '--scale', 'log', '--colormap', 'viridis'], { scale: 'log', colormap: 'viridis' }],
+        [['grid', ...place, '--baseline', ...after, '--skip-keys', '2', '--masked', 'zero'], { skipKeys: 2, maskedZero: true }],
+        [['grid', ...place, '--baseline', ...after, '--range', '0.1,0.6'], { low: 0.1, high: 0.6 }],
+        [['grid', ...place, '--diff', ...after, '--range', '-0.5,0.5'], { low: null, high: 0.5 }],
+        [['grid', ...place, '--col', 'Plain='], {}],
+        [['modify', ...place], {}],
+        [['mean', ...place], {}],
+        [['heads', '-p', prompt, '--variant', 'k@3.h1=scale:0.25'], {}],
+    ];
+    const server = await stage.serve();
+    const page = await stage.open(server.url, { hash: '#l=0&h=0&gn=0' });
+    for (const [words, view] of figures) {
+        const name = words.join(' '),
+            file = stage.file('drawn.svg');
+        qkv(['figure', ...words, '-o', file, '--quiet']);
+        await page.evaluate(() => (document.querySelector('#out .tip[role=status]').textContent = ''));
+        await drop(page, file);
+        await page.waitForFunction(() => /brought back/.test(document.querySelector('#out').textContent));
+        await stage.ready();
+        const shown = await page.evaluate(() => window.explorer.state.view);
+        for (const [key, value] of Object.entries(view)) assert.equal(shown[key], value, `${name}: ${key}`);
+        assert.equal(await page.inputValue('textarea[aria-label=Prompt]'), prompt, name);
+        const [saved] = await Promise.all([page.waitForEvent('download'), page.click('[data-format=svg]')]);
+        // But for the command line that made it, whose options stand in another order.
+        const drawing = (path) => fs.readFileSync(path, 'utf8').replace(/<metadata.*?<\/metadata>/s, '');
+        assert.ok(!drawing(file).includes('<metadata') && drawing(file).length > 1000, name);
+        assert.ok(drawing(await saved.path()) === drawing(file), `${name}: ${await page.textContent('#out pre')}`);
+    }
+}
+
+// What is seen and not part of a figure is said before it is saved.
+export async function case_figure_unlike(stage) {
+    const server = await stage.serve();
+    const page = await stage.open(server.url, { hash: '#l=3&h=1&gn=0' });
+    assert.equal(await page.isVisible('.unlike'), false);
+    await page.evaluate(() => window.explorer.head.change({ skipKeys: 1 }));
+    await stage.ready();
+    assert.equal(await page.isVisible('.unlike'), false, 'hidden keys are part of figures');
+    await page.evaluate(() => window.explorer.head.change({ renormalise: true }));
+    await page.waitForSelector('.unlike:visible');
+    assert.match(await page.textContent('.unlike'), /weights as they are, not renormalised/);
+    await page.evaluate(() => window.explorer.head.setZoom([1, 6, 1, 6]));
+    await page.waitForFunction(() => /all tokens.*, and weights/.test(document.querySelector('.unlike').textContent));
+    await page.evaluate(() => window.explorer.head.change({ renormalise: false, zoom: null }));
+    await page.waitForSelector('.unlike', { state: 'hidden' });
 }
 
 async function drop(page, file) {

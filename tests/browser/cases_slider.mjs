@@ -189,6 +189,117 @@ export async function case_edits_error(stage) {
     await assertPageEqualsRun(stage, page);
 }
 
+// Every site and every operation that the form offers is one that works here; those that cannot are barred. What the text
+// says of channels stays when the form changes something else.
+export async function case_edits_form_choices(stage) {
+    stage.allow(/status of 4\d\d/);
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    await page.fill('.edit-text', 'q@5.h0[1:]{0:8}=scale:0.5');
+    const edit = page.locator('.edit').first(),
+        text = () => edit.locator('.edit-text').inputValue(),
+        box = (name) => edit.getByRole('textbox', { name, exact: true });
+    await edit.locator('summary').click();
+    assert.equal(await box('Channels').inputValue(), '0:8');
+    await box('Tokens').fill('2:');
+    await box('Tokens').press('Tab');
+    assert.equal(await text(), 'q@5.h0[2:]{0:8}=scale:0.5');
+    await stage.ready();
+    assert.equal(await page.textContent('.edit-report'), 'changed 104 of 104 values');
+    await assertPageEqualsRun(stage, page);
+    const known = await page.evaluate(() => ({
+        sites: window.explorer.info.sites.map(({ name }) => name),
+        ops: window.explorer.info.ops.map(({ name }) => name),
+    }));
+    const options = (label) => edit.getByLabel(label, { exact: true }).locator('option');
+    assert.deepEqual(await options('Site').evaluateAll((list) => list.map(({ value }) => value)), known.sites);
+    assert.deepEqual(await options('Operation').evaluateAll((list) => list.map(({ value }) => value)), known.ops);
+    for (const name of ['mlp_act', 'final_norm', 'scores']) assert.ok(known.sites.includes(name), name);
+    const barred = await options('Operation').evaluateAll((list) =>
+        list.filter(({ disabled }) => disabled).map(({ value }) => value),
+    );
+    assert.deepEqual(barred, ['remove', 'patch']);
+    const works = async (what) => {
+        await stage.ready();
+        assert.equal(await page.locator('.edit-error:visible').allTextContents().then(String), '', `${what}: ${await text()}`);
+    };
+    for (const op of known.ops.filter((name) => !barred.includes(name) && name !== 'freeze')) {
+        await edit.getByLabel('Operation', { exact: true }).selectOption(op);
+        await works(op);
+        if (['mask', 'keep', 'quant'].includes(op)) await assertPageEqualsRun(stage, page);
+        if (op === 'mask') assert.equal(await text(), 'scores@5.h0[2:]=mask:sink=1,recent=4');
+        if (op === 'keep') await edit.getByLabel('Site', { exact: true }).selectOption('scores');
+        if (op === 'keep') await page.fill('.edit-text', 'k@5.h0=scale:0.5');
+    }
+    await edit.getByLabel('Operation', { exact: true }).selectOption('scale');
+    for (const site of known.sites) {
+        await edit.getByLabel('Site', { exact: true }).selectOption(site);
+        await works(site);
+    }
+    // Frozen: the map of layer 5 is the unedited one, whatever happens below it.
+    await page.fill('.edit-text', 'q@1=scale:0.5 + freeze:q_rot@5 + freeze:k_rot@5');
+    await stage.ready();
+    const { before, after } = await assertPageEqualsRun(stage, page);
+    assert.deepEqual(after, before);
+    await page.fill('.edit-text', 'resid_post@1=add:@dir.safetensors#happy');
+    await page.waitForFunction(() => document.querySelector('.edit-error mark')?.textContent === '@dir.safetensors#happy');
+    assert.match(await page.textContent('.edit .edit-error'), /vectors from files are not available here/);
+}
+
+// A row of pixels is what each value's colour is, on every scale.
+export async function case_colour_rows(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: START });
+    const bad = await page.evaluate(() => {
+        const { weights } = window.explorer.head,
+            Scale = weights.constructor,
+            wrong = [];
+        const values = new Float32Array(6000);
+        values.forEach((_, i) => {
+            values[i] = (i % 7 === 0 ? -1 : 1) * (i % 3 ? Math.random() : 10 ** (-12 * Math.random()));
+        });
+        values.set([0, -0, 1, -1, 2, NaN, Infinity, -Infinity, 1e-45, 3e38]);
+        for (const kind of ['linear', 'log', 'power'])
+            for (const diverging of [false, true])
+                for (const [low, high] of [[0, 1], [0, 0.013], [0.1, 0.7]]) {
+                    const scale = new Scale(weights.table, { kind, diverging, low, high, floor: 1e-4 * high, gamma: 1 / 3 });
+                    const out = new Uint32Array(values.length);
+                    scale.paintRow(values, 0, values.length, out, 0);
+                    values.forEach((value, i) => {
+                        const step = (pixel) => weights.table.pixels.indexOf(pixel);
+                        if (out[i] === scale.pixel(value)) return;
+                        // At the very edge of a step either side is right.
+                        const edge = Math.abs(((scale.place(value) * 1024) % 1) - 0.5) < 1e-4;
+                        if (!edge) wrong.push([kind, diverging, low, high, value, step(out[i]), step(scale.pixel(value))]);
+                    });
+                }
+        return wrong.slice(0, 5);
+    });
+    assert.deepEqual(bad, []);
+}
+
+// Text comes in parts, the first ones soon; the last are those of `qkv generate`.
+export async function case_text_in_parts(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const asked = [],
+        page = await stage.tab({ origin: new URL(server.url).origin });
+    page.on('request', (request) => {
+        if (request.url().endsWith('/api/generate')) asked.push(JSON.parse(request.postData()).n);
+    });
+    await page.goto(`${server.url}#l=2&h=1&e=v@2.g0=scale:0.5&gn=60`);
+    await page.waitForFunction(() => /^generating… (6|24) of 60 tokens$/.test(window.explorer.follow.verdict.textContent));
+    const early = await page.locator('.generated dd').allTextContents();
+    assert.equal(await page.locator('.follow-part .older-mark:visible').count() > 0, true, 'not all of it is there');
+    await stage.ready(page);
+    assert.deepEqual(asked, [6, 24, 60]);
+    const texts = JSON.parse(
+        qkv(['generate', '-p', PROMPT, '-n', '60', '--variant', 'v@2.g0=scale:0.5', '--json']),
+    )[0].variants.map(({ text }) => text);
+    assert.deepEqual(await page.locator('.generated dd').allTextContents(), texts);
+    early.forEach((text, i) => assert.ok(text && texts[i].startsWith(text.replace(/\uFFFD$/, '')), text));
+    assert.equal(await page.locator('.older-mark:visible').count(), 0);
+}
+
 // What comes when the hand rests is marked as older until it has come, and is then the program's.
 export async function case_what_follows(stage) {
     const server = await stage.serve(['-p', PROMPT]);

@@ -1,9 +1,10 @@
 """Who is let in: tokens, hosts, origins, methods, types, paths; and what every answer says."""
+import http.client
 import json
 import socket
 import subprocess
 
-from explorer import PROMPT, QKV
+from explorer import PROMPT, QKV, safetensors
 
 
 def case_token(server):
@@ -15,7 +16,7 @@ def case_token(server):
                     {"Cookie": "qkv-%d=%s" % (server.port, "0" * 48)},
                     {"Cookie": "qkv-1=" + server.token}, {"Cookie": "token=" + server.token},
                     {"Cookie": "x=qkv-%d=%s" % (server.port, server.token)}]:
-        for method, path in [("GET", "/"), ("GET", "/main.js"), ("GET", "/api/state"), ("GET", "/none"),
+        for method, path in [("GET", "/"), ("GET", "/main.js"), ("GET", "/explorer.js"), ("GET", "/api/state"), ("GET", "/none"),
                              ("POST", "/api/tokens")]:
             body = {"prompt": PROMPT} if method == "POST" else None
             server.error(server.ask(method, path, body, headers, token=False), 401, "token")
@@ -211,3 +212,30 @@ def case_bound_elsewhere(server):
     server.error(server.ask("GET", "/api/state", token=False), 401, "token")
     server.process.terminate()
     assert "other machines can reach this server" in server.process.stderr.read()
+
+
+def case_bound_loopback(server):
+    """Another address of this machine: it is served there, to those who know the token, and nowhere else."""
+    server.start("--bind", "127.0.0.2", "--token", "0123456789abcdef")
+    assert server.url == "http://127.0.0.2:%d/?token=0123456789abcdef" % server.port, server.url
+    elsewhere = lambda: http.client.HTTPConnection("127.0.0.2", server.port, timeout=60)
+    status, headers, _ = server.ask("GET", "/?token=" + server.token, connection=elsewhere(), token=False)
+    assert status == 303 and "qkv-%d=" % server.port in headers["set-cookie"], (status, headers)
+    cookie = {"Cookie": headers["set-cookie"].split(";")[0]}
+    status, _, body = server.ask("GET", "/", headers=cookie, connection=elsewhere(), token=False)
+    assert status == 200 and b"<html" in body
+    request = {"layer": 3, "head": 1, "edits": "q@3.h1=scale:0.5"}
+    status, _, body = server.ask("POST", "/api/head", request, connection=elsewhere())
+    assert status == 200 and set(safetensors(body)[0]) == {"before", "after"}
+    for path in ["/", "/explorer.js", "/api/state"]:
+        server.error(server.ask("GET", path, connection=elsewhere(), token=False), 401, "token")
+    server.error(server.ask("POST", "/api/head", request, connection=elsewhere(), token=False), 401, "token")
+    wrong = {"Authorization": "Bearer 0123456789abcdeg"}
+    server.error(server.ask("GET", "/api/state", headers=wrong, connection=elsewhere()), 401, "token")
+    other = {"Origin": "http://evil.example", **cookie}
+    server.error(server.ask("GET", "/api/state", headers=other, connection=elsewhere(), token=False), 403, "origin")
+    try:
+        socket.create_connection(("127.0.0.1", server.port), 5).close()
+        raise AssertionError("127.0.0.1 answers, too")
+    except ConnectionRefusedError:
+        pass

@@ -262,17 +262,32 @@ def case_figure_refusals(server):
         assert status == 400, (bad, status, body[:200])
     for file in [b"", b"x", b"\x89PNG\r\n\x1a\n", b"%PDF-1.4", b"<svg></svg>", b"{}", os.urandom(5000)]:
         server.error(server.ask("POST", "/api/recipe", file, {"Content-Type": "application/octet-stream"}), 400, "format")
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = os.path.join(folder, "s.sqlite")
+        for words, kind in [(["lens", "-p", PROMPT["text"]], "study"), (["plot", sweep], "chart of a sweep")]:
+            figure = os.path.join(folder, "figure.png")
+            if kind != "study":
+                subprocess.run([QKV, "sweep", "-p", PROMPT["text"], "--layers", "0", "--epsilon", "0.5", "--targets", "q",
+                                "--metrics", "sink", "-o", sweep, "--quiet"], check=True)
+            subprocess.run([QKV, *words, "-o", figure, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+            with open(figure, "rb") as file:
+                answer = server.ask("POST", "/api/recipe", file.read(), {"Content-Type": "application/octet-stream"})
+            said = server.error(answer, 400, "unsupported")
+            assert said["message"] == "this is a %s: drop a figure of attention maps" % kind, said
 
 
 def case_mistakes_in_edits(server):
-    """The error says where in the text it is."""
+    """The error says where in the text it is, and how much of it is wrong."""
     server.start()
-    for edits, at in [("q@9=zero", 0), (EDITS + " + k@9=zero", 19), ("  q@3.h1=zero  +   q@3=zero", 19), (EDITS + " + ", 19),
-                      ("q@3.h1=zero + k@3=zero + nothing", 25)]:
+    for edits, at, part in [("q@9=zero", 2, "9"), (EDITS + " + k@9=zero", 21, "9"), (EDITS + " + ", 19, ""),
+                            ("  q@3.h1=zero  +   q@3=zero", 19, "q@3=zero"),
+                            ("q@3.h1=zero + k@3=zero + nothing", 25, "nothing")]:
         for name in ["check", "head", "next", "overview"]:
             said = server.error(server.post(name, {"edits": edits, **({"layer": 1, "head": 1} if name == "head" else {})}), 400,
                                 "plan" if "nothing" not in edits and not edits.endswith("+ ") else "syntax")
-            assert said["at"] == at, (edits, said)
+            assert said["at"] == at and edits[at:at + said["length"]] == part, (edits, said)
+    said = server.error(server.post("check", {"edits": "resid_post@1=add:@/etc/passwd#x"}), 400, "plan")
+    assert "vectors from files are not available here" in said["message"], said
     said = server.json("check", {"edits": EDITS + " + k@2.g0[1:]=zero", "prompt": PROMPT})
     assert said["ok"] and [edit["site"] for edit in said["edits"]] == ["q", "k"], said
     assert said["edits"][1]["layers"] == [2] and said["edits"][1]["heads"] == [0] and said["edits"][1]["head_kind"] == "g"

@@ -205,6 +205,7 @@ static void test_plan(void **state) {
     REFUSED(qkv_plan_add_variant(it.plan, NULL, NULL, &err));
     REFUSED(qkv_plan_add_capture(NULL, "pattern", &err));
     REFUSED(qkv_plan_add_capture(it.plan, NULL, &err));
+    assert_int_equal(qkv_plan_mistake(NULL, NULL, NULL), 0);
     REFUSED(qkv_plan_prepare(NULL, "pattern", &err));
     REFUSED(qkv_plan_prepare(it.plan, NULL, &err));
     assert_int_equal(qkv_plan_prepare(it.plan, "pattern@99", &err), QKV_ERR_PLAN);

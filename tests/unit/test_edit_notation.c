@@ -402,6 +402,63 @@ static void edits_that_are_refused(void **state) {
 }
 
 /* The message names the edit that is at fault among several. */
+/* Which part of a refused text is wrong. */
+static const struct {
+    const char *text, *part;
+    size_t at;
+} mistakes[] = {
+    {"q@3.h1=zero", "3", 2},
+    {"q@0.h9=zero", "9", 5},
+    {"q@0.h1,9=zero", "9", 7},
+    {"q@0.x1=zero", ".x1", 3},
+    {"mlp_out@0.h1=zero", ".h1", 9},
+    {"kk@1=zero", "kk", 0},
+    {"q@0[2:99]=zero", "2:99", 4},
+    {"q@0[1,99]=zero", "99", 6},
+    {"q@0[1=zero", "", 5},
+    {"q@0{99}=zero", "99", 4},
+    {"pattern@0{1}=zero", "{1}", 9},
+    {"q@0=skale:1", "skale", 4},
+    {"q@0=scale:abc", "abc", 10},
+    {"q@0=clamp:x,1", "x", 10},
+    {"q@0=clamp:1,x", "x", 12},
+    {"q@0=noise:1,sed=2", "sed=2", 12},
+    {"q@0=zero:1", ":1", 8},
+    {"q@0", "", 3},
+    {"logits@1=zero", "@1", 6},
+    {"scores@0=mask:sing=1", "sing=1", 14},
+    {"q@0=mask", "mask", 4},
+    {"q@0=patch:none", "none", 10},
+    {"  q@0=zero  +   v@7=zero", "7", 18},
+    {"q@0=zero + ", "", 11},
+    {"q@0 =zero", "q@0 =zero", 0},
+    {"q@0=zero + q@0.h1=zero", "q@0=zero + q@0.h1=zero", 0},
+};
+
+static void mistakes_have_places(void **state) {
+    (void)state;
+    size_t at = 5, length = 5;
+    qkv_plan *plan = new_plan();
+    assert_int_equal(qkv_plan_mistake(plan, &at, &length), 0);
+    assert_true(at == 0 && length == 0);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        assert_int_not_equal(qkv_plan_add_variant(plan, mistakes[i].text, NULL, NULL), QKV_OK);
+        assert_int_equal(qkv_plan_mistake(plan, NULL, NULL), 1);
+        assert_int_equal(qkv_plan_mistake(plan, &at, &length), 1);
+        const int same = at == mistakes[i].at && length == strlen(mistakes[i].part) &&
+                         strncmp(mistakes[i].text + at, mistakes[i].part, length) == 0;
+        if (!same)
+            fail_msg("'%s': %zu bytes at %zu, not '%s'", mistakes[i].text, length, at,
+                     mistakes[i].part);
+    }
+    assert_int_equal(qkv_plan_add_variant(plan, "q@0=zero", NULL, NULL), QKV_OK);
+    assert_int_equal(qkv_plan_mistake(plan, &at, &length), 0);
+    /* Files are named without their folders: places would be those of another text. */
+    assert_int_not_equal(qkv_plan_add_variant(plan, "z@0=add:@/tmp/a#b", NULL, NULL), QKV_OK);
+    assert_int_equal(qkv_plan_mistake(plan, &at, &length), 0);
+    qkv_plan_free(plan);
+}
+
 static void messages_name_the_edit(void **state) {
     (void)state;
     qkv_error err = {0};
@@ -558,9 +615,13 @@ static void site_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edits_that_are_accepted), cmocka_unit_test(edits_that_are_refused),
-        cmocka_unit_test(messages_name_the_edit),  cmocka_unit_test(capture_notation),
-        cmocka_unit_test(sources_are_checked),     cmocka_unit_test(site_names),
+        cmocka_unit_test(edits_that_are_accepted),
+        cmocka_unit_test(edits_that_are_refused),
+        cmocka_unit_test(mistakes_have_places),
+        cmocka_unit_test(messages_name_the_edit),
+        cmocka_unit_test(capture_notation),
+        cmocka_unit_test(sources_are_checked),
+        cmocka_unit_test(site_names),
         cmocka_unit_test(edits_are_told),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);

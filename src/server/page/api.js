@@ -11,11 +11,12 @@
 // A server that does not answer is asked again until it does; wishes are kept meanwhile (Connection).
 
 export class ApiError extends Error {
-    constructor(status, { code = 'failed', message = 'the request failed', at = null } = {}) {
+    constructor(status, { code = 'failed', message = 'the request failed', at = null, length = null } = {}) {
         super(message);
         this.status = status;
         this.code = code;
         this.at = at;
+        this.length = length;
     }
 }
 

@@ -45,29 +45,31 @@ class ColorTable {
     }
 }
 
-// All maps by name. A table is an array of '#rrggbb', or one string of all of them with '#' between.
+// All maps by name. A table is an array of '#rrggbb', or one string of all of them with '#' between. Tables are made when
+// they are first used.
 export class Palette {
     constructor(tables) {
+        this.colors = new Map(Object.entries(tables));
         this.tables = new Map();
-        for (const [name, colors] of Object.entries(tables)) {
-            const list =
-                typeof colors === 'string'
-                    ? colors
-                          .split('#')
-                          .filter(Boolean)
-                          .map((c) => '#' + c)
-                    : colors;
-            this.tables.set(name, new ColorTable(name, list));
-        }
     }
 
     get names() {
-        return [...this.tables.keys()];
+        return [...this.colors.keys()];
     }
 
     table(name) {
-        return this.tables.get(name) || this.tables.get('coolwarm') || this.tables.values().next().value;
+        const known = [name, 'coolwarm', ...this.colors.keys()].find((other) => this.colors.has(other));
+        if (!this.tables.has(known)) this.tables.set(known, new ColorTable(known, colorList(this.colors.get(known))));
+        return this.tables.get(known);
     }
+}
+
+function colorList(colors) {
+    if (typeof colors !== 'string') return colors;
+    return colors
+        .split('#')
+        .filter(Boolean)
+        .map((color) => '#' + color);
 }
 
 export const POWER_GAMMA = 0.5; // as the figures' --gamma
@@ -80,6 +82,9 @@ export function logFloor(low, high, tokens) {
     const uniform = 10 ** Math.floor(Math.log10(1 / tokens / 10) + 1e-9);
     return Math.min(1e-4 * Math.min(high, 1), uniform);
 }
+
+const MOST_STEPS = 8; // tables of steps that are kept, the last ones
+const keptSteps = new Map();
 
 // From a value to its place in a table. `diverging`: 0 is the middle, for differences.
 export class ColorScale {
@@ -134,6 +139,58 @@ export class ColorScale {
 
     pixel(value) {
         return value === value ? this.table.pixels[this.step(value)] : 0;
+    }
+
+    // From which magnitude on each step of the table begins, and for every first 16 bits of a single-precision number
+    // (without its sign) the step of the smallest such number: a search of one or two comparisons, where place() takes
+    // a logarithm or a power.
+    makeSteps() {
+        const half = this.diverging ? 2 : 1,
+            count = Math.floor(this.table.steps / half),
+            low = this.diverging ? 0 : this.low;
+        const starts = new Float32Array(count + 2).fill(Infinity);
+        starts[0] = -Infinity;
+        for (let i = 1; i <= count; i++) starts[i] = this.magnitudeAt((i - 0.5) / count, low);
+        const buckets = new Uint16Array(0x7f80),
+            bits = new Uint32Array(1),
+            number = new Float32Array(bits.buffer);
+        for (let i = 0, step = 0; i < buckets.length; i++) {
+            bits[0] = i << 16;
+            while (number[0] >= starts[step + 1]) step++;
+            buckets[i] = step;
+        }
+        return { starts, buckets };
+    }
+
+    // Made once for scales alike: the page makes scales anew at every move.
+    steps() {
+        const { kind, low, high, floor, gamma, diverging, table } = this,
+            key = [kind, low, high, floor, gamma, diverging, table.steps].join();
+        let steps = keptSteps.get(key);
+        if (steps) return steps;
+        if (keptSteps.size >= MOST_STEPS) keptSteps.delete(keptSteps.keys().next().value);
+        keptSteps.set(key, (steps = this.makeSteps()));
+        return steps;
+    }
+
+    // Pixels of values[from], ... into out[at], ..., count of them. values: single precision.
+    paintRow(values, from, count, out, at) {
+        const { starts, buckets } = (this.ownSteps ??= this.steps()),
+            { pixels, steps } = this.table,
+            bits = new Uint32Array(values.buffer, values.byteOffset, values.length),
+            middle = this.diverging ? steps / 2 : 0;
+        for (let i = 0; i < count; i++) {
+            const size = bits[from + i] & 0x7fffffff,
+                isNegative = bits[from + i] !== size;
+            if (size >= 0x7f800000 || (isNegative && !this.diverging)) {
+                out[at + i] = this.pixel(values[from + i]);
+                continue;
+            }
+            const value = isNegative ? -values[from + i] : values[from + i];
+            let step = buckets[size >>> 16];
+            while (value >= starts[step + 1]) step++;
+            out[at + i] = pixels[isNegative ? middle - step : middle + step];
+        }
     }
 
     css(value) {

@@ -1,5 +1,5 @@
-// What is seen first is asked for before the rest of the page is read. This module needs few others and stands in the
-// page by itself; requests.js goes on with its connection, its channels and what is under way.
+// What is seen first is asked for before the rest of the page is made. requests.js goes on with the connection, the
+// channels and what is under way.
 import { Channel, Connection } from './api.js';
 import { readState } from './state.js';
 
@@ -50,14 +50,15 @@ export class FirstRequests {
         const state = readState(hash),
             { channels } = this,
             prompt = state.prompt ?? undefined;
+        // What takes no time goes first: the page is made of it while the maps are computed.
+        this.info = this.connection.json('/api/state');
+        this.info.catch(() => {}); // who takes it says so
         channels.tokens.prefetch(runBody(state, prompt, ''));
         if (state.layer === null || state.head === null) channels.overview.prefetch(overviewBody(state, prompt, ''));
         else {
             state.edits ??= [firstEdit(state.layer, state.head)];
             channels.head.prefetch(headBody(state, prompt, editsOf(state).join(' + ')));
         }
-        this.info = this.connection.json('/api/state');
-        this.info.catch(() => {}); // who takes it says so
         return state;
     }
 }

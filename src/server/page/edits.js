@@ -16,9 +16,13 @@ const DEFAULT_ARGS = {
     mean: 'head',
     noise: '0.1,seed=1',
     clamp: '-1,1',
-    zero: '',
-    patch: 'NAME',
+    mask: 'sink=1,recent=4',
+    keep: 'h2o,budget=4,recent=2',
+    quant: 'bits=2,axis=token,group=16',
 };
+const NO_ARGS = ['zero', 'freeze'];
+const SCORES_ONLY = ['mask', 'keep'];
+const NOT_HERE = ['patch', 'remove']; // they need another prompt, or a vector from a file: nothing of the page is one
 const NAMES = { q: 'Query', k: 'Key', v: 'Value' };
 
 export class EditsPanel {
@@ -187,15 +191,16 @@ export class EditsPanel {
             const op = value('op'),
                 old = parseEdit(form.text.value);
             const args = old && old.op === op ? value('args') : (DEFAULT_ARGS[op] ?? '');
-            const site = this.sites.find((entry) => entry.name === value('site'));
+            const site = this.siteOf(SCORES_ONLY.includes(op) ? 'scores' : value('site'));
             this.setText(
                 form.index,
                 writeEdit({
-                    site: value('site'),
+                    site: site?.name ?? value('site'),
                     layers: site?.has_layer === false ? '' : value('layers') || '*',
-                    group: value('group'),
+                    group: site?.has_kv_heads === false ? 'h' : value('group'),
                     heads: site?.has_heads === false ? '' : value('heads'),
                     tokens: value('tokens'),
+                    channels: hasChannels(site) ? value('channels') : '',
                     op,
                     args,
                 }),
@@ -221,7 +226,7 @@ export class EditsPanel {
         return el(
             'details',
             { class: 'fields' },
-            el('summary', {}, 'Site, heads, tokens, operation'),
+            el('summary', {}, 'Site, heads, tokens, channels, operation'),
             row(
                 'Site',
                 pick(
@@ -243,36 +248,48 @@ export class EditsPanel {
                 ),
                 box('heads', 'Heads', '3, 2-4, 0,2 or *; empty: all'),
             ),
-            row('Tokens', box('tokens', 'Tokens', '5, 1:, :4, -1 or 0,3,5:7; empty: all')),
+            row('Tokens', box('tokens', 'Tokens', '5, 1:, :4, -1 or 0,3,5:7; empty: all. Of scores and pattern: queries,keys')),
+            row('Channels', box('channels', 'Channels', '7, 0:16, -1 or 0,3,5:7; empty: all')),
             row(
                 'Do',
-                pick(
-                    'op',
-                    this.ops.map((op) => [op.name, op.name]),
-                    'Operation',
-                ),
+                this.barUnusable(pick('op', this.ops.map((op) => [op.name, op.name]), 'Operation')),
                 box('args', 'Arguments', ''),
             ),
             form.note,
         );
     }
 
+    siteOf(name) {
+        return this.sites.find((entry) => entry.name === name);
+    }
+
+    // Operations that cannot work here are named, and say why.
+    barUnusable(select) {
+        for (const option of select.options) {
+            option.disabled = NOT_HERE.includes(option.value);
+            if (option.disabled) option.textContent += ' (not on this page)';
+        }
+        return select;
+    }
+
     showFields(form, text) {
         const fields = parseEdit(text);
-        for (const name of ['site', 'layers', 'group', 'heads', 'tokens', 'op', 'args']) {
+        for (const name of ['site', 'layers', 'group', 'heads', 'tokens', 'channels', 'op', 'args']) {
             form[name].disabled = !fields;
             // Without heads the text says no kind of them: the choice waits for the heads.
             if (fields && (name !== 'group' || fields.group)) form[name].value = fields[name];
         }
         if (!fields) return;
-        const site = this.sites.find((entry) => entry.name === fields.site),
+        const site = this.siteOf(fields.site),
             op = this.ops.find((entry) => entry.name === fields.op);
         form.layers.disabled = site?.has_layer === false;
         form.heads.disabled = form.group.disabled = site?.has_heads === false;
-        form.args.disabled = fields.op === 'zero';
-        form.note.textContent = [site?.what && `${site.name}: ${site.what}`, op?.what && `${op.name}: ${op.what}`]
-            .filter(Boolean)
-            .join('. ');
+        form.channels.disabled = !hasChannels(site);
+        form.args.disabled = NO_ARGS.includes(fields.op);
+        form.args.title = op?.arguments ?? '';
+        const notes = [site?.what && `${site.name}: ${site.what}`, op?.what && `${op.name}: ${op.what}`];
+        if (!form.args.disabled && op?.arguments) notes.push(`behind the colon: ${op.arguments}`);
+        form.note.textContent = notes.filter(Boolean).join('. ');
     }
 
     // ---- the slider ----
@@ -424,6 +441,11 @@ export class EditsPanel {
             form.error.replaceChildren(...place, el('span', {}, error.message));
         });
     }
+}
+
+// Maps have keys in place of channels.
+function hasChannels(site) {
+    return Boolean(site) && !site.shape.endsWith('T');
 }
 
 function reportText(reports, whole) {

@@ -244,8 +244,8 @@ export class Follow {
         this.next.showLoss(reply.mean_loss, reply.mean_loss_after);
     }
 
-    generating() {
-        this.verdict.textContent = 'generating…';
+    generating(done, all) {
+        this.verdict.textContent = done ? `generating… ${done} of ${all} tokens` : 'generating…';
     }
 
     setGenerated(reply, edited) {
@@ -264,7 +264,6 @@ export class Follow {
             : differsAt === null
               ? 'The edit does not change the text.'
               : `The texts part at token ${differsAt + 1}.`;
-        this.markFresh('generate');
     }
 }
 

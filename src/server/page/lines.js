@@ -120,12 +120,19 @@ export class TokenLines {
         if (!this.data || this.width < 60 || this.height < 40) return;
         const theme = (this.theme ||= themeColors(this.element));
         const context = sizeCanvas(this.canvas, this.width, this.height);
-        context.clearRect(0, 0, this.width, this.height);
         const size = Math.min(Math.max(theme.size * 0.76, 9), 15);
         context.font = `${size}px ${theme.font}`;
         const gutter = this.gutter(context);
+        // While a slider moves the tokens stay, and only what is between them is painted.
+        const key = JSON.stringify([this.zoom, this.pins, this.hover, this.width, this.height, theme, gutter]);
+        const kept = this.tokensKey === key && this.tokensOf === this.data.queries;
+        if (kept) context.clearRect(gutter + 2, 0, this.width - 2 * gutter - 4, this.height);
+        else context.clearRect(0, 0, this.width, this.height);
         this.drawLines(context, theme, gutter);
+        if (kept) return;
         this.drawTokens(context, theme, gutter, size);
+        this.tokensKey = key;
+        this.tokensOf = this.data.queries;
     }
 
     // As wide as the widest token, but not so wide that no room is left for the lines.
@@ -150,16 +157,17 @@ export class TokenLines {
         // One path for each shade: thousands of lines in a few strokes.
         const paths = new Map();
         for (const [query, key, value, shade] of this.strongest()) {
-            const name = `${this.data.signed && value < 0 ? '-' : '+'}${shade.toFixed(4)}`;
-            if (!paths.has(name)) paths.set(name, new Path2D());
-            const path = paths.get(name);
+            const fell = this.data.signed && value < 0,
+                name = fell ? -shade : shade;
+            let path = paths.get(name);
+            if (!path) paths.set(name, (path = new Path2D()));
             path.moveTo(left, ((query - this.zoom[0] + half) / rows) * this.height);
             path.lineTo(right, ((key - this.zoom[2] + half) / cols) * this.height);
         }
-        const names = [...paths.keys()].sort((a, b) => a.slice(1) - b.slice(1));
+        const names = [...paths.keys()].sort((a, b) => Math.abs(a) - Math.abs(b));
         for (const name of names) {
-            const shade = Number(name.slice(1)),
-                fell = name[0] === '-';
+            const shade = Math.abs(name),
+                fell = name < 0;
             context.globalAlpha = Math.min(1, shade);
             context.lineWidth = 0.6 + 2.2 * shade;
             context.strokeStyle = this.data.signed ? (fell ? theme.down : theme.up) : theme.accent;

@@ -13,7 +13,7 @@ import { Overview } from './overview.js';
 import { PromptPanel } from './prompt.js';
 import { ExplorerRequests } from './requests.js';
 import { readState, writeState } from './state.js';
-import { byId, copyText, countText, el, fillSelect } from './text.js';
+import { afterFrame, byId, copyText, countText, el, fillSelect } from './text.js';
 import { ThemeSwitch } from './theme.js';
 import { Why } from './why.js';
 
@@ -235,13 +235,22 @@ class Explorer extends ExplorerRequests {
         const same = JSON.stringify(edits) === JSON.stringify(this.state.edits);
         const switched = active !== this.state.active;
         Object.assign(this.state, { edits, active, follow });
-        // First of all the request: the rest is done while the server computes.
-        if (!same || switched) this.askHead();
-        if (!same) this.showPreview();
+        // First of all what is seen. Where the page can show it, the request waits for the frame; else nothing does.
+        if (!same && this.showPreview()) this.askHeadSoon();
+        else if (!same || switched) this.askHead();
         this.keepUrl();
         if (same && !switched) return;
         if (!same) this.markOlder();
         this.later(moving);
+    }
+
+    askHeadSoon() {
+        if (this.headAsked) return;
+        this.headAsked = true;
+        afterFrame(() => {
+            this.headAsked = false;
+            this.askHead();
+        });
     }
 
     // ---- out ----

@@ -179,6 +179,7 @@ export class AttentionMap {
         this.height = Math.ceil(this.plotHeight + this.foot + 2);
         this.context = sizeCanvas(this.base, this.width, this.height);
         this.overContext = sizeCanvas(this.over, this.width, this.height);
+        this.overEmpty = false;
         this.element.style.height = `${this.height}px`;
         this.drawLabels();
         this.layoutDone = true;
@@ -295,16 +296,34 @@ export class AttentionMap {
     fillPlain(top, bottom, left, right) {
         const { values, cols } = this.data,
             { pixels, scale } = this;
-        let at = 0;
-        for (let row = top; row < bottom; row++) {
-            for (let col = left; col < right; col++, at++) {
+        const width = right - left,
+            seen = this.maskedLikeZero ? null : this.seenCells(top, bottom, left, right);
+        for (let row = top, at = 0; row < bottom; row++, at += width) {
+            scale.paintRow(values, row * cols + left, width, pixels, at);
+            const [first, end] = seen ? seen[row - top] : [left, right];
+            for (let col = left; col < right; col++) {
                 const value = values[row * cols + col];
-                pixels[at] =
-                    (value === 0 && !this.maskedLikeZero && this.isMasked(row, col)) || value === -Infinity
-                        ? 0 // -Infinity: a score that an edit has masked
-                        : scale.pixel(value);
+                // -Infinity: a score that an edit has masked
+                if ((value === 0 && (col < first || col >= end)) || value === -Infinity) pixels[at + col - left] = 0;
             }
         }
+    }
+
+    // The cells that the mask leaves, from left to right: [first, end] of each row. They stay while a slider moves.
+    seenCells(top, bottom, left, right) {
+        const { r0, c0, step, causal, window: width } = this.data,
+            key = [r0, c0, step, causal, width, top, bottom, left, right].join();
+        if (this.seen?.key === key) return this.seen.rows;
+        const rows = [];
+        for (let row = top; row < bottom; row++) {
+            let first = left,
+                end = right;
+            while (first < end && this.isMasked(row, first)) first++;
+            while (end > first && this.isMasked(row, end - 1)) end--;
+            rows.push([first, end]);
+        }
+        this.seen = { key, rows };
+        return rows;
     }
 
     // Several cells to a pixel: the one of largest magnitude, as in the figures.
@@ -390,7 +409,10 @@ export class AttentionMap {
 
     paintOver() {
         if (!this.layoutDone) return;
-        const { overContext: context } = this;
+        const { overContext: context, hover, pins } = this,
+            isEmpty = hover.query < 0 && hover.key < 0 && !pins.queries.length && !pins.keys.length && !this.input.drag;
+        if (isEmpty && this.overEmpty) return; // nothing to take away: the canvas stays as it is
+        this.overEmpty = isEmpty;
         context.clearRect(0, 0, this.width, this.height);
         context.save();
         for (const query of this.pins.queries) this.drawBand('row', query, 2);

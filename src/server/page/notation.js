@@ -4,7 +4,7 @@
 const EDIT = /^\s*([a-z_]+)(?:@([^.[{=\s]+))?(?:\.([hg])([^[{=\s]+))?(?:\[([^\]]*)\])?(?:\{([^}]*)\})?\s*=\s*([a-z]+)(?::(.*?))?\s*$/;
 
 export function parseEdit(edit) {
-    const found = EDIT.exec(edit);
+    const found = EDIT.exec(edit.replace(/^\s*freeze:(.*)$/, '$1=freeze')); // the same, written in another way
     if (!found) return null;
     const [, site, layers = '', group = '', heads = '', tokens = '', channels = '', op, args = ''] = found;
     return { site, layers, group, heads, tokens, channels, op, args };
@@ -44,41 +44,24 @@ export function splitEdits(text) {
         .filter(Boolean);
 }
 
-// Where in a list of edits, joined by ' + ', an error lies: { index, at, length } in letters. The server says at which
-// byte of the whole text the edit begins; the message quotes what is wrong in it, or names it by its number.
-export function placeInEdits(edits, offset, message) {
-    const coder = new TextEncoder();
+// Where in a list of edits, joined by ' + ', a mistake lies: { index, at, length } in letters of that edit. The server says
+// where it begins in the whole text, and how long it is, in bytes.
+export function placeInEdits(edits, offset, size) {
+    const coder = new TextEncoder(),
+        decoder = new TextDecoder();
     let start = 0,
-        index = 0;
-    edits.every((edit, i) => {
-        const size = coder.encode(edit.trim()).length;
-        if (size === 0) return true; // an empty one is not sent
-        index = i;
-        start += size + 3;
-        return offset >= start;
-    });
-    return { index, ...culprit(edits[index] ?? '', message) };
-}
-
-function culprit(edit, message) {
-    const said = message.replace(/^edit '.*?': /, '');
-    const quoted = [...said.matchAll(/'([^']+)'/g)].map(([, word]) => word);
-    for (const word of quoted) {
-        // Behind the `=` first: what is wrong there may also be a letter of the site.
-        for (const from of [edit.indexOf('=') + 1, 0]) {
-            const at = edit.indexOf(word, from);
-            if (at >= 0) return { at, length: word.length };
-        }
+        place = { index: 0, at: 0, length: 0 };
+    for (const [index, edit] of edits.entries()) {
+        const bytes = coder.encode(edit.trim());
+        if (bytes.length === 0) continue; // an empty one is not sent
+        if (index > 0 && offset < start) break;
+        const from = Math.min(Math.max(offset - start, 0), bytes.length),
+            letters = (a, b) => decoder.decode(bytes.subarray(a, b)).length,
+            blanks = edit.length - edit.trimStart().length;
+        place = { index, at: blanks + letters(0, from), length: letters(from, Math.min(from + size, bytes.length)) };
+        start += bytes.length + 3;
     }
-    const named = /\b(layer|head|token|key|query)s? (-?\d+)/.exec(said);
-    const marks = { layer: '@', head: '.', token: '[', key: '[', query: '[' };
-    if (named) {
-        const at = edit.indexOf(named[2], edit.indexOf(marks[named[1]]));
-        if (at >= 0) return { at, length: named[2].length };
-    }
-    const first = said.split(' ', 1)[0], // 'nan is not a finite number'
-        at = edit.lastIndexOf(first);
-    return at > edit.indexOf('=') ? { at, length: first.length } : { at: 0, length: edit.length };
+    return place;
 }
 
 // An edit of exactly one head goes along to another one.

@@ -11,6 +11,12 @@ const names = (labels, n) => labels ?? Array.from({ length: n }, (_, i) => Strin
 
 // ---- a heatmap ----
 
+// Many of what an axis names: "Query" gives "queries", "Budget (keys)" "budgets", "First keys that stay" itself.
+function axisWords(axis) {
+    const words = axis.replace(/ *\(.*\)/, '').toLowerCase();
+    return /s\b/.test(words) ? words : words.replace(/([^aeiou])y$/, '$1ie') + 's';
+}
+
 class StudyMap {
     constructor(picture, palette, colormap) {
         Object.assign(this, { picture, palette, colormap });
@@ -35,7 +41,7 @@ class StudyMap {
 
     axes() {
         const { row_axis: rows, col_axis: cols } = this.picture;
-        return [rows && `${rows.toLowerCase()}s down`, cols && `${cols.toLowerCase()}s across`].filter(Boolean).join(', ');
+        return [rows && `${axisWords(rows)} down`, cols && `${axisWords(cols)} across`].filter(Boolean).join(', ');
     }
 
     makeMap(panel, index) {

@@ -2,7 +2,7 @@
 //
 // The server draws with the code of `qkv figure`: what is saved here is, byte for byte, what the command line writes.
 import { FIGURE_KINDS } from './figure_kinds.js';
-import { copyText, el, fillSelect } from './text.js';
+import { copyText, countText, el, fillSelect } from './text.js';
 
 const FORMATS = ['png', 'svg', 'pdf', 'html'];
 const NUMBERS = ['safetensors', 'csv'];
@@ -29,6 +29,7 @@ export class OutPanel {
             'aria-label': 'The command line that gives the same',
         });
         this.status = el('p', { class: 'tip', role: 'status' });
+        this.unlike = el('p', { class: 'tip unlike', hidden: true });
         const save = (format) =>
             el(
                 'button',
@@ -56,6 +57,7 @@ export class OutPanel {
                 el('span', { class: 'soft' }, 'Numbers'),
                 ...NUMBERS.map(save),
             ),
+            this.unlike,
             el('div', { class: 'command' }, this.command, copy),
             el(
                 'div',
@@ -102,7 +104,17 @@ export class OutPanel {
         return options;
     }
 
+    // What the view shows and a figure does not.
+    showUnlike({ zoom, skipKeys, renormalise }) {
+        const missing = [];
+        if (zoom) missing.push('all tokens, not the zoomed part alone');
+        if (skipKeys && renormalise) missing.push('weights as they are, not renormalised over the keys that are left');
+        this.unlike.hidden = !missing.length;
+        this.unlike.textContent = missing.length ? `The figure and its numbers show ${missing.join(', and ')}.` : '';
+    }
+
     dryRequest(request) {
+        this.showUnlike(request.view);
         return { ...this.figureOptions(request), format: 'png', dry: true };
     }
 
@@ -127,7 +139,7 @@ export class OutPanel {
             });
             const bytes = await reply.arrayBuffer();
             offer(new Blob([bytes], { type: TYPES[format] }), `figure.${format}`);
-            this.status.textContent = `figure.${format} saved, ${bytes.byteLength.toLocaleString('en-US')} bytes`;
+            this.status.textContent = `figure.${format} saved, ${countText(bytes.byteLength)} bytes`;
         } catch (error) {
             this.status.textContent = error.message;
         }

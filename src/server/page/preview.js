@@ -7,8 +7,8 @@
 import { ScoredHead } from './attention.js';
 import { factorOf, parseEdit, withFactor } from './notation.js';
 
-const SMALLEST = 1e-37,
-    LARGEST = 1e30; // beyond these a factor may not fit single precision: the server's to judge
+const LEAST_FACTOR = 1e-37,
+    MOST_FACTOR = 1e30; // beyond these a factor may not fit single precision: the server's to judge
 
 // What a preview holds for: the head, and the edits but for their factors.
 export function previewKey(about, edits) {
@@ -19,7 +19,7 @@ export function previewKey(about, edits) {
 function usableFactor(edit) {
     const factor = parseEdit(edit)?.op === 'zero' ? 0 : factorOf(edit),
         size = Math.abs(factor);
-    return factor === null || (size > 0 && size < SMALLEST) || size > LARGEST ? null : factor;
+    return factor === null || (size > 0 && size < LEAST_FACTOR) || size > MOST_FACTOR ? null : factor;
 }
 
 export class Preview {

@@ -8,10 +8,11 @@ import { Channel } from './api.js';
 import { editsOf, first, headBody, overviewBody, runBody, SIDE } from './early.js';
 import { factorOf, placeInEdits } from './notation.js';
 import { Preview, previewKey } from './preview.js';
-import { byId } from './text.js';
+import { afterFrame, byId } from './text.js';
 
 const REST = 180; // milliseconds without a move: the hand rests
 const LONG_REST = 700; // before text is generated
+const FIRST_WORDS = 6; // tokens of it that come first
 const LONG_TOKENS = 40; // beyond it the figures' colours are on a log scale
 
 export class ExplorerRequests {
@@ -116,7 +117,7 @@ export class ExplorerRequests {
     markFirst(name) {
         if (this.marked?.has(name)) return;
         (this.marked ??= new Set()).add(name);
-        requestAnimationFrame(() => setTimeout(() => performance.mark(name)));
+        afterFrame(() => performance.mark(name));
     }
 
     // What the head view is given: the baseline, and the map after the edits.
@@ -143,16 +144,17 @@ export class ExplorerRequests {
 
     // ---- the shown head while the hand moves ----
 
-    // The map of the edits as they are now, at once, where it can be made of scores.
+    // The map of the edits as they are now, at once, where it can be made of scores. Was it?
     showPreview() {
         const about = this.aboutHead(this.headBody(), this.zoomWindow());
-        if (this.hasError || this.baseline?.about !== about || !this.lastHead) return;
+        if (this.hasError || this.baseline?.about !== about || !this.lastHead) return false;
         const made = this.preview.make(previewKey(about, this.editsList), this.editsList);
-        if (!made) return;
+        if (!made) return false;
         this.previewed = { about, edits: this.editsText };
         const sink = made.sink && { values: made.sink };
         this.head.setData(this.headData(this.lastHead, { after: { values: made.after }, sink_after: sink }));
         document.documentElement.dataset.shown = this.editsText;
+        return true;
     }
 
     // Scores for the slider, when the hand rests: the next moves are shown without waiting for the server.
@@ -179,7 +181,7 @@ export class ExplorerRequests {
         if (!this.head.data && this.editsText) this.askBaseline();
         if (error.at !== null && error.at !== undefined) {
             this.edits.setError({
-                ...placeInEdits(this.state.edits, error.at, error.message),
+                ...placeInEdits(this.state.edits, error.at, error.length),
                 message: error.message,
             });
         } else if (this.state.edits.length)
@@ -281,11 +283,12 @@ export class ExplorerRequests {
         });
         byId('overview-older').hidden = true;
         this.markFirst('qkv-overview');
-        if (this.state.layer === null) this.openStrongest(reply.metric_before?.values, heads);
+        if (this.state.layer === null) afterFrame(() => this.openStrongest(reply.metric_before?.values, heads));
     }
 
     // As the figures choose a head: where the first token draws most attention.
     openStrongest(values, heads) {
+        if (this.state.layer !== null) return; // opened by hand meanwhile
         let best = 0;
         if (values)
             values.forEach((value, i) => {
@@ -335,11 +338,22 @@ export class ExplorerRequests {
         const { n, temperature, seed } = this.state.generate;
         if (!this.model?.has_logits || !this.tokens || this.hasError) return;
         if (n === 0) return this.follow.markFresh('generate');
-        const body = { ...this.run, n, temperature, seed };
-        this.follow.generating();
+        this.follow.generating(0, n);
+        this.generateMore({ ...this.run, temperature, seed }, Math.min(FIRST_WORDS, n), n);
+    }
+
+    // A few tokens first, then four times as many, and so on: the same ones again and more, for a third of the time on
+    // top. What there is is shown while the rest is computed.
+    generateMore(run, n, all) {
         this.channels.generate.ask(
-            body,
-            (reply) => this.follow.setGenerated(reply, Boolean(body.edits)),
+            { ...run, n },
+            (reply) => {
+                this.follow.setGenerated(reply, Boolean(run.edits));
+                const ended = (reply.variant_ids ?? reply.baseline_ids).length < n && reply.baseline_ids.length < n;
+                if (n >= all || ended) return this.follow.markFresh('generate');
+                this.follow.generating(n, all);
+                this.generateMore(run, Math.min(4 * n, all), all);
+            },
             (error) => this.follow.failed('generate', error),
         );
     }
