@@ -7,11 +7,20 @@
 #include <assert.h>
 
 #include "run/build.h"
+#include "run/cache_positions.h"
 #include "run/head_input.h"
+#include "run/late.h"
 
 typedef struct qkv_heads {
     struct ggml_tensor *q, *k, *v; /* [d, H, T, B], [d, G, T, B] twice */
+    struct ggml_tensor *early_v;   /* v without late edits; NULL: there are none */
 } qkv_heads;
+
+/* What blocks of queries look at; in a step, caches stand for keys and values. */
+typedef struct looked_at {
+    struct ggml_tensor *q, *q_in_cache; /* the latter NULL where positions are those of the text */
+    qkv_two_ways keys, values;          /* values.late NULL: only the map is wanted */
+} looked_at;
 
 /* Rows [offset, offset + heads·d) of a projected tensor as [d, heads, T, B]. */
 static struct ggml_tensor *as_heads(qkv_graph *g, struct ggml_tensor *x, int64_t offset,
@@ -45,7 +54,7 @@ struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_te
 static qkv_heads project(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     const qkv_hparams *hp = &g->model->hp;
     int64_t H = hp->n_head, G = hp->n_kv_head, d = hp->head_dim;
-    qkv_heads p;
+    qkv_heads p = {0};
     if (LAYER(g, il, QKV)) {
         struct ggml_tensor *s = qkv_linear(g, LAYER(g, il, QKV), LAYER(g, il, QKV_BIAS), x);
         p.q = as_heads(g, s, 0, H);
@@ -65,8 +74,9 @@ static qkv_heads given_heads(qkv_graph *g) {
     g->in_q = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_head, g->n_tokens);
     g->in_k = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_kv_head, g->n_tokens);
     g->in_v = qkv_input(g, GGML_TYPE_F32, hp->head_dim, hp->n_kv_head, g->n_tokens);
-    return (qkv_heads){qkv_for_each_variant(g, g->in_q), qkv_for_each_variant(g, g->in_k),
-                       qkv_for_each_variant(g, g->in_v)};
+    return (qkv_heads){.q = qkv_for_each_variant(g, g->in_q),
+                       .k = qkv_for_each_variant(g, g->in_k),
+                       .v = qkv_for_each_variant(g, g->in_v)};
 }
 
 /* Heads that read something else than the layer's input x, and the norm of heads, which those of an
@@ -90,7 +100,7 @@ static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, NULL, given);
     p.q = qkv_tap(g, QKV_SITE_Q, il, p.q);
     p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
-    p.v = qkv_tap(g, QKV_SITE_V, il, p.v);
+    p.v = qkv_tap_shared(g, QKV_SITE_V, il, p.v, &p.early_v);
     return p;
 }
 
@@ -136,17 +146,25 @@ static int map_is_edited(const qkv_graph *g, int32_t il) {
     return qkv_graph_edits(g, QKV_SITE_SCORES, il) || qkv_graph_edits(g, QKV_SITE_PATTERN, il);
 }
 
-/* scores = scale · k·q, soft-capped, and pattern = softmax(scores + mask) for one block of
- * queries. */
-static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                      struct ggml_tensor *keys, const qkv_query_block *block) {
-    const qkv_part part = {.first_head = (int32_t)block->first_head, .first_row = block->first_row};
-    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys, block)
-                                         : qkv_key_product(g, q, keys, block);
-    // scores: [keys, rows, H, B]
+/* scale · k·q, soft-capped: [keys, rows, H, B] */
+static struct ggml_tensor *scores_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
+                                     qkv_two_ways keys, const qkv_query_block *block) {
+    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys.late, block)
+                                         : qkv_key_product(g, q, keys.late, block);
+    if (keys.early)
+        scores = qkv_late_scores(g, il, scores, qkv_key_product(g, q, keys.early, block), block);
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
-    scores = qkv_softcap(g, scores, g->model->hp.attn_softcap);
-    scores = qkv_tap_part(g, QKV_SITE_SCORES, il, scores, part);
+    return qkv_softcap(g, scores, g->model->hp.attn_softcap);
+}
+
+/* pattern = softmax(scores + mask) for one block of queries. */
+static struct ggml_tensor *pattern_of(qkv_graph *g, int32_t il, const looked_at *s,
+                                      const qkv_query_block *block) {
+    const qkv_part part = {.first_head = (int32_t)block->first_head, .first_row = block->first_row};
+    struct ggml_tensor *moved =
+        s->q_in_cache ? scores_of(g, il, s->q_in_cache, s->keys, block) : NULL;
+    struct ggml_tensor *scores =
+        qkv_tap_scores(g, il, scores_of(g, il, s->q, s->keys, block), moved, part);
     struct ggml_tensor *mask = mask_of(g, il, block->first_row, block->rows, block->keys);
     struct ggml_tensor *pattern =
         ggml_soft_max_ext(g->ctx, scores, mask, 1, 0); // [keys, rows, H, B]
@@ -176,18 +194,24 @@ static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int6
                                                         : g->n_before + g->n_tokens;
 }
 
+static struct ggml_tensor *mixed_values(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
+                                        qkv_two_ways values, const qkv_query_block *block) {
+    if (g->step) return qkv_cached_value_product(g, il, pattern, values.late, block->first_row);
+    if (values.early) return qkv_late_values(g, il, pattern, values, block);
+    return qkv_value_product(g, pattern, values.late, g->model->hp.head_dim);
+}
+
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
  * Without values, only the map is wanted.
  *
  * A block's share of z enters the graph with the block. Left to what needs z later, it would come
  * behind the readers of all blocks, and every block would have to stay in memory until then. */
-static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggml_tensor *q,
-                                            struct ggml_tensor *keys, struct ggml_tensor *values,
+static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, const looked_at *s,
                                             qkv_query_block block) {
-    int64_t T = g->n_tokens, d = g->model->hp.head_dim;
-    int needed = values && z_is_needed(g, il);
+    int64_t T = g->n_tokens;
+    int needed = s->values.late && z_is_needed(g, il);
     struct ggml_tensor *z = NULL; // [d, H, T, B]
-    if (values && g->block_rows < T) z = ggml_dup(g->ctx, q);
+    if (s->values.late && g->block_rows < T) z = ggml_dup(g->ctx, s->q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
      * has used fits the others. Unless rows depend on earlier ones. */
     const int64_t n_blocks = (T + g->block_rows - 1) / g->block_rows;
@@ -196,10 +220,9 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, struct ggm
         block.first_row = first;
         block.rows = T - first < g->block_rows ? T - first : g->block_rows;
         block.keys = keys_of_block(g, il, first, block.rows);
-        struct ggml_tensor *pattern = pattern_of(g, il, q, keys, &block);
-        if (!values) continue;
-        struct ggml_tensor *zb = g->step ? qkv_cached_value_product(g, il, pattern, values, first)
-                                         : qkv_value_product(g, pattern, values, d);
+        struct ggml_tensor *pattern = pattern_of(g, il, s, &block);
+        if (!s->values.late) continue;
+        struct ggml_tensor *zb = mixed_values(g, il, pattern, s->values, &block);
         if (block.rows == T) return zb;
         assert(z);
         z = ggml_set_inplace(g->ctx, z, zb, z->nb[1], z->nb[2], z->nb[3], (size_t)first * z->nb[2]);
@@ -223,13 +246,16 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
 static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     struct ggml_tensor *q =
         qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q, g->in_position)); // [d, H, T, B]
-    struct ggml_tensor *k =
-        qkv_tap(g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position)); // [d, G, T, B]
+    struct ggml_tensor *early_k = NULL;
+    struct ggml_tensor *k = qkv_tap_shared(
+        g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position), &early_k); // [d, G, T, B]
+    looked_at s = {.q = q, .q_in_cache = qkv_queries_in_cache(g, il, q)};
 
     if (g->step) {
-        struct ggml_tensor *keys = qkv_cache_keys(g, il, k), *values = qkv_cache_values(g, il, p.v);
+        s.keys.late = qkv_cache_keys(g, il, k);
+        s.values.late = qkv_cache_values(g, il, p.v);
         const qkv_query_block all = {.n_heads = g->model->hp.n_head};
-        return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, q, keys, values, all));
+        return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, all));
     }
     k = with_before(g, il, 0, k);
     p.v = with_before(g, il, 1, p.v);
@@ -238,13 +264,15 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
     int64_t n_keys = n > shared_by ? n / shared_by : 1;
     qkv_query_block block = {.first_head = first, .n_heads = n};
-    struct ggml_tensor *keys = qkv_packed_keys(g, k, first / shared_by, n_keys);
+    s.keys.late = qkv_packed_keys(g, k, first / shared_by, n_keys);
+    if (early_k) s.keys.early = qkv_packed_keys(g, early_k, first / shared_by, n_keys);
     if (n < H) { /* the pass ends with the pattern of these heads */
-        attend_in_blocks(g, il, q, keys, NULL, block);
+        attend_in_blocks(g, il, &s, block);
         return NULL;
     }
-    struct ggml_tensor *z = attend_in_blocks(g, il, q, keys, qkv_packed_values(g, p.v), block);
-    return qkv_tap(g, QKV_SITE_Z, il, z);
+    s.values.late = qkv_packed_values(g, p.v);
+    if (p.early_v) s.values.early = qkv_packed_values(g, p.early_v);
+    return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, block));
 }
 
 struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x) {

@@ -59,6 +59,7 @@ typedef struct row {
     int64_t index;
     const float *src;
     float *dst;
+    const float *moved;  /* of scores: cache_positions.h */
     const float *patch;  /* that row of the other prompt */
     float *scratch;      /* mean over tokens of this head, for mean:token */
     const float *vector; /* that row of the edit's vector, in the original order of channels */
@@ -116,6 +117,13 @@ static float vector_at(const row *r, int64_t c) {
     return r->vector[qkv_view_channel(r->view, c)];
 }
 
+static float masked_value(const row *r, int64_t c) {
+    const qkv_mask_rule *rule = &r->edit->mask;
+    const int64_t query = r->view->first_row + r->index, key = r->view->first_col + c;
+    if (qkv_mask_hides(rule, query, key)) return -INFINITY;
+    return r->moved && key < rule->sink && qkv_mask_ahead(rule, query) ? r->moved[c] : r->src[c];
+}
+
 static float edited_value(const row *r, int64_t c, float row_mean) {
     const qkv_edit *edit = r->edit;
     float x = r->src[c];
@@ -135,9 +143,7 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
     case QKV_OP_CLAMP:
         return clamp(x, edit->a, edit->b);
     case QKV_OP_MASK:
-        return qkv_mask_hides(&edit->mask, r->view->first_row + r->index, r->view->first_col + c)
-                   ? -INFINITY
-                   : x;
+        return masked_value(r, c);
     case QKV_OP_PATCH:
     case QKV_OP_FREEZE:
         assert(r->patch);
@@ -234,6 +240,7 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             row r = {.edit = edit, .view = view, .head = h, .index = t, .scratch = scratch};
             r.src = view->src + h * view->src_head_stride + t * view->row_stride;
             r.dst = view->dst + h * view->head_stride + t * view->row_stride;
+            if (view->moved) r.moved = view->moved + h * view->head_stride + t * view->row_stride;
             if (patch) r.patch = patch_row(edit, view, patch, h, t);
             r.vector = qkv_vector_row(edit, view, h, t);
             if (edit->op == QKV_OP_REMOVE) r.share = qkv_vector_share(r.vector, r.src, view);

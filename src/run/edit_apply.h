@@ -22,6 +22,8 @@ typedef struct qkv_alike {
 typedef struct qkv_view {
     const float *src; /* unedited */
     float *dst;       /* edited */
+    const float
+        *moved; /* of scores: those of queries as they stand in a small cache; may be NULL */
     qkv_site site;
     int32_t layer;
     int32_t n_heads;

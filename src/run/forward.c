@@ -16,8 +16,8 @@
 #include "run/head_input.h"
 
 /* Tensors that one layer, and one block of queries in it, add to the graph at most; with taps. */
-#define MAX_NODES_PER_LAYER 160
-#define MAX_NODES_PER_BLOCK 40
+#define MAX_NODES_PER_LAYER 176
+#define MAX_NODES_PER_BLOCK 56
 /* And where heads read copies of the input. */
 #define MAX_NODES_OF_COPIES 48
 

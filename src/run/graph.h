@@ -176,6 +176,17 @@ struct ggml_tensor *qkv_tap_copies(qkv_graph *g, const struct qkv_head_copies *c
 /* [d, G, T, B] to [d, H, T, B]: every query head gets a copy of its key/value head. */
 struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x);
 
+/* The same of scores, where some queries stand elsewhere in a small cache (cache_positions.h): `moved` are
+ * their scores there. May be NULL. */
+struct ggml_tensor *qkv_tap_scores(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                   struct ggml_tensor *moved, qkv_part part);
+/* The same of k_rot and v, which some queries see without the late edits (late.h): *early is the tensor
+ * without them, NULL where there are none. */
+struct ggml_tensor *qkv_tap_shared(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
+                                   struct ggml_tensor **early);
+
+/* Does any variant of the batch have a late edit of the site in this layer? */
+int qkv_graph_is_late(const qkv_graph *g, qkv_site site, int32_t il);
 /* Does any variant of the batch edit the site in this layer? */
 int qkv_graph_edits(const qkv_graph *g, qkv_site site, int32_t il);
 

@@ -34,7 +34,8 @@ static int parse_h2o(qkv_keep_rule *rule, const char *text, qkv_error *err) {
     *rule = (qkv_keep_rule){.method = QKV_METHOD_H2O};
     const qkv_argument list[] = {{"budget", &rule->budget, 1, INT32_MAX, NULL, 1},
                                  {"recent", &rule->recent, 1, INT32_MAX, NULL, 1},
-                                 {"prompt", &rule->prompt, 0, INT32_MAX, NULL, 0}};
+                                 {"prompt", &rule->prompt, 0, INT32_MAX, NULL, 0},
+                                 {"rule", &rule->evaluates, 0, 0, "paper|lm_eval", 0}};
     const int status = qkv_arguments_read(text, list, sizeof list / sizeof *list, err);
     if (status != QKV_OK || rule->recent <= rule->budget) return status;
     return qkv_fail(err, QKV_ERR_PLAN, "recent=%lld is more than budget=%lld, which includes it",
@@ -154,14 +155,14 @@ static void add_weights(const row *r, int over_all) {
     }
 }
 
-/* Of the keys that are not recent, those with least weight go until the budget is kept; of equal ones
- * the earlier. */
-static void drop_lightest(const row *r) {
+/* Of the keys before the last `recent`, those with least weight go until `budget` are left in all; of
+ * equal ones the earlier. */
+static void drop_lightest(const row *r, int64_t budget, int64_t recent) {
     int64_t left = 0;
     for (int64_t j = r->first; j < r->end; j++) left += !r->gone[j];
-    for (; left > r->rule->budget; left--) {
+    for (; left > budget; left--) {
         int64_t lightest = -1;
-        for (int64_t j = r->first; j <= r->query - r->rule->recent; j++) {
+        for (int64_t j = r->first; j <= r->query - recent; j++) {
             if (!r->gone[j] && (lightest < 0 || r->weight[j] < r->weight[lightest])) lightest = j;
         }
         if (lightest < 0) return;
@@ -170,9 +171,13 @@ static void drop_lightest(const row *r) {
 }
 
 static void step_h2o(const row *r, int selected) {
-    const int drops = selected && r->query >= r->rule->prompt;
-    if (drops) drop_lightest(r);
-    add_weights(r, !drops);
+    const qkv_keep_rule *rule = r->rule;
+    const int drops = selected && r->query >= rule->prompt;
+    if (drops && rule->evaluates) /* the heavy keys, of which the query's own is one */
+        drop_lightest(r, rule->budget - rule->recent + 1, 1);
+    else if (drops)
+        drop_lightest(r, rule->budget, rule->recent);
+    add_weights(r, !drops || rule->evaluates);
 }
 
 static double pooled(const row *r, int64_t key, int64_t n) {
@@ -229,7 +234,7 @@ static const float *sink_of(const qkv_view *view, int32_t head) {
 static uint64_t hide(const row *r, float *dst) {
     uint64_t n = 0;
     for (int64_t j = r->first; j < r->end; j++) {
-        if (!r->gone[j]) continue;
+        if (!r->gone[j] || (r->rule->evaluates && r->query - j < r->rule->recent)) continue;
         dst[j] = -INFINITY;
         n++;
     }

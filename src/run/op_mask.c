@@ -9,8 +9,17 @@
 int qkv_mask_parse(qkv_edit *edit, const char *text, qkv_error *err) {
     const qkv_argument list[] = {{"sink", &edit->mask.sink, 0, INT32_MAX, NULL, 0},
                                  {"recent", &edit->mask.recent, 0, INT32_MAX, NULL, 0},
-                                 {"band", &edit->mask.band, 1, INT32_MAX, NULL, 0}};
-    return qkv_arguments_read(text, list, sizeof list / sizeof *list, err);
+                                 {"band", &edit->mask.band, 1, INT32_MAX, NULL, 0},
+                                 {"positions", &edit->mask.in_cache, 0, 0, "text|cache", 0}};
+    const int status = qkv_arguments_read(text, list, sizeof list / sizeof *list, err);
+    if (status != QKV_OK || !edit->mask.in_cache || (edit->mask.recent && !edit->mask.band))
+        return status;
+    return qkv_fail(err, QKV_ERR_SYNTAX, "positions=cache goes with sink= and recent=");
+}
+
+int64_t qkv_mask_ahead(const qkv_mask_rule *rule, int64_t query) {
+    const int64_t position = rule->sink + rule->recent - 1;
+    return rule->in_cache && query > position ? query - position : 0;
 }
 
 int qkv_mask_hides(const qkv_mask_rule *rule, int64_t query, int64_t key) {
@@ -111,9 +120,56 @@ static int check_heads(const qkv_plan *plan, const qkv_variant *variant, head_ma
     return QKV_OK;
 }
 
+/* ---- positions ---- */
+
+static int check_positions(const qkv_plan *plan, const qkv_edit *edit, qkv_error *err) {
+    const qkv_model *model = plan->model;
+    int turns = 0;
+    if (!model->hp.causal)
+        return qkv_fail(err, QKV_ERR_PLAN,
+                        "edit '%s': positions=cache is for models whose queries come one after the "
+                        "other, not for an encoder",
+                        edit->text);
+    for (int32_t il = 0; il < model->hp.n_layer; il++)
+        turns |= qkv_selector_has_layer(&edit->where, il) && qkv_layer_rope(model, il) >= 0;
+    if (turns) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_PLAN,
+                    "edit '%s': positions=cache can have no effect: none of these layers has RoPE; "
+                    "leave it out",
+                    edit->text);
+}
+
+/* A query has one position in a head. */
+static int check_same_queries(const qkv_plan *plan, const qkv_edit *a, const qkv_edit *b,
+                              qkv_error *err) {
+    qkv_selector x = a->where, y = b->where;
+    x.cols = y.cols = NULL;
+    if (!qkv_selector_overlap(&x, &y, &plan->model->hp, plan->text.n_positions)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_PLAN,
+                    "edits '%s' and '%s' give positions to the same queries: positions=cache may "
+                    "stand in one of them",
+                    a->text, b->text);
+}
+
+static int check_all_positions(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < variant->n_edits && status == QKV_OK; i++) {
+        const qkv_edit *edit = &variant->edits[i];
+        if (edit->op != QKV_OP_MASK || !edit->mask.in_cache) continue;
+        status = check_positions(plan, edit, err);
+        for (size_t k = 0; k < i && status == QKV_OK; k++) {
+            const qkv_edit *other = &variant->edits[k];
+            if (other->op == QKV_OP_MASK && other->mask.in_cache)
+                status = check_same_queries(plan, edit, other, err);
+        }
+    }
+    return status;
+}
+
 int qkv_mask_check(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
     size_t n = 0;
     for (size_t i = 0; i < variant->n_edits; i++) n += variant->edits[i].op == QKV_OP_MASK;
+    if (n && check_all_positions(plan, variant, err) != QKV_OK) return QKV_ERR_PLAN;
     if (!n || plan->model->hp.has_sink) return QKV_OK;
     head_masks masks = {.edits = calloc(n, sizeof *masks.edits)};
     head_masks known = {.edits = calloc(n, sizeof *known.edits)};

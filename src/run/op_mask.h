@@ -5,6 +5,10 @@
  *     mask                        all selected cells
  *     mask:sink=S,recent=R        the selected cells but the first S keys and the R most recent ones,
  *                                 the query's own included
+ *     mask:sink=S,recent=R,positions=cache
+ *                                 the same, and positions are counted within what is left: a query behind
+ *                                 S + R tokens turns by RoPE as if it were token S + R - 1, so that it is
+ *                                 never further away from a sink (StreamingLLM)
  *     mask:band=K                 the selected cells but those less than K away from their query, to
  *                                 both sides where the model is an encoder
  *
@@ -26,6 +30,7 @@ struct qkv_variant;
 /* What a mask leaves; 0: nothing of that kind. */
 typedef struct qkv_mask_rule {
     int64_t sink, recent, band;
+    int64_t in_cache; /* positions are those within what is left */
 } qkv_mask_rule;
 
 /* Reads what stands behind `mask:`. */
@@ -33,6 +38,10 @@ int qkv_mask_parse(struct qkv_edit *edit, const char *text, qkv_error *err);
 
 /* Does the rule take this key away from this query? */
 int qkv_mask_hides(const qkv_mask_rule *rule, int64_t query, int64_t key);
+
+/* How far ahead in the text of its position the query stands; 0: where the two are the same. Its score of
+ * a key that the rule leaves as a sink is that of the position. */
+int64_t qkv_mask_ahead(const qkv_mask_rule *rule, int64_t query);
 
 /* Fails where the masks of a variant leave some query without a key. */
 int qkv_mask_check(const struct qkv_plan *plan, const struct qkv_variant *variant, qkv_error *err);

@@ -12,28 +12,76 @@ int qkv_quant_parse(qkv_edit *edit, const char *text, qkv_error *err) {
     const qkv_argument list[] = {{"bits", &rule->bits, 1, 8, NULL, 1},
                                  {"axis", &rule->axis, 0, 0, "channel|token", 1},
                                  {"group", &rule->group, 1, INT32_MAX, NULL, 0},
-                                 {"keep", &rule->keep, 0, INT32_MAX, NULL, 0}};
-    return qkv_arguments_read(text, list, sizeof list / sizeof *list, err);
+                                 {"keep", &rule->keep, 0, INT32_MAX, NULL, 0},
+                                 {"per", &rule->per_query, 0, 0, "text|query", 0},
+                                 {"prompt", &rule->prompt, 0, INT32_MAX, NULL, 0}};
+    rule->prompt = -1;
+    const int status = qkv_arguments_read(text, list, sizeof list / sizeof *list, err);
+    if (status != QKV_OK) return status;
+    if (rule->prompt >= 0 && !rule->per_query)
+        return qkv_fail(err, QKV_ERR_SYNTAX, "prompt= goes with per=query");
+    if (!rule->per_query || rule->axis != QKV_QUANT_CHANNEL) return QKV_OK;
+    if (rule->keep && rule->keep % rule->group == 0) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_PLAN,
+                    "per=query quantises keep=%lld tokens at a time: give a multiple of group=%lld",
+                    (long long)rule->keep, (long long)rule->group);
 }
 
-int qkv_quant_check(const qkv_plan *plan, const qkv_variant *variant, qkv_error *err) {
-    for (size_t i = 0; i < variant->n_edits; i++) {
-        const qkv_edit *edit = &variant->edits[i];
-        const int64_t width =
-            qkv_site_width(edit->where.site, &plan->model->hp, plan->text.n_positions);
-        if (edit->op != QKV_OP_QUANT || edit->quant.axis != QKV_QUANT_TOKEN ||
-            width % edit->quant.group == 0)
-            continue;
-        return qkv_fail(err, QKV_ERR_PLAN,
-                        "edit '%s': groups of %lld do not divide the %lld channels of %s",
-                        edit->text, (long long)edit->quant.group, (long long)width,
-                        qkv_site_name(edit->where.site));
+/* ---- checks ---- */
+
+static int check_groups(const qkv_plan *plan, const qkv_edit *edit, qkv_error *err) {
+    const int64_t width =
+        qkv_site_width(edit->where.site, &plan->model->hp, plan->text.n_positions);
+    if (edit->quant.axis != QKV_QUANT_TOKEN || width % edit->quant.group == 0) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_PLAN,
+                    "edit '%s': groups of %lld do not divide the %lld channels of %s", edit->text,
+                    (long long)edit->quant.group, (long long)width,
+                    qkv_site_name(edit->where.site));
+}
+
+static int check_queries(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
+    const qkv_edit_range *text = &plan->text;
+    if (edit->where.site != QKV_SITE_K_ROT && edit->where.site != QKV_SITE_V)
+        return qkv_fail(err, QKV_ERR_PLAN, "edit '%s': per=query is for k_rot and v, not for %s",
+                        edit->text, qkv_site_name(edit->where.site));
+    if (!plan->model->hp.causal)
+        return qkv_fail(
+            err, QKV_ERR_PLAN,
+            "edit '%s': per=query is for models whose queries come one after the other, "
+            "not for an encoder",
+            edit->text);
+    if (edit->quant.prompt < 0)
+        edit->quant.prompt = text->n_prompt < text->n_positions ? text->n_prompt : 0;
+    if (edit->quant.prompt < text->n_positions) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_PLAN,
+                    "edit '%s' can have no effect: it acts on queries behind the prompt, and the "
+                    "text has %lld tokens",
+                    edit->text, (long long)text->n_positions);
+}
+
+int qkv_quant_check(const qkv_plan *plan, qkv_variant *variant, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t i = 0; i < variant->n_edits && status == QKV_OK; i++) {
+        qkv_edit *edit = &variant->edits[i];
+        if (edit->op != QKV_OP_QUANT) continue;
+        status = check_groups(plan, edit, err);
+        if (status == QKV_OK && edit->quant.per_query) status = check_queries(plan, edit, err);
     }
-    return QKV_OK;
+    return status;
 }
 
 int qkv_quant_is_by_token(const qkv_quant_rule *rule) {
-    return rule->axis == QKV_QUANT_TOKEN && rule->keep == 0;
+    return rule->axis == QKV_QUANT_TOKEN && rule->keep == 0 && !rule->per_query;
+}
+
+int64_t qkv_quant_seen(const qkv_quant_rule *rule, int64_t query) {
+    if (query < rule->prompt) return 0;
+    if (rule->axis == QKV_QUANT_CHANNEL) return query / rule->keep * rule->keep;
+    return query > rule->keep ? query - rule->keep : 0;
+}
+
+int qkv_edit_is_late(const qkv_edit *edit) {
+    return edit->op == QKV_OP_QUANT && edit->quant.per_query;
 }
 
 /* ---- arithmetic ---- */
@@ -77,9 +125,10 @@ static void find_range(const qkv_quant_rule *rule, const qkv_view *view, const f
     }
 }
 
-/* Tokens of the view before this one are quantised. */
+/* Tokens of the view before this one are quantised; of per=query, as the last query sees them. */
 static int64_t end_of_groups(const qkv_quant_rule *rule, const qkv_view *view) {
-    const int64_t n = view->first_row + view->n_rows - rule->keep;
+    const int64_t all = view->first_row + view->n_rows, n = all - rule->keep;
+    if (rule->per_query) return qkv_quant_seen(rule, all - 1) - view->first_row;
     if (n <= 0) return 0;
     return (rule->axis == QKV_QUANT_CHANNEL ? n / rule->group * rule->group : n) - view->first_row;
 }

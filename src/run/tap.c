@@ -23,13 +23,17 @@ typedef struct map_reader {
     int32_t layer;
 } map_reader;
 
+/* Edits of a tensor are applied by one operation, unless some are late (op_quant.h): then by two. */
+typedef enum which_edits { ALL_EDITS, EARLY_EDITS, LATE_EDITS } which_edits;
+
 struct qkv_tap_op {
     map_reader reduce; /* of a reduction or an observation, which use nothing else */
     qkv_graph *graph;
     int64_t n_batch;
     int calls_custom; /* some edit is a function of the caller's: one thread does all */
-    qkv_view view;    /* of one variant; src and dst are filled in when it runs */
-    float *scratch;   /* n_threads × 2 width, for means over tokens and ranges of groups */
+    which_edits which;
+    qkv_view view;  /* of one variant; src and dst are filled in when it runs */
+    float *scratch; /* n_threads × 2 width, for means over tokens and ranges of groups */
     qkv_check *check;
     const qkv_head_copies *copies; /* of what single heads read */
 };
@@ -95,11 +99,17 @@ static int calls_custom(const qkv_graph *g, qkv_site site, int32_t il) {
     return 0;
 }
 
-static void copy_rows(const qkv_view *view, int64_t first, int64_t end) {
+static int is_of(which_edits which, const qkv_edit *edit) {
+    return which == ALL_EDITS || (which == LATE_EDITS) == qkv_edit_is_late(edit);
+}
+
+/* From `early`, which has the layout of what is written, or from the unedited tensor. */
+static void copy_rows(const qkv_view *view, const float *early, int64_t first, int64_t end) {
     for (int32_t h = 0; h < view->n_heads; h++) {
         for (int64_t t = first; t < end; t++) {
-            const float *from = view->src + h * view->src_head_stride + t * view->row_stride;
-            memcpy(view->dst + h * view->head_stride + t * view->row_stride, from,
+            const float *row = early ? early + h * view->head_stride + t * view->row_stride
+                                     : view->src + h * view->src_head_stride + t * view->row_stride;
+            memcpy(view->dst + h * view->head_stride + t * view->row_stride, row,
                    (size_t)view->width * sizeof(float));
         }
     }
@@ -131,11 +141,14 @@ static qkv_view heads_of_thread(const qkv_tap_op *op, int64_t b, const qkv_view 
     part.first_head += first;
     part.src += first * view->src_head_stride;
     part.dst += first * view->head_stride;
+    if (part.moved) part.moved += first * view->head_stride;
     part.keep = g->step ? &g->step->caches[view->layer * g->n_members + b]->keep : &g->keeps[b];
     return part;
 }
 
-static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, int ith, int nth) {
+/* `early` is what the late edits leave as it is, where they are applied by themselves. */
+static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, const float *early,
+                       int ith, int nth) {
     const qkv_member *member = &op->graph->members[b];
     int64_t first = 0, end = view->n_rows;
     qkv_view heads;
@@ -146,10 +159,10 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, in
         first = view->n_rows * ith / nth;
         end = view->n_rows * (ith + 1) / nth;
     }
-    copy_rows(view, first, end);
+    copy_rows(view, early, first, end);
     for (size_t i = 0; i < member->variant->n_edits; i++) {
         const qkv_edit *edit = &member->variant->edits[i];
-        if (!applies(edit, view->site, view->layer)) continue;
+        if (!applies(edit, view->site, view->layer) || !is_of(op->which, edit)) continue;
         if (edit->op == QKV_OP_CUSTOM) {
             run_custom(op, edit, view, &member->changed[i]);
             continue;
@@ -174,8 +187,10 @@ static void place_in_text(const qkv_graph *g, qkv_view *view) {
     view->patch_width = step->n_prompt;
 }
 
-static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int ith, int nth,
-                    void *data) {
+/* `second`: of scores, those of queries as they stand in a small cache; of late edits, the tensor without
+ * them; may be NULL. */
+static void run_tap_with(struct ggml_tensor *dst, const struct ggml_tensor *src,
+                         const struct ggml_tensor *second, int ith, int nth, void *data) {
     const qkv_tap_op *op = data;
     if (op->calls_custom) {
         if (ith) return;
@@ -185,10 +200,18 @@ static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int 
         qkv_view view = op->view;
         if (op->graph->step) place_in_text(op->graph, &view);
         view.first_row += op->graph->n_before;
-        view.src = (const float *)src->data + b * qkv_view_size(&view);
-        view.dst = (float *)dst->data + b * qkv_view_size(&view);
-        run_member(op, b, &view, ith, nth);
+        const int64_t at = b * qkv_view_size(&view);
+        const float *other = second ? (const float *)second->data + at : NULL;
+        view.src = (const float *)src->data + at;
+        view.dst = (float *)dst->data + at;
+        if (view.site == QKV_SITE_SCORES) view.moved = other;
+        run_member(op, b, &view, op->which == LATE_EDITS ? other : NULL, ith, nth);
     }
+}
+
+static void run_tap(struct ggml_tensor *dst, const struct ggml_tensor *src, int ith, int nth,
+                    void *data) {
+    run_tap_with(dst, src, NULL, ith, nth, data);
 }
 
 struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x) {
@@ -235,7 +258,8 @@ static void prepare_edits(qkv_graph *g, qkv_tap_op *op) {
 }
 
 static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
-                                        struct ggml_tensor *x, qkv_part part) {
+                                        struct ggml_tensor *x, struct ggml_tensor *second,
+                                        which_edits which, qkv_part part) {
     qkv_tap_op *op = new_op(g);
     if (!op) return x;
     qkv_site_axes axes = qkv_site_get_axes(site);
@@ -245,11 +269,14 @@ static struct ggml_tensor *append_edits(qkv_graph *g, qkv_site site, int32_t il,
         rows = x->ne[1];
         part.first_row = g->n_tokens - rows;
     }
+    op->which = which;
     op->view = qkv_view_of(site, il, g->model, qkv_kept_heads(site, x), rows, keys);
     op->view.first_head = part.first_head;
     op->view.first_row = part.first_row;
     prepare_edits(g, op);
-    return ggml_map_custom1(g->ctx, ggml_cont(g->ctx, x), run_tap, GGML_N_TASKS_MAX, op);
+    x = ggml_cont(g->ctx, x);
+    if (second) return ggml_map_custom2(g->ctx, x, second, run_tap_with, GGML_N_TASKS_MAX, op);
+    return ggml_map_custom1(g->ctx, x, run_tap, GGML_N_TASKS_MAX, op);
 }
 
 /* The heads of a member that read copies lie one behind the other, and have one source. */
@@ -272,7 +299,7 @@ static void run_tap_copies(struct ggml_tensor *dst, int ith, int nth, void *data
         view.heads = copies->heads + i;
         view.alike = copies->alike + i;
         view.n_heads = (int32_t)(end - i);
-        run_member(op, b, &view, ith, nth);
+        run_member(op, b, &view, NULL, ith, nth);
     }
 }
 
@@ -364,23 +391,62 @@ static void append_readers(qkv_graph *g, int32_t il, struct ggml_tensor *map, qk
         append_reader(g, map, run_watch, what);
 }
 
-struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
-                                 qkv_part part) {
+/* Keeps what has become of a tensor, if the pass wants it. */
+static struct ggml_tensor *kept_if_wanted(qkv_graph *g, qkv_site site, int32_t il,
+                                          struct ggml_tensor *x) {
+    if (!qkv_graph_keeps(g, site, il)) return x;
+    if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
+    qkv_graph_keep(g, site, il, x);
+    return x;
+}
+
+static struct ggml_tensor *tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
+                               struct ggml_tensor *second, qkv_part part) {
     int splits;
     if (find_edits(g, site, il, &splits)) {
         if (splits && x->ne[1] == g->model->hp.n_kv_head) x = qkv_split_groups(g, x);
-        x = append_edits(g, site, il, x, part);
+        x = append_edits(g, site, il, x, second, ALL_EDITS, part);
     }
-    if (qkv_graph_keeps(g, site, il)) {
-        if (!ggml_is_contiguous(x)) x = ggml_cont(g->ctx, x);
-        qkv_graph_keep(g, site, il, x);
-    }
+    x = kept_if_wanted(g, site, il, x);
     if (site == QKV_SITE_PATTERN) append_readers(g, il, x, part);
     return x;
 }
 
+struct ggml_tensor *qkv_tap_part(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
+                                 qkv_part part) {
+    return tap(g, site, il, x, NULL, part);
+}
+
+struct ggml_tensor *qkv_tap_scores(qkv_graph *g, int32_t il, struct ggml_tensor *x,
+                                   struct ggml_tensor *moved, qkv_part part) {
+    return tap(g, QKV_SITE_SCORES, il, x, moved, part);
+}
+
 struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x) {
-    return qkv_tap_part(g, site, il, x, (qkv_part){0});
+    return tap(g, site, il, x, NULL, (qkv_part){0});
+}
+
+struct ggml_tensor *qkv_tap_shared(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
+                                   struct ggml_tensor **early) {
+    int splits;
+    *early = NULL;
+    if (!find_edits(g, site, il, &splits) || !qkv_graph_is_late(g, site, il))
+        return qkv_tap(g, site, il, x);
+    const qkv_part all = {0};
+    if (splits && x->ne[1] == g->model->hp.n_kv_head) x = qkv_split_groups(g, x);
+    *early = append_edits(g, site, il, x, NULL, EARLY_EDITS, all);
+    return kept_if_wanted(g, site, il, append_edits(g, site, il, x, *early, LATE_EDITS, all));
+}
+
+int qkv_graph_is_late(const qkv_graph *g, qkv_site site, int32_t il) {
+    for (int64_t b = 0; b < g->n_batch; b++) {
+        const qkv_variant *variant = g->members[b].variant;
+        for (size_t i = 0; i < variant->n_edits; i++) {
+            if (qkv_edit_is_late(&variant->edits[i]) && applies(&variant->edits[i], site, il))
+                return 1;
+        }
+    }
+    return 0;
 }
 
 int qkv_graph_edits(const qkv_graph *g, qkv_site site, int32_t il) {

@@ -5,6 +5,8 @@
  */
 #include "study/cache_study.h"
 
+#include <string.h>
+
 enum { MOST = 1 << 24, MOST_LIST = 4096 };
 
 /* Options that all of them have. */
@@ -48,7 +50,10 @@ typedef struct streaming_options {
     int32_t mean_map;
     const char *maps;
     int64_t map_length; /* 0: 16, as in the paper's figure */
+    int positions;      /* POSITIONS_… */
 } streaming_options;
+
+enum { POSITIONS_PAPER, POSITIONS_TEXT, POSITIONS_CACHE };
 
 static const field streaming_fields[] = {
     CACHE_FIELDS(streaming_options),
@@ -56,17 +61,29 @@ static const field streaming_fields[] = {
     STUDY_FIELD(streaming_options, recent, COUNT, 0, MOST),
     STUDY_FIELD(streaming_options, mean_map, FLAG, 0, 0),
     STUDY_FIELD(streaming_options, maps, TEXT, 0, MOST_LIST),
-    STUDY_FIELD(streaming_options, map_length, COUNT, 0, 1024)};
+    STUDY_FIELD(streaming_options, map_length, COUNT, 0, 1024),
+    STUDY_WORDS(streaming_options, positions, "paper|text|cache")};
 
 static void write_streaming(qkv_text *out, const void *given, int64_t sink, const char *place) {
     const streaming_options *o = given;
     qkv_text_printf(out, "scores@%s=mask:sink=%lld,recent=%lld", place, (long long)sink,
                     (long long)(o->recent ? o->recent : 16));
+    if (o->positions == POSITIONS_CACHE) qkv_text_puts(out, ",positions=cache");
+}
+
+/* The paper's positions are those in the cache, where a model has any that can be counted anew. */
+static int positions_of(const streaming_options *o, const study_inputs *in, qkv_study *study) {
+    if (o->positions != POSITIONS_PAPER) return o->positions;
+    if (strncmp(qkv_model_get_info(in->model)->position, "rope", 4) == 0) return POSITIONS_CACHE;
+    qkv_study_note(study, "positions are those of the text: the model has no RoPE");
+    return POSITIONS_TEXT;
 }
 
 static int make_streaming(qkv_study *study, const study_inputs *in, const void *given,
                           qkv_error *err) {
-    const streaming_options *o = given;
+    streaming_options chosen = *(const streaming_options *)given;
+    const streaming_options *o = &chosen;
+    chosen.positions = positions_of(o, in, study);
     cache_question q = question_of(&o->common);
     q.name = "StreamingLLM";
     q.title = "StreamingLLM: Sinks and the Most Recent Keys";
@@ -93,12 +110,14 @@ typedef struct h2o_options {
     const char *budgets; /* NULL: 8,16,32,48 */
     int64_t recent;      /* 0: half of the budget */
     int64_t prompt;
+    int rule;
 } h2o_options;
 
 static const field h2o_fields[] = {CACHE_FIELDS(h2o_options),
                                    STUDY_FIELD(h2o_options, budgets, TEXT, 0, MOST_LIST),
                                    STUDY_FIELD(h2o_options, recent, COUNT, 0, MOST),
-                                   STUDY_FIELD(h2o_options, prompt, COUNT, 0, MOST)};
+                                   STUDY_FIELD(h2o_options, prompt, COUNT, 0, MOST),
+                                   STUDY_WORDS(h2o_options, rule, "paper|lm_eval")};
 
 static void write_h2o(qkv_text *out, const void *given, int64_t budget, const char *place) {
     const h2o_options *o = given;
@@ -106,6 +125,7 @@ static void write_h2o(qkv_text *out, const void *given, int64_t budget, const ch
     qkv_text_printf(out, "scores@%s=keep:h2o,budget=%lld,recent=%lld", place, (long long)budget,
                     (long long)(o->recent ? o->recent : half));
     if (o->prompt) qkv_text_printf(out, ",prompt=%lld", (long long)o->prompt);
+    if (o->rule) qkv_text_puts(out, ",rule=lm_eval");
 }
 
 static int make_h2o(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
@@ -181,20 +201,29 @@ typedef struct kivi_options {
     cache_options common;
     const char *bits;    /* NULL: 1,2,3,4,8 */
     int64_t group, keep; /* 0: 16 */
+    int per;             /* PER_… */
+    int64_t prompt;      /* of PER_QUERY */
 } kivi_options;
+
+enum { PER_QUERY, PER_TEXT };
 
 static const field kivi_fields[] = {CACHE_FIELDS(kivi_options),
                                     STUDY_FIELD(kivi_options, bits, TEXT, 0, MOST_LIST),
                                     STUDY_FIELD(kivi_options, group, COUNT, 0, MOST),
-                                    STUDY_FIELD(kivi_options, keep, COUNT, 0, MOST)};
+                                    STUDY_FIELD(kivi_options, keep, COUNT, 0, MOST),
+                                    STUDY_WORDS(kivi_options, per, "query|text"),
+                                    STUDY_FIELD(kivi_options, prompt, COUNT, 0, MOST)};
 
 static void write_kivi(qkv_text *out, const void *given, int64_t bits, const char *place) {
     const kivi_options *o = given;
     const long long group = o->group ? o->group : 16, keep = o->keep ? o->keep : 16;
-    qkv_text_printf(out,
-                    "k_rot@%s=quant:bits=%lld,axis=channel,group=%lld,keep=%lld + "
-                    "v@%s=quant:bits=%lld,axis=token,group=%lld,keep=%lld",
-                    place, (long long)bits, group, keep, place, (long long)bits, group, keep);
+    for (int is_v = 0; is_v < 2; is_v++) {
+        qkv_text_printf(out, "%s@%s=quant:bits=%lld,axis=%s,group=%lld,keep=%lld",
+                        is_v ? " + v" : "k_rot", place, (long long)bits, is_v ? "token" : "channel",
+                        group, keep);
+        if (o->per == PER_QUERY) qkv_text_puts(out, ",per=query");
+        if (o->prompt) qkv_text_printf(out, ",prompt=%lld", (long long)o->prompt);
+    }
 }
 
 static int make_kivi(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
@@ -209,6 +238,9 @@ static int make_kivi(qkv_study *study, const study_inputs *in, const void *given
     q.per_group = 1;
     q.write = write_kivi;
     q.options = o;
+    if (o->prompt && o->per == PER_TEXT)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`prompt` goes with `per` query");
+    if (o->prompt) q.from = o->prompt + 1;
     return qkv_cache_study(study, in, &q, err);
 }
 

@@ -109,11 +109,15 @@ static int by_effect(const void *a, const void *b) {
     return (x->cell > y->cell) - (x->cell < y->cell);
 }
 
-/* How far a patch moves the run away from what it is without it. */
+/* The recovery of the run as it is without the patch. */
+static double unpatched(const qkv_cell *cell) {
+    return is_denoising(cell) ? 0 : 1;
+}
+
+/* How far a patch moves the run away from that. */
 static double effect_of(const show *s, size_t i) {
     const qkv_cell cell = cell_at(s, i);
-    const double recovery = qkv_patch_recovery(s->cells, i, 0);
-    return fabs(is_denoising(&cell) ? recovery : 1 - recovery);
+    return fabs(qkv_patch_recovery(s->cells, i, 0) - unpatched(&cell));
 }
 
 static int add_top(const show *s, int32_t wanted, qkv_error *err) {
@@ -190,7 +194,8 @@ static int fill_panel(const show *s, panel *p, size_t metric, qkv_error *err) {
             const qkv_cell cell = cell_at(s, at);
             char *row = p->numbers + r * NUMBER_SIZE,
                  *col = p->numbers + (p->n_rows + c) * NUMBER_SIZE;
-            p->values[r * p->n_cols + c] = qkv_patch_recovery(s->cells, at, metric);
+            p->values[r * p->n_cols + c] =
+                qkv_patch_recovery(s->cells, at, metric) - unpatched(&cell);
             snprintf(row, NUMBER_SIZE, "%d", (int)cell.layer);
             snprintf(col, NUMBER_SIZE, "%d", (int)cell.head);
             p->rows[r] = row;
@@ -235,6 +240,12 @@ static size_t find_all_panels(const show *s, int by_head, panel *panels) {
     return n + find_panels(s, 2 + all / 2, all / 2, by_head, panels + n);
 }
 
+/* Whether a run of the clean prompt is among them, whose recovery is 1 without a patch. */
+static int has_noising(const show *s) {
+    const qkv_cell first = cell_at(s, 2), last = cell_at(s, s->cells->n - 1);
+    return !is_denoising(&first) || !is_denoising(&last);
+}
+
 /* All panels of a picture have the same layers and columns. */
 static int link_cells(const show *s, const panel *p, qkv_error *err) {
     int32_t *layers = qkv_calloc(p->n_rows + p->n_cols, sizeof *layers);
@@ -273,7 +284,7 @@ static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err
     map.row_axis = "Layer";
     map.col_axis = by_head ? "Head" : "Token";
     map.diverging = 1;
-    map.color.label = "recovery (clean 1, corrupt 0)";
+    map.color.label = has_noising(s) ? "change of recovery" : "recovery (clean 1, corrupt 0)";
     snprintf(name, sizeof name, metric ? "%s_%zu" : "%s", by_head ? "heads" : "positions",
              metric + 1);
     snprintf(title, sizeof title, "What Patching Recovers of %s",
@@ -298,6 +309,10 @@ static void add_notes(const show *s) {
                    "recovery: (m - corrupt) / (clean - corrupt), m being %s, clean %.4g, corrupt "
                    "%.4g",
                    qkv_sweep_metric(c->sweep, 0), c->means[0], c->means[c->n_metrics]);
+    if (has_noising(s))
+        qkv_study_note(s->study,
+                       "change: recovery when clean goes into corrupt, recovery minus 1 the other "
+                       "way round");
 }
 
 int qkv_patch_show(const patch_cells *cells, qkv_study *study, const study_inputs *in,

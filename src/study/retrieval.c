@@ -54,8 +54,9 @@ static int read_list(double **out, size_t *n, size_t *capacity, const char *list
     int status = qkv_number_list_expand(&expanded, list, err);
     const char *at = expanded;
     while (status == QKV_OK && qkv_number_list_next(&at, &text, &length, &value)) {
-        if (rule->whole && value >= rule->least) value = round(value); /* of a linspace */
-        if (!(value >= rule->least && value <= rule->most))
+        if (rule->whole && strstr(list, "space:")) value = round(value); /* linspace, logspace */
+        if (!(value >= rule->least && value <= rule->most) ||
+            (rule->whole && value != floor(value)))
             status = qkv_fail(err, QKV_ERR_ARGUMENT, "%s: '%.*s' is not %s", rule->name,
                               (int)length, text, rule->what);
         for (size_t i = 0; i < *n && status == QKV_OK; i++) {
@@ -88,7 +89,7 @@ static int count_answer(const retrieval *r, size_t *most, qkv_error *err) {
 }
 
 static int read_lengths(retrieval *r, qkv_error *err) {
-    const number_rule rule = {"lengths", "a number of tokens", 1, MOST_LENGTH, 1};
+    const number_rule rule = {"lengths", "a whole number of tokens", 1, MOST_LENGTH, 1};
     size_t n_answer = 0;
     if (r->how->lengths && strcmp(r->how->lengths, "auto") != 0)
         return read_list(&r->lengths, &r->n_lengths, &r->lengths_capacity, r->how->lengths, &rule,

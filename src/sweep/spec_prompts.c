@@ -53,7 +53,8 @@ static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
     if (status != QKV_OK || !sweep->length) return status;
     qkv_sweep_prompt *prompt = &sweep->prompts[number];
     if ((int64_t)prompt->n_tokens < sweep->length)
-        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu tokens, fewer than the length %lld", name,
+        return qkv_fail(err, QKV_ERR_PLAN,
+                        "%s has %zu tokens, fewer than the length %lld: give longer prompts", name,
                         prompt->n_tokens, (long long)sweep->length);
     prompt->n_tokens = (size_t)sweep->length;
     return QKV_OK;

@@ -509,6 +509,18 @@ export async function case_offline_study_parts(stage) {
     await openLast('positions');
     assert.match(await title(), /layer 4, head 3/);
     assert.match((await page.locator('.cell-attention .pinned').innerText()).replace(/\s+/g, ' '), /query.* 4\b/);
+    // Of a run that is noised, colours are the recovery minus 1: a patch without effect is 0.
+    const noised = stage.file('noise.html'), table = stage.file('noise.csv');
+    qkv(['patch', '--clean', clean, '--corrupt', corrupt, '--metric', 'kl', '--direction', 'noise', '--site', 'resid_pre', '-q', '-o', noised, '-o', table]);
+    const noise = await openFile(stage, noised), rows = fs.readFileSync(table, 'utf8').trim().split('\n').map((row) => row.split(','));
+    const recovery = Number(rows.find((row) => row[3] === '0' && row[5] === '2')[rows[0].indexOf('recovery')]);
+    await noise.locator('.study-map .map').first().focus();
+    for (let i = 0; i < 9; i++) await noise.keyboard.press('ArrowUp');
+    for (let i = 0; i < 9; i++) await noise.keyboard.press('ArrowLeft');
+    for (let i = 0; i < 2; i++) await noise.keyboard.press('ArrowRight');
+    const change = (await noise.locator('.study-map .readout').first().innerText()).replace(/\s+/g, ' ');
+    assert.ok(Math.abs(recovery) < 1e-6, `${recovery}`);
+    assert.equal(shownNumber(change, 'change of recovery'), -1);
     // An edited model: the second map has the edit in it.
     const compared = stage.file('compare.html');
     qkv(['compare', '--edit', 'q@3.h1=zero', '-p', clean, '-q', '-o', compared]);

@@ -63,6 +63,75 @@ static void rotate(const ref_pass *p, int il, double *y, const double *x, int n_
     }
 }
 
+/* Scores with queries at their places in a small cache, which ends at place a + b - 1; NULL where the
+ * layer has no such edit. */
+static void dot_scores(const ref_pass *p, int il, double *scores, const double *q, const double *k,
+                       const double *early);
+
+static double *move_scores(const ref_pass *p, int il, const double *q_rot, const double *k,
+                           const double *early) {
+    const ref_model *m = p->m;
+    const ref_rope *r = m->layers[il].rope;
+    const ref_edit *e = NULL;
+    for (size_t i = 0; i < p->n_edits; i++)
+        if (p->edits[i].op == REF_MASK_CACHE && ref_has(p->edits[i].layers, il)) e = &p->edits[i];
+    if (!e || !r) return NULL;
+    const size_t row = (size_t)m->H * (size_t)m->d;
+    const int half = m->turned / 2, adjacent = m->family->pairs == REF_ADJACENT;
+    double *q = ref_new_doubles((size_t)p->T * row);
+    double *scores = ref_new_doubles((size_t)m->H * (size_t)p->T * (size_t)p->T);
+    memcpy(q, q_rot, (size_t)p->T * row * sizeof *q);
+    for (int t = (int)e->a + (int)e->b; t < p->T; t++)
+        for (int i = 0; i < half; i++)
+            turn(m, q + (size_t)t * row, m->H, adjacent ? 2 * i : i,
+                 adjacent ? 2 * i + 1 : i + half,
+                 ((int)e->a + (int)e->b - 1 - t) * frequency(r, m->turned, i, p->T), 1);
+    dot_scores(p, il, scores, q, k, early);
+    free(q);
+    return scores;
+}
+
+/* ---- late edits ---- */
+
+static int covers(const ref_model *m, const ref_edit *e, int h) {
+    return !e->head_kind || ref_has(e->heads, e->head_kind == 'g' ? h / (m->H / m->G) : h);
+}
+
+/* How many tokens the query of a head sees with late edits: all, where it has none. */
+static int late_end(const ref_pass *p, qkv_site site, int il, int h, int i) {
+    for (size_t n = 0; n < p->n_edits; n++) {
+        const ref_edit *e = &p->edits[n];
+        if (e->site == site && ref_is_late(e->op) && ref_has(e->layers, il) && covers(p->m, e, h))
+            return ref_late_seen(e->op, i);
+    }
+    return p->T;
+}
+
+/* What query heads see of a site without its late edits: from what is held and seen before them. */
+static double *without_late(const ref_pass *p, qkv_site site, int il, const double *held,
+                            const double *seen) {
+    const ref_model *m = p->m;
+    const size_t n_held = ref_site_count(m, site, p->T),
+                 n_seen = ref_site_count(m, QKV_SITE_Q, p->T);
+    ref_edit others[REF_MAX_EDITS];
+    ref_run run = {.model = m, .T = p->T};
+    ref_pass early = *p;
+    early.run = &run;
+    early.edits = others;
+    early.n_edits = 0;
+    for (size_t i = 0; i < p->n_edits; i++)
+        if (!ref_is_late(p->edits[i].op)) others[early.n_edits++] = p->edits[i];
+    if (early.n_edits == p->n_edits) return NULL;
+    double *groups = ref_new_doubles(n_held), *heads = ref_new_doubles(n_seen);
+    memcpy(groups, held, n_held * sizeof *groups);
+    memcpy(heads, seen, n_seen * sizeof *heads);
+    ref_tap_shared(&early, site, il, groups, heads);
+    free(run.site[site][il]);
+    free(run.seen[site][il]);
+    free(groups);
+    return heads;
+}
+
 /* ---- heads ---- */
 
 /* What each query head sees of a tensor held per group. */
@@ -96,16 +165,21 @@ static void norm_seen(const ref_pass *p, double *x, ref_norm norm) {
 
 /* ---- weights ---- */
 
-static void dot_scores(const ref_pass *p, double *scores, const double *q, const double *k) {
+/* `early` are keys without late edits; may be NULL. */
+static void dot_scores(const ref_pass *p, int il, double *scores, const double *q, const double *k,
+                       const double *early) {
     const ref_model *m = p->m;
     const ref_view qv = ref_view_of(m, QKV_SITE_Q, p->T, (double *)q);
-    const ref_view kv = ref_view_of(m, QKV_SITE_Q, p->T, (double *)k);
+    const ref_view late = ref_view_of(m, QKV_SITE_Q, p->T, (double *)k);
+    const ref_view plain = ref_view_of(m, QKV_SITE_Q, p->T, (double *)early);
     const ref_view s = ref_view_of(m, QKV_SITE_SCORES, p->T, scores);
     for (int h = 0; h < m->H; h++)
         for (int i = 0; i < p->T; i++)
             for (int j = 0; j < p->T; j++) {
+                const int is_plain = early && j >= late_end(p, QKV_SITE_K_ROT, il, h, i);
+                const ref_view *kv = is_plain ? &plain : &late;
                 double sum = 0;
-                for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(&kv, h, j, c);
+                for (int c = 0; c < m->d; c++) sum += *ref_at(&qv, h, i, c) * *ref_at(kv, h, j, c);
                 *ref_at(&s, h, i, j) = ref_capped(sum * m->score_scale, m->score_cap);
             }
 }
@@ -140,16 +214,21 @@ static void softmax(const ref_pass *p, int il, double *pattern, const double *sc
 
 /* z[i] = sum over every key of pattern[i][key] v[key]: an edit may put weight where the mask has
  * none */
-static void mix(const ref_pass *p, double *z, const double *pattern, const double *v) {
+static void mix(const ref_pass *p, int il, double *z, const double *pattern, const double *v,
+                const double *early) {
     const ref_model *m = p->m;
     const ref_view a = ref_view_of(m, QKV_SITE_PATTERN, p->T, (double *)pattern);
-    const ref_view vv = ref_view_of(m, QKV_SITE_Q, p->T, (double *)v);
+    const ref_view late = ref_view_of(m, QKV_SITE_Q, p->T, (double *)v);
+    const ref_view plain = ref_view_of(m, QKV_SITE_Q, p->T, (double *)early);
     const ref_view zv = ref_view_of(m, QKV_SITE_Z, p->T, z);
     for (int h = 0; h < m->H; h++)
         for (int i = 0; i < p->T; i++)
             for (int c = 0; c < m->d; c++) {
                 double sum = 0;
-                for (int j = 0; j < p->T; j++) sum += *ref_at(&a, h, i, j) * *ref_at(&vv, h, j, c);
+                for (int j = 0; j < p->T; j++) {
+                    const int is_plain = early && j >= late_end(p, QKV_SITE_V, il, h, i);
+                    sum += *ref_at(&a, h, i, j) * *ref_at(is_plain ? &plain : &late, h, j, c);
+                }
                 *ref_at(&zv, h, i, c) = sum;
             }
 }
@@ -223,18 +302,26 @@ void ref_attention(const ref_pass *p, int il, double *out, const double *x) {
     project(p, il, x, q, k, k_seen, v, v_seen);
     ref_tap(p, QKV_SITE_Q, il, q);
     ref_tap_shared(p, QKV_SITE_K, il, k, k_seen);
+    double *early_v = without_late(p, QKV_SITE_V, il, v, v_seen);
     ref_tap_shared(p, QKV_SITE_V, il, v, v_seen);
     rotate(p, il, q_rot, q, m->H);
     rotate(p, il, k_rot, k, m->G);
     rotate(p, il, k_rot_seen, k_seen, m->H);
     ref_tap(p, QKV_SITE_Q_ROT, il, q_rot);
+    double *early_k = without_late(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
     ref_tap_shared(p, QKV_SITE_K_ROT, il, k_rot, k_rot_seen);
-    dot_scores(p, scores, q_rot, k_rot_seen);
-    ref_tap(p, QKV_SITE_SCORES, il, scores);
+    dot_scores(p, il, scores, q_rot, k_rot_seen, early_k);
+    double *moved = move_scores(p, il, q_rot, k_rot_seen, early_k);
+    ref_pass with_moved = *p;
+    with_moved.moved = moved;
+    ref_tap(&with_moved, QKV_SITE_SCORES, il, scores);
     softmax(p, il, pattern, scores);
     ref_tap(p, QKV_SITE_PATTERN, il, pattern);
-    mix(p, z, pattern, v_seen);
+    mix(p, il, z, pattern, v_seen, early_v);
     ref_tap(p, QKV_SITE_Z, il, z);
     ref_apply_linear(out, z, m->layers[il].o, p->T, m->D, m->H * m->d);
+    free(early_k);
+    free(early_v);
+    free(moved);
     free(memory);
 }

@@ -86,14 +86,16 @@ int ref_reaches(const ref_model *m, const ref_edit *e, qkv_site site, int layer)
 
 void ref_choose_arguments(ref_edit *edit) {
     static const double first[REF_OP_COUNT] = {
-        [REF_SCALE] = 0.3,       [REF_SET] = 0.25,      [REF_ADD] = 0.7,
-        [REF_NOISE] = 0.5,       [REF_CLAMP] = -0.4,    [REF_MASK_RULE] = 1,
-        [REF_MASK_BAND] = 3,     [REF_H2O] = 4,         [REF_SNAPKV] = 4,
-        [REF_QUANT_CHANNEL] = 2, [REF_QUANT_TOKEN] = 2, [REF_QUANT_EVERY] = 3,
-        [REF_ADD_VECTOR] = -1.5};
+        [REF_SCALE] = 0.3,     [REF_SET] = 0.25,        [REF_ADD] = 0.7,
+        [REF_NOISE] = 0.5,     [REF_CLAMP] = -0.4,      [REF_MASK_RULE] = 1,
+        [REF_MASK_CACHE] = 2,  [REF_LATE_CHANNEL] = 2,  [REF_LATE_TOKEN] = 1,
+        [REF_MASK_BAND] = 3,   [REF_H2O] = 4,           [REF_H2O_EVAL] = 4,
+        [REF_SNAPKV] = 4,      [REF_QUANT_CHANNEL] = 2, [REF_QUANT_TOKEN] = 2,
+        [REF_QUANT_EVERY] = 3, [REF_ADD_VECTOR] = -1.5};
     static const double second[REF_OP_COUNT] = {
-        [REF_CLAMP] = 0.5,       [REF_MASK_RULE] = 2,   [REF_H2O] = 2,        [REF_SNAPKV] = 2,
-        [REF_QUANT_CHANNEL] = 3, [REF_QUANT_TOKEN] = 4, [REF_QUANT_EVERY] = 4};
+        [REF_MASK_CACHE] = 2,    [REF_LATE_CHANNEL] = 4, [REF_LATE_TOKEN] = 4, [REF_CLAMP] = 0.5,
+        [REF_MASK_RULE] = 2,     [REF_H2O] = 2,          [REF_H2O_EVAL] = 2,   [REF_SNAPKV] = 2,
+        [REF_QUANT_CHANNEL] = 3, [REF_QUANT_TOKEN] = 4,  [REF_QUANT_EVERY] = 4};
     edit->a = first[edit->op];
     edit->b = second[edit->op];
     edit->seed = 7;
@@ -156,6 +158,12 @@ static int leaves_rounding(const ref_model *m, const ref_edit *e) {
            (!norm.bias && (e->site == QKV_SITE_RESID_PRE || e->site == QKV_SITE_RESID_POST));
 }
 
+int ref_can_move(const ref_model *m, const ref_edit *e) {
+    for (int il = 0; il < m->n_layer; il++)
+        if (ref_has(e->layers, il) && m->layers[il].rope) return !m->family->encoder;
+    return 0;
+}
+
 int ref_has_other_heads(const ref_model *m, qkv_site site) {
     return ref_has_heads(site) && (ref_is_shared(site) ? m->G : m->H) > 1;
 }
@@ -165,12 +173,15 @@ static void make_case(ref_cases *list, const ref_model *m, int T, ref_edit e, in
     if (!ref_has_site(m, e.site) || (e.op == REF_MEAN_HEAD && !ref_has_heads(e.site))) return;
     if (e.op == REF_MEAN_OTHERS && !ref_has_other_heads(m, e.site)) return;
     if (!ref_allows(e.site, e.op) || e.op == REF_MASK) return; /* rows must have a key left */
-    if (m->family->encoder && (e.op == REF_H2O || e.op == REF_SNAPKV)) return;
+    if (m->family->encoder && (e.op == REF_H2O || e.op == REF_H2O_EVAL || e.op == REF_SNAPKV))
+        return;
+    if (m->family->encoder && ref_is_late(e.op)) return;
     if (which == SOME_CHANNELS && (ref_is_map(e.site) || e.op == REF_REMOVE_VECTOR))
         which = EVERY_LAYER;
     ref_choose_arguments(&e);
     choose_selector(m, T, &e, leaves_rounding(m, &e) ? EVERY_LAYER : which);
     ref_choose_vector(m, T, &e, which);
+    if (e.op == REF_MASK_CACHE && !ref_can_move(m, &e)) return;
     if (ref_refuses(m, &e)) return;
     add_case(list, &e);
 }

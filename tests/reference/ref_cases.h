@@ -20,6 +20,8 @@ qkv_site ref_seen_like(qkv_site site);
 /* k_in by query heads that share keys, where keys are normalised over all heads. */
 int ref_refuses(const ref_model *model, const ref_edit *edit);
 /* More than one, so that there is a mean over the others. */
+/* Has a layer of the edit positions that a mask could count anew? */
+int ref_can_move(const ref_model *model, const ref_edit *edit);
 int ref_has_other_heads(const ref_model *m, qkv_site site);
 /* scores and pattern: queries x keys. */
 int ref_is_map(qkv_site site);

@@ -49,6 +49,35 @@ static void keep_heavy(const ref_pass *p, const ref_edit *e, int layer, const re
     }
 }
 
+/* The rule of H2O's code for evaluation, written as there: a set of heavy keys for every row, and the
+ * recent ones beside it. Weights are those with all keys. */
+static void keep_evaluated(const ref_pass *p, const ref_edit *e, int layer, const ref_view *s,
+                           int h, double *out) {
+    const int n_heavy = (int)e->a - (int)e->b + 1;
+    int heavy[MOST_TOKENS] = {0};
+    double total[MOST_TOKENS] = {0}, weight[MOST_TOKENS];
+    for (int i = 0; i < s->n_row; i++) {
+        int seen[MOST_TOKENS] = {0}, chosen[MOST_TOKENS] = {0};
+        for (int j = 0; j < s->n_col; j++) {
+            seen[j] = ref_in(ref_visible(p, layer, i), j);
+            if (!seen[j]) heavy[j] = 0;
+        }
+        for (int n = 0; ref_in(e->rows, i) && n < n_heavy - 1; n++) { /* the largest so far */
+            int most = -1;
+            for (int j = 0; j < i; j++)
+                if (heavy[j] && !chosen[j] && (most < 0 || total[j] >= total[most])) most = j;
+            if (most >= 0) chosen[most] = 1;
+        }
+        if (ref_in(e->rows, i)) memcpy(heavy, chosen, sizeof heavy);
+        heavy[i] = 1;
+        weigh(p, layer, s, h, i, seen, weight);
+        for (int j = 0; j < s->n_col; j++) {
+            total[j] += weight[j];
+            if (seen[j] && !heavy[j] && i - j >= (int)e->b) out[i * s->n_col + j] = -INFINITY;
+        }
+    }
+}
+
 /* SnapKV: queries [prompt - b, prompt) vote with their weights, summed over three neighbours; the
  * a - b keys before them with most votes are left to the queries behind the prompt. */
 static void keep_voted(const ref_pass *p, const ref_edit *e, int layer, const ref_view *s, int h,
@@ -81,10 +110,22 @@ static double level(double x, double least, double most, int bits) {
                         : x;
 }
 
+int ref_is_late(ref_op op) {
+    return op == REF_LATE_CHANNEL || op == REF_LATE_TOKEN;
+}
+
+/* Behind a prompt of five: four tokens at a time; or all but the query's own and four before it. */
+int ref_late_seen(ref_op op, int i) {
+    if (i < 5) return 0;
+    return op == REF_LATE_CHANNEL ? i - i % 4 : i - 4;
+}
+
 /* `b` tokens of a channel, or channels of a token, have one range; the last two tokens have none. */
 static void quantize(const ref_edit *e, const ref_view *x, int h, double *out) {
-    const int by_channel = e->op == REF_QUANT_CHANNEL, size = (int)e->b;
-    const int kept = e->op == REF_QUANT_EVERY ? 0 : 2;
+    const int by_channel = e->op == REF_QUANT_CHANNEL || e->op == REF_LATE_CHANNEL;
+    const int size = (int)e->b;
+    int kept = e->op == REF_QUANT_EVERY ? 0 : 2;
+    if (ref_is_late(e->op)) kept = x->n_row - ref_late_seen(e->op, x->n_row - 1);
     for (int t = 0; t < x->n_row - kept; t++)
         for (int c = 0; c < x->n_col; c++) {
             const int first = (by_channel ? t : c) / size * size;
@@ -100,8 +141,8 @@ static void quantize(const ref_edit *e, const ref_view *x, int h, double *out) {
 }
 
 int ref_is_compression(ref_op op) {
-    return op == REF_H2O || op == REF_SNAPKV || op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN ||
-           op == REF_QUANT_EVERY;
+    return op == REF_H2O || op == REF_H2O_EVAL || op == REF_SNAPKV || op == REF_QUANT_CHANNEL ||
+           op == REF_QUANT_TOKEN || op == REF_QUANT_EVERY || ref_is_late(op);
 }
 
 void ref_compress(const ref_pass *p, const ref_edit *e, int layer, const ref_view *x, int h,
@@ -111,6 +152,8 @@ void ref_compress(const ref_pass *p, const ref_edit *e, int layer, const ref_vie
         for (int c = 0; c < x->n_col; c++) out[t * x->n_col + c] = *ref_at(x, h, t, c);
     if (e->op == REF_H2O)
         keep_heavy(p, e, layer, x, h, out);
+    else if (e->op == REF_H2O_EVAL)
+        keep_evaluated(p, e, layer, x, h, out);
     else if (e->op == REF_SNAPKV)
         keep_voted(p, e, layer, x, h, out);
     else

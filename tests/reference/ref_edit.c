@@ -28,13 +28,15 @@ int ref_in(ref_range range, int index) {
 }
 
 static int is_mask(ref_op op) {
-    return op == REF_MASK || op == REF_MASK_RULE || op == REF_MASK_BAND;
+    return op == REF_MASK || op == REF_MASK_RULE || op == REF_MASK_CACHE || op == REF_MASK_BAND;
 }
 
 int ref_allows(qkv_site site, ref_op op) {
     const int is_map = site == QKV_SITE_SCORES || site == QKV_SITE_PATTERN;
     if (ref_is_input(site) && (op == REF_MEAN_HEAD || op == REF_MEAN_OTHERS)) return 0;
-    if (is_mask(op) || op == REF_H2O || op == REF_SNAPKV) return site == QKV_SITE_SCORES;
+    if (is_mask(op) || op == REF_H2O || op == REF_H2O_EVAL || op == REF_SNAPKV)
+        return site == QKV_SITE_SCORES;
+    if (ref_is_late(op)) return site == QKV_SITE_K_ROT || site == QKV_SITE_V;
     if (op == REF_MEAN_SET || op == REF_MEAN_POSITION || op == REF_PATCH_FAR) return !is_map;
     if (!ref_is_compression(op)) return !(ref_takes_vector(op) && is_map);
     return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
@@ -249,6 +251,7 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
         return x < edit->a ? edit->a : x > edit->b ? edit->b : x;
     case REF_MASK:
     case REF_MASK_RULE:
+    case REF_MASK_CACHE:
     case REF_MASK_BAND:
         return masked(edit, x, row, col);
     case REF_PATCH:
@@ -266,10 +269,13 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_RESAMPLE:
     case REF_PATCH_FAR:
     case REF_H2O:
+    case REF_H2O_EVAL:
     case REF_SNAPKV:
     case REF_QUANT_CHANNEL:
     case REF_QUANT_TOKEN:
     case REF_QUANT_EVERY:
+    case REF_LATE_CHANNEL:
+    case REF_LATE_TOKEN:
     case REF_OP_COUNT:
         break;
     }

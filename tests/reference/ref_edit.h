@@ -32,12 +32,16 @@
     X(SET_VECTOR, "set:@", 0)                                                                      \
     X(MASK, "mask", 0)                                                                             \
     X(MASK_RULE, "mask:sink=%d,recent=%d", 2)                                                      \
+    X(MASK_CACHE, "mask:sink=%d,recent=%d,positions=cache", 2)                                     \
     X(MASK_BAND, "mask:band=%d", 1)                                                                \
     X(H2O, "keep:h2o,budget=%d,recent=%d", 2)                                                      \
+    X(H2O_EVAL, "keep:h2o,budget=%d,recent=%d,rule=lm_eval", 2)                                    \
     X(SNAPKV, "keep:snapkv,budget=%d,window=%d,kernel=3,prompt=6", 2)                              \
     X(QUANT_CHANNEL, "quant:bits=%d,axis=channel,group=%d,keep=2", 2)                              \
     X(QUANT_TOKEN, "quant:bits=%d,axis=token,group=%d,keep=2", 2)                                  \
-    X(QUANT_EVERY, "quant:bits=%d,axis=token,group=%d", 2)
+    X(QUANT_EVERY, "quant:bits=%d,axis=token,group=%d", 2)                                         \
+    X(LATE_CHANNEL, "quant:bits=%d,axis=channel,group=%d,keep=4,per=query,prompt=5", 2)            \
+    X(LATE_TOKEN, "quant:bits=%d,axis=token,group=%d,keep=4,per=query,prompt=5", 2)
 
 /* REF_FREEZE stands beside the list: alone it can have no effect. */
 #define REF_OP_ENUM(id, text, n) REF_##id,
@@ -70,6 +74,10 @@ typedef struct ref_edit {
     ref_shape vector; /* of the vector that is added, removed or set */
 } ref_edit;
 
+/* quant with per=query: queries see the first tokens so, and the others as they are. */
+int ref_is_late(ref_op op);
+/* How many tokens query i sees so. */
+int ref_late_seen(ref_op op, int i);
 /* keep and quant: an element depends on many others. */
 int ref_is_compression(ref_op op);
 /* Is it one with a vector? */

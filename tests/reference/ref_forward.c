@@ -109,7 +109,7 @@ ref_run *ref_forward_frozen(const ref_model *m, const int32_t *tokens, int T, co
     ref_run *run = calloc(1, sizeof *run);
     if (!run || m->n_layer > REF_MAX_LAYERS || n_edits > REF_MAX_EDITS) abort();
     ref_others_need(m, tokens, T, edits, n_edits);
-    const ref_pass p = {m, run, source, frozen, edits, n_edits, T};
+    const ref_pass p = {m, run, source, frozen, edits, n_edits, T, NULL};
     double *x = ref_new_doubles((size_t)T * (size_t)m->D);
     run->model = m;
     run->T = T;

@@ -15,6 +15,7 @@ typedef struct ref_pass {
     const ref_edit *edits;
     size_t n_edits;
     int T;
+    const double *moved; /* scores of queries as they stand in a small cache, of the layer */
 } ref_pass;
 
 /* Zeroes; freed with free. */

@@ -53,8 +53,8 @@ static void count(ref_run *run, size_t index, ref_op op, double value, double be
     const int rounds = op == REF_MEAN_HEAD || op == REF_MEAN_OTHERS || op == REF_MEAN_TOKEN ||
                        op == REF_MEAN_DIM || op == REF_PATCH || op == REF_NOISE ||
                        op == REF_CLAMP || op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN ||
-                       op == REF_QUANT_EVERY || op == REF_REMOVE_VECTOR || op == REF_FREEZE ||
-                       ref_takes_other(op);
+                       op == REF_QUANT_EVERY || ref_is_late(op) || op == REF_REMOVE_VECTOR ||
+                       op == REF_FREEZE || ref_takes_other(op);
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
@@ -69,6 +69,15 @@ static double noise(const ref_pass *p, const ref_edit *e, int layer, const ref_v
     const int grouped = ref_is_shared(e->site) && e->head_kind != 'h';
     return ref_noise(e, ref_has_layer(e->site) ? layer : p->m->n_layer,
                      grouped ? h * p->m->G / x->n_head : h, t, c);
+}
+
+/* A score that positions within the cache leave as it is, change, or hide. */
+static double in_cache(const ref_pass *p, const ref_edit *e, const ref_view *old, int h, int t,
+                       int c) {
+    const double plain = ref_edit_value(e, old, NULL, NULL, h, t, c);
+    if (isinf(plain) || c >= (int)e->a || t < (int)e->a + (int)e->b) return plain;
+    return p->moved ? p->moved[((size_t)h * (size_t)p->T + (size_t)t) * (size_t)p->T + (size_t)c]
+                    : plain;
 }
 
 /* Applies one edit to the elements of `x` for which `heads` holds; `old` is x unedited. */
@@ -93,10 +102,11 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
                 }
                 const double before = *ref_at(old, h, t, c);
                 const double value =
-                    compresses               ? compressed[t * x->n_col + c]
-                    : e->op == REF_NOISE     ? before + e->a * noise(p, e, layer, x, h, t, c)
-                    : ref_takes_other(e->op) ? ref_other_value(p, e, layer, x->n_head, h, t, c)
-                                             : ref_edit_value(e, old, pool, &source, h, t, c);
+                    compresses                ? compressed[t * x->n_col + c]
+                    : e->op == REF_MASK_CACHE ? in_cache(p, e, old, h, t, c)
+                    : e->op == REF_NOISE      ? before + e->a * noise(p, e, layer, x, h, t, c)
+                    : ref_takes_other(e->op)  ? ref_other_value(p, e, layer, x->n_head, h, t, c)
+                                              : ref_edit_value(e, old, pool, &source, h, t, c);
                 *ref_at(x, h, t, c) = value;
                 if (counted) count(p->run, index, e->op, value, before);
             }

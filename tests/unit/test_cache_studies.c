@@ -162,7 +162,8 @@ static void check_kind(const expectation *e) {
 static void streaming(void **state) {
     (void)state;
     check_kind(&(expectation){.kind = "streaming-llm",
-                              .options = "{\"sinks\": \"0,1,3\", \"recent\": 2}",
+                              .options = "{\"sinks\": \"0,1,3\", \"recent\": 2, \"positions\": "
+                                         "\"text\"}",
                               .n_edits = 1,
                               .edits = {{QKV_SITE_SCORES, .op = REF_MASK_RULE, .b = 2}},
                               .settings = {0, 1, 3},
@@ -170,6 +171,50 @@ static void streaming(void **state) {
                               .from = 1,
                               .head_kind = 'h',
                               .n_heads = 4});
+}
+
+/* The default, for a model with RoPE: keys are numbered within the cache. */
+static void streaming_in_the_cache(void **state) {
+    (void)state;
+    check_kind(&(expectation){.kind = "streaming-llm",
+                              .options = "{\"sinks\": \"0,1,3\", \"recent\": 2}",
+                              .n_edits = 1,
+                              .edits = {{QKV_SITE_SCORES, .op = REF_MASK_CACHE, .b = 2}},
+                              .settings = {0, 1, 3},
+                              .length = T,
+                              .from = 1,
+                              .head_kind = 'h',
+                              .n_heads = 4});
+}
+
+static void h2o_of_the_evaluation(void **state) {
+    (void)state;
+    check_kind(
+        &(expectation){.kind = "h2o",
+                       .options = "{\"budgets\": \"3,5\", \"recent\": 2, \"rule\": \"lm_eval\"}",
+                       .n_edits = 1,
+                       .edits = {{QKV_SITE_SCORES, .op = REF_H2O_EVAL, .b = 2}},
+                       .settings = {3, 5, -1},
+                       .length = T,
+                       .from = 1,
+                       .head_kind = 'h',
+                       .n_heads = 4});
+}
+
+/* The default: every query sees what the cache has quantised by then. */
+static void kivi_by_query(void **state) {
+    (void)state;
+    check_kind(
+        &(expectation){.kind = "kivi",
+                       .options = "{\"bits\": \"1,2,4\", \"group\": 4, \"keep\": 4, \"prompt\": 5}",
+                       .n_edits = 2,
+                       .edits = {{QKV_SITE_K_ROT, .op = REF_LATE_CHANNEL, .b = 4},
+                                 {QKV_SITE_V, .op = REF_LATE_TOKEN, .b = 4}},
+                       .settings = {1, 2, 4},
+                       .length = T,
+                       .from = 6,
+                       .head_kind = 'g',
+                       .n_heads = 2});
 }
 
 static void h2o(void **state) {
@@ -203,7 +248,9 @@ static void snapkv(void **state) {
 static void kivi(void **state) {
     (void)state;
     check_kind(&(expectation){.kind = "kivi",
-                              .options = "{\"bits\": \"1,2,4\", \"group\": 4, \"keep\": 2}",
+                              .options =
+                                  "{\"bits\": \"1,2,4\", \"group\": 4, \"keep\": 2, \"per\": "
+                                  "\"text\"}",
                               .n_edits = 2,
                               .edits = {{QKV_SITE_K_ROT, .op = REF_QUANT_CHANNEL, .b = 4},
                                         {QKV_SITE_V, .op = REF_QUANT_TOKEN, .b = 4}},
@@ -260,15 +307,24 @@ static void mistakes(void **state) {
     expect_refused("h2o", "{\"budget\": 3}", "budget");
     expect_refused("snapkv", "{\"budgets\": \"3\", \"window\": 2}", "9 tokens");
     expect_refused("kivi", "{\"bits\": \"16\"}", "1 to 8");
-    expect_refused("kivi", "{\"group\": 3}", "do not divide");
+    expect_refused("kivi", "{\"group\": 3, \"keep\": 3}", "do not divide");
+    expect_refused("kivi", "{\"group\": 4, \"keep\": 6}", "a multiple of group=4");
+    expect_refused("kivi", "{\"per\": \"text\", \"prompt\": 3}", "`per` query");
     expect_refused("streaming-llm", "{\"mean_map\": true}", "`map_length`");
     expect_refused("streaming-llm", "{\"maps\": \"9.h0\", \"map_length\": 4}", "layer 9");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(streaming), cmocka_unit_test(h2o),       cmocka_unit_test(snapkv),
-        cmocka_unit_test(kivi),      cmocka_unit_test(mean_maps), cmocka_unit_test(mistakes),
+        cmocka_unit_test(streaming),
+        cmocka_unit_test(h2o),
+        cmocka_unit_test(snapkv),
+        cmocka_unit_test(kivi),
+        cmocka_unit_test(mean_maps),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(streaming_in_the_cache),
+        cmocka_unit_test(h2o_of_the_evaluation),
+        cmocka_unit_test(kivi_by_query),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -233,6 +233,7 @@ static ref_edit random_edit(const judge *f, dice *d, qkv_site site) {
     if (ref_is_compression(e.op)) e.cols = (ref_range){0, 0};
     const int apart = e.cols.end <= e.rows.begin || e.rows.end <= e.cols.begin;
     if (e.cols.end && e.rows.end && apart) e.cols = e.rows;
+    if (e.op == REF_MASK_CACHE && !ref_can_move(f->ref, &e)) e.op = REF_PATCH;
     ref_choose_arguments(&e);
     ref_choose_vector(f->ref, T, &e, (int)dice_below(d, 3));
     return e;

@@ -116,7 +116,9 @@ static int keeps_hidden_weights(const ref_edit *e) {
 
 /* May the edit look at tokens that come later? */
 static int looks_ahead(const ref_edit *e) {
-    if (e->op == REF_MEAN_TOKEN || e->op == REF_QUANT_CHANNEL || e->op == REF_QUANT_TOKEN) return 1;
+    if (e->op == REF_MEAN_TOKEN || e->op == REF_QUANT_CHANNEL || e->op == REF_QUANT_TOKEN ||
+        ref_is_late(e->op))
+        return 1;
     if (e->op == REF_MEAN_DIM && ref_is_map(e->site)) return 1;
     if (e->site != QKV_SITE_PATTERN || keeps_hidden_weights(e)) return 0;
     const int last = e->cols.end ? e->cols.end - 1 : T - 1;

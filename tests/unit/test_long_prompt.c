@@ -114,6 +114,11 @@ static void check_maps(engine *e) {
     check_edits(e, LIST("scores@*=keep:h2o,budget=40,recent=16",
                         "scores@1.h1=keep:snapkv,budget=64,window=16,prompt=600",
                         "k_rot@*=quant:bits=2,axis=channel,group=32,keep=128"));
+    if (strncmp(e->info->position, "rope", 4) == 0)
+        check_edits(e, LIST("scores@*=mask:sink=4,recent=64,positions=cache"));
+    check_edits(e, LIST("scores@*=keep:h2o,budget=40,recent=16,rule=lm_eval",
+                        "k_rot@*=quant:bits=2,axis=channel,group=32,keep=128,per=query",
+                        "v@*.h1=quant:bits=2,axis=token,group=4,keep=100,per=query,prompt=300"));
 }
 
 static void edits_of_maps(void **state) {

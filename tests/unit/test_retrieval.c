@@ -243,7 +243,8 @@ static void what_is_refused(void **state) {
     refuse(FILLER, NULL, "{\"lengths\": \"128\", \"decode\": \"forced\"}",
            "model's context of 128");
     refuse(FILLER, NULL, "{\"lengths\": \"70,70\"}", "lengths: 70 is given twice");
-    refuse(FILLER, NULL, "{\"lengths\": \"-3\"}", "lengths: '-3' is not a number of tokens");
+    refuse(FILLER, NULL, "{\"lengths\": \"-3\"}", "lengths: '-3' is not a whole number");
+    refuse(FILLER, NULL, "{\"lengths\": \"70.5\"}", "lengths: '70.5' is not a whole number");
     refuse(FILLER, NULL, "{\"lengths\": \"\"}", "lengths");
     refuse(FILLER, NULL, "{\"depths\": \"1.5\"}", "depths: '1.5' is not a depth from 0 to 1");
     refuse(FILLER, NULL, "{\"depths\": \"x\"}", "depths: 'x' is not a depth");

@@ -318,18 +318,19 @@ def mask(
     sink: Optional[int] = None,
     recent: Optional[int] = None,
     band: Optional[int] = None,
+    positions: Optional[str] = None,
     layer: Numbers = None,
     head: Numbers = None,
     tokens: Any = None,
 ) -> Edit:
     """Hides keys before the softmax: all selected cells, or all but the first `sink` keys and the `recent` most
-    recent ones, or those less than `band` away.
+    recent ones, or those less than `band` away. With positions="cache", positions are counted within what is left.
 
     >>> import qkv
     >>> print(qkv.mask(sink=4, recent=256), qkv.mask(layer=3, head=1, tokens=(slice(1, None), 0)))
     scores@*=mask:sink=4,recent=256 scores@3.h1[1:,0]=mask
     """
-    left = _named(sink=sink, recent=recent, band=band)
+    left = _named(sink=sink, recent=recent, band=band, positions=positions)
     return _edit("mask:" + left if left else "mask", site, layer, head, None, tokens, None)
 
 
@@ -343,18 +344,21 @@ def keep(
     kernel: Optional[int] = None,
     pool: Optional[str] = None,
     prompt: Optional[int] = None,
+    rule: Optional[str] = None,
     layer: Numbers = None,
     head: Numbers = None,
     tokens: Any = None,
 ) -> Edit:
-    """Hides keys that a small cache would have dropped, by "h2o" (budget, recent, prompt) or "snapkv" (budget,
+    """Hides keys that a small cache would have dropped, by "h2o" (budget, recent, prompt, rule) or "snapkv" (budget,
     window, kernel, pool, prompt).
 
     >>> import qkv
     >>> print(qkv.keep(by="h2o", budget=64, recent=32))
     scores@*=keep:h2o,budget=64,recent=32
     """
-    arguments = _named(budget=budget, recent=recent, window=window, kernel=kernel, pool=pool, prompt=prompt)
+    arguments = _named(
+        budget=budget, recent=recent, window=window, kernel=kernel, pool=pool, prompt=prompt, rule=rule
+    )
     return _edit(f"keep:{by},{arguments}", site, layer, head, None, tokens, None)
 
 
@@ -365,6 +369,8 @@ def quant(
     axis: str,
     group: Optional[int] = None,
     keep: Optional[int] = None,
+    per: Optional[str] = None,
+    prompt: Optional[int] = None,
     layer: Numbers = None,
     head: Numbers = None,
     kv_head: Numbers = None,
@@ -372,13 +378,13 @@ def quant(
     channels: Any = None,
 ) -> Edit:
     """Rounds to 2**bits levels, in groups of tokens (axis "channel") or of channels (axis "token"); the last `keep`
-    tokens stay.
+    tokens stay. With per="query", of k_rot and v, every query sees what a cache has quantised by then.
 
     >>> import qkv
     >>> print(qkv.quant("k_rot", bits=2, axis="channel", group=32, keep=128))
     k_rot@*=quant:bits=2,axis=channel,group=32,keep=128
     """
-    arguments = _named(bits=bits, axis=axis, group=group, keep=keep)
+    arguments = _named(bits=bits, axis=axis, group=group, keep=keep, per=per, prompt=prompt)
     return _edit(f"quant:{arguments}", site, layer, head, kv_head, tokens, channels)
 
 

@@ -11,7 +11,7 @@ def rows(tables, name):
 
 
 class Folded:
-    """The default model's matrices (RMS norms, one key/value head for each query head), as columns take them."""
+    """The default model's matrices (RMS norms, two query heads for each key/value head), as columns take them."""
 
     def __init__(self, model, fold):
         self.weights, self.fold = model.weights, fold

@@ -14,6 +14,7 @@ echo '{"sweep": {"layers": 0, "ops": "zero"}, "tables": [{"title": "t", "metric"
 try a.json -p 'one two' 2>&1 | grep -v cells >&2
 try --print
 try gu-sink --print -o x.sqlite
+try gu-sink -p Hi
 try gu-sink -o x.png
 try gu-sink -o x.html
 try -p "A text." -o out.sqlite
