@@ -260,6 +260,13 @@ static void project_heads(const ref_pass *p, int il, double *y, double *x, ref_l
     }
 }
 
+/* Does an edit give query heads inputs of their own? */
+static int splits_input(const ref_pass *p, qkv_site in) {
+    for (size_t i = 0; i < p->n_edits; i++)
+        if (p->edits[i].site == in && p->edits[i].head_kind == 'h') return 1;
+    return 0;
+}
+
 /* k or v as held per group and as seen per query head. A norm over all heads is that of the groups. */
 static void project_shared(const ref_pass *p, qkv_site in, int il, const double *x, ref_linear l,
                            ref_norm norm, double *held, double *seen) {
@@ -267,12 +274,13 @@ static void project_shared(const ref_pass *p, qkv_site in, int il, const double 
     double *held_in = repeat_input(p, x, m->G), *seen_in = repeat_input(p, x, m->H);
     ref_tap_shared(p, in, il, held_in, seen_in);
     project_heads(p, il, held, held_in, l, m->G, 1);
-    project_heads(p, il, seen, seen_in, l, m->H, m->H / m->G);
     norm_heads(p, held, norm, m->G);
-    if (m->family->head_norm == REF_ALL_HEADS && norm.weight)
+    if (!splits_input(p, in) || (m->family->head_norm == REF_ALL_HEADS && norm.weight)) {
         spread(m, seen, held, p->T);
-    else
+    } else {
+        project_heads(p, il, seen, seen_in, l, m->H, m->H / m->G);
         norm_seen(p, seen, norm);
+    }
     free(held_in);
     free(seen_in);
 }

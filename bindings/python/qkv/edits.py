@@ -99,6 +99,13 @@ def _float(value: Any, what: str) -> str:
         raise TypeError(f"{what} must be a number, not {value!r}") from None
 
 
+def _vector(name: Any) -> str:
+    """`@NAME` of the notation: one of a run's `vectors`, or FILE#TENSOR."""
+    if not isinstance(name, str) or not name.strip("@"):
+        raise TypeError(f"a vector is named by a text, 'happy' or 'dir.safetensors#happy', not {name!r}")
+    return "@" + name.lstrip("@")
+
+
 def _channels(value: Any) -> str:
     """`{...}` of the notation, which is that of tokens."""
     return "" if value is None else "{" + _tokens(value.strip("{}") if isinstance(value, str) else value)[1:-1] + "}"
@@ -190,20 +197,26 @@ def scale(
 def set(
     site: str,
     *,
-    to: Any,
+    to: Any = None,
+    vector: Optional[str] = None,
     layer: Numbers = None,
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
     channels: Any = None,
 ) -> Edit:
-    """Replaces by a value.
+    """Replaces by a value, or by a vector: one of the run's `vectors` by its name, or FILE#TENSOR.
 
     >>> import qkv
     >>> print(qkv.set("pattern", layer=5, head=2, tokens=(slice(None), 0), to=0))
     pattern@5.h2[:,0]=set:0.0
+    >>> print(qkv.set("resid_post", layer=2, tokens=-1, vector="happy"))
+    resid_post@2[-1]=set:@happy
     """
-    return _edit(f"set:{_float(to, 'to')}", site, layer, head, kv_head, tokens, channels)
+    if vector is not None and to is not None:
+        raise TypeError("give to (a number) or vector (a name), not both")
+    value = _float(to, "to") if vector is None else _vector(vector)
+    return _edit(f"set:{value}", site, layer, head, kv_head, tokens, channels)
 
 
 def zero(
@@ -229,20 +242,44 @@ def zero(
 def add(
     site: str,
     *,
-    by: Any,
+    by: Any = None,
+    vector: Optional[str] = None,
     layer: Numbers = None,
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
     channels: Any = None,
 ) -> Edit:
-    """Adds a value.
+    """Adds a value; or a vector (one of the run's `vectors` by its name, or FILE#TENSOR), `by` times.
 
     >>> import qkv
     >>> print(qkv.add("scores", layer=1, head=0, tokens=(slice(3, None), 0), by=-2))
     scores@1.h0[3:,0]=add:-2.0
+    >>> print(qkv.add("resid_post", layer=2, vector="happy", by=4))
+    resid_post@2=add:@happy,by=4.0
     """
-    return _edit(f"add:{_float(by, 'by')}", site, layer, head, kv_head, tokens, channels)
+    value = "" if by is None and vector is not None else _float(by, "by")
+    if vector is not None:
+        value = _vector(vector) + (value and f",by={value}")
+    return _edit(f"add:{value}", site, layer, head, kv_head, tokens, channels)
+
+
+def remove(
+    site: str,
+    *,
+    vector: str,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+) -> Edit:
+    """Takes out what points in a vector's direction: one of the run's `vectors` by its name, or FILE#TENSOR.
+
+    >>> import qkv
+    >>> print(qkv.remove("resid_post", layer=2, vector="happy"))
+    resid_post@2=remove:@happy
+    """
+    return _edit(f"remove:{_vector(vector)}", site, layer, head, kv_head, tokens, None)
 
 
 def mean(

@@ -103,7 +103,7 @@ class Generation:
         options.max_new = self._max_new
         options.variants, options.n_variants = keep.array(variants.texts), len(variants.texts)
         options.customs, options.n_customs = keep.keep(variants.structs()), len(variants.registered)
-        set_others(options, model, others, special, parse_special, keep)
+        set_others(options, model, variants, others, special, parse_special, keep)
         options.edit_tokens = _EDIT_TOKENS.index(edit_tokens)
         options.recompute = recompute
         check(lib.qkv_generator_new(out, model._pointer, ids, n_tokens, options, err), err)

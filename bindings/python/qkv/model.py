@@ -110,26 +110,42 @@ def source_items(sources: Any) -> list[tuple[str, Any]]:
 
 
 class Others:
-    """Prompts that edits take values from: some by name, and a set of them."""
+    """What edits take values from: prompts by name, a set of them, vectors by name."""
 
-    def __init__(self, sources: Any, set_prompts: Any) -> None:
+    def __init__(self, sources: Any, set_prompts: Any, vectors: Any = None) -> None:
         self.sources = source_items(sources)
+        if vectors is not None and not (isinstance(vectors, Mapping) and all(isinstance(n, str) for n in vectors)):
+            raise TypeError(f'vectors are arrays by name: {{"happy": array}}, not {vectors!r}')
+        self.vectors = dict(vectors or {})
         if set_prompts is not None and (is_prompt(set_prompts) or not hasattr(set_prompts, "__iter__")):
             raise TypeError(f"set_prompts are several prompts, not {set_prompts!r}")
         self.set_prompts = [] if set_prompts is None else list(set_prompts)
 
-    def data(self, model: "Model", special: bool, parse_special: bool) -> Any:
-        """The set as C takes it."""
-        if not self.set_prompts:
-            return ffi.NULL
+    def data(self, model: "Model", variants: Variants, special: bool, parse_special: bool) -> Any:
+        """The set and the vectors, also those that edits take from files, as C takes them."""
         out, err = ffi.new("qkv_edit_data **"), new_error()
-        found = [model._ids(prompt, special, parse_special) for prompt in self.set_prompts]
-        tokens = ffi.new("int32_t *[]", [ids for ids, _, _ in found])
-        lengths = ffi.new("size_t[]", [n for _, n, _ in found])
         check(lib.qkv_edit_data_new(out, err), err)
         data = ffi.gc(out[0], lib.qkv_edit_data_free)
-        check(lib.qkv_edit_data_set_prompts(data, tokens, lengths, len(found), err), err)
+        if self.set_prompts:
+            found = [model._ids(prompt, special, parse_special) for prompt in self.set_prompts]
+            tokens = ffi.new("int32_t *[]", [ids for ids, _, _ in found])
+            lengths = ffi.new("size_t[]", [n for _, n, _ in found])
+            check(lib.qkv_edit_data_set_prompts(data, tokens, lengths, len(found), err), err)
+        for name, values in self.vectors.items():
+            _add_vector(data, name, values)
+        for text in variants.texts:
+            check(lib.qkv_edit_data_read_vectors(data, encoded(text), err), err)
         return data
+
+
+def _add_vector(data: Any, name: str, values: Any) -> None:
+    import numpy as np
+
+    array = np.ascontiguousarray(values, dtype=np.float32)
+    err = new_error()
+    shape = ffi.new("int64_t[]", list(array.shape))
+    numbers = ffi.cast("float *", ffi.from_buffer(array))
+    check(lib.qkv_edit_data_add_vector(data, encoded(name), numbers, shape, array.ndim, err), err)
 
 
 class Plan:
@@ -155,7 +171,7 @@ class Plan:
         for name, other in others.sources:
             source, n_source, _ = model._ids(other, special, parse_special)
             check(lib.qkv_plan_add_source(self.pointer, encoded(name), source, n_source, err), err)
-        data = others.data(model, special, parse_special)
+        data = others.data(model, variants, special, parse_special)
         check(lib.qkv_plan_set_edit_data(self.pointer, data, err), err)
         variants.add_to(self.pointer)
         for capture in captures:
@@ -376,6 +392,7 @@ class Model:
         *,
         sources: Optional[Mapping[str, Prompt]] = None,
         set_prompts: Optional[Iterable[Prompt]] = None,
+        vectors: Optional[Mapping[str, Any]] = None,
         special: bool = True,
         parse_special: bool = False,
         progress: Progress = False,
@@ -384,7 +401,7 @@ class Model:
 
         `edits` are variants: texts of the notation, `Edit`s, or lists of those, which are then made at once.
         `sources` are other prompts that edits patch from, by name; `set_prompts` those that "mean:set" and
-        "patch:resample" are about.
+        "patch:resample" are about; `vectors` are arrays that "add:@NAME", "remove:@NAME" and "set:@NAME" name.
 
         >>> import qkv
         >>> m = qkv.open()
@@ -400,7 +417,7 @@ class Model:
         from .progress import shower
         from .results import Result, RunStore
 
-        others = Others(sources, set_prompts)
+        others = Others(sources, set_prompts, vectors)
         plan = Plan(self, prompt, Variants(edits), _captures(capture), others, special, parse_special)
         out, err, session = ffi.new("qkv_result **"), new_error(), self._session()
         with session.showing(shower(progress)):
@@ -416,6 +433,7 @@ class Model:
         *,
         sources: Optional[Mapping[str, Prompt]] = None,
         set_prompts: Optional[Iterable[Prompt]] = None,
+        vectors: Optional[Mapping[str, Any]] = None,
         special: bool = True,
         parse_special: bool = False,
     ) -> str:
@@ -426,7 +444,7 @@ class Model:
         baseline: from the tokens; keeps pattern@5; ...
         total: 1 pass, ...
         """
-        others = Others(sources, set_prompts)
+        others = Others(sources, set_prompts, vectors)
         plan = Plan(self, prompt, Variants(edits), _captures(capture), others, special, parse_special)
         out, err = ffi.new("char **"), new_error()
         check(lib.qkv_session_explain(self._session().pointer, out, plan.pointer, err), err)
@@ -445,6 +463,7 @@ class Model:
         heads: Any = None,
         sources: Optional[Mapping[str, Prompt]] = None,
         set_prompts: Optional[Iterable[Prompt]] = None,
+        vectors: Optional[Mapping[str, Any]] = None,
         special: bool = True,
         parse_special: bool = False,
         progress: Progress = False,
@@ -464,7 +483,7 @@ class Model:
         """
         from .tables import measure
 
-        others = Others(sources, set_prompts)
+        others = Others(sources, set_prompts, vectors)
         return measure(self, prompts, edits, metrics, layers, heads, others, special, parse_special, progress)
 
     def next(
@@ -479,6 +498,7 @@ class Model:
         every: bool = False,
         sources: Optional[Mapping[str, Prompt]] = None,
         set_prompts: Optional[Iterable[Prompt]] = None,
+        vectors: Optional[Mapping[str, Any]] = None,
         special: bool = True,
         parse_special: bool = False,
         progress: Progress = False,
@@ -497,7 +517,7 @@ class Model:
         """
         from .predictions import predict
 
-        others = Others(sources, set_prompts)
+        others = Others(sources, set_prompts, vectors)
         return predict(self, prompt, edits, top, of, diff, at, every, others, special, parse_special, progress)
 
     def generate(
@@ -516,6 +536,7 @@ class Model:
         recompute: bool = False,
         sources: Optional[Mapping[str, Prompt]] = None,
         set_prompts: Optional[Iterable[Prompt]] = None,
+        vectors: Optional[Mapping[str, Any]] = None,
         special: bool = True,
         parse_special: bool = False,
     ) -> "Generation":
@@ -542,7 +563,7 @@ class Model:
             stop,
             edit_tokens,
             recompute,
-            Others(sources, set_prompts),
+            Others(sources, set_prompts, vectors),
             special,
             parse_special,
         )

@@ -149,7 +149,13 @@ def _token_ids(model: "Model", given: Sequence[Union[int, str]]) -> list[int]:
 
 
 def set_others(
-    options: Any, model: "Model", others: "Others", special: bool, parse_special: bool, strings: Strings
+    options: Any,
+    model: "Model",
+    variants: Variants,
+    others: "Others",
+    special: bool,
+    parse_special: bool,
+    strings: Strings,
 ) -> None:
     """Other prompts as C takes them beside variants."""
     found = [(name, *model._ids(prompt, special, parse_special)) for name, prompt in others.sources]
@@ -159,7 +165,7 @@ def set_others(
         options.source_tokens = strings.keep(ffi.new("int32_t *[]", arrays))
         options.source_lengths = strings.keep(ffi.new("size_t[]", [n for _, _, n, _ in found]))
         options.n_sources = len(found)
-    options.data = strings.keep(others.data(model, special, parse_special))
+    options.data = strings.keep(others.data(model, variants, special, parse_special))
 
 
 def predict(
@@ -181,7 +187,7 @@ def predict(
     ids, n, _ = model._ids(prompt, special, parse_special)
     options.variants, options.n_variants = strings.array(variants.texts), len(variants.texts)
     options.customs, options.n_customs = strings.keep(variants.structs()), len(variants.registered)
-    set_others(options, model, others, special, parse_special, strings)
+    set_others(options, model, variants, others, special, parse_special, strings)
     if isinstance(of, (str, int)):
         of = [of]
     wanted = _token_ids(model, of)

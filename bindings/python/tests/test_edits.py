@@ -62,6 +62,9 @@ def test_every_operation_has_a_function():
         (lambda: qkv.zero("q", layer=slice(2, None)), TypeError),
         (lambda: qkv.zero("q", tokens=slice(0, 9, 2)), TypeError),
         (lambda: qkv.scale("q", by=None), TypeError),
+        (lambda: qkv.add("resid_post", layer=2), TypeError),
+        (lambda: qkv.set("resid_post", layer=2, to=0, vector="happy"), TypeError),
+        (lambda: qkv.remove("resid_post", layer=2, vector=3), TypeError),
         (lambda: qkv.zero("q@3", layer=3), qkv.Error),
         (lambda: qkv.zero("k", layer=1, head=1, kv_head=0), qkv.Error),
         (lambda: qkv.zero("blocks.3.hook_nothing"), qkv.Error),
@@ -86,6 +89,41 @@ def test_same_as_texts(model):
     assert a.edits == b.edits
     for i in range(4):
         assert a[i]["logits"].tobytes() == b[i]["logits"].tobytes()
+
+
+def test_vectors(model, tmp_path):
+    states = model.run(TEXT, capture="resid_post@2")[0]["resid_post", 2].copy()
+    happy = states[3] / np.linalg.norm(states[3])
+    edits = [
+        qkv.add("resid_post", layer=2, vector="happy", by=4),
+        qkv.remove("resid_post", layer=2, tokens=slice(1, None), vector="happy"),
+        qkv.set("resid_post", layer=2, tokens=-1, vector="happy"),
+    ]
+    r = model.run(TEXT, edits, "resid_post@2", vectors={"happy": happy})
+    found = [r[i]["resid_post", 2] for i in range(1, 4)]
+    np.testing.assert_array_equal(found[0], states + 4 * happy)
+    removed = states.copy()
+    removed[1:] -= np.outer(removed[1:] @ happy, happy)
+    np.testing.assert_allclose(found[1], removed, atol=1e-5 * np.abs(states).max())
+    np.testing.assert_array_equal(found[2][-1], happy)
+    np.testing.assert_array_equal(found[2][:-1], states[:-1])
+
+    path = tmp_path / "states.safetensors"
+    model.run(TEXT, capture="resid_post@2").save(str(path))
+    edit = qkv.add("resid_post", layer=2, vector=f"{path}#v0/resid_post.2")
+    np.testing.assert_array_equal(model.run(TEXT, edit, "resid_post@2")[1]["resid_post", 2], 2 * states)
+
+    assert model.next(TEXT, edits, vectors={"happy": happy}).kl[1] > 0
+    assert model.measure(TEXT, edits, "kl", vectors={"happy": happy}).size > 0
+    assert len(list(model.generate(TEXT, edits[0], n=2, vectors={"happy": happy}))) == 2
+    with pytest.raises(qkv.Error, match="happy"):
+        model.run(TEXT, edits)
+    with pytest.raises(qkv.Error, match="no vector 'happy'"):
+        model.run(TEXT, edits, vectors={"sad": happy})
+    with pytest.raises(qkv.Error):
+        model.run(TEXT, edits, vectors={"happy": happy[1:]})
+    with pytest.raises(TypeError, match="by name"):
+        model.run(TEXT, edits, vectors=[happy])
 
 
 def test_ellipsis_stands_for_edits_to_come(model):
