@@ -1,7 +1,7 @@
 /*
  * Unstable: may change in every version.
  *
- * What edits may name besides prompts: vectors.
+ * What edits may name besides prompts of their own: vectors, and a set of prompts.
  *
  *     const int32_t tokens[] = {1, 20, 30, 40};
  *     qkv_model *model = NULL;
@@ -29,6 +29,10 @@
  *     [width]          the same for all rows: D, d or V numbers, as the site has them
  *     [heads, width]   of a site with heads: one row for each
  *     [T, ...]         one of these for each token of the prompt
+ *
+ * The set of prompts is what mean:set takes the mean of a site over (of all tokens of all prompts, or with
+ * mean:set,per=position of the tokens at the same position), and what patch:resample[,seed=N] draws
+ * another prompt from. Means are of the unedited model.
  *
  * Nothing is read from files unless qkv_edit_data_read_vectors is called: whoever takes edits from
  * strangers leaves it out, and an edit that names a file is then refused.
@@ -81,9 +85,19 @@ typedef struct qkv_vector_info {
 /* Fills *info and returns 1, or returns 0 past the end. */
 QKV_API int qkv_edit_data_vector(const qkv_edit_data *data, size_t index, qkv_vector_info *info);
 
+/* Gives the object its set of prompts, once: n_prompts of them, lengths[i] tokens each. All is copied. */
+QKV_API int qkv_edit_data_set_prompts(qkv_edit_data *data, const int32_t *const *tokens,
+                                      const size_t *lengths, size_t n_prompts, qkv_error *err);
+/* A prompt of the set, NULL past the end; *n_tokens may be NULL. */
+QKV_API const int32_t *qkv_edit_data_prompt(const qkv_edit_data *data, size_t index,
+                                            size_t *n_tokens);
+/* XXH3-128 of the set's tokens, 32 hexadecimal digits; NULL: there is no set. */
+QKV_API const char *qkv_edit_data_prompts_hash(const qkv_edit_data *data);
+
 /* Edits that are added to the plan from now on may name what is in the object. */
 QKV_API int qkv_plan_set_edit_data(qkv_plan *plan, const qkv_edit_data *data, qkv_error *err);
-/* What an edit has taken that its text does not tell: the hash of a vector. NULL where there is nothing
+/* What an edit has taken that its text does not tell: the hash of a vector or of the set of prompts, and
+ * the prompt that was drawn. NULL where there is nothing
  * to tell. Belongs to the result. */
 QKV_API const char *qkv_result_edit_note(const qkv_result *result, size_t variant, size_t edit);
 

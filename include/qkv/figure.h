@@ -147,6 +147,10 @@ typedef struct qkv_figure_options {
     /* 1: keep what an HTML page needs, whole maps and the scores of the head; `report` does so, too.
      * It changes nothing of the figure and is not in its recipe. */
     int32_t living;
+
+    /* grid: the set of prompts that mean:set and patch:resample are about. Recipes hold it. */
+    const qkv_prompt *set_prompts;
+    size_t n_set_prompts; /* at most 1000 */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \

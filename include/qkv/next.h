@@ -54,7 +54,7 @@ typedef struct qkv_next_options {
     size_t size;
     const char *const *variants; /* edits as of qkv_plan_add_variant */
     size_t n_variants;
-    /* Other prompts, as long as this one, that edits name: patch:NAME. */
+    /* Other prompts that edits name, patch:NAME; as long as this one, unless there are lengths below. */
     const char *const *source_names;
     const int32_t *const *source_tokens;
     size_t n_sources;
@@ -69,7 +69,8 @@ typedef struct qkv_next_options {
     /* Functions that edits name, custom:NAME, as of qkv_plan_add_customs. */
     const qkv_custom_edit *customs;
     size_t n_customs;
-    const qkv_edit_data *data; /* vectors that edits name; NULL: none */
+    const qkv_edit_data *data;    /* vectors and the set that edits name; NULL: none */
+    const size_t *source_lengths; /* n_sources; NULL: as long as the prompt */
 } qkv_next_options;
 
 #define QKV_NEXT_OPTIONS_INIT                                                                      \

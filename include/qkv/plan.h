@@ -31,7 +31,8 @@
  * key/value heads; on k and v, `h3` changes what query head 3 alone sees, `g1` changes it for its
  * whole group. No head part means all heads.
  * TOKENS: `[5]`, `[1:]`, `[:4]`, `[2:8]`, `[-1]` (the last), `[0,3,5:7]`; on scores and pattern
- * `[ROWS,COLUMNS]`, each one index or one range, e.g. `[:,0]`.
+ * `[ROWS,COLUMNS]`, each one index or one range, e.g. `[:,0]`. With patch:NAME, `[5<-7]`, `[2:5<-4:7]`:
+ * token 5 takes token 7 of the other prompt; not on scores and pattern.
  * CHANNELS, of the innermost axis, in the order of captures: like tokens, `{7}`, `{0:16}`, `{-1}`,
  * `{0,3,5:7}`. Captures of the same tensor that name several are joined. Scores and patterns have none.
  *
@@ -122,8 +123,8 @@ QKV_API void qkv_plan_free(qkv_plan *plan);
 /* The text that the tokens were made of, for files to tell; copied. It changes nothing else. */
 QKV_API int qkv_plan_set_prompt(qkv_plan *plan, const char *text, size_t length, qkv_error *err);
 
-/* Names another prompt, so that edits can say patch:NAME. It must have as many tokens as the plan's
- * own prompt. */
+/* Names another prompt, so that edits can say patch:NAME: a token takes the values of the one at the same
+ * place, in a prompt with as many tokens as the plan's own, or those that [5<-7] names, in any prompt. */
 QKV_API int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens,
                                 size_t n_tokens, qkv_error *err);
 
@@ -188,8 +189,10 @@ QKV_API const char *qkv_plan_capture_text(const qkv_plan *plan, size_t index);
 QKV_API int qkv_plan_wants_logits(const qkv_plan *plan, size_t token);
 /* The same of any site without a layer. */
 QKV_API int qkv_plan_wants_token(const qkv_plan *plan, qkv_site site, size_t token);
-/* The name of a source, NULL past the end; *tokens receives as many tokens as the plan has. */
+/* The name of a source, NULL past the end; *tokens receives qkv_plan_source_length tokens. A prompt that
+ * patch:resample has drawn is called set:NUMBER. */
 QKV_API const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens);
+QKV_API size_t qkv_plan_source_length(const qkv_plan *plan, size_t index); /* 0 past the end */
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@ typedef struct inputs {
     cli_prompts loaded;
     qkv_prompt *prompts; /* what they hold */
     cli_sources from;
-    qkv_prompt *sources;
+    qkv_prompt *sources, *set;
     qkv_figure_side *rows, *cols;
     char **command;
 } inputs;
@@ -110,16 +110,26 @@ static qkv_prompt plain_prompt(const cli_prompt *from, const char *name, int par
 
 static int load_sources(const figure_args *args, inputs *in, qkv_error *err) {
     const cli_list *const edits[] = {&args->rows, &args->cols};
-    int status = cli_sources_load(&in->from, &args->sources, err);
+    int status = cli_sources_load(&in->from, &args->sources, &args->chat, err);
     if (status == QKV_OK) status = cli_sources_take_edits(&in->from, edits, 2, err);
     if (status != QKV_OK) return status;
     in->sources = qkv_calloc(in->from.n, sizeof *in->sources);
-    if (!in->sources) return qkv_fail_memory(err);
+    in->set = qkv_calloc(in->from.set.n, sizeof *in->set);
+    if (!in->sources || !in->set) return qkv_fail_memory(err);
+    for (size_t i = 0; i < in->from.set.n; i++)
+        in->set[i] = plain_prompt(&in->from.set.items[i], NULL, args->parse_special);
     for (size_t i = 0; i < in->from.n; i++) {
         const cli_source *source = &in->from.items[i];
         in->sources[i] = plain_prompt(&source->prompt, source->name, args->parse_special);
     }
     return QKV_OK;
+}
+
+static int has_named_source(const cli_list *given) {
+    for (size_t i = 0; i < given->n; i++) {
+        if (given->items[i].tag != CLI_SOURCE_SET) return 1;
+    }
+    return 0;
 }
 
 static int check_prompts(const figure_args *args, qkv_figure_kind kind, const inputs *in,
@@ -131,7 +141,7 @@ static int check_prompts(const figure_args *args, qkv_figure_kind kind, const in
         return cli_usage(err,
                          "nothing to draw: add --row or --col LABEL=EDITS, or a second prompt");
     }
-    if (args->generate && args->sources.n && n > 1) {
+    if (args->generate && has_named_source(&args->sources) && n > 1) {
         return cli_usage(err, "with --generate a source goes on as the prompt does: give one "
                               "prompt");
     }
@@ -156,6 +166,8 @@ static int load_prompts(const figure_args *args, qkv_figure_kind kind, inputs *i
     options->n_prompts = n;
     options->sources = in->sources;
     options->n_sources = in->from.n;
+    options->set_prompts = in->set;
+    options->n_set_prompts = in->from.set.n;
     return status;
 }
 
@@ -169,6 +181,7 @@ static void release(inputs *in, const figure_args *args) {
     free(in->prompts);
     cli_sources_release(&in->from);
     free(in->sources);
+    free(in->set);
     release_sides(in->rows, args->rows.n);
     release_sides(in->cols, args->cols.n);
     cli_command_words_free(in->command);
@@ -310,6 +323,7 @@ static int take_texts(const figure_args *args, inputs *in, qkv_session *session,
     for (size_t i = 0; i < in->from.n; i++) {
         take_tokens(&in->sources[i], &in->from.items[i].prompt);
     }
+    for (size_t i = 0; i < in->from.set.n; i++) take_tokens(&in->set[i], &in->from.set.items[i]);
     return QKV_OK;
 }
 

@@ -224,12 +224,13 @@ static int make_generator(generate_state *run, const cli_generation *it, qkv_gen
     const generate_args *args = run->args;
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
     cli_source_lists sources = {0};
-    int status = cli_source_lists_make(&sources, &run->sources, it->n_prompt, err);
+    int status = cli_source_lists_make(&sources, &run->sources, err);
     how.max_new = (size_t)args->n_new;
     how.variants = run->variants;
     how.n_variants = args->variants.n;
     how.source_names = sources.names;
     how.source_tokens = sources.tokens;
+    how.source_lengths = sources.lengths;
     how.n_sources = run->sources.n;
     how.data = run->sources.data;
     how.edit_tokens = args->edit_tokens;
@@ -476,7 +477,8 @@ static int run_generate(const cli_call *call, qkv_error *err) {
         status = cli_prompts_load(&run.prompts, &run.args->prompts, &run.args->chat, err);
     if (status == QKV_OK && run.args->captures.n)
         status = cli_prompts_check_one(&run.prompts, &run.args->prompts, err);
-    if (status == QKV_OK) status = cli_sources_load(&run.sources, &run.args->sources, err);
+    if (status == QKV_OK)
+        status = cli_sources_load(&run.sources, &run.args->sources, &run.args->chat, err);
     if (status == QKV_OK) status = cli_sources_take_edits(&run.sources, edits, 1, err);
     if (status == QKV_OK) status = prepare(&run, err);
     if (status == QKV_OK) {

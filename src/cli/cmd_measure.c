@@ -101,7 +101,8 @@ static int load_prompts(measure_state *state, qkv_error *err) {
     int status = cli_prompts_load(&state->prompts, given, &state->args->chat, err);
     if (status == QKV_OK && given->n == 0)
         status = cli_prompts_add_default(&state->prompts, SIZE_MAX, err);
-    if (status == QKV_OK) status = cli_sources_load(&state->sources, &state->args->sources, err);
+    if (status == QKV_OK)
+        status = cli_sources_load(&state->sources, &state->args->sources, &state->args->chat, err);
     return status == QKV_OK ? cli_sources_take_edits(&state->sources, edits, 1, err) : status;
 }
 

@@ -126,7 +126,8 @@ static int load(next_state *run, qkv_error *err) {
     const next_args *args = run->args;
     const cli_list *const edits[] = {&args->variants};
     int status = cli_prompts_load(&run->prompts, &args->prompts, &args->chat, err);
-    if (status == QKV_OK) status = cli_sources_load(&run->sources, &args->sources, err);
+    if (status == QKV_OK)
+        status = cli_sources_load(&run->sources, &args->sources, &args->chat, err);
     return status == QKV_OK ? cli_sources_take_edits(&run->sources, edits, 1, err) : status;
 }
 
@@ -196,9 +197,10 @@ static int with_options(next_state *run, size_t number, use_options *use, qkv_ne
     how.all = args->all;
     how.memory = (size_t)args->memory << 20;
     if (args->at != AT_NOT_GIVEN) how.at = args->at;
-    int status = cli_source_lists_make(&sources, &run->sources, prompt->n_tokens, &why);
+    int status = cli_source_lists_make(&sources, &run->sources, &why);
     how.source_names = sources.names;
     how.source_tokens = sources.tokens;
+    how.source_lengths = sources.lengths;
     if (status == QKV_OK) status = cli_name_fields(use(run, prompt, &how, next, &why), &why);
     cli_source_lists_release(&sources);
     if (status != QKV_OK && run->prompts.n > 1)

@@ -108,7 +108,8 @@ static int load_prompts(run_state *run, const run_args *args, qkv_error *err) {
     run->flags = QKV_TOKENIZE_ADD_SPECIAL | (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     int status = cli_prompts_load(&run->prompts, &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_prompts_check_one(&run->prompts, &args->prompts, err);
-    if (status == QKV_OK) status = cli_sources_load(&run->sources, &args->sources, err);
+    if (status == QKV_OK)
+        status = cli_sources_load(&run->sources, &args->sources, &args->chat, err);
     if (status == QKV_OK) status = cli_sources_take_edits(&run->sources, edits, 1, err);
     return status;
 }

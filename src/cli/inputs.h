@@ -40,7 +40,8 @@ typedef struct cli_chat {
     const char *date;
     int show; /* with or without a conversation */
     /* Of prompts that are texts, in a conversation or not. */
-    const char *column;  /* of the files of -f, which are then CSV; NULL: they have a prompt a line */
+    const char
+        *column; /* of the files of -f, which are then CSV; NULL: they have a prompt a line */
     const char *pattern; /* "Question: {}": what stands around every text; NULL: nothing */
 } cli_chat;
 
@@ -191,9 +192,9 @@ int cli_prompts_tokenize(cli_prompts *prompts, const cli_chat *chat, const qkv_m
                          unsigned flags, qkv_error *err);
 void cli_prompts_release(cli_prompts *prompts);
 
-/* ---- what edits name: prompts to patch from, and vectors: source.c ---- */
+/* ---- what edits name: prompts to patch from, a set of prompts, and vectors: source.c ---- */
 
-enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS };
+enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS, CLI_SOURCE_SET };
 
 /* The type needs the field `cli_list sources`. */
 #define CLI_SOURCE_OPTIONS(type)                                                                   \
@@ -206,9 +207,13 @@ enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS };
      CLI_SOURCE_TEXT,                                                                              \
      0,                                                                                            \
      0},                                                                                           \
+        {0,        "source-tokens",         "NAME=IDS",        "the same, as token ids",           \
+         CLI_LIST, offsetof(type, sources), CLI_SOURCE_TOKENS, 0,                                  \
+         0},                                                                                       \
     {                                                                                              \
-        0, "source-tokens", "NAME=IDS", "the same, as token ids", CLI_LIST,                        \
-            offsetof(type, sources), CLI_SOURCE_TOKENS, 0, 0                                       \
+        0, "set-prompts", "FILE",                                                                  \
+            "prompts that mean:set and patch:resample are about, read as by -f; may be repeated",  \
+            CLI_PATHS, offsetof(type, sources), CLI_SOURCE_SET, 0, 0                               \
     }
 
 typedef struct cli_source {
@@ -219,13 +224,15 @@ typedef struct cli_source {
 typedef struct cli_sources {
     cli_source *items;
     size_t n;
-    qkv_edit_data *data; /* vectors that edits take from files */
+    cli_prompts set;
+    qkv_edit_data *data; /* vectors that edits take from files, and the set once it has tokens */
 } cli_sources;
 
 /* Release the sources also after a failure. */
-int cli_sources_load(cli_sources *sources, const cli_list *given, qkv_error *err);
+int cli_sources_load(cli_sources *sources, const cli_list *given, const cli_chat *chat,
+                     qkv_error *err);
 /* Reads the vectors that the n lists of edits take from files. A usage error names the first source
- * that no edit uses. */
+ * that no edit uses, or the set. */
 int cli_sources_take_edits(cli_sources *sources, const cli_list *const *edits, size_t n,
                            qkv_error *err);
 /* Texts are messages of the chat as prompts are. */
@@ -239,11 +246,11 @@ void cli_sources_release(cli_sources *sources);
 typedef struct cli_source_lists {
     const char **names;
     const int32_t **tokens;
+    size_t *lengths;
 } cli_source_lists;
 
-/* For a prompt of n_tokens: all sources must be as long. Release the lists also after a failure. */
-int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, size_t n_tokens,
-                          qkv_error *err);
+/* Release the lists also after a failure. */
+int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, qkv_error *err);
 void cli_source_lists_release(cli_source_lists *lists);
 
 /* ---- output files: outputs.c ---- */
@@ -305,20 +312,20 @@ typedef struct cli_print {
 
 /* clang-format off: one option to a line or two */
 /* `print` is the field of the type; usually it has this name. */
-#define CLI_PRINT_OPTIONS_AT(args, print)                                                                    \
+#define CLI_PRINT_OPTIONS_AT(args, print)                                                          \
     {0,                                                                                            \
      "text",                                                                                       \
      "paths|text",                                                                                 \
      "letters as outlines, which look the same everywhere, or as text, which can be searched and " \
      "edited (default: text in a PDF, which brings its fonts along; paths in an SVG)",             \
      CLI_CHOICE,                                                                                   \
-     offsetof(args, print) + offsetof(cli_print, text),                                                                   \
+     offsetof(args, print) + offsetof(cli_print, text),                                            \
      0,                                                                                            \
      0,                                                                                            \
      0},                                                                                           \
         {0,        "font",                                                                         \
          "FAMILY", "family of the letters (default DejaVu Sans)",                                  \
-         CLI_TEXT, offsetof(args, print) + offsetof(cli_print, font),                                                     \
+         CLI_TEXT, offsetof(args, print) + offsetof(cli_print, font),                              \
          0,        0,                                                                              \
          0},                                                                                       \
         {0,                                                                                        \
@@ -326,13 +333,13 @@ typedef struct cli_print {
          "LENGTH",                                                                                 \
          "width of the page, e.g. 85mm, 8.5cm, 3.3in or 240pt; letters keep 5 points at least",    \
          CLI_LENGTH,                                                                               \
-         offsetof(args, print) + offsetof(cli_print, width),                                                              \
+         offsetof(args, print) + offsetof(cli_print, width),                                       \
          0,                                                                                        \
          1,                                                                                        \
          14400},                                                                                   \
     {                                                                                              \
         0, "no-notes", NULL, "leave out the small print", CLI_FLAG,                                \
-            offsetof(args, print) + offsetof(cli_print, no_notes), 1, 0, 0                                                \
+            offsetof(args, print) + offsetof(cli_print, no_notes), 1, 0, 0                         \
     }
 #define CLI_PRINT_OPTIONS(args) CLI_PRINT_OPTIONS_AT(args, print)
 /* clang-format on */

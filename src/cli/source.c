@@ -1,7 +1,7 @@
 /*
  * What edits name. Sources are the prompts that patch:NAME takes its values from, written NAME=TEXT,
- * NAME=@FILE or NAME=IDS; one that no edit uses is refused. Vectors are read from the files that edits
- * name, add:@FILE#NAME.
+ * NAME=@FILE or NAME=IDS; one that no edit uses is refused, and so is a set of prompts. Vectors are read
+ * from the files that edits name, add:@FILE#NAME.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,25 +27,49 @@ static int load(cli_source *source, const cli_item *given, qkv_error *err) {
     return cli_prompt_load(&source->prompt, &item, err);
 }
 
-int cli_sources_load(cli_sources *sources, const cli_list *given, qkv_error *err) {
-    sources->items = qkv_calloc(given->n, sizeof *sources->items);
-    if (!sources->items) return qkv_fail_memory(err);
-    sources->n = given->n;
-    int status = QKV_OK;
-    for (size_t i = 0; i < sources->n && status == QKV_OK; i++) {
-        status = load(&sources->items[i], &given->items[i], err);
+/* The files of the set, as -f reads them. */
+static int load_set(cli_sources *sources, const cli_list *given, const cli_chat *chat,
+                    qkv_error *err) {
+    cli_list files = {.items = qkv_calloc(given->n, sizeof *files.items)};
+    if (!files.items) return qkv_fail_memory(err);
+    for (size_t i = 0; i < given->n; i++) {
+        if (given->items[i].tag == CLI_SOURCE_SET)
+            files.items[files.n++] = (cli_item){given->items[i].value, CLI_PROMPT_LINES};
     }
+    const int status = files.n ? cli_prompts_load(&sources->set, &files, chat, err) : QKV_OK;
+    free(files.items);
     return status;
 }
 
-/* Does an edit in the text say patch:NAME? */
-static int is_used(const char *name, const char *edits) {
-    static const char operation[] = "patch:";
-    const size_t length = strlen(name);
+int cli_sources_load(cli_sources *sources, const cli_list *given, const cli_chat *chat,
+                     qkv_error *err) {
+    sources->items = qkv_calloc(given->n, sizeof *sources->items);
+    if (!sources->items) return qkv_fail_memory(err);
+    int status = QKV_OK;
+    for (size_t i = 0; i < given->n && status == QKV_OK; i++) {
+        if (given->items[i].tag == CLI_SOURCE_SET) continue;
+        status = load(&sources->items[sources->n++], &given->items[i], err);
+    }
+    return status == QKV_OK ? load_set(sources, given, chat, err) : status;
+}
+
+/* Does an edit in the text have this operation and argument? */
+static int says(const char *edits, const char *operation, const char *argument) {
+    const size_t length = strlen(argument);
     while ((edits = strstr(edits, operation))) {
-        edits += sizeof operation - 1;
-        const char end = strncmp(edits, name, length) == 0 ? edits[length] : '+';
-        if (end == '\0' || qkv_is_space(end)) return 1;
+        edits += strlen(operation);
+        const char end = strncmp(edits, argument, length) == 0 ? edits[length] : '+';
+        if (end == '\0' || end == ',' || qkv_is_space(end)) return 1;
+    }
+    return 0;
+}
+
+static int any_says(const cli_list *const *edits, size_t n, const char *operation,
+                    const char *argument) {
+    for (size_t k = 0; k < n; k++) {
+        for (size_t e = 0; e < edits[k]->n; e++) {
+            if (says(edits[k]->items[e].value, operation, argument)) return 1;
+        }
     }
     return 0;
 }
@@ -53,16 +77,15 @@ static int is_used(const char *name, const char *edits) {
 static int check_used(const cli_sources *sources, const cli_list *const *edits, size_t n,
                       qkv_error *err) {
     for (size_t i = 0; i < sources->n; i++) {
-        int used = 0;
-        for (size_t k = 0; k < n; k++) {
-            for (size_t e = 0; e < edits[k]->n; e++) {
-                used |= is_used(sources->items[i].name, edits[k]->items[e].value);
-            }
-        }
-        if (used) continue;
-        return cli_usage(err, "no edit uses the source '%s'; write SITE@LAYERS=patch:%s",
-                         sources->items[i].name, sources->items[i].name);
+        const char *name = sources->items[i].name;
+        if (!any_says(edits, n, "patch:", name))
+            return cli_usage(err, "no edit uses the source '%s'; write SITE@LAYERS=patch:%s", name,
+                             name);
     }
+    if (sources->set.n && !any_says(edits, n, "mean:", "set") &&
+        !any_says(edits, n, "patch:", "resample"))
+        return cli_usage(err, "no edit uses --set-prompts; write SITE@LAYERS=mean:set or "
+                              "SITE@LAYERS=patch:resample");
     return QKV_OK;
 }
 
@@ -77,6 +100,24 @@ int cli_sources_take_edits(cli_sources *sources, const cli_list *const *edits, s
     return status;
 }
 
+/* The set's tokens, for edits. */
+static int give_set(cli_sources *sources, qkv_error *err) {
+    const size_t n = sources->set.n;
+    if (n == 0) return QKV_OK;
+    const int32_t **tokens = qkv_calloc(n, sizeof *tokens);
+    size_t *lengths = qkv_calloc(n, sizeof *lengths);
+    for (size_t i = 0; tokens && lengths && i < n; i++) {
+        tokens[i] = sources->set.items[i].tokens;
+        lengths[i] = sources->set.items[i].n_tokens;
+    }
+    const int status = tokens && lengths
+                           ? qkv_edit_data_set_prompts(sources->data, tokens, lengths, n, err)
+                           : qkv_fail_memory(err);
+    free((void *)tokens);
+    free(lengths);
+    return status;
+}
+
 int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_model *model,
                          unsigned flags, qkv_error *err) {
     int status = QKV_OK;
@@ -84,7 +125,8 @@ int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_m
         cli_prompt *prompt = &sources->items[i].prompt;
         if (prompt->text) status = cli_chat_tokenize(chat, prompt, model, flags, err);
     }
-    return status;
+    if (status == QKV_OK) status = cli_prompts_tokenize(&sources->set, chat, model, flags, err);
+    return status == QKV_OK ? give_set(sources, err) : status;
 }
 
 int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err) {
@@ -103,24 +145,20 @@ void cli_sources_release(cli_sources *sources) {
         cli_prompt_release(&sources->items[i].prompt);
     }
     free(sources->items);
+    cli_prompts_release(&sources->set);
     qkv_edit_data_free(sources->data);
     *sources = (cli_sources){0};
 }
 
-int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, size_t n_tokens,
-                          qkv_error *err) {
+int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, qkv_error *err) {
     lists->names = qkv_calloc(sources->n, sizeof *lists->names);
     lists->tokens = qkv_calloc(sources->n, sizeof *lists->tokens);
-    if (!lists->names || !lists->tokens) return qkv_fail_memory(err);
+    lists->lengths = qkv_calloc(sources->n, sizeof *lists->lengths);
+    if (!lists->names || !lists->tokens || !lists->lengths) return qkv_fail_memory(err);
     for (size_t i = 0; i < sources->n; i++) {
-        const cli_source *source = &sources->items[i];
-        lists->names[i] = source->name;
-        lists->tokens[i] = source->prompt.tokens;
-        if (source->prompt.n_tokens != n_tokens)
-            return qkv_fail(err, QKV_ERR_PLAN,
-                            "the prompt named '%s' has %zu tokens but the prompt %zu; patching "
-                            "needs equal lengths",
-                            source->name, source->prompt.n_tokens, n_tokens);
+        lists->names[i] = sources->items[i].name;
+        lists->tokens[i] = sources->items[i].prompt.tokens;
+        lists->lengths[i] = sources->items[i].prompt.n_tokens;
     }
     return QKV_OK;
 }
@@ -128,5 +166,6 @@ int cli_source_lists_make(cli_source_lists *lists, const cli_sources *sources, s
 void cli_source_lists_release(cli_source_lists *lists) {
     free((void *)lists->names);
     free((void *)lists->tokens);
+    free(lists->lengths);
     *lists = (cli_source_lists){0};
 }

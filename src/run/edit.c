@@ -36,6 +36,7 @@ void qkv_edit_release(qkv_edit *edit) {
     qkv_selector_release(&edit->where);
     free(edit->text);
     free(edit->note);
+    free(edit->from);
     *edit = (qkv_edit){0};
 }
 

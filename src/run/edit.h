@@ -19,32 +19,39 @@
 #include "run/op_quant.h"
 
 /* X(enumerator, name, what stands behind the colon, what it does) */
-#define QKV_OP_LIST(X)                                                                             \
-    X(SCALE, "scale", "a factor", "multiplies by the factor")                                      \
-    X(SET, "set", "a value, or a vector @FILE#NAME", "replaces by the value")                      \
-    X(ZERO, "zero", "nothing", "replaces by 0")                                                    \
-    X(ADD, "add", "a value, or a vector @FILE#NAME and optionally ,by=FACTOR", "adds the value")   \
-    X(REMOVE, "remove", "a vector @FILE#NAME", "takes out what points in the vector's direction")  \
-    X(MEAN, "mean", "head, others, token or dim",                                                  \
-      "replaces by the mean over heads, other heads, tokens or channels")                          \
-    X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")         \
-    X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                        \
-    X(PATCH, "patch", "the name of another prompt", "takes the values of the other prompt")        \
-    X(MASK, "mask", "what to leave: sink=N,recent=N or band=N; or nothing",                        \
-      "scores become -inf, but for what the arguments leave")                                      \
-    X(KEEP, "keep", "h2o,budget=N,recent=N or snapkv,budget=N",                                    \
-      "scores of keys that a small cache would have dropped become -inf")                          \
-    X(QUANT, "quant", "bits=N,axis=channel or axis=token; optionally group=N,keep=N",              \
-      "rounds to 2^bits levels between the ends of each group")                                    \
-    X(FREEZE, "freeze", "nothing", "keeps the values of the unedited run")                         \
-    X(CUSTOM, "custom", "the name of a function that the program has registered",                  \
+#define QKV_OP_LIST(X)                                                                              \
+    X(SCALE, "scale", "a factor", "multiplies by the factor")                                       \
+    X(SET, "set", "a value, or a vector @FILE#NAME", "replaces by the value")                       \
+    X(ZERO, "zero", "nothing", "replaces by 0")                                                     \
+    X(ADD, "add", "a value, or a vector @FILE#NAME and optionally ,by=FACTOR", "adds the value")    \
+    X(REMOVE, "remove", "a vector @FILE#NAME", "takes out what points in the vector's direction")   \
+    X(MEAN, "mean", "head, others, token or dim; set, and optionally ,per=position",                \
+      "replaces by the mean over heads, other heads, tokens or channels, or over a set of prompts") \
+    X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")          \
+    X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                         \
+    X(PATCH, "patch", "the name of another prompt; or resample, and optionally ,seed=N",            \
+      "takes the values of the other prompt, or of one drawn from a set")                           \
+    X(MASK, "mask", "what to leave: sink=N,recent=N or band=N; or nothing",                         \
+      "scores become -inf, but for what the arguments leave")                                       \
+    X(KEEP, "keep", "h2o,budget=N,recent=N or snapkv,budget=N",                                     \
+      "scores of keys that a small cache would have dropped become -inf")                           \
+    X(QUANT, "quant", "bits=N,axis=channel or axis=token; optionally group=N,keep=N",               \
+      "rounds to 2^bits levels between the ends of each group")                                     \
+    X(FREEZE, "freeze", "nothing", "keeps the values of the unedited run")                          \
+    X(CUSTOM, "custom", "the name of a function that the program has registered",                   \
       "takes what the function makes of them")
 
 #define QKV_OP_ENUM(id, name, arguments, what) QKV_OP_##id,
 typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
 #undef QKV_OP_ENUM
 
-typedef enum qkv_mean_axis { QKV_MEAN_HEAD, QKV_MEAN_TOKEN, QKV_MEAN_DIM } qkv_mean_axis;
+typedef enum qkv_mean_axis {
+    QKV_MEAN_HEAD,
+    QKV_MEAN_TOKEN,
+    QKV_MEAN_DIM,
+    QKV_MEAN_SET,         /* over all tokens of all prompts of the set */
+    QKV_MEAN_SET_POSITION /* over the prompts of the set that have the token, for each */
+} qkv_mean_axis;
 
 /* Which elements of a site: of layers, heads, rows (tokens or queries), and columns (keys) or
  * channels. NULL = all of them. */
@@ -71,6 +78,8 @@ typedef struct qkv_edit {
     qkv_keep_rule keep;
     qkv_quant_rule quant;
     size_t source;                   /* of patch: index into the plan's sources */
+    int64_t *from;                   /* of patch: the source's token for each; NULL: the same one */
+    int resample;                    /* of patch: the source is drawn from the set */
     const struct qkv_custom *custom; /* of custom: the plan's */
     const struct qkv_vector *vector; /* of add, remove and set: the plan's; NULL: a number */
     int64_t vector_heads;            /* heads that it has rows for; 1: all have the same */
@@ -78,6 +87,19 @@ typedef struct qkv_edit {
     char *note;                      /* what it has taken, for qkv_result_edit_note; may be NULL */
     uint64_t selected;               /* elements that the selector covers, over all layers */
 } qkv_edit;
+
+enum { QKV_SET_MEANS = 2 };
+
+/* Which of these kinds it is. */
+static inline size_t qkv_edit_mean_kind(const qkv_edit *edit) {
+    return edit->axis == QKV_MEAN_SET_POSITION;
+}
+
+/* Is it a mean over the plan's set of prompts? */
+static inline int qkv_edit_takes_mean(const qkv_edit *edit) {
+    return edit->op == QKV_OP_MEAN &&
+           (edit->axis == QKV_MEAN_SET || edit->axis == QKV_MEAN_SET_POSITION);
+}
 
 void qkv_selector_release(qkv_selector *where);
 void qkv_edit_release(qkv_edit *edit);

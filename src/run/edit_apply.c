@@ -149,6 +149,7 @@ static float edited_value(const row *r, int64_t c, float row_mean) {
         assert(r->patch);
         return r->patch[c];
     case QKV_OP_MEAN:
+        if (r->patch) return r->patch[c];
         if (edit->axis == QKV_MEAN_HEAD) return mean_over_heads(r, c);
         return edit->axis == QKV_MEAN_TOKEN ? r->scratch[c] : row_mean;
     default:
@@ -190,16 +191,24 @@ static void mean_over_tokens(const qkv_view *view, int32_t head, float *mean) {
     }
 }
 
-/* The other prompt's tensor is whole: all rows, and the site's own heads, none of them split. */
-static const float *patch_row(const qkv_view *view, const float *patch, int32_t head, int64_t t) {
+/* The row of what is taken that belongs to a token. */
+static int64_t taken_row(const qkv_edit *edit, int64_t token) {
+    if (edit->op == QKV_OP_MEAN && edit->axis == QKV_MEAN_SET) return 0;
+    return edit->from ? edit->from[token] : token;
+}
+
+/* The other prompt's tensor is whole: all rows, and the site's own heads, none of them split. A mean
+ * over all tokens has one row. */
+static const float *patch_row(const qkv_edit *edit, const qkv_view *view, const float *patch,
+                              int32_t head, int64_t t) {
     if (qkv_site_get_axes(view->site) == QKV_AXES_MAP)
         return patch +
                ((view->first_head + head) * view->patch_width + view->first_row + t) *
                    view->patch_width +
                view->first_col;
-    if (qkv_site_is_input(view->site)) return patch + (view->first_row + t) * view->width;
-    return patch + (view->first_row + t) * (view->row_stride / view->group) +
-           head / view->group * view->head_stride;
+    const int64_t from = taken_row(edit, view->first_row + t);
+    if (qkv_site_is_input(view->site)) return patch + from * view->width;
+    return patch + from * (view->row_stride / view->group) + head / view->group * view->head_stride;
 }
 
 /* The copies of a split head count once for an edit that means the key/value head. */
@@ -232,7 +241,7 @@ uint64_t qkv_edit_apply(const qkv_edit *edit, const qkv_view *view, int64_t firs
             r.src = view->src + h * view->src_head_stride + t * view->row_stride;
             r.dst = view->dst + h * view->head_stride + t * view->row_stride;
             if (view->moved) r.moved = view->moved + h * view->head_stride + t * view->row_stride;
-            if (patch) r.patch = patch_row(view, patch, h, t);
+            if (patch) r.patch = patch_row(edit, view, patch, h, t);
             r.vector = qkv_vector_row(edit, view, h, t);
             if (edit->op == QKV_OP_REMOVE) r.share = qkv_vector_share(r.vector, r.src, view);
             uint64_t in_row = apply_row(&r, overflow);

@@ -58,8 +58,8 @@ int32_t qkv_view_head(const qkv_view *view, int32_t head);
 /* Elements of one variant's tensor. */
 int64_t qkv_view_size(const qkv_view *view);
 
-/* Applies an edit to rows [first, end) of dst, reading src. `patch` is the other prompt's tensor,
- * in the same layout with the site's own number of heads; `scratch` has room for 2 × `width` floats.
+/* Applies an edit to rows [first, end) of dst, reading src. `patch` is the other prompt's tensor, or
+ * the mean over a set, in the same layout with the site's own number of heads; `scratch` has room for 2 × `width` floats.
  * Returns how many elements got another value. Scores that the mask hides are left alone: nothing
  * depends on them. The first row in which a finite value becomes one that is not is written to
  * *overflow, which is -1 before. */

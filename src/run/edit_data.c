@@ -1,4 +1,4 @@
-/* Vectors by name: checked and hashed when they are added. */
+/* Vectors by name, and a set of prompts: checked and hashed when they are added. */
 #include "run/edit_data.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
-#include "run/plan.h"
+#include "run/other_prompt.h"
 
 int qkv_edit_data_new(qkv_edit_data **out, qkv_error *err) {
     QKV_NEED(err, out);
@@ -24,10 +24,18 @@ static void free_vector(qkv_vector *vector) {
     free(vector);
 }
 
+static void free_set(qkv_prompt_set *set) {
+    for (size_t i = 0; set && set->tokens && i < set->n; i++) free(set->tokens[i]);
+    if (set) free((void *)set->tokens);
+    if (set) free(set->lengths);
+    free(set);
+}
+
 void qkv_edit_data_free(qkv_edit_data *data) {
     if (!data || atomic_fetch_sub(&data->n_owners, 1) != 1) return;
     for (size_t i = 0; i < data->n_vectors; i++) free_vector(data->vectors[i]);
     free((void *)data->vectors);
+    free_set(data->set);
     free(data);
 }
 
@@ -130,6 +138,71 @@ int qkv_edit_data_vector(const qkv_edit_data *data, size_t index, qkv_vector_inf
                            .hash = vector->hash};
     memcpy(own.shape, vector->shape, sizeof own.shape);
     return qkv_sized_write(info, &own, sizeof own, "qkv_vector_info", NULL) == QKV_OK;
+}
+
+/* ---- the set of prompts ---- */
+
+static int check_prompts(const int32_t *const *tokens, const size_t *lengths, size_t n,
+                         qkv_error *err) {
+    if (n == 0) return qkv_fail(err, QKV_ERR_ARGUMENT, "the set has no prompts");
+    for (size_t i = 0; i < n; i++) {
+        if (!tokens[i] || lengths[i] == 0)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "prompt %zu of the set is empty", i);
+    }
+    return QKV_OK;
+}
+
+static int fill_set(qkv_prompt_set *set, const int32_t *const *tokens, const size_t *lengths,
+                    qkv_error *err) {
+    qkv_fingerprint print;
+    set->tokens = qkv_calloc(set->n, sizeof *set->tokens);
+    set->lengths = qkv_calloc(set->n, sizeof *set->lengths);
+    if (!set->tokens || !set->lengths) return qkv_fail_memory(err);
+    set->shortest = lengths[0];
+    int status = qkv_fingerprint_start(&print, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < set->n && status == QKV_OK; i++) {
+        set->tokens[i] = qkv_tokens_copy(tokens[i], lengths[i]);
+        if (!set->tokens[i]) status = qkv_fail_memory(err);
+        set->lengths[i] = lengths[i];
+        set->n_tokens += lengths[i];
+        if (lengths[i] < set->shortest) set->shortest = lengths[i];
+        if (lengths[i] > set->longest) set->longest = lengths[i];
+        qkv_fingerprint_add_number(&print, lengths[i]);
+        for (size_t t = 0; t < lengths[i]; t++)
+            qkv_fingerprint_add_number(&print, (uint64_t)tokens[i][t]);
+    }
+    qkv_fingerprint_end(&print, set->hash);
+    return status;
+}
+
+int qkv_edit_data_set_prompts(qkv_edit_data *data, const int32_t *const *tokens,
+                              const size_t *lengths, size_t n_prompts, qkv_error *err) {
+    QKV_NEED(err, data);
+    QKV_NEED(err, tokens);
+    QKV_NEED(err, lengths);
+    int status = check_prompts(tokens, lengths, n_prompts, err);
+    if (status != QKV_OK) return status;
+    if (data->set) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is a set of prompts already");
+    qkv_prompt_set *set = qkv_calloc(1, sizeof *set);
+    if (!set) return qkv_fail_memory(err);
+    set->n = n_prompts;
+    status = fill_set(set, tokens, lengths, err);
+    if (status == QKV_OK)
+        data->set = set;
+    else
+        free_set(set);
+    return status;
+}
+
+const int32_t *qkv_edit_data_prompt(const qkv_edit_data *data, size_t index, size_t *n_tokens) {
+    const int is_there = data && data->set && index < data->set->n;
+    if (n_tokens) *n_tokens = is_there ? data->set->lengths[index] : 0;
+    return is_there ? data->set->tokens[index] : NULL;
+}
+
+const char *qkv_edit_data_prompts_hash(const qkv_edit_data *data) {
+    return data && data->set ? data->set->hash : NULL;
 }
 
 /* ---- plans ---- */

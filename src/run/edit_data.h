@@ -17,10 +17,21 @@ typedef struct qkv_vector {
     char hash[QKV_FINGERPRINT_SIZE];
 } qkv_vector;
 
+/* Prompts that mean:set and patch:resample are about. */
+typedef struct qkv_prompt_set {
+    int32_t **tokens;
+    size_t *lengths;
+    size_t n;
+    size_t n_tokens; /* of all */
+    size_t shortest, longest;
+    char hash[QKV_FINGERPRINT_SIZE];
+} qkv_prompt_set;
+
 struct qkv_edit_data {
     atomic_size_t n_owners;
     qkv_vector **vectors; /* they stay where they are */
     size_t n_vectors, vectors_capacity;
+    qkv_prompt_set *set; /* NULL: none */
 };
 
 /* One more owner; NULL stays NULL. Given up with qkv_edit_data_free. */

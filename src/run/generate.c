@@ -63,11 +63,12 @@ static int check_edit(const qkv_generator *gen, const qkv_edit *edit, qkv_error 
                         "text for every token",
                         edit->text, reason);
     if (edit->op != QKV_OP_PATCH && edit->op != QKV_OP_FREEZE) return QKV_OK;
+    if (edit->from && !gen->recompute) return QKV_OK; /* names tokens that the other prompt has */
     if (gen->recompute && edit->op == QKV_OP_FREEZE) return QKV_OK; /* of the text as it is */
     if (gen->recompute)
         return qkv_fail(err, QKV_ERR_PLAN,
-                        "edit '%s': the other prompt is shorter than the text; patching needs no "
-                        "`recompute`",
+                        "edit '%s': the other prompt does not grow with the text; patching needs "
+                        "no `recompute`",
                         edit->text);
     if (last_selected(edit->where.rows, plan->text.n_positions) < plan->text.n_prompt)
         return QKV_OK;
@@ -216,8 +217,10 @@ static qkv_edit_range range_of(const qkv_generator_options *options, int64_t n_p
 static int fill_plan(qkv_plan *plan, const qkv_generator_options *options, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; status == QKV_OK && i < options->n_sources; i++) {
+        const size_t length =
+            options->source_lengths ? options->source_lengths[i] : (size_t)plan->n_tokens;
         status = qkv_plan_add_source(plan, options->source_names[i], options->source_tokens[i],
-                                     (size_t)plan->n_tokens, err);
+                                     length, err);
     }
     if (status == QKV_OK)
         status = qkv_plan_add_customs(plan, options->customs, options->n_customs, err);
@@ -400,8 +403,9 @@ static int recompute(qkv_generator *gen, qkv_session *session, int64_t n, qkv_er
 static int takes_other_values(const qkv_plan *plan) {
     for (size_t v = 0; v < plan->n_variants; v++) {
         for (size_t i = 0; i < plan->variants[v].n_edits; i++) {
-            const qkv_op op = plan->variants[v].edits[i].op;
-            if (op == QKV_OP_PATCH || op == QKV_OP_FREEZE) return 1;
+            const qkv_edit *edit = &plan->variants[v].edits[i];
+            if (edit->op == QKV_OP_PATCH || edit->op == QKV_OP_FREEZE || qkv_edit_takes_mean(edit))
+                return 1;
         }
     }
     return 0;

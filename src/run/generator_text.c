@@ -9,6 +9,7 @@
 #include "run/custom.h"
 #include "run/edit_data.h"
 #include "run/generator.h"
+#include "run/other_prompt.h"
 
 /* ---- plans ---- */
 
@@ -17,11 +18,16 @@
 static int add_source(const qkv_plan *from, const qkv_source *source, qkv_plan *plan,
                       qkv_error *err) {
     const size_t n_prompt = (size_t)from->n_tokens, n = (size_t)plan->n_tokens;
+    if (source->is_drawn) return QKV_OK; /* the edit draws it again */
+    if (source->n_tokens != from->n_tokens)
+        return qkv_plan_add_source(plan, source->name, source->tokens, (size_t)source->n_tokens,
+                                   err);
     int32_t *tokens = qkv_calloc(n, sizeof *tokens);
     if (!tokens) return qkv_fail_memory(err);
     memcpy(tokens, plan->tokens, n * sizeof *tokens);
     memcpy(tokens, source->tokens, n_prompt * sizeof *tokens);
     const int status = qkv_plan_add_source(plan, source->name, tokens, n, err);
+    if (status == QKV_OK) plan->sources[plan->n_sources - 1].n_prompt = source->n_prompt;
     free(tokens);
     return status;
 }

@@ -36,12 +36,15 @@ typedef struct qkv_member {
 } qkv_member;
 
 /* The tensors of the prompts that edits patch from: source × (n_layer + 1) × sites, NULL where none
- * is needed; and those of the prompt itself, unedited, that edits freeze. */
+ * is needed; those of the prompt itself, unedited, that edits freeze; and means over the set of
+ * prompts. */
 typedef struct qkv_patches {
     float **tensors;
     size_t n_tensors;
     float **frozen; /* (n_layer + 1) × sites */
     size_t n_frozen;
+    float **means; /* kind of mean × (n_layer + 1) × sites */
+    size_t n_means;
 } qkv_patches;
 
 /* A tensor that the pass keeps; valid until the next pass of the session. */
@@ -210,8 +213,6 @@ int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il);
 /* Heads of a site's tensor as the graph has it, 0 for a site without heads. */
 int32_t qkv_kept_heads(qkv_site site, const struct ggml_tensor *x);
 void qkv_patches_release(qkv_patches *patches);
-float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
-                       qkv_site site, int32_t layer);
 
 /* The mask of a block of queries from row r on is a window into one band: element (i, c) of the
  * band stands for query r + i and key c - (n_tokens - r). Shape [2 n_tokens, block_rows], so that

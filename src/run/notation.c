@@ -16,6 +16,8 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "run/custom.h"
+#include "run/indices.h"
+#include "run/other_prompt.h"
 #include "run/site.h"
 #include "run/vector.h"
 
@@ -26,6 +28,7 @@ typedef struct cursor {
     const char *at;
     const char *part;  /* where what is being read begins: what a message is about */
     const char *stops; /* characters that end it */
+    const char *pairs; /* behind the '[' of tokens with '<-'; NULL: they have none */
     qkv_error *err;
 } cursor;
 
@@ -207,106 +210,73 @@ static int parse_heads(cursor *c, qkv_selector *where) {
 
 /* ---- tokens: [5] [1:] [:4] [2:8] [-1] [0,3,5:7]; on maps [ROWS,COLUMNS]; {channels} alike ---- */
 
-/* What indices count: so many tokens of a prompt, or channels of a site. */
-typedef struct axis {
-    const char *one;   /* "token" */
-    const char *whole; /* what has them */
-    int64_t n;
-    int64_t end; /* negative numbers count from here back */
-    char open, close;
-} axis;
-
-static axis token_axis(const cursor *c) {
+static qkv_axis token_axis(const cursor *c) {
     const qkv_notation *notation = c->notation;
     const int is_longer = notation->n_prompt && notation->n_prompt < notation->n_tokens;
-    return (axis){.one = "token",
-                  .whole = is_longer ? "the prompt with all new tokens" : "the prompt",
-                  .n = notation->n_tokens,
-                  .end = notation->n_prompt ? notation->n_prompt : notation->n_tokens,
-                  .open = '[',
-                  .close = ']'};
+    return (qkv_axis){.one = "token",
+                      .whole = is_longer ? "the prompt with all new tokens" : "the prompt",
+                      .n = notation->n_tokens,
+                      .end = notation->n_prompt ? notation->n_prompt : notation->n_tokens,
+                      .open = '[',
+                      .close = ']'};
 }
 
-static axis channel_axis(const cursor *c, qkv_site site) {
+static qkv_axis channel_axis(const cursor *c, qkv_site site) {
     const int64_t n = qkv_site_width(site, c->notation->hp, c->notation->n_tokens);
-    return (axis){"channel", qkv_site_name(site), n, n, '{', '}'};
+    return (qkv_axis){"channel", qkv_site_name(site), n, n, '{', '}'};
 }
 
-static int fail_index(cursor *c, const axis *a, const char *sign, int64_t index) {
-    return fail_at(c, QKV_ERR_PLAN, "%s %s%lld is out of range; %s has %ss 0 to %lld", a->one, sign,
-                   (long long)index, a->whole, a->one, (long long)a->n - 1);
-}
-
-/* An index at the cursor, negative ones counted from the end; *given = 0 when there is none. */
-static int take_index(cursor *c, const axis *a, int64_t *index, int *given) {
-    const char *start = c->at;
-    int negative = take(c, '-');
-    *given = take_number(c, index);
-    if (!*given) {
-        c->at = start;
-        return negative
-                   ? fail_at(c, QKV_ERR_SYNTAX, "expected a %s number before '%s'", a->one, c->at)
-                   : QKV_OK;
-    }
-    int64_t value = negative ? a->end - *index : *index;
-    if (value < 0 || value > a->n) return fail_index(c, a, negative ? "-" : "", *index);
-    *index = value;
-    return QKV_OK;
-}
-
-static int parse_index_item(cursor *c, const axis *a, uint8_t *map) {
-    int64_t first = 0, end = a->n;
-    int has_first, has_end;
-    const char *start = c->at;
+static int parse_index_item(cursor *c, const qkv_axis *a, uint8_t *map) {
+    qkv_error own = {0};
+    int64_t first, end;
     begin_part(c, ",]}=");
-    int status = take_index(c, a, &first, &has_first);
-    if (status != QKV_OK) return status;
-    if (!has_first) first = 0;
-    if (take(c, ':')) {
-        status = take_index(c, a, &end, &has_end);
-        if (status != QKV_OK) return status;
-        if (!has_end) end = a->n;
-    } else if (!has_first) {
-        return fail_at(c, QKV_ERR_SYNTAX, "expected a %s, a range like 2:8 or ':' before '%s'",
-                       a->one, c->at);
-    } else if (first >= a->n) {
-        return fail_index(c, a, "", first);
-    } else {
-        end = first + 1;
-    }
-    if (first >= end)
-        return fail_at(c, QKV_ERR_PLAN, "the selector %c%.*s%c matches no %s; %s has %ss 0 to %lld",
-                       a->open, (int)(c->at - start), start, a->close, a->one, a->whole, a->one,
-                       (long long)a->n - 1);
+    const int status = qkv_indices_take(&c->at, a, &first, &end, &own);
+    if (status != QKV_OK) return fail_at(c, status, "%s", own.message);
     memset(map + first, 1, (size_t)(end - first));
     return QKV_OK;
 }
 
-static int parse_index_map(cursor *c, const axis *a, uint8_t **map) {
+static int parse_index_map(cursor *c, const qkv_axis *a, uint8_t **map) {
     *map = qkv_calloc((size_t)a->n, 1);
     return *map ? parse_index_item(c, a, *map) : qkv_fail_memory(c->err);
 }
 
-static int expect_close(cursor *c, const axis *a) {
+static int expect_close(cursor *c, const qkv_axis *a) {
     if (take(c, a->close)) return QKV_OK;
     begin_part(c, "=");
     return fail_at(c, QKV_ERR_SYNTAX, "expected '%c' before '%s'", a->close, c->at);
 }
 
+/* [TOKENS<-TOKENS], whose right side is read when the other prompt is known. */
+static int skip_pairs(cursor *c, const char *start, qkv_site site) {
+    if (strncmp(c->at, "<-", 2) != 0 || strcmp(c->kind, "edit") != 0) return QKV_OK;
+    begin_part(c, "]");
+    if (qkv_site_get_axes(site) == QKV_AXES_MAP)
+        return fail_at(c, QKV_ERR_PLAN,
+                       "%s has a value for each pair of tokens; '<-' is for sites with one row a "
+                       "token",
+                       qkv_site_name(site));
+    c->pairs = start;
+    c->at += strcspn(c->at, "]");
+    return QKV_OK;
+}
+
 static int parse_tokens(cursor *c, qkv_selector *where) {
-    const axis tokens = token_axis(c);
+    const qkv_axis tokens = token_axis(c);
     if (!take(c, '[')) return QKV_OK;
+    const char *start = c->at;
     int status = parse_index_map(c, &tokens, &where->rows);
     if (qkv_site_get_axes(where->site) == QKV_AXES_MAP) {
         if (status == QKV_OK && take(c, ',')) status = parse_index_map(c, &tokens, &where->cols);
     } else {
         while (status == QKV_OK && take(c, ',')) status = parse_index_item(c, &tokens, where->rows);
     }
+    if (status == QKV_OK) status = skip_pairs(c, start, where->site);
     return status == QKV_OK ? expect_close(c, &tokens) : status;
 }
 
 static int parse_channels(cursor *c, qkv_selector *where) {
-    const axis channels = channel_axis(c, where->site);
+    const qkv_axis channels = channel_axis(c, where->site);
     begin_part(c, "=");
     if (!take(c, '{')) return QKV_OK;
     if (qkv_site_get_axes(where->site) == QKV_AXES_MAP)
@@ -363,10 +333,28 @@ static int parse_mean_others(cursor *c, qkv_edit *edit) {
                    qkv_site_name(edit->where.site));
 }
 
+/* The mean over the plan's set of prompts: all their tokens, or those at the same position. */
+static int parse_mean_set(cursor *c, qkv_edit *edit) {
+    static const char each[] = ",per=position";
+    edit->axis = QKV_MEAN_SET;
+    c->at += strlen("set");
+    if (strncmp(c->at, each, sizeof each - 1) == 0) {
+        edit->axis = QKV_MEAN_SET_POSITION;
+        c->at += sizeof each - 1;
+    }
+    if (*c->at)
+        return fail_at(c, QKV_ERR_SYNTAX,
+                       "a mean over a set is mean:set, or mean:set,per=position; not 'set%s'",
+                       c->at);
+    return QKV_OK;
+}
+
 static int parse_mean(cursor *c, qkv_edit *edit) {
     static const char *const axes[] = {
         [QKV_MEAN_HEAD] = "head", [QKV_MEAN_TOKEN] = "token", [QKV_MEAN_DIM] = "dim"};
     if (strcmp(c->at, "others") == 0) return parse_mean_others(c, edit);
+    if (strncmp(c->at, "set", 3) == 0 && (!c->at[3] || c->at[3] == ','))
+        return parse_mean_set(c, edit);
     for (int i = 0; i < 3; i++) {
         if (strcmp(c->at, axes[i]) != 0) continue;
         edit->axis = (qkv_mean_axis)i;
@@ -378,17 +366,14 @@ static int parse_mean(cursor *c, qkv_edit *edit) {
                            qkv_site_name(edit->where.site));
         return QKV_OK;
     }
-    return fail_at(c, QKV_ERR_SYNTAX, "mean is taken over head, others, token or dim, not '%s'",
-                   c->at);
+    return fail_at(c, QKV_ERR_SYNTAX,
+                   "mean is taken over head, others, token, dim or set, not '%s'", c->at);
 }
 
-static int parse_noise(cursor *c, qkv_edit *edit) {
-    int status = take_float(c, ',', &edit->a, "a standard deviation");
-    if (status != QKV_OK) return status;
-    if (!(edit->a > 0))
-        return fail_at(c, QKV_ERR_PLAN, "the standard deviation of noise must be above 0");
-    if (!take(c, ',')) return QKV_OK;
+/* ,seed=N, or nothing. */
+static int parse_seed(cursor *c, qkv_edit *edit) {
     int64_t seed;
+    if (!take(c, ',')) return QKV_OK;
     begin_part(c, "");
     if (strncmp(c->at, "seed=", 5) != 0)
         return fail_at(c, QKV_ERR_SYNTAX, "expected seed=N, not '%s'", c->at);
@@ -397,6 +382,14 @@ static int parse_noise(cursor *c, qkv_edit *edit) {
         return fail_at(c, QKV_ERR_SYNTAX, "the seed must be a whole number, not '%s'", c->at);
     edit->seed = (uint64_t)seed;
     return QKV_OK;
+}
+
+static int parse_noise(cursor *c, qkv_edit *edit) {
+    int status = take_float(c, ',', &edit->a, "a standard deviation");
+    if (status != QKV_OK) return status;
+    if (!(edit->a > 0))
+        return fail_at(c, QKV_ERR_PLAN, "the standard deviation of noise must be above 0");
+    return parse_seed(c, edit);
 }
 
 static int parse_clamp(cursor *c, qkv_edit *edit) {
@@ -410,13 +403,35 @@ static int parse_clamp(cursor *c, qkv_edit *edit) {
     return QKV_OK;
 }
 
+/* Which token of the other prompt each selected one takes. */
+static int parse_pairs(cursor *c, qkv_edit *edit, const qkv_source *source) {
+    char whole[80];
+    snprintf(whole, sizeof whole, "the prompt '%.60s'", source->name);
+    const qkv_axis own = token_axis(c);
+    const qkv_axis other = {"token", whole, source->n_prompt, source->n_prompt, '[', ']'};
+    qkv_error why = {0};
+    const int status = qkv_indices_pair(&edit->from, c->pairs, &own, &other, &why);
+    if (status == QKV_OK) return QKV_OK;
+    c->at = c->pairs;
+    begin_part(c, "]");
+    return fail_at(c, status, "%s", why.message);
+}
+
 static int parse_patch(cursor *c, qkv_edit *edit) {
+    static const char drawn[] = "resample";
     const qkv_notation *notation = c->notation;
+    const size_t length = strcspn(c->at, ",");
+    if (length == sizeof drawn - 1 && memcmp(c->at, drawn, length) == 0) {
+        edit->resample = 1;
+        c->at += length;
+        return parse_seed(c, edit);
+    }
     for (size_t i = 0; i < notation->n_sources; i++) {
-        if (strcmp(c->at, notation->sources[i]) != 0) continue;
+        if (notation->sources[i].is_drawn || strcmp(c->at, notation->sources[i].name) != 0)
+            continue;
         edit->source = i;
         c->at += strlen(c->at);
-        return QKV_OK;
+        return c->pairs ? parse_pairs(c, edit, &notation->sources[i]) : QKV_OK;
     }
     return fail_at(c, QKV_ERR_PLAN, "there is no other prompt named '%s' to patch from", c->at);
 }
@@ -564,6 +579,14 @@ static int take_freeze(cursor *c, qkv_edit *edit) {
     return 1;
 }
 
+/* Nothing but another prompt has tokens to take. */
+static int check_pairs(cursor *c, const qkv_edit *edit) {
+    if (!c->pairs || edit->from) return QKV_OK;
+    c->at = c->pairs;
+    begin_part(c, "]");
+    return fail_at(c, QKV_ERR_PLAN, "'<-' takes tokens of another prompt: write patch:NAME");
+}
+
 static int parse_edit(cursor *c, qkv_edit *edit) {
     begin_part(c, "");
     int status = check_joints(c);
@@ -573,6 +596,7 @@ static int parse_edit(cursor *c, qkv_edit *edit) {
     if (status == QKV_OK) status = parse_heads(c, &edit->where);
     if (status == QKV_OK) status = parse_tokens(c, &edit->where);
     if (status == QKV_OK) status = parse_channels(c, &edit->where);
+    if (status == QKV_OK && freezes) status = check_pairs(c, edit);
     if (status == QKV_OK && freezes) return expect_end(c);
     begin_part(c, "=");
     if (status == QKV_OK && !take(c, '='))
@@ -580,6 +604,7 @@ static int parse_edit(cursor *c, qkv_edit *edit) {
             *c->at ? fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation before '%s'", c->at)
                    : fail_at(c, QKV_ERR_SYNTAX, "expected '=' and an operation at the end");
     if (status == QKV_OK) status = parse_op(c, edit);
+    if (status == QKV_OK) status = check_pairs(c, edit);
     return status == QKV_OK ? expect_end(c) : status;
 }
 

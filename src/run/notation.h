@@ -18,9 +18,9 @@ typedef struct qkv_span {
 /* What texts are checked against. */
 typedef struct qkv_notation {
     const qkv_hparams *hp;
-    int64_t n_tokens;           /* that selectors may name */
-    int64_t n_prompt;           /* negative numbers count from here back; 0: from the last one */
-    const char *const *sources; /* names that patch may use */
+    int64_t n_tokens; /* that selectors may name */
+    int64_t n_prompt; /* negative numbers count from here back; 0: from the last one */
+    const struct qkv_source *sources; /* prompts that patch may name */
     size_t n_sources;
     struct qkv_custom *const *customs; /* functions that custom may use */
     size_t n_customs;

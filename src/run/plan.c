@@ -11,32 +11,10 @@
 #include "base/vector_name.h"
 #include "run/custom.h"
 #include "run/edit_data.h"
+#include "run/other_prompt.h"
 #include "run/vector.h"
 #include "run/visible.h"
 #include "run/wanted.h"
-
-static int check_tokens(const qkv_model *model, const int32_t *tokens, size_t n_tokens,
-                        const char *what, qkv_error *err) {
-    const qkv_hparams *hp = &model->hp;
-    if (n_tokens == 0) return qkv_fail(err, QKV_ERR_PLAN, "%s is empty", what);
-    if (n_tokens > (size_t)hp->n_ctx)
-        return qkv_fail(err, QKV_ERR_PLAN, "%s has %zu token%s; the model's context is %d", what,
-                        n_tokens, qkv_plural(n_tokens), hp->n_ctx);
-    for (size_t i = 0; i < n_tokens; i++) {
-        if (tokens[i] < 0 || tokens[i] >= hp->n_vocab)
-            return qkv_fail(err, QKV_ERR_PLAN,
-                            "%s: token id %d at position %zu is out of range; the vocabulary has "
-                            "ids 0 to %d",
-                            what, tokens[i], i, hp->n_vocab - 1);
-    }
-    return QKV_OK;
-}
-
-static int32_t *copy_tokens(const int32_t *tokens, size_t n_tokens) {
-    int32_t *copy = qkv_calloc(n_tokens, sizeof *copy);
-    if (copy) memcpy(copy, tokens, n_tokens * sizeof *copy);
-    return copy;
-}
 
 int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, size_t n_tokens,
                  qkv_error *err) {
@@ -51,14 +29,14 @@ int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens, 
 
 int qkv_plan_new_text(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
                       size_t n_tokens, const qkv_edit_range *text, qkv_error *err) {
-    int status = check_tokens(model, tokens, n_tokens, "the prompt", err);
+    int status = qkv_tokens_check(model, tokens, n_tokens, "the prompt", err);
     if (status != QKV_OK) return status;
     qkv_plan *plan = qkv_calloc(1, sizeof *plan);
     if (!plan) return qkv_fail_memory(err);
     plan->model = qkv_model_retain(model);
     plan->n_tokens = (int64_t)n_tokens;
     plan->text = *text;
-    plan->tokens = copy_tokens(tokens, n_tokens);
+    plan->tokens = qkv_tokens_copy(tokens, n_tokens);
     plan->variants = qkv_calloc(1, sizeof *plan->variants);
     plan->n_variants = plan->variants_capacity = 1;
     plan->wanted =
@@ -85,10 +63,7 @@ void qkv_plan_free(qkv_plan *plan) {
     if (!plan) return;
     for (size_t i = 0; plan->variants && i < plan->n_variants; i++)
         release_variant(&plan->variants[i]);
-    for (size_t i = 0; i < plan->n_sources; i++) {
-        free(plan->sources[i].name);
-        free(plan->sources[i].tokens);
-    }
+    qkv_plan_drop_sources(plan, 0);
     for (size_t i = 0; i < plan->n_customs; i++) qkv_custom_free(plan->customs[i]);
     size_t n_wanted = (size_t)(plan->model->hp.n_layer + 1) * QKV_SITE_COUNT;
     for (size_t i = 0; plan->wanted && i < n_wanted; i++) qkv_wanted_release(&plan->wanted[i]);
@@ -115,39 +90,6 @@ int qkv_plan_set_prompt(qkv_plan *plan, const char *text, size_t length, qkv_err
     free(plan->prompt);
     plan->prompt = copy;
     plan->prompt_length = length;
-    return QKV_OK;
-}
-
-int qkv_plan_add_source(qkv_plan *plan, const char *name, const int32_t *tokens, size_t n_tokens,
-                        qkv_error *err) {
-    QKV_NEED(err, plan);
-    QKV_NEED(err, name);
-    if (n_tokens) QKV_NEED(err, tokens);
-    char what[128];
-    snprintf(what, sizeof what, "the prompt named '%s'", name);
-    if (!*name || strpbrk(name, "+=: \t\n"))
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "'%s' cannot name a prompt: no spaces, '+', '=' or ':'", name);
-    int status = check_tokens(plan->model, tokens, n_tokens, what, err);
-    if (status != QKV_OK) return status;
-    if (n_tokens != (size_t)plan->n_tokens)
-        return qkv_fail(
-            err, QKV_ERR_PLAN,
-            "%s has %zu token%s but the plan's prompt %lld; patching needs equal lengths", what,
-            n_tokens, qkv_plural(n_tokens), (long long)plan->n_tokens);
-    for (size_t i = 0; i < plan->n_sources; i++) {
-        if (strcmp(plan->sources[i].name, name) == 0)
-            return qkv_fail(err, QKV_ERR_ARGUMENT, "there are two prompts named '%s'", name);
-    }
-    qkv_source source = {.name = qkv_strdup(name), .tokens = copy_tokens(tokens, n_tokens)};
-    qkv_source *moved = realloc(plan->sources, (plan->n_sources + 1) * sizeof *moved);
-    if (moved) plan->sources = moved;
-    if (!source.name || !source.tokens || !moved) {
-        free(source.name);
-        free(source.tokens);
-        return qkv_fail_memory(err);
-    }
-    plan->sources[plan->n_sources++] = source;
     return QKV_OK;
 }
 
@@ -259,6 +201,33 @@ static int limit_tokens(const qkv_plan *plan, qkv_edit *edit, qkv_error *err) {
                     text->first ? "new" : "prompt's");
 }
 
+enum { NO_PART = INT32_MAX };
+
+/* One edit, with all that can be said about it alone. *part: what is wrong about an edit that cannot be
+ * read. */
+static int parse_one(qkv_plan *plan, const char *text, size_t length, qkv_edit *edit,
+                     qkv_span *part, qkv_error *err) {
+    const qkv_notation notation = {.hp = &plan->model->hp,
+                                   .n_tokens = plan->text.n_positions,
+                                   .n_prompt = plan->text.n_prompt,
+                                   .sources = plan->sources,
+                                   .n_sources = plan->n_sources,
+                                   .customs = plan->customs,
+                                   .n_customs = plan->n_customs,
+                                   .data = plan->data,
+                                   .mistake = part};
+    int status = qkv_notation_edit(&notation, edit, text, length, err);
+    if (status != QKV_OK) return status;
+    part->at = NO_PART; /* from here on it is about all of it */
+    status = limit_tokens(plan, edit, err);
+    if (status == QKV_OK) status = qkv_vector_check(edit, plan->text.n_positions, err);
+    if (status == QKV_OK) status = qkv_other_prompt_check(plan, edit, err);
+    if (status == QKV_OK)
+        status = qkv_visible_check(plan->model, edit, plan->text.n_positions, err);
+    if (status != QKV_OK) qkv_edit_release(edit);
+    return status;
+}
+
 /* An edit without the blanks around it. */
 static qkv_span trimmed_span(const char *text, const char *at, const char *end) {
     while (at < end && qkv_is_space(*at)) at++;
@@ -267,19 +236,7 @@ static qkv_span trimmed_span(const char *text, const char *at, const char *end) 
 }
 
 /* *mistake: of an edit that is refused by itself. */
-static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_span *mistake,
-                         qkv_error *err) {
-    const char **names = qkv_calloc(plan->n_sources, sizeof *names);
-    if (!names) return qkv_fail_memory(err);
-    for (size_t i = 0; i < plan->n_sources; i++) names[i] = plan->sources[i].name;
-    qkv_notation notation = {.hp = &plan->model->hp,
-                             .n_tokens = plan->text.n_positions,
-                             .n_prompt = plan->text.n_prompt,
-                             .sources = names,
-                             .n_sources = plan->n_sources,
-                             .customs = plan->customs,
-                             .n_customs = plan->n_customs,
-                             .data = plan->data};
+static int parse_variant(qkv_plan *plan, qkv_variant *variant, qkv_span *mistake, qkv_error *err) {
     int status = QKV_OK;
     size_t capacity = 0;
     const char *at = variant->text;
@@ -287,28 +244,18 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_span *m
         const char *end = end_of_edit(at);
         qkv_edit edit;
         qkv_span part = {0};
-        notation.mistake = &part;
         *mistake = trimmed_span(variant->text, at, end);
-        status = qkv_notation_edit(&notation, &edit, at, (size_t)(end - at), err);
-        if (status != QKV_OK) {
+        status = parse_one(plan, at, (size_t)(end - at), &edit, &part, err);
+        if (status != QKV_OK && part.at != NO_PART)
             *mistake = (qkv_span){mistake->at + part.at, part.length};
-            break;
-        }
-        status = limit_tokens(plan, &edit, err);
-        if (status == QKV_OK) status = qkv_vector_check(&edit, plan->text.n_positions, err);
-        if (status == QKV_OK)
-            status = qkv_visible_check(plan->model, &edit, plan->text.n_positions, err);
-        if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit))
-            status = qkv_fail_memory(err);
-        if (status != QKV_OK) {
+        if (status == QKV_OK && !QKV_PUSH(variant->edits, capacity, variant->n_edits, edit)) {
             qkv_edit_release(&edit);
-            break;
+            status = qkv_fail_memory(err);
         }
+        if (status != QKV_OK) return status;
         if (!*end) break;
         at = end + 1;
     }
-    free(names);
-    if (status != QKV_OK) return status;
     *mistake = (qkv_span){0, strlen(variant->text)}; /* from here on it is about several */
     status = check_overlap(plan, variant, err);
     if (status == QKV_OK) status = qkv_mask_check(plan, variant, err);
@@ -322,6 +269,7 @@ static int parse_variant(const qkv_plan *plan, qkv_variant *variant, qkv_span *m
 int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_error *err) {
     QKV_NEED(err, plan);
     QKV_NEED(err, edits);
+    const size_t n_sources = plan->n_sources;
     qkv_variant variant = {.text = qkv_strdup(edits)};
     if (variant.text) qkv_vector_names_shorten(variant.text);
     plan->has_mistake = 0;
@@ -334,6 +282,7 @@ int qkv_plan_add_variant(qkv_plan *plan, const char *edits, size_t *index, qkv_e
         status = qkv_fail_memory(err);
     if (status != QKV_OK) {
         release_variant(&variant);
+        qkv_plan_drop_sources(plan, n_sources);
         return status;
     }
     if (index) *index = plan->n_variants - 1;
@@ -512,10 +461,4 @@ int qkv_plan_wants_token(const qkv_plan *plan, qkv_site site, size_t token) {
     const qkv_wanted *wanted = qkv_plan_wanted(plan, 0, site);
     if (!wanted->wanted || token >= (size_t)plan->n_tokens) return 0;
     return !wanted->rows || wanted->rows[token];
-}
-
-const char *qkv_plan_source(const qkv_plan *plan, size_t index, const int32_t **tokens) {
-    if (!plan || index >= plan->n_sources) return NULL;
-    if (tokens) *tokens = plan->sources[index].tokens;
-    return plan->sources[index].name;
 }

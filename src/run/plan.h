@@ -8,11 +8,6 @@
 #include "run/notation.h"
 #include "run/site.h"
 
-typedef struct qkv_source {
-    char *name;
-    int32_t *tokens;
-} qkv_source;
-
 typedef struct qkv_variant {
     char *text;
     qkv_edit *edits;
@@ -56,7 +51,7 @@ struct qkv_plan {
     char *prompt; /* the text of the tokens; NULL: unknown */
     size_t prompt_length;
     qkv_edit_range text;
-    qkv_source *sources;
+    struct qkv_source *sources; /* prompts to patch from: other_prompt.h */
     size_t n_sources;
     struct qkv_custom **customs; /* functions that edits may use */
     size_t n_customs, customs_capacity;

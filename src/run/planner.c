@@ -1,7 +1,8 @@
 /*
  * Runs a plan: what is computed, in which passes, and what is shared.
  *
- *     sources   every prompt that an edit patches from, as far as the patched sites
+ *     sources   every prompt that an edit patches from, as far as the patched sites; and the prompts
+ *               of a set whose means edits take, unless the session has them
  *     trunk     the baseline: its own captures, and what variants start with at the layers where
  *               they, or plans to come, fork; from the nearest layer that an earlier plan on the
  *               same tokens has left in the session
@@ -20,6 +21,7 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "run/head_input.h"
+#include "run/other_prompt.h"
 #include "run/reduce.h"
 
 size_t qkv_place(qkv_site site, int32_t layer) {
@@ -118,26 +120,71 @@ static int mark_patched_sites(const qkv_plan *plan, size_t source, uint8_t *plac
     return any;
 }
 
-/* A pass over another prompt, or over the own one for NO_SOURCE. */
-static int run_source(qkv_planner *p, size_t source, qkv_error *err) {
-    const int is_own = source == NO_SOURCE;
-    memset(p->keep, 0, qkv_n_places(p->plan));
-    if (!mark_patched_sites(p->plan, source, p->keep)) return QKV_OK;
+int qkv_planner_run_other(qkv_planner *p, const int32_t *tokens, size_t n_tokens,
+                          int (*take)(void *user, const qkv_graph *g, qkv_error *err), void *user,
+                          qkv_error *err) {
     static const size_t baseline = 0;
-    qkv_pass pass = {.variants = &baseline,
-                     .n_variants = 1,
-                     .tokens = is_own ? p->plan->tokens : p->plan->sources[source].tokens};
-    float **to = is_own ? p->patches.frozen : p->patches.tensors + source * qkv_n_places(p->plan);
+    qkv_plan *plan = NULL;
+    int status = qkv_plan_new(&plan, p->plan->model, tokens, n_tokens, err);
+    if (status != QKV_OK) return status;
+    qkv_planner other = {.session = p->session,
+                         .plan = plan,
+                         .result = p->result,
+                         .explanation = p->explanation,
+                         .done = p->done,
+                         .keep = p->keep};
+    const qkv_pass pass = {.variants = &baseline, .n_variants = 1, .tokens = plan->tokens};
+    qkv_member member;
+    qkv_graph g;
+    status = qkv_pass_run(&other, &pass, &g, &member, err);
+    if (status == QKV_OK && !p->explanation) status = take(user, &g, err);
+    p->done = other.done;
+    qkv_graph_release(&g);
+    qkv_plan_free(plan);
+    return status;
+}
+
+/* Copies what a pass kept to an array of places. */
+static int take_kept(void *user, const qkv_graph *g, qkv_error *err) {
+    float **to = user;
+    for (size_t i = 0; i < g->n_kept; i++) {
+        float *copy = copy_tensor(g->kept[i].tensor);
+        if (!copy) return qkv_fail_memory(err);
+        to[qkv_place(g->kept[i].site, g->kept[i].layer)] = copy;
+    }
+    return QKV_OK;
+}
+
+/* A pass over the plan's own prompt or one of the same length, cut as all passes of the plan are. */
+static int run_alike(qkv_planner *p, const int32_t *tokens, float **to, qkv_error *err) {
+    static const size_t baseline = 0;
+    const qkv_pass pass = {.variants = &baseline, .n_variants = 1, .tokens = tokens};
     qkv_member member;
     qkv_graph g;
     int status = qkv_pass_run(p, &pass, &g, &member, err);
-    for (size_t i = 0; status == QKV_OK && i < g.n_kept; i++) {
-        float *copy = copy_tensor(g.kept[i].tensor);
-        if (!copy) status = qkv_fail_memory(err);
-        to[qkv_place(g.kept[i].site, g.kept[i].layer)] = copy;
-    }
+    if (status == QKV_OK) status = take_kept(to, &g, err);
     qkv_graph_release(&g);
     return status;
+}
+
+/* Another prompt, or the own one for NO_SOURCE. */
+static int run_source(qkv_planner *p, size_t source, qkv_error *err) {
+    const qkv_plan *plan = p->plan;
+    memset(p->keep, 0, qkv_n_places(plan));
+    if (!mark_patched_sites(plan, source, p->keep)) return QKV_OK;
+    if (source == NO_SOURCE) return run_alike(p, plan->tokens, p->patches.frozen, err);
+    const qkv_source *from = &plan->sources[source];
+    float **to = p->patches.tensors + source * qkv_n_places(plan);
+    if (from->n_tokens == plan->n_tokens) return run_alike(p, from->tokens, to, err);
+    return qkv_planner_run_other(p, from->tokens, (size_t)from->n_tokens, take_kept, to, err);
+}
+
+/* All that edits take from elsewhere but the own prompt. */
+static int run_sources(qkv_planner *p, qkv_error *err) {
+    int status = QKV_OK;
+    for (size_t s = 0; status == QKV_OK && s < p->plan->n_sources; s++)
+        status = run_source(p, s, err);
+    return status == QKV_OK ? qkv_planner_means(p, err) : status;
 }
 
 /* ---- trunk ---- */
@@ -461,8 +508,7 @@ int qkv_planner_sources(qkv_session *session, const qkv_plan *plan, qkv_patches 
                         qkv_error *err) {
     qkv_planner p = {.session = session, .plan = plan};
     int status = prepare(&p, err);
-    for (size_t s = 0; status == QKV_OK && s < plan->n_sources; s++)
-        status = run_source(&p, s, err);
+    if (status == QKV_OK) status = run_sources(&p, err);
     if (status == QKV_OK) status = run_source(&p, NO_SOURCE, err);
     if (status == QKV_OK) {
         *patches = p.patches;
@@ -482,11 +528,11 @@ static int run_quietly(qkv_planner *p, qkv_error *err) {
         status =
             qkv_fail(err, QKV_ERR_PLAN, "the plan has patterns observed; run it with an observer");
     if (!p->explanation)
-        qkv_steps_begin(&p->session->steps, "variants",
-                        (double)(p->plan->n_sources + p->plan->n_variants));
+        qkv_steps_begin(
+            &p->session->steps, "variants",
+            (double)(p->plan->n_sources + qkv_planner_n_set_prompts(p) + p->plan->n_variants));
     if (status == QKV_OK) status = prepare(p, err);
-    for (size_t s = 0; status == QKV_OK && s < p->plan->n_sources; s++)
-        status = run_source(p, s, err);
+    if (status == QKV_OK) status = run_sources(p, err);
     if (status == QKV_OK) status = run_trunk(p, err);
     if (status == QKV_OK) status = run_variants(p, err);
     release(p);

@@ -39,8 +39,18 @@ int32_t qkv_planner_first_layer(const qkv_plan *plan, const qkv_variant *variant
 /* The tensors that edits of a plan patch from; the caller's to free. */
 int qkv_planner_sources(qkv_session *session, const qkv_plan *plan, qkv_patches *patches,
                         qkv_error *err);
+/* The unedited pass over a prompt of any length, by itself. It keeps what p->keep says and shows it to
+ * `take`, but for an explanation. */
+int qkv_planner_run_other(qkv_planner *p, const int32_t *tokens, size_t n_tokens,
+                          int (*take)(void *user, const qkv_graph *g, qkv_error *err), void *user,
+                          qkv_error *err);
 size_t qkv_place(qkv_site site, int32_t layer);
 size_t qkv_n_places(const qkv_plan *plan);
+
+/* set_means.c: the means over the set that edits take, computed as far as the session does not have them. */
+int qkv_planner_means(qkv_planner *p, qkv_error *err);
+/* Prompts that have to be run for that. */
+size_t qkv_planner_n_set_prompts(const qkv_planner *p);
 
 /* pass.c: builds the graph of a pass, and computes it unless only an explanation is wanted. The
  * caller reads g->kept, which is empty for an explanation, and releases g whatever is returned.

@@ -92,9 +92,9 @@ static int is_carried(const qkv_variant *variant, const qkv_edit *edit, int32_t 
                       int32_t n_layer) {
     for (size_t i = 0; i < variant->n_edits; i++) {
         const qkv_edit *other = &variant->edits[i];
-        if (other == edit || (other->op != QKV_OP_MEAN && other->op != QKV_OP_CUSTOM &&
-                              other->op != QKV_OP_KEEP && other->op != QKV_OP_QUANT &&
-                              other->where.site != QKV_SITE_PATTERN))
+        if (other == edit || qkv_edit_takes_mean(other) ||
+            (other->op != QKV_OP_MEAN && other->op != QKV_OP_CUSTOM && other->op != QKV_OP_KEEP &&
+             other->op != QKV_OP_QUANT && other->where.site != QKV_SITE_PATTERN))
             continue;
         if (!other->where.layers) return 1;
         for (int32_t il = layer; il < n_layer; il++) {

@@ -107,6 +107,7 @@ int qkv_session_new(qkv_session **out, const qkv_model *model, const qkv_session
 void qkv_session_free(qkv_session *session) {
     if (!session) return;
     qkv_trunk_release(&session->trunk);
+    qkv_set_means_release(&session->means);
     if (session->scheduler) ggml_backend_sched_free(session->scheduler);
     if (session->backend) ggml_backend_free(session->backend);
     qkv_model_free(session->model);

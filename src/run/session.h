@@ -8,6 +8,7 @@
 #include "ggml-backend.h"
 #include "qkv/session.h"
 #include "run/graph.h"
+#include "run/set_means.h"
 #include "run/trunk.h"
 
 struct qkv_session {
@@ -20,6 +21,7 @@ struct qkv_session {
     size_t scheduler_nodes;         /* graphs of so many nodes fit */
     uint64_t allocation;            /* whose graph it is: qkv_graph.allocation */
     qkv_trunk trunk;
+    qkv_set_means means;
     qkv_steps steps;     /* who watches, and can stop it */
     qkv_run_stats stats; /* of all runs */
 };

@@ -42,17 +42,26 @@ int qkv_graph_keeps(const qkv_graph *g, qkv_site site, int32_t il) {
     return g->keep[(size_t)il * QKV_SITE_COUNT + (size_t)site] & QKV_KEEP_WHOLE;
 }
 
-float *qkv_patches_get(const qkv_patches *patches, const qkv_model *model, size_t source,
-                       qkv_site site, int32_t layer) {
-    size_t per_source = (size_t)(model->hp.n_layer + 1) * QKV_SITE_COUNT;
-    return patches->tensors[source * per_source + (size_t)layer * QKV_SITE_COUNT + (size_t)site];
+/* NULL where the edit takes nothing from elsewhere. */
+static const float *find_patch(const qkv_graph *g, const qkv_edit *edit, qkv_site site,
+                               int32_t layer) {
+    const size_t n_places = (size_t)(g->model->hp.n_layer + 1) * QKV_SITE_COUNT;
+    const size_t place = (size_t)layer * QKV_SITE_COUNT + (size_t)qkv_site_unedited(site);
+    if (edit->op == QKV_OP_PATCH) return g->patches->tensors[edit->source * n_places + place];
+    if (edit->op == QKV_OP_FREEZE) return g->patches->frozen[place];
+    if (!qkv_edit_takes_mean(edit)) return NULL;
+    return g->patches->means[qkv_edit_mean_kind(edit) * n_places + place];
+}
+
+static void free_tensors(float **tensors, size_t n) {
+    for (size_t i = 0; tensors && i < n; i++) free(tensors[i]);
+    free((void *)tensors);
 }
 
 void qkv_patches_release(qkv_patches *patches) {
-    for (size_t i = 0; patches->tensors && i < patches->n_tensors; i++) free(patches->tensors[i]);
-    for (size_t i = 0; patches->frozen && i < patches->n_frozen; i++) free(patches->frozen[i]);
-    free(patches->tensors);
-    free(patches->frozen);
+    free_tensors(patches->tensors, patches->n_tensors);
+    free_tensors(patches->frozen, patches->n_frozen);
+    free_tensors(patches->means, patches->n_means);
     *patches = (qkv_patches){0};
 }
 
@@ -158,13 +167,7 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, co
             run_custom(op, edit, view, &member->changed[i]);
             continue;
         }
-        const float *patch = NULL;
-        const qkv_site from = qkv_site_unedited(view->site);
-        if (edit->op == QKV_OP_PATCH)
-            patch = qkv_patches_get(op->graph->patches, op->graph->model, edit->source, from,
-                                    view->layer);
-        if (edit->op == QKV_OP_FREEZE)
-            patch = op->graph->patches->frozen[(size_t)view->layer * QKV_SITE_COUNT + (size_t)from];
+        const float *patch = find_patch(op->graph, edit, view->site, view->layer);
         float *scratch = op->scratch ? op->scratch + (int64_t)ith * 2 * view->width : NULL;
         int64_t overflow = -1;
         atomic_fetch_add(&member->changed[i],

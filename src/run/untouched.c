@@ -16,6 +16,7 @@ static int acts_by_token(const qkv_edit *edit, const qkv_hparams *hp) {
     if (!where->rows || !where->layers || qkv_site_get_axes(where->site) == QKV_AXES_MAP ||
         qkv_selector_splits(where, hp))
         return 0;
+    if (qkv_edit_takes_mean(edit)) return 1;
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         if (ops[i] == edit->op) return 1;
     }

@@ -169,7 +169,7 @@ static void put_plan(metadata_draft *draft, const qkv_plan *plan, const qkv_mode
         if (key.failed)
             draft->failed = 1;
         else
-            put(draft, key.data, qkv_json_token_ids(tokens, n_tokens));
+            put(draft, key.data, qkv_json_token_ids(tokens, qkv_plan_source_length(plan, i)));
         qkv_text_release(&key);
     }
     put_row_tokens(draft, plan, QKV_SITE_LOGITS, n_tokens);

@@ -37,6 +37,26 @@ static int check_prompt(const qkv_figure_options *o, size_t n_tokens, qkv_error 
     return QKV_OK;
 }
 
+static int take_set(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+    const qkv_figure_options *o = &fig->options;
+    const size_t n = o->n_set_prompts;
+    if (n == 0) return QKV_OK;
+    int status = qkv_prompts_take(&fig->set, o->set_prompts, n, model, err);
+    if (status == QKV_OK) status = qkv_edit_data_new(&fig->data, err);
+    if (status != QKV_OK) return status;
+    const int32_t **tokens = qkv_calloc(n, sizeof *tokens);
+    size_t *lengths = qkv_calloc(n, sizeof *lengths);
+    for (size_t i = 0; tokens && lengths && i < n; i++) {
+        tokens[i] = fig->set.items[i].tokens;
+        lengths[i] = fig->set.items[i].n_tokens;
+    }
+    status = tokens && lengths ? qkv_edit_data_set_prompts(fig->data, tokens, lengths, n, err)
+                               : qkv_fail_memory(err);
+    free((void *)tokens);
+    free(lengths);
+    return status;
+}
+
 static int take_prompts(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     const size_t own = fig->kind == QKV_FIGURE_MEAN ? 3 : 1;
@@ -46,7 +66,8 @@ static int take_prompts(qkv_figure *fig, const qkv_model *model, qkv_error *err)
         status = check_prompt(o, fig->prompts.items[i].n_tokens, err);
     }
     if (status != QKV_OK) return status;
-    return qkv_prompts_take(&fig->sources, o->sources, o->n_sources, model, err);
+    status = qkv_prompts_take(&fig->sources, o->sources, o->n_sources, model, err);
+    return status == QKV_OK ? take_set(fig, model, err) : status;
 }
 
 static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
@@ -97,7 +118,7 @@ static int set_titles(qkv_figure *fig, qkv_error *err) {
 
 /* What belongs to the caller is not looked at again. */
 static void forget_lists(qkv_figure_options *o, const qkv_figure *fig) {
-    o->prompts = o->sources = NULL;
+    o->prompts = o->sources = o->set_prompts = NULL;
     o->rows = o->cols = NULL;
     o->eps = o->layers = o->variant = NULL;
     o->command = NULL;
@@ -208,6 +229,8 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->warnings.items);
     qkv_prompts_release(&fig->prompts);
     qkv_prompts_release(&fig->sources);
+    qkv_prompts_release(&fig->set);
+    qkv_edit_data_free(fig->data);
     qkv_text_release(&fig->operations);
     free(fig->small_print);
     free(fig->recipe);

@@ -22,6 +22,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
+#include "qkv/edit_data.h"
 #include "qkv/figure.h"
 #include "study/figure_recipe.h"
 #include "study/living_factors.h"
@@ -85,6 +86,8 @@ struct qkv_figure {
     char *own_font;             /* the same */
     study_prompts prompts;
     study_prompts sources; /* to patch from */
+    study_prompts set;     /* to take means of, and to draw from */
+    qkv_edit_data *data;   /* the set for edits; NULL: none */
     qkv_site site;
     int32_t layer, head;
     double sink;

@@ -55,6 +55,13 @@ static int check_sources(const qkv_figure_options *o, qkv_error *err) {
 static int check_lists(const qkv_figure_options *o, qkv_error *err) {
     int status = qkv_prompts_check(o->prompts, o->n_prompts, "prompts", err);
     if (status == QKV_OK) status = check_sources(o, err);
+    if (status == QKV_OK)
+        status = qkv_prompts_check(o->set_prompts, o->n_set_prompts, "set_prompts", err);
+    if (status == QKV_OK && o->n_set_prompts > FIGURE_MOST_SET)
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "`set_prompts` has %zu prompts; a figure keeps them in its recipe, and "
+                          "the most is %d",
+                          o->n_set_prompts, FIGURE_MOST_SET);
     if (status == QKV_OK) status = check_sides(o->rows, o->n_rows, "rows", err);
     if (status == QKV_OK) status = check_sides(o->cols, o->n_cols, "cols", err);
     for (size_t i = 0; i < o->n_command && status == QKV_OK; i++) {
@@ -134,9 +141,10 @@ static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_err
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`layers`, `variant` and `query` belong to the figures heads and rows");
     }
-    if (!is_grid && (o->n_rows || o->n_cols || o->n_sources || o->show)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`rows`, `cols`, `sources` and `show` belong to the figure grid");
+    if (!is_grid && (o->n_rows || o->n_cols || o->n_sources || o->n_set_prompts || o->show)) {
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "`rows`, `cols`, `sources`, `set_prompts` and `show` belong to the figure grid");
     }
     if (is_watched) return check_watched(o, kind, err);
     return o->eps ? check_eps(o->eps, err) : QKV_OK;

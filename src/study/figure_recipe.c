@@ -174,7 +174,7 @@ static int add_panels(const qkv_figure *fig, json_t *recipe, qkv_error *err) {
 int qkv_recipe_id(const json_t *recipe, char out[RECIPE_ID_SIZE], qkv_error *err) {
     static const char *const keys[] = {"format",       "kind",  "model_hash", "inputs",
                                        "sources",      "rows",  "options",    "cols",
-                                       "results_hash", "study", "other_hash"};
+                                       "results_hash", "study", "other_hash", "set"};
     char digest[QKV_FINGERPRINT_SIZE];
     json_t *work = json_object();
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -249,6 +249,7 @@ static json_t *describe(const qkv_figure *fig, const qkv_session *session, const
         qkv_fields_write(qkv_figure_fields, qkv_figure_n_fields, o), "inputs",
         qkv_recipe_prompts(&fig->prompts), "sources", qkv_recipe_prompts(&fig->sources), "rows",
         describe_sides(o->rows, o->n_rows), "cols", describe_sides(o->cols, o->n_cols));
+    if (json && fig->set.n) json_object_set_new(json, "set", qkv_recipe_prompts(&fig->set));
     if (json && info->notices[0])
         json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
     return json;

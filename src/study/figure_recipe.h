@@ -1,7 +1,7 @@
 /*
  * Recipes of figures and charts: the JSON that every file carries, from which it can be made again.
  *
- *     what is to be made       format, kind, model_hash, inputs, sources, rows, cols, options; of a
+ *     what is to be made       format, kind, model_hash, inputs, sources, set, rows, cols, options; of a
  *                              chart results_hash in place of the model and its inputs
  *     what came out            layer, head, range, panels with a summary of their numbers, digest
  *     for people               versions, names of files, the command line
@@ -17,6 +17,9 @@
 #include "study/prompt.h"
 
 enum { RECIPE_FORMAT = 1, RECIPE_ID_SIZE = 9 };
+
+/* Prompts of a set that a recipe holds at most. */
+enum { FIGURE_MOST_SET = 1000 };
 
 /* The options of figures: a new one is a line there. */
 extern const field qkv_figure_fields[];

@@ -33,7 +33,7 @@ static int add_variant(const qkv_figure *fig, qkv_plan *plan, size_t index, qkv_
 }
 
 static int add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
-    int status = QKV_OK;
+    int status = qkv_plan_set_edit_data(plan, fig->data, err);
     for (size_t i = 0; i < fig->sources.n && status == QKV_OK; i++) {
         const study_prompt *source = &fig->sources.items[i];
         status = qkv_plan_add_source(plan, source->name, source->tokens, source->n_tokens, err);

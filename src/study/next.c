@@ -82,9 +82,11 @@ static int check_where(const qkv_next_options *how, size_t n_tokens, qkv_error *
 static int make_plan(qkv_plan **plan, const qkv_next_options *how, const qkv_model *model,
                      const int32_t *tokens, size_t n_tokens, qkv_error *err) {
     int status = qkv_plan_new(plan, model, tokens, n_tokens, err);
-    for (size_t i = 0; i < how->n_sources && status == QKV_OK; i++)
+    for (size_t i = 0; i < how->n_sources && status == QKV_OK; i++) {
+        const size_t length = how->source_lengths ? how->source_lengths[i] : n_tokens;
         status =
-            qkv_plan_add_source(*plan, how->source_names[i], how->source_tokens[i], n_tokens, err);
+            qkv_plan_add_source(*plan, how->source_names[i], how->source_tokens[i], length, err);
+    }
     if (status == QKV_OK) status = qkv_plan_add_customs(*plan, how->customs, how->n_customs, err);
     if (status == QKV_OK) status = qkv_plan_set_edit_data(*plan, how->data, err);
     for (size_t i = 0; i < how->n_variants && status == QKV_OK; i++)

@@ -250,14 +250,14 @@ static int has_noising(const show *s) {
 static int link_cells(const show *s, const panel *p, qkv_error *err) {
     int32_t *layers = qkv_calloc(p->n_rows + p->n_cols, sizeof *layers);
     if (!layers) return qkv_fail_memory(err);
-    int32_t *columns = layers + p->n_rows;
+    int32_t *numbers = layers + p->n_rows;
     for (size_t r = 0; r < p->n_rows; r++) layers[r] = cell_at(s, p->first + r * p->stride).layer;
     for (size_t c = 0; c < p->n_cols; c++) {
         const qkv_cell cell = cell_at(s, p->first + c);
-        columns[c] = p->by_head ? cell.head : (int32_t)cell.position;
+        numbers[c] = p->by_head ? cell.head : (int32_t)cell.position;
     }
     qkv_study_link(s->study, p->by_head ? STUDY_LAYERS_HEADS : STUDY_LAYERS_TOKENS, 0);
-    qkv_study_link_places(s->study, layers, columns);
+    qkv_study_link_places(s->study, layers, numbers);
     free(layers);
     return QKV_OK;
 }

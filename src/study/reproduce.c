@@ -75,6 +75,7 @@ void qkv_reproduction_free(qkv_reproduction *r) {
     if (!r) return;
     free_prompts(r->prompts, r->n_prompts);
     free_prompts(r->sources, r->n_sources);
+    free_prompts(r->set, r->n_set);
     free(r->command);
     free(r->rows);
     free(r->cols);
@@ -142,7 +143,8 @@ int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_ses
     const qkv_model *model = qkv_session_model(session);
     qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, model);
     qkv_prompt *sources = choose_forms(r->sources, r->n_sources, model);
-    int status = prompts && sources ? QKV_OK : qkv_fail_memory(err);
+    qkv_prompt *set = choose_forms(r->set, r->n_set, model);
+    int status = prompts && sources && set ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) {
         qkv_figure_options o = r->figure;
         o.command = r->command;
@@ -151,6 +153,8 @@ int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_ses
         o.n_prompts = r->n_prompts;
         o.sources = sources;
         o.n_sources = r->n_sources;
+        o.set_prompts = set;
+        o.n_set_prompts = r->n_set;
         o.rows = r->rows;
         o.n_rows = r->n_rows;
         o.cols = r->cols;
@@ -160,6 +164,7 @@ int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_ses
     }
     free(prompts);
     free(sources);
+    free(set);
     return status;
 }
 

@@ -25,8 +25,8 @@ struct qkv_reproduction {
     const study_kind *study; /* NULL: it is none */
     qkv_study_look look;     /* of a study */
     const char *other_hash, *other_name;
-    qkv_prompt *prompts, *sources; /* with tokens; the text where there is one */
-    size_t n_prompts, n_sources;
+    qkv_prompt *prompts, *sources, *set; /* with tokens; the text where there is one */
+    size_t n_prompts, n_sources, n_set;
     qkv_figure_side *rows, *cols;
     size_t n_rows, n_cols;
     const char **command; /* for people; goes into what is made again as it is */

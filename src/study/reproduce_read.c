@@ -186,6 +186,8 @@ static int take_figure(qkv_reproduction *r, qkv_error *err) {
         status =
             take_prompts(tree, "sources", MOST_SOURCES, &r->sources, &r->n_sources, &total, err);
     }
+    if (status == QKV_OK)
+        status = take_prompts(tree, "set", FIGURE_MOST_SET, &r->set, &r->n_set, &total, err);
     if (status == QKV_OK) status = take_sides(tree, "rows", &r->rows, &r->n_rows, err);
     if (status == QKV_OK) status = take_sides(tree, "cols", &r->cols, &r->n_cols, err);
     return status;

@@ -85,6 +85,8 @@ double qkv_patching_measure(const qkv_patch_metric *metric, const qkv_patch_pair
 
 /* patching_cells.c: as of sweep.h and qkv/sweep.h. */
 int qkv_patching_count(qkv_sweep *sweep, qkv_error *err);
+/* Do its prompts have equally many tokens? Else edits say which token takes which. */
+int qkv_patching_is_one_length(const qkv_sweep *sweep, size_t pair);
 qkv_cell qkv_patching_cell(const qkv_sweep *sweep, int64_t id);
 /* All edits of a cell, which may be longer than what the cell shows; the caller's to free. NULL: no
  * memory. */

@@ -42,9 +42,13 @@ static const char *op_of(size_t run) {
     return run == QKV_PATCH_CORRUPT ? "patch:clean" : "patch:corrupt";
 }
 
+int qkv_patching_is_one_length(const qkv_sweep *s, size_t pair) {
+    return s->prompts[2 * pair].n_tokens == s->prompts[2 * pair + 1].n_tokens;
+}
+
 /* Are they the same positions in both prompts? */
 static int is_even(const qkv_sweep *s, size_t pair) {
-    return s->prompts[2 * pair].n_tokens == s->prompts[2 * pair + 1].n_tokens &&
+    return qkv_patching_is_one_length(s, pair) &&
            s->patching->pairs[pair].n_aligned == s->prompts[2 * pair].n_tokens;
 }
 
@@ -57,11 +61,12 @@ static void append_tokens(const qkv_sweep *s, const qkv_cell *cell, size_t first
     const int32_t to = (clean ? pair->clean : pair->corrupt)[first];
     const int32_t from = (clean ? pair->corrupt : pair->clean)[first];
     const int32_t count = (int32_t)n;
-    if (n == 1 && to == from)
+    const int is_same = to == from && qkv_patching_is_one_length(s, cell->prompt / 2);
+    if (n == 1 && is_same)
         qkv_text_printf(text, "[%d]", (int)to);
     else if (n == 1)
         qkv_text_printf(text, "[%d<-%d]", (int)to, (int)from);
-    else if (to == from)
+    else if (is_same)
         qkv_text_printf(text, "[%d:%d]", (int)to, (int)(to + count));
     else
         qkv_text_printf(text, "[%d:%d<-%d:%d]", (int)to, (int)(to + count), (int)from,

@@ -80,7 +80,7 @@ static int add_clean(work *w, qkv_error *err) {
     const int64_t to = qkv_patching_at(s, w->prompt), from = qkv_patching_at(s, w->prompt ^ 1u);
     char edit[128];
     if (!s->patching->needs_clean || w->prompt % 2 == QKV_PATCH_CLEAN) return QKV_OK;
-    if (to == from)
+    if (to == from && qkv_patching_is_one_length(s, w->prompt / 2))
         snprintf(edit, sizeof edit, "resid_post@%d[%" PRId64 "]=patch:clean", last, to);
     else
         snprintf(edit, sizeof edit, "resid_post@%d[%" PRId64 "<-%" PRId64 "]=patch:clean", last, to,

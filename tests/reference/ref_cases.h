@@ -41,7 +41,7 @@ void ref_choose_arguments(ref_edit *edit);
  * by token too. To be called when heads are chosen. */
 void ref_choose_vector(const ref_model *model, int n_tokens, ref_edit *edit, int which);
 
-enum { REF_MAX_CASES = 1280, REF_TEXT_SIZE = 96 };
+enum { REF_MAX_CASES = 2048, REF_TEXT_SIZE = 96 };
 
 typedef struct ref_cases {
     ref_edit edits[REF_MAX_CASES];

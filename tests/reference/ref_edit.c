@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "reference/ref_cases.h"
+#include "reference/ref_other.h"
 
 static const struct {
     const char *text;
@@ -36,6 +37,7 @@ int ref_allows(qkv_site site, ref_op op) {
     if (is_mask(op) || op == REF_H2O || op == REF_H2O_EVAL || op == REF_SNAPKV)
         return site == QKV_SITE_SCORES;
     if (ref_is_late(op)) return site == QKV_SITE_K_ROT || site == QKV_SITE_V;
+    if (op == REF_MEAN_SET || op == REF_MEAN_POSITION || op == REF_PATCH_FAR) return !is_map;
     if (!ref_is_compression(op)) return !(ref_takes_vector(op) && is_map);
     return site == QKV_SITE_K || site == QKV_SITE_K_ROT || site == QKV_SITE_V ||
            site == QKV_SITE_Z || site == QKV_SITE_RESID_POST || ref_is_input(site);
@@ -70,9 +72,17 @@ static void put_range(char *out, size_t size, ref_range range) {
 }
 
 static void put_tokens(const ref_edit *edit, char *out, size_t size) {
-    if (!edit->rows.end && !edit->cols.end) return;
+    const int pairs = edit->op == REF_PATCH_FAR;
+    if (!edit->rows.end && !edit->cols.end && !pairs) return;
     put(out, size, "[");
     put_range(out, size, edit->rows);
+    if (pairs) {
+        char text[48];
+        const int end = edit->rows.end, shift = REF_SHIFT;
+        snprintf(text, sizeof text, end ? "<-%d:%d" : "<-%d:", edit->rows.begin + shift,
+                 end + shift);
+        put(out, size, text);
+    }
     if (edit->site == QKV_SITE_SCORES || edit->site == QKV_SITE_PATTERN) {
         put(out, size, ",");
         put_range(out, size, edit->cols);
@@ -113,7 +123,7 @@ static void put_arguments(const ref_edit *edit, char *out, size_t size) {
         snprintf(text, sizeof text, ":%.9g,%.9g", edit->a, edit->b);
     }
     put(out, size, text);
-    if (edit->op != REF_NOISE) return;
+    if (edit->op != REF_NOISE && edit->op != REF_RESAMPLE) return;
     snprintf(text, sizeof text, ",seed=%d", edit->seed);
     put(out, size, text);
 }
@@ -254,6 +264,10 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_REMOVE_VECTOR:
         return without(edit, own, head, row, col);
     case REF_NOISE:
+    case REF_MEAN_SET:
+    case REF_MEAN_POSITION:
+    case REF_RESAMPLE:
+    case REF_PATCH_FAR:
     case REF_H2O:
     case REF_H2O_EVAL:
     case REF_SNAPKV:

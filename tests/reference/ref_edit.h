@@ -23,6 +23,10 @@
     X(NOISE, "noise", 1)                                                                           \
     X(CLAMP, "clamp", 2)                                                                           \
     X(PATCH, "patch:src", 0)                                                                       \
+    X(MEAN_SET, "mean:set", 0)                                                                     \
+    X(MEAN_POSITION, "mean:set,per=position", 0)                                                   \
+    X(RESAMPLE, "patch:resample", 0)                                                               \
+    X(PATCH_FAR, "patch:far", 0)                                                                   \
     X(ADD_VECTOR, "add:@", 1)                                                                      \
     X(REMOVE_VECTOR, "remove:@", 0)                                                                \
     X(SET_VECTOR, "set:@", 0)                                                                      \
@@ -66,7 +70,7 @@ typedef struct ref_edit {
     ref_range channels; /* on all other sites, in the model's own order */
     ref_op op;
     double a, b;
-    int seed;         /* of noise */
+    int seed;         /* of noise and of drawing */
     ref_shape vector; /* of the vector that is added, removed or set */
 } ref_edit;
 

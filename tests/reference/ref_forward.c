@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/ref_pass.h"
+#include "reference/ref_other.h"
 
 void ref_apply_linear(double *y, const double *x, ref_linear l, int T, int rows, int cols) {
     for (int t = 0; t < T; t++)
@@ -108,6 +108,7 @@ ref_run *ref_forward_frozen(const ref_model *m, const int32_t *tokens, int T, co
                             size_t n_edits, const ref_run *source, const ref_run *frozen) {
     ref_run *run = calloc(1, sizeof *run);
     if (!run || m->n_layer > REF_MAX_LAYERS || n_edits > REF_MAX_EDITS) abort();
+    ref_others_need(m, tokens, T, edits, n_edits);
     const ref_pass p = {m, run, source, frozen, edits, n_edits, T, NULL};
     double *x = ref_new_doubles((size_t)T * (size_t)m->D);
     run->model = m;

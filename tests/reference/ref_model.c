@@ -8,6 +8,7 @@
 
 #include "ggml.h"
 #include "gguf.h"
+#include "reference/ref_other.h"
 
 typedef struct source_file {
     struct gguf_context *gguf;
@@ -329,6 +330,7 @@ ref_model *ref_model_load(const char *path) {
     const int64_t family = gguf_find_key(f.gguf, "general.architecture");
     if (family < 0) give_up("no architecture", path);
     snprintf(f.family, sizeof f.family, "%s", gguf_get_val_str(f.gguf, family));
+    f.model->others = ref_others_new();
     read_model(&f);
     gguf_free(f.gguf);
     ggml_free(f.tensors);
@@ -338,6 +340,7 @@ ref_model *ref_model_load(const char *path) {
 void ref_model_free(ref_model *model) {
     if (!model) return;
     for (size_t i = 0; i < model->n_memory; i++) free(model->memory[i]);
+    ref_others_free(model->others);
     free(model->layers);
     free(model);
 }

@@ -67,7 +67,8 @@ typedef struct ref_model {
     ref_norm embd_norm, output_norm;
     ref_linear output; /* [V][D]; no weight: no logits */
     ref_layer *layers;
-    void *memory[1024]; /* every array, for freeing */
+    struct ref_others *others; /* of the prompt that was last asked for: ref_other.h */
+    void *memory[1024];        /* every array, for freeing */
     size_t n_memory;
 } ref_model;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "reference/ref_cases.h"
-#include "reference/ref_pass.h"
+#include "reference/ref_other.h"
 
 double *ref_new_doubles(size_t n) {
     double *array = calloc(n, sizeof *array);
@@ -54,7 +54,7 @@ static void count(ref_run *run, size_t index, ref_op op, double value, double be
                        op == REF_MEAN_DIM || op == REF_PATCH || op == REF_NOISE ||
                        op == REF_CLAMP || op == REF_QUANT_CHANNEL || op == REF_QUANT_TOKEN ||
                        op == REF_QUANT_EVERY || ref_is_late(op) || op == REF_REMOVE_VECTOR ||
-                       op == REF_FREEZE;
+                       op == REF_FREEZE || ref_takes_other(op);
     run->selected[index]++;
     if (rounds && fabs(value - before) < 1e-6 * (1 + fabs(before)))
         run->rounded[index]++;
@@ -101,11 +101,12 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
                     continue;
                 }
                 const double before = *ref_at(old, h, t, c);
-                const double value = compresses                ? compressed[t * x->n_col + c]
-                                     : e->op == REF_MASK_CACHE ? in_cache(p, e, old, h, t, c)
-                                     : e->op == REF_NOISE
-                                         ? before + e->a * noise(p, e, layer, x, h, t, c)
-                                         : ref_edit_value(e, old, pool, &source, h, t, c);
+                const double value =
+                    compresses                ? compressed[t * x->n_col + c]
+                    : e->op == REF_MASK_CACHE ? in_cache(p, e, old, h, t, c)
+                    : e->op == REF_NOISE      ? before + e->a * noise(p, e, layer, x, h, t, c)
+                    : ref_takes_other(e->op)  ? ref_other_value(p, e, layer, x->n_head, h, t, c)
+                                              : ref_edit_value(e, old, pool, &source, h, t, c);
                 *ref_at(x, h, t, c) = value;
                 if (counted) count(p->run, index, e->op, value, before);
             }

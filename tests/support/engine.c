@@ -11,6 +11,7 @@
 
 #include "base/vector_name.h"
 #include "reference/ref_edit.h"
+#include "reference/ref_other.h"
 
 void expect_ok(int status, const qkv_error *err, const char *what) {
     if (status != QKV_OK) fail_msg("%s: status %d: %s", what, status, err->message);
@@ -66,12 +67,46 @@ static void add_vectors(qkv_edit_data *data, const char *edits) {
     }
 }
 
-qkv_edit_data *engine_data(const char *const *variants) {
+static int any_says(const char *const *variants, const char *word) {
+    for (size_t i = 0; variants && variants[i]; i++) {
+        if (strstr(variants[i], word)) return 1;
+    }
+    return 0;
+}
+
+static void add_set(const engine *e, qkv_edit_data *data, const int32_t *tokens, size_t n_tokens) {
+    qkv_error err = {0};
+    int32_t *prompts[REF_SET_SIZE];
+    size_t lengths[REF_SET_SIZE];
+    for (int i = 0; i < REF_SET_SIZE; i++) {
+        int n;
+        prompts[i] = ref_set_prompt(i, tokens, (int)n_tokens, e->info->n_vocab, &n);
+        lengths[i] = (size_t)n;
+    }
+    const int status = qkv_edit_data_set_prompts(data, (const int32_t *const *)prompts, lengths,
+                                                 REF_SET_SIZE, &err);
+    expect_ok(status, &err, "set");
+    for (int i = 0; i < REF_SET_SIZE; i++) free(prompts[i]);
+}
+
+qkv_edit_data *engine_data(const engine *e, const char *const *variants, const int32_t *tokens,
+                           size_t n_tokens) {
     qkv_error err = {0};
     qkv_edit_data *data = NULL;
     expect_ok(qkv_edit_data_new(&data, &err), &err, "data");
     for (size_t i = 0; variants && variants[i]; i++) add_vectors(data, variants[i]);
+    if (any_says(variants, "mean:set") || any_says(variants, "patch:resample"))
+        add_set(e, data, tokens, n_tokens);
     return data;
+}
+
+/* The prompt of another length. */
+static void add_far(const engine *e, qkv_plan *plan, const engine_run *run) {
+    qkv_error err = {0};
+    int n;
+    int32_t *far = ref_set_prompt(REF_FAR, run->tokens, (int)run->n_tokens, e->info->n_vocab, &n);
+    expect_ok(qkv_plan_add_source(plan, "far", far, (size_t)n, &err), &err, "far");
+    free(far);
 }
 
 qkv_plan *engine_plan(const engine *e, const engine_run *run) {
@@ -82,7 +117,8 @@ qkv_plan *engine_plan(const engine *e, const engine_run *run) {
         const int status = qkv_plan_add_source(plan, "src", run->source, run->n_tokens, &err);
         expect_ok(status, &err, "source");
     }
-    qkv_edit_data *data = engine_data(run->variants);
+    if (any_says(run->variants, "patch:far")) add_far(e, plan, run);
+    qkv_edit_data *data = engine_data(e, run->variants, run->tokens, run->n_tokens);
     expect_ok(qkv_plan_set_edit_data(plan, data, &err), &err, "data");
     qkv_edit_data_free(data);
     for (size_t i = 0; run->variants && run->variants[i]; i++) {

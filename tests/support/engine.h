@@ -35,8 +35,10 @@ typedef struct engine_run {
     const int32_t *source; /* n_tokens tokens, named "src"; NULL when there is none */
 } engine_run;
 
-/* The vectors of the reference (ref_edit.h) that edits name, the caller's to free. */
-qkv_edit_data *engine_data(const char *const *variants);
+/* The vectors (ref_edit.h) and the set of prompts (ref_other.h) of the reference that edits name, for a
+ * prompt; the caller's to free. */
+qkv_edit_data *engine_data(const engine *e, const char *const *variants, const int32_t *tokens,
+                           size_t n_tokens);
 /* The plan alone, the caller's to free. */
 qkv_plan *engine_plan(const engine *e, const engine_run *run);
 /* The result is the caller's to free. */

@@ -239,6 +239,8 @@ static void test_plan(void **state) {
     assert_int_equal(qkv_plan_wants_logits(NULL, 0), 0);
     assert_int_equal(qkv_plan_wants_logits(it.plan, 99), 0);
     assert_null(qkv_plan_source(NULL, 0, &tokens));
+    assert_int_equal(qkv_plan_source_length(NULL, 0), 0);
+    assert_int_equal(qkv_plan_source_length(it.plan, 0), 0);
     assert_null(qkv_plan_source(it.plan, 0, NULL));
     qkv_visible_keys(NULL, 0, N, 0, &first, &end);
     assert_true(first == 0 && end == 0);
@@ -266,7 +268,7 @@ static void test_failed_adds(void **state) {
     assert_int_equal(qkv_plan_add_capture(plan, "pattern@99", &err), QKV_ERR_PLAN);
     assert_int_not_equal(qkv_plan_add_variant(plan, "q@0=zero + q@0.h1=zero", NULL, &err), QKV_OK);
     assert_int_not_equal(qkv_plan_add_variant(plan, "q@0=zero + nonsense", NULL, &err), QKV_OK);
-    assert_int_not_equal(qkv_plan_add_source(plan, "a", TOKENS, N - 1, &err), QKV_OK);
+    assert_int_not_equal(qkv_plan_add_source(plan, "resample", TOKENS, N, &err), QKV_OK);
     assert_int_not_equal(qkv_plan_observe(plan, "q@0", &err), QKV_OK);
     assert_int_not_equal(qkv_plan_observe(plan, "pattern@99", &err), QKV_OK);
     assert_int_equal(qkv_plan_n_variants(plan), 1);

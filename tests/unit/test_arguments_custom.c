@@ -57,6 +57,7 @@ static void edit_data(void **state) {
     (void)state;
     engine e;
     qkv_plan *plan = NULL;
+    size_t n_tokens = 0;
     qkv_edit_data *data = NULL, *other = NULL;
     const float values[] = {1, 2, 3, 4};
     const int64_t shape[] = {4, 1, 1}, empty[] = {0}, huge[] = {INT64_MAX, INT64_MAX};
@@ -79,6 +80,27 @@ static void edit_data(void **state) {
         REFUSED(qkv_edit_data_add_vector(data, bad[i], values, shape, 1, &err));
     OK(qkv_edit_data_add_vector(data, "v", values, shape, 1, &err));
     REFUSED(qkv_edit_data_add_vector(data, "v", values, shape, 1, &err));
+    static const int32_t tokens[] = {1, 5, 6};
+    const int32_t *const prompts[] = {tokens, tokens, NULL};
+    const size_t lengths[] = {3, 2, 2}, nothing[] = {3, 0};
+    REFUSED(qkv_edit_data_set_prompts(NULL, prompts, lengths, 2, &err));
+    REFUSED(qkv_edit_data_set_prompts(data, NULL, lengths, 2, &err));
+    REFUSED(qkv_edit_data_set_prompts(data, prompts, NULL, 2, &err));
+    REFUSED(qkv_edit_data_set_prompts(data, prompts, lengths, 0, &err));
+    REFUSED(qkv_edit_data_set_prompts(data, prompts, lengths, 3, &err));
+    REFUSED(qkv_edit_data_set_prompts(data, prompts, nothing, 2, &err));
+    assert_null(qkv_edit_data_prompt(data, 0, &n_tokens));
+    assert_null(qkv_edit_data_prompts_hash(data));
+    OK(qkv_edit_data_set_prompts(data, prompts, lengths, 2, &err));
+    REFUSED(qkv_edit_data_set_prompts(data, prompts, lengths, 2, &err));
+    assert_int_equal(qkv_edit_data_prompt(data, 1, NULL)[1], 5);
+    assert_non_null(qkv_edit_data_prompt(data, 1, &n_tokens));
+    assert_int_equal(n_tokens, 2);
+    assert_null(qkv_edit_data_prompt(data, 2, &n_tokens));
+    assert_int_equal(n_tokens, 0);
+    assert_null(qkv_edit_data_prompt(NULL, 0, NULL));
+    assert_int_equal(strlen(qkv_edit_data_prompts_hash(data)), 32);
+    assert_null(qkv_edit_data_prompts_hash(NULL));
     REFUSED(qkv_edit_data_read_vectors(NULL, "q@0=zero", &err));
     REFUSED(qkv_edit_data_read_vectors(data, NULL, &err));
     assert_int_equal(qkv_edit_data_vector(NULL, 0, &info), 0);
@@ -161,8 +183,7 @@ static void hooks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(customs),
-        cmocka_unit_test(edit_data), cmocka_unit_test(weights),
-                                       cmocka_unit_test(hooks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(customs), cmocka_unit_test(edit_data),
+                                       cmocka_unit_test(weights), cmocka_unit_test(hooks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,10 +213,8 @@ static void test_unembed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_make),
-        cmocka_unit_test(test_look),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_reproduction),
+        cmocka_unit_test(test_make),    cmocka_unit_test(test_look),
+        cmocka_unit_test(test_files),   cmocka_unit_test(test_reproduction),
         cmocka_unit_test(test_unembed),
     };
     return cmocka_run_group_tests(tests, make_all, free_all);

@@ -124,6 +124,10 @@ static const struct {
     {"k@1.g1{-2:}=mean:dim", 6 * 2},
     {"v@1.h1{1,3,5:7}=noise:0.1", 6 * 4},
     {"z@2{0}=patch:src", 6 * 4},
+    {"z@1[5<-0]=patch:src", 4 * 8},
+    {"z@1.h0[1:4<-2:5]=patch:src", 3 * 8},
+    {"z@1.h0[-1,0,2:4<-0,0,-3:-1]=patch:src", 4 * 8},
+    {"resid_pre@0[:<-:]{3}=patch:src", 6},
     {"mlp_out@2[-1]{31}=mean:token", 1},
     {"logits{0,5}=zero", 6 * 2},
     {"logits[-1]{7}=add:1", 1},
@@ -291,7 +295,7 @@ static const struct {
     {"scores@0.g0=zero", "h"},
     {"resid_pre@0=mean:head", "head"},
     {"resid_pre@0=mean:others", "no other heads"},
-    {"q@0=mean:nobody", "head, others, token or dim"},
+    {"q@0=mean:nobody", "head, others, token, dim or set"},
     {"attn_out@0=mean:head", "head"},
     {"logits=mean:head", "head"},
     /* operations */
@@ -327,6 +331,31 @@ static const struct {
     {"q@0=patch", "patch"},
     {"q@0=patch:", "patch"},
     {"q@0=patch:nowhere", "nowhere"},
+    {"q@0[1<-2]=patch:nowhere", "nowhere"},
+    {"q@0[1<-2]=patch:resample", "takes tokens of another prompt"},
+    {"q@0[1<-2]=zero", "takes tokens of another prompt"},
+    {"q@0[1<-2]=mean:set", "takes tokens of another prompt"},
+    {"freeze:q@1[1<-2] + q@0=zero", "takes tokens of another prompt"},
+    {"q@0[1:3<-2]=patch:src", "2 tokens before '<-' and 1 behind it"},
+    {"q@0[1<-2:4]=patch:src", "1 token before '<-' and 2 behind it"},
+    {"q@0[1,1<-2,3]=patch:src", "token 1 stands twice"},
+    {"q@0[1<-6]=patch:src", "the prompt 'src' has tokens 0 to 5"},
+    {"q@0[6<-1]=patch:src", "the prompt has tokens 0 to 5"},
+    {"q@0[1<--7]=patch:src", "token -7 is out of range"},
+    {"q@0[1<-]=patch:src", "expected a token"},
+    {"q@0[<-1]=patch:src", "expected a token"},
+    {"q@0[1<-x]=patch:src", "expected a token"},
+    {"q@0[1<-2<-3]=patch:src", "expected ']'"},
+    {"q@0[1<-2=patch:src", "']'"},
+    {"q@0[1<2]=patch:src", "']'"},
+    {"pattern@0[1<-2]=patch:src", "value for each pair of tokens"},
+    {"scores@0[1,0<-2,1]=patch:src", "value for each pair of tokens"},
+    {"q@0=patch:resample", "no set of prompts"},
+    {"q@0=patch:resample,seed=x", "whole number"},
+    {"q@0=patch:resample,seeds=1", "seed=N"},
+    {"q@0=mean:set", "no set of prompts"},
+    {"q@0=mean:set,per=token", "mean:set,per=position"},
+    {"q@0=mean:set,", "mean:set,per=position"},
     /* overlaps */
     {"q@0=zero + q@0=zero", "overlap"},
     {"q@0=zero + q@0-1.h2[3]=scale:2", "overlap"},
@@ -535,8 +564,15 @@ static void sources_are_checked(void **state) {
     static const int32_t good[T] = {1, 50, 51, 90, 110, 130};
     qkv_error err = {0};
     qkv_plan *plan = new_plan();
-    assert_true(qkv_plan_add_source(plan, "other", good, T - 1, &err) != QKV_OK);
-    assert_non_null(strstr(err.message, "6"));
+    assert_true(qkv_plan_add_source(plan, "resample", good, T, &err) != QKV_OK);
+    assert_true(qkv_plan_add_source(plan, "resample,b", good, T, &err) != QKV_OK);
+    expect_ok(qkv_plan_add_source(plan, "short", good, T - 1, &err), &err, "short");
+    assert_true(qkv_plan_add_variant(plan, "q@0=patch:short", NULL, &err) == QKV_ERR_PLAN);
+    assert_non_null(strstr(err.message, "has 5 tokens but the plan's prompt 6"));
+    expect_ok(qkv_plan_add_variant(plan, "q@0[5<-4]=patch:short", NULL, &err), &err, "pairs");
+    assert_true(qkv_plan_add_variant(plan, "q@0[5<-5]=patch:short", NULL, &err) == QKV_ERR_PLAN);
+    assert_non_null(strstr(err.message, "the prompt 'short' has tokens 0 to 4"));
+    assert_int_equal(qkv_plan_source_length(plan, 1), T - 1);
     assert_true(qkv_plan_add_source(plan, "other", bad, T, &err) != QKV_OK);
     assert_true(qkv_plan_add_source(plan, "src", good, T, &err) != QKV_OK);
     assert_non_null(strstr(err.message, "src"));

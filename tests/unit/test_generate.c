@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "qkv/generate.h"
+#include "reference/ref_other.h"
 #include "support/compare.h"
 #include "support/dice.h"
 #include "support/judge.h"
@@ -78,10 +79,18 @@ static void check_text(engine *e, const int32_t *tokens, size_t n_tokens, size_t
     how.max_new = n_tokens - n_prompt;
     how.variants = variants;
     how.n_variants = n_variants;
-    qkv_edit_data *data = engine_data(variants);
+    qkv_edit_data *data = engine_data(e, variants, tokens, n_tokens);
+    int far_length;
+    int32_t *far = ref_set_prompt(REF_FAR, tokens, (int)n_tokens, (int)V, &far_length);
+    const size_t length = (size_t)far_length;
     how.data = data;
+    how.source_names = (const char *const[]){"far"};
+    how.source_tokens = (const int32_t *const[]){far};
+    how.source_lengths = &length;
+    how.n_sources = n_tokens == T; /* longer texts have no such edits */
     qkv_generator *gen = make(e, tokens, n_prompt, &how);
     qkv_edit_data_free(data);
+    free(far);
     for (size_t t = n_prompt - 1; t < n_tokens; t++) {
         if (t == n_prompt - 1)
             feed(e, gen, NULL);
@@ -124,7 +133,7 @@ static void expect_refused(const engine *e, const int32_t *tokens, const char *e
     how.max_new = T - PROMPT;
     how.variants = &edit;
     how.n_variants = 1;
-    qkv_edit_data *data = engine_data((const char *const[]){edit, NULL});
+    qkv_edit_data *data = engine_data(e, (const char *const[]){edit, NULL}, tokens, T);
     how.data = data;
     assert_int_equal(qkv_generator_new(&gen, e->model, tokens, PROMPT, &how, &err), QKV_ERR_PLAN);
     qkv_edit_data_free(data);
@@ -141,7 +150,8 @@ static void check_cases(judge *j, const ref_cases *list) {
     const char *variants[REF_MAX_CASES + 1] = {NULL};
     size_t n = 0;
     for (size_t i = 0; i < list->n; i++) {
-        if (list->edits[i].op == REF_PATCH) continue; /* see patches_of_the_prompt */
+        /* see patches_of_the_prompt */
+        if (list->edits[i].op == REF_PATCH || list->edits[i].op == REF_RESAMPLE) continue;
         if (list->edits[i].vector.tokens) /* has a row for each of T tokens, not of the prompt's */
             expect_refused(&j->eng, j->tokens, list->text[i], "the vector has shape");
         else if (is_unclear(&list->edits[i]))

@@ -18,7 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._core import Error, MissingError
-from .edits import Edit, add, clamp, custom, freeze, keep, mask, mean, noise, patch, quant, scale, set, zero
+from .edits import Edit, add, clamp, custom, freeze, keep, mask, mean, noise, patch, quant, resample, scale, set, zero
 from .hooks import hooks, site
 from .model import Info, Model, open
 from .names import codes, default_prompts, families, metrics, models, operations, reductions, sites, version
@@ -109,6 +109,7 @@ __all__ = [
     "patch",
     "quant",
     "reductions",
+    "resample",
     "scale",
     "set",
     "site",

@@ -24,6 +24,7 @@ __all__ = [
     "noise",
     "clamp",
     "patch",
+    "resample",
     "freeze",
     "mask",
     "keep",
@@ -248,19 +249,23 @@ def mean(
     site: str,
     *,
     over: str,
+    per: Optional[str] = None,
     layer: Numbers = None,
     head: Numbers = None,
     kv_head: Numbers = None,
     tokens: Any = None,
     channels: Any = None,
 ) -> Edit:
-    """Replaces by the mean over "head", "token" or "dim".
+    """Replaces by the mean over "head", "others", "token" or "dim"; or over "set", the tokens of the `set_prompts` of a
+    run: all of them, or with per="position" those at the same position.
 
     >>> import qkv
     >>> print(qkv.mean("k", layer=3, over="head"))
     k@3=mean:head
+    >>> print(qkv.mean("z", layer=3, head=1, over="set", per="position"))
+    z@3.h1=mean:set,per=position
     """
-    return _edit(f"mean:{over}", site, layer, head, kv_head, tokens, channels)
+    return _edit(f"mean:{over}" if per is None else f"mean:{over},per={per}", site, layer, head, kv_head, tokens, channels)
 
 
 def noise(
@@ -392,14 +397,41 @@ def patch(
     kv_head: Numbers = None,
     tokens: Any = None,
     channels: Any = None,
+    source_tokens: Any = None,
 ) -> Edit:
-    """Takes the values of another prompt, which `sources` of a run names.
+    """Takes the values of another prompt, which `sources` of a run names. With `source_tokens`, as many as `tokens`,
+    the two prompts need not be equally long.
 
     >>> import qkv
     >>> print(qkv.patch("resid_pre", layer=2, tokens=-1, source="clean"))
     resid_pre@2[-1]=patch:clean
+    >>> print(qkv.patch("resid_pre", layer=2, tokens=slice(2, 5), source="clean", source_tokens=slice(4, 7)))
+    resid_pre@2[2:5<-4:7]=patch:clean
     """
+    if source_tokens is not None:
+        if tokens is None:
+            raise wrong("source_tokens go with tokens: which of the prompt takes which of the source")
+        tokens = f"{_tokens(tokens)[1:-1]}<-{_tokens(source_tokens)[1:-1]}"
     return _edit(f"patch:{source}", site, layer, head, kv_head, tokens, channels)
+
+
+def resample(
+    site: str,
+    *,
+    seed: int = 0,
+    layer: Numbers = None,
+    head: Numbers = None,
+    kv_head: Numbers = None,
+    tokens: Any = None,
+    channels: Any = None,
+) -> Edit:
+    """Takes the values of another prompt, drawn with the seed from the `set_prompts` of a run.
+
+    >>> import qkv
+    >>> print(qkv.resample("z", layer=3, head=1, seed=7))
+    z@3.h1=patch:resample,seed=7
+    """
+    return _edit(f"patch:resample,seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens, channels)
 
 
 def freeze(

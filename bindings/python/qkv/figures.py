@@ -470,6 +470,10 @@ def _fill(model: "Model", prompts: Any, given: dict[str, Any], strings: Strings)
     if sources:
         options.sources = _prompt_array(model, list(sources.values()), list(sources), special, parse_special, strings)
         options.n_sources = len(sources)
+    members = list(given.pop("set_prompts", None) or [])
+    if members:
+        options.set_prompts = _prompt_array(model, members, None, special, parse_special, strings)
+        options.n_set_prompts = len(members)
     for name, field in (("rows", "n_rows"), ("cols", "n_cols")):
         sides = given.pop(name, None)
         if sides is not None:

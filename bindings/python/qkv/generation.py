@@ -9,10 +9,10 @@ import numpy as np
 
 from ._core import Strings, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .edits import Variants
-from .predictions import source_arrays
+from .predictions import set_others
 
 if TYPE_CHECKING:
-    from .model import Captures, Model
+    from .model import Captures, Model, Others
     from .results import Result
 
 __all__ = ["Generation", "Step"]
@@ -84,7 +84,7 @@ class Generation:
         stop: Union[str, Sequence[str]],
         edit_tokens: str,
         recompute: bool,
-        sources: Optional[Mapping[str, Any]],
+        others: "Others",
         special: bool,
         parse_special: bool,
     ) -> None:
@@ -103,9 +103,7 @@ class Generation:
         options.max_new = self._max_new
         options.variants, options.n_variants = keep.array(variants.texts), len(variants.texts)
         options.customs, options.n_customs = keep.keep(variants.structs()), len(variants.registered)
-        options.source_names, options.source_tokens, options.n_sources = source_arrays(
-            model, sources, n_tokens, special, parse_special, keep
-        )
+        set_others(options, model, others, special, parse_special, keep)
         options.edit_tokens = _EDIT_TOKENS.index(edit_tokens)
         options.recompute = recompute
         check(lib.qkv_generator_new(out, model._pointer, ids, n_tokens, options, err), err)

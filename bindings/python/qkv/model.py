@@ -109,6 +109,29 @@ def source_items(sources: Any) -> list[tuple[str, Any]]:
     return list((sources or {}).items())
 
 
+class Others:
+    """Prompts that edits take values from: some by name, and a set of them."""
+
+    def __init__(self, sources: Any, set_prompts: Any) -> None:
+        self.sources = source_items(sources)
+        if set_prompts is not None and (is_prompt(set_prompts) or not hasattr(set_prompts, "__iter__")):
+            raise TypeError(f"set_prompts are several prompts, not {set_prompts!r}")
+        self.set_prompts = [] if set_prompts is None else list(set_prompts)
+
+    def data(self, model: "Model", special: bool, parse_special: bool) -> Any:
+        """The set as C takes it."""
+        if not self.set_prompts:
+            return ffi.NULL
+        out, err = ffi.new("qkv_edit_data **"), new_error()
+        found = [model._ids(prompt, special, parse_special) for prompt in self.set_prompts]
+        tokens = ffi.new("int32_t *[]", [ids for ids, _, _ in found])
+        lengths = ffi.new("size_t[]", [n for _, n, _ in found])
+        check(lib.qkv_edit_data_new(out, err), err)
+        data = ffi.gc(out[0], lib.qkv_edit_data_free)
+        check(lib.qkv_edit_data_set_prompts(data, tokens, lengths, len(found), err), err)
+        return data
+
+
 class Plan:
     """A plan of C with what it needs: variants, functions, captures."""
 
@@ -118,7 +141,7 @@ class Plan:
         prompt: Prompt,
         variants: Variants,
         captures: Iterable[str],
-        sources: Optional[Mapping[str, Prompt]],
+        others: Others,
         special: bool,
         parse_special: bool,
     ) -> None:
@@ -129,9 +152,11 @@ class Plan:
         self.variants = variants
         if text is not None:
             check(lib.qkv_plan_set_prompt(self.pointer, text, len(text), err), err)
-        for name, other in source_items(sources):
+        for name, other in others.sources:
             source, n_source, _ = model._ids(other, special, parse_special)
             check(lib.qkv_plan_add_source(self.pointer, encoded(name), source, n_source, err), err)
+        data = others.data(model, special, parse_special)
+        check(lib.qkv_plan_set_edit_data(self.pointer, data, err), err)
         variants.add_to(self.pointer)
         for capture in captures:
             check(lib.qkv_plan_add_capture(self.pointer, encoded(capture), err), err)
@@ -350,6 +375,7 @@ class Model:
         capture: Captures = "pattern",
         *,
         sources: Optional[Mapping[str, Prompt]] = None,
+        set_prompts: Optional[Iterable[Prompt]] = None,
         special: bool = True,
         parse_special: bool = False,
         progress: Progress = False,
@@ -357,7 +383,8 @@ class Model:
         """Runs the prompt unedited and once for every variant, and keeps what `capture` names.
 
         `edits` are variants: texts of the notation, `Edit`s, or lists of those, which are then made at once.
-        `sources` are other prompts that edits patch from, by name.
+        `sources` are other prompts that edits patch from, by name; `set_prompts` those that "mean:set" and
+        "patch:resample" are about.
 
         >>> import qkv
         >>> m = qkv.open()
@@ -373,7 +400,8 @@ class Model:
         from .progress import shower
         from .results import Result, RunStore
 
-        plan = Plan(self, prompt, Variants(edits), _captures(capture), sources, special, parse_special)
+        others = Others(sources, set_prompts)
+        plan = Plan(self, prompt, Variants(edits), _captures(capture), others, special, parse_special)
         out, err, session = ffi.new("qkv_result **"), new_error(), self._session()
         with session.showing(shower(progress)):
             status = lib.qkv_session_run(session.pointer, out, plan.pointer, err)
@@ -387,6 +415,7 @@ class Model:
         capture: Captures = "pattern",
         *,
         sources: Optional[Mapping[str, Prompt]] = None,
+        set_prompts: Optional[Iterable[Prompt]] = None,
         special: bool = True,
         parse_special: bool = False,
     ) -> str:
@@ -397,7 +426,8 @@ class Model:
         baseline: from the tokens; keeps pattern@5; ...
         total: 1 pass, ...
         """
-        plan = Plan(self, prompt, Variants(edits), _captures(capture), sources, special, parse_special)
+        others = Others(sources, set_prompts)
+        plan = Plan(self, prompt, Variants(edits), _captures(capture), others, special, parse_special)
         out, err = ffi.new("char **"), new_error()
         check(lib.qkv_session_explain(self._session().pointer, out, plan.pointer, err), err)
         try:
@@ -414,6 +444,7 @@ class Model:
         layers: Any = None,
         heads: Any = None,
         sources: Optional[Mapping[str, Prompt]] = None,
+        set_prompts: Optional[Iterable[Prompt]] = None,
         special: bool = True,
         parse_special: bool = False,
         progress: Progress = False,
@@ -433,7 +464,8 @@ class Model:
         """
         from .tables import measure
 
-        return measure(self, prompts, edits, metrics, layers, heads, sources, special, parse_special, progress)
+        others = Others(sources, set_prompts)
+        return measure(self, prompts, edits, metrics, layers, heads, others, special, parse_special, progress)
 
     def next(
         self,
@@ -446,6 +478,7 @@ class Model:
         at: int = -1,
         every: bool = False,
         sources: Optional[Mapping[str, Prompt]] = None,
+        set_prompts: Optional[Iterable[Prompt]] = None,
         special: bool = True,
         parse_special: bool = False,
         progress: Progress = False,
@@ -464,7 +497,8 @@ class Model:
         """
         from .predictions import predict
 
-        return predict(self, prompt, edits, top, of, diff, at, every, sources, special, parse_special, progress)
+        others = Others(sources, set_prompts)
+        return predict(self, prompt, edits, top, of, diff, at, every, others, special, parse_special, progress)
 
     def generate(
         self,
@@ -481,6 +515,7 @@ class Model:
         edit_tokens: str = "all",
         recompute: bool = False,
         sources: Optional[Mapping[str, Prompt]] = None,
+        set_prompts: Optional[Iterable[Prompt]] = None,
         special: bool = True,
         parse_special: bool = False,
     ) -> "Generation":
@@ -507,7 +542,7 @@ class Model:
             stop,
             edit_tokens,
             recompute,
-            sources,
+            Others(sources, set_prompts),
             special,
             parse_special,
         )
@@ -641,6 +676,7 @@ class Model:
         layer: Optional[int] = None,
         head: Optional[int] = None,
         sources: Optional[Mapping[str, Prompt]] = None,
+        set_prompts: Optional[Iterable[Prompt]] = None,
         progress: Progress = False,
         **options: Any,
     ) -> "Figure":
@@ -656,7 +692,7 @@ class Model:
             self,
             "grid",
             prompts,
-            dict(options, rows=rows, cols=cols, layer=layer, head=head, sources=sources),
+            dict(options, rows=rows, cols=cols, layer=layer, head=head, sources=sources, set_prompts=set_prompts),
             progress,
         )
 

@@ -1,7 +1,7 @@
 """Next tokens: what the model expects behind a text, and how edits change that."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from .progress import shower
 from .tables import Rows, html_table, make_rows
 
 if TYPE_CHECKING:
-    from .model import Model
+    from .model import Model, Others
 
 __all__ = ["Predictions"]
 
@@ -148,29 +148,18 @@ def _token_ids(model: "Model", given: Sequence[Union[int, str]]) -> list[int]:
     return [model.find_token(t) if isinstance(t, str) else int(t) for t in given]
 
 
-def source_arrays(
-    model: "Model",
-    sources: Optional[Mapping[str, Any]],
-    n_tokens: int,
-    special: bool,
-    parse_special: bool,
-    strings: Strings,
-) -> tuple[Any, Any, int]:
-    """Other prompts as C takes them beside variants: names and ids, all as long as the prompt."""
-    from ._core import wrong
-    from .model import source_items
-
-    names, arrays = [], []
-    for name, prompt in source_items(sources):
-        ids, n, _ = model._ids(prompt, special, parse_special)
-        if n != n_tokens:
-            raise wrong(
-                f"the prompt named '{name}' has {n} tokens but the prompt {n_tokens}; patching needs equal lengths"
-            )
-        names.append(name)
-        arrays.append(strings.keep(ids))
-    pointers = strings.keep(ffi.new("int32_t *[]", arrays)) if arrays else ffi.NULL
-    return strings.array(names) if names else ffi.NULL, pointers, len(names)
+def set_others(
+    options: Any, model: "Model", others: "Others", special: bool, parse_special: bool, strings: Strings
+) -> None:
+    """Other prompts as C takes them beside variants."""
+    found = [(name, *model._ids(prompt, special, parse_special)) for name, prompt in others.sources]
+    if found:
+        arrays = [strings.keep(ids) for _, ids, _, _ in found]
+        options.source_names = strings.array([name for name, _, _, _ in found])
+        options.source_tokens = strings.keep(ffi.new("int32_t *[]", arrays))
+        options.source_lengths = strings.keep(ffi.new("size_t[]", [n for _, _, n, _ in found]))
+        options.n_sources = len(found)
+    options.data = strings.keep(others.data(model, special, parse_special))
 
 
 def predict(
@@ -182,7 +171,7 @@ def predict(
     diff: Sequence[tuple[Union[int, str], Union[int, str]]],
     at: int,
     every: bool,
-    sources: Optional[Mapping[str, Any]],
+    others: "Others",
     special: bool,
     parse_special: bool,
     progress: Any,
@@ -192,9 +181,7 @@ def predict(
     ids, n, _ = model._ids(prompt, special, parse_special)
     options.variants, options.n_variants = strings.array(variants.texts), len(variants.texts)
     options.customs, options.n_customs = strings.keep(variants.structs()), len(variants.registered)
-    options.source_names, options.source_tokens, options.n_sources = source_arrays(
-        model, sources, n, special, parse_special, strings
-    )
+    set_others(options, model, others, special, parse_special, strings)
     if isinstance(of, (str, int)):
         of = [of]
     wanted = _token_ids(model, of)

@@ -10,7 +10,7 @@ from .edits import Edits, Variants, _list
 from .progress import shower
 
 if TYPE_CHECKING:
-    from .model import Model
+    from .model import Model, Others
 
 __all__ = ["Rows"]
 
@@ -172,7 +172,7 @@ def measure(
     metrics: Any,
     layers: Any,
     heads: Any,
-    sources: Optional[Mapping[str, Any]],
+    others: "Others",
     special: bool,
     parse_special: bool,
     progress: Any,
@@ -189,7 +189,7 @@ def measure(
     err = new_error()
     with session.showing(show):
         for number, prompt in enumerate(texts_of):
-            plan = Plan(model, prompt, variants, (), sources, special, parse_special)
+            plan = Plan(model, prompt, variants, (), others, special, parse_special)
             out = ffi.new("qkv_table **")
             if show is not None:
                 show.at(number)

@@ -25,6 +25,11 @@ TEXT = "The river runs past the old mill."
         (qkv.noise("q", layer=3, sd=0.1, seed=7, tokens="[1:]"), "q@3[1:]=noise:0.1,seed=7"),
         (qkv.clamp("resid_post", layer=0, low=-1, high=1), "resid_post@0=clamp:-1.0,1.0"),
         (qkv.patch("resid_pre", layer=2, source="clean"), "resid_pre@2=patch:clean"),
+        (qkv.patch("z", layer=2, tokens=5, source="a", source_tokens=-1), "z@2[5<--1]=patch:a"),
+        (qkv.patch("z", layer=2, tokens=[0, 3], source="a", source_tokens=[1, 4]), "z@2[0,3<-1,4]=patch:a"),
+        (qkv.mean("z", layer=2, over="set"), "z@2=mean:set"),
+        (qkv.mean("z", layer=2, over="set", per="position"), "z@2=mean:set,per=position"),
+        (qkv.resample("z", layer=2, head=1, seed=4), "z@2.h1=patch:resample,seed=4"),
         (qkv.mask(band=3, layer=1), "scores@1=mask:band=3"),
         (qkv.mask(layer=1, tokens=(slice(1, None), 0)), "scores@1[1:,0]=mask"),
         (

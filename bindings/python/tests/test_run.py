@@ -185,6 +185,53 @@ def test_sources(model):
         model.run(one, "q@1=patch:a", sources={"a": "The river."})
 
 
+def test_sources_of_other_lengths(model):
+    one, other = "The river runs past the old mill.", "Today the river runs past the new mill."
+    edit = qkv.patch("resid_post", layer=2, tokens=-1, source="far", source_tokens=-1)
+    r = model.run(one, edit, ["resid_post@2", "logits[-1]"], sources={"far": other})
+    far = model.run(other, capture="resid_post@2")
+    assert np.array_equal(r[1]["resid_post", 2][-1], far[0]["resid_post", 2][-1])
+    assert r.metadata["source.far"] == far.tokens.tolist() and len(far.tokens) != len(r.tokens)
+    n = model.next(one, edit, sources={"far": other}, of=[5], top=0)
+    assert np.allclose(n[1]["logit"], r[1]["logits"][0][5])
+
+
+SET = ["The river runs past the old mill.", "A boat goes down to the sea in spring.", "Snow falls on the hill all day."]
+
+
+def test_means_over_a_set(model):
+    one = "The baker opens the shop."
+    edits = [qkv.mean("z", layer=1, over="set"), qkv.mean("z", layer=1, over="set", per="position")]
+    runs = [model.run(p, capture="z@1")[0]["z", 1] for p in SET]
+    r = model.run(one, edits, ["z@1", "logits[-1]"], set_prompts=SET)
+    assert np.allclose(r[1]["z", 1], np.concatenate(runs).mean(axis=0), atol=1e-6)
+    for t in range(len(r.tokens)):
+        expected = np.mean([z[t] for z in runs if len(z) > t], axis=0)
+        assert np.allclose(r[2]["z", 1][t], expected, atol=1e-6)
+    n = model.next(one, edits, set_prompts=SET, of=[5], top=0)
+    assert np.allclose(n[1]["logit"], r[1]["logits"][0][5], atol=1e-5)
+    assert model.measure(one, edits, "kl", set_prompts=iter(SET)).size > 0
+    assert len(list(model.generate(one, edits[0], n=2, set_prompts=SET))) == 2
+    assert "set of 3 prompts" in model.explain(one, "z@3=mean:set", "logits", set_prompts=SET)
+    figure = model.grid(one, cols=["v@{layer}=mean:set"], layer=3, head=1, set_prompts=SET)
+    assert figure.recipe["set"][1]["text"] == SET[1]
+    with pytest.raises(qkv.Error, match="a set of one prompt has no mean"):
+        model.run(one, edits, set_prompts=SET[:1])
+    with pytest.raises(qkv.Error, match="there is no set of prompts here"):
+        model.run(one, edits)
+    with pytest.raises(TypeError, match="several prompts"):
+        model.run(one, edits, set_prompts=SET[0])
+
+
+def test_resampling(model):
+    one = "The baker opens the shop."
+    r = model.run(one, [qkv.resample("resid_pre", layer=0, seed=s) for s in range(4)], "logits[-1]", set_prompts=SET)
+    n = len(r.tokens)
+    plain = [model.run(model.tokenize(p)[:n], capture="logits[-1]")[0]["logits"] for p in SET]
+    for v in range(1, 5):
+        assert any(np.array_equal(r[v]["logits"], p) for p in plain)
+
+
 def test_stats_and_explain(model, text):
     r = model.run(text, "q@3.h1=zero", "pattern@3")
     assert r.stats["passes"] >= 1 and r.stats["flop"] > 0
