@@ -2,9 +2,9 @@
  * Computes the cells of a block of patching: one plan, a variant for every cell, of which nothing is
  * kept but one row of logits at a time.
  *
- * All metrics are read from that row. One that compares with the clean prompt finds its row in the
- * same plan: as the baseline where the clean prompt is run, else as a variant in which the last
- * layer's output is the clean prompt's.
+ * All metrics are read from that row. One that compares with the clean prompt has its row from the
+ * baseline where the clean prompt is run, else from a plan before: a variant in which the last layer's
+ * output is the clean prompt's. In one plan with the cells it might come behind some of them.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -40,8 +40,8 @@ static void measure_row(work *w, size_t variant, const float *row) {
             &p->metrics[m], &p->pairs[w->prompt / 2], row, w->clean, w->n_vocab);
 }
 
-/* The baseline comes first, then the variant that stands for the clean prompt: where that one does
- * not come, its edit changed nothing. */
+/* The baseline comes first. Where the variant that stands for the clean prompt does not come, its edit
+ * changed nothing. */
 static int take_row(void *user, size_t variant, qkv_site site, int32_t layer,
                     const qkv_tensor *tensor, qkv_error *err) {
     work *w = user;
@@ -127,14 +127,27 @@ static void release(work *w) {
 
 /* ---- blocks ---- */
 
+/* The clean prompt's row, before a run of the corrupt one is measured. */
+static int take_clean(work *w, qkv_session *session, qkv_error *err) {
+    const size_t prompt = w->prompt;
+    if (!w->sweep->patching->needs_clean || prompt % 2 == QKV_PATCH_CLEAN) return QKV_OK;
+    int status = begin(w, err);
+    if (status == QKV_OK) status = qkv_plan_prepare(w->plan, "resid_pre", err);
+    if (status == QKV_OK) status = add_clean(w, err);
+    if (status == QKV_OK) status = observe(w, session, err);
+    release(w);
+    w->prompt = prompt;
+    return status;
+}
+
 static int compute_edited(work *w, qkv_session *session, int64_t first, size_t n, double *values,
                           qkv_error *err) {
     const size_t n_metrics = w->sweep->n_metrics;
     size_t *variants = qkv_calloc(n, sizeof *variants);
     if (!variants) return qkv_fail_memory(err);
-    int status = begin(w, err);
+    int status = take_clean(w, session, err);
+    if (status == QKV_OK) status = begin(w, err);
     if (status == QKV_OK) status = qkv_plan_prepare(w->plan, "resid_pre", err);
-    if (status == QKV_OK) status = add_clean(w, err);
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         const qkv_cell cell = qkv_patching_cell(w->sweep, first + (int64_t)i);
         status = add_cell(w, &cell, &variants[i], err);

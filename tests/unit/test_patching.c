@@ -313,7 +313,7 @@ static void expect_near(const qkv_cell *cell, const char *what, double got, doub
 static void cells_agree_with_the_reference(void **state) {
     (void)state;
     qkv_sweep *sweep =
-        make("{" PAIR ", \"direction\": \"both\", \"layers\": \"1,4\", \"heads\": \"1,2\","
+        make("{" PAIR ", \"direction\": \"both\", \"layers\": \"1,5\", \"heads\": \"1,2\","
              " \"positions\": \"1-3,8,13\", \"by\": \"position,head\","
              " \"targets\": \"resid_pre,attn_out,mlp_out,z,k,q_in,v_in\","
              " \"metrics\": [\"" DIFF "\", \"prob: river\", \"kl\"]}");
