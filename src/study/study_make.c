@@ -26,13 +26,14 @@ int qkv_study_read_options(void **out, const study_kind *kind, const json_t *fro
 
 static int check_number(const study_kind *kind, size_t n, qkv_error *err) {
     if (n < kind->least_prompts)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s wants %s%zu prompt%s, and %zu %s given",
-                        kind->name, kind->most_prompts > kind->least_prompts ? "at least " : "",
-                        kind->least_prompts, qkv_plural(kind->least_prompts), n,
-                        n == 1 ? "is" : "are");
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT, "the study '%s' wants %s%zu prompt%s, and %zu %s given",
+            kind->name, kind->most_prompts > kind->least_prompts ? "at least " : "",
+            kind->least_prompts, qkv_plural(kind->least_prompts), n, n == 1 ? "is" : "are");
     if (n > kind->most_prompts)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s takes %zu prompt%s, and %zu are given",
-                        kind->name, kind->most_prompts, qkv_plural(kind->most_prompts), n);
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "the study '%s' takes %zu prompt%s, and %zu are given", kind->name,
+                        kind->most_prompts, qkv_plural(kind->most_prompts), n);
     return QKV_OK;
 }
 
