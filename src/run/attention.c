@@ -7,19 +7,19 @@
 #include <assert.h>
 
 #include "run/build.h"
+#include "run/by_query.h"
 #include "run/cache_positions.h"
 #include "run/head_input.h"
-#include "run/late.h"
 
 typedef struct qkv_heads {
     struct ggml_tensor *q, *k, *v; /* [d, H, T, B], [d, G, T, B] twice */
-    struct ggml_tensor *early_v;   /* v without late edits; NULL: there are none */
+    struct ggml_tensor *plain_v;   /* v without edits by query; NULL: there are none */
 } qkv_heads;
 
 /* What blocks of queries look at; in a step, caches stand for keys and values. */
 typedef struct looked_at {
     struct ggml_tensor *q, *q_in_cache; /* the latter NULL where positions are those of the text */
-    qkv_two_ways keys, values;          /* values.late NULL: only the map is wanted */
+    qkv_two_ways keys, values;          /* values.edited NULL: only the map is wanted */
 } looked_at;
 
 /* Rows [offset, offset + heads·d) of a projected tensor as [d, heads, T, B]. */
@@ -100,7 +100,7 @@ static qkv_heads edited_heads(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     p.v = finish_heads(g, QKV_SITE_V_IN, il, x, p.v, NULL, given);
     p.q = qkv_tap(g, QKV_SITE_Q, il, p.q);
     p.k = qkv_tap(g, QKV_SITE_K, il, p.k);
-    p.v = qkv_tap_shared(g, QKV_SITE_V, il, p.v, &p.early_v);
+    p.v = qkv_tap_shared(g, QKV_SITE_V, il, p.v, &p.plain_v);
     return p;
 }
 
@@ -149,10 +149,11 @@ static int map_is_edited(const qkv_graph *g, int32_t il) {
 /* scale · k·q, soft-capped: [keys, rows, H, B] */
 static struct ggml_tensor *scores_of(qkv_graph *g, int32_t il, struct ggml_tensor *q,
                                      qkv_two_ways keys, const qkv_query_block *block) {
-    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys.late, block)
-                                         : qkv_key_product(g, q, keys.late, block);
-    if (keys.early)
-        scores = qkv_late_scores(g, il, scores, qkv_key_product(g, q, keys.early, block), block);
+    struct ggml_tensor *scores = g->step ? qkv_cached_key_product(g, il, q, keys.edited, block)
+                                         : qkv_key_product(g, q, keys.edited, block);
+    if (keys.plain)
+        scores =
+            qkv_by_query_scores(g, il, scores, qkv_key_product(g, q, keys.plain, block), block);
     scores = ggml_scale(g->ctx, scores, g->model->hp.attn_scale);
     return qkv_softcap(g, scores, g->model->hp.attn_softcap);
 }
@@ -196,9 +197,9 @@ static int64_t keys_of_block(const qkv_graph *g, int32_t il, int64_t first, int6
 
 static struct ggml_tensor *mixed_values(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
                                         qkv_two_ways values, const qkv_query_block *block) {
-    if (g->step) return qkv_cached_value_product(g, il, pattern, values.late, block->first_row);
-    if (values.early) return qkv_late_values(g, il, pattern, values, block);
-    return qkv_value_product(g, pattern, values.late, g->model->hp.head_dim);
+    if (g->step) return qkv_cached_value_product(g, il, pattern, values.edited, block->first_row);
+    if (values.plain) return qkv_by_query_values(g, il, pattern, values, block);
+    return qkv_value_product(g, pattern, values.edited, g->model->hp.head_dim);
 }
 
 /* z = pattern · v, block by block, so that no more than block_rows rows of a map exist at a time.
@@ -209,9 +210,9 @@ static struct ggml_tensor *mixed_values(qkv_graph *g, int32_t il, struct ggml_te
 static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, const looked_at *s,
                                             qkv_query_block block) {
     int64_t T = g->n_tokens;
-    int needed = s->values.late && z_is_needed(g, il);
+    int needed = s->values.edited && z_is_needed(g, il);
     struct ggml_tensor *z = NULL; // [d, H, T, B]
-    if (s->values.late && g->block_rows < T) z = ggml_dup(g->ctx, s->q);
+    if (s->values.edited && g->block_rows < T) z = ggml_dup(g->ctx, s->q);
     /* From the last block to the first: later blocks see more keys, and memory that the largest one
      * has used fits the others. Unless rows depend on earlier ones. */
     const int64_t n_blocks = (T + g->block_rows - 1) / g->block_rows;
@@ -221,7 +222,7 @@ static struct ggml_tensor *attend_in_blocks(qkv_graph *g, int32_t il, const look
         block.rows = T - first < g->block_rows ? T - first : g->block_rows;
         block.keys = keys_of_block(g, il, first, block.rows);
         struct ggml_tensor *pattern = pattern_of(g, il, s, &block);
-        if (!s->values.late) continue;
+        if (!s->values.edited) continue;
         struct ggml_tensor *zb = mixed_values(g, il, pattern, s->values, &block);
         if (block.rows == T) return zb;
         assert(z);
@@ -246,14 +247,14 @@ static struct ggml_tensor *with_before(qkv_graph *g, int32_t il, int of_values,
 static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     struct ggml_tensor *q =
         qkv_tap(g, QKV_SITE_Q_ROT, il, rotate(g, il, p.q, g->in_position)); // [d, H, T, B]
-    struct ggml_tensor *early_k = NULL;
+    struct ggml_tensor *plain_k = NULL;
     struct ggml_tensor *k = qkv_tap_shared(
-        g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position), &early_k); // [d, G, T, B]
+        g, QKV_SITE_K_ROT, il, rotate(g, il, p.k, g->in_position), &plain_k); // [d, G, T, B]
     looked_at s = {.q = q, .q_in_cache = qkv_queries_in_cache(g, il, q)};
 
     if (g->step) {
-        s.keys.late = qkv_cache_keys(g, il, k);
-        s.values.late = qkv_cache_values(g, il, p.v);
+        s.keys.edited = qkv_cache_keys(g, il, k);
+        s.values.edited = qkv_cache_values(g, il, p.v);
         const qkv_query_block all = {.n_heads = g->model->hp.n_head};
         return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, all));
     }
@@ -264,14 +265,14 @@ static struct ggml_tensor *attend(qkv_graph *g, int32_t il, qkv_heads p) {
     int64_t shared_by = H / k->ne[1]; /* query heads that look at one head of k */
     int64_t n_keys = n > shared_by ? n / shared_by : 1;
     qkv_query_block block = {.first_head = first, .n_heads = n};
-    s.keys.late = qkv_packed_keys(g, k, first / shared_by, n_keys);
-    if (early_k) s.keys.early = qkv_packed_keys(g, early_k, first / shared_by, n_keys);
+    s.keys.edited = qkv_packed_keys(g, k, first / shared_by, n_keys);
+    if (plain_k) s.keys.plain = qkv_packed_keys(g, plain_k, first / shared_by, n_keys);
     if (n < H) { /* the pass ends with the pattern of these heads */
         attend_in_blocks(g, il, &s, block);
         return NULL;
     }
-    s.values.late = qkv_packed_values(g, p.v);
-    if (p.early_v) s.values.early = qkv_packed_values(g, p.early_v);
+    s.values.edited = qkv_packed_values(g, p.v);
+    if (p.plain_v) s.values.plain = qkv_packed_values(g, p.plain_v);
     return qkv_tap(g, QKV_SITE_Z, il, attend_in_blocks(g, il, &s, block));
 }
 

@@ -180,13 +180,13 @@ struct ggml_tensor *qkv_split_groups(qkv_graph *g, struct ggml_tensor *x);
  * their scores there. May be NULL. */
 struct ggml_tensor *qkv_tap_scores(qkv_graph *g, int32_t il, struct ggml_tensor *x,
                                    struct ggml_tensor *moved, qkv_part part);
-/* The same of k_rot and v, which some queries see without the late edits (late.h): *early is the tensor
+/* The same of k_rot and v, which some queries see without edits by query (by_query.h): *plain is the tensor
  * without them, NULL where there are none. */
 struct ggml_tensor *qkv_tap_shared(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
-                                   struct ggml_tensor **early);
+                                   struct ggml_tensor **plain);
 
-/* Does any variant of the batch have a late edit of the site in this layer? */
-int qkv_graph_is_late(const qkv_graph *g, qkv_site site, int32_t il);
+/* Does any variant of the batch have an edit by query of the site in this layer? */
+int qkv_graph_has_by_query(const qkv_graph *g, qkv_site site, int32_t il);
 /* Does any variant of the batch edit the site in this layer? */
 int qkv_graph_edits(const qkv_graph *g, qkv_site site, int32_t il);
 

@@ -80,7 +80,7 @@ int64_t qkv_quant_seen(const qkv_quant_rule *rule, int64_t query) {
     return query > rule->keep ? query - rule->keep : 0;
 }
 
-int qkv_edit_is_late(const qkv_edit *edit) {
+int qkv_edit_is_by_query(const qkv_edit *edit) {
     return edit->op == QKV_OP_QUANT && edit->quant.per_query;
 }
 

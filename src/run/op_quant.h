@@ -40,7 +40,7 @@ int qkv_quant_check(const struct qkv_plan *plan, struct qkv_variant *variant, qk
 /* How many tokens the query sees quantised, of per=query. */
 int64_t qkv_quant_seen(const qkv_quant_rule *rule, int64_t query);
 /* Does the edit act on some queries and not on others that see the same tokens? */
-int qkv_edit_is_late(const struct qkv_edit *edit);
+int qkv_edit_is_by_query(const struct qkv_edit *edit);
 
 /* Is a token's result independent of all tokens behind it? */
 int qkv_quant_is_by_token(const qkv_quant_rule *rule);

@@ -23,8 +23,8 @@ typedef struct map_reader {
     int32_t layer;
 } map_reader;
 
-/* Edits of a tensor are applied by one operation, unless some are late (op_quant.h): then by two. */
-typedef enum which_edits { ALL_EDITS, EARLY_EDITS, LATE_EDITS } which_edits;
+/* Edits of a tensor are applied by one operation, unless some are by query (op_quant.h): then by two. */
+typedef enum which_edits { ALL_EDITS, OTHER_EDITS, BY_QUERY_EDITS } which_edits;
 
 struct qkv_tap_op {
     map_reader reduce; /* of a reduction or an observation, which use nothing else */
@@ -100,14 +100,14 @@ static int calls_custom(const qkv_graph *g, qkv_site site, int32_t il) {
 }
 
 static int is_of(which_edits which, const qkv_edit *edit) {
-    return which == ALL_EDITS || (which == LATE_EDITS) == qkv_edit_is_late(edit);
+    return which == ALL_EDITS || (which == BY_QUERY_EDITS) == qkv_edit_is_by_query(edit);
 }
 
-/* From `early`, which has the layout of what is written, or from the unedited tensor. */
-static void copy_rows(const qkv_view *view, const float *early, int64_t first, int64_t end) {
+/* From `plain`, which has the layout of what is written, or from the unedited tensor. */
+static void copy_rows(const qkv_view *view, const float *plain, int64_t first, int64_t end) {
     for (int32_t h = 0; h < view->n_heads; h++) {
         for (int64_t t = first; t < end; t++) {
-            const float *row = early ? early + h * view->head_stride + t * view->row_stride
+            const float *row = plain ? plain + h * view->head_stride + t * view->row_stride
                                      : view->src + h * view->src_head_stride + t * view->row_stride;
             memcpy(view->dst + h * view->head_stride + t * view->row_stride, row,
                    (size_t)view->width * sizeof(float));
@@ -146,8 +146,8 @@ static qkv_view heads_of_thread(const qkv_tap_op *op, int64_t b, const qkv_view 
     return part;
 }
 
-/* `early` is what the late edits leave as it is, where they are applied by themselves. */
-static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, const float *early,
+/* `plain` is what edits by query leave as it is, where they are applied by themselves. */
+static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, const float *plain,
                        int ith, int nth) {
     const qkv_member *member = &op->graph->members[b];
     int64_t first = 0, end = view->n_rows;
@@ -159,7 +159,7 @@ static void run_member(const qkv_tap_op *op, int64_t b, const qkv_view *view, co
         first = view->n_rows * ith / nth;
         end = view->n_rows * (ith + 1) / nth;
     }
-    copy_rows(view, early, first, end);
+    copy_rows(view, plain, first, end);
     for (size_t i = 0; i < member->variant->n_edits; i++) {
         const qkv_edit *edit = &member->variant->edits[i];
         if (!applies(edit, view->site, view->layer) || !is_of(op->which, edit)) continue;
@@ -187,7 +187,7 @@ static void place_in_text(const qkv_graph *g, qkv_view *view) {
     view->patch_width = step->n_prompt;
 }
 
-/* `second`: of scores, those of queries as they stand in a small cache; of late edits, the tensor without
+/* `second`: of scores, those of queries as they stand in a small cache; of edits by query, the tensor without
  * them; may be NULL. */
 static void run_tap_with(struct ggml_tensor *dst, const struct ggml_tensor *src,
                          const struct ggml_tensor *second, int ith, int nth, void *data) {
@@ -205,7 +205,7 @@ static void run_tap_with(struct ggml_tensor *dst, const struct ggml_tensor *src,
         view.src = (const float *)src->data + at;
         view.dst = (float *)dst->data + at;
         if (view.site == QKV_SITE_SCORES) view.moved = other;
-        run_member(op, b, &view, op->which == LATE_EDITS ? other : NULL, ith, nth);
+        run_member(op, b, &view, op->which == BY_QUERY_EDITS ? other : NULL, ith, nth);
     }
 }
 
@@ -427,22 +427,22 @@ struct ggml_tensor *qkv_tap(qkv_graph *g, qkv_site site, int32_t il, struct ggml
 }
 
 struct ggml_tensor *qkv_tap_shared(qkv_graph *g, qkv_site site, int32_t il, struct ggml_tensor *x,
-                                   struct ggml_tensor **early) {
+                                   struct ggml_tensor **plain) {
     int splits;
-    *early = NULL;
-    if (!find_edits(g, site, il, &splits) || !qkv_graph_is_late(g, site, il))
+    *plain = NULL;
+    if (!find_edits(g, site, il, &splits) || !qkv_graph_has_by_query(g, site, il))
         return qkv_tap(g, site, il, x);
     const qkv_part all = {0};
     if (splits && x->ne[1] == g->model->hp.n_kv_head) x = qkv_split_groups(g, x);
-    *early = append_edits(g, site, il, x, NULL, EARLY_EDITS, all);
-    return kept_if_wanted(g, site, il, append_edits(g, site, il, x, *early, LATE_EDITS, all));
+    *plain = append_edits(g, site, il, x, NULL, OTHER_EDITS, all);
+    return kept_if_wanted(g, site, il, append_edits(g, site, il, x, *plain, BY_QUERY_EDITS, all));
 }
 
-int qkv_graph_is_late(const qkv_graph *g, qkv_site site, int32_t il) {
+int qkv_graph_has_by_query(const qkv_graph *g, qkv_site site, int32_t il) {
     for (int64_t b = 0; b < g->n_batch; b++) {
         const qkv_variant *variant = g->members[b].variant;
         for (size_t i = 0; i < variant->n_edits; i++) {
-            if (qkv_edit_is_late(&variant->edits[i]) && applies(&variant->edits[i], site, il))
+            if (qkv_edit_is_by_query(&variant->edits[i]) && applies(&variant->edits[i], site, il))
                 return 1;
         }
     }

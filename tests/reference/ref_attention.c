@@ -91,13 +91,13 @@ static double *move_scores(const ref_pass *p, int il, const double *q_rot, const
     return scores;
 }
 
-/* ---- late edits ---- */
+/* ---- edits by query ---- */
 
 static int covers(const ref_model *m, const ref_edit *e, int h) {
     return !e->head_kind || ref_has(e->heads, e->head_kind == 'g' ? h / (m->H / m->G) : h);
 }
 
-/* How many tokens the query of a head sees with late edits: all, where it has none. */
+/* How many tokens the query of a head sees with edits by query: all, where it has none. */
 static int late_end(const ref_pass *p, qkv_site site, int il, int h, int i) {
     for (size_t n = 0; n < p->n_edits; n++) {
         const ref_edit *e = &p->edits[n];
@@ -107,7 +107,7 @@ static int late_end(const ref_pass *p, qkv_site site, int il, int h, int i) {
     return p->T;
 }
 
-/* What query heads see of a site without its late edits: from what is held and seen before them. */
+/* What query heads see of a site without its edits by query: from what is held and seen before them. */
 static double *without_late(const ref_pass *p, qkv_site site, int il, const double *held,
                             const double *seen) {
     const ref_model *m = p->m;
@@ -165,7 +165,7 @@ static void norm_seen(const ref_pass *p, double *x, ref_norm norm) {
 
 /* ---- weights ---- */
 
-/* `early` are keys without late edits; may be NULL. */
+/* `early` are keys without edits by query; may be NULL. */
 static void dot_scores(const ref_pass *p, int il, double *scores, const double *q, const double *k,
                        const double *early) {
     const ref_model *m = p->m;
