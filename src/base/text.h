@@ -50,7 +50,7 @@ void qkv_text_append_short(qkv_text *text, const char *bytes, size_t length, siz
 #define QKV_ELLIPSIS "\xe2\x80\xa6"
 
 /* One character of that, NUL-terminated; returns how many bytes it stands for. Needs no memory. */
-enum { QKV_VISIBLE_SIZE = 8 };
+enum { QKV_VISIBLE_SIZE = 16 };
 size_t qkv_visible_next(const char *bytes, size_t length, char out[QKV_VISIBLE_SIZE]);
 
 /* As it is where it is UTF-8, else made visible: for formats that hold nothing but UTF-8. */

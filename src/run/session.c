@@ -29,25 +29,32 @@ static void set_threads(ggml_backend_t backend, int n_threads) {
     if (set) set(backend, n_threads);
 }
 
+/* What the processor can do, as ggml lists it; ends with an entry without a name. */
+static const struct ggml_backend_feature *list_features(ggml_backend_dev_t device) {
+    ggml_backend_reg_t reg = ggml_backend_dev_backend_reg(device);
+    void *found = ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
+    ggml_backend_get_features_t get = NULL;
+    memcpy(&get, &found, sizeof get);
+    return get ? get(reg) : NULL;
+}
+
 /* ggml finds its backends at the first call, and puts KMP_BLOCKTIME, a hint to another OpenMP than ours,
- * into the environment. That is the host's, and its children's. */
+ * into the environment. That is the host's, and its children's. It makes its list of features at the first
+ * call, too: here, before several threads can ask for it. */
 static void find_backends(void) {
     const int was_set = getenv("KMP_BLOCKTIME") != NULL;
-    (void)ggml_backend_dev_count();
+    ggml_backend_dev_t cpu = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    if (cpu) (void)list_features(cpu);
     if (!was_set) unsetenv("KMP_BLOCKTIME");
 }
 
 /* All products are operations of our own (run/product.h), which run on the CPU. */
 /* "CPU AVX2 FMA": what the processor can do decides how sums are rounded. */
 static void name_backend(qkv_session *session) {
+    const struct ggml_backend_feature *f = list_features(ggml_backend_get_device(session->backend));
     qkv_text name = {0};
-    ggml_backend_reg_t reg =
-        ggml_backend_dev_backend_reg(ggml_backend_get_device(session->backend));
-    void *found = ggml_backend_reg_get_proc_address(reg, "ggml_backend_get_features");
-    ggml_backend_get_features_t get = NULL;
-    memcpy(&get, &found, sizeof get);
     qkv_text_puts(&name, ggml_backend_name(session->backend));
-    for (const struct ggml_backend_feature *f = get ? get(reg) : NULL; f && f->name; f++) {
+    for (; f && f->name; f++) {
         if (strcmp(f->value, "1") == 0) qkv_text_printf(&name, " %s", f->name);
     }
     qkv_format(session->backend_name, sizeof session->backend_name, "%s",
