@@ -176,11 +176,12 @@ class Strings:
         return thing
 
 
-def _note_exception(kind: Any, exception: BaseException, traceback: Any) -> None:
+def note_exception(kind: Any, exception: BaseException, traceback: Any) -> None:
+    """What a callback raised; `check` raises it again when C has returned."""
     _pending.exception = exception
 
 
-@ffi.def_extern(error=1, onerror=_note_exception)
+@ffi.def_extern(error=1, onerror=note_exception)
 def qkvpy_step(user: Any, what: Any, done: float, total: float) -> int:
     show = ffi.from_handle(user).show
     if show is not None:
@@ -189,7 +190,7 @@ def qkvpy_step(user: Any, what: Any, done: float, total: float) -> int:
     return 0
 
 
-@ffi.def_extern(error=1, onerror=_note_exception)
+@ffi.def_extern(error=1, onerror=note_exception)
 def qkvpy_swept(user: Any, done: int, wanted: int) -> int:
     show = ffi.from_handle(user).show
     if show is not None:

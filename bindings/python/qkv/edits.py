@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
-from ._core import Called, check, encoded, ffi, lib, new_error, new_struct, wrong
+from ._core import Called, check, encoded, ffi, lib, new_error, new_struct, note_exception, wrong
 from .hooks import translated
 
 __all__ = [
@@ -631,7 +631,8 @@ class Registered:
             raise exception
 
 
-@ffi.def_extern(error=-1)
+# Ctrl-C may come before the first line of the function.
+@ffi.def_extern(error=-1, onerror=note_exception)
 def qkvpy_custom(user: Any, call: Any, err: Any) -> int:
     registered = ffi.from_handle(user)
     try:
