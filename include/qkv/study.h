@@ -144,8 +144,8 @@ QKV_API int qkv_study_check_look(const qkv_study *study, const qkv_study_look *l
                                  qkv_error *err);
 
 /* .html: a page of all pictures and tables, whose cells open the attention behind them where the study was
- * made with `living`. .png, .svg, .pdf: a picture. .csv: a table. .json: all tables. .sqlite: a table of SQL for each of them.
- * Pages, pictures, JSON and SQLite carry the recipe. `look` may be NULL. */
+ * made with `living`. .png, .svg, .pdf: a picture. .csv: a table. .json: all tables. .sqlite: a table of
+ * SQL for each of them. Pages, pictures, JSON and SQLite carry the recipe. `look` may be NULL. */
 QKV_API int qkv_study_write(const qkv_study *study, const char *path, const qkv_study_look *look,
                             qkv_error *err);
 /* The same bytes in memory; the format is "png", ... *bytes is the caller's to free with
