@@ -195,9 +195,9 @@ int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const qkv_st
         json_object_set_new(recipe, "model_notices", qkv_json_text(info->notices));
     json_t *work = qkv_fields_write(kind->fields, kind->n_fields, options);
     json_t *inputs = qkv_recipe_prompts(&in->prompts);
-    if ((json_object_set_new(recipe, "options", work) != 0) |
-        (json_object_set_new(recipe, "inputs", inputs) != 0))
-        return qkv_fail_memory(err);
+    const int no_work = json_object_set_new(recipe, "options", work), /* both are taken over */
+        no_inputs = json_object_set_new(recipe, "inputs", inputs);
+    if (no_work || no_inputs) return qkv_fail_memory(err);
     if (status == QKV_OK) status = add_panels(study, recipe, err);
     return status == QKV_OK ? qkv_recipe_finish(recipe, study->id, &study->recipe_text, err)
                             : status;
