@@ -116,7 +116,8 @@ static void put_arguments(const ref_edit *edit, char *out, size_t size) {
     if (ref_takes_vector(edit->op)) {
         ref_vector_name(&edit->vector, text, sizeof text);
         put(out, size, text);
-        snprintf(text, sizeof text, edit->op == REF_ADD_VECTOR ? ",by=%.9g" : "", edit->a);
+        text[0] = '\0';
+        if (edit->op == REF_ADD_VECTOR) snprintf(text, sizeof text, ",by=%.9g", edit->a);
     } else if (op_table[edit->op].n_numbers == 1) {
         snprintf(text, sizeof text, ":%.9g", edit->a);
     } else if (op_table[edit->op].n_numbers == 2) {
