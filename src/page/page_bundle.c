@@ -9,10 +9,13 @@
 
 enum { MOST_MODULES = 64, MOST_NAME = 64 };
 
+static const char EXPORT[] = "export ";
+
 typedef struct bundle {
     const char *done[MOST_MODULES]; /* names in the table of files */
     size_t n;
     qkv_text *out;
+    qkv_text *exports; /* gets "a, b", what lines export; NULL: they lose that word */
 } bundle;
 
 /* The name in the table, which outlives everything. */
@@ -58,18 +61,33 @@ static int add_imports(bundle *b, const char *bytes, size_t n, qkv_error *err) {
 }
 
 /* How much of a line is left out at its front: blanks, and `export `. */
-static size_t cut_front(const char *line, size_t length) {
+static size_t cut_front(const bundle *b, const char *line, size_t length) {
     size_t cut = 0;
     while (cut < length && line[cut] == ' ') cut++;
-    return begins(line, length, "export ") ? strlen("export ") : cut;
+    return !b->exports && begins(line, length, EXPORT) ? sizeof EXPORT - 1 : cut;
+}
+
+/* Notes what a line exports: `export async function NAME(...) {`. */
+static void add_export(bundle *b, const char *line, size_t length) {
+    static const char *const words[] = {"export ", "async ", "function ",
+                                        "class ",  "const ", "let "};
+    const char *end = line + length, *name = line;
+    if (!b->exports || !begins(line, length, EXPORT)) return;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (begins(name, (size_t)(end - name), words[i])) name += strlen(words[i]);
+    }
+    const size_t n = strcspn(name, " (={");
+    qkv_text_puts(b->exports, b->exports->length ? ", " : "");
+    qkv_text_append(b->exports, name, n);
 }
 
 /* Lines that are comments alone are for readers of the source. */
 static void add_lines(bundle *b, const char *bytes, size_t n) {
     for (const char *line = bytes; line < bytes + n;) {
-        const size_t length = strcspn(line, "\n"), cut = cut_front(line, length);
+        const size_t length = strcspn(line, "\n"), cut = cut_front(b, line, length);
         const int is_comment = begins(line + cut, length - cut, "//");
         if (cut < length && !is_comment && !begins(line, length, "import ")) {
+            add_export(b, line, length);
             qkv_text_append(b->out, line + cut, length - cut);
             qkv_text_puts(b->out, "\n");
         }
@@ -96,6 +114,21 @@ int qkv_page_bundle(const char *module, qkv_text *out, qkv_error *err) {
     bundle b = {.out = out};
     const int status = add_module(&b, module, err);
     return status == QKV_OK && out->failed ? qkv_fail_memory(err) : status;
+}
+
+int qkv_page_bundle_pair(const char *first, qkv_text *first_out, const char *first_name,
+                         const char *module, qkv_text *out, qkv_error *err) {
+    qkv_text names = {0};
+    bundle b = {.out = first_out, .exports = &names};
+    int status = add_module(&b, first, err);
+    qkv_text_printf(out, "import { %s } from './%s';\n", names.length ? names.data : "",
+                    first_name);
+    b.out = out;
+    b.exports = NULL;
+    if (status == QKV_OK) status = add_module(&b, module, err);
+    const int failed = names.failed || first_out->failed || out->failed;
+    qkv_text_release(&names);
+    return status == QKV_OK && failed ? qkv_fail_memory(err) : status;
 }
 
 int qkv_page_policy_hash(const char *bytes, size_t n, qkv_text *out, qkv_error *err) {

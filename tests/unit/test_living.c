@@ -159,6 +159,26 @@ static void test_bundle(void **state) {
     qkv_text_release(&hash);
 }
 
+/* The first script exports what the second imports, and every module is in one of them. */
+static void test_bundle_pair(void **state) {
+    (void)state;
+    qkv_text first = {0}, rest = {0};
+    assert_int_equal(qkv_page_bundle_pair("early.js", &first, "first.js", "main.js", &rest, &err),
+                     QKV_OK);
+    assert_int_equal(strncmp(rest.data, "import { ", 9), 0);
+    assert_non_null(strstr(rest.data, ", Channel"));
+    assert_non_null(strstr(rest.data, " } from './first.js';\n"));
+    assert_null(strstr(strchr(rest.data, '\n'), "\nimport "));
+    assert_null(strstr(rest.data, "\nexport "));
+    assert_non_null(strstr(first.data, "export class Channel {"));
+    assert_null(strstr(first.data, "import "));
+    assert_null(strstr(rest.data, "class Channel {"));
+    assert_non_null(strstr(rest.data, "class Explorer "));
+    assert_null(strstr(first.data, "class Overview "));
+    qkv_text_release(&first);
+    qkv_text_release(&rest);
+}
+
 /* ---- factors and scores ---- */
 
 static qkv_figure *make_living(engine *e, const qkv_prompt *prompt, const qkv_figure_side *cols,
@@ -414,19 +434,13 @@ static void test_recipe_stays(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base64),
-        cmocka_unit_test(test_half),
-        cmocka_unit_test(test_masked_maps),
-        cmocka_unit_test(test_pooled_maps),
-        cmocka_unit_test(test_map_json),
-        cmocka_unit_test(test_bundle),
-        cmocka_unit_test(test_factors),
-        cmocka_unit_test(test_no_scores),
-        cmocka_unit_test(test_scores_are_not_capped),
-        cmocka_unit_test(test_sinks),
-        cmocka_unit_test(test_maps_are_left_to_the_page),
-        cmocka_unit_test(test_long_maps),
-        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_base64),       cmocka_unit_test(test_half),
+        cmocka_unit_test(test_masked_maps),  cmocka_unit_test(test_pooled_maps),
+        cmocka_unit_test(test_map_json),     cmocka_unit_test(test_bundle),
+        cmocka_unit_test(test_bundle_pair),  cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_no_scores),    cmocka_unit_test(test_scores_are_not_capped),
+        cmocka_unit_test(test_sinks),        cmocka_unit_test(test_maps_are_left_to_the_page),
+        cmocka_unit_test(test_long_maps),    cmocka_unit_test(test_pages),
         cmocka_unit_test(test_recipe_stays),
     };
     return cmocka_run_group_tests(tests, figure_open, figure_close);
