@@ -16,9 +16,10 @@
  *     }
  *     qkv_server_free(server);
  *
- * A server has threads of its own: one waits for requests at each address, one computes. It listens
- * on this machine alone unless an address is given, and answers nobody who does not know its token,
- * which is part of its URL. It opens the models of its list and reads no other file.
+ * A server has threads of its own: one waits for requests at each address, one computes, one does
+ * what needs no pass of a model. What the page shows first is computed at once. It listens on this
+ * machine alone unless an address is given, and answers nobody who does not know its token, which is
+ * part of its URL. It opens the models of its list and reads no other file.
  *
  * A server may be asked, and stopped, by any thread; it is freed by one, when no other uses it.
  * Models that are handed over open are shared, not copied.

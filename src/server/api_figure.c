@@ -17,11 +17,13 @@
 enum { MOST_PROMPTS = 8, MOST_DPI = 600, MOST_PANEL = 1000, MOST_PANELS = 96 };
 
 typedef struct figure_request {
-    const qkv_pool_model *model;
+    const qkv_pool_model *which;
+    qkv_model *model;
     const char *format;
     int dry;
     qkv_figure_spec *spec;
     qkv_request_prompt wanted[MOST_PROMPTS];
+    qkv_pooled_prompt pooled[MOST_PROMPTS];
     qkv_prompt prompts[MOST_PROMPTS];
     size_t n_prompts;
     qkv_words words; /* of the command line */
@@ -162,10 +164,10 @@ static int tokenize(figure_request *r, qkv_model_pool *pool, const json_t *reque
                  *one = json_object_get(request, "prompt");
     int status = QKV_OK;
     for (size_t i = 0; i < r->n_prompts && status == QKV_OK; i++) {
-        const qkv_pooled_prompt *made;
+        qkv_pooled_prompt *made = &r->pooled[i];
         json_t *with = json_pack("{s:O}", "prompt", one ? one : json_array_get(list, i));
         status =
-            with ? qkv_model_pool_prompt(pool, r->model, with, &made, err) : qkv_fail_memory(err);
+            with ? qkv_model_pool_prompt(pool, r->model, with, made, err) : qkv_fail_memory(err);
         json_decref(with);
         if (status != QKV_OK || !r->wanted[i].chat) continue;
         r->prompts[i].text = NULL;
@@ -220,7 +222,7 @@ static void write_command(const figure_request *r, qkv_words *words, const char 
 
 /* Recipes tell the last part of a path, as the program does (cli_command_words). */
 static int make_commands(figure_request *r, qkv_error *err) {
-    const char *model = r->model->argument;
+    const char *model = r->which->argument;
     write_command(r, &r->words, model);
     write_command(r, &r->shown, model && !qkv_model_is_name(model) ? qkv_path_base(model) : model);
     return r->words.failed || r->shown.failed ? qkv_fail_memory(err) : QKV_OK;
@@ -275,15 +277,19 @@ static int read_request(figure_request *r, const json_t *request, qkv_error *err
 
 int qkv_api_figure(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
     figure_request r = {0};
-    int status = qkv_model_pool_open(pool, call->common.model, &r.model, err);
+    int status = qkv_model_pool_open(pool, call->common.model, &r.which, &r.model, err);
     if (status == QKV_OK) status = read_request(&r, call->request, err);
     if (status == QKV_OK) status = make_commands(&r, err);
     if (status == QKV_OK) status = tokenize(&r, pool, call->request, err);
     if (status == QKV_OK)
         status = r.dry ? send_command(&r, reply, err) : draw(&r, pool, reply, err);
-    for (size_t i = 0; i < r.n_prompts; i++) qkv_request_prompt_release(&r.wanted[i]);
+    for (size_t i = 0; i < r.n_prompts; i++) {
+        qkv_request_prompt_release(&r.wanted[i]);
+        qkv_pooled_prompt_release(&r.pooled[i]);
+    }
     qkv_words_release(&r.words);
     qkv_words_release(&r.shown);
     qkv_figure_spec_free(r.spec);
+    qkv_model_free(r.model);
     return status;
 }

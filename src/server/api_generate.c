@@ -35,7 +35,7 @@ static int read_options(generation *g, const qkv_call *call, qkv_error *err) {
     if (status == QKV_OK) status = qkv_request_real(request, "min_p", 0, 1, &g->sampler.min_p, err);
     if (status == QKV_OK) status = qkv_request_integer(request, "seed", 0, INT64_MAX, &seed, err);
     g->sampler.seed = (uint64_t)seed;
-    const int64_t room = g->request.info->n_ctx - (int64_t)g->request.prompt->n_tokens;
+    const int64_t room = g->request.info->n_ctx - (int64_t)g->request.prompt.n_tokens;
     if (status == QKV_OK && room < 1)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the prompt is as long as the model takes");
     if (g->n > room) g->n = room;
@@ -43,7 +43,7 @@ static int read_options(generation *g, const qkv_call *call, qkv_error *err) {
 }
 
 static int prepare(generation *g, qkv_error *err) {
-    const qkv_pooled_prompt *prompt = g->request.prompt;
+    const qkv_pooled_prompt *prompt = &g->request.prompt;
     qkv_generator_options options = QKV_GENERATOR_OPTIONS_INIT;
     options.max_new = (size_t)g->n;
     options.variants = &g->request.edits;
@@ -146,8 +146,7 @@ int qkv_api_generate(qkv_model_pool *pool, const qkv_call *call, qkv_reply *repl
     int status = qkv_request_plan_open(&g.request, pool, call, reply, err);
     if (status == QKV_OK) status = read_options(&g, call, err);
     if (status == QKV_OK) status = prepare(&g, err);
-    if (status == QKV_OK)
-        status = qkv_model_pool_session(pool, g.request.pool_model, &session, err);
+    if (status == QKV_OK) status = qkv_model_pool_session(pool, g.request.model, &session, err);
     if (status == QKV_OK) status = run(&g, session, err);
     if (status == QKV_OK) status = send_texts(&g, reply, err);
     qkv_generator_free(g.generator);

@@ -39,7 +39,7 @@ typedef struct head_view {
 
 /* [first query, end, first key, end] */
 static int read_window(head_view *view, const json_t *request, qkv_error *err) {
-    const int64_t n = (int64_t)view->request.prompt->n_tokens;
+    const int64_t n = (int64_t)view->request.prompt.n_tokens;
     int32_t *at = NULL;
     size_t count = 0;
     const int status = qkv_request_integers(request, "window", 0, n, 4, &at, &count, err);
@@ -71,7 +71,7 @@ static int read_view(head_view *view, const qkv_call *call, qkv_error *err) {
         strcmp(view->only, "after") != 0)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "`only` is \"after\", \"scores\" or not there");
     if (status == QKV_OK) status = read_window(view, request, err);
-    view->pooled = !view->has_window && (int64_t)view->request.prompt->n_tokens > view->side;
+    view->pooled = !view->has_window && (int64_t)view->request.prompt.n_tokens > view->side;
     if (status == QKV_OK && view->wants_scores && (view->pooled || view->has_window))
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "scores are given for whole maps only");
     return status;
@@ -93,7 +93,7 @@ static int add_captures(const head_view *view, qkv_error *err) {
 }
 
 static int take_scores(head_view *view, qkv_session *session, qkv_error *err) {
-    const qkv_pooled_prompt *prompt = view->request.prompt;
+    const qkv_pooled_prompt *prompt = &view->request.prompt;
     view->scores = qkv_calloc(prompt->n_tokens * prompt->n_tokens, sizeof *view->scores);
     if (!view->scores) return qkv_fail_memory(err);
     return qkv_head_scores(session, prompt->tokens, prompt->n_tokens, view->layer, view->head,
@@ -107,7 +107,7 @@ static int run_view(head_view *view, qkv_model_pool *pool, qkv_error *err) {
     observer.user = &view->window;
     int status = add_captures(view, err);
     if (status == QKV_OK)
-        status = qkv_model_pool_head_session(pool, view->request.pool_model, &session, err);
+        status = qkv_model_pool_head_session(pool, view->request.model, &session, err);
     if (status == QKV_OK && view->has_window) status = qkv_head_window_open(&view->window, err);
     if (status != QKV_OK) return status;
     if (!view->has_window) {
@@ -153,7 +153,7 @@ static qkv_store_tensor score_tensor(const head_view *view) {
     tensor.name = "scores";
     tensor.data = view->scores;
     tensor.n_dims = 2;
-    tensor.shape[0] = tensor.shape[1] = (int64_t)view->request.prompt->n_tokens;
+    tensor.shape[0] = tensor.shape[1] = (int64_t)view->request.prompt.n_tokens;
     return tensor;
 }
 
@@ -180,8 +180,8 @@ static json_t *measure_map(const head_view *view, const qkv_measure *measure, si
     if (!get_map(view, 0, &before) || !get_map(view, variant, &after)) return NULL;
     pattern.weights = after.data;
     pattern.baseline = before.data;
-    pattern.tokens = view->request.prompt->tokens;
-    pattern.n_tokens = (int64_t)view->request.prompt->n_tokens;
+    pattern.tokens = view->request.prompt.tokens;
+    pattern.n_tokens = (int64_t)view->request.prompt.n_tokens;
     pattern.window = qkv_model_window(view->request.model, view->layer);
     pattern.bidirectional = !view->request.info->causal;
     if (qkv_measure_pattern(measure, &pattern, values, NULL) != QKV_OK) return NULL;
@@ -228,7 +228,7 @@ static json_t *list_factors(const head_view *view) {
         if (role == QKV_SCORE_OTHER) return json_decref(list), json_null();
         json_array_append_new(list,
                               json_pack("{s:s, s:o}", "axis", axes[role], "tokens",
-                                        selected_tokens(&edit, view->request.prompt->n_tokens)));
+                                        selected_tokens(&edit, view->request.prompt.n_tokens)));
     }
     return list;
 }
@@ -248,7 +248,7 @@ static int add_score_facts(const head_view *view, json_t *facts, qkv_error *err)
 
 /* A text of JSON, under the key "qkv" of the file's metadata. */
 static int describe(const head_view *view, char **out, qkv_error *err) {
-    const int64_t n = (int64_t)view->request.prompt->n_tokens;
+    const int64_t n = (int64_t)view->request.prompt.n_tokens;
     const qkv_head_window *w = &view->window;
     const double step = view->has_window ? (double)w->extent / (double)w->cells
                         : view->pooled   ? (double)n / (double)view->side

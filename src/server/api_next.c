@@ -98,14 +98,14 @@ int qkv_api_next(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, q
     qkv_result *result = NULL;
     int64_t top = DEFAULT_TOP, at = -1;
     int status = qkv_request_plan_open(&request, pool, call, reply, err);
-    const int64_t n = status == QKV_OK ? (int64_t)request.prompt->n_tokens : 0;
+    const int64_t n = status == QKV_OK ? (int64_t)request.prompt.n_tokens : 0;
     if (status == QKV_OK)
         status = qkv_request_integer(call->request, "top", 1, QKV_LIMIT_TOP, &top, err);
     if (status == QKV_OK) status = qkv_request_integer(call->request, "at", -n, n - 1, &at, err);
     if (at < 0) at += n;
     snprintf(capture, sizeof capture, "logits[%lld]", (long long)at);
     if (status == QKV_OK) status = qkv_plan_add_capture(request.plan, capture, err);
-    if (status == QKV_OK) status = qkv_model_pool_session(pool, request.pool_model, &session, err);
+    if (status == QKV_OK) status = qkv_model_pool_session(pool, request.model, &session, err);
     if (status == QKV_OK) status = qkv_session_run(session, &result, request.plan, err);
     if (status == QKV_OK) status = send_next(&request, result, at, (size_t)top, reply, err);
     qkv_result_free(result);
@@ -143,14 +143,14 @@ int qkv_api_losses(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply,
     qkv_next_options how = QKV_NEXT_OPTIONS_INIT;
     int status = qkv_request_plan_open(&request, pool, call, reply, err);
     const int has_edits = status == QKV_OK && qkv_request_plan_has_edits(&request);
-    const size_t n = status == QKV_OK ? request.prompt->n_tokens : 0;
+    const size_t n = status == QKV_OK ? request.prompt.n_tokens : 0;
     how.all = 1;
     how.top = 0;
     how.variants = &request.edits;
     how.n_variants = (size_t)has_edits;
-    if (status == QKV_OK) status = qkv_model_pool_session(pool, request.pool_model, &session, err);
+    if (status == QKV_OK) status = qkv_model_pool_session(pool, request.model, &session, err);
     if (status == QKV_OK && n > 1)
-        status = qkv_next_new(&next, session, request.prompt->tokens, n, &how, err);
+        status = qkv_next_new(&next, session, request.prompt.tokens, n, &how, err);
     if (status == QKV_OK)
         status = qkv_reply_json(
             reply,

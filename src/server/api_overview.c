@@ -33,7 +33,7 @@ static size_t n_heads(const overview *view) {
 }
 
 static int read_view(overview *view, const qkv_call *call, qkv_error *err) {
-    const int64_t n = (int64_t)view->request.prompt->n_tokens;
+    const int64_t n = (int64_t)view->request.prompt.n_tokens;
     view->side = DEFAULT_SIDE;
     view->metric = "";
     int status =
@@ -123,8 +123,8 @@ static int run_all(overview *view, qkv_session *session, qkv_error *err) {
         view->result = view->owned;
     }
     if (status == QKV_OK && view->measure && !together) {
-        status = qkv_plan_new(&other, view->request.model, view->request.prompt->tokens,
-                              view->request.prompt->n_tokens, err);
+        status = qkv_plan_new(&other, view->request.model, view->request.prompt.tokens,
+                              view->request.prompt.n_tokens, err);
         if (status == QKV_OK && qkv_request_plan_has_edits(&view->request))
             status = qkv_plan_add_variant(other, view->request.edits, NULL, err);
     }
@@ -177,8 +177,8 @@ static int send_view(const overview *view, qkv_reply *reply, qkv_error *err) {
     json_t *facts =
         json_pack("{s:i, s:i, s:I, s:I, s:s, s:o}", "layers", (int)view->request.info->n_layer,
                   "heads", (int)view->request.info->n_head, "side", (json_int_t)view->side,
-                  "tokens", (json_int_t)view->request.prompt->n_tokens, "pooling",
-                  (int64_t)view->request.prompt->n_tokens > view->side ? "max" : "none", "edits",
+                  "tokens", (json_int_t)view->request.prompt.n_tokens, "pooling",
+                  (int64_t)view->request.prompt.n_tokens > view->side ? "max" : "none", "edits",
                   qkv_request_plan_changes(view->result));
     char *text = facts ? qkv_json_dump(facts, JSON_COMPACT) : NULL;
     json_decref(facts);
@@ -196,8 +196,7 @@ int qkv_api_overview(qkv_model_pool *pool, const qkv_call *call, qkv_reply *repl
     qkv_session *session = NULL;
     int status = qkv_request_plan_open(&view.request, pool, call, reply, err);
     if (status == QKV_OK) status = read_view(&view, call, err);
-    if (status == QKV_OK)
-        status = qkv_model_pool_session(pool, view.request.pool_model, &session, err);
+    if (status == QKV_OK) status = qkv_model_pool_session(pool, view.request.model, &session, err);
     if (status == QKV_OK) status = allocate(&view, err);
     if (status == QKV_OK) status = add_maps(&view, err);
     if (status == QKV_OK) status = choose_metrics(&view, err);

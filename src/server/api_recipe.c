@@ -12,24 +12,27 @@
 
 /* ---- the model ---- */
 
+static int has_name(const char *path, const qkv_reproduction_info *info) {
+    return strcmp(qkv_path_model(path), info->model) == 0;
+}
+
 /* Hashing reads every byte, so only a model that has the name is looked at. */
-static int has_hash(qkv_model_pool *pool, const qkv_pool_model *model, const char *wanted) {
+static int is_same(const qkv_model *model, const qkv_reproduction_info *info) {
     char hash[33];
-    const qkv_pool_model *open;
-    return qkv_model_pool_open(pool, model->name, &open, NULL) == QKV_OK &&
-           qkv_model_hash(open->model, hash, NULL) == QKV_OK && strcmp(hash, wanted) == 0;
+    return has_name(qkv_model_get_info(model)->path, info) &&
+           qkv_model_hash(model, hash, NULL) == QKV_OK && strcmp(hash, info->model_hash) == 0;
 }
 
-static const char *file_name(const qkv_pool_model *model) {
-    return qkv_path_model(model->path ? model->path : qkv_model_get_info(model->model)->path);
-}
-
-/* The model of the list that the figure was made with: by its file's name and hash; NULL: none. */
-static const qkv_pool_model *find_model(qkv_model_pool *pool, const qkv_reproduction_info *info) {
-    const qkv_pool_model *model;
-    for (size_t i = 0; (model = qkv_model_pool_get(pool, i)); i++) {
-        if (strcmp(file_name(model), info->model) == 0 && has_hash(pool, model, info->model_hash))
+/* The model of the list that the figure was made with, opened: by its file's name and hash. NULL: none. */
+static qkv_model *find_model(qkv_model_pool *pool, const qkv_reproduction_info *info,
+                             const qkv_pool_model **which) {
+    for (size_t i = 0; (*which = qkv_model_pool_get(pool, i)); i++) {
+        qkv_model *model = NULL;
+        if ((*which)->path && !has_name((*which)->path, info)) continue;
+        if (qkv_model_pool_open(pool, (*which)->name, which, &model, NULL) == QKV_OK &&
+            is_same(model, info))
             return model;
+        qkv_model_free(model);
     }
     return NULL;
 }
@@ -134,12 +137,13 @@ static int index_of(const json_t *recipe, const char *key) {
     return value >= 0 && value < 1 << 20 ? (int)value : -1;
 }
 
-static json_t *make_state(const json_t *recipe, const qkv_pool_model *model) {
+/* model: that of `which`; NULL: it is not in the list. */
+static json_t *make_state(const json_t *recipe, const qkv_pool_model *which,
+                          const qkv_model *model) {
     const int layer = index_of(recipe, "layer"), head = index_of(recipe, "head");
-    json_t *state =
-        json_pack("{s:o, s:o}", "prompt", find_prompt(recipe, model ? model->model : NULL), "edits",
-                  find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
-    if (state && model) json_object_set_new(state, "model", qkv_json_text(model->name));
+    json_t *state = json_pack("{s:o, s:o}", "prompt", find_prompt(recipe, model), "edits",
+                              find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
+    if (state && model) json_object_set_new(state, "model", qkv_json_text(which->name));
     if (state && layer >= 0) json_object_set_new(state, "layer", json_integer(layer));
     if (state && head >= 0) json_object_set_new(state, "head", json_integer(head));
     return state;
@@ -168,14 +172,16 @@ static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply
                          ? qkv_json_parse(info.recipe, strlen(info.recipe), JSON_ALLOW_NUL, NULL)
                          : NULL;
     if (status != QKV_OK) return status;
-    const qkv_pool_model *model = find_model(pool, &info);
+    const qkv_pool_model *which = NULL;
+    qkv_model *model = find_model(pool, &info, &which);
     status = qkv_reply_json(reply,
                             json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "state",
-                                      make_state(recipe, model), "display", find_display(recipe),
-                                      "kind", qkv_json_text(info.kind), "id",
+                                      make_state(recipe, which, model), "display",
+                                      find_display(recipe), "kind", qkv_json_text(info.kind), "id",
                                       qkv_json_text(info.id), "made_with",
                                       qkv_json_text(info.model), "same_model", model != NULL),
                             err);
+    qkv_model_free(model);
     json_decref(recipe);
     return status;
 }

@@ -16,13 +16,13 @@
 /* As many places as figures read a map at. */
 enum { COLOR_STEPS = 1024 };
 
-static json_t *list_models(const qkv_model_pool *pool) {
+static json_t *list_models(qkv_model_pool *pool) {
     const qkv_pool_model *model;
     json_t *list = json_array();
     for (size_t i = 0; (model = qkv_model_pool_get(pool, i)); i++) {
         json_array_append_new(list, json_pack("{s:o, s:I, s:b}", "name", qkv_json_text(model->name),
                                               "size", (json_int_t)model->file_size, "open",
-                                              model->model != NULL));
+                                              qkv_model_pool_is_open(pool, i)));
     }
     return list;
 }
@@ -101,22 +101,28 @@ static json_t *list_limits(const qkv_model_pool *pool) {
 }
 
 int qkv_api_state(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    const qkv_pool_model *model;
-    const int status = qkv_model_pool_open(pool, call->common.model, &model, err);
+    const qkv_pool_model *which;
+    qkv_model *model = NULL;
+    int status = qkv_model_pool_open(pool, call->common.model, &which, &model, err);
     if (status != QKV_OK) return status;
-    return qkv_reply_json(reply,
-                          json_pack("{s:s, s:o, s:o, s:{s:o}, s:o, s:o, s:o, s:o, s:o, s:o}",
-                                    "version", qkv_version(), "models", list_models(pool), "model",
-                                    qkv_request_plan_facts(model), "prompt", "text",
-                                    qkv_json_text(qkv_model_pool_options(pool)->prompt),
-                                    "default_prompts", list_prompts(), "sites", list_sites(), "ops",
-                                    list_ops(), "metrics", list_metrics(), "colormaps",
-                                    list_colormaps(), "limits", list_limits(pool)),
-                          err);
+    status = qkv_reply_json(reply,
+                            json_pack("{s:s, s:o, s:o, s:{s:o}, s:o, s:o, s:o, s:o, s:o, s:o}",
+                                      "version", qkv_version(), "models", list_models(pool),
+                                      "model", qkv_request_plan_facts(which, model), "prompt",
+                                      "text", qkv_json_text(qkv_model_pool_options(pool)->prompt),
+                                      "default_prompts", list_prompts(), "sites", list_sites(),
+                                      "ops", list_ops(), "metrics", list_metrics(), "colormaps",
+                                      list_colormaps(), "limits", list_limits(pool)),
+                            err);
+    qkv_model_free(model);
+    return status;
 }
 
 int qkv_api_model(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    const qkv_pool_model *model;
-    const int status = qkv_model_pool_open(pool, call->common.model, &model, err);
-    return status == QKV_OK ? qkv_reply_json(reply, qkv_request_plan_facts(model), err) : status;
+    const qkv_pool_model *which;
+    qkv_model *model = NULL;
+    int status = qkv_model_pool_open(pool, call->common.model, &which, &model, err);
+    if (status == QKV_OK) status = qkv_reply_json(reply, qkv_request_plan_facts(which, model), err);
+    qkv_model_free(model);
+    return status;
 }

@@ -4,21 +4,25 @@
 #include "base/json.h"
 #include "server/request_plan.h"
 
-int qkv_api_tokens(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
-    qkv_request_plan request;
-    const int status = qkv_request_plan_tokens(&request, pool, call, err);
-    if (status != QKV_OK) return status;
-    const qkv_pooled_prompt *prompt = request.prompt;
+static json_t *describe_prompt(const qkv_request_plan *request) {
+    const qkv_pooled_prompt *prompt = &request->prompt;
     json_t *ids = json_array(), *texts = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         json_array_append_new(ids, json_integer(prompt->tokens[i]));
-        json_array_append_new(texts, qkv_request_plan_token_text(request.model, prompt->tokens[i]));
+        json_array_append_new(texts,
+                              qkv_request_plan_token_text(request->model, prompt->tokens[i]));
     }
     json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
-    return qkv_reply_json(reply,
-                          json_pack("{s:o, s:o, s:o, s:I}", "ids", ids, "texts", texts, "text",
-                                    text, "n", (json_int_t)prompt->n_tokens),
-                          err);
+    return json_pack("{s:o, s:o, s:o, s:I}", "ids", ids, "texts", texts, "text", text, "n",
+                     (json_int_t)prompt->n_tokens);
+}
+
+int qkv_api_tokens(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err) {
+    qkv_request_plan request;
+    int status = qkv_request_plan_tokens(&request, pool, call, err);
+    if (status == QKV_OK) status = qkv_reply_json(reply, describe_prompt(&request), err);
+    qkv_request_plan_release(&request);
+    return status;
 }
 
 /* ---- edits ---- */
@@ -34,7 +38,7 @@ static json_t *list_chosen(const uint8_t *chosen, size_t n) {
 }
 
 static json_t *describe_edit(const qkv_request_plan *request, const qkv_edit_info *edit) {
-    const size_t n = request->prompt->n_tokens;
+    const size_t n = request->prompt.n_tokens;
     const char kind[2] = {edit->head_kind, '\0'};
     return json_pack("{s:o, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "text",
                      qkv_json_text(edit->text), "site", qkv_site_name(edit->site), "op", edit->op,

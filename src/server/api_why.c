@@ -23,7 +23,7 @@ typedef struct cell {
 } cell;
 
 static int read_cell(cell *c, const qkv_call *call, qkv_error *err) {
-    const int64_t last = (int64_t)c->request.prompt->n_tokens - 1;
+    const int64_t last = (int64_t)c->request.prompt.n_tokens - 1;
     c->top = DEFAULT_TOP;
     int status = qkv_request_plan_head(&c->request, call, &c->layer, &c->head, err);
     if (status == QKV_OK) status = qkv_request_need(call->request, "query", err);
@@ -48,7 +48,7 @@ static int run_cell(cell *c, qkv_model_pool *pool, qkv_error *err) {
     snprintf(text, sizeof text, "pattern@%d", (int)c->layer);
     if (status == QKV_OK) status = qkv_plan_prepare(c->request.plan, text, err);
     if (status == QKV_OK)
-        status = qkv_model_pool_head_session(pool, c->request.pool_model, &session, err);
+        status = qkv_model_pool_head_session(pool, c->request.model, &session, err);
     return status == QKV_OK ? qkv_session_run(session, &c->result, c->request.plan, err) : status;
 }
 

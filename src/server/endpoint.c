@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/text.h"
+
 /* Beside the first line, those of qkv/figure_spec.h. */
 #define FIGURE_FIELDS                                                                              \
     "prompt prompts format dry "                                                                   \
@@ -11,21 +14,22 @@
     "layers variant query rows cols"
 
 static const qkv_endpoint endpoints[] = {
-    {"/api/state", "GET", "", QKV_RANK_LIGHT, qkv_api_state},
-    {"/api/model", "POST", "", QKV_RANK_LIGHT, qkv_api_model},
-    {"/api/tokens", "POST", "prompt", QKV_RANK_LIGHT, qkv_api_tokens},
-    {"/api/check", "POST", "prompt edits", QKV_RANK_LIGHT, qkv_api_check},
-    {"/api/head", "POST", "prompt edits layer head side window metrics only", QKV_RANK_HEAD,
+    {"/api/state", "GET", "", QKV_RANK_LIGHT, 0, qkv_api_state},
+    {"/api/model", "POST", "", QKV_RANK_LIGHT, 0, qkv_api_model},
+    {"/api/tokens", "POST", "prompt", QKV_RANK_LIGHT, 0, qkv_api_tokens},
+    {"/api/check", "POST", "prompt edits", QKV_RANK_LIGHT, 0, qkv_api_check},
+    {"/api/head", "POST", "prompt edits layer head side window metrics only", QKV_RANK_HEAD, 0,
      qkv_api_head},
-    {"/api/overview", "POST", "prompt edits side metric", QKV_RANK_REST, qkv_api_overview},
-    {"/api/losses", "POST", "prompt edits", QKV_RANK_REST, qkv_api_losses},
-    {"/api/next", "POST", "prompt edits top at", QKV_RANK_REST, qkv_api_next},
-    {"/api/curve", "POST", "prompt edits epsilons layer head metric", QKV_RANK_REST, qkv_api_curve},
-    {"/api/generate", "POST", "prompt edits n temperature top_k top_p min_p seed", QKV_RANK_REST,
+    {"/api/overview", "POST", "prompt edits side metric", QKV_RANK_REST, 1, qkv_api_overview},
+    {"/api/losses", "POST", "prompt edits", QKV_RANK_REST, 1, qkv_api_losses},
+    {"/api/next", "POST", "prompt edits top at", QKV_RANK_REST, 1, qkv_api_next},
+    {"/api/curve", "POST", "prompt edits epsilons layer head metric", QKV_RANK_REST, 1,
+     qkv_api_curve},
+    {"/api/generate", "POST", "prompt edits n temperature top_k top_p min_p seed", QKV_RANK_REST, 1,
      qkv_api_generate},
-    {"/api/why", "POST", "prompt edits layer head query key top", QKV_RANK_REST, qkv_api_why},
-    {"/api/figure", "POST", FIGURE_FIELDS, QKV_RANK_REST, qkv_api_figure},
-    {"/api/recipe", "POST", NULL, QKV_RANK_LIGHT, qkv_api_recipe},
+    {"/api/why", "POST", "prompt edits layer head query key top", QKV_RANK_REST, 1, qkv_api_why},
+    {"/api/figure", "POST", FIGURE_FIELDS, QKV_RANK_REST, 0, qkv_api_figure},
+    {"/api/recipe", "POST", NULL, QKV_RANK_LIGHT, 0, qkv_api_recipe},
 };
 
 const qkv_endpoint *qkv_endpoint_get(size_t index) {
@@ -40,18 +44,37 @@ const qkv_endpoint *qkv_endpoint_find(const char *path) {
     return NULL;
 }
 
+/* The path and the fields, without who asks. */
+static char *make_key(const json_t *request, const qkv_endpoint *endpoint) {
+    static const char *const asker[] = {"client", "slot", "seq"};
+    qkv_text key = {0};
+    json_t *fields = json_copy((json_t *)request);
+    for (size_t i = 0; i < sizeof asker / sizeof *asker; i++) json_object_del(fields, asker[i]);
+    char *text = fields ? qkv_json_dump(fields, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    qkv_text_printf(&key, "%s %s", endpoint->path, text ? text : "");
+    const int failed = !text || key.failed;
+    free(text);
+    json_decref(fields);
+    if (failed) qkv_text_release(&key);
+    return key.data;
+}
+
 int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size_t n_body,
                   qkv_error *err) {
     *call = (qkv_call){.body = body, .n_body = n_body};
     if (!endpoint->fields) return QKV_OK;
-    const int status = qkv_request_parse(&call->request, body, n_body, err);
-    if (status != QKV_OK) return status;
-    return qkv_request_read(call->request, endpoint->fields, &call->common, err);
+    int status = qkv_request_parse(&call->request, body, n_body, err);
+    if (status == QKV_OK)
+        status = qkv_request_read(call->request, endpoint->fields, &call->common, err);
+    if (status != QKV_OK || !endpoint->keeps) return status;
+    call->key = make_key(call->request, endpoint);
+    return call->key ? QKV_OK : qkv_fail_memory(err);
 }
 
 void qkv_call_release(qkv_call *call) {
     json_decref(call->request);
     free(call->body);
+    free(call->key);
     *call = (qkv_call){0};
 }
 

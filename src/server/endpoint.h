@@ -14,6 +14,7 @@ typedef struct qkv_call {
     qkv_request_common common;
     char *body; /* of malloc */
     size_t n_body;
+    char *key; /* the same for requests that have the same answer; NULL: answers are not kept */
 } qkv_call;
 
 enum {
@@ -27,6 +28,7 @@ typedef struct qkv_endpoint {
     const char *method; /* "GET" or "POST" */
     const char *fields; /* of the request, beside the common ones; NULL: the body is a file */
     int rank;
+    int keeps; /* answers are kept: another pass would give the same */
     int (*run)(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 } qkv_endpoint;
 

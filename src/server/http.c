@@ -10,6 +10,8 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -59,12 +61,24 @@ static enum MHD_Result send_response(const qkv_server *server, struct MHD_Connec
     return sent;
 }
 
+/* How long it took here, in milliseconds, or that it was computed before: browsers show it, and the
+ * bench reads it. */
+static void add_timing(struct MHD_Response *response, const qkv_reply *reply) {
+    char text[48];
+    if (reply->status != 200) return;
+    snprintf(text, sizeof text, "compute;dur=%ld", lround(reply->seconds * 1e3));
+    add_header(response, "Server-Timing", reply->kept ? "kept" : text);
+}
+
 /* Takes the reply's bytes over. */
 static enum MHD_Result send_reply(const qkv_server *server, struct MHD_Connection *connection,
                                   qkv_reply *reply) {
     struct MHD_Response *response =
         MHD_create_response_from_buffer(reply->n_bytes, reply->bytes, MHD_RESPMEM_MUST_FREE);
-    if (response) reply->bytes = NULL;
+    if (response) {
+        reply->bytes = NULL;
+        add_timing(response, reply);
+    }
     return send_response(server, connection, reply->status, response, reply->type);
 }
 
@@ -95,12 +109,23 @@ static const char *type_of(const char *name) {
     return "application/octet-stream";
 }
 
+static int find_script(const qkv_server *server, const char *name, const char **bytes,
+                       size_t *n_bytes) {
+    static const char *const names[] = {QKV_SCRIPT_FIRST, QKV_SCRIPT_REST};
+    for (size_t i = 0; i < 2; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *bytes = server->scripts[i].data;
+        *n_bytes = server->scripts[i].length;
+        return 1;
+    }
+    return 0;
+}
+
 static enum MHD_Result send_file(const qkv_server *server, struct MHD_Connection *connection,
                                  const char *name) {
-    const char *bytes = server->script.data;
-    size_t n_bytes = server->script.length;
-    /* One request in place of forty, which would wait for each other. */
-    if (strcmp(name, "explorer.js") != 0 && !qkv_page_file(name, &bytes, &n_bytes))
+    const char *bytes = NULL;
+    size_t n_bytes = 0;
+    if (!find_script(server, name, &bytes, &n_bytes) && !qkv_page_file(name, &bytes, &n_bytes))
         return send_error(server, connection, 404, "not_found", "there is nothing of that name");
     struct MHD_Response *response =
         MHD_create_response_from_buffer(n_bytes, (void *)bytes, MHD_RESPMEM_PERSISTENT);

@@ -1,5 +1,6 @@
 /*
- * Jobs: requests that wait for the one thread that computes.
+ * Jobs: requests that wait for one of two threads. One computes, a pass of a model at a time; the
+ * other does what needs no pass, so that nobody waits behind a pass for tokens or a list of models.
  *
  * The queue is bounded. A job is done when it has a reply; `done` is then called, in whatever thread
  * that happens. A job of the same client and slot with a higher number replaces those before it: one
@@ -29,12 +30,19 @@ struct qkv_job {
 
 enum { QKV_QUEUE_LIMIT = 64 };
 
+/* Who does a job. */
+typedef enum qkv_runner {
+    QKV_RUNNER_LIGHT,  /* jobs of QKV_RANK_LIGHT */
+    QKV_RUNNER_PASSES, /* all others */
+    QKV_RUNNER_COUNT
+} qkv_runner;
+
 typedef struct qkv_queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     qkv_job *waiting; /* in the order they came */
     size_t n_waiting;
-    qkv_job *running; /* or NULL */
+    qkv_job *running[QKV_RUNNER_COUNT]; /* or NULL */
     int closed;
 } qkv_queue;
 
@@ -42,10 +50,13 @@ void qkv_queue_init(qkv_queue *queue);
 void qkv_queue_destroy(qkv_queue *queue);
 /* Adds a job, which is answered in any case: at once where the queue is full or closed. */
 void qkv_queue_add(qkv_queue *queue, qkv_job *job);
-/* Waits for a job, the most urgent first, which is then the running one; NULL: the queue is closed. */
-qkv_job *qkv_queue_take(qkv_queue *queue);
-/* The running job has its reply. */
-void qkv_queue_finish(qkv_queue *queue);
+/* Waits for a job of this runner, the most urgent first, which is then its running one; NULL: the queue
+ * is closed. */
+qkv_job *qkv_queue_take(qkv_queue *queue, qkv_runner runner);
+/* The runner's job has its reply. */
+void qkv_queue_finish(qkv_queue *queue, qkv_runner runner);
+/* Does a job wait, for the same runner, that asks for anything else? */
+int qkv_queue_has_other(qkv_queue *queue, const qkv_job *job);
 /* Stops what runs, answers what waits, and takes no more. */
 void qkv_queue_close(qkv_queue *queue);
 

@@ -1,5 +1,7 @@
+#define _POSIX_C_SOURCE 200809L
 #include "server/model_pool.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,22 +12,40 @@
 
 enum { N_PROMPTS = 16, MOST_OPEN = 3, DEFAULT_TOKENS = 16384 };
 
+/* A model of the list, and whether it is open. */
+typedef struct pool_entry {
+    qkv_pool_model facts;
+    qkv_model *model; /* NULL: not open */
+    int handed_over;  /* it was open when it came, and stays so */
+    uint64_t last_use;
+} pool_entry;
+
+typedef struct kept_prompt {
+    char *key; /* NULL: none is kept here */
+    const qkv_model *model;
+    qkv_pooled_prompt prompt;
+    uint64_t last_use;
+} kept_prompt;
+
 struct qkv_model_pool {
     qkv_server_options options; /* without models */
     char *prompt;
-    qkv_pool_model *models;
+    pool_entry *models;
     size_t n_models;
-    const qkv_pool_model *current; /* whose sessions there are */
-    qkv_session *sessions[2];
-    qkv_pooled_prompt prompts[N_PROMPTS];
-    uint64_t clock;
+    qkv_session *sessions[2]; /* of `current`; one thread's */
     int (*stop)(void *user);
     void *user;
+
+    pthread_mutex_t lock;     /* of what follows, and of which models are open */
+    const qkv_model *current; /* whose sessions there are: they keep it alive */
+    kept_prompt prompts[N_PROMPTS];
+    uint64_t clock, n_opened;
 };
 
 /* ---- making ---- */
 
-static int copy_model(qkv_pool_model *to, const qkv_server_model *from, qkv_error *err) {
+static int copy_model(pool_entry *entry, const qkv_server_model *from, qkv_error *err) {
+    qkv_pool_model *to = &entry->facts;
     if (!from->name || !from->name[0])
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a model of `models` has no name");
     if (!from->path && !from->model)
@@ -35,8 +55,8 @@ static int copy_model(qkv_pool_model *to, const qkv_server_model *from, qkv_erro
     to->path = qkv_strdup(from->path);
     to->argument = qkv_strdup(from->argument);
     to->file_size = from->file_size;
-    to->model = qkv_model_retain(from->model);
-    to->handed_over = from->model != NULL;
+    entry->model = qkv_model_retain(from->model);
+    entry->handed_over = from->model != NULL;
     const int failed = !to->name || (from->path && !to->path) || (from->argument && !to->argument);
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }
@@ -60,40 +80,42 @@ static int copy_models(qkv_model_pool *pool, const qkv_server_options *options, 
 int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, qkv_error *err) {
     qkv_model_pool *pool = *out = qkv_calloc(1, sizeof *pool);
     const qkv_pool_model *first;
+    qkv_model *model = NULL;
     if (!pool) return qkv_fail_memory(err);
+    pthread_mutex_init(&pool->lock, NULL);
     pool->options = *options;
     pool->options.models = NULL;
     if (pool->options.max_tokens == 0) pool->options.max_tokens = DEFAULT_TOKENS;
     pool->prompt = qkv_strdup(options->prompt ? options->prompt : qkv_default_prompt(0));
     pool->options.prompt = pool->prompt;
     int status = pool->prompt ? copy_models(pool, options, err) : qkv_fail_memory(err);
-    if (status == QKV_OK) status = qkv_model_pool_open(pool, NULL, &first, err);
+    if (status == QKV_OK) status = qkv_model_pool_open(pool, NULL, &first, &model, err);
+    qkv_model_free(model);
     if (status == QKV_OK) return QKV_OK;
     qkv_model_pool_free(pool);
     *out = NULL;
     return status;
 }
 
-static void drop_sessions(qkv_model_pool *pool) {
-    for (size_t i = 0; i < 2; i++) {
-        qkv_session_free(pool->sessions[i]);
-        pool->sessions[i] = NULL;
-    }
-    pool->current = NULL;
+static void forget_prompt(kept_prompt *kept) {
+    free(kept->key);
+    qkv_pooled_prompt_release(&kept->prompt);
+    *kept = (kept_prompt){0};
 }
 
 void qkv_model_pool_free(qkv_model_pool *pool) {
     if (!pool) return;
-    drop_sessions(pool);
-    for (size_t i = 0; i < N_PROMPTS; i++) qkv_pooled_prompt_release(&pool->prompts[i]);
+    for (size_t i = 0; i < 2; i++) qkv_session_free(pool->sessions[i]);
+    for (size_t i = 0; i < N_PROMPTS; i++) forget_prompt(&pool->prompts[i]);
     for (size_t i = 0; i < pool->n_models; i++) {
-        free(pool->models[i].name);
-        free(pool->models[i].path);
-        free(pool->models[i].argument);
+        free(pool->models[i].facts.name);
+        free(pool->models[i].facts.path);
+        free(pool->models[i].facts.argument);
         qkv_model_free(pool->models[i].model);
     }
     free(pool->models);
     free(pool->prompt);
+    pthread_mutex_destroy(&pool->lock);
     free(pool);
 }
 
@@ -103,7 +125,14 @@ void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *u
 }
 
 const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index) {
-    return index < pool->n_models ? &pool->models[index] : NULL;
+    return index < pool->n_models ? &pool->models[index].facts : NULL;
+}
+
+int qkv_model_pool_is_open(qkv_model_pool *pool, size_t index) {
+    pthread_mutex_lock(&pool->lock);
+    const int open = index < pool->n_models && pool->models[index].model;
+    pthread_mutex_unlock(&pool->lock);
+    return open;
 }
 
 const qkv_server_options *qkv_model_pool_options(const qkv_model_pool *pool) {
@@ -114,49 +143,62 @@ const qkv_server_options *qkv_model_pool_options(const qkv_model_pool *pool) {
 
 static void forget_prompts(qkv_model_pool *pool, const qkv_model *model) {
     for (size_t i = 0; i < N_PROMPTS; i++) {
-        if (pool->prompts[i].model == model) qkv_pooled_prompt_release(&pool->prompts[i]);
+        if (pool->prompts[i].model == model) forget_prompt(&pool->prompts[i]);
     }
 }
 
-/* Closes the models used longest ago, so that no more than a few are open. */
+/* Closes the models used longest ago, so that no more than a few are open. The one with sessions stays:
+ * they would keep it all the same. */
 static void close_oldest(qkv_model_pool *pool) {
     for (;;) {
-        qkv_pool_model *oldest = NULL;
+        pool_entry *oldest = NULL;
         size_t n = 0;
         for (size_t i = 0; i < pool->n_models; i++) {
-            qkv_pool_model *model = &pool->models[i];
-            if (!model->model || model->handed_over) continue;
+            pool_entry *entry = &pool->models[i];
+            if (!entry->model || entry->handed_over) continue;
             n++;
-            if (!oldest || model->last_use < oldest->last_use) oldest = model;
+            if (entry->model == pool->current) continue;
+            if (!oldest || entry->last_use < oldest->last_use) oldest = entry;
         }
-        if (n < MOST_OPEN) return;
-        if (pool->current == oldest) drop_sessions(pool);
+        if (n < MOST_OPEN || !oldest) return;
         forget_prompts(pool, oldest->model);
         qkv_model_free(oldest->model);
         oldest->model = NULL;
     }
 }
 
-static qkv_pool_model *find_model(const qkv_model_pool *pool, const char *name) {
+static pool_entry *find_model(const qkv_model_pool *pool, const char *name) {
     for (size_t i = 0; i < pool->n_models; i++) {
-        if (!name || strcmp(pool->models[i].name, name) == 0) return &pool->models[i];
+        if (!name || strcmp(pool->models[i].facts.name, name) == 0) return &pool->models[i];
     }
     return NULL;
 }
 
-int qkv_model_pool_open(qkv_model_pool *pool, const char *name, const qkv_pool_model **out,
-                        qkv_error *err) {
-    qkv_pool_model *model = find_model(pool, name);
-    if (!model)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no model of that name in the list");
+int qkv_model_pool_open(qkv_model_pool *pool, const char *name, const qkv_pool_model **which,
+                        qkv_model **out, qkv_error *err) {
+    pool_entry *entry = find_model(pool, name);
     int status = QKV_OK;
-    if (!model->model) {
+    *out = NULL;
+    if (!entry)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no model of that name in the list");
+    pthread_mutex_lock(&pool->lock);
+    if (!entry->model) {
         close_oldest(pool);
-        status = qkv_model_open(&model->model, model->path, err);
+        status = qkv_model_open(&entry->model, entry->facts.path, err);
+        pool->n_opened++;
     }
-    model->last_use = ++pool->clock;
-    *out = model;
+    entry->last_use = ++pool->clock;
+    *which = &entry->facts;
+    if (status == QKV_OK) *out = qkv_model_retain(entry->model);
+    pthread_mutex_unlock(&pool->lock);
     return status;
+}
+
+uint64_t qkv_model_pool_n_opened(qkv_model_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    const uint64_t n = pool->n_opened;
+    pthread_mutex_unlock(&pool->lock);
+    return n;
 }
 
 /* ---- sessions ---- */
@@ -169,17 +211,28 @@ static int on_step(void *user, const char *what, double done, double total) {
     return pool->stop ? pool->stop(pool->user) : 0;
 }
 
-static int open_session(qkv_model_pool *pool, const qkv_pool_model *model, size_t which,
+/* Sessions of another model go. */
+static void use_model(qkv_model_pool *pool, const qkv_model *model) {
+    if (pool->current == model) return; /* written by this thread alone */
+    for (size_t i = 0; i < 2; i++) {
+        qkv_session_free(pool->sessions[i]);
+        pool->sessions[i] = NULL;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->current = model;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static int open_session(qkv_model_pool *pool, const qkv_model *model, size_t which,
                         qkv_session **out, qkv_error *err) {
     const qkv_session_options options = {.size = sizeof options,
                                          .n_threads = pool->options.n_threads,
                                          .memory_budget = pool->options.memory_budget};
     const qkv_progress progress = {sizeof progress, on_step, pool};
     int status = QKV_OK;
-    if (pool->current != model) drop_sessions(pool);
-    pool->current = model;
+    use_model(pool, model);
     if (!pool->sessions[which]) {
-        status = qkv_session_new(&pool->sessions[which], model->model, &options, err);
+        status = qkv_session_new(&pool->sessions[which], model, &options, err);
         if (status == QKV_OK)
             status = qkv_session_set_progress(pool->sessions[which], &progress, err);
     }
@@ -187,12 +240,12 @@ static int open_session(qkv_model_pool *pool, const qkv_pool_model *model, size_
     return status;
 }
 
-int qkv_model_pool_head_session(qkv_model_pool *pool, const qkv_pool_model *model,
-                                qkv_session **out, qkv_error *err) {
+int qkv_model_pool_head_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
+                                qkv_error *err) {
     return open_session(pool, model, 0, out, err);
 }
 
-int qkv_model_pool_session(qkv_model_pool *pool, const qkv_pool_model *model, qkv_session **out,
+int qkv_model_pool_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
                            qkv_error *err) {
     return open_session(pool, model, 1, out, err);
 }
@@ -208,42 +261,71 @@ static int check_length(const qkv_model_pool *pool, const qkv_model *model, size
                     (long long)limit, n_ctx <= most ? "that the model takes" : "here");
 }
 
-/* Where a prompt is kept, or the place of the one used longest ago. */
-static qkv_pooled_prompt *find_prompt(qkv_model_pool *pool, const qkv_model *model,
-                                      const char *key) {
-    qkv_pooled_prompt *oldest = &pool->prompts[0];
+/* NULL: it is not kept. */
+static kept_prompt *find_prompt(qkv_model_pool *pool, const qkv_model *model, const char *key) {
     for (size_t i = 0; i < N_PROMPTS; i++) {
-        qkv_pooled_prompt *prompt = &pool->prompts[i];
-        if (prompt->key && prompt->model == model && strcmp(prompt->key, key) == 0) return prompt;
-        if (prompt->last_use < oldest->last_use) oldest = prompt;
+        kept_prompt *kept = &pool->prompts[i];
+        if (kept->key && kept->model == model && strcmp(kept->key, key) == 0) return kept;
     }
-    qkv_pooled_prompt_release(oldest);
-    return oldest;
+    return NULL;
 }
 
-static int use_prompt(qkv_model_pool *pool, const qkv_model *model,
-                      const qkv_request_prompt *wanted, const qkv_pooled_prompt **out,
-                      qkv_error *err) {
-    qkv_pooled_prompt *prompt = find_prompt(pool, model, wanted->key);
-    int status = prompt->key ? QKV_OK : qkv_pooled_prompt_make(prompt, model, wanted, err);
-    if (status == QKV_OK) status = check_length(pool, model, prompt->n_tokens, err);
-    if (status != QKV_OK) {
-        qkv_pooled_prompt_release(prompt);
-        return status;
+/* In place of the one used longest ago. What cannot be kept is made again. */
+static void keep_prompt(qkv_model_pool *pool, const qkv_model *model, const char *key,
+                        const qkv_pooled_prompt *prompt) {
+    kept_prompt *place = &pool->prompts[0];
+    for (size_t i = 1; i < N_PROMPTS; i++) {
+        if (pool->prompts[i].last_use < place->last_use) place = &pool->prompts[i];
     }
-    prompt->last_use = ++pool->clock;
-    *out = prompt;
+    forget_prompt(place);
+    *place = (kept_prompt){qkv_strdup(key), model, {0}, ++pool->clock};
+    if (!place->key || qkv_pooled_prompt_copy(&place->prompt, prompt, NULL) != QKV_OK)
+        forget_prompt(place);
+}
+
+/* Is it a model of the list, and open? Prompts of others would never be forgotten. */
+static int is_listed(const qkv_model_pool *pool, const qkv_model *model) {
+    for (size_t i = 0; i < pool->n_models; i++) {
+        if (pool->models[i].model == model) return 1;
+    }
+    return 0;
+}
+
+/* Tokens are made without the lock: a long text would keep others waiting. */
+static int make_prompt(qkv_model_pool *pool, const qkv_model *model,
+                       const qkv_request_prompt *wanted, qkv_pooled_prompt *out, qkv_error *err) {
+    int status = qkv_pooled_prompt_make(out, model, wanted, err);
+    if (status == QKV_OK) status = check_length(pool, model, out->n_tokens, err);
+    if (status != QKV_OK) return status;
+    pthread_mutex_lock(&pool->lock);
+    if (is_listed(pool, model) && !find_prompt(pool, model, wanted->key))
+        keep_prompt(pool, model, wanted->key, out);
+    pthread_mutex_unlock(&pool->lock);
     return QKV_OK;
 }
 
-int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_pool_model *model, const json_t *request,
-                          const qkv_pooled_prompt **out, qkv_error *err) {
+static int use_prompt(qkv_model_pool *pool, const qkv_model *model,
+                      const qkv_request_prompt *wanted, qkv_pooled_prompt *out, qkv_error *err) {
+    int status = QKV_OK;
+    pthread_mutex_lock(&pool->lock);
+    kept_prompt *kept = find_prompt(pool, model, wanted->key);
+    if (kept) {
+        kept->last_use = ++pool->clock;
+        status = qkv_pooled_prompt_copy(out, &kept->prompt, err);
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return kept ? status : make_prompt(pool, model, wanted, out, err);
+}
+
+int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,
+                          qkv_pooled_prompt *out, qkv_error *err) {
     const json_t *given = json_object_get(request, "prompt");
     json_t *usual = given ? NULL : json_pack("{s:s}", "text", pool->prompt);
     qkv_request_prompt wanted = {0};
+    *out = (qkv_pooled_prompt){0};
     int status = given || usual ? qkv_request_prompt_read(&wanted, given ? given : usual, err)
                                 : qkv_fail_memory(err);
-    if (status == QKV_OK) status = use_prompt(pool, model->model, &wanted, out, err);
+    if (status == QKV_OK) status = use_prompt(pool, model, &wanted, out, err);
     qkv_request_prompt_release(&wanted);
     json_decref(usual);
     return status;

@@ -1,9 +1,12 @@
 /*
  * What computes: the models that may be chosen, those that are open, their sessions, and prompts
- * that were tokenized before. It belongs to one thread.
+ * that were tokenized before.
  *
  * A model is opened when it is first asked for. Sessions are those of the model used last: one for
  * what follows the hand, one for the rest, so that each keeps the trunk it needs (qkv_plan_prepare).
+ *
+ * Any thread may ask for models and prompts; what it gets is its own, so that a model which is closed
+ * meanwhile stays until nobody uses it. Sessions belong to one thread.
  */
 #ifndef QKV_SERVER_MODEL_POOL_H
 #define QKV_SERVER_MODEL_POOL_H
@@ -14,24 +17,18 @@
 
 typedef struct qkv_model_pool qkv_model_pool;
 
-/* A model to compute with. */
+/* A model that may be chosen. It stays as it is for as long as the pool. */
 typedef struct qkv_pool_model {
     char *name, *path, *argument; /* as in qkv_server_model */
     uint64_t file_size;
-    qkv_model *model; /* NULL: not open */
-    int handed_over;  /* it was open when it came, and stays so */
-    uint64_t last_use;
 } qkv_pool_model;
 
 /* A prompt with its tokens. */
 typedef struct qkv_pooled_prompt {
-    char *key;
-    const qkv_model *model;
     int32_t *tokens;
     size_t n_tokens;
     char *text; /* what was fed, of a chat what the template made of it; NULL: token ids */
     size_t length;
-    uint64_t last_use;
 } qkv_pooled_prompt;
 
 int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, qkv_error *err);
@@ -41,19 +38,23 @@ void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *u
 
 /* The models; NULL past the end. */
 const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index);
+int qkv_model_pool_is_open(qkv_model_pool *pool, size_t index);
 const qkv_server_options *qkv_model_pool_options(const qkv_model_pool *pool);
 
-/* A model by its name, opened; NULL: the first. */
-int qkv_model_pool_open(qkv_model_pool *pool, const char *name, const qkv_pool_model **out,
-                        qkv_error *err);
+/* A model by its name (NULL: the first), opened: qkv_model_free it. */
+int qkv_model_pool_open(qkv_model_pool *pool, const char *name, const qkv_pool_model **which,
+                        qkv_model **out, qkv_error *err);
+/* How many models were opened so far: while it is the same, a name means the same model. */
+uint64_t qkv_model_pool_n_opened(qkv_model_pool *pool);
 /* The sessions of an open model. They stay until another model is asked for. */
-int qkv_model_pool_head_session(qkv_model_pool *pool, const qkv_pool_model *model,
-                                qkv_session **out, qkv_error *err);
-int qkv_model_pool_session(qkv_model_pool *pool, const qkv_pool_model *model, qkv_session **out,
+int qkv_model_pool_head_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
+                                qkv_error *err);
+int qkv_model_pool_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
                            qkv_error *err);
 /* The tokens of the `prompt` of a request; of one without, those of the prompt the page begins with.
- * They stay until the next call. */
-int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_pool_model *model, const json_t *request,
-                          const qkv_pooled_prompt **out, qkv_error *err);
+ * Release it also after a failure. */
+int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,
+                          qkv_pooled_prompt *out, qkv_error *err);
+void qkv_pooled_prompt_release(qkv_pooled_prompt *prompt);
 
 #endif

@@ -8,7 +8,6 @@
 #include "qkv/prompt.h"
 
 void qkv_pooled_prompt_release(qkv_pooled_prompt *prompt) {
-    free(prompt->key);
     free(prompt->text);
     qkv_tokens_free(prompt->tokens);
     *prompt = (qkv_pooled_prompt){0};
@@ -91,9 +90,14 @@ int qkv_pooled_prompt_make(qkv_pooled_prompt *out, const qkv_model *model,
                            const qkv_request_prompt *wanted, qkv_error *err) {
     int status =
         wanted->chat ? make_chat(out, model, wanted, err) : make_plain(out, model, wanted, err);
-    if (status == QKV_OK) status = check_ids(out, model, err);
-    if (status != QKV_OK) return status;
-    out->model = model;
-    out->key = qkv_strdup(wanted->key);
-    return out->key ? QKV_OK : qkv_fail_memory(err);
+    return status == QKV_OK ? check_ids(out, model, err) : status;
+}
+
+int qkv_pooled_prompt_copy(qkv_pooled_prompt *out, const qkv_pooled_prompt *prompt,
+                           qkv_error *err) {
+    out->tokens = qkv_calloc(prompt->n_tokens, sizeof *out->tokens);
+    if (!out->tokens) return qkv_fail_memory(err);
+    memcpy(out->tokens, prompt->tokens, prompt->n_tokens * sizeof *out->tokens);
+    out->n_tokens = prompt->n_tokens;
+    return prompt->text ? copy_text(out, prompt->text, prompt->length, err) : QKV_OK;
 }

@@ -7,6 +7,6 @@
 /* Fills an empty one. Release it also after a failure. */
 int qkv_pooled_prompt_make(qkv_pooled_prompt *out, const qkv_model *model,
                            const qkv_request_prompt *wanted, qkv_error *err);
-void qkv_pooled_prompt_release(qkv_pooled_prompt *prompt);
+int qkv_pooled_prompt_copy(qkv_pooled_prompt *out, const qkv_pooled_prompt *prompt, qkv_error *err);
 
 #endif

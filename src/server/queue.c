@@ -44,13 +44,18 @@ static qkv_job *take_replaced(qkv_queue *queue, const qkv_job *newer) {
         out = job;
         queue->n_waiting--;
     }
-    if (queue->running && replaces(newer, queue->running)) queue->running->cancelled = 1;
+    for (int i = 0; i < QKV_RUNNER_COUNT; i++) {
+        qkv_job *running = queue->running[i];
+        if (running && replaces(newer, running)) running->cancelled = 1;
+    }
     return out;
 }
 
 /* Is there a job that makes this one pointless already? Requests may overtake each other. */
 static int is_late(const qkv_queue *queue, const qkv_job *job) {
-    if (queue->running && replaces(queue->running, job)) return 1;
+    for (int i = 0; i < QKV_RUNNER_COUNT; i++) {
+        if (queue->running[i] && replaces(queue->running[i], job)) return 1;
+    }
     for (const qkv_job *other = queue->waiting; other; other = other->next) {
         if (replaces(other, job)) return 1;
     }
@@ -63,7 +68,7 @@ static void append(qkv_queue *queue, qkv_job *job) {
     job->next = NULL;
     *end = job;
     queue->n_waiting++;
-    pthread_cond_signal(&queue->changed);
+    pthread_cond_broadcast(&queue->changed); /* each runner looks whether it is one of its own */
 }
 
 static void answer_list(qkv_job *list) {
@@ -90,33 +95,52 @@ void qkv_queue_add(qkv_queue *queue, qkv_job *job) {
         answer(job, 503, "busy", "too many requests wait already; try again");
 }
 
-/* The first of the most urgent ones. */
-static qkv_job *take_first(qkv_queue *queue) {
-    qkv_job **best = &queue->waiting;
+static qkv_runner runner_of(const qkv_job *job) {
+    return job->endpoint->rank == QKV_RANK_LIGHT ? QKV_RUNNER_LIGHT : QKV_RUNNER_PASSES;
+}
+
+/* The first of the most urgent ones of a runner; NULL: it has none. */
+static qkv_job *take_first(qkv_queue *queue, qkv_runner runner) {
+    qkv_job **best = NULL;
     for (qkv_job **at = &queue->waiting; *at; at = &(*at)->next) {
-        if ((*at)->endpoint->rank < (*best)->endpoint->rank) best = at;
+        if (runner_of(*at) != runner) continue;
+        if (!best || (*at)->endpoint->rank < (*best)->endpoint->rank) best = at;
     }
+    if (!best) return NULL;
     qkv_job *job = *best;
     *best = job->next;
     queue->n_waiting--;
     return job;
 }
 
-qkv_job *qkv_queue_take(qkv_queue *queue) {
+qkv_job *qkv_queue_take(qkv_queue *queue, qkv_runner runner) {
     qkv_job *job = NULL;
     pthread_mutex_lock(&queue->lock);
-    while (!queue->closed && !queue->waiting) pthread_cond_wait(&queue->changed, &queue->lock);
-    if (!queue->closed) job = queue->running = take_first(queue);
+    while (!queue->closed && !(job = take_first(queue, runner)))
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    queue->running[runner] = job;
     pthread_mutex_unlock(&queue->lock);
     return job;
 }
 
-void qkv_queue_finish(qkv_queue *queue) {
+void qkv_queue_finish(qkv_queue *queue, qkv_runner runner) {
     pthread_mutex_lock(&queue->lock);
-    qkv_job *job = queue->running;
-    queue->running = NULL;
+    qkv_job *job = queue->running[runner];
+    queue->running[runner] = NULL;
     pthread_mutex_unlock(&queue->lock);
     job->done(job);
+}
+
+int qkv_queue_has_other(qkv_queue *queue, const qkv_job *job) {
+    int has = 0;
+    pthread_mutex_lock(&queue->lock);
+    for (const qkv_job *other = queue->waiting; other && !has; other = other->next) {
+        const char *a = job->call.key, *b = other->call.key;
+        const int same = a && b && strcmp(a, b) == 0;
+        has = runner_of(other) == runner_of(job) && !same;
+    }
+    pthread_mutex_unlock(&queue->lock);
+    return has;
 }
 
 void qkv_queue_close(qkv_queue *queue) {
@@ -125,7 +149,9 @@ void qkv_queue_close(qkv_queue *queue) {
     queue->closed = 1;
     queue->waiting = NULL;
     queue->n_waiting = 0;
-    if (queue->running) queue->running->cancelled = 1;
+    for (int i = 0; i < QKV_RUNNER_COUNT; i++) {
+        if (queue->running[i]) queue->running[i]->cancelled = 1;
+    }
     pthread_cond_broadcast(&queue->changed);
     pthread_mutex_unlock(&queue->lock);
     while (list) {

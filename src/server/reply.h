@@ -17,6 +17,8 @@ typedef struct qkv_reply {
     const char *type; /* "application/json" */
     int64_t at;       /* of an error: where in the edits it is; -1: nowhere */
     int64_t length;   /* and how long what is wrong is */
+    double seconds;   /* that it took to compute */
+    int kept;         /* it was computed before, for the same request */
 } qkv_reply;
 
 #define QKV_REPLY_INIT                                                                             \

@@ -33,8 +33,8 @@ static void find_edit(const qkv_request_plan *request, qkv_reply *reply) {
         char *prefix = qkv_strndup(request->edits, end);
         qkv_plan *plan = NULL;
         const int works = prefix &&
-                          qkv_plan_new(&plan, request->model, request->prompt->tokens,
-                                       request->prompt->n_tokens, NULL) == QKV_OK &&
+                          qkv_plan_new(&plan, request->model, request->prompt.tokens,
+                                       request->prompt.n_tokens, NULL) == QKV_OK &&
                           qkv_plan_add_variant(plan, prefix, NULL, NULL) == QKV_OK;
         qkv_plan_free(plan);
         free(prefix);
@@ -64,11 +64,11 @@ static void find_mistake(const qkv_request_plan *request, qkv_reply *reply) {
 int qkv_request_plan_tokens(qkv_request_plan *request, qkv_model_pool *pool, const qkv_call *call,
                             qkv_error *err) {
     *request = (qkv_request_plan){.edits = ""};
-    int status = qkv_model_pool_open(pool, call->common.model, &request->pool_model, err);
+    const int status =
+        qkv_model_pool_open(pool, call->common.model, &request->pool_model, &request->model, err);
     if (status != QKV_OK) return status;
-    request->model = request->pool_model->model;
     request->info = qkv_model_get_info(request->model);
-    return qkv_model_pool_prompt(pool, request->pool_model, call->request, &request->prompt, err);
+    return qkv_model_pool_prompt(pool, request->model, call->request, &request->prompt, err);
 }
 
 int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const qkv_call *call,
@@ -77,8 +77,8 @@ int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const
     if (status == QKV_OK)
         status = qkv_request_text(call->request, "edits", QKV_REQUEST_EDITS, &request->edits, err);
     if (status == QKV_OK)
-        status = qkv_plan_new(&request->plan, request->model, request->prompt->tokens,
-                              request->prompt->n_tokens, err);
+        status = qkv_plan_new(&request->plan, request->model, request->prompt.tokens,
+                              request->prompt.n_tokens, err);
     if (status != QKV_OK || !qkv_request_plan_has_edits(request)) return status;
     status = qkv_plan_add_variant(request->plan, request->edits, NULL, err);
     if (status != QKV_OK) find_mistake(request, reply);
@@ -87,6 +87,8 @@ int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const
 
 void qkv_request_plan_release(qkv_request_plan *request) {
     qkv_plan_free(request->plan);
+    qkv_pooled_prompt_release(&request->prompt);
+    qkv_model_free(request->model);
     *request = (qkv_request_plan){.edits = ""};
 }
 
@@ -142,11 +144,11 @@ static json_t *windows(const qkv_model *model, int32_t n_layer) {
     return list;
 }
 
-json_t *qkv_request_plan_facts(const qkv_pool_model *model) {
-    const qkv_model_info *info = qkv_model_get_info(model->model);
+json_t *qkv_request_plan_facts(const qkv_pool_model *which, const qkv_model *model) {
+    const qkv_model_info *info = qkv_model_get_info(model);
     json_t *facts =
         json_pack("{s:o, s:o, s:s, s:s, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "name",
-                  qkv_json_text(model->name), "title", qkv_json_text(info->name), "architecture",
+                  qkv_json_text(which->name), "title", qkv_json_text(info->name), "architecture",
                   info->architecture, "position", info->position, "tensor_types",
                   qkv_json_text(info->tensor_types), "tokenizer", info->tokenizer, "layers",
                   (int)info->n_layer, "heads", (int)info->n_head, "kv_heads", (int)info->n_kv_head,
@@ -156,9 +158,9 @@ json_t *qkv_request_plan_facts(const qkv_pool_model *model) {
         "{s:I, s:I, s:b, s:b, s:b, s:f, s:b, s:o, s:o, s:o}", "params", (json_int_t)info->n_params,
         "size", (json_int_t)info->file_size, "causal", (int)info->causal, "has_logits",
         (int)info->has_logits, "has_sink", (int)info->has_sink, "soft_cap", info->attn_softcap,
-        "has_chat", qkv_model_chat_template(model->model) != NULL, "windows",
-        windows(model->model, info->n_layer), "notices", qkv_json_text(info->notices), "argument",
-        model->argument ? qkv_json_text(model->argument) : json_null());
+        "has_chat", qkv_model_chat_template(model) != NULL, "windows",
+        windows(model, info->n_layer), "notices", qkv_json_text(info->notices), "argument",
+        which->argument ? qkv_json_text(which->argument) : json_null());
     if (facts && more && json_object_update(facts, more) == 0) {
         json_decref(more);
         return facts;

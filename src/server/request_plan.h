@@ -10,9 +10,9 @@
 
 typedef struct qkv_request_plan {
     const qkv_pool_model *pool_model;
-    const qkv_model *model;
+    qkv_model *model;
     const qkv_model_info *info;
-    const qkv_pooled_prompt *prompt;
+    qkv_pooled_prompt prompt;
     const char *edits; /* "": none */
     qkv_plan *plan;    /* with the edits as variant 1, where there are any */
 } qkv_request_plan;
@@ -20,7 +20,7 @@ typedef struct qkv_request_plan {
 /* A reply learns where in the edits a mistake is. Release it also after a failure. */
 int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const qkv_call *call,
                           qkv_reply *reply, qkv_error *err);
-/* The same without a plan, and without reading edits. */
+/* The same without a plan, and without reading edits. Release it, too. */
 int qkv_request_plan_tokens(qkv_request_plan *request, qkv_model_pool *pool, const qkv_call *call,
                             qkv_error *err);
 void qkv_request_plan_release(qkv_request_plan *request);
@@ -36,6 +36,6 @@ json_t *qkv_request_plan_token_text(const qkv_model *model, int32_t token);
 /* What each edit of variant 1 did: text, selected, changed, ran. */
 json_t *qkv_request_plan_changes(const qkv_result *result);
 /* Adds what everybody should know about a model. */
-json_t *qkv_request_plan_facts(const qkv_pool_model *model);
+json_t *qkv_request_plan_facts(const qkv_pool_model *which, const qkv_model *model);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "server/connections.h"
 #include "server/guard.h"
-#include "server/job.h"
+#include "server/job_runner.h"
 
 /* Bytes. */
 #define QKV_SERVE_BODY ((size_t)1 << 20)        /* of a request in JSON */
@@ -16,23 +16,29 @@
 #define QKV_SERVE_ALL_BODIES ((size_t)96 << 20) /* of all that are being received */
 #define QKV_SERVE_HEADERS ((size_t)32 << 10)    /* of a request's first line and headers */
 
+/* The page's modules as two scripts, in place of forty requests that would wait for each other: what asks
+ * for the first maps, and all the rest. */
+#define QKV_SCRIPT_FIRST "first.js"
+#define QKV_SCRIPT_REST "explorer.js"
+
 struct qkv_server {
     qkv_model_pool *pool;
     qkv_queue queue;
     qkv_connections connections;
     struct MHD_Daemon *daemons[2]; /* one for each address; NULL: none */
-    pthread_t worker, watcher;
-    int has_worker, has_watcher;
+    qkv_job_runner runners[QKV_RUNNER_COUNT];
+    qkv_job first_page; /* what is computed before the page is there */
+    pthread_t watcher;
+    int has_watcher;
     int any_address; /* `bind` was given */
     int32_t port;
     char token[QKV_GUARD_TOKEN_SIZE];
     char cookie[32]; /* its name: cookies do not tell ports apart */
     char *url;
-    char *policy;    /* Content-Security-Policy */
-    qkv_text script; /* explorer.js: main.js and all that it imports */
-    int framed;      /* other pages may show it in a frame */
+    char *policy;        /* Content-Security-Policy */
+    qkv_text scripts[2]; /* QKV_SCRIPT_FIRST, QKV_SCRIPT_REST */
+    int framed;          /* other pages may show it in a frame */
     double time_limit;
-    double job_deadline; /* of what is computed now */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t stopped;

@@ -1,6 +1,6 @@
 /*
  * Servers: addresses, the token, threads. Requests come in through http.c, wait in queue.c and are
- * computed here, in the one thread that owns the pool of models.
+ * done by the threads of job_runner.c.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* getentropy */
@@ -20,42 +20,6 @@
 #include "server/serve.h"
 
 enum { DEFAULT_CONNECTIONS = 256, DEFAULT_SECONDS = 300, RANDOM_BYTES = 24 };
-
-/* ---- the thread that computes ---- */
-
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int should_stop(void *user) {
-    const qkv_server *server = user;
-    const qkv_job *job = server->queue.running; /* set by this thread alone */
-    if (job->cancelled || (job->is_gone && job->is_gone(job))) return 1;
-    return seconds_now() > server->job_deadline;
-}
-
-static void compute(qkv_server *server, qkv_job *job) {
-    server->job_deadline = seconds_now() + server->time_limit;
-    if (job->cancelled || (job->is_gone && job->is_gone(job))) {
-        qkv_reply_error(&job->reply, 409, "replaced", "nobody waits for it any more");
-        return;
-    }
-    qkv_call_run(&job->call, job->endpoint, server->pool, &job->reply);
-    if (job->reply.status == 409 && !job->cancelled && seconds_now() > server->job_deadline)
-        qkv_reply_error(&job->reply, 503, "time", "it took longer than a request may take");
-}
-
-static void *work(void *user) {
-    qkv_server *server = user;
-    qkv_job *job;
-    while ((job = qkv_queue_take(&server->queue))) {
-        compute(server, job);
-        qkv_queue_finish(&server->queue);
-    }
-    return NULL;
-}
 
 /* ---- the thread that looks at the clock ---- */
 
@@ -142,17 +106,29 @@ static int make_texts(qkv_server *server, const qkv_server_options *options, qkv
     server->policy = policy.data;
     server->framed = options->frame_ancestors != NULL;
     if (url.failed || policy.failed) return qkv_fail_memory(err);
-    return qkv_page_bundle("main.js", &server->script, err);
+    return qkv_page_bundle_pair("early.js", &server->scripts[0], QKV_SCRIPT_FIRST, "main.js",
+                                &server->scripts[1], err);
 }
 
 /* ---- beginning ---- */
 
-static int start_thread(pthread_t *thread, int *has, void *(*run)(void *), qkv_server *server,
-                        qkv_error *err) {
-    const int why = pthread_create(thread, NULL, run, server);
-    *has = why == 0;
+static int start_watcher(qkv_server *server, qkv_error *err) {
+    const int why = pthread_create(&server->watcher, NULL, watch, server);
+    server->has_watcher = why == 0;
     return why ? qkv_fail(err, QKV_ERR_BACKEND, "no thread could be started: %s", strerror(why))
                : QKV_OK;
+}
+
+static int start_runners(qkv_server *server, qkv_error *err) {
+    int status = qkv_job_runner_expect_page(&server->queue, &server->first_page, err);
+    for (int i = 0; i < QKV_RUNNER_COUNT && status == QKV_OK; i++) {
+        server->runners[i] = (qkv_job_runner){.queue = &server->queue,
+                                              .pool = server->pool,
+                                              .time_limit = server->time_limit,
+                                              .kind = (qkv_runner)i};
+        status = qkv_job_runner_start(&server->runners[i], err);
+    }
+    return status;
 }
 
 static int start_listening(qkv_server *server, int fds[2], qkv_error *err) {
@@ -171,12 +147,8 @@ static int start(qkv_server *server, const qkv_server_options *options, qkv_erro
     if (status == QKV_OK) status = take_token(server, options->token, err);
     if (status == QKV_OK) status = make_texts(server, options, err);
     if (status == QKV_OK) status = qkv_model_pool_new(&server->pool, options, err);
-    if (status == QKV_OK) {
-        qkv_model_pool_watch(server->pool, should_stop, server);
-        status = start_thread(&server->worker, &server->has_worker, work, server, err);
-    }
-    if (status == QKV_OK)
-        status = start_thread(&server->watcher, &server->has_watcher, watch, server, err);
+    if (status == QKV_OK) status = start_runners(server, err);
+    if (status == QKV_OK) status = start_watcher(server, err);
     if (status == QKV_OK) status = start_listening(server, fds, err);
     for (size_t i = 0; i < 2; i++) {
         if (fds[i] >= 0) close(fds[i]);
@@ -242,7 +214,7 @@ void qkv_server_stop(qkv_server *server) {
 void qkv_server_free(qkv_server *server) {
     if (!server) return;
     qkv_server_stop(server);
-    if (server->has_worker) pthread_join(server->worker, NULL);
+    for (int i = 0; i < QKV_RUNNER_COUNT; i++) qkv_job_runner_join(&server->runners[i]);
     if (server->has_watcher) pthread_join(server->watcher, NULL);
     for (size_t i = 0; i < 2; i++) {
         if (server->daemons[i]) MHD_stop_daemon(server->daemons[i]);
@@ -254,6 +226,6 @@ void qkv_server_free(qkv_server *server) {
     pthread_mutex_destroy(&server->lock);
     free(server->url);
     free(server->policy);
-    qkv_text_release(&server->script);
+    for (size_t i = 0; i < 2; i++) qkv_text_release(&server->scripts[i]);
     free(server);
 }

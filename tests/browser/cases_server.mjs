@@ -35,6 +35,22 @@ export async function case_server_returns(stage) {
     await assertPageEqualsRun(stage, page);
 }
 
+// What a page without a fragment asks for first is what the server computes when it starts; a page that is loaded again
+// has the same from what was kept.
+export async function case_first_page_is_ready(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const timing = (page) =>
+        page.evaluate(() => {
+            const asked = performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/api/overview'));
+            return asked.map(({ serverTiming }) => serverTiming[0].name);
+        });
+    const page = await stage.open(server.url);
+    assert.deepEqual(await timing(page), ['kept', 'compute'], 'all heads as they are, then under the first edit');
+    await page.reload();
+    await stage.ready();
+    assert.deepEqual(await timing(page), ['kept'], 'under the edit that the address names');
+}
+
 // It comes back with another token: the page says what to do, and goes on at the new address as it was.
 export async function case_server_other_token(stage) {
     stage.allow(
@@ -157,7 +173,7 @@ export async function case_page_files() {
             reached.add(next);
     }
     const scripts = [...html.matchAll(/<script[^>]*src="([^"]+)"/g)].map(([, file]) => file);
-    assert.deepEqual(scripts, ['explorer.js'], 'main.js and its imports are one script');
+    assert.deepEqual(scripts, ['first.js', 'explorer.js'], 'early.js, main.js and their imports are two scripts');
     assert.ok(reached.size > 20, 'imports were followed');
     assert.doesNotMatch(html, /<script(?![^>]*src=)|\son[a-z]+=|style=/);
     for (const file of fs.readdirSync(PAGE).filter((name) => name.endsWith('.js'))) {

@@ -217,6 +217,51 @@ def case_newest_wins(server):
         assert server.post("overview", {"prompt": PROMPT, "seq": 1, **name})[0] == 200
 
 
+def case_nobody_waits_for_passes(server):
+    """Tokens, facts and edits are told while passes are computed, which a second page would wait for otherwise."""
+    server.start()
+    curve = {"prompt": {"text": " ".join([PROMPT["text"]] * 7)}, "edits": "v@0=scale:{eps}", "layer": 5, "head": 0,
+             "metric": "output_kl", "epsilons": [i / 200 for i in range(200)]}
+    answers = []
+    before = server.processor_time()
+    thread = threading.Thread(target=lambda: answers.append(server.post("curve", curve)))
+    thread.start()
+    while server.processor_time() < before + 0.1:  # until it computes
+        time.sleep(0.01)
+    assert server.ask("GET", "/api/state")[0] == 200
+    assert server.json("tokens", {"prompt": PROMPT})["n"] > 5
+    assert server.json("check", {"prompt": PROMPT, "edits": EDITS})["ok"]
+    assert server.json("model", {})["layers"] > 1
+    assert not answers, "the curve was computed first"
+    thread.join()
+    assert answers[0][0] == 200, answers[0]
+
+
+def case_kept_answers(server):
+    """The same request again is answered without a pass, by whomever it is made; with another model or field it is not."""
+    server.start()
+
+    def ask(name, request):
+        status, headers, body = server.post(name, request)
+        assert status == 200, body
+        return headers["server-timing"], body
+
+    timing, first_page = ask("overview", {"metric": "sink"})
+    assert timing == "kept", "what the page asks for first is computed before it asks"
+    for name, request in [("overview", {"prompt": PROMPT, "edits": EDITS, "metric": "sink"}), ("next", {"prompt": PROMPT}),
+                          ("losses", {"prompt": PROMPT, "edits": EDITS}), ("generate", {"prompt": PROMPT, "n": 5}),
+                          ("why", {"prompt": PROMPT, "layer": 1, "head": 1, "query": 3, "key": 1})]:
+        timing, body = ask(name, {**request, "client": "a", "slot": "s", "seq": 1})
+        assert timing.startswith("compute;dur="), (name, timing)
+        assert ask(name, {**request, "client": "b", "slot": "t", "seq": 7}) == ("kept", body), name
+        assert ask(name, {**request, "prompt": {"text": PROMPT["text"] + " And"}})[0] != "kept", name
+    assert ask("overview", {"metric": "sink"}) == ("kept", first_page)
+    # Mistakes are not kept, and heads, which follow the hand, are computed each time.
+    for _ in range(2):
+        assert server.post("next", {"edits": "q@99=zero"})[0] == 400
+        assert ask("head", HEAD)[0] != "kept"
+
+
 def case_busy(server):
     """The queue is bounded: beyond it requests are told so at once."""
     server.start()
@@ -224,12 +269,12 @@ def case_busy(server):
     statuses = []
     lock = threading.Lock()
 
-    def send():
-        status, _, body = server.post("generate", {"prompt": PROMPT, "n": 60, "temperature": 1})
+    def send(seed):
+        status, _, body = server.post("generate", {"prompt": PROMPT, "n": 60, "temperature": 1, "seed": seed})
         with lock:
             statuses.append((status, json.loads(body).get("error", {}).get("code")))
 
-    threads = [threading.Thread(target=send) for _ in range(150)]
+    threads = [threading.Thread(target=send, args=(seed,)) for seed in range(150)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -121,6 +121,12 @@ class Explorer:
         with open("/proc/%d/statm" % self.process.pid) as statm:
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def processor_time(self):
+        """Seconds that all threads have computed."""
+        with open("/proc/%d/stat" % self.process.pid) as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def descriptors(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 

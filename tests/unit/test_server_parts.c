@@ -11,10 +11,11 @@
 
 #include "base/memory.h"
 #include "page/page_files.h"
+#include "server/command_words.h"
 #include "server/connections.h"
 #include "server/guard.h"
 #include "server/job.h"
-#include "server/command_words.h"
+#include "server/reply_cache.h"
 
 static qkv_error err;
 
@@ -196,42 +197,152 @@ static qkv_job make_job(const qkv_endpoint *endpoint, const char *slot, int64_t 
 static void newest_wins(void **state) {
     (void)state;
     const qkv_endpoint *head = qkv_endpoint_find("/api/head"),
-                       *rest = qkv_endpoint_find("/api/next"),
-                       *light = qkv_endpoint_find("/api/tokens");
+                       *rest = qkv_endpoint_find("/api/next");
+    const qkv_runner passes = QKV_RUNNER_PASSES;
     qkv_queue queue;
     int done = 0;
     qkv_job a = make_job(rest, "next", 1, &done), b = make_job(rest, "next", 2, &done),
-            c = make_job(head, "head", 3, &done), d = make_job(light, "tokens", 4, &done),
-            e = make_job(head, "head", 5, &done), late = make_job(head, "head", 4, &done);
+            c = make_job(head, "head", 3, &done), e = make_job(head, "head", 5, &done),
+            late = make_job(head, "head", 4, &done);
     qkv_queue_init(&queue);
     qkv_queue_add(&queue, &a);
-    assert_ptr_equal(qkv_queue_take(&queue), &a);
+    assert_ptr_equal(qkv_queue_take(&queue, passes), &a);
     qkv_queue_add(&queue, &b);
     assert_int_equal(a.cancelled, 1); /* it runs: told to stop */
     assert_int_equal(done, 0);
     qkv_queue_add(&queue, &c);
-    qkv_queue_add(&queue, &d);
     qkv_queue_add(&queue, &e);
     assert_int_equal(done, 1); /* c waited: answered */
     assert_int_equal(c.reply.status, 409);
     qkv_queue_add(&queue, &late);
     assert_int_equal(late.reply.status, 409); /* overtaken on the way */
     a.reply.status = 200;
-    qkv_queue_finish(&queue);
-    assert_ptr_equal(qkv_queue_take(&queue), &d); /* the lightest first */
-    qkv_queue_finish(&queue);
-    assert_ptr_equal(qkv_queue_take(&queue), &e);
-    qkv_queue_finish(&queue);
+    qkv_queue_finish(&queue, passes);
+    assert_ptr_equal(qkv_queue_take(&queue, passes), &e); /* the most urgent first */
+    qkv_queue_finish(&queue, passes);
     qkv_queue_close(&queue);
     assert_int_equal(b.reply.status, 503);
-    assert_null(qkv_queue_take(&queue));
+    assert_null(qkv_queue_take(&queue, passes));
     qkv_job after = make_job(head, "head", 9, &done);
     qkv_queue_add(&queue, &after);
     assert_int_equal(after.reply.status, 503);
-    assert_int_equal(done, 7);
-    qkv_job *const all[] = {&a, &b, &c, &d, &e, &late, &after};
-    for (size_t i = 0; i < 7; i++) qkv_reply_release(&all[i]->reply);
+    assert_int_equal(done, 6);
+    qkv_job *const all[] = {&a, &b, &c, &e, &late, &after};
+    for (size_t i = 0; i < 6; i++) qkv_reply_release(&all[i]->reply);
     qkv_queue_destroy(&queue);
+}
+
+/* What needs no pass does not wait behind one, and a newer request stops both kinds. */
+static void two_runners(void **state) {
+    (void)state;
+    const qkv_endpoint *rest = qkv_endpoint_find("/api/next"),
+                       *light = qkv_endpoint_find("/api/tokens");
+    qkv_queue queue;
+    int done = 0;
+    qkv_job pass = make_job(rest, "any", 1, &done), tokens = make_job(light, "any", 2, &done),
+            more = make_job(rest, "any", 3, &done);
+    qkv_queue_init(&queue);
+    qkv_queue_add(&queue, &pass);
+    assert_ptr_equal(qkv_queue_take(&queue, QKV_RUNNER_PASSES), &pass);
+    qkv_queue_add(&queue, &tokens);
+    assert_int_equal(pass.cancelled, 1); /* of the same slot, whoever does it */
+    assert_ptr_equal(qkv_queue_take(&queue, QKV_RUNNER_LIGHT), &tokens);
+    qkv_queue_add(&queue, &more);
+    assert_int_equal(tokens.cancelled, 1);
+    qkv_queue_finish(&queue, QKV_RUNNER_LIGHT);
+    assert_int_equal(done, 1);
+    qkv_queue_finish(&queue, QKV_RUNNER_PASSES);
+    assert_ptr_equal(qkv_queue_take(&queue, QKV_RUNNER_PASSES), &more);
+    qkv_queue_close(&queue);
+    assert_int_equal(more.cancelled, 1);
+    qkv_queue_finish(&queue, QKV_RUNNER_PASSES);
+    assert_int_equal(done, 3);
+    qkv_queue_destroy(&queue);
+}
+
+static qkv_job make_request(const char *path, const char *text, int *n_done) {
+    qkv_job job = {.endpoint = qkv_endpoint_find(path), .done = note_done, .user = n_done};
+    char *body = qkv_strdup(text);
+    assert_non_null(body);
+    assert_int_equal(qkv_call_read(&job.call, job.endpoint, body, strlen(body), &err), QKV_OK);
+    return job;
+}
+
+/* What is computed before anybody asks gives way to everything but itself. */
+static void gives_way(void **state) {
+    (void)state;
+    qkv_queue queue;
+    int done = 0;
+    qkv_job expected = make_request("/api/overview", "{\"metric\": \"sink\"}", &done),
+            same = make_request(
+                "/api/overview",
+                "{\"seq\": 5, \"metric\": \"sink\", \"client\": \"a\", \"slot\": \"b\"}", &done),
+            tokens = make_request("/api/tokens", "{}", &done),
+            other = make_request("/api/overview", "{\"metric\": \"entropy\"}", &done);
+    qkv_queue_init(&queue);
+    qkv_queue_add(&queue, &same);
+    qkv_queue_add(&queue, &tokens); /* the other runner's */
+    assert_false(qkv_queue_has_other(&queue, &expected));
+    qkv_queue_add(&queue, &other);
+    assert_true(qkv_queue_has_other(&queue, &expected));
+    qkv_queue_close(&queue);
+    qkv_job *const all[] = {&expected, &same, &tokens, &other};
+    for (size_t i = 0; i < 4; i++) {
+        qkv_call_release(&all[i]->call);
+        qkv_reply_release(&all[i]->reply);
+    }
+    qkv_queue_destroy(&queue);
+}
+
+/* ---- kept answers ---- */
+
+static void put_text(qkv_reply_cache *cache, const char *key, const char *text) {
+    qkv_reply reply = QKV_REPLY_INIT;
+    qkv_reply_bytes(&reply, qkv_strdup(text), strlen(text), "text/plain");
+    qkv_reply_cache_put(cache, key, &reply);
+    qkv_reply_release(&reply);
+}
+
+/* Is there an answer, and is it this one? */
+static int has_text(qkv_reply_cache *cache, const char *key, const char *text) {
+    qkv_reply reply = QKV_REPLY_INIT;
+    const int found = qkv_reply_cache_get(cache, key, &reply);
+    if (found) {
+        assert_int_equal(reply.status, 200);
+        assert_int_equal(reply.n_bytes, strlen(text));
+        assert_memory_equal(reply.bytes, text, reply.n_bytes);
+        assert_string_equal(reply.type, "text/plain");
+    }
+    qkv_reply_release(&reply);
+    return found;
+}
+
+static void kept_answers(void **state) {
+    (void)state;
+    qkv_reply_cache *cache = qkv_reply_cache_new(30); /* of keys and bytes: three of ten */
+    assert_non_null(cache);
+    assert_false(has_text(cache, "a", ""));
+    put_text(cache, "a", "123456789");
+    put_text(cache, "b", "223456789");
+    put_text(cache, "c", "323456789");
+    assert_true(has_text(cache, "a", "123456789")); /* used last now */
+    put_text(cache, "d", "423456789");
+    assert_false(has_text(cache, "b", ""));
+    assert_true(has_text(cache, "a", "123456789") && has_text(cache, "c", "323456789") &&
+                has_text(cache, "d", "423456789"));
+    put_text(cache, "a", "1"); /* in its own place */
+    put_text(cache, "e", "52345");
+    assert_true(has_text(cache, "a", "1") && has_text(cache, "c", "323456789") &&
+                has_text(cache, "e", "52345"));
+    put_text(cache, "c", "this one is larger than all there is room for");
+    assert_false(has_text(cache, "c", ""));
+    assert_true(has_text(cache, "a", "1"));
+    put_text(cache, "n", "");
+    assert_true(has_text(cache, "n", ""));
+    qkv_reply_cache_clear(cache);
+    assert_false(has_text(cache, "a", ""));
+    qkv_reply_cache_free(cache);
+    qkv_reply_cache_free(NULL);
 }
 
 static void full_queue(void **state) {
@@ -332,9 +443,10 @@ static void page_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hosts),      cmocka_unit_test(origins), cmocka_unit_test(cookies),
-        cmocka_unit_test(requests),   cmocka_unit_test(prompts), cmocka_unit_test(newest_wins),
-        cmocka_unit_test(full_queue), cmocka_unit_test(crowded), cmocka_unit_test(quoted_words),
+        cmocka_unit_test(hosts),       cmocka_unit_test(origins),   cmocka_unit_test(cookies),
+        cmocka_unit_test(requests),    cmocka_unit_test(prompts),   cmocka_unit_test(newest_wins),
+        cmocka_unit_test(two_runners), cmocka_unit_test(gives_way), cmocka_unit_test(kept_answers),
+        cmocka_unit_test(full_queue),  cmocka_unit_test(crowded),   cmocka_unit_test(quoted_words),
         cmocka_unit_test(page_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

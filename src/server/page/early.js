@@ -4,7 +4,6 @@ import { Channel, Connection } from './api.js';
 import { readState } from './state.js';
 
 export const SIDE = 512; // cells of a side: longer maps are pooled
-const OVERVIEW_SIDE = 32;
 
 export function firstEdit(layer, head) {
     return `q@${layer}.h${head}=scale:0.5`;
@@ -20,8 +19,9 @@ export function runBody({ model }, prompt, edits) {
     return edits === '' ? run : { ...run, edits };
 }
 
+// Of a page without a fragment this is what the server expects, and has computed (job_runner.c).
 export function overviewBody(state, prompt, edits) {
-    return { ...runBody(state, prompt, edits), side: OVERVIEW_SIDE, metric: state.overview.metric };
+    return { ...runBody(state, prompt, edits), metric: state.overview.metric };
 }
 
 export function headBody(state, prompt, edits) {
