@@ -1,20 +1,26 @@
 /*
  * Four threads with sessions of their own on one model: tokens, hash, runs and metrics are what one
  * thread alone gets. The model is a directory some of whose weights are made when they are first
- * needed, which all threads do at once. `make test-tsan` runs this under ThreadSanitizer; sessions
- * have one thread each, since it does not understand libgomp's barriers.
+ * needed, which all threads do at once. And the explorer's pool of models, asked by three threads.
+ *
+ * `make test-tsan` runs this under ThreadSanitizer; sessions have one thread each, since it does not
+ * understand libgomp's barriers.
  */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "qkv/measure.h"
 #include "qkv/model.h"
+#include "server/endpoint.h"
 #include "support/compare.h"
 #include "support/engine.h"
 #include "support/values.h"
@@ -138,8 +144,91 @@ static void a_directory(void **state) {
     check_model(QKV_TEST_SOURCE_DIR "/vectors/gpt2/hf");
 }
 
+/* ---- the explorer's pool of models ---- */
+
+/* More models than are kept open, so that one is closed while another thread uses it. */
+static const char *const families[] = {"llama_gqa", "mistral", "qwen2", "gemma", "phi3"};
+enum { FAMILIES = sizeof families / sizeof *families, ASKERS = 3, POOL_ROUNDS = 4 };
+
+typedef struct asker {
+    qkv_model_pool *pool;
+    const char *path, *fields; /* of the requests */
+    char *answers[FAMILIES];
+    size_t lengths[FAMILIES];
+    int failed;
+} asker;
+
+static void ask_once(asker *a, size_t family) {
+    const qkv_endpoint *endpoint = qkv_endpoint_find(a->path);
+    qkv_reply reply = QKV_REPLY_INIT;
+    qkv_call call;
+    qkv_text body = {0};
+    qkv_text_printf(&body, "{\"model\": \"%s\"%s}", families[family], a->fields);
+    if (qkv_call_read(&call, endpoint, body.data, body.length, NULL) == QKV_OK)
+        qkv_call_run(&call, endpoint, a->pool, &reply);
+    a->failed |= reply.status != 200;
+    if (a->answers[family])
+        a->failed |= reply.n_bytes != a->lengths[family] ||
+                     memcmp(reply.bytes, a->answers[family], reply.n_bytes) != 0;
+    else {
+        a->answers[family] = reply.bytes;
+        a->lengths[family] = reply.n_bytes;
+        reply.bytes = NULL;
+    }
+    qkv_reply_release(&reply);
+    qkv_call_release(&call);
+}
+
+static void *ask_all(void *user) {
+    for (size_t i = 0; i < (size_t)POOL_ROUNDS * FAMILIES; i++) ask_once(user, i % FAMILIES);
+    return NULL;
+}
+
+/* One thread computes, two ask for what needs no pass: all get what they would get alone. */
+static void a_pool_of_models(void **state) {
+    (void)state;
+    static char paths[FAMILIES][512];
+    asker askers[ASKERS] = {
+        {.path = "/api/overview", .fields = ", \"prompt\": {\"tokens\": [1, 5, 9]}"},
+        {.path = "/api/tokens", .fields = ", \"prompt\": {\"tokens\": [1, 5, 9]}"},
+        {.path = "/api/check",
+         .fields = ", \"prompt\": {\"tokens\": [1, 5, 9]}, \"edits\": \"q@0=zero\""}};
+    qkv_server_model models[FAMILIES];
+    qkv_server_options options = QKV_SERVER_OPTIONS_INIT;
+    qkv_model_pool *pool = NULL;
+    pthread_t threads[ASKERS];
+    qkv_error err;
+    for (size_t i = 0; i < FAMILIES; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/vectors/%s/model.gguf", QKV_TEST_SOURCE_DIR,
+                 families[i]);
+        models[i] = (qkv_server_model)QKV_SERVER_MODEL_INIT;
+        models[i].name = families[i];
+        models[i].path = paths[i];
+    }
+    options.models = models;
+    options.n_models = FAMILIES;
+    options.n_threads = 1;
+    for (size_t i = 0; i < ASKERS; i++) { /* alone */
+        expect_ok(qkv_model_pool_new(&pool, &options, &err), &err, "the pool");
+        askers[i].pool = pool;
+        ask_all(&askers[i]);
+        qkv_model_pool_free(pool);
+    }
+    expect_ok(qkv_model_pool_new(&pool, &options, &err), &err, "the pool");
+    for (size_t i = 0; i < ASKERS; i++) {
+        askers[i].pool = pool;
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_all, &askers[i]), 0);
+    }
+    for (size_t i = 0; i < ASKERS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    qkv_model_pool_free(pool);
+    for (size_t i = 0; i < ASKERS; i++) {
+        if (askers[i].failed) fail_msg("%s: another answer than alone", askers[i].path);
+        for (size_t f = 0; f < FAMILIES; f++) free(askers[i].answers[f]);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_gguf_file),
-                                       cmocka_unit_test(a_directory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_gguf_file), cmocka_unit_test(a_directory),
+                                       cmocka_unit_test(a_pool_of_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
