@@ -109,11 +109,11 @@ int cli_print_result(const cli_outcome *outcome, qkv_error *err) {
 static json_t *edit_json(const qkv_result *result, size_t v, size_t e) {
     const int ran = qkv_result_edit_ran(result, v, e);
     const char *note = qkv_result_edit_note(result, v, e);
-    json_t *json = json_pack("{s:I, s:o, s:b, s:o, s:I}", "variant", (json_int_t)v, "edit",
-                     qkv_json_text(qkv_result_edit_text(result, v, e)), "computed", ran, "changed",
-                     ran ? json_integer((json_int_t)qkv_result_edit_changed(result, v, e))
-                         : json_null(),
-                     "selected", (json_int_t)qkv_result_edit_selected(result, v, e));
+    json_t *json = json_pack(
+        "{s:I, s:o, s:b, s:o, s:I}", "variant", (json_int_t)v, "edit",
+        qkv_json_text(qkv_result_edit_text(result, v, e)), "computed", ran, "changed",
+        ran ? json_integer((json_int_t)qkv_result_edit_changed(result, v, e)) : json_null(),
+        "selected", (json_int_t)qkv_result_edit_selected(result, v, e));
     if (note) json_object_set_new(json, "note", qkv_json_text(note));
     return json;
 }

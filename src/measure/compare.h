@@ -35,7 +35,7 @@ typedef struct compare_sums {
 struct qkv_compare {
     qkv_model *models[2];
     qkv_chosen_metric distance;
-    char *edits; /* NULL: none */
+    char *edits;   /* NULL: none */
     size_t memory; /* 0: as much as the first session may use */
     int32_t n_layer, n_head;
     compare_sums sums;

@@ -35,7 +35,7 @@ typedef struct qkv_keep_rule {
     qkv_keep_method method;
     int64_t budget, recent, window, kernel, pool;
     int64_t evaluates; /* of H2O: the rule of the authors' code for evaluation */
-    int64_t prompt; /* tokens that are processed in full; -1: the text's own prompt */
+    int64_t prompt;    /* tokens that are processed in full; -1: the text's own prompt */
 } qkv_keep_rule;
 
 /* What the heads of one layer remember of the rows so far. */

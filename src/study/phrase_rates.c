@@ -83,11 +83,12 @@ static int read_heads(phrase_rates *r, const char *text, size_t top, qkv_error *
         text += strspn(text, between);
     }
     if (status == QKV_OK && !r->n_heads)
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "which heads are to be silenced? The option heads lists them, e.g. 3.h0,2.h1");
+        status =
+            qkv_fail(err, QKV_ERR_ARGUMENT,
+                     "which heads are to be silenced? The option heads lists them, e.g. 3.h0,2.h1");
     if (status == QKV_OK && top > r->n_heads)
-        status = qkv_fail(err, QKV_ERR_ARGUMENT, "the option top wants %zu heads, and %zu are given", top,
-                          r->n_heads);
+        status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                          "the option top wants %zu heads, and %zu are given", top, r->n_heads);
     return status;
 }
 

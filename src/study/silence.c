@@ -22,7 +22,7 @@ int qkv_silence_of(silence *out, const silence_options *options, const qkv_model
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the option epsilon belongs to op scale");
     if (options->op == SILENCE_SCALE)
         qkv_format(out->op, sizeof out->op, "scale:%.9g",
-                 options->epsilon > 0 ? options->epsilon : usual_epsilon);
+                   options->epsilon > 0 ? options->epsilon : usual_epsilon);
     else
         snprintf(out->op, sizeof out->op, "%s",
                  options->op == SILENCE_ZERO ? "zero"

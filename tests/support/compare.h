@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 typedef struct difference {
-    double max;   /* largest absolute difference; infinite where just one side is not finite, or NaN */
+    double
+        max; /* largest absolute difference; infinite where just one side is not finite, or NaN */
     size_t where; /* index of it */
     double scale; /* largest absolute value of the expected side */
 } difference;
