@@ -83,11 +83,12 @@ int qkv_reply_cache_get(qkv_reply_cache *cache, const char *key, qkv_reply *out)
 }
 
 static void drop_last(qkv_reply_cache *cache) {
-    kept_reply **at = &cache->first;
-    while ((*at)->next) at = &(*at)->next;
-    cache->n_bytes -= size_of((*at)->key, &(*at)->reply);
-    kept_reply_free(*at);
-    *at = NULL;
+    kept_reply **last = &cache->first;
+    while (*last && (*last)->next) last = &(*last)->next;
+    kept_reply *kept = *last;
+    *last = NULL;
+    if (kept) cache->n_bytes -= size_of(kept->key, &kept->reply);
+    kept_reply_free(kept);
 }
 
 void qkv_reply_cache_put(qkv_reply_cache *cache, const char *key, const qkv_reply *reply) {
@@ -102,7 +103,7 @@ void qkv_reply_cache_put(qkv_reply_cache *cache, const char *key, const qkv_repl
         kept_reply_free(kept);
         return;
     }
-    while (cache->n_bytes > cache->most_bytes - size) drop_last(cache);
+    while (cache->first && cache->n_bytes > cache->most_bytes - size) drop_last(cache);
     cache->n_bytes += size;
     put_in_front(cache, kept);
 }
