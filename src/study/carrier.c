@@ -87,8 +87,9 @@ static int take_itxt(const png_chunk *chunk, qkv_text *recipe, qkv_error *err) {
     }
     at += 2;
     for (int i = 0; i < 2; i++) {
-        at = memchr(at, 0, (size_t)(end - at));
-        if (!at++) return qkv_fail(err, QKV_ERR_FORMAT, "its iTXt chunk is malformed");
+        const char *nul = memchr(at, 0, (size_t)(end - at));
+        if (!nul) return qkv_fail(err, QKV_ERR_FORMAT, "its iTXt chunk is malformed");
+        at = nul + 1;
     }
     return qkv_carrier_take(recipe, at, (size_t)(end - at), err);
 }

@@ -50,11 +50,13 @@ static json_t *metrics_of(const qkv_sweep *s) {
 }
 
 static json_t *sweep_json(const qkv_sweep *sweep) {
-    json_t *object = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "at", sweep->at_output ? "output" : "layer", "heads",
-        numbers_of(sweep->heads, sweep->n_heads), "layers",
-        numbers_of(sweep->layers, sweep->n_layers), "metrics", metrics_of(sweep), "ops",
-        ops_of(sweep), "prompts", prompts_of(sweep), "targets", targets_of(sweep));
+    json_t *object =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "at", sweep->at_output ? "output" : "layer",
+                  "heads", numbers_of(sweep->heads, sweep->n_heads), "layers",
+                  numbers_of(sweep->layers, sweep->n_layers), "metrics", metrics_of(sweep),
+                  "prompts", prompts_of(sweep), "targets", targets_of(sweep));
+    /* Of the baseline alone there are none, and a specification with an empty list is refused. */
+    if (object && sweep->n_settings) json_object_set_new(object, "ops", ops_of(sweep));
     if (object && sweep->length) json_object_set_new(object, "length", json_integer(sweep->length));
     if (object && sweep->parse_special) json_object_set_new(object, "parse_special", json_true());
     return object;
