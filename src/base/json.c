@@ -6,6 +6,24 @@
 
 #include "base/number.h"
 
+/* A number is an allocation and a place in a list; an object has a table of its own from the start. */
+size_t qkv_json_cost(const char *text, size_t length) {
+    enum { OF_VALUE = 64, OF_TABLE = 256 };
+    size_t cost = length;
+    int in_string = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"')
+            in_string = !in_string;
+        else if (in_string)
+            i += text[i] == '\\';
+        else if (text[i] == ',')
+            cost += OF_VALUE;
+        else if (text[i] == '{' || text[i] == '[')
+            cost += OF_TABLE;
+    }
+    return cost;
+}
+
 json_t *qkv_json_parse(const char *text, size_t length, size_t flags, json_error_t *where) {
     const qkv_locale host = qkv_locale_enter();
     json_t *value = json_loadb(text, length, flags, where);

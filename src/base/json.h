@@ -12,6 +12,10 @@
 json_t *qkv_json_parse(const char *text, size_t length, size_t flags, json_error_t *where);
 char *qkv_json_dump(const json_t *value, size_t flags);
 
+/* About how many bytes parsing would take: small values, such as {}, take hundreds of times their text. To
+ * be asked before a stranger's text is parsed. */
+size_t qkv_json_cost(const char *text, size_t length);
+
 /* A string of bytes that need not be UTF-8: malformed ones become escapes. NULL when memory is
  * short. */
 json_t *qkv_json_string(const char *bytes, size_t length);

@@ -120,6 +120,8 @@ void cli_end_by_signal(int number);
 void cli_hear_signals(void);
 /* The signal that asks the work to stop, or 0. Asking is hearing. */
 int cli_stop_asked(void);
+/* Behind it: the program ends by that signal in two seconds, if it has not ended in order by then. */
+void cli_end_soon(void);
 /* From now on a fault that no function can return ends the program with one line: faults.c. */
 void cli_catch_faults(void);
 

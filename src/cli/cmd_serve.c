@@ -115,6 +115,7 @@ static const char *shown_name(const char *argument) {
 
 static int add_named(model_choice *choice, const char *given, qkv_error *err) {
     const char *argument = given ? given : getenv("QKV_MODEL");
+    if (given && !given[0]) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
     if (!argument || !argument[0]) return QKV_OK;
     const int status = cli_model_find(&choice->named, argument, err);
     if (status != QKV_OK) return status;
@@ -164,9 +165,9 @@ static void open_browser(const char *url) {
     if (why) cli_warn("no browser was opened: xdg-open: %s", strerror(why));
 }
 
-static void serve(qkv_server *server, const serve_args *args) {
-    printf("%s\n", qkv_server_url(server));
-    fflush(stdout);
+static int serve(qkv_server *server, const serve_args *args, qkv_error *err) {
+    if (printf("%s\n", qkv_server_url(server)) < 0 || fflush(stdout) != 0)
+        return qkv_fail(err, QKV_ERR_IO, "cannot write standard output: %s", strerror(errno));
     if (args->bind)
         cli_warn(
             "other machines can reach this server; nothing is encrypted, and whoever knows the "
@@ -177,7 +178,9 @@ static void serve(qkv_server *server, const serve_args *args) {
     while (!cli_stop_asked() && !qkv_server_wait(server, 0.1)) {
         while (waitpid(-1, NULL, WNOHANG) > 0) {}
     }
+    cli_end_soon(); /* drawing a figure, say, cannot be stopped */
     qkv_server_stop(server);
+    return QKV_OK;
 }
 
 static int run_serve(const cli_call *call, qkv_error *err) {
@@ -198,7 +201,7 @@ static int run_serve(const cli_call *call, qkv_error *err) {
     how.memory_budget = (size_t)args->memory << 20;
     how.max_tokens = args->max_tokens;
     if (status == QKV_OK) status = cli_name_fields(qkv_server_new(&server, &how, err), err);
-    if (status == QKV_OK) serve(server, args);
+    if (status == QKV_OK) status = serve(server, args, err);
     qkv_server_free(server);
     release_models(&choice);
     return status;

@@ -77,6 +77,10 @@ int cli_stop_asked(void) {
     return asked;
 }
 
+void cli_end_soon(void) {
+    if (asked) alarm(2);
+}
+
 static int stop_when_asked(void *user, const char *what, double done, double total) {
     (void)user;
     (void)what;

@@ -67,8 +67,10 @@ static int measure_curve(curve *c, qkv_model_pool *pool, qkv_error *err) {
     options.heads = head;
     int status = qkv_plan_new(&c->request.plan, c->request.model, c->request.prompt.tokens,
                               c->request.prompt.n_tokens, err);
-    for (size_t i = 0; i < c->n && status == QKV_OK; i++)
-        status = add_variant(c, c->numbers[i], err);
+    for (size_t i = 0; i < c->n && status == QKV_OK; i++) {
+        status = qkv_model_pool_check(pool, err); /* a thousand edits take a while to read */
+        if (status == QKV_OK) status = add_variant(c, c->numbers[i], err);
+    }
     if (status == QKV_OK) status = qkv_measure_new(&c->measure, c->metric, &options, err);
     if (status == QKV_OK && qkv_measure_info(c->measure, 0)->scope == QKV_SCOPE_SET)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "%s is a metric of several prompts", c->metric);

@@ -2,6 +2,7 @@
  * POST /api/figure: the bytes that `qkv figure` writes for the same command line, or that command line
  * alone (`dry`). The options go to the library by their names (qkv/figure_spec.h).
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +16,21 @@
 #include "server/request_plan.h"
 
 enum { MOST_PROMPTS = 8, MOST_DPI = 600, MOST_PANEL = 1000, MOST_PANELS = 96 };
+enum { USUAL_PANEL = 170, USUAL_DPI = 150 }; /* of qkv_grid_style, where nothing is given */
+
+/* What a figure may take of memory and time: cells of its maps, of which a CSV file writes some seventy
+ * bytes each, and pixels of a PNG. Larger ones are for the program. */
+#define MOST_CELLS (64.0 * 1024 * 1024)
+#define MOST_CSV_CELLS (4.0 * 1024 * 1024)
+#define MOST_PIXELS 100e6
 
 typedef struct figure_request {
     const qkv_pool_model *which;
     qkv_model *model;
     const char *format;
     int dry;
+    size_t n_panels;        /* at most, unless it is a figure of heads or rows */
+    double panel_size, dpi; /* 0: not given */
     qkv_figure_spec *spec;
     qkv_request_prompt wanted[MOST_PROMPTS];
     qkv_pooled_prompt pooled[MOST_PROMPTS];
@@ -82,16 +92,15 @@ static int check_uses(const figure_request *r, const json_t *request, qkv_error 
 }
 
 /* What a drawing may take is bounded by its size. */
-static int check_drawing(const figure_request *r, const json_t *request, qkv_error *err) {
-    double value = 0;
-    int status = qkv_request_real(request, "dpi", 0, MOST_DPI, &value, err);
+static int check_drawing(figure_request *r, const json_t *request, qkv_error *err) {
+    int status = qkv_request_real(request, "dpi", 0, MOST_DPI, &r->dpi, err);
     if (status == QKV_OK)
-        status = qkv_request_real(request, "panel_size", 0, MOST_PANEL, &value, err);
+        status = qkv_request_real(request, "panel_size", 0, MOST_PANEL, &r->panel_size, err);
     return status == QKV_OK ? check_uses(r, request, err) : status;
 }
 
 /* Every panel is a run and a drawing of its own. */
-static int check_panels(const json_t *request, qkv_error *err) {
+static int check_panels(figure_request *r, const json_t *request, qkv_error *err) {
     const size_t rows = json_array_size(json_object_get(request, "rows"));
     const size_t cols = json_array_size(json_object_get(request, "cols"));
     const char *eps = NULL;
@@ -102,8 +111,45 @@ static int check_panels(const json_t *request, qkv_error *err) {
     for (const char *at = list; at && *at; at++) n += *at == ',';
     free(list);
     if (status != QKV_OK) return status;
-    if ((rows ? rows : 1) * (cols ? cols : 1) <= MOST_PANELS && 3 * n <= MOST_PANELS) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure has %d panels at most here", MOST_PANELS);
+    const size_t of_grid = (rows ? rows : 1) * (cols ? cols : 1), of_eps = 3 * n;
+    if (of_grid > MOST_PANELS || of_eps > MOST_PANELS)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "a figure has %d panels at most here", MOST_PANELS);
+    r->n_panels = rows || cols ? of_grid : eps ? of_eps : 9;
+    return QKV_OK;
+}
+
+static int fail_size(const char *what, double has, double most, qkv_error *err) {
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "this figure has %.0f million %s, and %.0f million are the most here; the "
+                    "command line makes it",
+                    has / 1e6, what, most / 1e6);
+}
+
+/* Maps of heads and rows are pooled while they are computed; all others are whole. */
+static int check_cells(const figure_request *r, qkv_error *err) {
+    const qkv_figure_kind kind = qkv_figure_spec_kind(r->spec);
+    const double most = strcmp(r->format, "csv") == 0 ? MOST_CSV_CELLS : MOST_CELLS;
+    double n_tokens = 0;
+    if (kind == QKV_FIGURE_HEADS || kind == QKV_FIGURE_ROWS) return QKV_OK;
+    for (size_t i = 0; i < r->n_prompts; i++)
+        n_tokens = fmax(n_tokens, (double)r->pooled[i].n_tokens);
+    const double cells = (double)r->n_panels * n_tokens * n_tokens;
+    return cells > most ? fail_size("cells", cells, most, err) : QKV_OK;
+}
+
+/* Where neither size nor resolution is given, the library bounds the picture. */
+static int check_pixels(const figure_request *r, qkv_error *err) {
+    const qkv_model_info *info = qkv_model_get_info(r->model);
+    const double n_panels = qkv_figure_spec_kind(r->spec) == QKV_FIGURE_HEADS
+                                ? (double)info->n_layer * info->n_head
+                                : (double)r->n_panels;
+    const double usual =
+        n_panels > MOST_PANELS ? USUAL_PANEL / 4.0 : USUAL_PANEL; /* many are small */
+    const double size = r->panel_size > 0 ? r->panel_size : usual,
+                 side = size * (r->dpi > 0 ? r->dpi : USUAL_DPI) / 72;
+    const double pixels = n_panels * side * side;
+    if (strcmp(r->format, "png") != 0 || !(r->panel_size > 0 || r->dpi > 0)) return QKV_OK;
+    return pixels > MOST_PIXELS ? fail_size("pixels", pixels, MOST_PIXELS, err) : QKV_OK;
 }
 
 /* The library's own fields of the request, as text. */
@@ -269,7 +315,7 @@ static int read_request(figure_request *r, const json_t *request, qkv_error *err
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "`format` is none of png, svg, pdf, html, safetensors, npz and csv");
     if (status == QKV_OK) status = check_drawing(r, request, err);
-    if (status == QKV_OK) status = check_panels(request, err);
+    if (status == QKV_OK) status = check_panels(r, request, err);
     if (status == QKV_OK) status = read_spec(r, request, err);
     if (status == QKV_OK) status = read_prompts(r, request, err);
     return status == QKV_OK ? check_prompts(r, err) : status;
@@ -281,6 +327,8 @@ int qkv_api_figure(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply,
     if (status == QKV_OK) status = read_request(&r, call->request, err);
     if (status == QKV_OK) status = make_commands(&r, err);
     if (status == QKV_OK) status = tokenize(&r, pool, call->request, err);
+    if (status == QKV_OK && !r.dry) status = check_cells(&r, err);
+    if (status == QKV_OK && !r.dry) status = check_pixels(&r, err);
     if (status == QKV_OK)
         status = r.dry ? send_command(&r, reply, err) : draw(&r, pool, reply, err);
     for (size_t i = 0; i < r.n_prompts; i++) {

@@ -35,6 +35,12 @@ static int read_options(generation *g, const qkv_call *call, qkv_error *err) {
     if (status == QKV_OK) status = qkv_request_real(request, "min_p", 0, 1, &g->sampler.min_p, err);
     if (status == QKV_OK) status = qkv_request_integer(request, "seed", 0, INT64_MAX, &seed, err);
     g->sampler.seed = (uint64_t)seed;
+    static const char *const drawing[] = {"top_k", "top_p", "min_p", "seed"};
+    for (size_t i = 0; i < 4 && status == QKV_OK && g->sampler.temperature == 0; i++) {
+        if (json_object_get(request, drawing[i]))
+            status = qkv_fail(err, QKV_ERR_ARGUMENT,
+                              "at temperature 0 nothing is drawn: leave out `%s`", drawing[i]);
+    }
     const int64_t room = g->request.info->n_ctx - (int64_t)g->request.prompt.n_tokens;
     if (status == QKV_OK && room < 1)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the prompt is as long as the model takes");

@@ -37,14 +37,25 @@ static void cut(qkv_connection *connection) {
     shutdown(connection->fd, SHUT_RDWR);
 }
 
-/* New ones stand first, so that the oldest is the last of the list. */
+static int is_stranger(const qkv_connection *connection) {
+    return !connection->trusted && !connection->cut && connection->deadline > 0;
+}
+
+/* Any of them: of a flood the oldest would always be one that waits for its turn honestly. */
 static void make_room(qkv_connections *all) {
-    qkv_connection *oldest = NULL;
+    size_t n = 0;
     if (all->n < all->most / 4 * 3) return;
+    for (const qkv_connection *at = all->first; at; at = at->next) n += is_stranger(at) != 0;
+    if (n == 0) return;
+    all->dice = all->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    size_t which = (size_t)(all->dice >> 33) % n;
     for (qkv_connection *at = all->first; at; at = at->next) {
-        if (!at->trusted && !at->cut && at->deadline > 0) oldest = at;
+        if (!is_stranger(at)) continue;
+        if (which-- == 0) {
+            cut(at);
+            return;
+        }
     }
-    if (oldest) cut(oldest);
 }
 
 qkv_connection *qkv_connection_add(qkv_connections *all, int fd) {
@@ -97,16 +108,16 @@ void qkv_connections_sweep(qkv_connections *all) {
     pthread_mutex_unlock(&all->lock);
 }
 
-int qkv_connections_reserve(qkv_connections *all, size_t n_bytes, size_t most) {
+int qkv_connections_reserve(qkv_connections *all, qkv_bytes what, size_t n_bytes, size_t most) {
     pthread_mutex_lock(&all->lock);
-    const int fits = n_bytes <= most && all->n_bytes <= most - n_bytes;
-    if (fits) all->n_bytes += n_bytes;
+    const int fits = n_bytes <= most && all->n_bytes[what] <= most - n_bytes;
+    if (fits) all->n_bytes[what] += n_bytes;
     pthread_mutex_unlock(&all->lock);
     return fits;
 }
 
-void qkv_connections_release_bytes(qkv_connections *all, size_t n_bytes) {
+void qkv_connections_release_bytes(qkv_connections *all, qkv_bytes what, size_t n_bytes) {
     pthread_mutex_lock(&all->lock);
-    all->n_bytes -= n_bytes;
+    all->n_bytes[what] -= n_bytes;
     pthread_mutex_unlock(&all->lock);
 }

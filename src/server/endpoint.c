@@ -44,12 +44,25 @@ const qkv_endpoint *qkv_endpoint_find(const char *path) {
     return NULL;
 }
 
+/* A field that is not given is what the server takes for it. */
+static void add_default(json_t *fields, const char *field, json_t *value) {
+    const json_t *given = json_object_get(fields, field);
+    if (!given || json_is_null(given))
+        json_object_set_new(fields, field, value);
+    else
+        json_decref(value);
+}
+
 /* The path and the fields, without who asks. */
-static char *make_key(const json_t *request, const qkv_endpoint *endpoint) {
+static char *make_key(const json_t *request, const qkv_endpoint *endpoint,
+                      const qkv_model_pool *pool) {
     static const char *const asker[] = {"client", "slot", "seq"};
     qkv_text key = {0};
     json_t *fields = json_copy((json_t *)request);
     for (size_t i = 0; i < sizeof asker / sizeof *asker; i++) json_object_del(fields, asker[i]);
+    add_default(fields, "model", qkv_json_text(qkv_model_pool_get(pool, 0)->name));
+    add_default(fields, "prompt",
+                json_pack("{s:o}", "text", qkv_json_text(qkv_model_pool_options(pool)->prompt)));
     char *text = fields ? qkv_json_dump(fields, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     qkv_text_printf(&key, "%s %s", endpoint->path, text ? text : "");
     const int failed = !text || key.failed;
@@ -59,15 +72,15 @@ static char *make_key(const json_t *request, const qkv_endpoint *endpoint) {
     return key.data;
 }
 
-int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size_t n_body,
-                  qkv_error *err) {
+int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, const qkv_model_pool *pool,
+                  char *body, size_t n_body, qkv_error *err) {
     *call = (qkv_call){.body = body, .n_body = n_body};
     if (!endpoint->fields) return QKV_OK;
     int status = qkv_request_parse(&call->request, body, n_body, err);
     if (status == QKV_OK)
         status = qkv_request_read(call->request, endpoint->fields, &call->common, err);
     if (status != QKV_OK || !endpoint->keeps) return status;
-    call->key = make_key(call->request, endpoint);
+    call->key = make_key(call->request, endpoint, pool);
     return call->key ? QKV_OK : qkv_fail_memory(err);
 }
 

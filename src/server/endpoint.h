@@ -37,9 +37,10 @@ const qkv_endpoint *qkv_endpoint_find(const char *path);
 /* NULL past the end. */
 const qkv_endpoint *qkv_endpoint_get(size_t index);
 
-/* Reads a body into a call. Release the call also after a failure. */
-int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, char *body, size_t n_body,
-                  qkv_error *err);
+/* Reads a body, which it takes over, into a call. Of the pool it asks only for what never changes, so that
+ * any thread may call it. Release the call also after a failure. */
+int qkv_call_read(qkv_call *call, const qkv_endpoint *endpoint, const qkv_model_pool *pool,
+                  char *body, size_t n_body, qkv_error *err);
 void qkv_call_release(qkv_call *call);
 /* Runs it; the reply tells of failures, too. */
 void qkv_call_run(const qkv_call *call, const qkv_endpoint *endpoint, qkv_model_pool *pool,

@@ -60,21 +60,22 @@ int qkv_guard_site(const char *site) {
 
 /* ---- tokens ---- */
 
-int qkv_guard_cookie(const char *header, const char *name, char *value, size_t size) {
+const char *qkv_guard_cookie(const char *header, const char *name, char *value, size_t size) {
     const size_t n = strlen(name);
     for (const char *at = header; at && *at;) {
         while (*at == ' ' || *at == ';') at++;
         const size_t length = strcspn(at, ";");
         if (length > n && strncmp(at, name, n) == 0 && at[n] == '=') {
             const size_t bytes = length - n - 1;
-            if (bytes >= size) return 0;
-            memcpy(value, at + n + 1, bytes);
-            value[bytes] = '\0';
-            return 1;
+            if (bytes < size) {
+                memcpy(value, at + n + 1, bytes);
+                value[bytes] = '\0';
+                return at + length;
+            }
         }
         at += length;
     }
-    return 0;
+    return NULL;
 }
 
 const char *qkv_guard_bearer(const char *authorization) {

@@ -8,15 +8,16 @@
  *
  * Everything here runs in the threads that wait for requests, and none of it computes.
  */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* POLLRDHUP */
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "page/page_files.h"
 #include "server/serve.h"
@@ -27,8 +28,8 @@ typedef struct exchange {
     struct MHD_Connection *connection;
     const qkv_endpoint *endpoint; /* NULL: a file of the page is asked for */
     qkv_text body;
-    size_t reserved; /* bytes of the body that are counted */
-    int has_job;     /* the job was handed to the queue */
+    size_t reserved[QKV_BYTES_COUNT]; /* bytes that are counted */
+    int has_job;                      /* the job was handed to the queue */
     qkv_job job;
 } exchange;
 
@@ -188,8 +189,11 @@ static int knows_token(const qkv_server *server, struct MHD_Connection *connecti
     char cookie[QKV_GUARD_TOKEN_SIZE];
     const char *bearer = qkv_guard_bearer(header(connection, "Authorization"));
     if (bearer) return qkv_guard_same(bearer, server->token);
-    return qkv_guard_cookie(header(connection, "Cookie"), server->cookie, cookie, sizeof cookie) &&
-           qkv_guard_same(cookie, server->token);
+    for (const char *at = header(connection, "Cookie");
+         (at = qkv_guard_cookie(at, server->cookie, cookie, sizeof cookie));) {
+        if (qkv_guard_same(cookie, server->token)) return 1;
+    }
+    return 0;
 }
 
 static int is_entrance(const qkv_server *server, struct MHD_Connection *connection, const char *url,
@@ -203,6 +207,7 @@ static int is_entrance(const qkv_server *server, struct MHD_Connection *connecti
 static int is_ours(struct MHD_Connection *connection, const char *url) {
     const char *site = header(connection, "Sec-Fetch-Site"),
                *dest = header(connection, "Sec-Fetch-Dest");
+    if (!has_one(connection, "Origin")) return 0;
     if (!qkv_guard_origin(header(connection, "Origin"), header(connection, "Host"))) return 0;
     if (qkv_guard_site(site)) return 1;
     const int shown = dest && (strcmp(dest, "document") == 0 || strcmp(dest, "iframe") == 0);
@@ -296,11 +301,16 @@ static enum MHD_Result begin(qkv_server *server, struct MHD_Connection *connecti
     return *context ? MHD_YES : MHD_NO;
 }
 
+static int reserve(exchange *e, qkv_bytes what, size_t n, size_t most) {
+    if (!qkv_connections_reserve(&e->server->connections, what, n, most)) return 0;
+    e->reserved[what] += n;
+    return 1;
+}
+
 /* Beyond a limit the connection is closed: what else would come cannot be told from a flood. */
 static enum MHD_Result collect(exchange *e, const char *data, size_t n) {
     if (!e->endpoint || n > body_limit(e->endpoint) - e->body.length) return MHD_NO;
-    if (!qkv_connections_reserve(&e->server->connections, n, QKV_SERVE_ALL_BODIES)) return MHD_NO;
-    e->reserved += n;
+    if (!reserve(e, QKV_BYTES_IN, n, QKV_SERVE_ALL_BODIES)) return MHD_NO;
     qkv_text_append(&e->body, data, n);
     return e->body.failed ? MHD_NO : MHD_YES;
 }
@@ -311,11 +321,23 @@ static void wake(qkv_job *job) {
     MHD_resume_connection(((exchange *)job->user)->connection);
 }
 
-/* Has whoever asked closed the connection? A page does so when it wants the answer no more. */
+/* Has whoever asked closed the connection? A page does so when it wants the answer no more. What was sent
+ * behind the request does not hide it. */
 static int has_left(const qkv_job *job) {
-    char byte;
-    const ssize_t n = recv(job->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    struct pollfd socket = {.fd = job->fd, .events = POLLRDHUP};
+    return poll(&socket, 1, 0) > 0 && (socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+/* JSON of a few bytes may take a hundred times as much when it is read, and waits in the queue then. 0: it
+ * was refused. */
+static int reserve_json(exchange *e) {
+    if (!e->endpoint->fields) return 1;
+    const size_t cost = qkv_json_cost(e->body.data, e->body.length);
+    if (cost > QKV_SERVE_ALL_BODIES)
+        qkv_reply_error(&e->job.reply, 413, "too_large", "the request has too many parts");
+    else if (!reserve(e, QKV_BYTES_IN, cost, QKV_SERVE_ALL_BODIES))
+        qkv_reply_error(&e->job.reply, 503, "busy", "too much waits already; try again");
+    return !e->job.reply.status;
 }
 
 static enum MHD_Result start_job(exchange *e) {
@@ -329,10 +351,11 @@ static enum MHD_Result start_job(exchange *e) {
     job->user = e;
     job->fd = info ? info->connect_fd : -1;
     e->has_job = 1;
+    if (!reserve_json(e)) return send_reply(e->server, e->connection, &job->reply);
     char *body = e->body.data;
     const size_t n_body = e->body.length;
     e->body = (qkv_text){0};
-    if (qkv_call_read(&job->call, e->endpoint, body, n_body, &err) != QKV_OK) {
+    if (qkv_call_read(&job->call, e->endpoint, e->server->pool, body, n_body, &err) != QKV_OK) {
         qkv_reply_failure(&job->reply, &err);
         return send_reply(e->server, e->connection, &job->reply);
     }
@@ -356,6 +379,9 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     }
     if (!e->endpoint) return send_file(server, connection, url[1] ? url + 1 : "index.html");
     if (!e->has_job) return start_job(e);
+    /* Who does not read holds memory. */
+    if (!reserve(e, QKV_BYTES_OUT, e->job.reply.n_bytes, QKV_SERVE_ALL_REPLIES))
+        qkv_reply_error(&e->job.reply, 503, "busy", "too many answers are not read; try again");
     qkv_connection_allow(&server->connections, connection_of(connection), QKV_TIME_TO_READ);
     return send_reply(server, connection, &e->job.reply);
 }
@@ -369,7 +395,8 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **c
     (void)why;
     qkv_connection_allow(&server->connections, connection_of(connection), QKV_TIME_TO_ASK);
     if (!e) return;
-    qkv_connections_release_bytes(&server->connections, e->reserved);
+    for (int i = 0; i < QKV_BYTES_COUNT; i++)
+        qkv_connections_release_bytes(&server->connections, (qkv_bytes)i, e->reserved[i]);
     qkv_call_release(&e->job.call);
     qkv_reply_release(&e->job.reply);
     qkv_text_release(&e->body);

@@ -20,8 +20,10 @@ struct qkv_job {
     const qkv_endpoint *endpoint;
     qkv_call call;
     qkv_reply reply;
-    void (*done)(qkv_job *job);         /* called once; the job may be gone when it returns */
-    int (*is_gone)(const qkv_job *job); /* 1: nobody waits for it any more; may be NULL */
+    void (*done)(qkv_job *job); /* called once; the job may be gone when it returns */
+    int (*is_gone)(
+        const qkv_job *job); /* 1: nobody waits for it any more; may be NULL; takes no lock */
+    int gives_way; /* nobody has asked for it: any job of its runner but the same one cancels it */
     void *user;
     int fd;
     atomic_int cancelled;
@@ -55,8 +57,6 @@ void qkv_queue_add(qkv_queue *queue, qkv_job *job);
 qkv_job *qkv_queue_take(qkv_queue *queue, qkv_runner runner);
 /* The runner's job has its reply. */
 void qkv_queue_finish(qkv_queue *queue, qkv_runner runner);
-/* Does a job wait, for the same runner, that asks for anything else? */
-int qkv_queue_has_other(qkv_queue *queue, const qkv_job *job);
 /* Stops what runs, answers what waits, and takes no more. */
 void qkv_queue_close(qkv_queue *queue);
 

@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "server/job_runner.h"
 
+#include <omp.h>
 #include <string.h>
 #include <time.h>
 
@@ -67,6 +68,9 @@ static void do_job(qkv_job_runner *runner, qkv_job *job) {
 static void *work(void *user) {
     qkv_job_runner *runner = user;
     qkv_job *job;
+    const int32_t n_threads = qkv_model_pool_options(runner->pool)->n_threads;
+    if (n_threads > 0)
+        omp_set_num_threads(n_threads); /* of this thread: for what no session does */
     while ((job = qkv_queue_take(runner->queue, runner->kind))) {
         do_job(runner, job);
         qkv_queue_finish(runner->queue, runner->kind);
@@ -100,20 +104,16 @@ static void release_job(qkv_job *job) {
     qkv_reply_release(&job->reply);
 }
 
-static int others_wait(const qkv_job *job) {
-    return qkv_queue_has_other(job->user, job);
-}
-
-int qkv_job_runner_expect_page(qkv_queue *queue, qkv_job *job, qkv_error *err) {
+int qkv_job_runner_expect_page(qkv_queue *queue, const qkv_model_pool *pool, qkv_job *job,
+                               qkv_error *err) {
     /* As src/server/page/early.js asks; what it leaves out is what the server takes then. */
     static const char body[] = "{\"metric\": \"sink\"}";
     *job = (qkv_job){.endpoint = qkv_endpoint_find("/api/overview"),
                      .reply = QKV_REPLY_INIT,
                      .done = release_job,
-                     .is_gone = others_wait,
-                     .user = queue};
+                     .gives_way = 1};
     char *copy = qkv_strdup(body);
-    int status = copy ? qkv_call_read(&job->call, job->endpoint, copy, strlen(body), err)
+    int status = copy ? qkv_call_read(&job->call, job->endpoint, pool, copy, strlen(body), err)
                       : qkv_fail_memory(err);
     if (status == QKV_OK)
         qkv_queue_add(queue, job);

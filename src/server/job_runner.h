@@ -30,6 +30,7 @@ void qkv_job_runner_join(qkv_job_runner *runner);
 
 /* Puts the first request of the page, as it is without a fragment, into the queue. It gives way to
  * anything else that is asked for. `job` stays the caller's, and must until the queue is destroyed. */
-int qkv_job_runner_expect_page(qkv_queue *queue, qkv_job *job, qkv_error *err);
+int qkv_job_runner_expect_page(qkv_queue *queue, const qkv_model_pool *pool, qkv_job *job,
+                               qkv_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
+#include "base/text.h"
 #include "qkv/prompt.h"
 #include "server/pooled_prompt.h"
 
@@ -77,6 +78,17 @@ static int copy_models(qkv_model_pool *pool, const qkv_server_options *options, 
     return status;
 }
 
+/* A page that begins with a mistake would tell of it late. The library's own prompt is not looked at: a
+ * model may have no tokenizer. */
+static int check_prompt(qkv_model_pool *pool, const qkv_model *model, qkv_error *err) {
+    qkv_pooled_prompt prompt = {0};
+    if (!qkv_utf8_valid(pool->prompt, strlen(pool->prompt)))
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`prompt` is not valid UTF-8, which a page needs");
+    const int status = qkv_model_pool_prompt(pool, model, NULL, &prompt, err);
+    qkv_pooled_prompt_release(&prompt);
+    return status;
+}
+
 int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, qkv_error *err) {
     qkv_model_pool *pool = *out = qkv_calloc(1, sizeof *pool);
     const qkv_pool_model *first;
@@ -90,6 +102,7 @@ int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, 
     pool->options.prompt = pool->prompt;
     int status = pool->prompt ? copy_models(pool, options, err) : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_model_pool_open(pool, NULL, &first, &model, err);
+    if (status == QKV_OK && options->prompt) status = check_prompt(pool, model, err);
     qkv_model_free(model);
     if (status == QKV_OK) return QKV_OK;
     qkv_model_pool_free(pool);
@@ -122,6 +135,11 @@ void qkv_model_pool_free(qkv_model_pool *pool) {
 void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *user) {
     pool->stop = stop;
     pool->user = user;
+}
+
+int qkv_model_pool_check(const qkv_model_pool *pool, qkv_error *err) {
+    if (!pool->stop || !pool->stop(pool->user)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_CANCELLED, "nobody waits for it any more");
 }
 
 const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index) {
@@ -319,7 +337,8 @@ static int use_prompt(qkv_model_pool *pool, const qkv_model *model,
 
 int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,
                           qkv_pooled_prompt *out, qkv_error *err) {
-    const json_t *given = json_object_get(request, "prompt");
+    const json_t *field = json_object_get(request, "prompt");
+    const json_t *given = json_is_null(field) ? NULL : field;
     json_t *usual = given ? NULL : json_pack("{s:s}", "text", pool->prompt);
     qkv_request_prompt wanted = {0};
     *out = (qkv_pooled_prompt){0};

@@ -35,6 +35,8 @@ int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, 
 void qkv_model_pool_free(qkv_model_pool *pool);
 /* Asked while something is computed: anything but 0 stops it. `user` is borrowed. */
 void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *user);
+/* Asks it: QKV_ERR_CANCELLED where it is to stop. For work that no session does. */
+int qkv_model_pool_check(const qkv_model_pool *pool, qkv_error *err);
 
 /* The models; NULL past the end. */
 const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index);

@@ -30,25 +30,55 @@ static void answer_replaced(qkv_job *job) {
     answer(job, 409, "replaced", "a newer request of the same client and slot replaced this one");
 }
 
-/* Takes the jobs out that a newer one replaces, as a list. */
-static qkv_job *take_replaced(qkv_queue *queue, const qkv_job *newer) {
-    qkv_job *out = NULL;
+/* Takes a waiting job out, and puts it into a list of those to be answered. */
+static void take_out(qkv_queue *queue, qkv_job **at, qkv_job **list) {
+    qkv_job *job = *at;
+    *at = job->next;
+    job->next = *list;
+    *list = job;
+    queue->n_waiting--;
+}
+
+/* The jobs that a newer one replaces. */
+static void take_replaced(qkv_queue *queue, const qkv_job *newer, qkv_job **list) {
     for (qkv_job **at = &queue->waiting; *at;) {
-        qkv_job *job = *at;
-        if (!replaces(newer, job)) {
-            at = &job->next;
-            continue;
-        }
-        *at = job->next;
-        job->next = out;
-        out = job;
-        queue->n_waiting--;
+        if (replaces(newer, *at))
+            take_out(queue, at, list);
+        else
+            at = &(*at)->next;
     }
     for (int i = 0; i < QKV_RUNNER_COUNT; i++) {
         qkv_job *running = queue->running[i];
         if (running && replaces(newer, running)) running->cancelled = 1;
     }
-    return out;
+}
+
+/* Those who left must not keep others out. */
+static void take_gone(qkv_queue *queue, qkv_job **list) {
+    for (qkv_job **at = &queue->waiting; *at;) {
+        if ((*at)->is_gone && (*at)->is_gone(*at))
+            take_out(queue, at, list);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static qkv_runner runner_of(const qkv_job *job) {
+    return job->endpoint->rank == QKV_RANK_LIGHT ? QKV_RUNNER_LIGHT : QKV_RUNNER_PASSES;
+}
+
+/* A job that nobody has asked for gives way to every one that asks for something else. */
+static void give_way(qkv_job *job, const qkv_job *newer) {
+    const char *a = job->call.key, *b = newer->call.key;
+    const int same = a && b && strcmp(a, b) == 0;
+    if (job->gives_way && runner_of(job) == runner_of(newer) && !same) job->cancelled = 1;
+}
+
+static void ask_to_give_way(qkv_queue *queue, const qkv_job *newer) {
+    for (qkv_job *job = queue->waiting; job; job = job->next) give_way(job, newer);
+    for (int i = 0; i < QKV_RUNNER_COUNT; i++) {
+        if (queue->running[i]) give_way(queue->running[i], newer);
+    }
 }
 
 /* Is there a job that makes this one pointless already? Requests may overtake each other. */
@@ -80,9 +110,12 @@ static void answer_list(qkv_job *list) {
 }
 
 void qkv_queue_add(qkv_queue *queue, qkv_job *job) {
+    qkv_job *replaced = NULL;
     pthread_mutex_lock(&queue->lock);
     const int closed = queue->closed, late = is_late(queue, job);
-    qkv_job *replaced = take_replaced(queue, job);
+    take_replaced(queue, job, &replaced);
+    if (queue->n_waiting >= QKV_QUEUE_LIMIT) take_gone(queue, &replaced);
+    ask_to_give_way(queue, job);
     const int full = queue->n_waiting >= QKV_QUEUE_LIMIT;
     if (!closed && !full && !late) append(queue, job);
     pthread_mutex_unlock(&queue->lock);
@@ -93,10 +126,6 @@ void qkv_queue_add(qkv_queue *queue, qkv_job *job) {
         answer_replaced(job);
     else if (full)
         answer(job, 503, "busy", "too many requests wait already; try again");
-}
-
-static qkv_runner runner_of(const qkv_job *job) {
-    return job->endpoint->rank == QKV_RANK_LIGHT ? QKV_RUNNER_LIGHT : QKV_RUNNER_PASSES;
 }
 
 /* The first of the most urgent ones of a runner; NULL: it has none. */
@@ -129,18 +158,6 @@ void qkv_queue_finish(qkv_queue *queue, qkv_runner runner) {
     queue->running[runner] = NULL;
     pthread_mutex_unlock(&queue->lock);
     job->done(job);
-}
-
-int qkv_queue_has_other(qkv_queue *queue, const qkv_job *job) {
-    int has = 0;
-    pthread_mutex_lock(&queue->lock);
-    for (const qkv_job *other = queue->waiting; other && !has; other = other->next) {
-        const char *a = job->call.key, *b = other->call.key;
-        const int same = a && b && strcmp(a, b) == 0;
-        has = runner_of(other) == runner_of(job) && !same;
-    }
-    pthread_mutex_unlock(&queue->lock);
-    return has;
 }
 
 void qkv_queue_close(qkv_queue *queue) {

@@ -24,7 +24,7 @@ int qkv_request_parse(json_t **out, const char *body, size_t n_body, qkv_error *
 
 /* Is a word one of a list with blanks between them? */
 static int is_listed(const char *list, const char *word) {
-    const size_t n = strlen(word);
+    const size_t n = strchr(word, ' ') ? 0 : strlen(word);
     for (const char *at = list; n && (at = strstr(at, word)); at += n) {
         const int begins = at == list || at[-1] == ' ';
         if (begins && (at[n] == ' ' || at[n] == '\0')) return 1;

@@ -25,28 +25,44 @@ static size_t end_of(const char *text, size_t at) {
     return at;
 }
 
-/* Of edits that do not go together, the one at fault is the first with which the text is refused. */
+/* Is the text up to `end` a variant? */
+static int works(const qkv_request_plan *request, size_t end) {
+    char *prefix = qkv_strndup(request->edits, end);
+    qkv_plan *plan = NULL;
+    const int good = prefix &&
+                     qkv_plan_new(&plan, request->model, request->prompt.tokens,
+                                  request->prompt.n_tokens, NULL) == QKV_OK &&
+                     qkv_plan_add_variant(plan, prefix, NULL, NULL) == QKV_OK;
+    qkv_plan_free(plan);
+    free(prefix);
+    return good;
+}
+
+/* Of edits that do not go together, the one at fault is the first with which the text is refused. More of
+ * a text that is refused is refused as well, so half of the edits are left out each time: a text may
+ * have a thousand of them. */
 static void find_edit(const qkv_request_plan *request, qkv_reply *reply) {
     const size_t length = strlen(request->edits);
-    for (size_t begin = 0; begin <= length;) {
-        size_t end = end_of(request->edits, begin);
-        char *prefix = qkv_strndup(request->edits, end);
-        qkv_plan *plan = NULL;
-        const int works = prefix &&
-                          qkv_plan_new(&plan, request->model, request->prompt.tokens,
-                                       request->prompt.n_tokens, NULL) == QKV_OK &&
-                          qkv_plan_add_variant(plan, prefix, NULL, NULL) == QKV_OK;
-        qkv_plan_free(plan);
-        free(prefix);
-        if (!works) {
-            while (begin < end && qkv_is_space(request->edits[begin])) begin++;
-            while (end > begin && qkv_is_space(request->edits[end - 1])) end--;
-            reply->at = (int64_t)begin;
-            reply->length = (int64_t)(end - begin);
-            return;
-        }
-        begin = end + 1;
+    size_t *ends = NULL, n = 0, capacity = 0;
+    for (size_t at = 0; at <= length; at = ends[n - 1] + 1) {
+        if (!QKV_PUSH(ends, capacity, n, end_of(request->edits, at))) break;
     }
+    size_t first = 0, last = n; /* the one at fault is of [first, last) */
+    while (last > first + 1) {
+        const size_t middle = first + (last - first) / 2;
+        if (works(request, ends[middle - 1]))
+            first = middle;
+        else
+            last = middle;
+    }
+    if (n) {
+        size_t begin = first ? ends[first - 1] + 1 : 0, end = ends[first];
+        while (begin < end && qkv_is_space(request->edits[begin])) begin++;
+        while (end > begin && qkv_is_space(request->edits[end - 1])) end--;
+        reply->at = (int64_t)begin;
+        reply->length = (int64_t)(end - begin);
+    }
+    free(ends);
 }
 
 static void find_mistake(const qkv_request_plan *request, qkv_reply *reply) {

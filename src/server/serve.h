@@ -11,10 +11,11 @@
 #include "server/job_runner.h"
 
 /* Bytes. */
-#define QKV_SERVE_BODY ((size_t)1 << 20)        /* of a request in JSON */
-#define QKV_SERVE_FILE ((size_t)32 << 20)       /* of a file that is handed over */
-#define QKV_SERVE_ALL_BODIES ((size_t)96 << 20) /* of all that are being received */
-#define QKV_SERVE_HEADERS ((size_t)32 << 10)    /* of a request's first line and headers */
+#define QKV_SERVE_BODY ((size_t)1 << 20)          /* of a request in JSON */
+#define QKV_SERVE_FILE ((size_t)32 << 20)         /* of a file that is handed over */
+#define QKV_SERVE_ALL_BODIES ((size_t)96 << 20)   /* of all that are received, or wait as JSON */
+#define QKV_SERVE_ALL_REPLIES ((size_t)512 << 20) /* of all answers that are being sent */
+#define QKV_SERVE_HEADERS ((size_t)32 << 10)      /* of a request's first line and headers */
 
 /* The page's modules as two scripts, in place of forty requests that would wait for each other: what asks
  * for the first maps, and all the rest. */

@@ -120,7 +120,7 @@ static int start_watcher(qkv_server *server, qkv_error *err) {
 }
 
 static int start_runners(qkv_server *server, qkv_error *err) {
-    int status = qkv_job_runner_expect_page(&server->queue, &server->first_page, err);
+    int status = qkv_job_runner_expect_page(&server->queue, server->pool, &server->first_page, err);
     for (int i = 0; i < QKV_RUNNER_COUNT && status == QKV_OK; i++) {
         server->runners[i] = (qkv_job_runner){.queue = &server->queue,
                                               .pool = server->pool,

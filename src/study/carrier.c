@@ -33,6 +33,9 @@ int qkv_carrier_take(qkv_text *recipe, const char *bytes, size_t n, qkv_error *e
         return qkv_fail(err, QKV_ERR_FORMAT, "its recipe has %zu bytes, and the most is %d", n,
                         CARRIER_MOST);
     }
+    if (qkv_json_cost(bytes, n) > CARRIER_MOST_COST) {
+        return qkv_fail(err, QKV_ERR_FORMAT, "its recipe has more parts than one of qkv can have");
+    }
     qkv_text_append(recipe, bytes, n);
     return recipe->failed ? qkv_fail_memory(err) : QKV_OK;
 }
@@ -269,20 +272,23 @@ static int put_markdown(const char *bytes, size_t n, const char *recipe, qkv_tex
 
 /* ---- JSON ---- */
 
-enum { MOST_JSON = 32 << 20 }; /* of a whole report, or of a header */
+enum { MOST_JSON = 32 << 20, MOST_JSON_COST = 256 << 20 }; /* of a whole report, or of a header */
 
 static json_t *load(const char *bytes, size_t n) {
     return qkv_json_parse(bytes, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
 }
 
-static int check_length(size_t n, qkv_error *err) {
-    if (n <= MOST_JSON) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_FORMAT, "it has %zu bytes of JSON, and the most is %d", n,
-                    MOST_JSON);
+static int check_size(const char *bytes, size_t n, qkv_error *err) {
+    if (n > MOST_JSON)
+        return qkv_fail(err, QKV_ERR_FORMAT, "it has %zu bytes of JSON, and the most is %d", n,
+                        MOST_JSON);
+    if (qkv_json_cost(bytes, n) > MOST_JSON_COST)
+        return qkv_fail(err, QKV_ERR_FORMAT, "its JSON has too many parts");
+    return QKV_OK;
 }
 
 static int find_json(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
-    int status = check_length(n, err);
+    int status = check_size(bytes, n, err);
     if (status != QKV_OK) return status;
     json_t *tree = load(bytes, n);
     if (!tree) return qkv_fail(err, QKV_ERR_FORMAT, "it is no JSON");
@@ -312,7 +318,7 @@ static int is_safetensors(const char *bytes, size_t n) {
 static int find_safetensors(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
     const size_t length = (size_t)header_length(bytes);
     (void)n;
-    int status = check_length(length, err);
+    int status = check_size(bytes + 8, length, err);
     if (status != QKV_OK) return status;
     json_t *tree = load(bytes + 8, length);
     const json_t *metadata = json_object_get(tree, "__metadata__");

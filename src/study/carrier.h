@@ -18,7 +18,10 @@
 #include "base/fail.h"
 #include "base/text.h"
 
-enum { CARRIER_MOST = 4 << 20 };
+enum {
+    CARRIER_MOST = 4 << 20,
+    CARRIER_MOST_COST = 64 << 20 /* bytes that parsing it may take */
+};
 
 /* Appends the recipe; QKV_ERR_FORMAT where there is none. *format is one of the names above; `name` is
  * the file's, for messages. */

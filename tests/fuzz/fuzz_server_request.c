@@ -63,7 +63,7 @@ static void run(const qkv_endpoint *endpoint, const uint8_t *data, size_t size) 
     FUZZ_REQUIRE(body);
     memcpy(body, data, size);
     qkv_model_pool_watch(pool, count_down, &steps);
-    if (qkv_call_read(&call, endpoint, body, size, &err) == QKV_OK) {
+    if (qkv_call_read(&call, endpoint, pool, body, size, &err) == QKV_OK) {
         leave_out_drawing(&call);
         qkv_call_run(&call, endpoint, pool, &reply);
     } else {

@@ -35,6 +35,11 @@ def case_entrance(server):
     status, headers, body = server.ask("GET", "/", headers=mine, token=False)
     assert status == 200 and b"<html" in body and headers["content-type"].startswith("text/html")
     assert server.ask("GET", "/api/state", headers=mine, token=False)[0] == 200
+    # Another server of this machine may set a cookie of the same name: it does not lock us out.
+    both = {"Cookie": "qkv-%d=other; %s; qkv-%d=%s" % (server.port, cookie.split(";")[0], server.port, "x" * 500)}
+    assert server.ask("GET", "/api/state", headers=both, token=False)[0] == 200
+    wrong = {"Cookie": "qkv-%d=other; qkv-%d=%s" % (server.port, server.port, "x" * 500)}
+    assert server.ask("GET", "/api/state", headers=wrong, token=False)[0] == 401
     # A link on another site: a page of ours goes on to the explorer, so that the new cookie counts.
     other = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
     status, headers, body = server.ask("GET", "/?token=" + server.token, headers=other, token=False)
@@ -83,6 +88,10 @@ def case_origin(server):
             server.error(server.ask("GET", path, headers={"Sec-Fetch-Site": site, **cookie}, token=False), 403, "origin")
         image = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": "image", **cookie}
         server.error(server.ask("GET", "/", headers=image, token=False), 403, "origin")
+    bearer = b"Authorization: Bearer " + server.token.encode() + b"\r\n"
+    two = b"Origin: http://%s\r\nOrigin: http://evil.example\r\n" % here.encode()
+    answer = server.raw(b"GET /api/state HTTP/1.1\r\nHost: %s\r\n" % here.encode() + two + bearer + b"\r\n", timeout=1)
+    assert b" 403 " in answer[:20], answer[:200]
     good = {"Origin": "http://" + here, "Sec-Fetch-Site": "same-origin", **cookie}
     assert server.post("tokens", {"prompt": PROMPT}, headers=good, token=False)[0] == 200
     # What a browser asks before it lets another site's page send JSON gets no permission.
@@ -202,6 +211,13 @@ def case_mistakes(server):
     assert "16 to 128" in refused("--token", "with blanks in it, see?", "--port", "0")
     assert "no-such-model" in refused("-m", "no-such-model", "--port", "0")
     assert "--port" in refused("--port", "70000")
+    assert "no model file was named" in refused("-m", "", "--port", "0")
+    assert "the prompt is empty" in refused("-p", "", "--port", "0")
+    assert "not valid UTF-8" in refused("-p", b"\xff hi", "--port", "0")
+    assert "128 are the most that the model takes" in refused("-p", "word " * 300, "--port", "0")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([QKV, "serve", "--port", "0"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and "cannot write standard output" in done.stderr, done
 
 
 def case_bound_elsewhere(server):

@@ -217,6 +217,42 @@ def case_newest_wins(server):
         assert server.post("overview", {"prompt": PROMPT, "seq": 1, **name})[0] == 200
 
 
+def case_many_parts(server):
+    """JSON whose values are tiny: read, it would take a hundred times its bytes."""
+    server.start()
+    before = server.memory()
+    for body in [b'{"prompt":[' + b"{}," * 340000 + b"{}]}", b'{"prompt":[' + b"[]," * 340000 + b"[]]}"]:
+        server.error(server.ask("POST", "/api/tokens", body, {"Content-Type": "application/json"}), 413, "too_large")
+    file = b'{"recipe": [' + b"{}," * 5000000 + b"{}]}"
+    server.error(server.ask("POST", "/api/recipe", file, {"Content-Type": "application/octet-stream"}), 400, "format")
+    assert SANITIZED or server.memory() - before < 64 << 20, server.memory() - before
+    # Ids of tokens are many numbers, and a text is one value whatever is in it.
+    assert server.post("tokens", {"prompt": {"tokens": [5] * 128}})[0] == 200
+    assert server.post("check", {"prompt": PROMPT, "edits": "{[,"})[0] == 400
+    server.works()
+
+
+def case_left_with_a_byte(server):
+    """Who leaves is not computed for, also where something was sent behind the request."""
+    server.start()
+    curve = {"prompt": {"text": " ".join([PROMPT["text"]] * 7)}, "edits": "v@0=scale:{eps}", "layer": 5, "head": 0,
+             "metric": "output_kl", "epsilons": [i / 200 for i in range(200)]}
+    start = server.processor_time()
+    assert server.post("curve", curve)[0] == 200
+    whole = server.processor_time() - start
+    body = json.dumps({**curve, "edits": "v@1=scale:{eps}"}).encode()
+    start = server.processor_time()
+    s = socket.create_connection(("127.0.0.1", server.port), 10)
+    s.sendall(b"POST /api/curve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+              b"Authorization: Bearer %s\r\n\r\n" % (len(body), server.token.encode()) + body)
+    while server.processor_time() < start + whole / 20:  # until it computes
+        time.sleep(0.01)
+    s.sendall(b"G")
+    s.close()
+    assert server.post("next", {"prompt": PROMPT})[0] == 200  # behind it
+    assert server.processor_time() - start < whole / 2, "%g of %g s" % (server.processor_time() - start, whole)
+
+
 def case_nobody_waits_for_passes(server):
     """Tokens, facts and edits are told while passes are computed, which a second page would wait for otherwise."""
     server.start()

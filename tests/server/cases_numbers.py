@@ -260,6 +260,12 @@ def case_figure_refusals(server):
                 {"kind": "modify", "hide_notes": True, "format": "csv"}, {"kind": "heads", "variant": "q@9=zero"}]:
         status, _, body = server.post("figure", bad)
         assert status == 400, (bad, status, body[:200])
+    # What would take gigabytes is refused before anything is computed; its command is told all the same.
+    large = {"kind": "grid", "prompt": PROMPT, "dpi": 210, "panel_size": 1000,
+             "cols": [{"label": str(i), "edits": "q@3.h1=scale:%d" % i} for i in range(60)]}
+    said = server.error(server.post("figure", large), 400, "argument")
+    assert "million pixels, and 100 million are the most here" in said["message"], said
+    assert "--dpi 210" in server.json("figure", {**large, "dry": True})["command"]
     for file in [b"", b"x", b"\x89PNG\r\n\x1a\n", b"%PDF-1.4", b"<svg></svg>", b"{}", os.urandom(5000)]:
         server.error(server.ask("POST", "/api/recipe", file, {"Content-Type": "application/octet-stream"}), 400, "format")
     with tempfile.TemporaryDirectory() as folder:
@@ -286,6 +292,14 @@ def case_mistakes_in_edits(server):
             said = server.error(server.post(name, {"edits": edits, **({"layer": 1, "head": 1} if name == "head" else {})}), 400,
                                 "plan" if "nothing" not in edits and not edits.endswith("+ ") else "syntax")
             assert said["at"] == at and edits[at:at + said["length"]] == part, (edits, said)
+    # Which of a thousand it is, without trying one more edit after the other.
+    many = ["v@%d[%d]=zero" % (layer, token) for layer in range(6) for token in range(100)]
+    for place in [0, 1, 299, 598, 599]:
+        again = many[:place + 1] + [many[place]] + many[place + 1:]
+        edits = " + ".join(again)
+        said = server.error(server.post("check", {"edits": edits, "prompt": {"tokens": [5] * 100}}), 400, "plan")
+        at = len(" + ".join(again[:place + 1]) + " + ")
+        assert said["at"] == at and edits[at:at + said["length"]] == many[place], (place, said)
     said = server.error(server.post("check", {"edits": "resid_post@1=add:@/etc/passwd#x"}), 400, "plan")
     assert "vectors from files are not available here" in said["message"], said
     said = server.json("check", {"edits": EDITS + " + k@2.g0[1:]=zero", "prompt": PROMPT})

@@ -164,7 +164,7 @@ static void ask_once(asker *a, size_t family) {
     qkv_call call;
     qkv_text body = {0};
     qkv_text_printf(&body, "{\"model\": \"%s\"%s}", families[family], a->fields);
-    if (qkv_call_read(&call, endpoint, body.data, body.length, NULL) == QKV_OK)
+    if (qkv_call_read(&call, endpoint, a->pool, body.data, body.length, NULL) == QKV_OK)
         qkv_call_run(&call, endpoint, a->pool, &reply);
     a->failed |= reply.status != 200;
     if (a->answers[family])

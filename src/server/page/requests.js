@@ -339,7 +339,8 @@ export class ExplorerRequests {
         if (!this.model?.has_logits || !this.tokens || this.hasError) return;
         if (n === 0) return this.follow.markFresh('generate');
         this.follow.generating(0, n);
-        this.generateMore({ ...this.run, temperature, seed }, Math.min(FIRST_WORDS, n), n);
+        const drawn = temperature > 0 ? { temperature, seed } : {}; // else the most likely tokens: nothing is drawn
+        this.generateMore({ ...this.run, ...drawn }, Math.min(FIRST_WORDS, n), n);
     }
 
     // A few tokens first, then four times as many, and so on: the same ones again and more, for a third of the time on
