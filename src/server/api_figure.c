@@ -121,7 +121,7 @@ static int check_panels(figure_request *r, const json_t *request, qkv_error *err
 static int fail_size(const char *what, double has, double most, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "this figure has %.0f million %s, and %.0f million are the most here; the "
-                    "command line makes it",
+                    "command line can make it",
                     has / 1e6, what, most / 1e6);
 }
 
