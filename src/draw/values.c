@@ -124,15 +124,14 @@ static void paint_texts(const qkv_painter *painter, const qkv_panel_data *panel,
         PangoLayout *words =
             qkv_words_new(painter->lettering, text, QKV_WORDS_LABEL, size, TEXT_SHARE * dx);
         if (!words) return;
+        const size_t row = i / (size_t)panel->n_cols, col = i % (size_t)panel->n_cols;
         const double value = panel->values[i];
         const uint32_t cell =
             isnan(value) ? QKV_NO_VALUE_COLOR : qkv_color_table_color(painter->colors, value);
         qkv_paint_color(painter, text_color(cell));
-        cairo_move_to(painter->cr,
-                      box->x + ((double)(i % (size_t)panel->n_cols) + 0.5) * dx -
-                          qkv_words_width(words) / 2,
-                      box->y + ((double)(i / (size_t)panel->n_cols) + 0.5) * dy +
-                          QKV_CENTRE * size - qkv_words_baseline(words));
+        cairo_move_to(painter->cr, box->x + ((double)col + 0.5) * dx - qkv_words_width(words) / 2,
+                      box->y + ((double)row + 0.5) * dy + QKV_CENTRE * size -
+                          qkv_words_baseline(words));
         qkv_words_show(painter->cr, words);
         g_object_unref(words);
     }

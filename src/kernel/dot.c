@@ -65,7 +65,7 @@ static enum ggml_type read_as(const qkv_weights_view *w) {
 /* The sums of number i, of `rows` times `columns` times `vectors`. */
 static inline float *sums_at(const dot_tile *t, int i, int columns, int vectors) {
     const int vector_number = i % vectors, c = i / vectors % columns, r = i / vectors / columns;
-    return t->sums[r * t->sums_step + c] + vector_number * LANES;
+    return t->sums[r * t->sums_step + c] + (int64_t)vector_number * LANES;
 }
 
 /* Adds n terms, whole rounds: `vectors` vectors of the sums of all rows and columns, then the next ones.
@@ -80,12 +80,13 @@ add_rounds(const dot_tile *t, enum ggml_type type, int64_t n, int rows, int colu
         for (int64_t k = first; k < n; k += QKV_DOT_SUMS) {
 #pragma GCC unroll 2
             for (int v = 0; v < vectors; v++) {
+                const int64_t term = k + (int64_t)v * LANES;
                 vector x[AT_ONCE];
 #pragma GCC unroll 4
-                for (int c = 0; c < columns; c++) x[c] = vector_load(t->x[c] + k + v * LANES);
+                for (int c = 0; c < columns; c++) x[c] = vector_load(t->x[c] + term);
 #pragma GCC unroll 4
                 for (int r = 0; r < rows; r++) {
-                    const vector w = weights_at(t->w + (size_t)r * t->step, k + v * LANES, type);
+                    const vector w = weights_at(t->w + (size_t)r * t->step, term, type);
 #pragma GCC unroll 4
                     for (int c = 0; c < columns; c++)
                         own[(r * columns + c) * vectors + v] += w * x[c];
@@ -112,9 +113,9 @@ static inline __attribute__((always_inline)) void add_as(const dot_tile *t, enum
 #define ONE_COUNT(count)                                                                           \
     case count:                                                                                    \
         if (rows == ROWS)                                                                          \
-            add_rounds(t, type, n, ROWS, count, count == 1 ? 2 : 1);                               \
+            add_rounds(t, type, n, ROWS, count, (count) == 1 ? 2 : 1);                             \
         else                                                                                       \
-            add_rounds(t, type, n, 1, count, count == 1 ? 2 : 1);                                  \
+            add_rounds(t, type, n, 1, count, (count) == 1 ? 2 : 1);                                \
         break;
         EACH_COUNT(ONE_COUNT)
 #undef ONE_COUNT
@@ -178,7 +179,8 @@ static void fetch_next(const dot_rows *rows, int64_t k, int64_t n) {
     enum { LINE = 64, SECOND_LEVEL = 2 };
     const qkv_weights_view *w = rows->w;
     const size_t bytes = (size_t)(n / w->block) * w->block_bytes;
-    for (int64_t r = rows->first + rows->n; r < rows->first + 2 * rows->n && r < w->rows; r++) {
+    const int64_t next = rows->first + rows->n;
+    for (int64_t r = next; r < next + rows->n && r < w->rows; r++) {
         const char *at = terms_at(w, r, k);
         for (size_t i = 0; i < bytes; i += LINE) __builtin_prefetch(at + i, 0, SECOND_LEVEL);
     }

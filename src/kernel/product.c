@@ -233,7 +233,7 @@ multiply_strips(const float *restrict a, const float *restrict x, int64_t n, int
     for (; k + 4 <= n; k += 4) {
 #pragma GCC unroll 3
         for (int s = 0; s < strips; s++) {
-            const square w = turn(a + s * STRIP_ROWS * TILE_STEP + k);
+            const square w = turn(a + (int64_t)s * STRIP_ROWS * TILE_STEP + k);
 #pragma GCC unroll 4
             for (int i = 0; i < 4; i++) {
 #pragma GCC unroll 4
@@ -246,7 +246,7 @@ multiply_strips(const float *restrict a, const float *restrict x, int64_t n, int
     for (; k < n; k++) {
 #pragma GCC unroll 3
         for (int s = 0; s < strips; s++) {
-            const eight w = gather(a + s * STRIP_ROWS * TILE_STEP + k);
+            const eight w = gather(a + (int64_t)s * STRIP_ROWS * TILE_STEP + k);
 #pragma GCC unroll 4
             for (int c = 0; c < columns; c++)
                 own[s * FEWEST_COLUMNS + c] += w * (x[k * FEWEST_COLUMNS + c] - (eight){0});

@@ -32,7 +32,7 @@ void qkv_compare_add_distance(qkv_metric id, double *to, const double *from) {
 
 static void add_sums(qkv_compare *c, const compare_sums *from) {
     compare_sums *to = &c->sums;
-    for (size_t h = 0; h < (size_t)(c->n_layer * c->n_head); h++)
+    for (size_t h = 0; h < (size_t)c->n_layer * (size_t)c->n_head; h++)
         qkv_compare_add_distance(c->distance.id, to->heads[h], from->heads[h]);
     for (int32_t l = 0; l < c->n_layer; l++) {
         to->layers[l].angle += from->layers[l].angle;

@@ -199,7 +199,7 @@ static int run_second(pair *p, qkv_session *session, compare_sums *sums, qkv_err
 /* The variant's where it came. */
 static void add_found(const pair *p, compare_sums *sums, compare_position *positions) {
     const found *base = &p->found[0], *edited = &p->found[1];
-    for (size_t h = 0; h < (size_t)(p->pass.n_layer * p->pass.n_head); h++) {
+    for (size_t h = 0; h < (size_t)p->pass.n_layer * (size_t)p->pass.n_head; h++) {
         const found *from = edited->has_head[h] ? edited : base;
         qkv_compare_add_distance(p->compare->distance.id, sums->heads[h], from->heads[h]);
     }

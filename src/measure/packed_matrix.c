@@ -27,8 +27,7 @@ int qkv_packed_from_rows(qkv_packed_matrix *out, const float *x, int64_t width, 
 int qkv_packed_from_columns(qkv_packed_matrix *out, const float *x, int64_t width, int64_t columns,
                             int n_threads, qkv_error *err) {
     /* Packing only reads. */
-    const qkv_columns from = {
-        .data = (float *)(uintptr_t)x, .stride = width, .repeat = 1, .n = columns};
+    const qkv_columns from = {.data = (float *)x, .stride = width, .repeat = 1, .n = columns};
     int status = allocate(out, width, columns, err);
     if (status != QKV_OK) return status;
 #pragma omp parallel for num_threads(n_threads) schedule(static)

@@ -1,5 +1,6 @@
 #include "run/op_mask.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "qkv/observe.h"
@@ -110,6 +111,7 @@ static int check_heads(const qkv_plan *plan, const qkv_variant *variant, head_ma
             if (!masks->n || (window == known_window && same_masks(masks, known))) continue;
             const qkv_edit *by = NULL;
             const int64_t row = find_empty(plan, masks, il, &by);
+            assert(row < 0 || by); /* without masks, every query sees itself at least */
             if (row >= 0) return fail_empty(by, il, h, row, err);
             const head_masks other = *known;
             *known = *masks;

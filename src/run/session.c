@@ -219,7 +219,7 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
     set_input(g->in_q, inputs->q);
     set_input(g->in_k, inputs->k);
     set_input(g->in_v, inputs->v);
-    for (int32_t il = 0; g->in_before && il < g->model->hp.n_layer; il++) {
+    for (int64_t il = 0; g->in_before && il < g->model->hp.n_layer; il++) {
         set_input(g->in_before[2 * il], inputs->before[il].k);
         set_input(g->in_before[2 * il + 1], inputs->before[il].v);
     }

@@ -249,7 +249,7 @@ static void prepare_edits(qkv_graph *g, qkv_tap_op *op) {
     op->n_batch = g->n_batch;
     op->calls_custom = calls_custom(g, op->view.site, op->view.layer);
     op->view.failed = &g->ran_short;
-    op->scratch = qkv_calloc((size_t)(g->n_threads * 2 * op->view.width), sizeof(float));
+    op->scratch = qkv_calloc((size_t)g->n_threads * 2 * (size_t)op->view.width, sizeof(float));
     op->check = qkv_check_new(g, qkv_site_name(op->view.site), op->view.layer);
     if (!op->scratch || !op->check)
         g->out_of_memory = 1;

@@ -40,10 +40,10 @@ static int fit_shape(const qkv_notation *notation, qkv_edit *edit) {
     const qkv_vector *v = edit->vector;
     const int64_t width = qkv_site_width(edit->where.site, notation->hp, notation->n_tokens);
     const int has_heads = qkv_site_n_heads(edit->where.site, notation->hp) > 0;
-    int32_t n = v->n_dims;
+    int32_t n = v->n_dims - 1; /* axes before the last one */
     edit->vector_heads = 1;
     edit->vector_tokens = 0;
-    if (v->shape[--n] != width || is_unclear(notation, edit)) return 0;
+    if (v->shape[n] != width || is_unclear(notation, edit)) return 0;
     if (n && has_heads && !has_rows_of_tokens(notation, edit)) {
         if (!is_heads(notation, &edit->where, v->shape[--n])) return 0;
         edit->vector_heads = v->shape[n];

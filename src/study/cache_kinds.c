@@ -23,8 +23,8 @@ typedef struct cache_options {
     }
 
 #define KIND(id, kind, what, options)                                                              \
-    const study_kind qkv_study_##id = {.name = kind,                                               \
-                                       .title = what,                                              \
+    const study_kind qkv_study_##id = {.name = (kind),                                             \
+                                       .title = (what),                                            \
                                        .fields = id##_fields,                                      \
                                        .n_fields = sizeof id##_fields / sizeof *id##_fields,       \
                                        .options_size = sizeof(options),                            \

@@ -74,9 +74,10 @@ static int add_heads(const compare_work *w, qkv_error *err) {
     int status = qkv_study_add_table(w->study, "heads", "Every head",
                                      COLUMNS("layer", "head", "distance"), 3, err);
     const size_t n_head = (size_t)w->n_head;
-    for (size_t i = 0; i < (size_t)w->n_layer * n_head && status == QKV_OK; i++)
-        status =
-            qkv_study_add_row(w->study, ROW(N(i / n_head), N(i % n_head), N(w->heads[i])), err);
+    for (size_t i = 0; i < (size_t)w->n_layer * n_head && status == QKV_OK; i++) {
+        const size_t layer = i / n_head, head = i % n_head;
+        status = qkv_study_add_row(w->study, ROW(N(layer), N(head), N(w->heads[i])), err);
+    }
     return status;
 }
 

@@ -3,6 +3,7 @@
  * then the same again. Nothing but the first time tells what comes the second time, so that a head
  * which looks there was not led by meaning.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static int32_t first_token(const qkv_model *model) {
 
 /* The first `length` of a shuffled list are this sequence's. */
 static void draw(int32_t *from, size_t n, size_t length, uint64_t key, int32_t *to) {
+    assert(length <= n); /* choose_length() has refused more */
     for (size_t i = 0; i < length; i++) {
         const size_t other = i + (size_t)(qkv_random_mix(key, i) % (n - i));
         const int32_t token = from[other];

@@ -57,9 +57,10 @@ static int add_heads(const head_scores *s, qkv_study *study, qkv_error *err) {
     }
     int status = qkv_study_add_table(study, "heads", "Every head", columns, n, err);
     for (size_t i = 0; i < s->n_layer * s->n_head && status == QKV_OK; i++) {
+        const size_t layer = i / s->n_head, head = i % s->n_head;
         const int label = qkv_head_scores_label(s, i);
         study_value row[MOST_COLUMNS] = {
-            STUDY_NUMBER(i / s->n_head), STUDY_NUMBER(i % s->n_head),
+            STUDY_NUMBER(layer), STUDY_NUMBER(head),
             STUDY_TEXT(label < 0 ? "none" : qkv_head_behaviours[label].name)};
         size_t at = 3;
         for (int k = 0; k < HEAD_BEHAVIOURS; k++) {
@@ -78,12 +79,12 @@ static int add_heads(const head_scores *s, qkv_study *study, qkv_error *err) {
 static int add_repeats(const head_scores *s, qkv_study *study, qkv_error *err) {
     static const char *const columns[] = {"sequence", "position", "token"};
     int status = qkv_study_add_table(study, "repeats", "The random tokens", columns, 3, err);
-    for (size_t i = 0; i < s->n_sequences * s->repeat_tokens && status == QKV_OK; i++)
-        status = qkv_study_add_row(study,
-                                   (study_value[]){STUDY_NUMBER(i / s->repeat_tokens),
-                                                   STUDY_NUMBER(i % s->repeat_tokens),
-                                                   STUDY_NUMBER(s->repeats[i])},
-                                   err);
+    for (size_t i = 0; i < s->n_sequences * s->repeat_tokens && status == QKV_OK; i++) {
+        const size_t sequence = i / s->repeat_tokens, position = i % s->repeat_tokens;
+        const study_value row[] = {STUDY_NUMBER(sequence), STUDY_NUMBER(position),
+                                   STUDY_NUMBER(s->repeats[i])};
+        status = qkv_study_add_row(study, row, err);
+    }
     return status;
 }
 

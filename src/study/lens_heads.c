@@ -215,7 +215,7 @@ static int add_layers(const head_parts *p, qkv_study *study, const char *title, 
     static const char *const labels[] = {"attention", "feed-forward"};
     double *values = qkv_calloc((size_t)p->n_layer, 2 * sizeof *values);
     if (!values) return qkv_fail_memory(err);
-    for (int32_t i = 0; i < p->n_layer; i++) {
+    for (int64_t i = 0; i < p->n_layer; i++) {
         values[2 * i] = p->attention[i];
         values[2 * i + 1] = p->mlps[i];
     }

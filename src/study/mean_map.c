@@ -147,11 +147,11 @@ static int add_table(const work *w, qkv_study *study, qkv_error *err) {
     const size_t cells = w->n_tokens * w->n_tokens;
     for (size_t i = 0; i < w->n * cells && status == QKV_OK; i++) {
         const mean_map *map = &w->items[i / cells];
-        const size_t c = i % cells;
+        const size_t c = i % cells, query = c / w->n_tokens, key = c % w->n_tokens;
         if (isnan(map->weights[c])) continue;
-        const study_value row[] = {STUDY_NUMBER(map->layer),      STUDY_NUMBER(map->head),
-                                   STUDY_NUMBER(c / w->n_tokens), STUDY_NUMBER(c % w->n_tokens),
-                                   STUDY_NUMBER(map->scores[c]),  STUDY_NUMBER(map->weights[c])};
+        const study_value row[] = {STUDY_NUMBER(map->layer),     STUDY_NUMBER(map->head),
+                                   STUDY_NUMBER(query),          STUDY_NUMBER(key),
+                                   STUDY_NUMBER(map->scores[c]), STUDY_NUMBER(map->weights[c])};
         status = qkv_study_add_row(study, row, err);
     }
     return status;

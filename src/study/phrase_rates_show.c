@@ -100,7 +100,7 @@ static int add_phrase_bars(const phrase_rates *r, qkv_study *study, qkv_error *e
     const size_t n = r->in->prompts.n;
     qkv_bars chart = QKV_BARS_INIT;
     qkv_bar bars[2 * MOST_BARS];
-    for (size_t i = 0; i < 2 * r->phrases.n && i < 2 * MOST_BARS; i++) {
+    for (size_t i = 0; i < 2 * r->phrases.n && i < sizeof bars / sizeof *bars; i++) {
         const size_t variant = i % 2 ? r->n_variants - 1 : 0;
         bars[i] = (qkv_bar)QKV_BAR_INIT;
         bars[i].label = r->phrases.items[i / 2];

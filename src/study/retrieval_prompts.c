@@ -3,6 +3,7 @@
  * question. They are put together as text and tokenized as a whole; the needle is then looked for in the
  * text of the tokens.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ static int tokenize_filler(const retrieval *r, size_t times, int32_t **tokens, s
                            qkv_error *err) {
     qkv_text text = {0};
     int status = join_filler(&r->in->prompts, times, &text, err);
+    assert(status != QKV_OK || text.data); /* the study wants a prompt at least */
     if (status == QKV_OK && strspn(text.data, " \t\r\n") == text.length)
         status =
             qkv_fail(err, QKV_ERR_ARGUMENT, "the filler is empty: there is nothing but blanks");

@@ -90,10 +90,11 @@ static int add_tests(const retrieval *r, qkv_study *study, qkv_error *err) {
 static int add_heads(const retrieval *r, qkv_study *study, qkv_error *err) {
     int status = qkv_study_add_table(study, "heads", "Every head",
                                      COLUMNS("layer", "head", "score", "tests"), 4, err);
-    for (size_t i = 0; i < r->n_heads && status == QKV_OK; i++)
-        status = qkv_study_add_row(
-            study, ROW(N(i / r->n_head), N(i % r->n_head), N(r->scores[i]), N(r->n_copies[i])),
-            err);
+    for (size_t i = 0; i < r->n_heads && status == QKV_OK; i++) {
+        const size_t layer = i / r->n_head, head = i % r->n_head;
+        status = qkv_study_add_row(study,
+                                   ROW(N(layer), N(head), N(r->scores[i]), N(r->n_copies[i])), err);
+    }
     return status;
 }
 
@@ -104,15 +105,15 @@ static int add_copies(const retrieval *r, qkv_study *study, qkv_error *err) {
                                                     : "Tokens of the needle that a head has copied",
                                      COLUMNS("test", "layer", "head", "copied", "score"), 5, err);
     for (size_t i = 0; i < r->n_tests * r->n_heads && status == QKV_OK; i++) {
-        const retrieval_test *test = &r->tests[i / r->n_heads];
-        const size_t head = i % r->n_heads;
-        const double copied = test->copied[head];
+        const size_t number = i / r->n_heads, at = i % r->n_heads;
+        const size_t layer = at / r->n_head, head = at % r->n_head;
+        const retrieval_test *test = &r->tests[number];
+        const double copied = test->copied[at];
         if (copied > 0)
-            status =
-                qkv_study_add_row(study,
-                                  ROW(N(i / r->n_heads), N(head / r->n_head), N(head % r->n_head),
-                                      N(copied), N(copied / (double)(test->end - test->start))),
-                                  err);
+            status = qkv_study_add_row(study,
+                                       ROW(N(number), N(layer), N(head), N(copied),
+                                           N(copied / (double)(test->end - test->start))),
+                                       err);
     }
     return status;
 }

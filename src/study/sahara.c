@@ -117,10 +117,9 @@ static int add_scores(const sahara *s, qkv_study *study, qkv_error *err) {
     int status =
         qkv_study_add_table(study, "scores", "Every head that a step tried", columns, 4, err);
     for (size_t i = 0; i < s->found.n_steps * s->n_heads && status == QKV_OK; i++) {
-        const size_t at = i % s->n_heads;
-        const double angle = s->found.steps[i / s->n_heads].values[at];
-        const study_value row[] = {STUDY_NUMBER(i / s->n_heads + 1),
-                                   STUDY_NUMBER(s->heads[at].layer),
+        const size_t step = i / s->n_heads, at = i % s->n_heads;
+        const double angle = s->found.steps[step].values[at];
+        const study_value row[] = {STUDY_NUMBER(step + 1), STUDY_NUMBER(s->heads[at].layer),
                                    STUDY_NUMBER(s->heads[at].head), STUDY_NUMBER(angle)};
         if (!isnan(angle)) status = qkv_study_add_row(study, row, err);
     }

@@ -221,9 +221,10 @@ static int add_scores(const ships *s, qkv_study *study, qkv_error *err) {
     int status =
         qkv_study_add_table(study, "scores", "Every head on every prompt", columns, 4, err);
     for (size_t i = 0; i < s->in->prompts.n * s->n_heads && status == QKV_OK; i++) {
-        const size_t at = i % s->n_heads;
-        const study_value row[] = {STUDY_NUMBER(i / s->n_heads + 1), STUDY_NUMBER(at / s->n_head),
-                                   STUDY_NUMBER(at % s->n_head), STUDY_NUMBER(s->values[i])};
+        const size_t prompt = i / s->n_heads, at = i % s->n_heads;
+        const size_t layer = at / s->n_head, head = at % s->n_head;
+        const study_value row[] = {STUDY_NUMBER(prompt + 1), STUDY_NUMBER(layer),
+                                   STUDY_NUMBER(head), STUDY_NUMBER(s->values[i])};
         status = qkv_study_add_row(study, row, err);
     }
     return status;

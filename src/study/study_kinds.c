@@ -26,7 +26,7 @@
 STUDY_KIND_LIST(STUDY_DECLARE)
 #undef STUDY_DECLARE
 
-#define STUDY_ENTRY(id) &id,
+#define STUDY_ENTRY(id) &(id),
 const study_kind *const qkv_study_kinds[] = {STUDY_KIND_LIST(STUDY_ENTRY)};
 #undef STUDY_ENTRY
 const size_t qkv_study_n_kinds = sizeof qkv_study_kinds / sizeof *qkv_study_kinds;

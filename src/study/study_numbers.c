@@ -28,9 +28,12 @@ int qkv_study_csv(const qkv_study *study, const qkv_study_look *look, qkv_text *
         qkv_csv_append(out, table->columns[i]);
     }
     qkv_text_puts(out, "\n");
-    for (size_t i = 0; i < table->n_cells; i++) {
-        append_cell(out, &table->cells[i]);
-        qkv_text_puts(out, (i + 1) % table->n_columns ? "," : "\n");
+    for (size_t row = 0; row < qkv_study_n_rows(table); row++) {
+        const study_value *cells = table->cells + row * table->n_columns;
+        for (size_t i = 0; i < table->n_columns; i++) {
+            append_cell(out, &cells[i]);
+            qkv_text_puts(out, i + 1 < table->n_columns ? "," : "\n");
+        }
     }
     return out->failed ? qkv_fail_memory(err) : QKV_OK;
 }
@@ -38,14 +41,16 @@ int qkv_study_csv(const qkv_study *study, const qkv_study_look *look, qkv_text *
 /* ---- JSON ---- */
 
 static json_t *table_json(const study_table *table) {
-    json_t *columns = json_array(), *rows = json_array(), *row = NULL;
+    json_t *columns = json_array(), *rows = json_array();
     for (size_t i = 0; i < table->n_columns; i++)
         json_array_append_new(columns, qkv_json_text(table->columns[i]));
-    for (size_t i = 0; i < table->n_cells; i++) {
-        const study_value *cell = &table->cells[i];
-        if (i % table->n_columns == 0) json_array_append_new(rows, row = json_array());
-        json_array_append_new(row, cell->text ? qkv_json_text(cell->text)
-                                              : qkv_json_exact(cell->number));
+    for (size_t i = 0; i < qkv_study_n_rows(table); i++) {
+        const study_value *cells = table->cells + i * table->n_columns;
+        json_t *row = json_array();
+        json_array_append_new(rows, row);
+        for (size_t k = 0; k < table->n_columns; k++)
+            json_array_append_new(row, cells[k].text ? qkv_json_text(cells[k].text)
+                                                     : qkv_json_exact(cells[k].number));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "name", qkv_json_text(table->name), "title",
                      qkv_json_text(table->title), "columns", columns, "rows", rows);

@@ -1,4 +1,5 @@
 /* One head at a time: norm, effective rank, score and spectrum of its OV or QK circuit. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,6 +245,7 @@ static int view_open(heads_view *v, const qkv_circuits *circuits, qkv_error *err
     v->circuits = circuits;
     while (qkv_circuits_get(circuits, v->n, &c))
         v->n_heads += head_at(v, 0).layer == c.layer, v->n++;
+    assert(v->n_heads > 0); /* a choice of layers and heads that is empty was refused */
     v->n_layers = v->n / v->n_heads;
     v->layer_labels = qkv_calloc(v->n_layers, sizeof *v->layer_labels);
     v->head_labels = qkv_calloc(v->n_heads, sizeof *v->head_labels);

@@ -1,4 +1,5 @@
 /* Two heads: which read what others write. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,6 +158,7 @@ static int view_open(pairs_view *v, qkv_error *err) {
     (void)qkv_composition_head(v->scores, 0, &first, NULL);
     for (; qkv_composition_head(v->scores, v->n, &layer, NULL); v->n++)
         v->n_heads += layer == first;
+    assert(v->n_heads > 0); /* a choice of layers and heads that is empty was refused */
     v->n_layers = v->n / v->n_heads;
     v->head_labels = qkv_calloc(v->n, sizeof *v->head_labels);
     v->layer_labels = qkv_calloc(v->n_layers, sizeof *v->layer_labels);

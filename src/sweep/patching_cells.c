@@ -1,4 +1,5 @@
 /* Cells and blocks of patching: numbers taken apart, as in cells.c. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ int qkv_patching_count(qkv_sweep *s, qkv_error *err) {
     s->n_groups = p->n_pairs;
     s->per_layer = 0;
     for (size_t i = 0; i < p->n_maps; i++) s->per_layer += n_columns(s, &p->maps[i]);
+    assert(s->per_layer > 0); /* no list of a specification is empty, and every target is a map */
     const double all =
         (double)s->per_layer * (double)s->n_layers * (double)p->n_directions * (double)p->n_pairs;
     if (all > (double)LARGEST_SWEEP)

@@ -180,11 +180,13 @@ static int make_forms(qkv_vocab *vocab, size_t count, size_t most, const char *p
     forms->tokens = qkv_calloc(count, sizeof *forms->tokens);
     forms->ids = qkv_calloc(count, sizeof *forms->ids);
     if (!forms->tokens || !forms->ids) return qkv_fail_memory(err);
-    for (size_t i = 0; i < 2 * vocab->specials.count && status == QKV_OK; i++) {
-        const int32_t id = vocab->specials.ids[i % vocab->specials.count];
-        const int user = vocab->tokens[id].type == QKV_TOKEN_USER_DEFINED;
-        if (vocab->tokens[id].normalized && user == (i < vocab->specials.count))
-            status = append_form(vocab, id, &form, &budget, most, path, err);
+    for (int user = 1; user >= 0; user--) {
+        for (size_t i = 0; i < vocab->specials.count && status == QKV_OK; i++) {
+            const int32_t id = vocab->specials.ids[i];
+            const qkv_vocab_token *token = &vocab->tokens[id];
+            if (token->normalized && user == (token->type == QKV_TOKEN_USER_DEFINED))
+                status = append_form(vocab, id, &form, &budget, most, path, err);
+        }
     }
     qkv_text_release(&form);
     return status;
