@@ -20,7 +20,7 @@
 
 enum {
     CARRIER_MOST = 4 << 20,
-    CARRIER_MOST_COST = 64 << 20 /* bytes that parsing it may take */
+    CARRIER_MOST_COST = 128 << 20 /* bytes that parsing it may take */
 };
 
 /* Appends the recipe; QKV_ERR_FORMAT where there is none. *format is one of the names above; `name` is
