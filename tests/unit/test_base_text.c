@@ -20,6 +20,7 @@
 #include "base/crc32.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/number.h"
@@ -495,6 +496,20 @@ static void test_plural(void **state) {
     assert_string_equal(qkv_plural(2), "s");
 }
 
+/* The cost is of values; what stands in strings is none. */
+static void test_json_cost(void **state) {
+    (void)state;
+    static const char text[] = "{\"a\": \"{[,\\\"{[,\", \"b\": [1, 2]}";
+    enum { N = 1000 };
+    char many[3 * N];
+    for (size_t i = 0; i < N; i++) memcpy(many + 3 * i, "{},", 3);
+    /* Two tables, and a value behind each of two commas. */
+    assert_int_equal(qkv_json_cost(text, sizeof text - 1), sizeof text - 1 + 2 * 256 + 2 * 64);
+    assert_int_equal(qkv_json_cost("", 0), 0);
+    assert_int_equal(qkv_json_cost("\"\\", 2), 2);
+    assert_true(qkv_json_cost(many, sizeof many) > 300 * N);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_grows),
@@ -517,6 +532,7 @@ int main(void) {
         cmocka_unit_test(test_model_in_small_print),
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_crc32),
+        cmocka_unit_test(test_json_cost),
         cmocka_unit_test(test_plural),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
