@@ -25,14 +25,23 @@ export async function case_pin_unpin(stage) {
     await clickCell(page, 'after', 12, 0, { shift: true });
     assert.deepEqual(
         await page.evaluate(() => window.explorer.state.view.pins),
-        { queries: [9, 12], keys: [] },
-        'Shift on a pinned key takes it away',
+        { queries: [9, 12], keys: [0] },
+        'Shift adds a cell of the same column',
     );
+    [before] = await weights('.pinned');
+    assert.ok(Math.abs(before - at(shown.before, 9, 0) - at(shown.before, 12, 0)) < 1e-5);
+    await clickCell(page, 'after', 12, 0, { shift: true });
+    assert.deepEqual(
+        await page.evaluate(() => window.explorer.state.view.pins),
+        { queries: [9], keys: [0] },
+        'Shift on what is in the sum already takes it out',
+    );
+    await clickCell(page, 'after', 12, 0, { shift: true });
     await clickCell(page, 'diff', -1, 3, { shift: true });
     [before, after] = await weights('.pinned');
-    const sum = (list) => at(list, 9, 3) + at(list, 12, 3);
-    assert.ok(Math.abs(before - sum(shown.before)) < 1e-6);
-    assert.ok(Math.abs(after - sum(shown.after)) < 1e-6);
+    const sum = (list) => [0, 3].reduce((all, key) => all + at(list, 9, key) + at(list, 12, key), 0);
+    assert.ok(Math.abs(before - sum(shown.before)) < 1e-5);
+    assert.ok(Math.abs(after - sum(shown.after)) < 1e-5);
     await page.keyboard.press('Escape');
     assert.equal(await page.isVisible('.pinned'), false);
     await clickCell(page, 'before', 4, -1);
@@ -42,6 +51,76 @@ export async function case_pin_unpin(stage) {
     await page.getByLabel('Unpin', { exact: true }).click();
     assert.equal(await page.isVisible('.pinned'), false);
     assert.equal(await page.isVisible('.profile'), false);
+}
+
+// The maps stay where they are while the pointer moves over them, while something is pinned, and with long tokens: what is
+// pressed is what was pointed at. A double click shows all again, and leaves the pins as they were.
+export async function case_maps_stay(stage) {
+    const longest = 'a pneumonoultramicroscopicsilicovolcanoconiosis\u00a0\u00a0\u00a0\u00a0 end';
+    for (const [width, height, prompt] of [
+        [1280, 800, PROMPT],
+        [1280, 800, longest],
+        [700, 800, PROMPT],
+        [3840, 2160, PROMPT],
+    ]) {
+        const server = await stage.serve(['-p', prompt]);
+        const page = await stage.open(server.url, { hash: START, viewport: { width, height } });
+        const place = () => page.evaluate(() => ({ ...document.querySelector('.panel-before .map').getBoundingClientRect().toJSON() }));
+        const pins = () => page.evaluate(() => window.explorer.state.view.pins);
+        await page.evaluate(() => document.querySelector('.panel-before .map').scrollIntoView({ block: 'center' }));
+        const before = await place(),
+            n = (await headOf(page)).n;
+        // As if all tokens were as long as can be.
+        if (prompt === longest)
+            await page.evaluate(() => {
+                const { data } = window.explorer.head;
+                data.queries.forEach((_, i) => (data.queries[i] = `token ${i} ${'of many letters '.repeat(20)}`));
+            });
+        for (const [query, key] of [[5, 0], [n - 1, 3], [5, -1], [-1, 2], [6, 1]]) {
+            const { x, y } = await cellAt(page, 'before', query, key);
+            await page.mouse.move(x, y);
+            assert.deepEqual(await place(), before, `${width}: pointing at ${query}, ${key}`);
+            await page.mouse.down();
+            await page.mouse.up();
+            assert.deepEqual(await pins(), { queries: query < 0 ? [] : [query], keys: key < 0 ? [] : [key] });
+            assert.deepEqual(await place(), before, `${width}: pinning ${query}, ${key}`);
+        }
+        const cut = await page.evaluate(() => {
+            const line = document.querySelector('.readout');
+            return [...line.querySelectorAll('.weight')].some((node) => node.getBoundingClientRect().right > line.getBoundingClientRect().right);
+        });
+        assert.equal(cut, false, `${width}: the weights are not cut`);
+        await page.evaluate(() => {
+            window.explorer.head.setPins({ queries: [4, 6], keys: [1] });
+            window.explorer.head.setZoom([2, 8, 0, 6]);
+        });
+        const cell = await cellAt(page, 'before', 5, 2);
+        await page.mouse.dblclick(cell.x, cell.y);
+        assert.equal(await page.evaluate(() => window.explorer.head.options.zoom), null);
+        assert.deepEqual(await pins(), { queries: [4, 6], keys: [1] }, 'a double click leaves the pins');
+    }
+}
+
+// The link at the beginning of the page moves the focus, and nothing else; a fragment that is none of the page's changes
+// nothing.
+export async function case_skip_link(stage) {
+    const server = await stage.serve();
+    const page = await stage.open(server.url, { hash: '#p=The+old+mill&e=k@3.h1=scale:0.25&l=3&h=1&gn=0&pq=2&pk=1' });
+    const told = () => page.evaluate(() => JSON.stringify(window.explorer.state));
+    const before = await told(),
+        address = await page.evaluate(() => location.hash);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'head-title');
+    await page.waitForTimeout(400);
+    await stage.ready();
+    assert.equal(await told(), before);
+    assert.equal(await page.evaluate(() => location.hash), address);
+    await page.evaluate(() => (location.hash = '#somewhere-else'));
+    await page.waitForFunction((hash) => location.hash === hash, address);
+    assert.equal(await told(), before);
+    assert.equal(await page.inputValue('.edit-text'), 'k@3.h1=scale:0.25');
 }
 
 // A map by keyboard alone: arrows, Enter, R, C, Escape, zoom.

@@ -84,8 +84,8 @@ export class HeadView {
         this.spoken = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
         this.panels = el('div', { class: 'panels' }, ...PANELS.map((name) => this.figures[name].element));
         this.element.classList.add('head-view');
-        const { readout, pinned, profile } = this.numbers;
-        this.element.append(this.tools.element, readout, pinned, this.panels, profile.element, this.spoken);
+        const { lines, profile } = this.numbers;
+        this.element.append(this.tools.element, lines, this.panels, profile.element, this.spoken);
         this.element.addEventListener('keydown', (event) => event.key === 'Escape' && this.unpin());
     }
 
@@ -102,6 +102,7 @@ export class HeadView {
         if (name !== 'lines') {
             part.onzoom = (zoom) => this.setZoom(zoom);
             part.onescape = () => this.unpin();
+            part.ondouble = (pins) => this.leaveZoom(pins);
         }
         const caption = el('figcaption', {}, el('span', { class: 'panel-title' }, title), note, legend);
         return {
@@ -444,22 +445,18 @@ export class HeadView {
         this.onhover(this.hover);
     }
 
-    // Clicking pins what is under the pointer, and only that; with Shift it is added or taken away.
+    // Clicking pins what is under the pointer, and only that; with Shift it is added to what is pinned.
     pick({ query, key, add }) {
         const old = this.settings.pins;
-        const toggled = (list, token) =>
-            list.includes(token) ? list.filter((other) => other !== token) : [...list, token].sort((a, b) => a - b);
-        let pins;
-        if (add) {
-            pins = {
-                queries: query >= 0 ? toggled(old.queries, query) : old.queries,
-                keys: key >= 0 ? toggled(old.keys, key) : old.keys,
-            };
-        } else {
-            pins = { queries: query >= 0 ? [query] : [], keys: key >= 0 ? [key] : [] };
-            if (JSON.stringify(pins) === JSON.stringify(old)) pins = { queries: [], keys: [] };
-        }
-        this.setPins(pins);
+        if (add) return this.setPins(addedPins(old, query, key));
+        const pins = { queries: query >= 0 ? [query] : [], keys: key >= 0 ? [key] : [] };
+        this.setPins(JSON.stringify(pins) === JSON.stringify(old) ? { queries: [], keys: [] } : pins);
+    }
+
+    // A double click is two clicks first, which pin and unpin: pins are again what they were before it.
+    leaveZoom(pins) {
+        if (pins && JSON.stringify(pins) !== JSON.stringify(this.settings.pins)) this.setPins(pins);
+        this.setZoom(null);
     }
 
     setPins(pins) {
@@ -503,4 +500,18 @@ export class HeadView {
         const values = this.values?.[name];
         return values && row >= 0 && row < rows && col >= 0 && col < cols ? values[row * cols + col] : undefined;
     }
+}
+
+// With another cell, row or column in the sum. What is wholly in it already is taken out: of a sum over several queries
+// and one key the query alone, so that the others keep their key.
+function addedPins({ queries, keys }, query, key) {
+    const has = (list, token) => token < 0 || list.includes(token);
+    const all = has(queries, query) && has(keys, key);
+    const changed = (list, token, other, otherToken) => {
+        if (token < 0) return list;
+        if (!all) return [...new Set([...list, token])].sort((a, b) => a - b);
+        const shared = list.length === 1 && otherToken >= 0 && other.length > 1;
+        return shared ? list : list.filter((one) => one !== token);
+    };
+    return { queries: changed(queries, query, keys, key), keys: changed(keys, key, queries, query) };
 }

@@ -12,7 +12,7 @@ import { OutPanel } from './out.js';
 import { Overview } from './overview.js';
 import { PromptPanel } from './prompt.js';
 import { ExplorerRequests } from './requests.js';
-import { readState, writeState } from './state.js';
+import { readState, saysState, writeState } from './state.js';
 import { afterFrame, byId, copyText, countText, el, fillSelect } from './text.js';
 import { ThemeSwitch } from './theme.js';
 import { Why } from './why.js';
@@ -110,6 +110,12 @@ class Explorer extends ExplorerRequests {
         this.out.onrecipe = (said) => this.useRecipe(said);
         this.out.catchDrops(byId('drop'));
         window.addEventListener('hashchange', () => this.hashChanged());
+        // As a plain link it would replace the fragment, which holds all that is looked at.
+        document.querySelector('.skip').addEventListener('click', (event) => {
+            event.preventDefault();
+            byId('head-title').focus();
+            byId('head-title').scrollIntoView();
+        });
         document.addEventListener(
             'keydown',
             (event) => event.key === 'Escape' && !event.target.closest('.head-view') && this.head.unpin(),
@@ -292,6 +298,7 @@ class Explorer extends ExplorerRequests {
 
     hashChanged() {
         if (location.hash === this.writtenHash) return;
+        if (location.hash && !saysState(location.hash)) return this.keepUrl(); // not one of this page's
         clearTimeout(this.timers.get('url'));
         this.timers.delete('url');
         this.writtenHash = location.hash;

@@ -40,7 +40,10 @@ export class MapInput {
             this.press = this.drag = null;
             this.map.paintOver();
         });
-        over.addEventListener('dblclick', () => this.map.data && this.map.onzoom(null));
+        over.addEventListener('mousedown', (event) => {
+            if (event.detail === 1) this.firstPins = this.map.pins; // detail: which click of a series
+        });
+        over.addEventListener('dblclick', () => this.map.data && this.map.ondouble(this.firstPins));
         over.addEventListener(
             'wheel',
             (event) => {

@@ -153,9 +153,9 @@ export function writeState(state) {
     return parts.length ? `#${parts.join('&')}` : '#';
 }
 
-export function readState(hash) {
-    const state = defaultState();
-    const said = new Map(
+// What a fragment says, by the names of the fields.
+function readFragment(hash) {
+    return new Map(
         hash
             .replace(/^#/, '')
             .split('&')
@@ -165,6 +165,17 @@ export function readState(hash) {
                 return equals < 0 ? [part, ''] : [part.slice(0, equals), decode(part.slice(equals + 1))];
             }),
     );
+}
+
+// Is there anything in it that this page knows? A link to a place on the page has nothing.
+export function saysState(hash) {
+    const said = readFragment(hash);
+    return FIELDS.some(([name]) => said.has(name));
+}
+
+export function readState(hash) {
+    const state = defaultState(),
+        said = readFragment(hash);
     for (const [name, place, read] of FIELDS) {
         const value = said.has(name) ? read(said.get(name)) : undefined;
         if (value !== undefined) put(state, place, value);
