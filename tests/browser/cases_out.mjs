@@ -55,6 +55,30 @@ export async function case_figure_bytes(stage) {
     }
 }
 
+// A difference is never on a log scale, neither on the page nor in its figure, which is saved all the same.
+export async function case_figure_difference_scale(stage) {
+    const long = `${PROMPT} `.repeat(4).trim();
+    for (const [prompt, kind] of [
+        [PROMPT, 'linear'],
+        [long, 'power'],
+    ]) {
+        const server = await stage.serve(['-p', prompt]);
+        const page = await stage.open(server.url, { hash: `${START}&sc=log&fk=diff`, acceptDownloads: true });
+        const legend = (name) => page.textContent(`.panel-${name} .legend`);
+        assert.match(await legend('after'), /log/);
+        assert.doesNotMatch(await legend('diff'), /log/);
+        assert.equal(await page.evaluate(() => window.explorer.head.changes.kind), kind);
+        const line = await page.textContent('.command pre');
+        assert.match(line, /^qkv figure grid .*--diff/);
+        const bytes = await saved(page, 'svg'),
+            words = wordsOf(line);
+        qkv([...words.slice(1, words.indexOf('-o')), '-o', 'figure.svg'], { cwd: stage.folder });
+        assert.ok(fs.readFileSync(stage.file('figure.svg')).equals(bytes));
+        const recipe = JSON.parse(/<metadata id="qkv-recipe">(.*?)<\/metadata>/s.exec(bytes)[1].replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&amp;', '&'));
+        assert.equal(recipe.look.scale, kind, 'the figure has the scale of the page');
+    }
+}
+
 // A figure of the command line, chosen or dropped, brings back what it was made from.
 export async function case_figure_dropped(stage) {
     const server = await stage.serve();
@@ -206,7 +230,7 @@ export async function case_copies(stage) {
     await page.waitForFunction(() => document.querySelector('#copy-link').textContent === 'Copied');
     const link = await page.evaluate(() => navigator.clipboard.readText());
     assert.equal(link, await page.evaluate(() => location.href));
-    assert.match(link, /#e=q@5\.h0=scale:0\.125&l=5&h=0/);
+    assert.match(link, /#m=default&p=The\+river\+runs[^&]*&e=q@5\.h0=scale:0\.125&l=5&h=0/);
     await page.click('.command button');
     await page.waitForFunction(() => document.querySelector('.command button').textContent === 'Copied');
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^qkv figure grid -p 'The river/);

@@ -171,6 +171,7 @@ export async function case_url_restored(stage) {
         tab.evaluate(() =>
             JSON.stringify({
                 ...window.explorer.state,
+                model: window.explorer.model.name,
                 text: document.querySelector('textarea').value,
                 edit: document.querySelector('.edit-text').value,
                 pinned: document.querySelector('.pinned').textContent,

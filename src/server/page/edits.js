@@ -450,7 +450,8 @@ function hasChannels(site) {
 
 function reportText(reports, whole) {
     if (!reports.length) return '';
-    if (!whole && !reports.some((report) => report.ran)) return 'does not reach this map';
+    if (!reports.some((report) => report.ran))
+        return whole ? 'reaches neither this map nor the next token' : 'does not reach this map';
     const sum = (name) => reports.reduce((total, report) => total + report[name], 0);
     return `changed ${countText(sum('changed'))} of ${countText(sum('selected'))} values`;
 }

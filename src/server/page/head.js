@@ -17,7 +17,8 @@
 //
 // Options (all have defaults; view.options reads them):
 //     show           { before, after, diff, lines }: which panels
-//     scale          'auto' | 'linear' | 'log' | 'power'; auto: as the figures, log beyond 40 tokens
+//     scale          'auto' | 'linear' | 'log' | 'power'; auto: as the figures, log beyond 40 tokens. A difference has
+//                    values on both sides of 0 and is never on a log scale: where log is chosen it has its own (auto)
 //     low, high      range of the colours, null: 0 and 1 (both null: to the largest weight where keys are hidden)
 //     colormap       of weights; a difference is always coolwarm
 //     skipKeys       hides the first keys; renormalise: the rest of each row sums to 1
@@ -214,8 +215,13 @@ export class HeadView {
 
     // ---- scales ----
 
-    scaleKind(diff) {
+    chosenScale(diff) {
         const { scale } = this.settings;
+        return diff && scale === 'log' ? 'auto' : scale;
+    }
+
+    scaleKind(diff) {
+        const scale = this.chosenScale(diff);
         if (scale !== 'auto') return scale;
         if (this.data.n <= LINEAR_TOKENS) return 'linear';
         return diff ? 'power' : 'log';
@@ -248,7 +254,7 @@ export class HeadView {
             high: diffEnd,
             diverging: true,
             floor: logFloor(0, diffEnd, this.data.n),
-            gamma: this.settings.scale === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
+            gamma: this.chosenScale(true) === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
         });
     }
 

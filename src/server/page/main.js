@@ -23,7 +23,7 @@ const WORK_DELAY = 120; // before 'computing' is written
 class Explorer extends ExplorerRequests {
     constructor() {
         super();
-        this.banner = new Banner(byId('banner'), () => writeState(this.state));
+        this.banner = new Banner(byId('banner'), () => this.fragment());
         this.connection.onlost = (why) => {
             this.banner.showLost(why);
             this.showWork();
@@ -136,12 +136,18 @@ class Explorer extends ExplorerRequests {
             this.banner.showProblem(`${name}: ${error.message}`);
             if (!this.model) await this.useModel(this.info.model.name, { known: this.info.model });
             else byId('model').value = this.model.name;
+            // A link may name a model that is not here: what else it says is shown with the one that is.
+            if (this.state.model !== null && this.state.model !== this.model.name) {
+                this.state.model = this.model.name;
+                this.applyState();
+            }
             return;
         }
         this.busyWith = null;
         const changed = this.model && this.model.name !== facts.name;
         this.model = facts;
-        this.state.model = facts.name === this.info.models[0].name ? null : facts.name;
+        // Without a name in the first requests there is none in those that follow: they are the same (early.js).
+        if (this.state.model !== null || facts.name !== this.info.models[0].name) this.state.model = facts.name;
         byId('model').value = facts.name;
         byId('facts').textContent = factsLine(facts);
         if (changed && !keep) Object.assign(this.state, { layer: null, head: null, edits: null });
@@ -288,9 +294,15 @@ class Explorer extends ExplorerRequests {
 
     // ---- address ----
 
+    // Model and prompt are in it also where they are the server's own: another server may have others.
+    fragment() {
+        const { state, model, info } = this;
+        return writeState({ ...state, model: model?.name ?? state.model, prompt: state.prompt ?? info?.prompt ?? null });
+    }
+
     keepUrl() {
         this.after('url', URL_REST, () => {
-            const hash = writeState(this.state);
+            const hash = this.fragment();
             if (hash !== location.hash) history.replaceState(null, '', hash);
             this.writtenHash = location.hash;
         });
@@ -307,7 +319,7 @@ class Explorer extends ExplorerRequests {
     }
 
     async copyLink(button) {
-        history.replaceState(null, '', writeState(this.state));
+        history.replaceState(null, '', this.fragment());
         this.writtenHash = location.hash;
         await copyText(location.href, button);
     }
@@ -334,12 +346,19 @@ class Explorer extends ExplorerRequests {
     serverIsBack(info) {
         this.banner.hide();
         if (!this.info) return void this.begin(info);
-        this.info.models = info.models;
+        const differs = JSON.stringify([info.model.name, info.prompt]) !== JSON.stringify([this.info.model.name, this.info.prompt]);
+        if (differs && this.model) {
+            // It was started anew with a model or prompt of its own: what is shown here has to be named from now on.
+            this.state.model ??= this.model.name;
+            this.state.prompt ??= this.info.prompt;
+        }
+        Object.assign(this.info, { models: info.models, model: info.model, prompt: info.prompt });
         fillSelect(
             byId('model'),
             info.models.map(({ name }) => [name, name]),
             this.model?.name,
         );
+        if (differs && this.model) return void this.useModel(this.state.model, { keep: true });
         for (const channel of Object.values(this.channels)) channel.resume();
         this.later();
         this.showWork();

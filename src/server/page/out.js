@@ -94,7 +94,8 @@ export class OutPanel {
 
     displayOptions(view, diff) {
         const options = {};
-        if (view.scale !== 'auto') options.scale = view.scale;
+        // As HeadView has it: a difference is never on a log scale.
+        if (view.scale !== 'auto' && !(diff && view.scale === 'log')) options.scale = view.scale;
         if (view.colormap !== 'coolwarm' && !diff) options.colormap = view.colormap;
         if (view.skipKeys) options.skip_keys = view.skipKeys;
         if (diff && view.high !== null) options.range = [-view.high, view.high];
