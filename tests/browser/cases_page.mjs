@@ -1,5 +1,8 @@
 // The page itself: pinning, the address, the overview, prompts in several scripts, long texts, light and dark, keyboard.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { pageFolder } from './attention.mjs';
 import { assertPageEqualsRun, assertSameBits, cellAt, clickCell, headOf, PROMPT, runHead } from './helpers.mjs';
 import { qkv, randomModel } from './stage.mjs';
 
@@ -308,6 +311,87 @@ export async function case_scripts(stage) {
     assert.equal(await page.locator('.pinned bdi').count(), 2);
 }
 
+// Nothing that can be seen is nothing: blanks and marks of format are written as codes, and joiners stay where they join.
+export async function case_unseen_letters(stage) {
+    const page = await stage.tab();
+    const source = fs.readFileSync(path.join(pageFolder, 'text.js'), 'utf8').replace(/^export /gm, '');
+    await page.setContent('<!DOCTYPE html><title>letters</title>');
+    await page.addScriptTag({ content: `${source}\nwindow.tokenText = tokenText; window.tokenNode = tokenNode;` });
+    for (const [text, shown] of [
+        ['\u200b', '\\u200B'],
+        ['\u3000a\u2003', '\\u3000a\\u2003'],
+        ['\u00ad\u2060\ufeff', '\\u00AD\\u2060\\uFEFF'],
+        ['\u202eab', '\\u202Eab'],
+        ['\u2028', '\\u2028'],
+        ['\u0085', '\\u0085'],
+        ['\u00a0\t\n', '⍽⇥↵'],
+        [' a b', '·a·b'],
+        ['\u200d', '\\u200D'],
+        ['a\u200db', 'a\\u200Db'],
+        ['👩🏽\u200d🚀', '👩🏽\u200d🚀'],
+        ['❤\ufe0f\u200d🔥', '❤\ufe0f\u200d🔥'],
+        ['\u200d🚀', '\\u200D🚀'],
+        ['\ufe0f', '\\uFE0F'],
+        ['می\u200cخواهم', 'می\u200cخواهم'],
+        ['क्\u200dष', 'क्\u200dष'],
+        ['🏴\u{e0067}\u{e0062}\u{e007f}', '🏴\u{e0067}\u{e0062}\u{e007f}'],
+        ['\u0600', '\u0600'],
+    ]) {
+        assert.equal(await page.evaluate((token) => window.tokenText(token), text), shown);
+    }
+    assert.equal(await page.evaluate(() => window.tokenNode('').textContent), '∅');
+}
+
+// Labels are not printed over each other, where they are thinned, and where tokens are pinned or pointed at; what is
+// written into boxes and beside axes is read in full.
+export async function case_labels_apart(stage) {
+    const server = await stage.serve(['-p', Array(4).fill(PROMPT).join(' ')]);
+    for (const [width, height] of [
+        [1280, 800],
+        [1500, 700],
+        [3840, 2160],
+    ]) {
+        const hash = `${START}&e=q@5.h0=scale:0.001&lo=0.001&pq=9,10,11,30&pk=0,1,13`;
+        const page = await stage.open(server.url, { hash, viewport: { width, height } });
+        await page.evaluate(() => window.explorer.head.setHover({ query: 31, key: 12 }));
+        const near = await page.evaluate(() => {
+            const { maps, lines } = window.explorer.head,
+                map = maps.before,
+                found = [];
+            const check = (what, places, least) => {
+                if (places.length < 2) found.push(`${what}: ${places.length} labels`);
+                places.sort((a, b) => a - b).forEach((at, i) => i && at - places[i - 1] < least - 0.01 && found.push(`${what}: ${at} and ${places[i - 1]}`));
+            };
+            check('rows', map.rowLabels.map(([, , at]) => at), map.fontSize);
+            check('columns', map.colLabels.map(([, , at]) => at), map.fontSize);
+            // What is written, and where: the matrix and the place in it.
+            const written = (context, paint) => {
+                const list = [];
+                context.fillText = (text, x, y) => list.push([text, context.getTransform().transformPoint({ x, y }), context.textAlign]);
+                paint();
+                delete context.fillText;
+                return list.map(([text, { x, y }, align]) => ({ text, x: x / devicePixelRatio, y: y / devicePixelRatio, align }));
+            };
+            const tags = written(map.overContext, () => map.paintOver());
+            check('tags of rows', tags.filter(({ x }) => x < map.plotLeft - 1).map(({ y }) => y), map.fontSize + 4);
+            lines.tokensKey = null;
+            const tokens = written(lines.canvas.getContext('2d'), () => lines.paint());
+            for (const align of ['left', 'right']) check(`lines, ${align}`, tokens.filter((one) => one.align === align).map(({ y }) => y), 9);
+            return found;
+        });
+        assert.deepEqual(near, [], `${width}`);
+        const low = page.getByLabel('Lowest weight of the colours');
+        assert.equal(await low.inputValue(), '0.001');
+        assert.ok(await low.evaluate((box) => box.scrollWidth <= box.clientWidth && getComputedStyle(box).appearance === 'textfield'), 'the box shows its number');
+        await page.evaluate(() => {
+            const { follow } = window.explorer;
+            follow.setCurve({ epsilons: [0, 1], values: [0.000968, 0.00123456], baseline: 0.001 });
+        });
+        const left = await page.$$eval('.curve text', (texts) => Math.min(...texts.map((text) => text.getBBox().x)));
+        assert.ok(left >= 0, `an axis label begins at ${left}`);
+    }
+}
+
 // 4,096 tokens: pooled, few nodes, and a zoom shows the very weights.
 export async function case_long_text(stage) {
     const model = randomModel(stage.file('models'), 'llama:2,4,2,64,128,512,8192');
@@ -319,6 +403,42 @@ export async function case_long_text(stage) {
     const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
     assert.ok(nodes < 2000, `${nodes} nodes`);
     assert.match(await page.textContent('.panel-before .panel-note'), /largest of 8 × 8/);
+    const cut = (selector) =>
+        page.$$eval(selector, (nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth).map((node) => node.textContent));
+    assert.deepEqual(await cut('.panel-note'), [], 'notes are read in full');
+    // Pooled maps have no metrics: the curve knows them.
+    const curve = await page.evaluate(() => ({
+        text: document.querySelector('.numbers').textContent,
+        dot: Number(document.querySelector('.curve .here').getAttribute('cy')),
+        ...window.explorer.follow.curve,
+    }));
+    const [, before, now] = curve.text.match(/^before ([\d.e-]+)now ([\d.e-]+)$/) ?? [];
+    assert.ok(Math.abs(before - curve.baseline) < 1e-5 * curve.baseline, curve.text);
+    assert.ok(Math.abs(now - curve.values[curve.factors.indexOf(0.5)]) < 1e-5 * now, curve.text);
+    assert.ok(curve.dot > 10 && curve.dot < 160, `the dot is at ${curve.dot}`);
+    await page.fill('.slider .number', '0.4321');
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    assert.match(await page.textContent('#metric-now'), /^≈ 0/);
+    await page.fill('.slider .number', '-1');
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    assert.equal(await page.textContent('#metric-now'), '–', 'a negative factor is not on the curve');
+    assert.equal(await page.isVisible('.curve .here'), false);
+    await page.fill('.slider .number', '0.5');
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    const tall = await page.evaluate(() => document.querySelector('.command pre').getBoundingClientRect().height);
+    assert.ok(tall < 200, `a command line of ${tall} pixels`);
+    // Other chips and back: what is pinned is still marked.
+    const marked = () => page.locator('.chip.pinned-query').allTextContents();
+    await page.click('.chip >> nth=2');
+    const one = await marked();
+    assert.equal(one.length, 1);
+    await page.getByText('later ›').click();
+    assert.deepEqual(await marked(), []);
+    await page.getByText('‹ earlier').click();
+    assert.deepEqual(await marked(), one);
     await page.evaluate(() => window.explorer.head.setZoom([4000, 4064, 4000, 4064]));
     await stage.ready();
     shown = await headOf(page);

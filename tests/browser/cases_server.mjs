@@ -94,6 +94,7 @@ export async function case_server_other_token(stage) {
     await page.focus('.slider input[type=range]');
     await page.keyboard.press('ArrowLeft');
     await page.waitForFunction(() => /another token/.test(document.querySelector('#banner').textContent));
+    assert.doesNotMatch(await page.textContent('#banner'), /does not answer/);
     const edit = await page.inputValue('.edit-text');
     await page.fill('#banner input', other.url);
     await page.click('#banner button');

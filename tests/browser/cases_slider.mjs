@@ -120,6 +120,11 @@ export async function case_slider_keyboard(stage) {
     assert.equal(await edit(), 'q@5.h0=scale:-0.25');
     await stage.ready();
     shown = await assertPageEqualsRun(stage, page);
+    const asItWas = await page.inputValue('.edit-text');
+    await page.fill('.slider .number', '0x10');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.getAttribute('.slider .number', 'aria-invalid'), 'true');
+    assert.equal(await page.inputValue('.edit-text'), asItWas);
     await page.fill('.slider .number', 'abc');
     await page.keyboard.press('Enter');
     assert.equal(await page.getAttribute('.slider .number', 'aria-invalid'), 'true');

@@ -427,7 +427,8 @@ export class HeadView {
 
     setNote(name, text) {
         const { note } = this.figures[name];
-        if (note.textContent !== text) note.textContent = text;
+        if (note.textContent === text) return;
+        note.textContent = note.title = text;
     }
 
     // After a change of light and dark.

@@ -102,7 +102,7 @@ export class HeadNumbers {
                 parts.push(
                     el(
                         'span',
-                        { class: 'place' },
+                        { class: 'place several' },
                         `${tokens.length} ${kind === 'query' ? 'queries' : 'keys'} `,
                         ...nodes,
                     ),
