@@ -285,8 +285,10 @@ class Explorer extends ExplorerRequests {
             this.banner.showProblem(
                 `This figure was made with ${madeWith}, which is not among the models here; it is shown with ${this.model.name}.`,
             );
-        Object.assign(state, said, { figure: figureKind(kind, display) });
+        const { query, ...rest } = said;
+        Object.assign(state, rest, { figure: figureKind(kind, display) });
         Object.assign(state.view, displayView(display));
+        if (query !== undefined) state.view.pins = { queries: [query], keys: [] };
         this.state = state;
         this.overviewKey = this.curveKey = null;
         this.useModel(said.model ?? this.model.name, { keep: true });

@@ -182,8 +182,10 @@ export class OutPanel {
                 headers: { 'Content-Type': 'application/octet-stream' },
                 body: await file.arrayBuffer(),
             });
-            this.onrecipe(await reply.json());
-            this.status.textContent = `brought back what ${file.name} was made from`;
+            const said = await reply.json();
+            this.onrecipe(said);
+            const missing = said.left_out.length ? `, but for: ${said.left_out.join('; ')}` : '';
+            this.status.textContent = `brought back what ${file.name} was made from${missing}`;
         } catch (error) {
             this.status.textContent = `${file.name}: ${error.message}`;
         }
