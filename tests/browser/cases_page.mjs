@@ -373,7 +373,7 @@ export async function case_labels_apart(stage) {
                 return list.map(([text, { x, y }, align]) => ({ text, x: x / devicePixelRatio, y: y / devicePixelRatio, align }));
             };
             const tags = written(map.overContext, () => map.paintOver());
-            check('tags of rows', tags.filter(({ x }) => x < map.plotLeft - 1).map(({ y }) => y), map.fontSize + 4);
+            check('tags of rows', tags.filter(({ x }) => x < map.plotLeft - 1).map(({ y }) => y), map.fontSize + 1);
             lines.tokensKey = null;
             const tokens = written(lines.canvas.getContext('2d'), () => lines.paint());
             for (const align of ['left', 'right']) check(`lines, ${align}`, tokens.filter((one) => one.align === align).map(({ y }) => y), 9);

@@ -469,7 +469,8 @@ export class AttentionMap {
     // that a tag would touch are covered: nothing is printed over another.
     drawTags(kind, pointed, pinned) {
         const isRow = kind === 'row',
-            tall = this.fontSize + 4,
+            cell = isRow ? this.plotHeight / this.rows : this.plotWidth / this.cols,
+            tall = clampNumber(cell, this.fontSize + 1, this.fontSize + 4), // no taller than what it names
             tags = [];
         for (const token of [pointed, ...pinned]) {
             const band = this.bandOf(kind, token);
@@ -481,7 +482,7 @@ export class AttentionMap {
         if (!tags.length) return;
         this.coverLabels(isRow, tags, (tall + this.fontSize) / 2);
         const texts = isRow ? this.data.queries : this.data.keys;
-        for (const { token, middle, isPinned } of tags) this.drawTag(isRow, texts[token], middle, isPinned);
+        for (const { token, middle, isPinned } of tags) this.drawTag(isRow, texts[token], middle, tall, isPinned);
     }
 
     coverLabels(isRow, tags, near) {
@@ -496,7 +497,7 @@ export class AttentionMap {
         }
     }
 
-    drawTag(isRow, text, middle, pinned) {
+    drawTag(isRow, text, middle, height, pinned) {
         const { overContext: context, theme, fontSize } = this;
         context.save();
         context.font = `${pinned ? '600 ' : ''}${fontSize}px ${theme.font}`;
@@ -508,7 +509,6 @@ export class AttentionMap {
             context.rotate(-Math.PI / 2);
         }
         context.fillStyle = pinned ? theme.mark : theme.ink;
-        const height = fontSize + 4;
         context.fillRect(-width - 6, -height / 2, width + 7, height);
         context.fillStyle = theme.paper;
         context.textAlign = 'right';
