@@ -154,10 +154,11 @@ static json_t *find_display(const json_t *recipe) {
 /* ---- what the page cannot show ---- */
 
 /* Options that the page has a place for: those of find_display, and these. `baseline` is its map
- * before the edits; the usual factors are those that it draws itself. */
+ * before the edits; the usual factors are those that it draws itself. It has no hatching. */
 static int is_kept(const char *name, const json_t *value) {
     static const char *const kept[] = {"layer", "head", "variant", "baseline", "query", "show"};
     const char *text = json_string_value(value);
+    if (strcmp(name, "masked") == 0) return text && strcmp(text, "hatch") != 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strcmp(name, kept[i]) == 0) return 1;
     for (size_t i = 0; i < sizeof display_names / sizeof *display_names; i++)
