@@ -133,7 +133,8 @@ class Explorer extends ExplorerRequests {
             facts ||= await this.connection.json('/api/model', { model: name });
         } catch (error) {
             this.busyWith = null;
-            this.banner.showProblem(`${name}: ${error.message}`);
+            const instead = (this.model ?? this.info.model).name;
+            this.banner.showProblem(`${name}: ${error.message}; ${instead} is shown in its place.`);
             if (!this.model) await this.useModel(this.info.model.name, { known: this.info.model });
             else byId('model').value = this.model.name;
             // A link may name a model that is not here: what else it says is shown with the one that is.
