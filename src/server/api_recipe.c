@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "qkv/reproduce.h"
+#include "server/dropped_prompt.h"
 #include "server/request_plan.h"
 
 /* ---- the model ---- */
@@ -86,62 +87,50 @@ static const char *first_side(const json_t *recipe) {
     return NULL;
 }
 
-/* Of a figure of many panels, what its first edited panel shows. */
+/* The edits of a panel; NULL: it has none. */
+static const char *panel_edits(const json_t *recipe, size_t index) {
+    const json_t *panel = json_array_get(json_object_get(recipe, "panels"), index);
+    const char *edits = json_string_value(json_object_get(panel, "edits"));
+    return edits && edits[0] ? edits : NULL;
+}
+
+/* Of a figure of many panels, what its first edited panel shows: the edits of its row and column. A
+ * recipe written by hand may have no panels. */
 static json_t *find_edits(const json_t *recipe, int layer, int head) {
-    const json_t *panels = json_object_get(recipe, "panels");
+    const size_t n = json_array_size(json_object_get(recipe, "panels"));
     const json_t *options = json_object_get(recipe, "options");
-    const char *edits = json_string_value(json_object_get(options, "variant"));
+    const char *edits = NULL;
+    for (size_t i = 0; !edits && i < n; i++) edits = panel_edits(recipe, i);
+    if (!edits) edits = json_string_value(json_object_get(options, "variant"));
     if (!edits) edits = first_side(recipe);
-    for (size_t i = 0; !edits && i < json_array_size(panels); i++) {
-        const char *of = json_string_value(json_object_get(json_array_get(panels, i), "edits"));
-        if (of && of[0]) edits = of;
-    }
     return edits ? fill_places(edits, layer, head) : json_array();
 }
 
+/* How many different edits its panels have. */
+static size_t count_edits(const json_t *recipe) {
+    const size_t n = json_array_size(json_object_get(recipe, "panels"));
+    json_t *seen = json_object();
+    for (size_t i = 0; i < n; i++) {
+        const char *edits = panel_edits(recipe, i);
+        if (edits) json_object_set_new(seen, edits, json_true());
+    }
+    const size_t count = json_object_size(seen);
+    json_decref(seen);
+    return count;
+}
+
 /* ---- the state ---- */
-
-/* Whether the text gives the very tokens: that of a conversation does not, its names of special
- * tokens are those tokens there and letters here. */
-static int gives_tokens(const qkv_model *model, const json_t *text, const json_t *tokens,
-                        int parse_special) {
-    int32_t *ids = NULL;
-    size_t n = 0, same = 0;
-    const unsigned flags =
-        QKV_TOKENIZE_ADD_SPECIAL | (parse_special ? (unsigned)QKV_TOKENIZE_PARSE_SPECIAL : 0);
-    if (qkv_tokenize(model, &ids, &n, json_string_value(text), json_string_length(text), flags,
-                     NULL) != QKV_OK)
-        return 0;
-    while (same < n && json_integer_value(json_array_get(tokens, same)) == ids[same]) same++;
-    qkv_tokens_free(ids);
-    return same == n && n == json_array_size(tokens);
-}
-
-/* The text, where it says all: a page shows it. model: NULL where it is not here, and its tokens
- * would say nothing. */
-static json_t *find_prompt(const json_t *recipe, const qkv_model *model) {
-    const json_t *input = json_array_get(json_object_get(recipe, "inputs"), 0);
-    json_t *text = json_object_get(input, "text"), *tokens = json_object_get(input, "tokens");
-    const char *bytes = json_string_value(text);
-    const int parse_special = json_is_true(json_object_get(input, "parse_special"));
-    const int whole = bytes && strlen(bytes) == json_string_length(text);
-    if (!whole || (model && !gives_tokens(model, text, tokens, parse_special)))
-        return json_pack("{s:O}", "tokens", tokens);
-    json_t *prompt = json_pack("{s:O}", "text", text);
-    if (prompt && parse_special) json_object_set_new(prompt, "parse_special", json_true());
-    return prompt;
-}
 
 static int index_of(const json_t *recipe, const char *key) {
     const json_int_t value = json_integer_value(json_object_get(recipe, key));
     return value >= 0 && value < 1 << 20 ? (int)value : -1;
 }
 
-/* model: that of `which`; NULL: it is not in the list. */
-static json_t *make_state(const json_t *recipe, const qkv_pool_model *which,
-                          const qkv_model *model) {
+/* model: that of `which`; NULL: it is not in the list. prompt: taken. */
+static json_t *make_state(const json_t *recipe, const qkv_pool_model *which, const qkv_model *model,
+                          json_t *prompt) {
     const int layer = index_of(recipe, "layer"), head = index_of(recipe, "head");
-    json_t *state = json_pack("{s:o, s:o}", "prompt", find_prompt(recipe, model), "edits",
+    json_t *state = json_pack("{s:o, s:o}", "prompt", prompt, "edits",
                               find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
     if (state && model) json_object_set_new(state, "model", qkv_json_text(which->name));
     if (state && layer >= 0) json_object_set_new(state, "layer", json_integer(layer));
@@ -150,15 +139,98 @@ static json_t *make_state(const json_t *recipe, const qkv_pool_model *which,
 }
 
 /* How it is drawn: the options of `qkv figure` that the page has controls for. */
+static const char *const display_names[] = {"scale", "colormap", "skip_keys",
+                                            "range", "masked",   "diff"};
+
 static json_t *find_display(const json_t *recipe) {
-    static const char *const names[] = {"scale", "colormap", "skip_keys",
-                                        "range", "masked",   "diff"};
     json_t *options = json_object_get(recipe, "options"), *display = json_object();
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        json_t *value = json_object_get(options, names[i]);
-        if (value) json_object_set(display, names[i], value);
+    for (size_t i = 0; i < sizeof display_names / sizeof *display_names; i++) {
+        json_t *value = json_object_get(options, display_names[i]);
+        if (value) json_object_set(display, display_names[i], value);
     }
     return display;
+}
+
+/* ---- what the page cannot show ---- */
+
+/* Options that the page has a place for: those of find_display, and these. `baseline` is its map
+ * before the edits; the usual factors are those that it draws itself. It has no hatching. */
+static int is_kept(const char *name, const json_t *value) {
+    static const char *const kept[] = {"layer", "head", "variant", "baseline", "query", "show"};
+    const char *text = json_string_value(value);
+    if (strcmp(name, "masked") == 0) return text && strcmp(text, "hatch") != 0;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strcmp(name, kept[i]) == 0) return 1;
+    for (size_t i = 0; i < sizeof display_names / sizeof *display_names; i++)
+        if (strcmp(name, display_names[i]) == 0) return 1;
+    return strcmp(name, "eps") == 0 && text && strcmp(text, "5e-1,1e-3,1e-10") == 0;
+}
+
+static void leave_options(json_t *list, const json_t *recipe) {
+    json_t *options = json_object_get(recipe, "options"), *value;
+    const char *name;
+    qkv_text names = {0};
+    json_object_foreach(options, name, value) {
+        if (!is_kept(name, value)) qkv_text_printf(&names, "%s%s", names.length ? ", " : "", name);
+    }
+    if (names.length && !names.failed)
+        json_array_append_new(list, json_sprintf("options of its drawing (%s)", names.data));
+    qkv_text_release(&names);
+}
+
+/* What of a figure the page does not bring back, in words that follow "but for". */
+static json_t *find_left_out(const json_t *recipe, const char *kind, int lost_chat) {
+    const size_t n_prompts = json_array_size(json_object_get(recipe, "inputs"));
+    const size_t n_edits = count_edits(recipe);
+    const char *site = json_string_value(json_object_get(recipe, "site"));
+    const int is_own = strcmp(kind, "modify") == 0 || strcmp(kind, "mean") == 0;
+    json_t *list = json_array();
+    if (lost_chat)
+        json_array_append_new(list, json_string("the turns of its conversation (its text or tokens "
+                                                "are here)"));
+    if (n_prompts > 1)
+        json_array_append_new(list,
+                              json_sprintf("%zu of its %zu prompts", n_prompts - 1, n_prompts));
+    /* Of the figures that the page draws itself all edits are its own. */
+    if (n_edits > 1 && !is_own)
+        json_array_append_new(list, json_sprintf("%zu of its %zu edits", n_edits - 1, n_edits));
+    if (strcmp(kind, "rows") == 0)
+        json_array_append_new(list,
+                              json_string("its table of one query in every layer or head (the "
+                                          "page shows the maps of one head)"));
+    if (site && strcmp(site, "scores") == 0)
+        json_array_append_new(list, json_string("its scores (the page shows weights)"));
+    if (json_array_size(json_object_get(recipe, "sources")) ||
+        json_array_size(json_object_get(recipe, "set")))
+        json_array_append_new(list, json_string("the prompts that its edits take values from"));
+    leave_options(list, recipe);
+    return list;
+}
+
+/* The query of a table of one; NULL: it is none. */
+static json_t *find_query(const json_t *recipe) {
+    const json_t *input = json_array_get(json_object_get(recipe, "inputs"), 0);
+    const json_t *query = json_object_get(json_object_get(recipe, "options"), "query");
+    const json_int_t n = (json_int_t)json_array_size(json_object_get(input, "tokens"));
+    json_int_t at = json_is_integer(query) ? json_integer_value(query) : -1;
+    if (at < 0) at += n;
+    return at >= 0 && at < n ? json_integer(at) : NULL;
+}
+
+/* ---- the answer ---- */
+
+/* model: NULL where it is not here. */
+static json_t *make_answer(const qkv_reproduction_info *info, const json_t *recipe,
+                           const qkv_pool_model *which, const qkv_model *model) {
+    int lost_chat = 0;
+    json_t *prompt = qkv_dropped_prompt(recipe, model, &lost_chat);
+    json_t *state = make_state(recipe, which, model, prompt);
+    json_t *query = strcmp(info->kind, "rows") == 0 ? find_query(recipe) : NULL;
+    if (query) json_object_set_new(state, "query", query);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "state", state, "display",
+                     find_display(recipe), "left_out", find_left_out(recipe, info->kind, lost_chat),
+                     "kind", qkv_json_text(info->kind), "id", qkv_json_text(info->id), "made_with",
+                     qkv_json_text(info->model), "same_model", model != NULL);
 }
 
 static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply *reply,
@@ -174,13 +246,7 @@ static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply
     if (status != QKV_OK) return status;
     const qkv_pool_model *which = NULL;
     qkv_model *model = find_model(pool, &info, &which);
-    status = qkv_reply_json(reply,
-                            json_pack("{s:o, s:o, s:o, s:o, s:o, s:b}", "state",
-                                      make_state(recipe, which, model), "display",
-                                      find_display(recipe), "kind", qkv_json_text(info.kind), "id",
-                                      qkv_json_text(info.id), "made_with",
-                                      qkv_json_text(info.model), "same_model", model != NULL),
-                            err);
+    status = qkv_reply_json(reply, make_answer(&info, recipe, which, model), err);
     qkv_model_free(model);
     json_decref(recipe);
     return status;

@@ -54,6 +54,25 @@ function shownNumber(readout, name) {
 
 const nearly = (a, b) => Math.abs(a - b) <= 2e-6 + 6e-6 * Math.abs(b);
 
+// Pointing and pinning do not move the maps of a figure in a file either.
+export async function case_offline_maps_stay(stage) {
+    const file = makeFigure(stage, 'stays.html', ['modify', '--layer', '5', '--head', '0', '-p', PROMPT]);
+    for (const width of [600, 1280, 2560]) {
+        const page = await openFile(stage, file, { viewport: { width, height: 900 } });
+        const map = page.locator('.panel-before .map');
+        await map.scrollIntoViewIfNeeded();
+        const before = await map.boundingBox();
+        for (const part of [0.4, 0.6, 0.75]) {
+            await page.mouse.move(before.x + before.width * 0.4, before.y + before.height * part);
+            assert.deepEqual(await map.boundingBox(), before, `${width}: pointing`);
+            await page.mouse.down();
+            await page.mouse.up();
+            assert.equal(await page.isVisible('.pinned'), true);
+            assert.deepEqual(await map.boundingBox(), before, `${width}: pinning`);
+        }
+    }
+}
+
 // ---- numbers ----
 
 export async function case_offline_from_disk(stage) {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
+import { pageFolder } from './attention.mjs';
 import { assertPageEqualsRun, clickCell, headOf, PROMPT } from './helpers.mjs';
 import { qkv, readSafetensors } from './stage.mjs';
 
@@ -52,6 +53,30 @@ export async function case_figure_bytes(stage) {
                 `${kind}.${format}: ${bytes.length} bytes of the page, ${fs.statSync(out).size} of qkv ${args.join(' ')}`,
             );
         }
+    }
+}
+
+// A difference is never on a log scale, neither on the page nor in its figure, which is saved all the same.
+export async function case_figure_difference_scale(stage) {
+    const long = `${PROMPT} `.repeat(4).trim();
+    for (const [prompt, kind] of [
+        [PROMPT, 'linear'],
+        [long, 'power'],
+    ]) {
+        const server = await stage.serve(['-p', prompt]);
+        const page = await stage.open(server.url, { hash: `${START}&sc=log&fk=diff`, acceptDownloads: true });
+        const legend = (name) => page.textContent(`.panel-${name} .legend`);
+        assert.match(await legend('after'), /log/);
+        assert.doesNotMatch(await legend('diff'), /log/);
+        assert.equal(await page.evaluate(() => window.explorer.head.changes.kind), kind);
+        const line = await page.textContent('.command pre');
+        assert.match(line, /^qkv figure grid .*--diff/);
+        const bytes = await saved(page, 'svg'),
+            words = wordsOf(line);
+        qkv([...words.slice(1, words.indexOf('-o')), '-o', 'figure.svg'], { cwd: stage.folder });
+        assert.ok(fs.readFileSync(stage.file('figure.svg')).equals(bytes));
+        const recipe = JSON.parse(/<metadata id="qkv-recipe">(.*?)<\/metadata>/s.exec(bytes)[1].replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&amp;', '&'));
+        assert.equal(recipe.look.scale, kind, 'the figure has the scale of the page');
     }
 }
 
@@ -125,6 +150,7 @@ export async function case_figure_dropped_display(stage) {
         await page.evaluate(() => (document.querySelector('#out .tip[role=status]').textContent = ''));
         await drop(page, file);
         await page.waitForFunction(() => /brought back/.test(document.querySelector('#out').textContent));
+        assert.match(await page.textContent('#out .tip[role=status]'), /was made from$/, `${name}: all of it`);
         await stage.ready();
         const shown = await page.evaluate(() => window.explorer.state.view);
         for (const [key, value] of Object.entries(view)) assert.equal(shown[key], value, `${name}: ${key}`);
@@ -135,6 +161,66 @@ export async function case_figure_dropped_display(stage) {
         assert.ok(!drawing(file).includes('<metadata') && drawing(file).length > 1000, name);
         assert.ok(drawing(await saved.path()) === drawing(file), `${name}: ${await page.textContent('#out pre')}`);
     }
+}
+
+// The model that comes with qkv, with a chat template: one more field at the beginning of its metadata, as long as keeps
+// the tensors aligned.
+function chatModel(stage) {
+    const key = 'tokenizer.chat_template',
+        template = '{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] ',
+        used = 8 + key.length + 4 + 8 + template.length,
+        text = `${template}{#${'-'.repeat(32 + (32 - ((used + 4) % 32)))}#}`;
+    const model = fs.readFileSync(path.join(process.env.MODELS ?? path.join(pageFolder, '../../../models'), 'default.gguf')),
+        field = Buffer.alloc(8 + key.length + 12);
+    field.writeBigUInt64LE(BigInt(key.length), 0);
+    field.write(key, 8);
+    field.writeUInt32LE(8, 8 + key.length); // a string
+    field.writeBigUInt64LE(BigInt(text.length), 12 + key.length);
+    const head = Buffer.from(model.subarray(0, 24));
+    head.writeBigUInt64LE(head.readBigUInt64LE(16) + 1n, 16);
+    const file = stage.file('chatty.gguf');
+    fs.writeFileSync(file, Buffer.concat([head, field, Buffer.from(text), model.subarray(24)]));
+    return file;
+}
+
+// What of a dropped figure the page cannot show is said; a conversation comes back turn by turn.
+export async function case_figure_dropped_parts(stage) {
+    const model = chatModel(stage),
+        server = await stage.serve(['-m', model]);
+    const page = await stage.open(server.url, { hash: '#l=0&h=0&gn=0' });
+    const file = stage.file('parts.svg');
+    const use = async (...words) => {
+        qkv(['figure', ...words, '-o', file, '--quiet']);
+        await page.evaluate(() => (document.querySelector('#out .tip[role=status]').textContent = ''));
+        await drop(page, file);
+        await page.waitForFunction(() => /brought back/.test(document.querySelector('#out').textContent));
+        await stage.ready();
+        return (await page.textContent('#out .tip[role=status]')).replace('brought back what parts.svg was made from', '');
+    };
+    const own = ['-m', model, '--layer', '3', '--head', '1'],
+        talk = ['--chat', '--system', 'Be brief.', '--turn', 'user=Hi', '--turn', 'assistant=Hello =)', '-p', 'What is a mill?'];
+    assert.equal(await use('modify', ...own, ...talk), '');
+    assert.equal(await page.getAttribute('[data-mode=chat]', 'aria-pressed'), 'true');
+    assert.deepEqual(
+        await page.locator('.chat textarea').evaluateAll((areas) => areas.map((area) => area.value)),
+        ['Be brief.', 'Hi', 'Hello =)', 'What is a mill?'],
+    );
+    await assertPageEqualsRun(stage, page, { model: ['-m', model], prompt: talk });
+    fs.writeFileSync(stage.file('other.jinja'), '{% for m in messages %}<{{ m.content }}>{% endfor %}');
+    assert.match(await use('modify', ...own, ...talk, '--template', stage.file('other.jinja')), /^, but for: the turns of its conversation/);
+    assert.equal(await page.evaluate(() => Boolean(window.explorer.state.prompt.chat)), false);
+    const text = ['-p', 'The old mill by the sea.'];
+    assert.equal(
+        await use('grid', ...own, ...text, '--row', 'R=v@2=zero', '--col', 'A=k@{layer}.h{head}=scale:0.5', '--col', 'B=q@3.h1=zero', '--title', 'Mills'),
+        ', but for: 1 of its 2 edits; options of its drawing (title)',
+    );
+    assert.deepEqual(await page.evaluate(() => window.explorer.state.edits), ['v@2=zero', 'k@3.h1=scale:0.5'], 'of the row and of the column');
+    assert.match(await use('rows', '-m', model, ...text, '--query', '5'), /^, but for: its table of one query/);
+    assert.deepEqual(await page.evaluate(() => window.explorer.state.view.pins), { queries: [5], keys: [] }, 'the query is pinned');
+    assert.equal(await use('grid', ...own, ...text, '-p', 'The new mill.'), ', but for: 1 of its 2 prompts');
+    assert.equal(await use('modify', ...own, ...text, '--epsilon', '0.1,0.2'), ', but for: options of its drawing (eps)');
+    assert.equal(await use('grid', ...own, ...text, '--col', 'A=k@3=zero', '--range', 'auto', '--masked', 'hatch'), ', but for: options of its drawing (auto_range, masked)');
+    assert.equal(await use('grid', ...own, '-p', '--chat', '--col', 'A=k@3=zero'), '', 'a prompt of that name is no conversation');
 }
 
 // What is seen and not part of a figure is said before it is saved.
@@ -206,7 +292,7 @@ export async function case_copies(stage) {
     await page.waitForFunction(() => document.querySelector('#copy-link').textContent === 'Copied');
     const link = await page.evaluate(() => navigator.clipboard.readText());
     assert.equal(link, await page.evaluate(() => location.href));
-    assert.match(link, /#e=q@5\.h0=scale:0\.125&l=5&h=0/);
+    assert.match(link, /#m=default&p=The\+river\+runs[^&]*&e=q@5\.h0=scale:0\.125&l=5&h=0/);
     await page.click('.command button');
     await page.waitForFunction(() => document.querySelector('.command button').textContent === 'Copied');
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^qkv figure grid -p 'The river/);

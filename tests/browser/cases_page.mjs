@@ -1,5 +1,8 @@
 // The page itself: pinning, the address, the overview, prompts in several scripts, long texts, light and dark, keyboard.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { pageFolder } from './attention.mjs';
 import { assertPageEqualsRun, assertSameBits, cellAt, clickCell, headOf, PROMPT, runHead } from './helpers.mjs';
 import { qkv, randomModel } from './stage.mjs';
 
@@ -25,14 +28,23 @@ export async function case_pin_unpin(stage) {
     await clickCell(page, 'after', 12, 0, { shift: true });
     assert.deepEqual(
         await page.evaluate(() => window.explorer.state.view.pins),
-        { queries: [9, 12], keys: [] },
-        'Shift on a pinned key takes it away',
+        { queries: [9, 12], keys: [0] },
+        'Shift adds a cell of the same column',
     );
+    [before] = await weights('.pinned');
+    assert.ok(Math.abs(before - at(shown.before, 9, 0) - at(shown.before, 12, 0)) < 1e-5);
+    await clickCell(page, 'after', 12, 0, { shift: true });
+    assert.deepEqual(
+        await page.evaluate(() => window.explorer.state.view.pins),
+        { queries: [9], keys: [0] },
+        'Shift on what is in the sum already takes it out',
+    );
+    await clickCell(page, 'after', 12, 0, { shift: true });
     await clickCell(page, 'diff', -1, 3, { shift: true });
     [before, after] = await weights('.pinned');
-    const sum = (list) => at(list, 9, 3) + at(list, 12, 3);
-    assert.ok(Math.abs(before - sum(shown.before)) < 1e-6);
-    assert.ok(Math.abs(after - sum(shown.after)) < 1e-6);
+    const sum = (list) => [0, 3].reduce((all, key) => all + at(list, 9, key) + at(list, 12, key), 0);
+    assert.ok(Math.abs(before - sum(shown.before)) < 1e-5);
+    assert.ok(Math.abs(after - sum(shown.after)) < 1e-5);
     await page.keyboard.press('Escape');
     assert.equal(await page.isVisible('.pinned'), false);
     await clickCell(page, 'before', 4, -1);
@@ -42,6 +54,76 @@ export async function case_pin_unpin(stage) {
     await page.getByLabel('Unpin', { exact: true }).click();
     assert.equal(await page.isVisible('.pinned'), false);
     assert.equal(await page.isVisible('.profile'), false);
+}
+
+// The maps stay where they are while the pointer moves over them, while something is pinned, and with long tokens: what is
+// pressed is what was pointed at. A double click shows all again, and leaves the pins as they were.
+export async function case_maps_stay(stage) {
+    const longest = 'a pneumonoultramicroscopicsilicovolcanoconiosis\u00a0\u00a0\u00a0\u00a0 end';
+    for (const [width, height, prompt] of [
+        [1280, 800, PROMPT],
+        [1280, 800, longest],
+        [700, 800, PROMPT],
+        [3840, 2160, PROMPT],
+    ]) {
+        const server = await stage.serve(['-p', prompt]);
+        const page = await stage.open(server.url, { hash: START, viewport: { width, height } });
+        const place = () => page.evaluate(() => ({ ...document.querySelector('.panel-before .map').getBoundingClientRect().toJSON() }));
+        const pins = () => page.evaluate(() => window.explorer.state.view.pins);
+        await page.evaluate(() => document.querySelector('.panel-before .map').scrollIntoView({ block: 'center' }));
+        const before = await place(),
+            n = (await headOf(page)).n;
+        // As if all tokens were as long as can be.
+        if (prompt === longest)
+            await page.evaluate(() => {
+                const { data } = window.explorer.head;
+                data.queries.forEach((_, i) => (data.queries[i] = `token ${i} ${'of many letters '.repeat(20)}`));
+            });
+        for (const [query, key] of [[5, 0], [n - 1, 3], [5, -1], [-1, 2], [6, 1]]) {
+            const { x, y } = await cellAt(page, 'before', query, key);
+            await page.mouse.move(x, y);
+            assert.deepEqual(await place(), before, `${width}: pointing at ${query}, ${key}`);
+            await page.mouse.down();
+            await page.mouse.up();
+            assert.deepEqual(await pins(), { queries: query < 0 ? [] : [query], keys: key < 0 ? [] : [key] });
+            assert.deepEqual(await place(), before, `${width}: pinning ${query}, ${key}`);
+        }
+        const cut = await page.evaluate(() => {
+            const line = document.querySelector('.readout');
+            return [...line.querySelectorAll('.weight')].some((node) => node.getBoundingClientRect().right > line.getBoundingClientRect().right);
+        });
+        assert.equal(cut, false, `${width}: the weights are not cut`);
+        await page.evaluate(() => {
+            window.explorer.head.setPins({ queries: [4, 6], keys: [1] });
+            window.explorer.head.setZoom([2, 8, 0, 6]);
+        });
+        const cell = await cellAt(page, 'before', 5, 2);
+        await page.mouse.dblclick(cell.x, cell.y);
+        assert.equal(await page.evaluate(() => window.explorer.head.options.zoom), null);
+        assert.deepEqual(await pins(), { queries: [4, 6], keys: [1] }, 'a double click leaves the pins');
+    }
+}
+
+// The link at the beginning of the page moves the focus, and nothing else; a fragment that is none of the page's changes
+// nothing.
+export async function case_skip_link(stage) {
+    const server = await stage.serve();
+    const page = await stage.open(server.url, { hash: '#p=The+old+mill&e=k@3.h1=scale:0.25&l=3&h=1&gn=0&pq=2&pk=1' });
+    const told = () => page.evaluate(() => JSON.stringify(window.explorer.state));
+    const before = await told(),
+        address = await page.evaluate(() => location.hash);
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'head-title');
+    await page.waitForTimeout(400);
+    await stage.ready();
+    assert.equal(await told(), before);
+    assert.equal(await page.evaluate(() => location.hash), address);
+    await page.evaluate(() => (location.hash = '#somewhere-else'));
+    await page.waitForFunction((hash) => location.hash === hash, address);
+    assert.equal(await told(), before);
+    assert.equal(await page.inputValue('.edit-text'), 'k@3.h1=scale:0.25');
 }
 
 // A map by keyboard alone: arrows, Enter, R, C, Escape, zoom.
@@ -92,6 +174,7 @@ export async function case_url_restored(stage) {
         tab.evaluate(() =>
             JSON.stringify({
                 ...window.explorer.state,
+                model: window.explorer.model.name,
                 text: document.querySelector('textarea').value,
                 edit: document.querySelector('.edit-text').value,
                 pinned: document.querySelector('.pinned').textContent,
@@ -228,6 +311,87 @@ export async function case_scripts(stage) {
     assert.equal(await page.locator('.pinned bdi').count(), 2);
 }
 
+// Nothing that can be seen is nothing: blanks and marks of format are written as codes, and joiners stay where they join.
+export async function case_unseen_letters(stage) {
+    const page = await stage.tab();
+    const source = fs.readFileSync(path.join(pageFolder, 'text.js'), 'utf8').replace(/^export /gm, '');
+    await page.setContent('<!DOCTYPE html><title>letters</title>');
+    await page.addScriptTag({ content: `${source}\nwindow.tokenText = tokenText; window.tokenNode = tokenNode;` });
+    for (const [text, shown] of [
+        ['\u200b', '\\u200B'],
+        ['\u3000a\u2003', '\\u3000a\\u2003'],
+        ['\u00ad\u2060\ufeff', '\\u00AD\\u2060\\uFEFF'],
+        ['\u202eab', '\\u202Eab'],
+        ['\u2028', '\\u2028'],
+        ['\u0085', '\\u0085'],
+        ['\u00a0\t\n', '⍽⇥↵'],
+        [' a b', '·a·b'],
+        ['\u200d', '\\u200D'],
+        ['a\u200db', 'a\\u200Db'],
+        ['👩🏽\u200d🚀', '👩🏽\u200d🚀'],
+        ['❤\ufe0f\u200d🔥', '❤\ufe0f\u200d🔥'],
+        ['\u200d🚀', '\\u200D🚀'],
+        ['\ufe0f', '\\uFE0F'],
+        ['می\u200cخواهم', 'می\u200cخواهم'],
+        ['क्\u200dष', 'क्\u200dष'],
+        ['🏴\u{e0067}\u{e0062}\u{e007f}', '🏴\u{e0067}\u{e0062}\u{e007f}'],
+        ['\u0600', '\u0600'],
+    ]) {
+        assert.equal(await page.evaluate((token) => window.tokenText(token), text), shown);
+    }
+    assert.equal(await page.evaluate(() => window.tokenNode('').textContent), '∅');
+}
+
+// Labels are not printed over each other, where they are thinned, and where tokens are pinned or pointed at; what is
+// written into boxes and beside axes is read in full.
+export async function case_labels_apart(stage) {
+    const server = await stage.serve(['-p', Array(4).fill(PROMPT).join(' ')]);
+    for (const [width, height] of [
+        [1280, 800],
+        [1500, 700],
+        [3840, 2160],
+    ]) {
+        const hash = `${START}&e=q@5.h0=scale:0.001&lo=0.001&pq=9,10,11,30&pk=0,1,13`;
+        const page = await stage.open(server.url, { hash, viewport: { width, height } });
+        await page.evaluate(() => window.explorer.head.setHover({ query: 31, key: 12 }));
+        const near = await page.evaluate(() => {
+            const { maps, lines } = window.explorer.head,
+                map = maps.before,
+                found = [];
+            const check = (what, places, least) => {
+                if (places.length < 2) found.push(`${what}: ${places.length} labels`);
+                places.sort((a, b) => a - b).forEach((at, i) => i && at - places[i - 1] < least - 0.01 && found.push(`${what}: ${at} and ${places[i - 1]}`));
+            };
+            check('rows', map.rowLabels.map(([, , at]) => at), map.fontSize);
+            check('columns', map.colLabels.map(([, , at]) => at), map.fontSize);
+            // What is written, and where: the matrix and the place in it.
+            const written = (context, paint) => {
+                const list = [];
+                context.fillText = (text, x, y) => list.push([text, context.getTransform().transformPoint({ x, y }), context.textAlign]);
+                paint();
+                delete context.fillText;
+                return list.map(([text, { x, y }, align]) => ({ text, x: x / devicePixelRatio, y: y / devicePixelRatio, align }));
+            };
+            const tags = written(map.overContext, () => map.paintOver());
+            check('tags of rows', tags.filter(({ x }) => x < map.plotLeft - 1).map(({ y }) => y), map.fontSize + 1);
+            lines.tokensKey = null;
+            const tokens = written(lines.canvas.getContext('2d'), () => lines.paint());
+            for (const align of ['left', 'right']) check(`lines, ${align}`, tokens.filter((one) => one.align === align).map(({ y }) => y), 9);
+            return found;
+        });
+        assert.deepEqual(near, [], `${width}`);
+        const low = page.getByLabel('Lowest weight of the colours');
+        assert.equal(await low.inputValue(), '0.001');
+        assert.ok(await low.evaluate((box) => box.scrollWidth <= box.clientWidth && getComputedStyle(box).appearance === 'textfield'), 'the box shows its number');
+        await page.evaluate(() => {
+            const { follow } = window.explorer;
+            follow.setCurve({ epsilons: [0, 1], values: [0.000968, 0.00123456], baseline: 0.001 });
+        });
+        const left = await page.$$eval('.curve text', (texts) => Math.min(...texts.map((text) => text.getBBox().x)));
+        assert.ok(left >= 0, `an axis label begins at ${left}`);
+    }
+}
+
 // 4,096 tokens: pooled, few nodes, and a zoom shows the very weights.
 export async function case_long_text(stage) {
     const model = randomModel(stage.file('models'), 'llama:2,4,2,64,128,512,8192');
@@ -239,6 +403,42 @@ export async function case_long_text(stage) {
     const nodes = await page.evaluate(() => document.querySelectorAll('*').length);
     assert.ok(nodes < 2000, `${nodes} nodes`);
     assert.match(await page.textContent('.panel-before .panel-note'), /largest of 8 × 8/);
+    const cut = (selector) =>
+        page.$$eval(selector, (nodes) => nodes.filter((node) => node.scrollWidth > node.clientWidth).map((node) => node.textContent));
+    assert.deepEqual(await cut('.panel-note'), [], 'notes are read in full');
+    // Pooled maps have no metrics: the curve knows them.
+    const curve = await page.evaluate(() => ({
+        text: document.querySelector('.numbers').textContent,
+        dot: Number(document.querySelector('.curve .here').getAttribute('cy')),
+        ...window.explorer.follow.curve,
+    }));
+    const [, before, now] = curve.text.match(/^before ([\d.e-]+)now ([\d.e-]+)$/) ?? [];
+    assert.ok(Math.abs(before - curve.baseline) < 1e-5 * curve.baseline, curve.text);
+    assert.ok(Math.abs(now - curve.values[curve.factors.indexOf(0.5)]) < 1e-5 * now, curve.text);
+    assert.ok(curve.dot > 10 && curve.dot < 160, `the dot is at ${curve.dot}`);
+    await page.fill('.slider .number', '0.4321');
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    assert.match(await page.textContent('#metric-now'), /^≈ 0/);
+    await page.fill('.slider .number', '-1');
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    assert.equal(await page.textContent('#metric-now'), '–', 'a negative factor is not on the curve');
+    assert.equal(await page.isVisible('.curve .here'), false);
+    await page.fill('.slider .number', '0.5');
+    await page.keyboard.press('Enter');
+    await stage.ready();
+    const tall = await page.evaluate(() => document.querySelector('.command pre').getBoundingClientRect().height);
+    assert.ok(tall < 200, `a command line of ${tall} pixels`);
+    // Other chips and back: what is pinned is still marked.
+    const marked = () => page.locator('.chip.pinned-query').allTextContents();
+    await page.click('.chip >> nth=2');
+    const one = await marked();
+    assert.equal(one.length, 1);
+    await page.getByText('later ›').click();
+    assert.deepEqual(await marked(), []);
+    await page.getByText('‹ earlier').click();
+    assert.deepEqual(await marked(), one);
     await page.evaluate(() => window.explorer.head.setZoom([4000, 4064, 4000, 4064]));
     await stage.ready();
     shown = await headOf(page);

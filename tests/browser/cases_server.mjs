@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import url from 'node:url';
 import { assertNear, assertPageEqualsRun, headOf, PROMPT, runHead } from './helpers.mjs';
-import { SkippedHere, qkv } from './stage.mjs';
+import { SkippedHere, qkv, randomModel } from './stage.mjs';
 
 const START = '#l=5&h=0&gn=4';
 const TOKEN = 'a-token-for-the-test-0123456789';
@@ -51,6 +51,34 @@ export async function case_first_page_is_ready(stage) {
     assert.deepEqual(await timing(page), ['kept'], 'under the edit that the address names');
 }
 
+// A link shows the same on a server that was started with another prompt and another model; so does a page whose server
+// comes back with others.
+export async function case_link_to_other_server(stage) {
+    stage.allow(/ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|ERR_SOCKET_NOT_CONNECTED/);
+    const server = await stage.serve(['-p', PROMPT, '--token', TOKEN]);
+    const page = await stage.open(server.url);
+    const shown = await headOf(page),
+        hash = await page.evaluate(() => location.hash);
+    assert.match(hash, /^#m=default&p=The\+river/);
+    stage.allow(/status of 400/); // what is asked before the page knows of the other server names no model
+    const other = ['-m', randomModel(stage.file('models'), 'llama:2,4,2,64,128,512,256'), '-p', 'The old mill.', '--token', TOKEN];
+    const there = await stage.serve(other);
+    const linked = await stage.open(there.url, { hash });
+    assert.equal(await linked.evaluate(() => window.explorer.model.name), 'default');
+    assert.equal(await linked.inputValue('textarea[aria-label=Prompt]'), PROMPT);
+    assert.deepEqual(await headOf(linked), shown);
+    await server.stop('SIGKILL');
+    await page.focus('.slider input[type=range]');
+    await page.keyboard.press('ArrowLeft');
+    await page.waitForSelector('#banner:visible');
+    await stage.serve([...other, '--port', String(server.port)]);
+    await page.waitForSelector('#banner', { state: 'hidden' });
+    await page.waitForTimeout(300);
+    await stage.ready(page);
+    assert.equal(await page.inputValue('textarea[aria-label=Prompt]'), PROMPT);
+    await assertPageEqualsRun(stage, page);
+}
+
 // It comes back with another token: the page says what to do, and goes on at the new address as it was.
 export async function case_server_other_token(stage) {
     stage.allow(
@@ -66,6 +94,7 @@ export async function case_server_other_token(stage) {
     await page.focus('.slider input[type=range]');
     await page.keyboard.press('ArrowLeft');
     await page.waitForFunction(() => /another token/.test(document.querySelector('#banner').textContent));
+    assert.doesNotMatch(await page.textContent('#banner'), /does not answer/);
     const edit = await page.inputValue('.edit-text');
     await page.fill('#banner input', other.url);
     await page.click('#banner button');

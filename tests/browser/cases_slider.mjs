@@ -6,6 +6,23 @@ import { qkv } from './stage.mjs';
 
 const START = '#l=5&h=0&gn=0';
 
+// What an edit changed is what it changed in the shown map, also where the next token does not need it: queries of the
+// last layer but the last one.
+export async function case_report_of_what_ran(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: `${START}&e=pattern@5.h0[3]=set:0.1` });
+    const report = () => page.textContent('.edit-report');
+    const said = await report();
+    const [, changed, selected] = said.match(/^changed (\d+) of (\d+) values$/) ?? [];
+    assert.ok(Number(changed) > 0 && changed === selected, said);
+    await page.fill('.edit-text', 'mlp_out@5=zero');
+    await stage.ready();
+    assert.match(await report(), /^changed [1-9][\d,]* of/, 'the run to the next token has it, the map has not');
+    await page.fill('.edit-text', 'pattern@5.h0[3]=set:0.2');
+    await stage.ready();
+    assert.equal(await report(), said);
+}
+
 // The slider is dragged with the mouse: the text, the box and the maps follow, bit for bit as `qkv run` has them.
 export async function case_slider_mouse(stage) {
     const server = await stage.serve(['-p', PROMPT]);
@@ -103,6 +120,11 @@ export async function case_slider_keyboard(stage) {
     assert.equal(await edit(), 'q@5.h0=scale:-0.25');
     await stage.ready();
     shown = await assertPageEqualsRun(stage, page);
+    const asItWas = await page.inputValue('.edit-text');
+    await page.fill('.slider .number', '0x10');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.getAttribute('.slider .number', 'aria-invalid'), 'true');
+    assert.equal(await page.inputValue('.edit-text'), asItWas);
     await page.fill('.slider .number', 'abc');
     await page.keyboard.press('Enter');
     assert.equal(await page.getAttribute('.slider .number', 'aria-invalid'), 'true');

@@ -243,6 +243,8 @@ def check_recipe(server, figure, body):
     prompt = figure.get("prompt") or (figure.get("prompts") or [PROMPT])[0]
     assert said["state"]["prompt"] == prompt and said["same_model"] and said["state"]["model"] == "default", said
     assert said["kind"] == figure["kind"], said
+    assert all(isinstance(part, str) and part for part in said["left_out"]), said
+    assert any("title" in part for part in said["left_out"]) == ("title" in figure), said
     for key in ("layer", "head"):
         if key in figure:
             assert said["state"][key] == figure[key], said

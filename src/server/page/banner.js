@@ -1,4 +1,4 @@
-// The banner below the head of the page: something went wrong, or the server does not answer.
+// The banner below the head of the page: something went wrong, or the server does not answer, or not to this page.
 import { el } from './text.js';
 
 export class Banner {
@@ -33,15 +33,15 @@ export class Banner {
     showLost(why) {
         if (this.why === why) return;
         this.why = why;
-        const title = el('b', {}, 'The server does not answer.');
         if (why === 'refused') {
             const text =
-                'It was started again with another token. Paste the address that it printed; ' +
+                'It was started again and has another token. Paste the address that it printed; ' +
                 'what you see here goes along.';
+            const title = el('b', {}, 'The server does not accept this page.');
             return this.show(title, el('span', {}, text), ...this.buildAddress());
         }
         this.show(
-            title,
+            el('b', {}, 'The server does not answer.'),
             el(
                 'span',
                 {},

@@ -17,6 +17,7 @@ export class Chips {
         element.append(this.list, this.more, this.tip);
         this.ids = this.texts = [];
         this.losses = null;
+        this.pins = { queries: [], keys: [] };
         this.from = 0;
         this.onpick = () => {};
         this.list.addEventListener('pointerover', (event) => this.point(event.target));
@@ -62,6 +63,7 @@ export class Chips {
             );
         }
         this.list.replaceChildren(...chips);
+        this.setPinned(this.pins.queries, this.pins.keys);
         this.pointed = undefined;
         this.buildMore(to);
         this.tip.textContent = `${countText(this.ids.length)} tokens`;
@@ -114,6 +116,7 @@ export class Chips {
     }
 
     setPinned(queries, keys) {
+        this.pins = { queries, keys };
         for (const chip of this.list.children) {
             const i = Number(chip.dataset.at),
                 isQuery = queries.includes(i),

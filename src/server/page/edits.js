@@ -4,7 +4,7 @@
 //     panel.set({ edits, active, follow });
 //     panel.onchange = ({ edits, active, follow }, moving) => ...;   // moving: a slider is held
 //     panel.setReport([{ changed, selected, ran }], whole);   panel.setError({ index, at, length, message });
-import { clampNumber, countText, el, factorText, fillSelect } from './text.js';
+import { clampNumber, countText, el, factorText, fillSelect, plainNumber } from './text.js';
 import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf, SMALLEST_PLACE } from './factor.js';
 import { factorOf, parseEdit, splitEdits, withFactor, writeEdit } from './notation.js';
 
@@ -388,8 +388,8 @@ export class EditsPanel {
     }
 
     typeFactor(form) {
-        const value = Number(form.number.value.replace('−', '-'));
-        const bad = form.number.value.trim() === '' || !Number.isFinite(value);
+        const value = plainNumber(form.number.value),
+            bad = !Number.isFinite(value);
         form.number.setAttribute('aria-invalid', String(bad));
         if (bad) return;
         form.range.value = placeOf(value);
@@ -450,7 +450,8 @@ function hasChannels(site) {
 
 function reportText(reports, whole) {
     if (!reports.length) return '';
-    if (!whole && !reports.some((report) => report.ran)) return 'does not reach this map';
+    if (!reports.some((report) => report.ran))
+        return whole ? 'reaches neither this map nor the next token' : 'does not reach this map';
     const sum = (name) => reports.reduce((total, report) => total + report[name], 0);
     return `changed ${countText(sum('changed'))} of ${countText(sum('selected'))} values`;
 }

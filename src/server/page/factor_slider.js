@@ -3,7 +3,7 @@
 //     const slider = new FactorSlider({ label: 'q@5.h0', eps: 0.5, marks: [0.5, 1e-3] });
 //     slider.oninput = (eps) => ...;   slider.onhold = (held) => ...;
 import { FACTOR_STEPS, FACTOR_TICKS, factorAt, placeOf } from './factor.js';
-import { el, factorText } from './text.js';
+import { el, factorText, plainNumber } from './text.js';
 
 const NEAR = 34; // places: ticks nearer to each other than that would overlap
 
@@ -51,8 +51,7 @@ export class FactorSlider {
     }
 
     typed() {
-        const text = this.box.value.trim().replace('−', '-'), value = Number(text);
-        const fits = text !== '' && Number.isFinite(value) && Math.abs(value) <= 1e6;
+        const value = plainNumber(this.box.value), fits = Math.abs(value) <= 1e6;
         this.box.setAttribute('aria-invalid', String(!fits));
         if (fits) this.set(value);
     }

@@ -5,14 +5,14 @@
 //     follow.set({ metric, generate, hasLogits });
 //     follow.setCurve(reply); follow.setNext(reply); follow.setGenerated(reply, edited); follow.markOlder();
 //     follow.setCursor(edit, { before, after });      // at every move: the cursor on the curve
-import { el, fillSelect, numberText, svgEl } from './text.js';
+import { el, fillSelect, numberText, shortPower, svgEl } from './text.js';
 import { curveFactors, FACTOR_STEPS, FACTOR_TICKS, placeOf } from './factor.js';
 import { factorOf, withFactor } from './notation.js';
 import { NextTable } from './next.js';
 
 const WIDTH = 340,
     HEIGHT = 176,
-    LEFT = 44,
+    LEFT = 48,
     RIGHT = 8,
     TOP = 10,
     FOOT = 22;
@@ -190,7 +190,7 @@ export class Follow {
             svgEl(
                 'text',
                 { x: LEFT - 5, y: i ? TOP + 4 : HEIGHT - FOOT + 3, 'text-anchor': 'end' },
-                numberText(value, 3),
+                endText(value),
             ),
         );
         const base = this.height(baseline);
@@ -215,17 +215,36 @@ export class Follow {
     drawCursor() {
         if (!this.curve || !this.cursorLayer) return;
         if (!this.cursor) return this.cursorLayer.replaceChildren();
-        const x = this.place(this.cursor.factor),
-            y = this.height(this.cursor.value);
+        const { factor } = this.cursor,
+            now = this.cursor.value ?? this.onCurve(factor),
+            x = this.place(factor),
+            y = this.height(now);
         // At every move: the nodes stay, their places change.
         if (!this.cursorLayer.firstChild)
             this.cursorLayer.append(svgEl('path', { class: 'cursor' }), svgEl('circle', { class: 'here', r: 4.5 }));
         const [line, here] = this.cursorLayer.children;
         line.setAttribute('d', `M${x} ${TOP}V${HEIGHT - FOOT}`);
-        here.setAttribute('cx', x);
-        here.setAttribute('cy', Math.min(Math.max(y ?? -10, y === null ? -10 : TOP - 4), HEIGHT - FOOT + 4));
-        this.nowText.textContent = numberText(this.cursor.value, 6);
-        this.beforeText.textContent = numberText(this.cursor.before, 6);
+        here.style.display = y === null ? 'none' : '';
+        if (y !== null) {
+            here.setAttribute('cx', x);
+            here.setAttribute('cy', Math.min(Math.max(y, TOP - 4), HEIGHT - FOOT + 4));
+        }
+        const known = this.cursor.value !== null || this.curve.factors.includes(factor);
+        this.nowText.textContent = known || y === null ? numberText(now, 6) : `≈ ${numberText(now, 3)}`;
+        this.beforeText.textContent = numberText(this.cursor.before ?? this.curve.baseline, 6);
+    }
+
+    // The curve's value at a factor, between its points by a straight line: pooled maps have no metrics of their own. null
+    // where there is none; a negative factor is not on the curve.
+    onCurve(factor) {
+        const { factors, values } = this.curve,
+            after = factors.findIndex((other) => other >= factor);
+        if (factor < 0 || after < 0) return null;
+        if (factors[after] === factor) return values[after];
+        const [low, high] = [factors[after - 1], factors[after]].map((other) => this.place(other)),
+            part = high > low ? (this.place(factor) - low) / (high - low) : 0;
+        if (!Number.isFinite(values[after - 1]) || !Number.isFinite(values[after])) return null;
+        return values[after - 1] + part * (values[after] - values[after - 1]);
     }
 
     forgetTheme() {
@@ -263,8 +282,14 @@ export class Follow {
             ? 'There is no edit.'
             : differsAt === null
               ? 'The edit does not change the text.'
-              : `The texts part at token ${differsAt + 1}.`;
+              : `The texts differ from token ${differsAt + 1} on.`;
     }
+}
+
+// Short enough for the room beside the axis.
+function endText(value) {
+    const text = numberText(value, 3);
+    return text.length <= 6 ? text : shortPower(value, 2).replace(/^-/, '−');
 }
 
 // A little above and below what there is.

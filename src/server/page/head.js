@@ -17,7 +17,8 @@
 //
 // Options (all have defaults; view.options reads them):
 //     show           { before, after, diff, lines }: which panels
-//     scale          'auto' | 'linear' | 'log' | 'power'; auto: as the figures, log beyond 40 tokens
+//     scale          'auto' | 'linear' | 'log' | 'power'; auto: as the figures, log beyond 40 tokens. A difference has
+//                    values on both sides of 0 and is never on a log scale: where log is chosen it has its own (auto)
 //     low, high      range of the colours, null: 0 and 1 (both null: to the largest weight where keys are hidden)
 //     colormap       of weights; a difference is always coolwarm
 //     skipKeys       hides the first keys; renormalise: the rest of each row sums to 1
@@ -84,8 +85,8 @@ export class HeadView {
         this.spoken = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
         this.panels = el('div', { class: 'panels' }, ...PANELS.map((name) => this.figures[name].element));
         this.element.classList.add('head-view');
-        const { readout, pinned, profile } = this.numbers;
-        this.element.append(this.tools.element, readout, pinned, this.panels, profile.element, this.spoken);
+        const { lines, profile } = this.numbers;
+        this.element.append(this.tools.element, lines, this.panels, profile.element, this.spoken);
         this.element.addEventListener('keydown', (event) => event.key === 'Escape' && this.unpin());
     }
 
@@ -102,6 +103,7 @@ export class HeadView {
         if (name !== 'lines') {
             part.onzoom = (zoom) => this.setZoom(zoom);
             part.onescape = () => this.unpin();
+            part.ondouble = (pins) => this.leaveZoom(pins);
         }
         const caption = el('figcaption', {}, el('span', { class: 'panel-title' }, title), note, legend);
         return {
@@ -213,8 +215,13 @@ export class HeadView {
 
     // ---- scales ----
 
-    scaleKind(diff) {
+    chosenScale(diff) {
         const { scale } = this.settings;
+        return diff && scale === 'log' ? 'auto' : scale;
+    }
+
+    scaleKind(diff) {
+        const scale = this.chosenScale(diff);
         if (scale !== 'auto') return scale;
         if (this.data.n <= LINEAR_TOKENS) return 'linear';
         return diff ? 'power' : 'log';
@@ -247,7 +254,7 @@ export class HeadView {
             high: diffEnd,
             diverging: true,
             floor: logFloor(0, diffEnd, this.data.n),
-            gamma: this.settings.scale === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
+            gamma: this.chosenScale(true) === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
         });
     }
 
@@ -420,7 +427,8 @@ export class HeadView {
 
     setNote(name, text) {
         const { note } = this.figures[name];
-        if (note.textContent !== text) note.textContent = text;
+        if (note.textContent === text) return;
+        note.textContent = note.title = text;
     }
 
     // After a change of light and dark.
@@ -444,22 +452,18 @@ export class HeadView {
         this.onhover(this.hover);
     }
 
-    // Clicking pins what is under the pointer, and only that; with Shift it is added or taken away.
+    // Clicking pins what is under the pointer, and only that; with Shift it is added to what is pinned.
     pick({ query, key, add }) {
         const old = this.settings.pins;
-        const toggled = (list, token) =>
-            list.includes(token) ? list.filter((other) => other !== token) : [...list, token].sort((a, b) => a - b);
-        let pins;
-        if (add) {
-            pins = {
-                queries: query >= 0 ? toggled(old.queries, query) : old.queries,
-                keys: key >= 0 ? toggled(old.keys, key) : old.keys,
-            };
-        } else {
-            pins = { queries: query >= 0 ? [query] : [], keys: key >= 0 ? [key] : [] };
-            if (JSON.stringify(pins) === JSON.stringify(old)) pins = { queries: [], keys: [] };
-        }
-        this.setPins(pins);
+        if (add) return this.setPins(addedPins(old, query, key));
+        const pins = { queries: query >= 0 ? [query] : [], keys: key >= 0 ? [key] : [] };
+        this.setPins(JSON.stringify(pins) === JSON.stringify(old) ? { queries: [], keys: [] } : pins);
+    }
+
+    // A double click is two clicks first, which pin and unpin: pins are again what they were before it.
+    leaveZoom(pins) {
+        if (pins && JSON.stringify(pins) !== JSON.stringify(this.settings.pins)) this.setPins(pins);
+        this.setZoom(null);
     }
 
     setPins(pins) {
@@ -503,4 +507,18 @@ export class HeadView {
         const values = this.values?.[name];
         return values && row >= 0 && row < rows && col >= 0 && col < cols ? values[row * cols + col] : undefined;
     }
+}
+
+// With another cell, row or column in the sum. What is wholly in it already is taken out: of a sum over several queries
+// and one key the query alone, so that the others keep their key.
+function addedPins({ queries, keys }, query, key) {
+    const has = (list, token) => token < 0 || list.includes(token);
+    const all = has(queries, query) && has(keys, key);
+    const changed = (list, token, other, otherToken) => {
+        if (token < 0) return list;
+        if (!all) return [...new Set([...list, token])].sort((a, b) => a - b);
+        const shared = list.length === 1 && otherToken >= 0 && other.length > 1;
+        return shared ? list : list.filter((one) => one !== token);
+    };
+    return { queries: changed(queries, query, keys, key), keys: changed(keys, key, queries, query) };
 }

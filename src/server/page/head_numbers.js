@@ -9,6 +9,14 @@ export class HeadNumbers {
         this.view = view;
         this.readout = el('p', { class: 'readout' });
         this.pinned = el('div', { class: 'pinned', hidden: true });
+        this.pinHint = el(
+            'p',
+            { class: 'pinned-none hint' },
+            'A click pins a cell, a label its row or column. Shift adds to the sum, Esc unpins.',
+        );
+        this.pinHint.title = this.pinHint.textContent;
+        // Both lines are always there, as high as they are: the maps below them must not move under the pointer.
+        this.lines = el('div', { class: 'head-lines' }, this.readout, this.pinned, this.pinHint);
         this.profile = new Profile();
     }
 
@@ -41,12 +49,9 @@ export class HeadNumbers {
         if (query < 0 && key < 0) {
             if (readout.firstChild?.className === 'hint') return;
             readout.replaceChildren(
-                el(
-                    'span',
-                    { class: 'hint' },
-                    'Point at a cell. Click pins it, a label pins its row or column, Shift adds to the sum, Esc unpins.',
-                ),
+                el('span', { class: 'hint' }, 'Point at a cell for its numbers.'),
             );
+            readout.title = '';
             return;
         }
         const parts = [];
@@ -62,12 +67,14 @@ export class HeadNumbers {
             parts.push(el('span', {}, 'learned sink'), ...this.weightTexts(before[query], after?.[query]));
         }
         readout.replaceChildren(...parts);
+        readout.title = fullText(parts);
     }
 
     showPinned() {
         const { queries, keys } = this.view.settings.pins,
             { pinned } = this;
         pinned.hidden = !queries.length && !keys.length;
+        this.pinHint.hidden = !pinned.hidden;
         if (pinned.hidden) return this.profile.show(null);
         const close = el(
             'button',
@@ -95,7 +102,7 @@ export class HeadNumbers {
                 parts.push(
                     el(
                         'span',
-                        { class: 'place' },
+                        { class: 'place several' },
                         `${tokens.length} ${kind === 'query' ? 'queries' : 'keys'} `,
                         ...nodes,
                     ),
@@ -117,6 +124,7 @@ export class HeadNumbers {
             parts.push(...this.weightTexts(sum('before'), sum('after')));
         }
         pinned.replaceChildren(el('span', { class: 'pin-mark' }, 'pinned'), ...parts, close);
+        pinned.title = fullText(parts);
         pinned.dataset.spoken = `Pinned: ${parts.map((part) => part.textContent).join(', ')}`;
         this.showProfile(queries, keys);
     }
@@ -153,4 +161,9 @@ export class HeadNumbers {
             from,
         });
     }
+}
+
+// What a line says, in full: where there is no room, long tokens are cut.
+function fullText(parts) {
+    return parts.map((part) => part.textContent).join('   ');
 }

@@ -86,7 +86,7 @@ export class HeadTools {
                 'Leaves out the first keys, which often take most of the weight',
             ),
             label('renormalise', this.controls.renormalise, 'The weights of each row that are left sum to 1'),
-            label('Scale', this.controls.scale),
+            label('Scale', this.controls.scale, 'Of weights; a difference, having two signs, is never on a log scale'),
             label('from', this.controls.low),
             label('to', this.controls.high),
             label('Colours', this.controls.colormap),

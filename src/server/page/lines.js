@@ -6,7 +6,7 @@
 //
 // A pointed-at or pinned token's lines stand out, the others fade. Signed values (a difference) are drawn solid
 // where a weight grew and dashed where it fell. At most `most` are drawn, the strongest.
-import { axisLabel, el, isolated } from './text.js';
+import { axisLabel, clampNumber, el, isolated } from './text.js';
 import { cellOf, firstToken, sizeCanvas, themeColors } from './map.js';
 
 const WEAKEST = 0.004; // of the strongest: below that a line is not seen
@@ -184,18 +184,18 @@ export class TokenLines {
                 every = Math.max(1, Math.ceil((size * 1.05) / cell));
             context.textAlign = align;
             context.textBaseline = 'middle';
-            for (let token = from; token < to; token++) {
-                const strong = chosen.includes(token) || token === pointed;
-                if (!strong && (token - from) % every) continue;
+            // Those that stand out come first; what would be printed over one that is there already is left out.
+            const places = [];
+            const draw = (token, strong) => {
+                const y = clampNumber((token - from + 0.5) * cell, size * 0.6, this.height - size * 0.6);
+                if (token < from || token >= to || places.some((place) => Math.abs(place - y) < size)) return;
+                places.push(y);
                 context.fillStyle = strong ? theme.mark : theme.ink;
                 context.font = `${strong ? '600 ' : ''}${size}px ${theme.font}`;
-                context.fillText(
-                    isolated(axisLabel(texts[token] ?? '')),
-                    x,
-                    Math.max((token - from + 0.5) * cell, size * 0.6),
-                    gutter - 2,
-                );
-            }
+                context.fillText(isolated(axisLabel(texts[token] ?? '')), x, y, gutter - 2);
+            };
+            for (const token of [pointed, ...chosen]) draw(token, true);
+            for (let token = from; token < to; token += every) draw(token, false);
         };
         context.direction = 'ltr';
         column(this.data.queries, this.zoom[0], this.zoom[1], gutter, 'right', this.pins.queries, this.hover.query);

@@ -12,7 +12,7 @@ import { OutPanel } from './out.js';
 import { Overview } from './overview.js';
 import { PromptPanel } from './prompt.js';
 import { ExplorerRequests } from './requests.js';
-import { readState, writeState } from './state.js';
+import { readState, saysState, writeState } from './state.js';
 import { afterFrame, byId, copyText, countText, el, fillSelect } from './text.js';
 import { ThemeSwitch } from './theme.js';
 import { Why } from './why.js';
@@ -23,7 +23,7 @@ const WORK_DELAY = 120; // before 'computing' is written
 class Explorer extends ExplorerRequests {
     constructor() {
         super();
-        this.banner = new Banner(byId('banner'), () => writeState(this.state));
+        this.banner = new Banner(byId('banner'), () => this.fragment());
         this.connection.onlost = (why) => {
             this.banner.showLost(why);
             this.showWork();
@@ -110,6 +110,12 @@ class Explorer extends ExplorerRequests {
         this.out.onrecipe = (said) => this.useRecipe(said);
         this.out.catchDrops(byId('drop'));
         window.addEventListener('hashchange', () => this.hashChanged());
+        // As a plain link it would replace the fragment, which holds all that is looked at.
+        document.querySelector('.skip').addEventListener('click', (event) => {
+            event.preventDefault();
+            byId('head-title').focus();
+            byId('head-title').scrollIntoView();
+        });
         document.addEventListener(
             'keydown',
             (event) => event.key === 'Escape' && !event.target.closest('.head-view') && this.head.unpin(),
@@ -127,15 +133,22 @@ class Explorer extends ExplorerRequests {
             facts ||= await this.connection.json('/api/model', { model: name });
         } catch (error) {
             this.busyWith = null;
-            this.banner.showProblem(`${name}: ${error.message}`);
+            const instead = (this.model ?? this.info.model).name;
+            this.banner.showProblem(`${name}: ${error.message}; ${instead} is shown in its place.`);
             if (!this.model) await this.useModel(this.info.model.name, { known: this.info.model });
             else byId('model').value = this.model.name;
+            // A link may name a model that is not here: what else it says is shown with the one that is.
+            if (this.state.model !== null && this.state.model !== this.model.name) {
+                this.state.model = this.model.name;
+                this.applyState();
+            }
             return;
         }
         this.busyWith = null;
         const changed = this.model && this.model.name !== facts.name;
         this.model = facts;
-        this.state.model = facts.name === this.info.models[0].name ? null : facts.name;
+        // Without a name in the first requests there is none in those that follow: they are the same (early.js).
+        if (this.state.model !== null || facts.name !== this.info.models[0].name) this.state.model = facts.name;
         byId('model').value = facts.name;
         byId('facts').textContent = factsLine(facts);
         if (changed && !keep) Object.assign(this.state, { layer: null, head: null, edits: null });
@@ -273,8 +286,10 @@ class Explorer extends ExplorerRequests {
             this.banner.showProblem(
                 `This figure was made with ${madeWith}, which is not among the models here; it is shown with ${this.model.name}.`,
             );
-        Object.assign(state, said, { figure: figureKind(kind, display) });
+        const { query, ...rest } = said;
+        Object.assign(state, rest, { figure: figureKind(kind, display) });
         Object.assign(state.view, displayView(display));
+        if (query !== undefined) state.view.pins = { queries: [query], keys: [] };
         this.state = state;
         this.overviewKey = this.curveKey = null;
         this.useModel(said.model ?? this.model.name, { keep: true });
@@ -282,9 +297,15 @@ class Explorer extends ExplorerRequests {
 
     // ---- address ----
 
+    // Model and prompt are in it also where they are the server's own: another server may have others.
+    fragment() {
+        const { state, model, info } = this;
+        return writeState({ ...state, model: model?.name ?? state.model, prompt: state.prompt ?? info?.prompt ?? null });
+    }
+
     keepUrl() {
         this.after('url', URL_REST, () => {
-            const hash = writeState(this.state);
+            const hash = this.fragment();
             if (hash !== location.hash) history.replaceState(null, '', hash);
             this.writtenHash = location.hash;
         });
@@ -292,6 +313,7 @@ class Explorer extends ExplorerRequests {
 
     hashChanged() {
         if (location.hash === this.writtenHash) return;
+        if (location.hash && !saysState(location.hash)) return this.keepUrl(); // not one of this page's
         clearTimeout(this.timers.get('url'));
         this.timers.delete('url');
         this.writtenHash = location.hash;
@@ -300,7 +322,7 @@ class Explorer extends ExplorerRequests {
     }
 
     async copyLink(button) {
-        history.replaceState(null, '', writeState(this.state));
+        history.replaceState(null, '', this.fragment());
         this.writtenHash = location.hash;
         await copyText(location.href, button);
     }
@@ -327,12 +349,19 @@ class Explorer extends ExplorerRequests {
     serverIsBack(info) {
         this.banner.hide();
         if (!this.info) return void this.begin(info);
-        this.info.models = info.models;
+        const differs = JSON.stringify([info.model.name, info.prompt]) !== JSON.stringify([this.info.model.name, this.info.prompt]);
+        if (differs && this.model) {
+            // It was started anew with a model or prompt of its own: what is shown here has to be named from now on.
+            this.state.model ??= this.model.name;
+            this.state.prompt ??= this.info.prompt;
+        }
+        Object.assign(this.info, { models: info.models, model: info.model, prompt: info.prompt });
         fillSelect(
             byId('model'),
             info.models.map(({ name }) => [name, name]),
             this.model?.name,
         );
+        if (differs && this.model) return void this.useModel(this.state.model, { keep: true });
         for (const channel of Object.values(this.channels)) channel.resume();
         this.later();
         this.showWork();

@@ -14,7 +14,7 @@
 // values: rows x cols cells, row-major, each of step x step tokens (not always a whole number: token t lies in cell
 // floor(t / step), as run/reduce.c has it), beginning at token r0, c0. The pointer and
 // the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
-// onescape(). query or key is -1 where a label of the other axis is meant.
+// onescape(), ondouble(pins), the pins before a double click. query or key is -1 where a label of the other axis is meant.
 import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
 import { MapInput } from './map_input.js';
 
@@ -97,7 +97,7 @@ export class AttentionMap {
             this.base,
             this.over,
         );
-        this.onhover = this.onpick = this.onzoom = this.onescape = () => {};
+        this.onhover = this.onpick = this.onzoom = this.onescape = this.ondouble = () => {};
         this.input = new MapInput(this);
     }
 
@@ -195,16 +195,28 @@ export class AttentionMap {
         context.direction = 'ltr';
         const cellHeight = this.plotHeight / this.rows,
             cellWidth = this.plotWidth / this.cols;
-        for (const [i, text] of this.rowLabels) {
-            context.fillText(isolated(text), this.left - 5, this.inside(1 + (i + 0.5) * cellHeight), this.left - 6);
-        }
-        for (const [i, text] of this.colLabels) {
+        this.rowLabels = this.apart(this.rowLabels, (i) => this.inside(1 + (i + 0.5) * cellHeight));
+        this.colLabels = this.apart(this.colLabels, (i) => this.plotLeft + (i + 0.5) * cellWidth);
+        for (const [, text, y] of this.rowLabels) context.fillText(isolated(text), this.left - 5, y, this.left - 6);
+        for (const [, text, x] of this.colLabels) {
             context.save();
-            context.translate(this.plotLeft + (i + 0.5) * cellWidth, this.plotHeight + 6);
+            context.translate(x, this.plotHeight + 6);
             context.rotate(-Math.PI / 2);
             context.fillText(isolated(text), 0, 0, this.foot - 6);
             context.restore();
         }
+    }
+
+    // Labels with their places, those left out that would come nearer than a letter's size to the one before.
+    apart(labels, placeOfLabel) {
+        let last = -Infinity;
+        return labels
+            .map(([i, text]) => [i, text, placeOfLabel(i)])
+            .filter(([, , at]) => {
+                if (at - last < this.fontSize) return false;
+                last = at;
+                return true;
+            });
     }
 
     // A label of a small cell at the edge is moved inwards, so that it is not cut.
@@ -419,6 +431,8 @@ export class AttentionMap {
         for (const key of this.pins.keys) this.drawBand('col', key, 2);
         if (this.hover.query >= 0) this.drawBand('row', this.hover.query, 1);
         if (this.hover.key >= 0) this.drawBand('col', this.hover.key, 1);
+        this.drawTags('row', this.hover.query, this.pins.queries);
+        this.drawTags('col', this.hover.key, this.pins.keys);
         if (this.input.drag) {
             context.strokeStyle = this.theme.ink;
             context.setLineDash([4, 3]);
@@ -428,24 +442,62 @@ export class AttentionMap {
         context.restore();
     }
 
-    // The frame around a row or column, and its token in full beside it.
-    drawBand(kind, token, weight) {
+    // Where a row or column lies in the plot: [where it begins, how wide it is]; null where it is not shown.
+    bandOf(kind, token) {
         const isRow = kind === 'row',
-            from = isRow ? this.zoom[0] : this.zoom[2];
-        const count = isRow ? this.rows : this.cols,
+            from = isRow ? this.zoom[0] : this.zoom[2],
+            count = isRow ? this.rows : this.cols,
             length = isRow ? this.plotHeight : this.plotWidth;
-        if (token < from || token >= from + count) return;
-        const { overContext: context, theme } = this;
-        const size = Math.max(length / count, 1),
-            at = ((token - from) * length) / count;
+        if (token < from || token >= from + count) return null;
+        return [((token - from) * length) / count, Math.max(length / count, 1)];
+    }
+
+    // The frame around a row or column.
+    drawBand(kind, token, weight) {
+        const band = this.bandOf(kind, token);
+        if (!band) return;
+        const { overContext: context, theme } = this,
+            isRow = kind === 'row',
+            [at, size] = band;
         context.lineWidth = weight;
         context.strokeStyle = weight > 1 ? theme.mark : theme.ink;
         if (isRow) context.strokeRect(this.plotLeft, 1 + at, this.plotWidth, size);
         else context.strokeRect(this.plotLeft + at, 1, size, this.plotHeight);
-        this.drawTag(isRow, isRow ? this.data.queries[token] : this.data.keys[token], at + size / 2, weight > 1);
     }
 
-    drawTag(isRow, text, middle, pinned) {
+    // Tokens in full beside their frames: the one that is pointed at, then the pinned ones that have room. Labels below
+    // that a tag would touch are covered: nothing is printed over another.
+    drawTags(kind, pointed, pinned) {
+        const isRow = kind === 'row',
+            cell = isRow ? this.plotHeight / this.rows : this.plotWidth / this.cols,
+            tall = clampNumber(cell, this.fontSize + 1, this.fontSize + 4), // no taller than what it names
+            tags = [];
+        for (const token of [pointed, ...pinned]) {
+            const band = this.bandOf(kind, token);
+            if (!band) continue;
+            const middle = band[0] + band[1] / 2;
+            if (tags.some((tag) => Math.abs(tag.middle - middle) < tall)) continue;
+            tags.push({ token, middle, isPinned: token !== pointed });
+        }
+        if (!tags.length) return;
+        this.coverLabels(isRow, tags, (tall + this.fontSize) / 2);
+        const texts = isRow ? this.data.queries : this.data.keys;
+        for (const { token, middle, isPinned } of tags) this.drawTag(isRow, texts[token], middle, tall, isPinned);
+    }
+
+    coverLabels(isRow, tags, near) {
+        const { overContext: context, fontSize } = this,
+            start = isRow ? 1 : this.plotLeft,
+            half = fontSize * 0.56;
+        context.fillStyle = this.theme.paper;
+        for (const [, , at] of isRow ? this.rowLabels : this.colLabels) {
+            if (!tags.some(({ middle }) => Math.abs(start + middle - at) < near)) continue;
+            if (isRow) context.fillRect(0, at - half, this.left - 3, 2 * half);
+            else context.fillRect(at - half, this.plotHeight + 3, 2 * half, this.foot);
+        }
+    }
+
+    drawTag(isRow, text, middle, height, pinned) {
         const { overContext: context, theme, fontSize } = this;
         context.save();
         context.font = `${pinned ? '600 ' : ''}${fontSize}px ${theme.font}`;
@@ -457,7 +509,6 @@ export class AttentionMap {
             context.rotate(-Math.PI / 2);
         }
         context.fillStyle = pinned ? theme.mark : theme.ink;
-        const height = fontSize + 4;
         context.fillRect(-width - 6, -height / 2, width + 7, height);
         context.fillStyle = theme.paper;
         context.textAlign = 'right';

@@ -7,6 +7,7 @@ export class MapInput {
     constructor(map) {
         this.map = map;
         this.press = this.drag = null;
+        this.pinsBefore = []; // what was pinned before each of the last two presses
         this.listen();
     }
 
@@ -30,6 +31,7 @@ export class MapInput {
         over.addEventListener('pointerleave', () => !this.drag && this.map.onhover({ query: -1, key: -1 }));
         over.addEventListener('pointerdown', (event) => {
             if (event.button !== 0 || !this.map.layoutDone) return;
+            this.pinsBefore = [this.pinsBefore[1], this.map.pins];
             const at = this.place(event);
             if (!at) return;
             over.setPointerCapture(event.pointerId);
@@ -40,7 +42,7 @@ export class MapInput {
             this.press = this.drag = null;
             this.map.paintOver();
         });
-        over.addEventListener('dblclick', () => this.map.data && this.map.onzoom(null));
+        over.addEventListener('dblclick', () => this.map.data && this.map.ondouble(this.pinsBefore[0]));
         over.addEventListener(
             'wheel',
             (event) => {

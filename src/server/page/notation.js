@@ -1,5 +1,6 @@
 // Edits as text and as fields: SITE@LAYERS[.HEADS][[TOKENS]][{CHANNELS}]=OP[:ARGS]. The text is what counts; the
 // server reads it. Fields are for the form: a text that does not look like an edit has none (null), and the form waits.
+import { plainNumber } from './text.js';
 
 const EDIT = /^\s*([a-z_]+)(?:@([^.[{=\s]+))?(?:\.([hg])([^[{=\s]+))?(?:\[([^\]]*)\])?(?:\{([^}]*)\})?\s*=\s*([a-z]+)(?::(.*?))?\s*$/;
 
@@ -28,8 +29,8 @@ export const SLIDER_OPS = ['scale'];
 export function factorOf(edit) {
     const fields = parseEdit(edit);
     if (!fields || !SLIDER_OPS.includes(fields.op)) return null;
-    const value = Number(fields.args);
-    return fields.args.trim() !== '' && Number.isFinite(value) ? value : null;
+    const value = plainNumber(fields.args);
+    return Number.isFinite(value) ? value : null;
 }
 
 export function withFactor(edit, factor) {

@@ -94,7 +94,8 @@ export class OutPanel {
 
     displayOptions(view, diff) {
         const options = {};
-        if (view.scale !== 'auto') options.scale = view.scale;
+        // As HeadView has it: a difference is never on a log scale.
+        if (view.scale !== 'auto' && !(diff && view.scale === 'log')) options.scale = view.scale;
         if (view.colormap !== 'coolwarm' && !diff) options.colormap = view.colormap;
         if (view.skipKeys) options.skip_keys = view.skipKeys;
         if (diff && view.high !== null) options.range = [-view.high, view.high];
@@ -181,8 +182,10 @@ export class OutPanel {
                 headers: { 'Content-Type': 'application/octet-stream' },
                 body: await file.arrayBuffer(),
             });
-            this.onrecipe(await reply.json());
-            this.status.textContent = `brought back what ${file.name} was made from`;
+            const said = await reply.json();
+            this.onrecipe(said);
+            const missing = said.left_out.length ? `, but for: ${said.left_out.join('; ')}` : '';
+            this.status.textContent = `brought back what ${file.name} was made from${missing}`;
         } catch (error) {
             this.status.textContent = `${file.name}: ${error.message}`;
         }

@@ -15,6 +15,7 @@ import { sizeCanvas, themeColors } from './map.js';
 const GAP = 2,
     LARGEST = 84,
     SMALLEST = 9;
+const FRAME = 4; // pixels that the frame of the open head takes around its map
 const NAMED = 26; // pixels of a map from which its name is written below it, when sorted
 
 export class Overview {
@@ -197,7 +198,7 @@ export class Overview {
             );
         this.size = clampNumber(size, SMALLEST, sorted ? 64 : LARGEST);
         this.columns = sorted ? Math.max(1, Math.floor((width - this.left) / (this.size + GAP))) : heads;
-        this.named = sorted && this.size >= NAMED ? small * 1.3 : 0;
+        this.named = sorted && this.size >= NAMED ? small * 1.3 + FRAME : 0;
         this.rows = Math.ceil((layers * heads) / this.columns);
         this.small = small;
         this.list = this.order();
@@ -352,7 +353,7 @@ export class Overview {
             context.textBaseline = 'top';
             this.list.forEach((head, i) => {
                 const [x, y] = this.corner(i);
-                context.fillText(`${Math.floor(head / heads)}.${head % heads}`, x + size / 2, y + size + 1, size);
+                context.fillText(`${Math.floor(head / heads)}.${head % heads}`, x + size / 2, y + size + FRAME, size);
             });
         }
     }

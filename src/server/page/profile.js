@@ -28,14 +28,14 @@ export class Profile {
         const theme = themeColors(this.element),
             size = clampNumber(theme.size * 0.76, 9, 15);
         const plotHeight = theme.size * 5.2,
-            foot = theme.size * 3.6,
-            left = theme.size * 2.6;
+            foot = theme.size * 3.6;
         const context = sizeCanvas(this.canvas, width, plotHeight + foot);
         context.clearRect(0, 0, width, plotHeight + foot);
-        const count = before.length,
-            cell = (width - left) / count;
         const most = Math.max(1e-12, ...extremes(before), ...extremes(after));
         context.font = `${size}px ${theme.font}`;
+        const left = Math.max(theme.size * 2.6, context.measureText(numberText(most, 2)).width + 8),
+            count = before.length,
+            cell = (width - left) / count;
         context.fillStyle = theme.soft;
         context.textAlign = 'right';
         context.textBaseline = 'top';

@@ -160,7 +160,9 @@ export class PromptPanel {
             role: node.dataset.role,
             content: node.value,
         }));
-        return this.system.value ? { system: this.system.value, turns } : { turns };
+        const { date } = this.prompt.chat, // there is no field for it: it is kept
+            chat = date ? { date, turns } : { turns };
+        return this.system.value ? { system: this.system.value, ...chat } : chat;
     }
 
     changeTurns(change) {

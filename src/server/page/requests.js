@@ -101,7 +101,7 @@ export class ExplorerRequests {
             after: facts.metrics.at(-1)?.[this.state.curve],
         };
         this.follow.setCursor(this.state.edits[this.state.active] ?? '', metric);
-        this.edits.setReport(facts.edits);
+        this.showReport(body, facts.edits, false);
         if (this.hasError) {
             this.hasError = false;
             this.edits.setError(null);
@@ -307,14 +307,28 @@ export class ExplorerRequests {
 
     askNext() {
         if (!this.model.has_logits) return;
+        const body = { ...this.run, top: 10 };
         this.channels.next.ask(
-            { ...this.run, top: 10 },
+            body,
             (reply) => {
                 this.follow.setNext(reply);
-                this.edits.setReport(reply.edits, true);
+                this.showReport(body, reply.edits, true);
             },
             (error) => this.follow.failed('next', error),
         );
+    }
+
+    // An answer leaves out what it does not need, and says that such an edit did not run: /api/head what lies behind the
+    // map, /api/next queries of the last layer but one. Of answers about one run, what ran in either is shown.
+    showReport({ model, prompt, edits }, list, whole) {
+        const about = JSON.stringify([model, prompt, edits]),
+            old = this.reported?.about === about ? this.reported : { list: [], whole: false };
+        this.reported = {
+            about,
+            list: list.map((report, i) => (!report.ran && old.list[i]?.ran ? old.list[i] : report)),
+            whole: whole || old.whole,
+        };
+        this.edits.setReport(this.reported.list, this.reported.whole);
     }
 
     askCurve() {

@@ -10,7 +10,7 @@ import { defaultHeadOptions } from './head_options.js';
 export function defaultState() {
     return {
         model: null, // null: the server's first
-        prompt: null, // null: the server's; { text } or { chat: { system, turns } } or { tokens }, and parse_special
+        prompt: null, // null: the server's; { text } or { chat: { system, date, turns } } or { tokens }, and parse_special
         edits: null, // null: one that scales the shown head's query; else a list of texts
         active: 0,
         follow: true, // edits of the shown head go along when another is shown
@@ -99,7 +99,7 @@ function readShown(value) {
 
 function readChat(value) {
     try {
-        const { system, turns } = JSON.parse(value);
+        const { system, date, turns } = JSON.parse(value);
         const good =
             Array.isArray(turns) &&
             turns.length > 0 &&
@@ -107,6 +107,7 @@ function readChat(value) {
         if (!good) return undefined;
         const chat = { turns: turns.map(({ role, content }) => ({ role, content })) };
         if (typeof system === 'string') chat.system = system;
+        if (typeof date === 'string') chat.date = date;
         return { chat };
     } catch {
         return undefined;
@@ -153,9 +154,9 @@ export function writeState(state) {
     return parts.length ? `#${parts.join('&')}` : '#';
 }
 
-export function readState(hash) {
-    const state = defaultState();
-    const said = new Map(
+// What a fragment says, by the names of the fields.
+function readFragment(hash) {
+    return new Map(
         hash
             .replace(/^#/, '')
             .split('&')
@@ -165,6 +166,17 @@ export function readState(hash) {
                 return equals < 0 ? [part, ''] : [part.slice(0, equals), decode(part.slice(equals + 1))];
             }),
     );
+}
+
+// Is there anything in it that this page knows? A link to a place on the page has nothing.
+export function saysState(hash) {
+    const said = readFragment(hash);
+    return FIELDS.some(([name]) => said.has(name));
+}
+
+export function readState(hash) {
+    const state = defaultState(),
+        said = readFragment(hash);
     for (const [name, place, read] of FIELDS) {
         const value = said.has(name) ? read(said.get(name)) : undefined;
         if (value !== undefined) put(state, place, value);

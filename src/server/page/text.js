@@ -42,20 +42,42 @@ const MARKS = new Map([
     ['\u00a0', '⍽'],
 ]);
 
-// A token as it is read: controls as signs, blanks inside kept.
+// Of these nothing is seen, or only a gap: blanks other than the ordinary one, controls, and marks of format, some of
+// which turn the direction of what follows. Signs that stand over numbers (U+0600 and others) are of that kind, and seen.
+const UNSEEN = /[\p{Zs}\p{Zl}\p{Zp}\p{Cf}\p{Cc}\u2800\u3164\uffa0]/u;
+const SEEN_FORMAT = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u;
+const PICTURE = /\p{Extended_Pictographic}/u;
+const JOINING = /(?![\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Han}])[\p{L}\p{M}]/u;
+const VARIATION = /[\ufe00-\ufe0f]/u;
+
+// What belongs to the sign before it: a joiner within an emoji or a word of a joining script, the letters of a flag.
+function isPartOf(c, last, next) {
+    if (c === '\u200d' && (PICTURE.test(last) || /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(last)) && PICTURE.test(next)) return true;
+    if (c === '\u200c' || c === '\u200d') return JOINING.test(last) && JOINING.test(next);
+    return /[\u{e0020}-\u{e007f}]/u.test(c) && /[\u{1f3f4}\u{e0020}-\u{e007e}]/u.test(last);
+}
+
+// A token as it is read: controls as signs, what is not seen as its code, blanks inside kept.
 function visibleText(text) {
-    let out = '';
-    for (const c of text) {
-        const code = c.codePointAt(0);
-        if (MARKS.has(c)) out += MARKS.get(c);
-        else if (code < 32) out += String.fromCharCode(0x2400 + code);
-        else if (code === 127) out += '␡';
-        // Marks that turn the direction of what follows must not act on the page.
-        else if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) {
-            out += '\\u' + code.toString(16);
-        } else out += c;
-    }
-    return out;
+    const letters = [...text];
+    return letters
+        .map((c, i) => {
+            const code = c.codePointAt(0);
+            if (MARKS.has(c)) return MARKS.get(c);
+            if (code < 32) return String.fromCharCode(0x2400 + code);
+            if (code === 127) return '␡';
+            const alone = i === 0 && VARIATION.test(c); // of the sign in another token
+            const unseen = c !== ' ' && UNSEEN.test(c) && !SEEN_FORMAT.test(c);
+            if (!alone && (!unseen || isPartOf(c, letters[i - 1] ?? '', letters[i + 1] ?? ''))) return c;
+            return '\\u' + code.toString(16).toUpperCase().padStart(4, '0');
+        })
+        .join('');
+}
+
+// A number as people write it, NaN else: Number() also takes 0x10, and nothing at all for 0.
+export function plainNumber(text) {
+    const plain = text.trim().replace('−', '-');
+    return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
 }
 
 // For axes, as the figures have it: without the blank in front, cut where it is long.
@@ -77,7 +99,7 @@ export function isolated(text) {
 
 // A token in an element: <bdi> isolates it, dir=auto finds its direction.
 export function tokenNode(text, name = 'bdi') {
-    return el(name, { class: 'token', dir: 'auto' }, tokenText(text));
+    return el(name, { class: 'token', dir: 'auto' }, tokenText(text) || '∅');
 }
 
 // Four significant digits, as the tables of the program have.
@@ -90,7 +112,7 @@ export function numberText(value, digits = 4) {
     return text.replace('-', value < 0 && text.startsWith('-') ? '−' : '-');
 }
 
-function shortPower(value, digits) {
+export function shortPower(value, digits) {
     const [mantissa, power] = value.toExponential(digits - 1).split('e');
     return Number(mantissa) + 'e' + Number(power);
 }

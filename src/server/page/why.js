@@ -4,7 +4,7 @@ import { changeText, clampNumber, el, numberText, tokenNode } from './text.js';
 import { sizeCanvas, themeColors } from './map.js';
 
 const HINT =
-    'Pin one cell of the map (click it, or Enter): here stands what each channel adds to its score, and what the head writes for that key.';
+    'Pin one cell of the map (click it, or press Enter) to see what each channel adds to its score, and what the head writes for that key.';
 const LARGEST_SHOWN = 6,
     MOST_WRITTEN = 8;
 
