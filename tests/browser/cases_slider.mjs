@@ -355,6 +355,20 @@ export async function case_what_follows(stage) {
         pieces,
         texts.map(({ text }) => text),
     );
+    // At temperature 0 there is nothing to draw, so no seed; above it the text is that of the program with the same seed.
+    const tool = (name) => page.locator(`.generate-tools input[aria-label=${name}]`);
+    assert.ok(await tool('seed').isDisabled());
+    await tool('temperature').fill('0.8');
+    await tool('temperature').press('Enter');
+    await tool('seed').fill('7');
+    await tool('seed').press('Enter');
+    await stage.ready();
+    const drawn = ['--temperature', '0.8', '--seed', '7'];
+    const told = JSON.parse(qkv(['generate', '-p', PROMPT, '-n', '12', '--variant', edits, ...drawn, '--json']))[0].variants;
+    assert.deepEqual(
+        await page.locator('.generated dd').allTextContents(),
+        told.map(({ text }) => text),
+    );
 }
 
 // The curve's points, and the number at the cursor, are those of `qkv measure`.

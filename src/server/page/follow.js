@@ -105,16 +105,25 @@ export class Follow {
     set({ metric, generate, hasLogits }) {
         this.metric.value = metric;
         for (const name of ['n', 'temperature', 'seed']) this[name].value = generate[name];
+        this.offerSeed(generate);
         this.parts.next.element.hidden = this.parts.generate.element.hidden = !hasLogits;
+    }
+
+    // At temperature 0 nothing is drawn, so a seed would change nothing.
+    offerSeed({ temperature }) {
+        this.seed.disabled = temperature === 0;
+        this.seed.title = temperature === 0 ? 'Tokens are drawn where the temperature is above 0' : '';
     }
 
     generateChanged() {
         const value = (name) => Math.max(0, Number(this[name].value) || 0);
-        this.ongenerate({
+        const generate = {
             n: Math.min(512, Math.round(value('n'))),
             temperature: value('temperature'),
             seed: Math.round(value('seed')),
-        });
+        };
+        this.offerSeed(generate);
+        this.ongenerate(generate);
     }
 
     // ---- older and newer ----
