@@ -4,10 +4,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import url from 'node:url';
 import { assertNear, assertPageEqualsRun, headOf, PROMPT, runHead } from './helpers.mjs';
-import { SkippedHere, qkv, randomModel } from './stage.mjs';
+import { SkippedHere, qkv } from './stage.mjs';
 
 const START = '#l=5&h=0&gn=4';
 const TOKEN = 'a-token-for-the-test-0123456789';
+const VECTORS = path.resolve(path.dirname(url.fileURLToPath(import.meta.url)), '../vectors');
 const PAGE = path.resolve(path.dirname(url.fileURLToPath(import.meta.url)), '../../src/server/page');
 
 // The server is killed while the page is open: a banner says so, what is changed meanwhile is computed when it is back.
@@ -61,7 +62,7 @@ export async function case_link_to_other_server(stage) {
         hash = await page.evaluate(() => location.hash);
     assert.match(hash, /^#m=default&p=The\+river/);
     stage.allow(/status of 400/); // what is asked before the page knows of the other server names no model
-    const other = ['-m', randomModel(stage.file('models'), 'llama:2,4,2,64,128,512,256'), '-p', 'The old mill.', '--token', TOKEN];
+    const other = ['-m', path.join(VECTORS, 'llama_gqa/model.gguf'), '-p', 'The old mill.', '--token', TOKEN];
     const there = await stage.serve(other);
     const linked = await stage.open(there.url, { hash });
     assert.equal(await linked.evaluate(() => window.explorer.model.name), 'default');
