@@ -129,11 +129,13 @@ static int fail_size(const char *what, double has, double most, qkv_error *err) 
 static int check_cells(const figure_request *r, qkv_error *err) {
     const qkv_figure_kind kind = qkv_figure_spec_kind(r->spec);
     const double most = strcmp(r->format, "csv") == 0 ? MOST_CSV_CELLS : MOST_CELLS;
-    double n_tokens = 0;
+    const double per_prompt = kind == QKV_FIGURE_MEAN ? 3 : (double)r->n_panels;
+    double cells = 0;
     if (kind == QKV_FIGURE_HEADS || kind == QKV_FIGURE_ROWS) return QKV_OK;
-    for (size_t i = 0; i < r->n_prompts; i++)
-        n_tokens = fmax(n_tokens, (double)r->pooled[i].n_tokens);
-    const double cells = (double)r->n_panels * n_tokens * n_tokens;
+    for (size_t i = 0; i < r->n_prompts; i++) {
+        const double n_tokens = (double)r->pooled[i].n_tokens;
+        cells += per_prompt * n_tokens * n_tokens;
+    }
     return cells > most ? fail_size("cells", cells, most, err) : QKV_OK;
 }
 

@@ -321,15 +321,15 @@ static void wake(qkv_job *job) {
     MHD_resume_connection(((exchange *)job->user)->connection);
 }
 
-/* Has whoever asked closed the connection? A page does so when it wants the answer no more. What was sent
- * behind the request does not hide it. */
+/* Has whoever asked closed the connection? A page does so when it wants the answer no more. What was
+ * sent behind the request does not hide it. */
 static int has_left(const qkv_job *job) {
     struct pollfd socket = {.fd = job->fd, .events = POLLRDHUP};
     return poll(&socket, 1, 0) > 0 && (socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
 }
 
-/* JSON of a few bytes may take a hundred times as much when it is read, and waits in the queue then. 0: it
- * was refused. */
+/* JSON of a few bytes may take a hundred times as much when it is read, and waits in the queue then.
+ * 0: it was refused. */
 static int reserve_json(exchange *e) {
     if (!e->endpoint->fields) return 1;
     const size_t cost = qkv_json_cost(e->body.data, e->body.length);

@@ -268,6 +268,10 @@ def case_figure_refusals(server):
     said = server.error(server.post("figure", large), 400, "argument")
     assert "million pixels, and 100 million are the most here" in said["message"], said
     assert "--dpi 210" in server.json("figure", {**large, "dry": True})["command"]
+    many = {"kind": "grid", "prompts": [{"tokens": [5 + i] * 120} for i in range(8)], "format": "csv",
+            "cols": [{"label": str(i), "edits": "q@3.h1=scale:%d" % i} for i in range(60)]}
+    said = server.error(server.post("figure", many), 400, "argument")
+    assert "this figure has 7 million cells, and 4 million are the most here" in said["message"], said
     for file in [b"", b"x", b"\x89PNG\r\n\x1a\n", b"%PDF-1.4", b"<svg></svg>", b"{}", os.urandom(5000)]:
         server.error(server.ask("POST", "/api/recipe", file, {"Content-Type": "application/octet-stream"}), 400, "format")
     with tempfile.TemporaryDirectory() as folder:
