@@ -9,8 +9,8 @@ TESTS := OFF
 
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all program setup setup-tests setup-browser configure demo build-tests test test-real test-browser test-all test-asan \
-    test-clang test-tsan stress fuzz coverage bench install python setup-python fmt lint clean help
+.PHONY: all program setup setup-tests setup-browser configure demo build-tests check test test-real test-browser test-all test-asan \
+    test-clang test-tsan stress fuzz coverage build-bench bench install python wheel setup-python fmt lint clean help
 
 # Tests and examples are built by `make test` alone.
 all: configure ## build the library and the program (build/qkv)
@@ -30,9 +30,12 @@ setup: ## install missing packages, fetch and build ggml (once)
 demo: program ## draw both figures with the default model, or with MODEL=tinyllama
 	@scripts/demo.sh "$(MODEL)"
 
+check: build-tests ## build everything and run the tests that take about two minutes together, for use while working
+	@scripts/test.sh build -LE 'real|browser|wheel|long'
+
 # Tests with real models, which are fetched, are a set of their own.
-test: build-tests ## build everything and run all tests but those with real models or a browser
-	@scripts/test.sh build -LE 'real|browser'
+test: build-tests ## build everything and run all tests but those with real models, a browser or a wheel for others
+	@scripts/test.sh build -LE 'real|browser|wheel'
 
 test-real: build-tests ## fetch three real models and four tokenisers (about 560 MB, once) and compare with transformers
 	@scripts/test.sh build -L real
@@ -56,18 +59,21 @@ setup-browser:
 test-asan: setup setup-tests ## the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --preset debug -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-debug -j $(JOBS)
-	@scripts/test.sh build-debug -LE 'real|browser'
+	@scripts/test.sh build-debug -LE 'real|browser|wheel'
 
 stress: TESTS := ON
-stress: setup-tests configure ## kill sweeps, start two at once, fill disks, mix sessions, for STRESS_SECONDS (300)
+stress: setup-tests configure ## kill sweeps, start two at once, fill disks, mix sessions, walk at random, deny memory: twice STRESS_SECONDS (300)
 	@cmake --build build -j $(JOBS)
 	@tests/stress/stress.sh $(STRESS_SECONDS)
+	@QKV=$(CURDIR)/build/qkv MODELS=$(CURDIR)/models VECTORS=$(CURDIR)/tests/vectors \
+	    FAILING_MALLOC=$(CURDIR)/build/tests/memory/libfailing_malloc.so \
+	    /usr/bin/python3 tests/memory/run.py --seconds $(STRESS_SECONDS)
 
 test-clang: setup setup-tests ## the same tests with everything compiled by clang, warnings being errors
 	@scripts/setup.sh fuzz
 	@cmake --preset clang -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-clang -j $(JOBS)
-	@scripts/test.sh build-clang -LE 'real|browser'
+	@scripts/test.sh build-clang -LE 'real|browser|wheel'
 
 test-tsan: setup setup-tests ## four threads with sessions on one model, under ThreadSanitizer
 	@scripts/tsan.sh -DQKV_NATIVE=$(NATIVE)
@@ -78,11 +84,14 @@ fuzz: ## run every fuzzer for FUZZ_SECONDS (60), with clang and both sanitizers
 coverage: setup setup-tests ## line coverage of the tests (needs gcovr)
 	@cmake --preset coverage -DQKV_NATIVE=$(NATIVE) >/dev/null
 	@cmake --build build-coverage -j $(JOBS)
-	@scripts/test.sh build-coverage -LE 'real|browser'
+	@scripts/test.sh build-coverage -LE 'real|browser|wheel'
 	@gcovr -r . build-coverage --filter src/ --print-summary
 
-bench: all ## measure speed and memory, and whether the targets hold
-	@build/qkv bench --shape gpt2-124m --shape smollm-135m
+build-bench: configure ## build the program that measures (build/qkv-bench)
+	@cmake --build build -j $(JOBS) --target qkv qkv-bench
+
+bench: build-bench ## measure speed and memory, and whether the targets hold
+	@build/qkv-bench --shape gpt2-124m --shape smollm-135m
 	@bench/peers.sh
 	@bench/peers.sh quantised
 	@/usr/bin/python3 bench/busy.py build/qkv
@@ -91,7 +100,14 @@ install: all ## install below PREFIX (default /usr/local)
 	@cmake --install build
 
 python: setup-python all ## build and install the Python package: below PREFIX, or into a virtual environment: VENV=DIR
-	@scripts/python.sh build "$(PREFIX)" "$(VENV)"
+	@scripts/python.sh install build "$(PREFIX)" "$(VENV)"
+
+wheel: ## build a Python wheel for any x86-64 processor, with a library of its own (build-wheel/wheel)
+	@QKV_NATIVE=OFF scripts/setup.sh python
+	@mkdir -p build-wheel
+	@cmake --preset wheel >build-wheel/configure.log 2>&1 || { cat build-wheel/configure.log; exit 1; }
+	@cmake --build build-wheel -j $(JOBS) --target qkv qkv_shared man
+	@scripts/python.sh wheel build-wheel build-wheel/wheel
 
 setup-python:
 	@scripts/setup.sh python
@@ -104,7 +120,7 @@ lint: setup ## clang-format, clang-tidy, cppcheck and shellcheck, no changes mad
 	@scripts/lint.sh build-debug
 
 clean: ## remove what was built, except ggml
-	@rm -rf build build-debug build-clang build-tsan build-coverage build-fuzz demo
+	@rm -rf build build-debug build-clang build-tsan build-coverage build-fuzz build-wheel demo
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */\1\t/' | expand -t 14

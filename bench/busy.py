@@ -8,12 +8,13 @@ perfect sharing would give 1.33.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
+from peers import bench_of, output_of
+
 SHAPE = "gpt2-124m"
 
 
 def forward(qkv, model):
-    text = subprocess.run([qkv, "bench", "-m", model, "--only", "forward-last", "--repeats", "3", "--json"], check=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    text = output_of(bench_of(qkv), "-m", model, "--only", "forward-last", "--repeats", "3", "--json")
     return json.loads(text)["models"][0]["measurements"]["forward-last"]["median"]
 
 
@@ -27,8 +28,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         model = os.path.join(args.models or scratch, f"{SHAPE}-f32.gguf")
         if not os.path.exists(model):
-            subprocess.run([args.qkv, "bench", "--shape", SHAPE, "--only", "load", "--repeats", "1", "--keep",
-                            os.path.dirname(model)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            output_of(bench_of(args.qkv), "--shape", SHAPE, "--only", "load", "--repeats", "1", "--keep",
+                      os.path.dirname(model))
         for _ in range(args.rounds):
             idle.append(forward(args.qkv, model))
             other = subprocess.Popen([sys.executable, "-c", "while True: pass"],

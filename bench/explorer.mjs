@@ -1,6 +1,6 @@
 // How fast the explorer is in a real browser: headless Chromium and `qkv serve` on this machine.
 //
-//     scripts/setup.sh browser && node bench/explorer.mjs [build/qkv [slider] [overview] [long]]
+//     make build-bench && scripts/setup.sh browser && node bench/explorer.mjs [build/qkv [slider] [overview] [long]]
 //
 // Measured, each with its target:
 //   slider     from the mouse's move to the painted frame that shows the new map: an edit of q, seen in its own layer,

@@ -3,7 +3,7 @@
 
     bench/patch.py [--program build/qkv] [--tokens 32] [--rounds 3] [--threads 1] [--every 1] [--model FILE]
 
-Makes a model of GPT-2 124M shape with random weights (`qkv bench --keep`), and patches resid_pre of one prompt into
+Makes a model of GPT-2 124M shape with random weights (`qkv-bench --keep`), and patches resid_pre of one prompt into
 another, one (layer, position) at a time, reading the KL of the last token's distribution. The modules compute what
 transformers' GPT-2 computes with eager attention, all logits; a forward pre-hook of one block puts the other prompt's
 row in. Rounds are interleaved, and medians printed; the two must agree. With --every N only each Nth cell is run with
@@ -31,6 +31,8 @@ import time
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+from peers import bench_of
 
 # ---- weights ----
 
@@ -176,7 +178,7 @@ def read_results(program, results, work):
 
 def plain_pass(program, model, tokens, threads):
     """Seconds of a pass that ends with the last token's logits: clock, processor."""
-    args = [program, "bench", "-m", model, "-T", str(tokens), "--only", "forward-last", "-t", str(threads), "--json"]
+    args = [bench_of(program), "-m", model, "-T", str(tokens), "--only", "forward-last", "-t", str(threads), "--json"]
     used = []
     for repeats in (2, 12):
         before = Clock()
@@ -214,7 +216,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         path = o.model
         if not path:
-            make = [o.program, "bench", "--shape", "gpt2-124m", "-T", "8", "--only", "load", "--repeats", "1"]
+            make = [bench_of(o.program), "--shape", "gpt2-124m", "-T", "8", "--only", "load", "--repeats", "1"]
             subprocess.run([*make, "--keep", work], check=True, capture_output=True)
             path = os.path.join(work, "gpt2-124m-f32.gguf")
         # They differ in the first token: no position is the same in both.

@@ -15,12 +15,17 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SHAPES = ("gpt2-124m", "smollm-135m")
 
 
+def bench_of(program):
+    """The program qkv-bench, which lies beside qkv."""
+    return os.path.join(os.path.dirname(os.path.abspath(program)), "qkv-bench")
+
+
 def output_of(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
 
 
 def qkv(program, model, tokens, threads=0, only=("forward", "forward-last"), repeats=3):
-    report = json.loads(output_of(program, "bench", "-m", model, "-T", str(tokens), "--only", ",".join(only),
+    report = json.loads(output_of(bench_of(program), "-m", model, "-T", str(tokens), "--only", ",".join(only),
                                   "-t", str(threads), "--repeats", str(repeats), "--json"))
     measured = report["models"][0]["measurements"]
     return {name: measured[name]["median"] for name in only}
@@ -91,7 +96,7 @@ def main():
         models = {shape: os.path.join(directory, f"{shape}-f32.gguf") for shape in SHAPES}
         for shape in SHAPES:
             if not os.path.exists(models[shape]):
-                output_of(args.qkv, "bench", "--shape", shape, "--only", "load", "--repeats", "1", "--keep", directory)
+                output_of(bench_of(args.qkv), "--shape", shape, "--only", "load", "--repeats", "1", "--keep", directory)
         for tokens in (int(t) for t in args.tokens.split(",")):
             report(measure(args, models, tokens, with_torch), tokens)
 

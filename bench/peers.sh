@@ -8,14 +8,14 @@
 # The second one also measures TinyLlama in IQ2_XXS, where `qkv pull tinyllama` has brought it.
 # llama-bench is built once, for this processor, from the llama.cpp source that set-up fetched for ggml. PyTorch is used
 # where Debian's python3-torch is installed.
-# Environment: QKV, the program (build/qkv); QKV_DEPS, as for scripts/setup.sh.
+# Environment: QKV, the program (build/qkv), which qkv-bench lies beside; QKV_DEPS, as for scripts/setup.sh.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 qkv=${QKV:-$root/build/qkv}
 deps=${QKV_DEPS:-$root/.deps}
 bench=$deps/llama-bench/bin/llama-bench
 
-[ -x "$qkv" ] || { echo "peers.sh: $qkv is not there: run make first" >&2; exit 1; }
+[ -x "$(dirname "$qkv")/qkv-bench" ] || { echo "peers.sh: no qkv-bench beside $qkv: run make build-bench first" >&2; exit 1; }
 [ -x /usr/bin/python3 ] || { echo "peers.sh: needs python3" >&2; exit 1; }
 QKV_DEPS=$deps "$root/scripts/setup.sh" tests
 

@@ -12,7 +12,7 @@ logits. llama.cpp rounds activations to 8 bits, qkv computes in F32.
 """
 import argparse, json, os, statistics, subprocess, tempfile, time
 
-from peers import llama, output_of, qkv
+from peers import bench_of, llama, output_of, qkv
 
 SHAPE = "llama-1b"
 # Where llama.cpp's 8-bit products pass the F32 peak of the processor, more time is allowed.
@@ -36,7 +36,7 @@ def medians(args, path, tokens):
 
 def peak_memory(args, path, tokens):
     """MiB beyond the file's size, of a process that computes a pass."""
-    text = output_of(args.qkv, "bench", "-m", path, "-T", str(tokens), "--only", "memory", "--repeats", "1", "--json")
+    text = output_of(bench_of(args.qkv), "-m", path, "-T", str(tokens), "--only", "memory", "--repeats", "1", "--json")
     return (json.loads(text)["models"][0]["measurements"]["memory"]["median"] - os.path.getsize(path)) / 2**20
 
 
@@ -81,7 +81,7 @@ def compare_all(args, compare):
         for kind in (k for k in args.types.split(",") if k):
             path = os.path.join(directory, f"{SHAPE}-{kind}.gguf")
             if not os.path.exists(path):
-                output_of(args.qkv, "bench", "--shape", SHAPE, "--type", kind, "--only", "load", "--repeats", "1",
+                output_of(bench_of(args.qkv), "--shape", SHAPE, "--type", kind, "--only", "load", "--repeats", "1",
                           "--keep", directory)
             compare(args, kind, path)
             if not args.models:

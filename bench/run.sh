@@ -3,11 +3,11 @@
 #
 #     bench/run.sh [NAME...]
 #
-# Environment: QKV, the program (build/qkv); MODELS, where models with random weights are kept
-# between runs (else they are made anew each time); THREADS and ROUNDS, as for qkv bench.
+# Environment: QKV_BENCH, the program (build/qkv-bench); MODELS, where models with random weights are kept
+# between runs (else they are made anew each time); THREADS and ROUNDS, as for qkv-bench.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
-qkv=${QKV:-$root/build/qkv}
+bench=${QKV_BENCH:-$root/build/qkv-bench}
 results=$root/bench/results
 threads=${THREADS:-0}
 rounds=${ROUNDS:-9}
@@ -26,14 +26,14 @@ options() {
     esac
 }
 
-[ -x "$qkv" ] || { echo "run.sh: $qkv is not there: run make first" >&2; exit 1; }
+[ -x "$bench" ] || { echo "run.sh: $bench is not there: run make build-bench first" >&2; exit 1; }
 [ $# -gt 0 ] || set -- shapes length512 types
 mkdir -p "$results"
 for name in "$@"; do
     given=$(options "$name")
-    echo "$name: qkv bench $given" >&2
+    echo "$name: qkv-bench $given" >&2
     # shellcheck disable=SC2086 # words
-    "$qkv" bench $given -t "$threads" --repeats "$rounds" ${MODELS:+--keep "$MODELS"} --json \
+    "$bench" $given -t "$threads" --repeats "$rounds" ${MODELS:+--keep "$MODELS"} --json \
         >"$results/$name.json.part" || { rm -f "$results/$name.json.part"; exit 1; }
     mv "$results/$name.json.part" "$results/$name.json"
     echo "$results/$name.json"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A plain PyTorch forward pass of the two shapes, to compare `qkv bench --only forward` with.
+"""A plain PyTorch forward pass of the two shapes, to compare `qkv-bench --only forward` with.
 
 usage: torch_forward.py [TOKENS [ROUNDS]]        needs torch; weights are random, F32, eager attention, all logits
 """

@@ -44,6 +44,12 @@ endif()
 # Relative to where it lies, so that an installed tree can be moved or staged with DESTDIR.
 set(pc_directory ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH QKV_PC_PREFIX ${pc_directory} ${CMAKE_INSTALL_PREFIX})
+# Which processors the library runs on: the one that it was built on, or any of its architecture.
+if(QKV_NATIVE)
+    set(QKV_PC_PROCESSOR native)
+else()
+    set(QKV_PC_PROCESSOR any)
+endif()
 configure_file(cmake/qkv.pc.in ${PROJECT_BINARY_DIR}/qkv.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/qkv.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
@@ -55,3 +61,16 @@ set_target_properties(qkv_shared PROPERTIES EXPORT_NAME qkv)
 # Before 1.0 a minor version may change the interface.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/qkvConfigVersion.cmake DESTINATION ${package_directory})
+
+# What shells, compilers and programs need to find what lies below a prefix of one's own.
+install(CODE "set(lib \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")")
+install(CODE [[
+if(CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$")
+    message(STATUS "programs find libqkv after 'ldconfig', as root")
+else()
+    message(STATUS "programs and compilers find it with:
+   export PATH=${CMAKE_INSTALL_PREFIX}/bin:$PATH
+   export PKG_CONFIG_PATH=${lib}/pkgconfig
+   cc prog.c $(pkg-config --cflags --libs qkv) -Wl,-rpath,${lib} -o prog")
+endif()
+]])

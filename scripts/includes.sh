@@ -1,6 +1,7 @@
 #!/bin/sh
 # Who may include whom. Prints every include that the architecture does not allow, and fails if there is one.
-# docs/architecture.md draws the same picture; this is the one that is checked (test `includes`).
+# docs/architecture.md draws the same picture; this is the one that is checked (test `includes`). Prints too where
+# jansson is called in a way that base/json.h has a better one for.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -40,6 +41,14 @@ openssl       hub page/page_bundle.c
 microhttpd    server
 mpi.h         cli/mpi_transport.c
 '
+
+# Their results are easily forgotten, or they forget themselves to say that memory was short.
+silent='(object_set|object_set_new|object_set_nocheck|object_set_new_nocheck|object_update|object_update_missing'
+silent="(^|[^a-z_])json_$silent|array_append|array_append_new|array_set_new|copy|deep_copy|dumps|dumpf|loads|loadb)\\("
+if git ls-files -z 'src/*.c' ':!src/base/json.c' | xargs -0 grep -nE "$silent" /dev/null; then
+    echo 'base/json.h has other functions for this, which fail as a whole'
+    exit 1
+fi
 
 {
     printf '%s\n' "$rules" | sed -n 's/^\([a-z]*\): */rule \1 /p'

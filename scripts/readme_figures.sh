@@ -21,6 +21,9 @@ mill="The river runs past the old mill."
 street="The street was quiet in the morning. A baker carried warm bread to the shop at the corner, and two children \
 walked to school with their bags. Later it rained, and the water ran along the stones to the old well."
 
+swim_river="The river runs past the city, and people swim in the"
+swim_church="The church runs past the city, and people swim in the"
+
 # Calls HANDLER NAME MODEL COMMAND... for every picture.
 pictures() {
     "$1" tinyllama-modify tinyllama figure modify -m tinyllama
@@ -30,6 +33,10 @@ pictures() {
     "$1" lines default plot "$results" --metric first_column --target q --by layer
     "$1" heatmap default plot "$results" --metric first_column --kind heatmap --epsilon 0.01 --change
     "$1" tinyllama-lens tinyllama lens -m tinyllama -p "The river runs past the old mill and down to the" --dpi 85
+    # docs/patching.md
+    "$1" patch default patch --clean "$swim_river" --corrupt "$swim_church" --metric 'logit_diff: river/ church' --dpi 110
+    "$1" patch-paths default patch --clean "$swim_river" --corrupt "$swim_church" --metric 'logit_diff: river/ church' \
+        --receiver v@3.h2 --dpi 110
     # docs/reading-figures.md
     "$1" reading-sink default figure grid -p "$mill" --layer 5 --head 0 --col "Unmodified=" \
         --col "Query set to zero=q@5.h0=zero" --dpi 110

@@ -33,6 +33,7 @@ STRUCTS = (
     "measure_options",
     "next_options",
     "next_token",
+    "next_answer",
     "next_loss",
     "generator_options",
     "sampler_options",
@@ -49,6 +50,10 @@ STRUCTS = (
     "heatmap_panel",
     "server_options",
     "server_model",
+    "study_info",
+    "study_table",
+    "reproduction_info",
+    "reproduction_difference",
 )
 
 CALLBACKS = """
@@ -63,6 +68,8 @@ void qkvpy_table_columns(const qkv_table *table, int32_t *variant, int32_t *laye
 void qkvpy_sweep_columns(const qkv_sweep_rows *rows, int32_t *prompt, int32_t *layer, int32_t *head, int32_t *target,
                          int32_t *op, double *epsilon, double *value, int8_t *missing);
 int qkvpy_dimensions(const qkv_tensor *tensor);
+void qkvpy_study_column(const qkv_study *study, size_t table, size_t column, size_t n, double *numbers,
+                        const char **texts);
 """
 
 LOOPS_SOURCE = r"""
@@ -96,30 +103,37 @@ static void qkvpy_sweep_columns(const qkv_sweep_rows *rows, int32_t *prompt, int
 static int qkvpy_dimensions(const qkv_tensor *tensor) {
     return tensor->n_dims;
 }
+
+static void qkvpy_study_column(const qkv_study *study, size_t table, size_t column, size_t n, double *numbers,
+                               const char **texts) {
+    for (size_t i = 0; i < n; i++)
+        qkv_study_get_value(study, table, i, column, &numbers[i], &texts[i], NULL);
+}
 """
 
 
-def places():
-    """Include directories, library directories, as the environment or pkg-config says."""
-    if os.environ.get("QKV_INCLUDE_DIR") and os.environ.get("QKV_LIB_DIR"):
-        return [os.environ["QKV_INCLUDE_DIR"]], [os.environ["QKV_LIB_DIR"]]
+def pkg_config(*options):
+    """What pkg-config says about the library."""
     environment = dict(os.environ)
     prefix = environment.get("QKV_PREFIX")
     if prefix:
         found = [str(p.parent) for p in Path(prefix).glob("lib*/**/pkgconfig/qkv.pc")]
         environment["PKG_CONFIG_PATH"] = os.pathsep.join(found + [environment.get("PKG_CONFIG_PATH", "")])
     try:
-        flags = subprocess.run(
-            ["pkg-config", "--keep-system-cflags", "--keep-system-libs", "--cflags", "--libs", "qkv"],
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
+        return subprocess.run(
+            ["pkg-config", *options, "qkv"], env=environment, check=True, capture_output=True, text=True
         ).stdout.split()
     except (OSError, subprocess.CalledProcessError):
         raise SystemExit(
             "libqkv was not found: install it (make install), or say where it is with QKV_PREFIX"
         ) from None
+
+
+def places():
+    """Include directories, library directories, as the environment or pkg-config says."""
+    if os.environ.get("QKV_INCLUDE_DIR") and os.environ.get("QKV_LIB_DIR"):
+        return [os.environ["QKV_INCLUDE_DIR"]], [os.environ["QKV_LIB_DIR"]]
+    flags = pkg_config("--keep-system-cflags", "--keep-system-libs", "--cflags", "--libs")
     return [f[2:] for f in flags if f.startswith("-I")], [f[2:] for f in flags if f.startswith("-L")]
 
 

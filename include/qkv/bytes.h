@@ -17,8 +17,8 @@
  *     qkv_bytes_free(bytes);
  *     qkv_grid_free(grid);
  *
- * They are the bytes that the file would have, and a NUL stands behind them, so that a text can be
- * used as a string. *bytes is NULL on failure. Bytes belong to whoever asked for them, in whatever
+ * They are the bytes that the file would have, and a NUL stands after them, so that a text can be
+ * used as a string. *bytes is NULL on failure. Bytes belong to the caller, in any
  * thread.
  */
 #ifndef QKV_BYTES_H

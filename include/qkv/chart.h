@@ -22,8 +22,8 @@
  * bars are arrays, all of one size. Titles and labels of axes are read as in a grid: text between
  * asterisks is set in italics. Files are written to a temporary name and renamed; the same chart
  * gives the same bytes. NaN stands for "no value" where it is said so; what is infinite, or has no
- * place on a log axis, is refused. Lines that lie on each other are dashed in turn, and the legend
- * says which they are.
+ * place on a log axis, is refused; but 0 on that of x stands apart at its low end, where the axis is
+ * broken. Lines that lie on each other are dashed in turn, and the legend says which they are.
  */
 #ifndef QKV_CHART_H
 #define QKV_CHART_H
@@ -44,6 +44,7 @@ typedef struct qkv_chart_style {
     qkv_text_form text;
     const char *font; /* NULL: DejaVu Sans */
     double width;     /* of the page, points; 0: as wide as its content */
+    double font_size; /* points; 0: 8, or what the width allows */
 } qkv_chart_style;
 
 #define QKV_CHART_STYLE_INIT                                                                       \
@@ -73,6 +74,8 @@ typedef struct qkv_heatmap_panel {
     /* n_rows x n_cols texts that stand in the cells in place of numbers, where there is room; what is too
      * long is cut, NULL or "" stays blank. NULL: numbers. */
     const char *const *cell_texts;
+    /* n_rows x n_cols numbers of the map's categories, -1: none. NULL: there are none. */
+    const int32_t *cell_categories;
 } qkv_heatmap_panel;
 
 #define QKV_HEATMAP_PANEL_INIT                                                                     \
@@ -88,6 +91,12 @@ typedef struct qkv_heatmap {
     qkv_chart_axis color;            /* a log scale cannot show values below 0 */
     int32_t diverging;               /* 1: grey at 0, the same reach to both sides */
     qkv_colormap colormap;           /* AUTO: viridis; coolwarm where the scale is diverging */
+    /* Up to 7 short names of what cells are: each has a hue, which is paler for values near the low end
+     * of the colour range. The bar shows hues and names in place of numbers, and its label the ends of
+     * the range. All panels then have cell_categories. A colormap other than AUTO shows the values
+     * alone. NULL: no categories. */
+    const char *const *categories;
+    size_t n_categories;
 } qkv_heatmap;
 
 #define QKV_HEATMAP_INIT                                                                           \

@@ -29,10 +29,10 @@
  *
  * Both are D x D and of rank d; nothing of that size is made of them. Norms are folded into the
  * matrices, as TransformerLens does (fold_ln): the weights of the norm before attention into W_Q, W_K
- * and W_V, those of a norm behind attention and the model's factor of residuals into W_O, those of
+ * and W_V, those of a norm after attention and the model's factor of residuals into W_O, those of
  * QK-norm into W_Q and W_K, those of the last norm into the output matrix; where a norm takes away the
  * mean, readers and writers do so too. With `raw` matrices are what the file has. Left out either way,
- * because they are no matrices: the norms' division (also QK-norm's), biases, RoPE (scores are those
+ * because they are not matrices: the norms' division (also QK-norm's), biases, RoPE (scores are those
  * of distance 0), the factor of scores, caps and learned sinks.
  *
  * The session lends its threads and its callback (qkv/progress.h); no prompt is run. Objects are independent of it. Sums are taken in one order: the number of

@@ -93,7 +93,11 @@ QKV_API int qkv_compare_add(qkv_compare *compare, qkv_session *first, qkv_sessio
 QKV_API int qkv_compare_get(const qkv_compare *compare, qkv_compared *out);
 /* The distance of a head's patterns; NaN where there is no such head, or nothing was added. */
 QKV_API double qkv_compare_head(const qkv_compare *compare, int32_t layer, int32_t head);
-/* The residual streams behind a layer (resid_post): the mean over tokens of the angle between both
+/* The lowest and the highest that it is for a single prompt. Returns 1, or 0 where there is no such head,
+ * or nothing was added. Both may be NULL. */
+QKV_API int qkv_compare_head_range(const qkv_compare *compare, int32_t layer, int32_t head,
+                                   double *lowest, double *highest);
+/* The residual streams after a layer (resid_post): the mean over tokens of the angle between both
  * models' vectors in degrees, and of |second - first| / |first|. Tokens with a vector of zeros are left
  * out; NaN where none is left. Returns 1, or 0 where there is no such layer. Both may be NULL. */
 QKV_API int qkv_compare_layer(const qkv_compare *compare, int32_t layer, double *angle,

@@ -89,7 +89,7 @@ typedef struct qkv_custom_edit {
     void *user;
     /* Called when no plan needs the function any more, in any thread. May be NULL. */
     void (*release)(void *user);
-    /* 1: what becomes of a token depends on no other token, so that a text can go on token by token
+    /* 1: what becomes of a token depends on no other token, so that a text can grow token by token
      * (qkv/generate.h): the function then gets the new tokens only. Not for scores and patterns. */
     int32_t by_token;
 } qkv_custom_edit;

@@ -34,7 +34,7 @@
  * mean:set,per=position of the tokens at the same position), and what patch:resample[,seed=N] draws
  * another prompt from. Means are of the unedited model.
  *
- * Nothing is read from files unless qkv_edit_data_read_vectors is called: whoever takes edits from
+ * Nothing is read from files unless qkv_edit_data_read_vectors is called: a program that takes edits from
  * strangers leaves it out, and an edit that names a file is then refused.
  *
  * Plans and options that were given the object keep what they need of it; it may be freed before them.
@@ -59,7 +59,7 @@ QKV_API void qkv_edit_data_free(qkv_edit_data *data);
 enum { QKV_VECTOR_MAX_DIMS = 3 };
 
 /* Names a vector: values (row-major) are copied and must be finite. The name has no spaces, '+', ','
- * or ':', and no '/' unless behind a '#'. */
+ * or ':', and no '/' unless after a '#'. */
 QKV_API int qkv_edit_data_add_vector(qkv_edit_data *data, const char *name, const float *values,
                                      const int64_t *shape, int32_t n_dims, qkv_error *err);
 

@@ -44,11 +44,12 @@ extern "C" {
 typedef struct qkv_figure qkv_figure;
 
 typedef enum qkv_figure_kind {
-    QKV_FIGURE_MODIFY, /* rows Query, Key, Value; columns the factors they are multiplied with */
-    QKV_FIGURE_MEAN,   /* a row per prompt; columns Query, Key, Value replaced by their mean */
-    QKV_FIGURE_GRID,   /* rows and columns of the caller's own edits, for every prompt */
-    QKV_FIGURE_HEADS,  /* a small map of every head of some layers */
-    QKV_FIGURE_ROWS,   /* the weights of one query in every layer, or in every head of a layer */
+    QKV_FIGURE_MODIFY,  /* rows Query, Key, Value; columns the factors they are multiplied with */
+    QKV_FIGURE_MEAN,    /* a row per prompt; columns Query, Key, Value replaced by their mean */
+    QKV_FIGURE_GRID,    /* rows and columns of the caller's own edits, for every prompt */
+    QKV_FIGURE_HEADS,   /* a small map of every head of some layers */
+    QKV_FIGURE_ROWS,    /* the weights of one query in every layer, or in every head of a layer */
+    QKV_FIGURE_PATTERN, /* the map of one head, or of several heads of a layer */
     QKV_FIGURE_KINDS
 } qkv_figure_kind;
 
@@ -70,7 +71,7 @@ typedef enum qkv_figure_values {
     QKV_VALUES_NEVER
 } qkv_figure_values;
 
-/* "modify", "mean", "grid", "heads", "rows"; NULL past the end. */
+/* "modify", "mean", "grid", "heads", "rows", "pattern"; NULL past the end. */
 QKV_API const char *qkv_figure_kind_name(qkv_figure_kind kind);
 
 /* A row or column of QKV_FIGURE_GRID. A panel has the edits of both its sides. */
@@ -87,12 +88,14 @@ typedef struct qkv_figure_options {
     size_t size;
 
     /* What is computed. */
-    /* modify, heads: one; mean, rows: one per row; grid: one per block of panels */
+    /* modify, heads: one; mean, rows, pattern: one per row; grid: one per block of panels */
     const qkv_prompt *prompts;
-    size_t n_prompts;    /* 0: neutral texts of the library's own */
-    int32_t layer, head; /* QKV_AUTO: qkv_choose_head on the first prompt; heads, rows: all */
-    int32_t all_heads;   /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
-    const char *eps;     /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
+    size_t n_prompts; /* 0: neutral texts of the library's own */
+    /* QKV_AUTO: qkv_choose_head on the first prompt; heads, rows: all. QKV_FROM_END(1): the
+     * last. */
+    int32_t layer, head;
+    int32_t all_heads; /* modify, mean: 1 edits all heads of the layer, 0 the one shown */
+    const char *eps;   /* modify: factors, as they are to be written; "5e-1,1e-3,1e-10"; also
                                       "linspace:FROM,TO,NUMBER" and "logspace:FROM,TO,NUMBER" */
     /* grid; either may be left out, with several prompts both */
     const qkv_figure_side *rows, *cols;
@@ -115,7 +118,7 @@ typedef struct qkv_figure_options {
     double range[2];   /* of the colour scale; both 0: 0 to 1; of scores and differences, which must
                           reach as far below 0 as above, what the values need */
     const char *title; /* below; *text* is italic; NULL: the figure's own, "": none */
-    double dpi;        /* of a PNG; 0: 150, or as many as give every cell a pixel */
+    double dpi;        /* of a PNG; 0: 150, with a width 300; up to 300 where cells need it */
     double panel_size; /* side of a panel in points; 0: 170, more where there are many cells */
 
     /* What its recipe says about where it comes from: the command line of a program. */
@@ -141,7 +144,7 @@ typedef struct qkv_figure_options {
 
     /* More of what is computed: heads, rows. */
     const char *layers;  /* e.g. "2-4,7"; NULL: all, or `layer` */
-    const char *variant; /* edits, as in qkv/plan.h; NULL: none */
+    const char *variant; /* also pattern: edits, as in qkv/plan.h; NULL: none */
     int32_t query;       /* rows: position of the query; from the end when negative, -1: the last */
 
     /* 1: keep what an HTML page needs, whole maps and the scores of the head; `report` does so, too.
@@ -151,6 +154,14 @@ typedef struct qkv_figure_options {
     /* grid: the set of prompts that mean:set and patch:resample are about. Recipes hold it. */
     const qkv_prompt *set_prompts;
     size_t n_set_prompts; /* at most 1000 */
+
+    /* More for print. */
+    /* Of the names of axes, points, 5 to 72; other letters in proportion; 0: 8, or what the width
+     * allows. */
+    double font_size;
+    const char *bar_label; /* *text* is italic; NULL: the figure's own, "": none */
+
+    const char *heads; /* pattern: several heads of `layer`, e.g. "1,3" or "0-3"; NULL: `head` */
 } qkv_figure_options;
 
 #define QKV_FIGURE_OPTIONS_INIT                                                                    \
@@ -179,6 +190,10 @@ QKV_API int qkv_figure_heads(qkv_figure **out, qkv_session *session,
 /* A row per layer, the mean over its heads or `head`; with `layer`, a row per head of it. */
 QKV_API int qkv_figure_rows(qkv_figure **out, qkv_session *session,
                             const qkv_figure_options *options, qkv_error *err);
+/* The map of `head`, or of each of `heads`. With `variant` under its edits; `diff` and `baseline` compare
+ * that with the unmodified map. */
+QKV_API int qkv_figure_pattern(qkv_figure **out, qkv_session *session,
+                               const qkv_figure_options *options, qkv_error *err);
 QKV_API void qkv_figure_free(qkv_figure *figure);
 
 /* ---- looking ---- */

@@ -1,7 +1,7 @@
 /*
  * Unstable: may change in every version.
  *
- * Generation: a text that goes on token by token, with and without edits at once.
+ * Generation: a text that grows token by token, with and without edits at once.
  *
  *     const int32_t prompt[] = {1, 20, 30, 40};
  *     const char *edits[] = {"z@0.h1=zero"};
@@ -93,14 +93,14 @@ QKV_API size_t qkv_generator_memory(const qkv_generator *generator);
 QKV_API int qkv_generator_explain(const qkv_generator *generator, char **text, qkv_error *err);
 
 /* In place of a token: the variant ends here. */
-#define QKV_NO_NEXT (-1)
+enum { QKV_NO_NEXT = -1 };
 
 /* Computes the prompt (the first time; next is NULL), or one more token for every variant: next[v], or
  * QKV_NO_NEXT. A variant that has ended stays so. */
 QKV_API int qkv_session_feed(qkv_session *session, qkv_generator *generator, const int32_t *next,
                              qkv_error *err);
 
-/* The logits behind a variant's last token, one for each token of the vocabulary, until the next feed;
+/* The logits after a variant's last token, one for each token of the vocabulary, until the next feed;
  * NULL before the prompt was fed, and for a variant that has ended. */
 QKV_API const float *qkv_generator_logits(const qkv_generator *generator, size_t variant);
 /* The tokens that a variant was fed, the prompt's first. */
@@ -119,7 +119,7 @@ QKV_API int qkv_generator_plan(const qkv_generator *generator, qkv_plan **out, s
                                qkv_error *err);
 
 /* The text that the unedited model makes of the tokens, with the most likely one each time: they and
- * up to max_new more, fewer where a token ends the text, which is left out. For whoever looks at a text
+ * up to max_new more, fewer where a token ends the text, which is left out. For programs that look at a text
  * as a whole later. *out is freed with qkv_tokens_free. */
 QKV_API int qkv_session_continue(qkv_session *session, const int32_t *tokens, size_t n_tokens,
                                  size_t max_new, int32_t **out, size_t *n_out, qkv_error *err);

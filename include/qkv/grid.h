@@ -16,20 +16,22 @@
  *     qkv_grid_free(grid);
  *
  * In titles, text between asterisks is set in italics and `\*` is an asterisk. A text is cut, with
- * an ellipsis, behind 2000 characters, a label behind 200. Everything handed over is copied. Values
+ * an ellipsis, after 2000 characters, a label after 200. Everything handed over is copied. Values
  * must be finite. Files are written to a temporary name and renamed; the same grid gives the same
  * bytes. A grid belongs to one thread at a time.
  *
  * What a reader of a figure may rely on: values beyond the range get the colour of its end, and the
  * colour bar is pointed there. In cells, a blank is an exact zero and "0" one that rounds to zero
  * (on a log scale: one that lies below its floor).
- * Every cell has a pixel of its own as long as a page of 100 megapixels, 32000 to a side, has room
- * for that: panels grow up to 480 points, then the resolution of a PNG does. Beyond that, or where
- * `fixed_dpi` and `fixed_panel_size` forbid it, a pixel shows the largest value of the cells that it
- * covers (of a diverging scale: the one of largest magnitude), and a line behind the small print
- * says of how many. Images inside SVG and PDF keep the same bound, whatever the resolution.
+ * Every cell has a pixel of its own as long as a printed page can show it: panels grow up to 500
+ * points, as far as a sheet of paper has room for all of them, then the resolution of a PNG grows up
+ * to 300 dpi. Beyond that, or where `fixed_dpi` and `fixed_panel_size` forbid it, a pixel shows the
+ * largest value of the cells that it covers (of a diverging scale: the one of largest magnitude), and
+ * a line after the small print says of how many. Images inside SVG and PDF keep the same bound.
+ * Columns and diagonals that hold a tenth of a map's weight or more are drawn at least three pixels
+ * wide, over neighbours that are weaker; the small print says so, too.
  * A scale that is not linear is named beside the colour bar. A panel whose values are all exactly 0
- * says so. A middle dot at the edge of a label is a blank. Panels that share their labels are
+ * says so. A middle dot at the edge of a label is a space. Panels that share their labels are
  * labelled once, at the left and lower edge of the grid.
  */
 #ifndef QKV_GRID_H
@@ -59,7 +61,7 @@ typedef struct qkv_panel {
     const char *const *col_labels;
     int32_t first_col; /* index of the first column, where leading columns were left out */
     /* Which cells a mask took away: where row and column index lie `window` or more apart (0: no
-     * window), and with `causal` all columns behind the row's own. How they look is the style's; one
+     * window), and with `causal` all columns after the row's own. How they look is the style's; one
      * that holds another value than 0 is drawn with it. */
     int32_t causal;
     int32_t window;
@@ -143,11 +145,14 @@ typedef struct qkv_grid_style {
     int32_t fixed_panel_size;
     qkv_text_form text;
     const char *font; /* family that is tried first; NULL: DejaVu Sans. An unknown one is refused */
-    /* Of the page, points; 0: as wide as its content. Panels and letters follow, letters down to 5
-     * points; what does not fit is refused. panel_size then says how large panels are in proportion
+    /* Of the page, points; 0: as wide as its content. Letters follow down to 5 points, then gaps and
+     * margins, then panels; what does not fit is refused. panel_size then says how large panels are in proportion
      * to letters where there is room. */
     double width;
     double gap; /* least distance between panels in points; 0: 15 across, 13 down */
+    /* Of the names of axes, points; other letters in proportion, but none below 5 points, and titles
+     * of panels smaller where they do not fit. 0: 8, on a page of given width what it allows. */
+    double font_size;
 } qkv_grid_style;
 
 #define QKV_GRID_STYLE_INIT                                                                        \
@@ -174,7 +179,7 @@ QKV_API int qkv_grid_write(const qkv_grid *grid, const qkv_grid_style *style, co
                            qkv_error *err);
 
 /* The same bytes in memory. *bytes is the caller's to free with
- * qkv_bytes_free; a NUL stands behind its end. */
+ * qkv_bytes_free; a NUL stands after its end. */
 QKV_API int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const char *format,
                             char **bytes, size_t *n_bytes, qkv_error *err);
 

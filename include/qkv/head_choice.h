@@ -28,6 +28,8 @@ extern "C" {
 #endif
 
 enum { QKV_AUTO = -1 };
+/* In place of a layer or head: the last is QKV_FROM_END(1). */
+#define QKV_FROM_END(n) (QKV_AUTO - (n))
 
 typedef struct qkv_head_choice {
     size_t size;

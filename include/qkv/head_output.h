@@ -21,7 +21,7 @@
  *     logits = s · U (g ⊙ c(r · p ⊙ W_h v))
  *
  * U is the output matrix, g the weights of the last norm, c takes away the mean where that norm does
- * (layer norm), p are the weights of a norm behind attention, r and s the model's factors of
+ * (layer norm), p are the weights of a norm after attention, r and s the model's factors of
  * residuals and logits; what a model does not have is left out. What depends on the rest of the
  * stream is left out, too: the norms' division, biases, the cap of the logits. So logits are to be
  * compared with each other; a token is favoured over another by their difference, divided by the size

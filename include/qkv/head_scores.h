@@ -38,7 +38,7 @@ QKV_API int qkv_head_scores(qkv_session *session, const int32_t *tokens, size_t 
 
 /* What an edit does to the map of a head. */
 typedef enum qkv_score_role {
-    QKV_SCORE_OTHER,   /* something that is no factor */
+    QKV_SCORE_OTHER,   /* something that is not a factor */
     QKV_SCORE_NOTHING, /* nothing that the map shows */
     QKV_SCORE_VALUE,   /* a factor of the head's values: nothing that the map shows */
     QKV_SCORE_QUERY,   /* a factor of the scores of the queries it selects */

@@ -22,7 +22,8 @@
 extern "C" {
 #endif
 
-/* X(what stands behind "blocks.L.", enumerator of the site) */
+/* X(what stands after "blocks.L.", or the whole name for a site without layer; the site's
+ * enumerator) */
 #define QKV_HOOK_LIST(X)                                                                           \
     X("hook_resid_pre", RESID_PRE)                                                                 \
     X("hook_q_input", Q_IN)                                                                        \
@@ -39,13 +40,16 @@ extern "C" {
     X("hook_attn_out", ATTN_OUT)                                                                   \
     X("hook_mlp_out", MLP_OUT)                                                                     \
     X("hook_resid_post", RESID_POST)                                                               \
-    X("mlp.hook_post", MLP_ACT)
+    X("mlp.hook_post", MLP_ACT)                                                                    \
+    X("ln_final.hook_normalized", FINAL_NORM)
 
 enum { QKV_HOOK_SIZE = 64 };
 
 /* The hooks above: "attn.hook_q"; NULL past the end. *site (may be NULL) receives the site. */
 QKV_API const char *qkv_hook_name(size_t index, qkv_site *site);
-/* "blocks.3.attn.hook_q" to "q@3", "blocks.*.hook_mlp_out" to "mlp_out@*". out is "" on failure. */
+/* "blocks.3.attn.hook_q" to "q@3", "blocks.-1.hook_resid_post" to "resid_post@-1" (the last layer),
+ * "blocks.*.hook_mlp_out" to "mlp_out@*", "ln_final.hook_normalized" to "final_norm". out is "" on
+ * failure. */
 QKV_API int qkv_hook_translate(char out[QKV_HOOK_SIZE], const char *hook, qkv_error *err);
 
 #ifdef __cplusplus

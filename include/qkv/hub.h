@@ -33,7 +33,7 @@
  * XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub; qkv's own models are in
  * QKV_CACHE/models, else XDG_CACHE_HOME/qkv/models, else ~/.cache/qkv/models. Nothing is fetched.
  *
- * Places and lists belong to whoever asked for them, in whatever thread; they are not kept up to
+ * Places and lists belong to the caller, in any thread; they are not kept up to
  * date.
  */
 #ifndef QKV_HUB_H
@@ -62,7 +62,7 @@ typedef struct qkv_model_place_info {
 
 typedef struct qkv_model_place qkv_model_place;
 
-/* What a name leads to. A name that is no path and that has not the form of another one is left to
+/* What a name leads to. A name that is not a path and that has not the form of another one is left to
  * qkv_model_open to complain about. */
 QKV_API int qkv_model_find(qkv_model_place **out, const char *name, qkv_error *err);
 QKV_API const qkv_model_place_info *qkv_model_place_get_info(const qkv_model_place *place);

@@ -63,7 +63,7 @@ typedef struct qkv_metric_info {
     const char *range;      /* "0 to 1" */
     const char *needs;      /* "pattern", "pattern, baseline", "v, pattern", "logits", ... */
     const char *source;     /* where the definition comes from */
-    const char *parameters; /* what may stand behind a colon, e.g. "threshold = 0.3"; "" = none */
+    const char *parameters; /* what may stand after a colon, e.g. "threshold = 0.3"; "" = none */
     const char *undefined;  /* when it is NaN; "" = never */
     qkv_metric_scope scope;
     int32_t compares;  /* 1: with the baseline; 0 for the baseline itself */
@@ -111,10 +111,10 @@ typedef struct qkv_measurement {
 #define QKV_MEASUREMENT_INIT                                                                       \
     { .size = sizeof(qkv_measurement) }
 
-/* `metrics` is a list of names, each with its parameters behind a colon when they are not the
+/* `metrics` is a list of names, each with its parameters after a colon when they are not the
  * default ones: "sink,sink:4,sink_rate:0.5,massive:50/500". NULL: the default set, which is
- * every metric that needs nothing but patterns and the baseline's; "all": every one there is.
- * options may be NULL. */
+ * every metric that needs nothing but patterns and the baseline's; "all": every one there is,
+ * also as a part of a list: "all,sink:4". options may be NULL. */
 QKV_API int qkv_measure_new(qkv_measure **out, const char *metrics,
                             const qkv_measure_options *options, qkv_error *err);
 QKV_API void qkv_measure_free(qkv_measure *measure);

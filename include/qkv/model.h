@@ -60,11 +60,17 @@ typedef struct qkv_model_info {
     const char *notices; /* all that qkv_model_notice gives, joined by "; ", or "" */
     double attn_softcap; /* c: scores s become c tanh(s / c); 0: they do not */
     double attn_scale;   /* products of queries and keys are multiplied by it: scores */
+    int32_t
+        has_segments;  /* 1: tokens after the first separator are of a second segment, as in BERT */
+    const char *label; /* what figures call it: its name for `qkv pull`, else `name` */
+    const char *weights_type; /* of most of the parameters: "IQ2_XXS", "F16" */
 } qkv_model_info;
 
 /* Opens a GGUF file (of a split model, NAME-00001-of-00003.gguf, the path of any part), or a Hugging
- * Face directory: config.json, *.safetensors, tokenizer.json (or the files of older tokenisers). */
-QKV_API int qkv_model_open(qkv_model **out, const char *path, qkv_error *err);
+ * Face directory: config.json, *.safetensors, tokenizer.json (or the files of older tokenisers).
+ * `name` is its path, or what the model is called on this machine: "tinyllama", "org/name:Q4_K_M", as
+ * qkv/hub.h says. */
+QKV_API int qkv_model_open(qkv_model **out, const char *name, qkv_error *err);
 /* One more who needs the model, and has to free it. Returns the model, NULL for NULL. */
 QKV_API qkv_model *qkv_model_retain(const qkv_model *model);
 /* Gives up one part in the model; with the last one it is gone. */
@@ -75,7 +81,7 @@ QKV_API const char *qkv_family_name(size_t index);
 
 QKV_API const qkv_model_info *qkv_model_get_info(const qkv_model *model);
 
-/* What whoever uses the model should know, a line each: settings of config.json that have no effect,
+/* What the user of the model should know, a line each: settings of config.json that have no effect,
  * parts of a larger model that are not loaded. NULL past the end. Belongs to the model. */
 QKV_API const char *qkv_model_notice(const qkv_model *model, size_t index);
 
@@ -95,8 +101,10 @@ QKV_API int qkv_model_hash(const qkv_model *model, char out[33], qkv_error *err)
 /* ---- text and tokens ---- */
 
 enum qkv_tokenize_flags {
-    QKV_TOKENIZE_ADD_SPECIAL = 1,  /* add BOS/EOS as the model's metadata says */
-    QKV_TOKENIZE_PARSE_SPECIAL = 2 /* "<|bos|>" and the like in the text become those tokens */
+    QKV_TOKENIZE_ADD_SPECIAL = 1,   /* add BOS/EOS as the model's metadata says */
+    QKV_TOKENIZE_PARSE_SPECIAL = 2, /* "<|bos|>" and the like in the text become those tokens */
+    QKV_TOKENIZE_CONTINUES =
+        4 /* the text follows another one: SentencePiece puts no space before it */
 };
 
 /* Text to token ids. *tokens is allocated with malloc and is the caller's to free with

@@ -27,7 +27,9 @@
  *                  pattern@3    pattern@0-5.h2    logits    logits[-1]    final_norm[-1]
  *                  pattern@*:first    pattern@3.h0:mean=256    resid_post@*{2533}
  *
- * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `*`. Heads carry a letter: `h` counts query heads, `g`
+ * LAYERS and HEADS: `3`, `2-4`, `0,2,5-7`, `-1` (the last), `*`. In place of SITE@LAYER, a hook of
+ * TransformerLens: `blocks.3.attn.hook_q` (qkv/hooks.h). A plan holds the site, and the numbers of layers
+ * and heads that were counted from the end. Heads carry a letter: `h` counts query heads, `g`
  * key/value heads; on k and v, `h3` changes what query head 3 alone sees, `g1` changes it for its
  * whole group. No head part means all heads.
  * TOKENS: `[5]`, `[1:]`, `[:4]`, `[2:8]`, `[-1]` (the last), `[0,3,5:7]`; on scores and pattern
@@ -101,7 +103,7 @@ typedef enum qkv_reduction {
 QKV_API const char *qkv_site_name(qkv_site site);
 QKV_API const char *qkv_site_shape(qkv_site site);       /* "T,H,d" */
 QKV_API const char *qkv_site_description(qkv_site site); /* "queries after RoPE" */
-/* 0: it comes behind all layers, and is written without one: logits and final_norm. */
+/* 0: it comes after all layers, and is written without one: logits and final_norm. */
 QKV_API int qkv_site_has_layer(qkv_site site);
 /* QKV_SITE_COUNT when there is no such site. */
 QKV_API qkv_site qkv_site_by_name(const char *name);
@@ -110,7 +112,7 @@ QKV_API const char *qkv_reduction_name(qkv_reduction kind);
 QKV_API const char *qkv_reduction_description(qkv_reduction kind);
 
 QKV_API const char *qkv_op_name(size_t index);        /* "scale" */
-QKV_API const char *qkv_op_arguments(size_t index);   /* behind the colon: "a factor" */
+QKV_API const char *qkv_op_arguments(size_t index);   /* after the colon: "a factor" */
 QKV_API const char *qkv_op_description(size_t index); /* what it does to the selected elements */
 
 typedef struct qkv_plan qkv_plan;
@@ -118,6 +120,12 @@ typedef struct qkv_plan qkv_plan;
 /* A plan for one token sequence. Tokens are copied. */
 QKV_API int qkv_plan_new(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
                          size_t n_tokens, qkv_error *err);
+/* A plan for a prompt and an answer after it, whose log-probability is wanted: n_tokens in all, of which
+ * the first n_prompt are the prompt. Negative token numbers of edits count from the end of the prompt, and
+ * other prompts (qkv_plan_add_source) are followed by the same answer. Edits that name no tokens act on all
+ * of them. */
+QKV_API int qkv_plan_new_answer(qkv_plan **out, const qkv_model *model, const int32_t *tokens,
+                                size_t n_tokens, size_t n_prompt, qkv_error *err);
 QKV_API void qkv_plan_free(qkv_plan *plan);
 
 /* The text that the tokens were made of, for files to tell; copied. It changes nothing else. */

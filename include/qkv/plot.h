@@ -80,7 +80,7 @@ typedef struct qkv_plot_options {
     const char *target;  /* what was edited, "q,k"; "none": the unedited cells */
     const char *op;      /* "scale" */
     const char *epsilon; /* "1e-3"; for lines a list, also "linspace:0,1,5", "logspace:1e-4,1,5" */
-    const char *layers;  /* "0,2,5-7" */
+    const char *layers;  /* "0,2,5-7"; "-1": the last that the sweep has */
     const char *heads;
     int32_t change; /* 1: differences from the unedited values */
     qkv_plot_by by; /* lines: one for each of these, the rest averaged */
@@ -93,7 +93,7 @@ typedef struct qkv_plot_options {
     qkv_plot_scale axis;  /* of ε; log */
     double range[2];      /* of the values; both 0: as far as they reach */
     const char *title;    /* *text* is italic; NULL: the plot's own, "": none */
-    double dpi;           /* of a PNG; 0: 150 */
+    double dpi;           /* of a PNG; 0: 150, with a width 300 */
 
     /* What its recipe says about where it comes from: the command line of a program. */
     const char *const *command;
@@ -116,6 +116,8 @@ typedef struct qkv_plot_options {
     /* With `living`: of the sweep's model. The page then holds the attention of its heads for the
      * first prompts, and cells open it. Used while the plot is made. NULL: none. */
     qkv_session *session;
+
+    double font_size; /* points, 5 to 72; 0: 8, or what the width allows */
 } qkv_plot_options;
 
 #define QKV_PLOT_OPTIONS_INIT                                                                      \

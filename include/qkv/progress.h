@@ -32,14 +32,18 @@
  *         return err.status != 0;
  *     }
  *
- * A session's callback covers all that computes through the session: runs, measuring, figures, the
+ * A session's callback covers all that computes through the session: runs, measuring, figures, studies, the
  * blocks of a sweep. Converting a model has one of its own (qkv/convert.h).
  *
  * It is called in the thread that called the library, before every pass and some 50 times a second
  * while one is computed, between two operations: one product of very large matrices is the longest
- * that it can be silent. Anything but 0 stops the work; it is not called again, and the function
- * returns QKV_ERR_CANCELLED. Nothing half-written stays behind, and everything stays usable: the next
- * run of the session gives the bits that it would give otherwise.
+ * that it can be silent. From the beginning of a call of the library to its end `what` and `total` stay the
+ * same, and `done` only grows, by work done: half of it is about half of the time. The last call has
+ * `done` = `total`, and comes too late to stop anything.
+ *
+ * Anything but 0 stops the work; it is not called again, and the function returns QKV_ERR_CANCELLED.
+ * Nothing half-written stays, and everything stays usable: the next run of the session gives the bits that
+ * it would give otherwise. Several calls become one work by qkv_session_begin_work (qkv/session.h).
  *
  * The callback may do what it likes, except use or free what is at work, run another session in this
  * thread, and leave by longjmp or an exception.
@@ -56,7 +60,8 @@ extern "C" {
 typedef struct qkv_progress {
     size_t size;
     /* `what` names what is counted: "variants" of a plan (with the baseline and the prompts that are
-     * patched from), "bytes" of a file. `total` is 0 where it is not known. */
+     * patched from), "cells" of a sweep, "bytes" of a file, "parts" of anything. `done` may be a fraction.
+     * `total` is 0 where it is not known. */
     int (*step)(void *user, const char *what, double done, double total);
     void *user;
 } qkv_progress;

@@ -13,7 +13,7 @@
  *     qkv_tokens_free(tokens);
  *     qkv_model_free(model);
  *
- * Where several prompts are asked for they are an array, all of one size. Whoever is given a prompt
+ * Where several prompts are asked for they are an array, all of one size. A function that is given a prompt
  * copies what it needs; the text and the ids stay the caller's. Nothing here has state: any thread
  * may call it.
  */
@@ -35,10 +35,16 @@ typedef struct qkv_prompt {
     size_t length;         /* bytes of the text; 0: up to its NUL */
     const int32_t *tokens; /* used as they are; NULL: given as text */
     size_t n_tokens;
-    uint32_t flags;      /* of qkv_tokenize_flags, for a text */
-    const char *name;    /* of a source that edits say patch:NAME of; else NULL */
+    uint32_t flags;   /* of qkv_tokenize_flags, for a text */
+    const char *name; /* of a source that edits say patch:NAME of, or QKV_SET_PROMPT; else NULL */
     const char *written; /* the text that `tokens` were made of, for records; NULL: not known */
+    /* The second text of a pair, for models with segments, such as BERT: its tokens follow the first
+     * separator, [CLS] TEXT [SEP] PAIR [SEP], and are of the second segment. NULL: none. */
+    const char *pair;
 } qkv_prompt;
+
+/* The name of each prompt of the set that mean:set and patch:resample are about. */
+#define QKV_SET_PROMPT "mean:set"
 
 #define QKV_PROMPT_INIT                                                                            \
     { .size = sizeof(qkv_prompt), .flags = QKV_TOKENIZE_ADD_SPECIAL }

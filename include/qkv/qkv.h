@@ -96,7 +96,6 @@
 #include "qkv/compare.h"
 #include "qkv/custom.h"
 #include "qkv/edit_data.h"
-#include "qkv/figure_spec.h"
 #include "qkv/generate.h"
 #include "qkv/head_output.h"
 #include "qkv/head_scores.h"

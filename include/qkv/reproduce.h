@@ -73,11 +73,10 @@ QKV_API int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out,
 QKV_API int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out,
                                   qkv_sweep_reader *results, qkv_error *err);
 
-/* `other` is a session of the second model, where there is one. */
+/* `other` is a session of the second model, where there is one. What was set of the look is what the file was
+ * drawn with. */
 QKV_API int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_session *session,
                                    qkv_session *other, qkv_error *err);
-/* How the file was drawn. Texts belong to the reproduction. */
-QKV_API int qkv_reproduction_look(const qkv_reproduction *r, qkv_study_look *look, qkv_error *err);
 
 /* The numbers of the file and those of what was made again. */
 typedef struct qkv_reproduction_difference {

@@ -1,7 +1,7 @@
 /*
  * Unstable: may change in every version.
  *
- * The explorer: a page in the browser, and the JSON interface behind it (docs/explorer.md).
+ * The explorer: a page in the browser, and the JSON interface that it uses (docs/explorer.md).
  *
  *     qkv_server *server = NULL;
  *     qkv_server_model model = QKV_SERVER_MODEL_INIT;
@@ -18,7 +18,7 @@
  *
  * A server has threads of its own: one waits for requests at each address, one computes, one does
  * what needs no pass of a model. What the page shows first is computed at once. It listens on this
- * machine alone unless an address is given, and answers nobody who does not know its token, which is
+ * machine alone unless an address is given, and answers no request without its token, which is
  * part of its URL. It opens the models of its list and reads no other file.
  *
  * A server may be asked, and stopped, by any thread; it is freed by one, when no other uses it.
@@ -57,7 +57,7 @@ typedef struct qkv_server_options {
     size_t n_models;
     const char *prompt; /* that the page begins with; NULL: the library's own */
     int32_t port;       /* 0: any that is free */
-    /* A numeric address, "192.168.1.5", "0.0.0.0", "::", in place of 127.0.0.1 and ::1. Whoever
+    /* A numeric address, "192.168.1.5", "0.0.0.0", "::", in place of 127.0.0.1 and ::1. Everybody who
      * reaches it and knows the token can use the models; nothing is encrypted. Needs a token. */
     const char *bind;
     const char *token; /* 16 to 128 letters, digits, - and _; NULL: a random one */
@@ -82,9 +82,10 @@ QKV_API const char *qkv_server_url(const qkv_server *server);
 QKV_API int32_t qkv_server_port(const qkv_server *server);
 /* Waits until the server was stopped, or so many seconds: 1 when it was stopped, else 0. */
 QKV_API int qkv_server_wait(qkv_server *server, double seconds);
-/* Ends what is being computed and whoever waits. Nobody is answered any more. */
+/* Ends what is being computed, and requests that wait. No request is answered any more. */
 QKV_API void qkv_server_stop(qkv_server *server);
-/* Stops and frees it. */
+/* Stops and frees it. In a process that was forked from the one that serves, this and
+ * qkv_server_stop do nothing: the server is not there. */
 QKV_API void qkv_server_free(qkv_server *server);
 
 #ifdef __cplusplus

@@ -28,6 +28,10 @@
  * Sessions may run at the same time, in threads of their own, and each gives the bits that it gives
  * alone. Results do not depend on n_threads. OpenMP's settings of the calling thread are as before
  * when a run ends.
+ *
+ * A process that was forked after the library was loaded computes with one thread, whatever n_threads
+ * says: fork does not copy the other threads. A program that wants them starts the process anew (exec). Fork
+ * while no other thread is in a call of the library.
  */
 #ifndef QKV_SESSION_H
 #define QKV_SESSION_H
@@ -67,15 +71,29 @@ QKV_API const qkv_model *qkv_session_model(const qkv_session *session);
  * of, "0.9.5"; NULL without a session. Where both are the same, so are all bits. */
 QKV_API const char *qkv_session_backend(const qkv_session *session);
 QKV_API const char *qkv_session_ggml(const qkv_session *session);
+/* The bytes of its memory_budget; 0 without a session. */
+QKV_API size_t qkv_session_memory(const qkv_session *session);
 
 /* From now on a callback watches what the session computes, and can stop it: qkv/progress.h. NULL:
  * none. The struct is copied, `user` is borrowed until another callback is set. */
 QKV_API int qkv_session_set_progress(qkv_session *session, const qkv_progress *progress,
                                      qkv_error *err);
 /* Calls the callback, for work of the caller's own around the session's: QKV_OK, or
- * QKV_ERR_CANCELLED when it says stop. */
+ * QKV_ERR_CANCELLED when it says stop. Inside a work it tells how much is done of what is at hand. */
 QKV_API int qkv_session_report(qkv_session *session, const char *what, double done, double total,
                                qkv_error *err);
+
+/* Work that takes several runs. From here to qkv_session_end_work the callback is told of `total` of
+ * `what`, and no longer of the runs: each of them counts as one. `what` is borrowed until then. Works can
+ * lie inside each other: the outermost is told of. */
+QKV_API int qkv_session_begin_work(qkv_session *session, const char *what, double total,
+                                   qkv_error *err);
+/* Where runs do not count as one each: `done` are done, and all runs until the next call are `next` of
+ * them. Calls the callback: QKV_OK, or QKV_ERR_CANCELLED. */
+QKV_API int qkv_session_reach(qkv_session *session, double done, double next, qkv_error *err);
+/* For each work that has begun, also after a failure. Returns `status`. After QKV_OK the callback is told
+ * that all of it is done; it is then too late to stop it. */
+QKV_API int qkv_session_end_work(qkv_session *session, int status);
 
 /* What a run took. */
 typedef struct qkv_run_stats {

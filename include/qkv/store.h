@@ -19,7 +19,7 @@
  *     qkv_model_free(model);
  *
  * The suffix says how. `.safetensors`: every tensor as `v0/pattern.3` (variant, site, layer; logits
- * without a layer, a reduction behind it: `v0/pattern.3.first`), with texts about it in
+ * without a layer, a reduction after it: `v0/pattern.3.first`), with texts about it in
  * `__metadata__`. `.json`: the same as readable numbers, for small results. `.npz`: an archive
  * that numpy.load opens, with the same names and the metadata as JSON in `__metadata__`. `.npy`: when
  * exactly one tensor was captured. Files are written to a temporary name and renamed. Nothing here has
@@ -61,6 +61,11 @@ QKV_API int qkv_store_write(const qkv_result *result, const qkv_plan *plan, cons
 /* The same bytes in memory, freed with qkv_bytes_free. `format` is a suffix: "safetensors". */
 QKV_API int qkv_store_render(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
                              const char *format, char **bytes, size_t *n_bytes, qkv_error *err);
+
+/* What such a file says about itself, as a JSON object, freed with qkv_text_free. No tensor is
+ * written. */
+QKV_API int qkv_store_describe(const qkv_result *result, const qkv_plan *plan,
+                               const qkv_model *model, char **json, qkv_error *err);
 
 /* Fails where qkv_store_write would fail whatever the disk is like: an unknown suffix, several
  * tensors for .npy, too many values for .json, more than 4 GB for .npz. */

@@ -7,23 +7,22 @@
  *     qkv_session *session = NULL;
  *     qkv_study *study = NULL;
  *     qkv_prompt prompt = QKV_PROMPT_INIT;
- *     qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
  *     prompt.text = "The river runs to the";
- *     inputs.prompts = &prompt;
- *     inputs.n_prompts = 1;
  *     if (qkv_model_open(&model, "model.gguf", &err) == QKV_OK &&
- *         qkv_session_new(&session, model, NULL, &err) == QKV_OK) {
- *         inputs.session = session;
- *         if (qkv_study_make(&study, "lens", &inputs, "{\"answer\": \" sea\"}", &err) == QKV_OK)
- *             qkv_study_write(study, "lens.png", NULL, &err);
- *     }
+ *         qkv_session_new(&session, model, NULL, &err) == QKV_OK &&
+ *         qkv_study_new(&study, "lens", &err) == QKV_OK &&
+ *         qkv_study_set(study, "answer", " sea", &err) == QKV_OK &&
+ *         qkv_study_add_prompt(study, &prompt, &err) == QKV_OK &&
+ *         qkv_study_run(study, session, NULL, &err) == QKV_OK)
+ *         qkv_study_write(study, "lens.png", &err);
  *     qkv_study_free(study);
  *     qkv_session_free(session);
  *     qkv_model_free(model);
  *
- * A study of a kind has options, as JSON: those of the command of the same name, with `_` for `-`. What
- * comes out holds all it needs and depends on nothing; it belongs to one thread at a time. Making it uses
- * the session, and so belongs to its thread. Messages name options between backquotes.
+ * A study is of a kind. What a kind can be asked is a list of fields, the options of the command of the same
+ * name with `_` for `-`: they have names, bounds and a sentence each, and are set by name. Values are checked when
+ * they are set. What comes out holds all it needs and depends on nothing; it belongs to one thread at a time.
+ * Running it uses the session, and so belongs to its thread. Messages name fields between backquotes.
  */
 #ifndef QKV_STUDY_H
 #define QKV_STUDY_H
@@ -32,9 +31,9 @@
 #include <stdint.h>
 
 #include "qkv/bytes.h"
-#include "qkv/grid.h"
 #include "qkv/prompt.h"
 #include "qkv/session.h"
+#include "qkv/sweep.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,38 +41,96 @@ extern "C" {
 
 typedef struct qkv_study qkv_study;
 
-/* "lens" and what it is; NULL past the end. */
+/* ---- kinds, and the fields of each ---- */
+
+/* The name of a kind, "lens"; NULL past the end. */
 QKV_API const char *qkv_study_kind_name(size_t index);
-QKV_API const char *qkv_study_kind_title(size_t index);
-/* How many prompts a kind takes. Returns 0 where there is no such kind. */
-QKV_API int qkv_study_kind_prompts(const char *kind, size_t *least, size_t *most);
 
-/* What a study looks at. Everything is used while it is made, and copied where it is kept. */
-typedef struct qkv_study_inputs {
+typedef struct qkv_study_kind {
     size_t size;
-    qkv_session *session;
-    qkv_session *other; /* of the second model of a comparison; else NULL */
-    const qkv_prompt *prompts;
-    size_t n_prompts;
-    /* What its recipe says about where it comes from: the command line of a program. */
-    const char *const *command;
-    size_t n_command;
-    int32_t living; /* 1: keep what an HTML page needs. It is no part of the recipe */
-    /* A file that a long study keeps what it has computed in: made again with the same inputs, it goes on
-     * from there, however it ended. Kinds that keep nothing refuse it. NULL: none. */
-    const char *results;
-    /* Called while a long study is computed, in units of its own; anything but 0 ends it with
-     * QKV_ERR_CANCELLED. May be NULL. */
-    int (*progress)(void *user, int64_t done, int64_t wanted);
-    void *user;
-} qkv_study_inputs;
+    const char *name;
+    const char *title;       /* one line: what it answers */
+    const char *description; /* paragraphs; fields between backquotes */
+    const char *examples;    /* command lines, one to a line */
+    size_t least_prompts, most_prompts;
+    /* What its prompts are, by turns: "clean|corrupt". NULL: they are alike. */
+    const char *prompt_names;
+    size_t default_prompts; /* so many of the library's own where none is given; 0: an error */
+    const char *operand;    /* the field that the command takes without its name; NULL: none */
+    int32_t n_models;       /* 1, or 2: a comparison */
+    int32_t resumes;        /* 1: the field `results` names a file from which it continues */
+    int32_t has_cells;      /* 1: it has cells that processes can share (qkv_study_make_sweep) */
+    const char *former;     /* its name in recipes of earlier versions; NULL: the same */
+    const char *command;    /* of the program: its name, or "figure modify" */
+    const char *formats;    /* that it can be written as: "png|svg|..." */
+} qkv_study_kind;
 
-#define QKV_STUDY_INPUTS_INIT                                                                      \
-    { .size = sizeof(qkv_study_inputs) }
+#define QKV_STUDY_KIND_INIT                                                                        \
+    { .size = sizeof(qkv_study_kind) }
 
-/* `options` is a JSON object; NULL: none. */
-QKV_API int qkv_study_make(qkv_study **out, const char *kind, const qkv_study_inputs *inputs,
-                           const char *options, qkv_error *err);
+QKV_API int qkv_study_get_kind(const char *name, qkv_study_kind *kind, qkv_error *err);
+
+typedef enum qkv_field_type {
+    QKV_FIELD_FLAG,    /* "true" or "false" */
+    QKV_FIELD_INTEGER, /* least to most */
+    QKV_FIELD_REAL,    /* least to most */
+    QKV_FIELD_RANGE,   /* "LO,HI", two numbers */
+    QKV_FIELD_LENGTH,  /* "85mm", "8.5cm", "3.3in" or "240pt"; as JSON, points */
+    QKV_FIELD_WORD,    /* one of `words` */
+    QKV_FIELD_TEXT,
+    QKV_FIELD_LIST, /* texts: set again, it grows */
+    QKV_FIELD_FILE, /* the text of a file: the command line takes the file's name */
+    QKV_FIELD_PATH  /* the name of a file */
+} qkv_field_type;
+
+/* What a field is for. */
+typedef enum qkv_field_use {
+    QKV_FIELD_WORK, /* what is computed: part of the recipe and its id */
+    QKV_FIELD_LOOK, /* how it is drawn and written: may be set after the run, but of a figure */
+    QKV_FIELD_INPUT /* where from and what with: not part of the recipe */
+} qkv_field_use;
+
+typedef struct qkv_study_field {
+    size_t size;
+    const char *name;
+    qkv_field_type type;
+    qkv_field_use use;
+    const char *words;   /* of a word, "tv|js|kl"; else NULL */
+    double least, most;  /* of numbers; both 0: any */
+    const char *value;   /* how help calls its value, "N"; NULL: flags and words */
+    const char *help;    /* a sentence without a capital or full stop */
+    const char *outputs; /* formats that it has an effect on, "png|svg"; NULL: all */
+} qkv_study_field;
+
+#define QKV_STUDY_FIELD_INIT                                                                       \
+    { .size = sizeof(qkv_study_field) }
+
+/* The fields of a kind, one after the other. Returns 0 past the last one, and for a kind that there is not. */
+QKV_API int qkv_study_get_field(const char *kind, size_t index, qkv_study_field *field);
+
+/* ---- making one ---- */
+
+QKV_API int qkv_study_new(qkv_study **out, const char *kind, qkv_error *err);
+/* A field from a text, as the command line has it: "12", "true", "linear". NULL: true, of a flag; the default,
+ * of others. */
+QKV_API int qkv_study_set(qkv_study *study, const char *name, const char *value, qkv_error *err);
+/* Several fields at once, from a JSON object. Either all are set or none is. */
+QKV_API int qkv_study_set_json(qkv_study *study, const char *object, qkv_error *err);
+/* It is copied. Of a grid, prompts with a name are the sources of patch:NAME, and those with an empty name the set
+ * that mean:set and patch:resample are about. */
+QKV_API int qkv_study_add_prompt(qkv_study *study, const qkv_prompt *prompt, qkv_error *err);
+/* What the recipe says about where it comes from: the words of a command line. */
+QKV_API int qkv_study_set_command(qkv_study *study, const char *const *words, size_t n_words,
+                                  qkv_error *err);
+/* Whether all that was set can be computed, as far as can be told without a model. Running asks this first. */
+QKV_API int qkv_study_check(qkv_study *study, qkv_error *err);
+/* The cells that a study is computed from, for processes that share them (qkv_sweep_share) before it runs with the
+ * same file as `results`. Kinds that are computed at once have none, which is an error. */
+QKV_API int qkv_study_make_sweep(qkv_study *study, const qkv_model *model, qkv_sweep **out,
+                                 qkv_error *err);
+/* Computes it. `other` is the session of the second model of a comparison, else NULL. Once only. */
+QKV_API int qkv_study_run(qkv_study *study, qkv_session *session, qkv_session *other,
+                          qkv_error *err);
 QKV_API void qkv_study_free(qkv_study *study);
 
 /* ---- what came out ---- */
@@ -121,37 +178,17 @@ QKV_API const char *qkv_study_warning(const qkv_study *study, size_t index);
 
 /* ---- files ---- */
 
-/* How it is drawn. Fields that are 0 or NULL: the default. */
-typedef struct qkv_study_look {
-    size_t size;
-    const char *picture; /* its name; NULL: the first */
-    const char *table;   /* of a CSV; NULL: the first */
-    const char *title;   /* NULL: the picture's own, "": none */
-    double dpi;          /* of a PNG; 0: 150 */
-    qkv_colormap colormap;
-    qkv_text_form text; /* of an SVG or PDF */
-    const char *font;   /* NULL: DejaVu Sans */
-    double width;       /* of the page, points; 0: as wide as its content */
-    int32_t hide_notes; /* 1: without the small print */
-    int32_t no_recipe;  /* 1: files carry none */
-} qkv_study_look;
+/* Whether what was set of the look can be drawn: names of pictures and tables; before anything is written. */
+QKV_API int qkv_study_check_look(const qkv_study *study, qkv_error *err);
 
-#define QKV_STUDY_LOOK_INIT                                                                        \
-    { .size = sizeof(qkv_study_look) }
-
-/* Names that the study does not have, or values that cannot be; before anything is written. */
-QKV_API int qkv_study_check_look(const qkv_study *study, const qkv_study_look *look,
-                                 qkv_error *err);
-
-/* .html: a page of all pictures and tables, whose cells open the attention behind them where the study was
- * made with `living`. .png, .svg, .pdf: a picture. .csv: a table. .json: all tables. .sqlite: a table of
- * SQL for each of them. Pages, pictures, JSON and SQLite carry the recipe. `look` may be NULL. */
-QKV_API int qkv_study_write(const qkv_study *study, const char *path, const qkv_study_look *look,
-                            qkv_error *err);
-/* The same bytes in memory; the format is "png", ... *bytes is the caller's to free with
- * qkv_bytes_free. */
-QKV_API int qkv_study_render(const qkv_study *study, const char *format, const qkv_study_look *look,
-                             char **bytes, size_t *n_bytes, qkv_error *err);
+/* .html: a page of all pictures and tables, whose cells open the attention that they are about where `page` was
+ * set. .png, .svg, .pdf: a picture, the first or the one of `picture`. .csv: a table, likewise `table`. .json: all
+ * tables. .sqlite: a table of SQL for each of them. Pages, pictures, JSON and SQLite carry the recipe. A figure is
+ * written as qkv_figure_write does. */
+QKV_API int qkv_study_write(const qkv_study *study, const char *path, qkv_error *err);
+/* The same bytes in memory; the format is "png", ... *bytes is the caller's to free with qkv_bytes_free. */
+QKV_API int qkv_study_render(const qkv_study *study, const char *format, char **bytes,
+                             size_t *n_bytes, qkv_error *err);
 
 #ifdef __cplusplus
 }

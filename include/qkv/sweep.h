@@ -1,6 +1,6 @@
 /*
  * Sweeps: every combination of prompts, layers, heads, targets and operations, measured, with the
- * results in one SQLite file that a run can go on with after it was stopped.
+ * results in one SQLite file that a run can resume after it was stopped.
  *
  *     qkv_model *model = NULL;
  *     qkv_session *session = NULL;
@@ -29,7 +29,8 @@
  * order: by prompt, layer, head, target, operation, ε. The value of a cell does not depend on what
  * it is computed with (see qkv_sweep_run about threads). A specification with pairs of prompts
  * ("clean" and "corrupt") patches one into the other; its cells go by pair, direction, layer, map
- * and column, behind the two unedited prompts of the pair.
+ * and column, after the two unedited prompts of the pair. With "receivers" its cells are heads, of which
+ * only what they change by way of these counts; their edit is that of the first of two runs.
  *
  * A sweep belongs to one thread at a time, and so do results. A sweep keeps its model alive, results
  * keep their sweep.
@@ -68,6 +69,9 @@ QKV_API size_t qkv_sweep_n_prompts(const qkv_sweep *sweep);
 QKV_API size_t qkv_sweep_n_metrics(const qkv_sweep *sweep);
 /* NULL past the end. */
 QKV_API const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index);
+/* What is most likely not meant: an answer of several tokens that follows its prompt without a space. NULL past
+ * the end. */
+QKV_API const char *qkv_sweep_warning(const qkv_sweep *sweep, size_t index);
 QKV_API int64_t qkv_sweep_n_cells(const qkv_sweep *sweep);
 
 enum { QKV_EDIT_SIZE = 128 };
@@ -151,7 +155,7 @@ typedef struct qkv_sweep_transport {
     int (*is_waiting)(void *user, int milliseconds);
     /* The leader expects nothing more of that process, whose end is then no loss. May be NULL. */
     void (*forget)(void *user, int32_t rank);
-    /* The leader waits for nobody any more: the others may end in the middle of their work. May be
+    /* The leader waits for no other process any more: the others may end in the middle of their work. May be
      * NULL. */
     void (*abandon)(void *user);
     void *user;
@@ -181,7 +185,7 @@ typedef struct qkv_sweep_share_options {
 /* Runs the sweep into a file of results, which is made or resumed as by qkv_sweep_writer_open. Every
  * process computes with one thread; the rows do not depend on how many there are. options
  * may be NULL. *stopped (may be NULL) is 1 when progress ended it: what is stored is kept, and the
- * same call goes on from there.
+ * same call continues from there.
  *
  * With n_processes other than 1 this process is forked, so many times less one, before anything is
  * computed; no more processes are started than there is work for. A copy has the calling thread

@@ -44,6 +44,7 @@ typedef struct qkv_sweep_reader_info {
     size_t n_prompts, n_metrics, n_targets, n_ops;
     const char *model_notices; /* as in qkv_model_info */
     int32_t patches; /* 1: cells patch one prompt into another; prompts 2i and 2i + 1 are a pair */
+    const char *model_weights; /* type of most of its weights; "" where the file does not say */
 } qkv_sweep_reader_info;
 
 /* The cells of a sweep with the values of one metric. */

@@ -55,7 +55,7 @@ QKV_API double qkv_unembed_cap(const qkv_model *model, double logit);
 
 /* What the heads of a layer add to the residual stream, along a direction: parts has room for n_head
  * numbers, *bias is what the output projection's bias adds. z holds the n_head * head_dim values of one
- * token at the site z. A norm behind attention divides by what it has for this z. Their sum is the
+ * token at the site z. A norm after attention divides by what it has for this z. Their sum is the
  * direction times attn_out. */
 QKV_API int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
                               const double *direction, double *parts, double *bias, qkv_error *err);

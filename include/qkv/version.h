@@ -19,9 +19,9 @@ extern "C" {
 #endif
 
 #define QKV_VERSION_MAJOR 0
-#define QKV_VERSION_MINOR 1
+#define QKV_VERSION_MINOR 2
 #define QKV_VERSION_PATCH 0
-#define QKV_VERSION "0.1.0"
+#define QKV_VERSION "0.2.0"
 
 /* The same text, of the library. */
 QKV_API const char *qkv_version(void);

@@ -14,7 +14,7 @@
  *     }
  *     qkv_model_free(model);
  *
- * A matrix has a row for every output: with x from resid_pre behind the layer's norm, q = W_q x + b_q.
+ * A matrix has a row for every output: with x from resid_pre after the layer's norm, q = W_q x + b_q.
  * Every model has "q", "k" and "v", also where the file holds them as one matrix; so has "gate". Their rows
  * stand in the order of captures, which is the original model's. "output" is there also where a model
  * uses the token embedding for it. Nothing is kept: values are converted when they are asked for.

@@ -32,7 +32,7 @@ void qkv_csv_skip_blank(qkv_csv *csv) {
         csv->next += *csv->at == '\n';
 }
 
-/* Behind a field: what stands between fields, the end of the row, or of the text. */
+/* After a field: what stands between fields, the end of the row, or of the text. */
 static int end_field(qkv_csv *csv, int *last, qkv_error *err) {
     if (csv->at < csv->end && *csv->at == csv->between) {
         csv->at++;
@@ -42,7 +42,7 @@ static int end_field(qkv_csv *csv, int *last, qkv_error *err) {
     if (csv->at < csv->end && *csv->at == '\r') csv->at++;
     if (csv->at < csv->end && *csv->at != '\n')
         return qkv_fail(err, QKV_ERR_FORMAT,
-                        "%s, line %zu: a quoted field goes on behind its quote", csv->name,
+                        "%s, line %zu: a quoted field continues after its quote", csv->name,
                         csv->next);
     if (csv->at < csv->end) csv->at++, csv->next++;
     *last = 1;

@@ -21,7 +21,7 @@ typedef struct qkv_csv {
 void qkv_csv_begin(qkv_csv *csv, const char *text, size_t length, char between, const char *name);
 /* 1 while there is another row. */
 int qkv_csv_more(const qkv_csv *csv);
-/* Goes on behind lines that are empty. */
+/* Continues after lines that are empty. */
 void qkv_csv_skip_blank(qkv_csv *csv);
 /* Puts the next field in place of what `field` holds; *last is 1 for the last of its row. */
 int qkv_csv_field(qkv_csv *csv, qkv_text *field, int *last, qkv_error *err);

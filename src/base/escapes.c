@@ -8,7 +8,7 @@ static int digit_of(char c) {
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* Reads what follows a backslash: how many bytes that took, 0 where it is no escape. */
+/* Reads what follows a backslash: how many bytes that took, 0 where it is not an escape. */
 static size_t read_escape(qkv_text *out, const char *at, char between) {
     const char *const letters = "ntr\\", *const bytes = "\n\t\r\\", *known;
     if (*at && *at == between) {

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 
-/* Reads a text up to `between` (0: to its end), which a backslash makes an ordinary character; what is no
- * escape stays as it is. Replaces what `out` holds. Returns where it ended. */
+/* Reads a text up to `between` (0: to its end), which a backslash makes an ordinary character; what is not
+ * an escape stays as it is. Replaces what `out` holds. Returns where it ended. */
 const char *qkv_read_escaped(qkv_text *out, const char *at, char between);
 
 #endif

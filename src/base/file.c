@@ -225,7 +225,7 @@ int qkv_output_check(const char *path, qkv_error *err) {
 
 int qkv_mapping_open(qkv_mapping *map, const char *path, qkv_error *err) {
     *map = (qkv_mapping){0};
-    /* Without O_NONBLOCK, opening a pipe would wait for somebody to write into it. */
+    /* Without O_NONBLOCK, opening a pipe would wait for a writer. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return qkv_fail(err, QKV_ERR_IO, "cannot open %s: %s", path, strerror(errno));
     struct stat st;
@@ -326,19 +326,31 @@ const char *qkv_path_model(const char *path) {
     return snapshot ? snapshot : qkv_path_base(path);
 }
 
-void qkv_text_append_model(qkv_text *text, const char *name, const char *path) {
-    enum { MOST = 80 }; /* characters: more is no name, and would push the rest off the page */
+const char *qkv_path_pulled(const char *path, size_t *length) {
+    static const char above[] = "models/", suffix[] = ".gguf";
+    const char *file = qkv_path_base(path), *folder = part_before(path, file);
+    const char *models = folder ? part_before(path, folder) : NULL;
+    if (!models || strncmp(models, above, sizeof above - 1) != 0) return NULL;
+    *length = strcspn(folder, "/");
+    return strncmp(file, folder, *length) == 0 && strcmp(file + *length, suffix) == 0 ? folder
+                                                                                      : NULL;
+}
+
+void qkv_text_append_model(qkv_text *text, const char *name, const char *path,
+                           const char *weights) {
+    enum { MOST = 80 }; /* characters: more is not a name, and would push the rest off the page */
     const char *file = qkv_path_base(path);
     const size_t length = strlen(name);
-    /* A directory's name is the model's: once is enough, also with a slash behind it. */
-    const int same = strncmp(name, file, length) == 0 && (!file[length] || file[length] == '/');
-    const int two = length && !same;
-    if (two) {
-        qkv_text_append_short(text, name, length, MOST);
-        qkv_text_puts(text, " (");
-    }
-    qkv_text_append_short(text, file, strlen(file), MOST);
+    const int begins = length && strncmp(name, file, length) == 0;
+    /* A directory's name is the model's: once is enough, also with a slash after it. */
+    const int same = begins && (!file[length] || file[length] == '/');
+    const int is_file = begins && strcmp(file + length, ".gguf") == 0;
+    const int two = length && !same && !is_file;
+    if (two || is_file) qkv_text_append_short(text, name, length, MOST);
+    if (two) qkv_text_puts(text, " (");
+    if (!is_file) qkv_text_append_short(text, file, strlen(file), MOST);
     if (two) qkv_text_puts(text, ")");
+    if (weights[0]) qkv_text_printf(text, ", %s", weights);
 }
 
 const char *qkv_path_suffix(const char *path) {

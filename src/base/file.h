@@ -43,7 +43,7 @@ int qkv_output_finish(qkv_output *out, qkv_error *err);
 void qkv_output_abandon(qkv_output *out);
 
 /* One that ends in memory; it must not be moved. Is finished by handing over its bytes, with a NUL
- * behind them, to be freed with free. */
+ * after them, to be freed with free. */
 int qkv_output_open_memory(qkv_output *out, qkv_error *err);
 int qkv_output_take(qkv_output *out, char **bytes, size_t *n_bytes, qkv_error *err);
 
@@ -72,7 +72,7 @@ int qkv_read_file(char **data, size_t *size, const char *path, size_t limit, qkv
 /* 1 or 0, through links. */
 int qkv_is_directory(const char *path);
 
-/* The last part of a path, where it begins: a slash behind it stays. */
+/* The last part of a path, where it begins: a slash after it stays. */
 const char *qkv_path_base(const char *path);
 
 /* Of a directory in Hugging Face's cache, .../models--org--name/snapshots/COMMIT, these three parts,
@@ -82,11 +82,16 @@ const char *qkv_path_snapshot(const char *path);
  * where on somebody's machine things lie. */
 const char *qkv_path_model(const char *path);
 
-/* A model as small print names it: "Name (file.gguf)", or "file.gguf" where the name is "" or the
- * file's own. */
-void qkv_text_append_model(qkv_text *text, const char *name, const char *path);
+/* Of a model that `qkv pull` put where it keeps models, .../models/NAME/NAME.gguf, where the first NAME
+ * begins, and its length; NULL for any other path. */
+const char *qkv_path_pulled(const char *path, size_t *length);
 
-/* The part of a path behind its last dot, without the dot, "" when there is none. */
+/* A model as small print names it: "Name (file.gguf), Q4_K"; "file.gguf, Q4_K" where the name is "" or
+ * the file's own, and "name, Q4_K" where the file is called name.gguf. weights is the type of most of
+ * its weights; "": not known. */
+void qkv_text_append_model(qkv_text *text, const char *name, const char *path, const char *weights);
+
+/* The part of a path after its last dot, without the dot, "" when there is none. */
 const char *qkv_path_suffix(const char *path);
 
 #endif

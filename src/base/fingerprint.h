@@ -1,6 +1,6 @@
 /*
  * XXH3-128 of bytes that come piece by piece, as 32 hexadecimal digits: tells contents apart, and
- * finds damage. It is no protection against somebody who wants two contents to look the same.
+ * finds damage. It does not protect against contents made to look the same.
  */
 #ifndef QKV_BASE_FINGERPRINT_H
 #define QKV_BASE_FINGERPRINT_H

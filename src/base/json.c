@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/number.h"
 
 /* A number is an allocation and a place in a list; an object has a table of its own from the start. */
@@ -24,18 +25,102 @@ size_t qkv_json_cost(const char *text, size_t length) {
     return cost;
 }
 
+static const char SHORT[] = "out of memory";
+
+/* jansson loses letters of a word, and itself, where it cannot have memory for the longest one. */
 json_t *qkv_json_parse(const char *text, size_t length, size_t flags, json_error_t *where) {
-    const qkv_locale host = qkv_locale_enter();
-    json_t *value = json_loadb(text, length, flags, where);
-    qkv_locale_leave(host);
+    json_error_t own = {0};
+    json_error_t *error = where ? where : &own;
+    *error = (json_error_t){0};
+    json_t *value = NULL;
+    if (qkv_memory_allows(2 * length)) {
+        const qkv_locale host = qkv_locale_enter();
+        value = json_loadb(text, length, flags, error);
+        /* A word that there is no memory for is a malformed one to jansson: a second look tells. */
+        if (!value) value = json_loadb(text, length, flags, error);
+        qkv_locale_leave(host);
+    }
+    /* jansson has a text for every other reason. */
+    if (!value && !error->text[0]) snprintf(error->text, sizeof error->text, "%s", SHORT);
     return value;
 }
 
+int qkv_json_lacked_memory(const json_t *value, const json_error_t *where) {
+    return !value && strcmp(where->text, SHORT) == 0;
+}
+
+static int append_piece(const char *piece, size_t length, void *text) {
+    qkv_text_append(text, piece, length);
+    return ((qkv_text *)text)->failed ? -1 : 0;
+}
+
 char *qkv_json_dump(const json_t *value, size_t flags) {
+    qkv_text text = {0};
     const qkv_locale host = qkv_locale_enter();
-    char *text = json_dumps(value, flags);
+    const int status = json_dump_callback(value, append_piece, &text, flags);
     qkv_locale_leave(host);
-    return text;
+    if (status != 0 || text.failed) qkv_text_release(&text);
+    return text.data;
+}
+
+int qkv_json_print(const json_t *value, FILE *stream, size_t flags) {
+    const qkv_locale host = qkv_locale_enter();
+    const int status = json_dumpf(value, stream, flags);
+    qkv_locale_leave(host);
+    return status;
+}
+
+/* jansson dumps, copies and frees nothing of a type that it does not know: the table of the object or list, some
+ * hundred bytes, is lost. */
+static int spoil(json_t *into) {
+    if (into) {
+        json_object_clear(into);
+        json_array_clear(into);
+        into->type = (json_type)(JSON_NULL + 1);
+    }
+    return -1;
+}
+
+int qkv_json_put(json_t *into, const char *key, json_t *value) {
+    return json_object_set_new(into, key, value) == 0 ? 0 : spoil(into);
+}
+
+int qkv_json_push(json_t *into, json_t *value) {
+    return json_array_append_new(into, value) == 0 ? 0 : spoil(into);
+}
+
+int qkv_json_replace(json_t *into, size_t index, json_t *value) {
+    return json_array_set_new(into, index, value) == 0 ? 0 : spoil(into);
+}
+
+static int put_members(json_t *into, const json_t *from, int replaces) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(into) || !json_is_object(from)) return spoil(into);
+    json_object_foreach((json_t *)from, key, value) {
+        if (!replaces && json_object_get(into, key)) continue;
+        if (qkv_json_put(into, key, json_incref(value)) != 0) return -1;
+    }
+    return 0;
+}
+
+int qkv_json_put_missing(json_t *into, const json_t *from) {
+    return put_members(into, from, 0);
+}
+
+int qkv_json_put_all(json_t *into, const json_t *from) {
+    return put_members(into, from, 1);
+}
+
+json_t *qkv_json_copy(const json_t *object) {
+    json_t *copy = json_is_object(object) ? json_object() : NULL;
+    if (qkv_json_put_all(copy, object) == 0) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
+int qkv_json_is_spoiled(const json_t *value) {
+    return !value || value->type > JSON_NULL;
 }
 
 json_t *qkv_json_string(const char *bytes, size_t length) {
@@ -52,7 +137,7 @@ json_t *qkv_json_text(const char *text) {
 
 void qkv_json_append(qkv_text *line, const char *text) {
     json_t *string = json_string(text);
-    char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
+    char *quoted = string ? qkv_json_dump(string, JSON_ENCODE_ANY) : NULL;
     if (quoted)
         qkv_text_puts(line, quoted);
     else
@@ -72,7 +157,7 @@ json_t *qkv_json_words(const char *text) {
         size_t begin = 0, end = length;
         while (begin < end && text[begin] == ' ') begin++;
         while (end > begin && text[end - 1] == ' ') end--;
-        json_array_append_new(list, qkv_json_string(text + begin, end - begin));
+        qkv_json_push(list, qkv_json_string(text + begin, end - begin));
         text += length + (text[length] == ',');
     }
     return list;
@@ -90,7 +175,7 @@ static void append_scalar(qkv_text *text, const json_t *value) {
         qkv_text_append_number(text, json_real_value(value));
         return;
     }
-    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    char *dump = qkv_json_dump(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
     if (dump)
         qkv_text_puts(text, dump);
     else

@@ -34,7 +34,8 @@ static size_t count_changes(const char *a, size_t n, const char *b, size_t m) {
 static int begins_with(const char *name, const char *word, size_t length) {
     size_t i = 0;
     while (i < length && folded(name[i]) == folded(word[i])) i++;
-    return length >= 3 && i == length;
+    /* The last letter may be another one where three are left: mode, modify. */
+    return (length >= 3 && i == length) || (length >= 4 && i + 1 == length);
 }
 
 qkv_nearest qkv_nearest_of(const char *word, size_t length) {

@@ -7,7 +7,7 @@
  *
  * Letters of another case and '-' for '_' cost nothing, so that Q is q; a wrong, missing, additional
  * or swapped letter costs one, and a third of the word may be wrong. Three letters or more that a
- * name begins with are enough. Names of one letter are near only by case: any letter is one away.
+ * name begins with are enough, and one more may follow. Names of one letter are near only by case: any letter is one away.
  */
 #ifndef QKV_BASE_NEAREST_H
 #define QKV_BASE_NEAREST_H
@@ -29,7 +29,7 @@ qkv_nearest qkv_nearest_of(const char *word, size_t length);
 void qkv_nearest_try(qkv_nearest *near, const char *name);
 /* One that is known to be meant. */
 qkv_nearest qkv_nearest_named(const char *name);
-/* What to put behind the word in a message; "" when nothing is near. Valid as long as *near. */
+/* What to put after the word in a message; "" when nothing is near. Valid as long as *near. */
 const char *qkv_nearest_hint(qkv_nearest *near);
 
 #endif

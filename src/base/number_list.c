@@ -15,7 +15,7 @@ typedef struct number_range {
     int by_ratio; /* logspace */
 } number_range;
 
-/* Twelve digits: powers of ten come out as such, and nobody needs more. */
+/* Twelve digits: powers of ten come out as such, and more are not needed. */
 static double number_of_range(const number_range *range, int64_t i) {
     const double at = (double)i / (double)(range->n - 1);
     if (i == 0) return range->from;

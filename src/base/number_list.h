@@ -22,8 +22,8 @@
  * stays as it was written, and is not checked. Freed with free. A mistake is QKV_ERR_SYNTAX. */
 int qkv_number_list_expand(char **out, const char *list, qkv_error *err);
 
-/* The number at *at of an expanded list, which is moved behind it: 1, or 0 at the end, where *at is
- * NULL. *value is NaN where the text is no finite number. */
+/* The number at *at of an expanded list, which is moved after it: 1, or 0 at the end, where *at is
+ * NULL. *value is NaN where the text is not a finite number. */
 int qkv_number_list_next(const char **at, const char **text, size_t *length, double *value);
 
 #endif

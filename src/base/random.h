@@ -13,7 +13,7 @@ uint64_t qkv_random_mix(uint64_t key, uint64_t value);
 /* A number from the standard normal distribution. */
 float qkv_random_gaussian(uint64_t key);
 
-/* The seed of hash tables, another one in each process: nobody who writes a file can know which of
+/* The seed of hash tables, another one in each process: a writer of files cannot know which of
  * its keys will meet in a table. Nothing that is shown may depend on it. */
 uint64_t qkv_random_seed(void);
 

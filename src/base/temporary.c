@@ -17,7 +17,7 @@ enum { SLOTS = 32, TRIES = 100, RANDOM = sizeof "XXXXXX" - 1, LONGEST_NAME = 255
 
 /* ---- the list ---- */
 
-/* A slot is written while nobody reads it: FREE -> FILLING -> LISTED -> FREE, each step one atomic
+/* A slot is written while no thread reads it: FREE -> FILLING -> LISTED -> FREE, each step one atomic
  * exchange. A handler takes LISTED -> REMOVING and never gives the slot back: the process ends. */
 enum { FREE, FILLING, LISTED, REMOVING };
 

@@ -1,7 +1,7 @@
 /*
  * Temporary files, and the list of those that there are, so that a program that a signal ends can
  * take them along. The library installs no handlers: a program whose handler calls
- * qkv_temporaries_remove leaves none behind.
+ * qkv_temporaries_remove leaves none of them.
  *
  * A name is on the list before its file exists and until the file has its final name, so that there
  * is no moment at which a signal would miss it.

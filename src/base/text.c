@@ -165,7 +165,7 @@ size_t qkv_utf8_unfinished(const char *bytes, size_t length) {
 }
 
 /* Characters that a terminal or a reader does not show: some it obeys, and would turn the line around
- * (bidirectional controls) or end it (separators); of others nothing is seen (blanks without a width, the
+ * (bidirectional controls) or end it (separators); of others nothing is seen (spaces without a width, the
  * soft hyphen, the mark at the beginning of a file). The joiner of emoji, U+200D, is part of what is seen. */
 static int is_unseen(uint32_t code) {
     return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x2069) ||

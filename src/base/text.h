@@ -45,7 +45,7 @@ size_t qkv_utf8_unfinished(const char *bytes, size_t length);
  * \xNN. */
 void qkv_text_append_visible(qkv_text *text, const char *bytes, size_t length);
 
-/* The same, cut behind `most` characters, with an ellipsis: for names that a file brings along. */
+/* The same, cut after `most` characters, with an ellipsis: for names that a file brings along. */
 void qkv_text_append_short(qkv_text *text, const char *bytes, size_t length, size_t most);
 #define QKV_ELLIPSIS "\xe2\x80\xa6"
 
@@ -63,7 +63,7 @@ char qkv_lower(char byte);
 int qkv_equal_ignoring_case(const char *a, const char *b);
 
 /* 1 when a file begins as text does: with no NUL among its first 8 bytes, where safetensors has a
- * length, whose first byte may be a brace or a blank. */
+ * length, whose first byte may be a brace or a space. */
 int qkv_begins_as_text(const void *bytes, size_t n);
 
 /* What a word for n things ends with: "" for one of them, else "s". */

@@ -1,5 +1,5 @@
 /*
- * Names of vectors in the text of edits: what stands behind ":@", up to a comma, a blank or the end.
+ * Names of vectors in the text of edits: what stands after ":@", up to a comma, a space or the end.
  * One that is taken from a file is FILE#TENSOR, and is known by the file's last part.
  */
 #ifndef QKV_BASE_VECTOR_NAME_H

@@ -77,7 +77,7 @@ static int check_messages(const qkv_chat_options *o, qkv_error *err) {
         if (!m->role || !m->text)
             return qkv_fail(err, QKV_ERR_ARGUMENT, "message %zu has no role or no text", i);
         if (!m->role[0] || m->role[strspn(m->role, letters)])
-            return qkv_fail(err, QKV_ERR_ARGUMENT, "'%.40s' is no role of a message", m->role);
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "'%.40s' is not a role of a message", m->role);
         if (!qkv_utf8_valid(m->text, strlen(m->text)))
             return qkv_fail(err, QKV_ERR_ARGUMENT, "message %zu is not UTF-8 text", i);
     }
@@ -105,7 +105,8 @@ static int read_date(struct tm *date, const char *text, qkv_error *err) {
     if (!ok || mktime(date) == (time_t)-1 || date->tm_mday != (int)n[2] ||
         date->tm_mon != (int)n[1] - 1)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "'%.20s' is no day that `date` can take; it is written 2026-01-31", text);
+                        "'%.20s' is not a day that `date` can take; it is written 2026-01-31",
+                        text);
     date->tm_hour = 0;
     return QKV_OK;
 }

@@ -30,7 +30,7 @@ std::string with_plain_line_ends(const char *source, size_t length) {
     return out;
 }
 
-/* The engine drops a first character with nothing but blanks between it and a tag. Behind an
+/* The engine drops a first character with nothing but spaces between it and a tag. After an
  * expression that writes nothing it stays. */
 std::string with_first_character(std::string source) {
     const size_t tag = source.find_first_not_of(" \t", 1);
@@ -68,8 +68,9 @@ void set_variables(jinja::context &context, const qkv_jinja_input *input) {
 void render(job *job) {
     const qkv_jinja_input *input = job->input;
     jinja::lexer lexer;
-    const auto tokens =
+    auto tokens =
         lexer.tokenize(with_first_character(with_plain_line_ends(input->source, input->length)));
+    qkv_chat::bracket_arguments(tokens.tokens);
     qkv_chat::check_nesting(tokens.tokens);
     jinja::program program = jinja::parse_from_tokens(tokens);
     qkv_chat::guard_block(program.body);

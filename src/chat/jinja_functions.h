@@ -44,9 +44,11 @@ inline value list_of(std::vector<value> items) {
 /* ---- strings: jinja_strings.cpp ---- */
 
 value strip(const func_args &args, bool left, bool right);
-/* At blanks, at most so many times; -1: at all. */
+/* At spaces, at most so many times; -1: at all. */
 value split_blanks(const marked &text, int64_t most);
 value split(const func_args &args, bool from_right);
+/* What str.isspace() of Python says, of the character of n bytes at `at`. */
+bool is_blank(const std::string &text, size_t at, size_t n);
 value split_lines(const func_args &args);
 value partition(const func_args &args, bool from_right);
 value replace(const func_args &args);
@@ -62,12 +64,29 @@ value format_text(const func_args &args);
 enum class letters { upper, lower, title, words, capital };
 value change_case(const func_args &args, letters to);
 marked lower_case(const marked &text);
+/* How many words of letters, digits and underscores. */
+int64_t count_words(const marked &text);
 value is_made_of(const func_args &args, bool letters_too, bool digits_too);
 
 /* ---- lists: jinja_lists.cpp ---- */
 
 /* What a loop would go through. */
 std::vector<value> items_of(const value &list);
+/* The attribute of that name, also of several steps ('home.city'), or item of that number. Where there is none,
+ * `instead`, or undefined if that is NULL. */
+value attribute_of(const value &v, const value &path, const value &instead);
+
+/* What groupby gives: a tuple with names. */
+struct group_t : jinja::value_tuple_t {
+    group_t(const value &grouper, const value &list)
+        : value_tuple_t(std::vector<value>{grouper, list}) {
+    }
+    value part(const std::string &name) const {
+        if (name == "grouper") return val_arr[0];
+        return name == "list" ? val_arr[1] : value(mk_val<jinja::value_undefined>());
+    }
+};
+
 value join_filter(const func_args &args);
 value join_method(const func_args &args);
 value length_of(const func_args &args);
@@ -79,6 +98,51 @@ value unique(const func_args &args);
 value sum(const func_args &args);
 value map(const func_args &args);
 value append(const func_args &args);
+value pairs_of(const func_args &args);
+value extreme(const func_args &args, bool largest);
+value group_by(const func_args &args);
+value batch(const func_args &args);
+value columns(const func_args &args);
+
+/* ---- tests: jinja_tests.cpp ---- */
+
+/* Python's ==, and whether the first is smaller (-1), the same (0) or larger (1). What has no order fails. */
+bool equals(const value &a, const value &b);
+int order_of(const value &a, const value &b);
+/* Does the first argument pass? */
+bool apply_test(const std::string &name, const func_args &args);
+value choose(const func_args &args, bool by_attribute, bool wanted);
+
+/* ---- pages: jinja_pages.cpp ---- */
+
+value center(const func_args &args);
+value truncate(const func_args &args);
+value wrap_words(const func_args &args);
+/* "%s and %d" % (...) of Python. */
+value format_percent(const func_args &args);
+value strip_tags(const func_args &args);
+value url_encode(const func_args &args);
+value xml_attributes(const func_args &args);
+value file_size(const func_args &args);
+
+/* ---- others: jinja_filters.cpp, jinja_repr.cpp ---- */
+
+marked escaped(const marked &text);
+/* A text that counts as escaped already (Python's Markup), by `safe` or `escape`. */
+struct markup_t : jinja::value_string_t {
+    explicit markup_t(const marked &text) : value_string_t(text.pieces()) {
+    }
+};
+inline bool is_markup(const value &v) {
+    return dynamic_cast<const markup_t *>(v.get()) != nullptr;
+}
+/* With what is not escaped yet escaped. */
+inline marked escaped_once(const value &v) {
+    return is_markup(v) ? text_of(v) : escaped(text_of(v));
+}
+value to_float(const func_args &args);
+/* What repr() of Python gives. */
+jinja::string python_repr(const value &v);
 
 /* ---- JSON: jinja_json.cpp ---- */
 

@@ -11,6 +11,8 @@ namespace qkv_chat {
 
 /* Refuses what would take the parser too deep, before it sees the tokens: jinja_nesting.cpp. */
 void check_nesting(const std::vector<jinja::token> &tokens);
+/* `x is eq 3` becomes `x is eq(3)`, which the parser knows. */
+void bracket_arguments(std::vector<jinja::token> &tokens);
 /* All statements of a template or a block. */
 void guard_block(jinja::statements &block);
 /* range, namespace, strftime_now, raise_exception, dict: jinja_globals.cpp. */

@@ -60,7 +60,7 @@ std::string raised(utf8proc_int32_t code, letters to) {
     return encode(whole ? utf8proc_toupper(code) : utf8proc_totitle(code));
 }
 
-/* Is the character behind this one the first of a word? */
+/* Is the character after this one the first of a word? */
 bool begins_after(utf8proc_int32_t code, letters to) {
     if (to == letters::title) return !has_case(code);
     return to == letters::words && ends_word(code);
@@ -92,6 +92,19 @@ value change_case(const func_args &args, letters to) {
 
 marked lower_case(const marked &text) {
     return in_case(text, letters::lower);
+}
+
+int64_t count_words(const marked &text) {
+    const auto starts = boundaries(text.text);
+    int64_t n = 0;
+    bool inside = false;
+    for (size_t i = 0; i + 1 < starts.size(); i++) {
+        const utf8proc_int32_t code = decode(text, starts[i], starts[i + 1]);
+        const bool of_word = code == '_' || (code >= 0 && (is_letter(code) || is_digit(code)));
+        n += of_word && !inside;
+        inside = of_word;
+    }
+    return n;
 }
 
 value is_made_of(const func_args &args, bool letters_too, bool digits_too) {

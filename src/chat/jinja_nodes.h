@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "chat/jinja_text.h"
+#include "chat/jinja_functions.h"
 
 namespace qkv_chat {
 
@@ -148,10 +148,18 @@ struct binary : jinja::binary_expression {
         spend_tree(a);
         spend_tree(b);
         if (op.value == "~") return joined(python_str(a), python_str(b));
+        if (op.value == "+" && (is_markup(a) || is_markup(b)) && is_val<jinja::value_string>(a) &&
+            is_val<jinja::value_string>(b)) {
+            marked both = escaped_once(a);
+            both.put(escaped_once(b));
+            return std::make_shared<markup_t>(both);
+        }
         if (op.value == "*" && is_val<jinja::value_string>(a) && is_val<jinja::value_int>(b))
             return repeated(a, b->as_int());
         if (op.value == "*" && is_val<jinja::value_string>(b) && is_val<jinja::value_int>(a))
             return repeated(b, a->as_int());
+        if (op.value == "==" || op.value == "!=")
+            return mk_val<jinja::value_bool>(equals(a, b) == (op.value == "=="));
         if (a->is_numeric() && b->is_numeric() &&
             std::string("+-*/%").find(op.value) != std::string::npos)
             return number(a, b);
@@ -217,7 +225,7 @@ struct negation : jinja::unary_expression {
     }
 };
 
-/* The filters of jinja_text.h, or the engine's. */
+/* The filters of jinja_text.h. */
 inline value apply_filter(context &ctx, const statement_ptr &filter, const value &input) {
     func_args args(ctx);
     const auto *call = cast_stmt<jinja::call_expression>(filter);
@@ -227,22 +235,9 @@ inline value apply_filter(context &ctx, const statement_ptr &filter, const value
     args.push_back(input);
     if (call)
         for (const auto &argument : call->args) args.push_back(argument->execute(ctx));
-    static const char *const engines[] = {"float",      "max",    "min",       "reject",
-                                          "rejectattr", "select", "selectattr"};
-    value result;
-    if (const auto *own = find_filter(id->val)) {
-        result = (*own)(args);
-    } else {
-        const bool known =
-            std::find(std::begin(engines), std::end(engines), id->val) != std::end(engines);
-        const auto &table = known ? input->get_builtins() : jinja::func_builtins();
-        const auto found = table.find(id->val);
-        if (found == table.end()) fail("no filter '" + id->val + "' for " + input->type());
-        for (const auto &argument : args.get_args())
-            if (!is_val<jinja::value_kwarg>(argument)) spend_tree(argument);
-        result = found->second(args);
-    }
-    return result;
+    const auto *own = find_filter(id->val);
+    if (!own) fail("there is no filter '" + id->val + "' here");
+    return (*own)(args);
 }
 
 struct filtered : jinja::filter_expression {
@@ -273,12 +268,13 @@ struct tested : jinja::test_expression {
         step();
         const auto *call = cast_stmt<jinja::call_expression>(test);
         const auto *id = cast_stmt<jinja::identifier>(call ? call->callee : test);
-        if (!id || id->val != "divisibleby") return test_expression::execute_impl(ctx);
-        const value a = operand->execute(ctx);
-        const value b = call && !call->args.empty() ? call->args[0]->execute(ctx) : nullptr;
-        if (!b || !a->is_numeric() || !b->is_numeric() || b->val_flt == 0)
-            fail("divisibleby wants a number other than 0");
-        return mk_val<jinja::value_bool>((std::fmod(a->val_flt, b->val_flt) == 0) != negate);
+        if (!id) fail("a test has no name");
+        func_args args(ctx);
+        args.func_name = id->val;
+        args.push_back(operand->execute(ctx));
+        if (call)
+            for (const auto &argument : call->args) args.push_back(argument->execute(ctx));
+        return mk_val<jinja::value_bool>(apply_test(id->val, args) != negate);
     }
 };
 
@@ -322,6 +318,8 @@ struct member : jinja::member_expression {
             return item(from, mk_val<jinja::value_int>(number->val));
         const auto *id = cast_stmt<jinja::identifier>(property);
         if (!id) fail("an attribute has no name");
+        if (const auto *group = dynamic_cast<const group_t *>(from.get()))
+            return group->part(id->val);
         value found = method(from, id->val);
         if (!found->is_undefined() || !is_val<jinja::value_object>(from)) return found;
         return from->at(id->val, found);

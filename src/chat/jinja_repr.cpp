@@ -83,6 +83,13 @@ void put_repr(marked &out, const value &v, bool quoted) {
 
 } // namespace
 
+jinja::string python_repr(const value &v) {
+    marked out;
+    spend_tree(v);
+    put_repr(out, v, true);
+    return out.pieces();
+}
+
 jinja::string python_str(const value &v) {
     if (is_val<jinja::value_string>(v)) return v->val_str;
     marked out;

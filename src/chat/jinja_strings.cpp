@@ -7,7 +7,15 @@ namespace qkv_chat {
 
 namespace {
 
-/* What str.isspace() of Python says, of the character of n bytes at `at`. */
+bool has_affix(const std::string &text, const std::string &affix, bool at_end) {
+    return affix.size() <= text.size() &&
+           text.compare(at_end ? text.size() - affix.size() : 0, affix.size(), affix) == 0;
+}
+
+} // namespace
+
+/* ---- spaces ---- */
+
 bool is_blank(const std::string &text, size_t at, size_t n) {
     static const char *const wide[] = {"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80",
                                        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf",
@@ -20,15 +28,6 @@ bool is_blank(const std::string &text, size_t at, size_t n) {
     return std::any_of(std::begin(wide), std::end(wide),
                        [&](const char *blank) { return text.compare(at, n, blank) == 0; });
 }
-
-bool has_affix(const std::string &text, const std::string &affix, bool at_end) {
-    return affix.size() <= text.size() &&
-           text.compare(at_end ? text.size() - affix.size() : 0, affix.size(), affix) == 0;
-}
-
-} // namespace
-
-/* ---- blanks ---- */
 
 value strip(const func_args &args, bool left, bool right) {
     const marked text = text_argument(args, 0);

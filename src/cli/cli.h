@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/fail.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 /* Positive, so that it is none of the library's statuses. */
@@ -34,7 +35,6 @@ enum { CLI_USAGE = 1 };
     X(MODELS, cli_list) /* of files or of models */                                                \
     X(NAMED, cli_list)  /* NAME=TEXT or NAME=@FILE, any number of times */                         \
     X(INTEGER, int64_t) /* min to max */                                                           \
-    X(INDEX, int64_t)   /* 0 to max, or "auto" as CLI_AUTO */                                      \
     X(REAL, double)     /* min to max */                                                           \
     X(LENGTH, double)   /* 85mm, 8.5cm, 3.3in or 240pt, in points; min to max */                   \
     X(CHOICE, int)      /* one of the words of `value`, written as its number */
@@ -45,6 +45,10 @@ typedef enum cli_kind { CLI_KIND_LIST(CLI_KIND_ENUM) CLI_KIND_COUNT } cli_kind;
 
 #define CLI_AUTO (-1)
 
+/* In a tag: the option is the library's, which reads and checks its text. The field is a cli_list, to which the
+ * text is added (NULL for a flag) with the rest of the tag. */
+#define CLI_AS_TEXT (1 << 20)
+
 typedef struct cli_option {
     char letter; /* 0 = long form only */
     const char *name;
@@ -52,7 +56,7 @@ typedef struct cli_option {
     const char *help;
     cli_kind kind;
     size_t offset; /* of the field in the command's argument struct */
-    int tag;       /* what a flag writes; what an item of a list remembers */
+    int tag;       /* what a flag writes; what an item of a list remembers; CLI_AS_TEXT */
     double min, max;
 } cli_option;
 
@@ -67,8 +71,11 @@ typedef struct cli_list {
     size_t capacity;
 } cli_list;
 
+typedef struct cli_command cli_command;
+
 /* What a command is called with. */
 typedef struct cli_call {
+    const cli_command *command;
     const void *args; /* the command's argument struct */
     const char *const *operands;
     size_t n_operands;
@@ -78,7 +85,7 @@ typedef struct cli_call {
     size_t n_paths;
 } cli_call;
 
-typedef struct cli_command {
+struct cli_command {
     const char *name;        /* "run", "figure modify" */
     const char *summary;     /* one line, lower case, no full stop */
     const char *synopsis;    /* what follows the name; alternatives one to a line */
@@ -92,7 +99,10 @@ typedef struct cli_command {
         operand; /* what operands are, for completion: CLI_PATH, CLI_CHOICE; CLI_FLAG: any text */
     const char *operand_words; /* of CLI_CHOICE: "one|two" */
     int (*run)(const cli_call *call, qkv_error *err);
-} cli_command;
+    /* Help about its first operand, where that was given before --help; NULL: there is none. */
+    int (*help)(const char *operand, qkv_error *err);
+    int is_study; /* made from the library's table: study_commands.c */
+};
 
 /* Options that every command has. */
 typedef struct cli_common {
@@ -134,11 +144,11 @@ typedef struct cli_parsed {
     const char **paths; /* into argv: names of files, and operands */
     size_t n_paths, paths_capacity;
     cli_common common;
-    int help;       /* --help was given: nothing else counts */
-    uint64_t given; /* the options that were, by their place in the command's list */
+    int help;          /* --help was given: nothing else counts */
+    uint64_t given[2]; /* the options that were, by their place in the command's list */
 } cli_parsed;
 
-/* Reads argv[0..argc) behind the command's name. Release the result also after a failure. */
+/* Reads argv[0..argc) after the command's name. Release the result also after a failure. */
 int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **argv,
               qkv_error *err);
 void cli_parsed_release(cli_parsed *parsed, const cli_command *command);
@@ -156,8 +166,8 @@ void cli_append_named(qkv_text *out, const char *message);
 
 /* ---- the commands: main.c ---- */
 
-extern const cli_command *const cli_commands[];
-extern const size_t cli_n_commands;
+extern const cli_command *const *cli_commands;
+extern size_t cli_n_commands;
 
 /* The command that words[0] (and words[1], for a figure) name; *used says how many words that
  * took. NULL when there is none. */
@@ -166,6 +176,8 @@ const cli_command *cli_find(const char *const *words, size_t n, size_t *used);
 int cli_is_group(const char *word);
 /* The usage error of a word that names no command, of a group ("figure") or, for NULL, of none. */
 int cli_fail_command(const char *group, const char *word, qkv_error *err);
+/* Tries the names of all commands, or of those of a group. */
+void cli_nearest_command(qkv_nearest *near, const char *group);
 
 /* ---- help: manual.c ---- */
 

@@ -1,13 +1,16 @@
 /*
  * qkv completion: what a shell needs to complete qkv's commands, options and values, made from the same
  * tables that parse them. Every shell gets the commands, the options of each, the words of a choice, the
- * names of models on this machine, and names of files where a file is meant.
+ * names of metrics, sites, pictures and tables, the models on this machine, and names of files where a file
+ * is meant.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "qkv/measure.h"
 #include "qkv/package.h"
+#include "qkv/plan.h"
 
 typedef struct completion_args {
     int unused;
@@ -21,13 +24,13 @@ const cli_command cli_command_completion = {
     .name = "completion",
     .summary = "what bash, zsh or fish needs to complete qkv's command lines",
     .synopsis = "bash|zsh|fish",
-    .description =
-        "Prints a completion for the shell: commands, options, choices, models and files. 'make "
-        "install' puts all three where the shells look. By hand:\n"
-        "\n"
-        "  qkv completion bash >~/.local/share/bash-completion/completions/qkv\n"
-        "  qkv completion zsh >\"${fpath[1]}/_qkv\"\n"
-        "  qkv completion fish >~/.config/fish/completions/qkv.fish\n",
+    .description = "Prints a completion for the shell: commands, options, choices, metrics, sites, "
+                   "pictures, tables, models and files. 'make "
+                   "install' puts all three where the shells look. By hand:\n"
+                   "\n"
+                   "  qkv completion bash >~/.local/share/bash-completion/completions/qkv\n"
+                   "  qkv completion zsh >\"${fpath[1]}/_qkv\"\n"
+                   "  qkv completion fish >~/.config/fish/completions/qkv.fish\n",
     CLI_ARGS(defaults),
     .min_operands = 1,
     .max_operands = 1,
@@ -41,7 +44,14 @@ const cli_command cli_command_completion = {
 
 /* ---- what a value is ---- */
 
-typedef enum value_kind { VALUE_NONE, VALUE_ANY, VALUE_FILE, VALUE_MODEL, VALUE_WORDS } value_kind;
+typedef enum value_kind {
+    VALUE_NONE,
+    VALUE_ANY,
+    VALUE_FILE,
+    VALUE_MODEL,
+    VALUE_WORDS,
+    VALUE_LIST /* words with commas between them */
+} value_kind;
 
 static value_kind kind_of(cli_kind kind, char letter) {
     switch (kind) {
@@ -70,6 +80,70 @@ static const cli_option *option_at(const cli_command *command, size_t i) {
 /* Words between bars, with blanks between them. */
 static void print_words(const char *words) {
     for (; *words; words++) putchar(*words == '|' ? ' ' : *words);
+}
+
+static void print_metrics(void) {
+    const qkv_metric_info *info;
+    printf("all");
+    for (size_t i = 0; (info = qkv_metric_get(i)); i++) printf(" %s", info->name);
+}
+
+static void print_sites(void) {
+    for (int i = 0; i < QKV_SITE_COUNT; i++)
+        printf("%s%s", i ? " " : "", qkv_site_name((qkv_site)i));
+}
+
+/* What else options are about: names that no table of options has. */
+typedef struct named_value {
+    const char *command; /* NULL: every command that has the option */
+    const char *option;
+    value_kind kind;
+    void (*print)(void); /* NULL: `words` */
+    const char *words;
+} named_value;
+
+/* Pictures and tables of a command: those of all its variants. A test holds them to what there is. */
+static const named_value NAMED[] = {
+    {"patch", "metric", VALUE_WORDS, NULL, "logit_diff:|logit:|prob:|kl"},
+    {"lens", "picture", VALUE_WORDS, NULL, "top|answer|rank|logit|heads|blocks"},
+    {"lens", "table", VALUE_WORDS, NULL, "layers|top|answer|largest|parts"},
+    {"patch", "picture", VALUE_WORDS, NULL, "positions|heads"},
+    {"patch", "table", VALUE_WORDS, NULL, "top|cells|unedited"},
+    {"compare", "picture", VALUE_WORDS, NULL, "heads|ranking|angles|errors|positions"},
+    {"compare", "table", VALUE_WORDS, NULL, "summary|ranking|heads|layers|prompts|positions|flips"},
+    {"weights", "picture", VALUE_WORDS, NULL,
+     "copying|matching|norm|effective_rank|stream_copying|stream_matching|spectrum|heads|layers"},
+    {"weights", "table", VALUE_WORDS, NULL, "top|heads|singular|eigen|pairs"},
+    {"roles", "picture", VALUE_WORDS, NULL, "labels|scores"},
+    {"roles", "table", VALUE_WORDS, NULL, "top|heads|repeats"},
+    {NULL, "metrics", VALUE_LIST, print_metrics, NULL},
+    {NULL, "metric", VALUE_LIST, print_metrics, NULL},
+    {NULL, "targets", VALUE_LIST, print_sites, NULL},
+    {NULL, "target", VALUE_LIST, print_sites, NULL},
+    {NULL, "site", VALUE_LIST, print_sites, NULL},
+    {NULL, "capture", VALUE_LIST, print_sites, NULL},
+    {NULL, "variant", VALUE_LIST, print_sites, NULL},
+    {NULL, "edit", VALUE_LIST, print_sites, NULL},
+};
+
+static const named_value *find_named(const cli_command *command, const cli_option *option) {
+    for (size_t i = 0; i < sizeof NAMED / sizeof *NAMED; i++) {
+        const int here = !NAMED[i].command || strcmp(NAMED[i].command, command->name) == 0;
+        if (here && strcmp(NAMED[i].option, option->name) == 0) return &NAMED[i];
+    }
+    return NULL;
+}
+
+/* The words that an option's value may be. */
+static void print_option_words(const cli_option *option, const named_value *named) {
+    if (named && named->print)
+        named->print();
+    else
+        print_words(named ? named->words : option->value);
+}
+
+static value_kind kind_of_option(const cli_option *option, const named_value *named) {
+    return named ? named->kind : kind_of(option->kind, option->letter);
 }
 
 /* Names of commands and of groups of commands that follow `group`, or begin a line (NULL): each once. */
@@ -115,14 +189,16 @@ static void print_quoted(const char *text, const char *special) {
 /* How a shell says each thing. */
 typedef struct shell {
     const char *words_before, *words_after;
+    const char *list_before, *list_after;
     const char *files, *models, *recipes;
 } shell;
 
-static void print_value(const shell *sh, value_kind kind, const char *words) {
-    if (kind == VALUE_WORDS) {
-        fputs(sh->words_before, stdout);
-        print_words(words);
-        fputs(sh->words_after, stdout);
+static void print_value(const shell *sh, value_kind kind, const cli_option *option,
+                        const named_value *named) {
+    if (kind == VALUE_WORDS || kind == VALUE_LIST) {
+        fputs(kind == VALUE_LIST ? sh->list_before : sh->words_before, stdout);
+        print_option_words(option, named);
+        fputs(kind == VALUE_LIST ? sh->list_after : sh->words_after, stdout);
     } else if (kind == VALUE_FILE) {
         fputs(sh->files, stdout);
     } else {
@@ -139,12 +215,13 @@ static void print_values(const cli_command *command, const shell *sh) {
     printf("        case $prev in\n");
     const cli_option *option;
     for (size_t i = 0; (option = option_at(command, i)); i++) {
-        const value_kind kind = kind_of(option->kind, option->letter);
+        const named_value *named = find_named(command, option);
+        const value_kind kind = kind_of_option(option, named);
         if (kind == VALUE_NONE) continue;
         printf("        ");
         print_option_names(option, "|");
         printf(") ");
-        print_value(sh, kind, option->value);
+        print_value(sh, kind, option, named);
         printf("; return ;;\n");
     }
     printf("        *) ;;\n        esac\n");
@@ -163,7 +240,8 @@ static void print_operands(const cli_command *command, const shell *sh) {
         print_packages();
         fputs(sh->words_after, stdout);
     } else if (command->max_operands && command->operand != CLI_FLAG) {
-        print_value(sh, kind_of(command->operand, 0), command->operand_words);
+        const cli_option operand = {.value = command->operand_words};
+        print_value(sh, kind_of(command->operand, 0), &operand, NULL);
     } else {
         printf(":");
     }
@@ -200,13 +278,22 @@ static void print_bash(void) {
     static const shell bash = {
         "COMPREPLY+=($(compgen -W '",
         "' -- \"$cur\"))",
+        "_qkv_list '",
+        "'",
         "compopt -o filenames; COMPREPLY+=($(compgen -f -- \"$cur\"))",
         "compopt -o filenames; COMPREPLY+=($(compgen -W \"$(" MODELS
-        ")\" -- \"$cur\") $(compgen -f -- \"$cur\"))",
+        ")\" -- \"$cur\") $(compgen -f -X '!*.gguf' -- \"$cur\") $(compgen -d -- \"$cur\"))",
         "compopt -o filenames; COMPREPLY+=($(compgen -W \"$(" RECIPES
         ")\" -- \"$cur\") $(compgen -f -- \"$cur\"))",
     };
     printf("# bash completion for qkv, made by 'qkv completion bash'.\n"
+           "# The last of several words with commas between them.\n"
+           "_qkv_list() {\n"
+           "    local before=\n"
+           "    [[ $cur == *,* ]] && before=${cur%%,*},\n"
+           "    compopt -o nospace\n"
+           "    COMPREPLY+=($(compgen -P \"$before\" -W \"$1\" -- \"${cur##*,}\"))\n"
+           "}\n"
            "_qkv() {\n"
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
            "    local command=${COMP_WORDS[1]} IFS=$' \\t\\n'\n"
@@ -244,8 +331,10 @@ static void print_zsh(void) {
     static const shell zsh = {
         "compadd -- ",
         "",
+        "compset -P '*,'; compadd -S '' -- ",
+        "",
         "_files",
-        "compadd -- ${(f)\"$(" MODELS ")\"}; _files",
+        "compadd -- ${(f)\"$(" MODELS ")\"}; _files -g '*.gguf'; _files -/",
         "compadd -- ${(f)\"$(" RECIPES ")\"}; _files",
     };
     printf("#compdef qkv\n# zsh completion for qkv, made by 'qkv completion zsh'.\n"
@@ -295,14 +384,23 @@ static void print_zsh(void) {
 
 /* ---- fish: a line for every option ---- */
 
-static void print_fish_value(value_kind kind, const char *words) {
+static void print_fish_models(void) {
+    printf(" -a '(" MODELS "; __fish_complete_suffix .gguf; __fish_complete_directories)'");
+}
+
+static void print_fish_value(value_kind kind, const cli_option *option, const named_value *named) {
     if (kind == VALUE_FILE) printf(" -r -F");
     if (kind == VALUE_ANY) printf(" -x");
-    if (kind == VALUE_MODEL) printf(" -r -F -a '(" MODELS ")'");
-    if (kind == VALUE_WORDS) {
-        printf(" -x -a '");
-        print_words(words);
-        putchar('\'');
+    if (kind == VALUE_MODEL) {
+        printf(" -x");
+        print_fish_models();
+    }
+    if (kind == VALUE_WORDS || kind == VALUE_LIST) {
+        printf(kind == VALUE_LIST
+                   ? " -x -a '(__fish_complete_list , \"string split -n \\\" \\\" \\\""
+                   : " -x -a '");
+        print_option_words(option, named);
+        printf(kind == VALUE_LIST ? "\\\"\")'" : "'");
     }
 }
 
@@ -312,7 +410,8 @@ static void print_fish_command(const cli_command *command) {
         printf("complete -c qkv -n '__qkv_is \"%s\"'", command->name);
         if (option->letter) printf(" -s %c", option->letter);
         printf(" -l %s", option->name);
-        print_fish_value(kind_of(option->kind, option->letter), option->value);
+        const named_value *named = find_named(command, option);
+        print_fish_value(kind_of_option(option, named), option, named);
         printf(" -d '");
         print_quoted(option->help, "\\");
         printf("'\n");
@@ -329,6 +428,10 @@ static void print_fish_command(const cli_command *command) {
         printf("'\n");
     } else if (command->operand == CLI_PATH) {
         printf(" -F\n");
+    } else if (command->operand == CLI_MODEL) {
+        printf(" -f");
+        print_fish_models();
+        printf("\n");
     } else if (command->operand == CLI_CHOICE) {
         printf(" -f -a '");
         print_words(command->operand_words);
@@ -375,6 +478,5 @@ static int run_completion(const cli_call *call, qkv_error *err) {
         shells[i].print();
         return QKV_OK;
     }
-    return cli_usage(err, "there is no completion for '%s'; there is one for bash, zsh and fish",
-                     call->operands[0]);
+    return cli_usage(err, "there is no completion for '%s'", call->operands[0]);
 }

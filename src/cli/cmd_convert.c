@@ -7,6 +7,7 @@
 #include "qkv/convert.h"
 
 typedef struct convert_args {
+    const char *model;
     const char *output;
     const char *type;
 } convert_args;
@@ -14,6 +15,8 @@ typedef struct convert_args {
 static const convert_args defaults = {0};
 
 static const cli_option options[] = {
+    {'m', "model", "MODEL", "the model, in place of the argument", CLI_MODEL,
+     offsetof(convert_args, model), 0, 0, 0},
     {'o', "output", "FILE", "the GGUF file to write; '-' for standard output", CLI_PATH,
      offsetof(convert_args, output), 0, 0, 0},
     {0, "type", "TYPE",
@@ -26,7 +29,7 @@ static int run_convert(const cli_call *call, qkv_error *err);
 const cli_command cli_command_convert = {
     .name = "convert",
     .summary = "a model as one GGUF file",
-    .synopsis = "MODEL -o FILE [--type TYPE]",
+    .synopsis = "(MODEL | -m MODEL) -o FILE [--type TYPE]",
     .description =
         "Writes a Hugging Face directory (config.json, *.safetensors, tokenizer.json) as one GGUF "
         "file, which llama.cpp reads too. A GGUF file is accepted as well, to store it in another "
@@ -39,9 +42,8 @@ const cli_command cli_command_convert = {
         "  qkv convert SmolLM2-135M -o smollm2.gguf --type q8_0\n",
     CLI_OPTIONS(options),
     CLI_ARGS(defaults),
-    .min_operands = 1,
     .max_operands = 1,
-    .operand = CLI_PATH,
+    .operand = CLI_MODEL,
     .run = run_convert,
 };
 
@@ -56,12 +58,18 @@ static int run_convert(const cli_call *call, qkv_error *err) {
                                      .type = args->type,
                                      .note = print_note,
                                      .progress = cli_progress()};
+    if (!args->model == !call->n_operands)
+        return cli_usage(err,
+                         call->n_operands ? "the model is given twice: '%s' and -m"
+                                          : "say which model to convert: a path or a name%s",
+                         call->n_operands ? call->operands[0] : "");
     if (!args->output) return cli_usage(err, "say with -o which file to write");
     qkv_model_place *place = NULL;
     const int to_stdout = cli_is_stdout(args->output);
     const char *output = to_stdout ? "/dev/stdout" : args->output;
     int status = to_stdout ? cli_stdout_check("gguf", err) : qkv_output_check(output, err);
-    if (status == QKV_OK) status = cli_model_find(&place, call->operands[0], err);
+    if (status == QKV_OK)
+        status = cli_model_find(&place, args->model ? args->model : call->operands[0], err);
     if (status == QKV_OK)
         status = qkv_model_convert(qkv_model_place_get_info(place)->path, output, &how, err);
     qkv_model_place_free(place);

@@ -5,6 +5,7 @@
 
 #include "base/escapes.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "cli/generate.h"
 #include "cli/messages.h"
@@ -124,7 +125,7 @@ typedef struct generate_state {
     qkv_sampler_options sampler;
     unsigned flags;
     const char **variants;
-    char **stops;     /* without escapes; NULL behind the last */
+    char **stops;     /* without escapes; NULL after the last */
     qkv_output lines; /* .jsonl */
     int has_lines;
     json_t *all; /* of --json */
@@ -253,8 +254,7 @@ static int explain(const qkv_generator *generator, qkv_error *err) {
 /* What every object says: the prompt, how it was drawn, the model. */
 static json_t *describe(const generate_state *run, const cli_generation *it) {
     json_t *ids = json_array();
-    for (size_t i = 0; i < it->n_prompt; i++)
-        json_array_append_new(ids, json_integer(it->prompt_ids[i]));
+    for (size_t i = 0; i < it->n_prompt; i++) qkv_json_push(ids, json_integer(it->prompt_ids[i]));
     static const char *const edited[] = {"all", "prompt", "new"};
     return json_pack("{s:o, s:o, s:s, s:f, s:I, s:f, s:f, s:I, s:s, s:I}", "prompt",
                      it->prompt ? qkv_json_text(it->prompt) : json_null(), "prompt_ids", ids,
@@ -268,21 +268,22 @@ static json_t *describe(const generate_state *run, const cli_generation *it) {
 static int write_lines(generate_state *run, const cli_generation *it, qkv_error *err) {
     for (size_t v = 0; v < it->n_stories; v++) {
         json_t *line = describe(run, it), *story = cli_story_json(it, v);
-        const int made = line && story && json_object_update(line, story) == 0 &&
-                         json_dumpf(line, run->lines.stream, JSON_COMPACT) == 0;
+        qkv_json_put_all(line, story);
+        char *text = qkv_json_dump(line, JSON_COMPACT);
         json_decref(line);
         json_decref(story);
-        if (!made) return qkv_fail_memory(err);
-        fputc('\n', run->lines.stream);
+        if (!text) return qkv_fail_memory(err);
+        fprintf(run->lines.stream, "%s\n", text);
+        free(text);
     }
     return QKV_OK;
 }
 
 static int add_json(generate_state *run, const cli_generation *it, qkv_error *err) {
     json_t *object = describe(run, it), *list = json_array();
-    for (size_t v = 0; v < it->n_stories; v++) json_array_append_new(list, cli_story_json(it, v));
-    json_object_set_new(object, "variants", list);
-    return json_array_append_new(run->all, object) == 0 ? QKV_OK : qkv_fail_memory(err);
+    for (size_t v = 0; v < it->n_stories; v++) qkv_json_push(list, cli_story_json(it, v));
+    qkv_json_put(object, "variants", list);
+    return qkv_json_push(run->all, object) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 static void warn_unchanged(const qkv_generator *generator) {
@@ -455,12 +456,17 @@ static int prepare(generate_state *run, qkv_error *err) {
     return status;
 }
 
-/* Texts that were generated before something went wrong are written nevertheless. */
+/* Texts that were generated before something went wrong are written nevertheless, unless it was memory: then the
+ * last of them may be missing. */
 static int finish(generate_state *run, int status, qkv_error *err) {
     qkv_error later = {0};
     int kept = QKV_OK;
-    if (run->has_lines && run->lines.stream != stdout)
-        kept = qkv_output_finish(&run->lines, &later);
+    if (run->has_lines && run->lines.stream != stdout) {
+        if (status == QKV_ERR_MEMORY)
+            qkv_output_abandon(&run->lines);
+        else
+            kept = qkv_output_finish(&run->lines, &later);
+    }
     if (run->args->json && json_array_size(run->all) && !run->args->explain && kept == QKV_OK)
         kept = cli_print_json(json_incref(run->all), &later);
     if (status == QKV_OK && kept != QKV_OK) *err = later;

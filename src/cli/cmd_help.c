@@ -1,4 +1,5 @@
 /* qkv help: the overview, one command, the notation of edits, or the manual page. */
+#include <assert.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -62,5 +63,12 @@ static int run_help(const cli_call *call, qkv_error *err) {
         cli_print_group(group);
         return QKV_OK;
     }
+    assert(call->operands[0]);
+    qkv_nearest near = qkv_nearest_of(call->operands[0], strlen(call->operands[0]));
+    cli_nearest_command(&near, NULL);
+    const size_t distance = near.distance;
+    qkv_nearest_try(&near, "notation");
+    if (near.distance < distance)
+        return cli_usage(err, "unknown command '%s'%s", call->operands[0], qkv_nearest_hint(&near));
     return cli_fail_command(group, call->operands[group ? 1 : 0], err);
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "cli/columns.h"
 #include "cli/inputs.h"
 
 typedef struct info_args {
@@ -67,7 +69,7 @@ const cli_command cli_command_info = {
 static void print_row(const char *label, const char *value) {
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, value, strlen(value));
-    printf("%-20s%s\n", label, visible.data ? visible.data : "");
+    printf("%-20s%s\n", label, cli_shown(&visible));
     qkv_text_release(&visible);
 }
 
@@ -89,7 +91,7 @@ static void print_place(const qkv_model_place_info *place) {
     qkv_text_puts(&revision, place->revision);
     if (strcmp(place->revision, place->commit) != 0)
         qkv_text_printf(&revision, " (%s)", place->commit);
-    print_row("revision", revision.data ? revision.data : "");
+    print_row("revision", cli_shown(&revision));
     qkv_text_release(&revision);
 }
 
@@ -129,7 +131,7 @@ static json_t *count_types(const char *types) {
         snprintf(name, sizeof name, "%.*s", (int)n, types);
         if ((times = strstr(name, " x "))) {
             *times = '\0';
-            json_object_set_new(counts, name, json_integer(strtoll(times + 3, NULL, 10)));
+            qkv_json_put(counts, name, json_integer(strtoll(times + 3, NULL, 10)));
         }
         types += n;
         types += strspn(types, ", ");
@@ -139,14 +141,15 @@ static json_t *count_types(const char *types) {
 
 static json_t *make_json(const qkv_model_info *info, const char *hash) {
     json_t *json = json_object();
-#define JSON_TEXT(field) qkv_json_text(info->field)
-#define JSON_COUNTS(field) count_types(info->field)
-#define JSON_NUMBER(field) json_integer((json_int_t)info->field)
-#define JSON_LENGTH(field) (info->field ? JSON_NUMBER(field) : json_null())
-#define JSON_IF_ANY(field) JSON_NUMBER(field)
-#define JSON_YES_NO(field) json_boolean(info->field)
-#define JSON_IF_SAID(field) NULL /* a list, added below; NULL: no such key */
-#define JSON_FIELD(field, key, label, kind) json_object_set_new(json, key, JSON_##kind(field));
+#define JSON_TEXT(field, key) qkv_json_put(json, key, qkv_json_text(info->field));
+#define JSON_COUNTS(field, key) qkv_json_put(json, key, count_types(info->field));
+#define JSON_NUMBER(field, key) qkv_json_put(json, key, json_integer((json_int_t)info->field));
+#define JSON_LENGTH(field, key)                                                                    \
+    qkv_json_put(json, key, info->field ? json_integer((json_int_t)info->field) : json_null());
+#define JSON_IF_ANY(field, key) JSON_NUMBER(field, key)
+#define JSON_YES_NO(field, key) qkv_json_put(json, key, json_boolean(info->field));
+#define JSON_IF_SAID(field, key) /* a list, added below */
+#define JSON_FIELD(field, key, label, kind) JSON_##kind(field, key)
     INFO_FIELDS(JSON_FIELD)
 #undef JSON_FIELD
 #undef JSON_IF_SAID
@@ -156,27 +159,25 @@ static json_t *make_json(const qkv_model_info *info, const char *hash) {
 #undef JSON_NUMBER
 #undef JSON_COUNTS
 #undef JSON_TEXT
-    if (hash[0]) json_object_set_new(json, "hash", json_string(hash));
+    if (hash[0]) qkv_json_put(json, "hash", json_string(hash));
     return json;
 }
 
 static void add_notices(json_t *json, const qkv_model *model) {
     const char *notice;
+    if (!qkv_model_notice(model, 0)) return;
     json_t *list = json_array();
     for (size_t i = 0; (notice = qkv_model_notice(model, i)); i++)
-        json_array_append_new(list, qkv_json_text(notice));
-    if (json_array_size(list))
-        json_object_set_new(json, "notices", list);
-    else
-        json_decref(list);
+        qkv_json_push(list, qkv_json_text(notice));
+    qkv_json_put(json, "notices", list);
 }
 
 static void add_place(json_t *json, const qkv_model_place_info *place) {
     if (!is_by_name(place)) return;
-    json_object_set_new(json, "given_as", qkv_json_text(place->name));
+    qkv_json_put(json, "given_as", qkv_json_text(place->name));
     if (!place->repository[0]) return;
-    json_object_set_new(json, "revision", qkv_json_text(place->revision));
-    json_object_set_new(json, "commit", qkv_json_text(place->commit));
+    qkv_json_put(json, "revision", qkv_json_text(place->revision));
+    qkv_json_put(json, "commit", qkv_json_text(place->commit));
 }
 
 static int print_json(const qkv_model *model, const qkv_model_place_info *place, const char *hash,

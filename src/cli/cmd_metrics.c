@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/nearest.h"
 #include "cli/inputs.h"
 #include "qkv/measure.h"
@@ -97,7 +98,7 @@ static int print_json(const cli_call *call, qkv_error *err) {
     json_t *list = json_array();
     const qkv_metric_info *info;
     for (size_t i = 0; (info = qkv_metric_get(i)); i++) {
-        if (is_listed(call, info)) json_array_append_new(list, describe(info));
+        if (is_listed(call, info)) qkv_json_push(list, describe(info));
     }
     return cli_print_json(json_pack("{s:o}", "metrics", list), err);
 }

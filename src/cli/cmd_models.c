@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/number.h"
+#include "cli/columns.h"
 #include "cli/inputs.h"
 #include "qkv/package.h"
 
@@ -79,9 +81,9 @@ static void print_cells(int width, const char *const cells[N_COLUMNS]) {
     qkv_text name = {0}, rest = {0};
     qkv_text_append_visible(&name, cells[0], strlen(cells[0]));
     qkv_text_append_visible(&rest, cells[3], strlen(cells[3]));
-    printf("%-*s  %9s  ", width, name.data ? name.data : "", cells[1]);
+    printf("%-*s  %9s  ", width, cli_shown(&name), cells[1]);
     if (rest.length)
-        printf("%-12s  %s\n", cells[2], rest.data);
+        printf("%-12s  %s\n", cells[2], cli_shown(&rest));
     else
         printf("%s\n", cells[2]);
     qkv_text_release(&name);
@@ -138,12 +140,12 @@ static json_t *packages_json(const qkv_model_list *list) {
     const qkv_package_info *package;
     json_t *json = json_array();
     for (size_t i = 0; (package = qkv_package_get(i)); i++) {
-        json_array_append_new(json, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:b}", "name",
-                                              package->name, "description", package->description,
-                                              "licence", package->licence, "source",
-                                              package->source, "size", (json_int_t)package->n_bytes,
-                                              "fetched", (json_int_t)package->n_fetched, "is_here",
-                                              is_there(list, package->name)));
+        qkv_json_push(json,
+                      json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:b}", "name", package->name,
+                                "description", package->description, "licence", package->licence,
+                                "source", package->source, "size", (json_int_t)package->n_bytes,
+                                "fetched", (json_int_t)package->n_fetched, "is_here",
+                                is_there(list, package->name)));
     }
     return json;
 }
@@ -154,14 +156,14 @@ static json_t *text_or_null(const char *text) {
 
 static json_t *row_json(const model_row *row) {
     json_t *json = json_object();
-    json_object_set_new(json, "name", qkv_json_text(row->place->name));
-    json_object_set_new(json, "path", text_or_null(row->place->path));
-    json_object_set_new(json, "repository", text_or_null(row->place->repository));
-    json_object_set_new(json, "revision", text_or_null(row->place->revision));
-    json_object_set_new(json, "commit", text_or_null(row->place->commit));
-    json_object_set_new(json, "size", json_integer((json_int_t)row->size));
-    json_object_set_new(json, "architecture", text_or_null(row->architecture));
-    json_object_set_new(json, "problem", text_or_null(row->problem));
+    qkv_json_put(json, "name", qkv_json_text(row->place->name));
+    qkv_json_put(json, "path", text_or_null(row->place->path));
+    qkv_json_put(json, "repository", text_or_null(row->place->repository));
+    qkv_json_put(json, "revision", text_or_null(row->place->revision));
+    qkv_json_put(json, "commit", text_or_null(row->place->commit));
+    qkv_json_put(json, "size", json_integer((json_int_t)row->size));
+    qkv_json_put(json, "architecture", text_or_null(row->architecture));
+    qkv_json_put(json, "problem", text_or_null(row->problem));
     return json;
 }
 
@@ -217,10 +219,10 @@ static int print_json(const shelf *s, qkv_error *err) {
     for (size_t i = 0; (place = shelf_get(s, i)); i++) {
         model_row row;
         read_row(&row, place);
-        json_array_append_new(models, row_json(&row));
+        qkv_json_push(models, row_json(&row));
     }
-    json_object_set_new(json, "models", models);
-    json_object_set_new(json, "to_pull", packages_json(s->list));
+    qkv_json_put(json, "models", models);
+    qkv_json_put(json, "to_pull", packages_json(s->list));
     return cli_print_json(json, err);
 }
 

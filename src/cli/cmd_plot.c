@@ -48,7 +48,7 @@ static const cli_option options[] = {
     PLOT_OPTION("epsilon", "LIST", CLI_TEXT, epsilon,
                 "value of \xce\xb5, e.g. 1e-3; for lines a list, e.g. 0.1,0.5 or "
                 "logspace:1e-4,1,5, also linspace: (default: all)"),
-    PLOT_OPTION("layers", "LIST", CLI_TEXT, layers, "layers, e.g. 3 or 0,2,5-7 (default all)"),
+    PLOT_OPTION("layers", "LIST", CLI_TEXT, layers, "layers, e.g. 3, 0,2,5-7 or -1 (default all)"),
     PLOT_OPTION("heads", "LIST", CLI_TEXT, heads, "query heads, in the same notation"),
     {0, "change", NULL, "show the difference from the unedited value", CLI_FLAG,
      offsetof(plot_args, change), 1, 0, 0},
@@ -58,7 +58,8 @@ static const cli_option options[] = {
                 "band over the prompts: smallest to largest value (default), or one standard "
                 "deviation to both sides"),
     PLOT_OPTION("scale", "linear|log", CLI_CHOICE, scale, "scale of the values (default linear)"),
-    PLOT_OPTION("axis", "log|linear", CLI_CHOICE, axis, "axis of \xce\xb5 (default log)"),
+    PLOT_OPTION("axis", "log|linear", CLI_CHOICE, axis,
+                "axis of \xce\xb5 (default log, on which 0 stands apart)"),
     PLOT_OPTION("range", "LO,HI|auto", CLI_TEXT, range,
                 "range of the values (default auto: from the data)"),
     PLOT_OPTION("colormap", "coolwarm|viridis|cividis|magma|grey", CLI_CHOICE, colormap,
@@ -70,8 +71,8 @@ static const cli_option options[] = {
                 "which heads come first in a ranking (default largest; magnitude with --change)"),
     PLOT_OPTION("title", "TEXT", CLI_TEXT, title,
                 "title below the chart; *text* is italic, '' is none"),
-    {0, "dpi", "N", "resolution of a PNG (default 150)", CLI_REAL, offsetof(plot_args, dpi), 0, 10,
-     2400},
+    {0, "dpi", "N", "resolution of a PNG (default 150, with --width 300)", CLI_REAL,
+     offsetof(plot_args, dpi), 0, 10, 2400},
     CLI_PRINT_OPTIONS(plot_args),
     {'m', "model", "MODEL",
      "the sweep's model, for a page: cells then open the attention of their head", CLI_MODEL,
@@ -164,6 +165,7 @@ static int read_args(qkv_plot_options *wanted, const plot_args *args, qkv_error 
     wanted->font = args->print.font;
     wanted->width = args->print.width;
     wanted->hide_notes = args->print.no_notes;
+    wanted->font_size = args->print.font_size;
     wanted->living = cli_outputs_have(&args->outputs, args->format, "html");
     if (!args->range || strcmp(args->range, "auto") == 0) return QKV_OK;
     return cli_parse_range(args->range, &wanted->range[0], &wanted->range[1], err);

@@ -6,10 +6,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/number.h"
+#include "cli/columns.h"
 #include "cli/inputs.h"
 #include "cli/messages.h"
-#include "cli/sweep.h"
+#include "cli/progress.h"
 #include "qkv/pull.h"
 
 enum { USUAL_COLUMNS = 80, LONGEST_NAME = 40 };
@@ -80,10 +82,9 @@ static void show_file(void *user, const qkv_pull_file *file) {
     view->n_bytes += file->n_bytes;
     view->n_present += file->n_present;
     if (view->files) {
-        json_array_append_new(view->files,
-                              json_pack("{s:o, s:I, s:I}", "path", qkv_json_text(file->path),
-                                        "size", (json_int_t)file->n_bytes, "present",
-                                        (json_int_t)file->n_present));
+        qkv_json_push(view->files,
+                      json_pack("{s:o, s:I, s:I}", "path", qkv_json_text(file->path), "size",
+                                (json_int_t)file->n_bytes, "present", (json_int_t)file->n_present));
     }
     if (!view->dry_run || view->files) return;
     const char *state = file->n_present == file->n_bytes ? "there" : "to fetch";
@@ -129,7 +130,7 @@ static size_t line_width(void) {
  * ends with the size. */
 static void append_state(qkv_text *line, const qkv_pull_step *step) {
     char all[QKV_BYTES_SIZE], speed[QKV_BYTES_SIZE], left[32] = "?";
-    if (step->seconds_left >= 0) sweep_duration(left, step->seconds_left);
+    if (step->seconds_left >= 0) cli_duration(left, step->seconds_left);
     qkv_text_printf(line, " %.0f%%, in all %.0f%% of %s", percent(step->file_done, step->file_size),
                     percent(step->done, step->total), qkv_format_bytes(all, step->total));
     if (step->speed >= 0)
@@ -147,7 +148,7 @@ static void draw_line(pull_view *view, const qkv_pull_step *step) {
         qkv_text_append_short(&file, step->file, strlen(step->file),
                               room - 1 < LONGEST_NAME ? room - 1 : LONGEST_NAME);
     if (!state.failed && !file.failed)
-        fprintf(stderr, "\r%s%.*s\033[K", file.data ? file.data : "", (int)width, state.data);
+        fprintf(stderr, "\r%s%.*s\033[K", cli_shown(&file), (int)width, state.data);
     fflush(stderr);
     view->is_drawn = 1;
     qkv_text_release(&file);
@@ -158,7 +159,7 @@ static void print_fetched(const qkv_pull_step *step) {
     char size[QKV_BYTES_SIZE];
     qkv_text file = {0};
     qkv_text_append_visible(&file, step->file, strlen(step->file));
-    fprintf(stderr, "qkv pull: %s, %s\n", file.data ? file.data : "",
+    fprintf(stderr, "qkv pull: %s, %s\n", cli_shown(&file),
             qkv_format_bytes(size, step->file_size));
     qkv_text_release(&file);
 }
@@ -182,7 +183,7 @@ static void show_note(void *user, const char *line) {
     clear_line(view);
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, line, strlen(line));
-    cli_notice("qkv pull: %s", visible.data ? visible.data : "");
+    cli_notice("qkv pull: %s", cli_shown(&visible));
     qkv_text_release(&visible);
 }
 

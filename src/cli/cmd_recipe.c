@@ -9,15 +9,18 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/number.h"
 #include "base/temporary.h"
 #include "base/text.h"
+#include "cli/columns.h"
 #include "cli/recipe.h"
 #include "qkv/recipe.h"
+#include "qkv/study.h"
 
-static const recipe_args defaults = {.study = CLI_STUDY_DEFAULTS};
+static const recipe_args defaults;
 
 static const cli_option options[] = {
     CLI_MODEL_OPTION(recipe_args),
@@ -40,12 +43,13 @@ static const cli_option options[] = {
      "table",
      CLI_PATH, offsetof(recipe_args, heads_from), 0, 0, 0},
     {0, "resume", "RESULTS",
-     "keep what a long study computes in this file, SQLite, and go on from what it holds", CLI_PATH,
-     offsetof(recipe_args, results), 0, 0, 0},
+     "store what a long study computes in this file, SQLite, and continue from what it holds",
+     CLI_PATH, offsetof(recipe_args, results), 0, 0, 0},
     CLI_STUDY_OPTIONS(recipe_args),
 };
 
 static int run_recipe(const cli_call *call, qkv_error *err);
+static int help_recipe(const char *name, qkv_error *err);
 
 const cli_command cli_command_recipe = {
     .name = "recipe",
@@ -59,7 +63,8 @@ const cli_command cli_command_recipe = {
         "\n"
         "A sweep keeps its results in the file -o, SQLite, for export and plot, and shares the "
         "work among --threads processes. A study draws and writes as its command does; "
-        "docs/studies.md describes each with its options.\n"
+        "docs/studies.md describes each with its options, and 'qkv recipe NAME --help' lists what "
+        "--set takes.\n"
         "\n"
         "  qkv recipe undifferentiated -o q.sqlite\n"
         "  qkv recipe ships -p 'The river runs to the' -o ships.png\n"
@@ -69,6 +74,7 @@ const cli_command cli_command_recipe = {
     CLI_ARGS(defaults),
     .max_operands = 1,
     .run = run_recipe,
+    .help = help_recipe,
 };
 
 /* ---- the list ---- */
@@ -87,9 +93,8 @@ static int print_entry(const char *directory, const char *name, json_t *json, qk
     const char *title = json_string_value(json_object_get(recipe, "title"));
     const int length = (int)(strlen(name) - strlen(".json"));
     if (status == QKV_OK && json) {
-        json_array_append_new(json,
-                              json_pack("{s:o, s:s}", "name", qkv_json_string(name, (size_t)length),
-                                        "title", title ? title : ""));
+        qkv_json_push(json, json_pack("{s:o, s:s}", "name", qkv_json_string(name, (size_t)length),
+                                      "title", title ? title : ""));
     } else if (status == QKV_OK) {
         printf("%-22.*s  ", length, name);
         cli_print_line(title ? title : "");
@@ -142,6 +147,7 @@ static int fail_name(const char *name, qkv_error *err) {
     recipe_list list;
     qkv_nearest near = qkv_nearest_of(name, strlen(name));
     find_recipes(&list, NULL);
+    cli_nearest_command(&near, "recipe");
     for (int i = 0; i < list.n; i++) {
         char known[QKV_NEAREST_SIZE];
         const char *file = list.entries[i]->d_name;
@@ -167,6 +173,49 @@ static int find_recipe(char **path, const char *name, qkv_error *err) {
     if (status == QKV_ERR_IO) {
         status = fail_name(name, err);
     }
+    return status;
+}
+
+/* ---- help about one ---- */
+
+/* One field of a study: what it is, and the recipe's value. */
+static void print_set(const qkv_study_field *field, const json_t *set) {
+    const json_t *value = json_object_get(set, field->name);
+    qkv_text line = {0};
+    qkv_text_printf(&line, "  %s: %s", field->name, field->help);
+    if (field->words) qkv_text_printf(&line, "; %s", field->words);
+    if (value) qkv_text_puts(&line, "; here ");
+    if (value) qkv_json_append_value(&line, value);
+    cli_print_paragraph(cli_shown(&line) + 2, 2);
+    qkv_text_release(&line);
+}
+
+static int help_recipe(const char *name, qkv_error *err) {
+    char *path = NULL;
+    json_t *recipe = NULL;
+    int status = find_recipe(&path, name, err);
+    if (status == QKV_OK) status = sweep_spec_read(&recipe, path, err);
+    const char *title = json_string_value(json_object_get(recipe, "title")),
+               *about = json_string_value(json_object_get(recipe, "about")),
+               *kind = recipe_study_kind(recipe);
+    if (status == QKV_OK) {
+        printf("Usage: qkv recipe %s [OPTION]...\n\n", name);
+        if (title) cli_print_paragraph(title, 0);
+        if (about) cli_print_paragraph(about, 0);
+        if (kind)
+            printf("\n--set NAME=VALUE takes:\n");
+        else
+            printf(
+                "\nIt is a sweep and takes no --set: change a copy of 'qkv recipe %s --print'.\n",
+                name);
+        qkv_study_field field = QKV_STUDY_FIELD_INIT;
+        for (size_t i = 0; kind && qkv_study_get_field(kind, i, &field); i++) {
+            if (field.use == QKV_FIELD_WORK) print_set(&field, json_object_get(recipe, "options"));
+        }
+        printf("\n'qkv recipe --help' has the options of all recipes.\n");
+    }
+    json_decref(recipe);
+    free(path);
     return status;
 }
 
@@ -261,7 +310,7 @@ static json_t *row_json(const qkv_recipe_result *result, size_t at, const qkv_re
                         size_t row) {
     json_t *values = json_array();
     for (size_t c = 0; c < table->n_columns; c++)
-        json_array_append_new(values, qkv_json_real(value_at(result, at, row, c)));
+        qkv_json_push(values, qkv_json_real(value_at(result, at, row, c)));
     return json_pack("{s:o, s:o}", "name", qkv_json_text(qkv_recipe_result_row(result, at, row)),
                      "values", values);
 }
@@ -270,9 +319,8 @@ static json_t *table_json(const qkv_recipe_result *result, size_t at,
                           const qkv_recipe_table *table) {
     json_t *columns = json_array(), *rows = json_array();
     for (size_t c = 0; c < table->n_columns; c++)
-        json_array_append_new(columns, qkv_json_text(qkv_recipe_result_column(result, at, c)));
-    for (size_t r = 0; r < table->n_rows; r++)
-        json_array_append_new(rows, row_json(result, at, table, r));
+        qkv_json_push(columns, qkv_json_text(qkv_recipe_result_column(result, at, c)));
+    for (size_t r = 0; r < table->n_rows; r++) qkv_json_push(rows, row_json(result, at, table, r));
     return json_pack("{s:o, s:o, s:o, s:o}", "title", qkv_json_text(table->title), "metric",
                      qkv_json_text(table->metric), "columns", columns, "rows", rows);
 }
@@ -283,7 +331,7 @@ static int print_json(const qkv_recipe_result *result, const char *title, qkv_er
     for (size_t i = 0; i < qkv_recipe_result_n_tables(result) && status == QKV_OK; i++) {
         qkv_recipe_table table = QKV_RECIPE_TABLE_INIT;
         status = qkv_recipe_result_table(result, i, &table, err);
-        if (status == QKV_OK) json_array_append_new(tables, table_json(result, i, &table));
+        if (status == QKV_OK) qkv_json_push(tables, table_json(result, i, &table));
     }
     if (status == QKV_OK)
         return cli_print_json(json_pack("{s:o, s:o}", "title",
@@ -369,9 +417,8 @@ static int check_sweep(const recipe_args *args, qkv_error *err) {
     const cli_study *how = &args->study;
     if (how->outputs.n > 1)
         return cli_usage(err, "the results of a sweep go to one file: give -o once");
-    if (how->picture || how->table || how->title || how->format || how->dpi > 0 ||
-        how->colormap != CLI_AUTO || how->no_recipe || args->set.n || args->parity ||
-        args->mean_map || args->phrases || args->needles || args->heads_from || args->results)
+    if (how->settings.n || how->format || args->set.n || args->parity || args->mean_map ||
+        args->phrases || args->needles || args->heads_from || args->results)
         return cli_usage(err, "this recipe is a sweep: it takes -o RESULTS.sqlite and --json, and "
                               "'qkv plot' draws it");
     return QKV_OK;
@@ -381,7 +428,7 @@ static int run_sweeps(const qkv_recipe *recipe, const recipe_args *args, qkv_err
     scratch temporary = {0};
     qkv_recipe_info info = QKV_RECIPE_INFO_INIT;
     int status = qkv_recipe_get_info(recipe, &info, err);
-    json_t *spec = status == QKV_OK ? json_loads(info.spec, 0, NULL) : NULL;
+    json_t *spec = status == QKV_OK ? qkv_json_parse(info.spec, strlen(info.spec), 0, NULL) : NULL;
     if (status == QKV_OK)
         status = spec ? add_prompts(spec, &args->flags, err) : qkv_fail_memory(err);
     const char *output = output_of(args);

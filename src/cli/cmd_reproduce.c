@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "cli/columns.h"
 #include "cli/inputs.h"
 #include "qkv/reproduce.h"
 
@@ -102,7 +103,7 @@ static qkv_reproduction *open_entry(const char *folder, const char *name, const 
     if (r && qkv_reproduction_get_info(r, &info, NULL) == QKV_OK && strcmp(info.id, id) == 0) {
         qkv_text shown = {0};
         qkv_text_append_visible(&shown, name, strlen(name));
-        fprintf(stderr, "qkv: the recipe is in %s\n", shown.data ? shown.data : "");
+        fprintf(stderr, "qkv: the recipe is in %s\n", cli_shown(&shown));
         qkv_text_release(&shown);
         return r;
     }
@@ -139,44 +140,46 @@ static int open_recipe(qkv_reproduction **r, const char *operand, const reproduc
 
 /* ---- the model ---- */
 
-/* Opens it, unless it has another hash. */
-static int try_path(qkv_model **out, const char *path, const char *hash) {
+/* Opens it, unless it has another hash or cannot be opened; fails only when memory is short. */
+static int try_path(qkv_model **out, const char *path, const char *hash, qkv_error *err) {
     char found[33];
-    if (qkv_model_open(out, path, NULL) != QKV_OK) return 0;
-    if (qkv_model_hash(*out, found, NULL) == QKV_OK && strcmp(found, hash) == 0) return 1;
+    int status = qkv_model_open(out, path, NULL);
+    if (status == QKV_OK) status = qkv_model_hash(*out, found, NULL);
+    if (status == QKV_OK && strcmp(found, hash) == 0) return QKV_OK;
     qkv_model_free(*out);
     *out = NULL;
-    return 0;
+    return status == QKV_ERR_MEMORY ? qkv_fail_memory(err) : QKV_OK;
 }
 
 /* Those whose file has the recipe's name, or the others. */
 static int try_list(qkv_model **out, const qkv_model_list *list, const qkv_reproduction_info *info,
-                    int named) {
+                    int named, qkv_error *err) {
     const qkv_model_place_info *place;
-    for (size_t i = 0; (place = qkv_model_list_get(list, i)); i++) {
+    int status = QKV_OK;
+    for (size_t i = 0; !*out && status == QKV_OK && (place = qkv_model_list_get(list, i)); i++) {
         if (!place->path[0]) continue;
         if ((strcmp(qkv_path_model(place->path), info->model) == 0) != named) continue;
         fprintf(stderr, "qkv: looking at %s\n", place->name);
-        if (cli_stop_asked()) return 0;
-        if (try_path(out, place->path, info->model_hash)) return 1;
+        if (cli_stop_asked()) break;
+        status = try_path(out, place->path, info->model_hash, err);
     }
-    return 0;
+    return status;
 }
 
 static int find_model(qkv_model **out, const qkv_reproduction_info *info, const char *option,
                       qkv_error *err) {
     qkv_model_place *place = NULL;
     qkv_model_list *list = NULL;
-    int found = 0;
-    if (cli_model_find(&place, NULL, NULL) == QKV_OK) {
-        found = try_path(out, qkv_model_place_get_info(place)->path, info->model_hash);
-    }
+    int status = cli_model_find(&place, NULL, NULL);
+    if (status == QKV_OK)
+        status = try_path(out, qkv_model_place_get_info(place)->path, info->model_hash, err);
     qkv_model_place_free(place);
-    if (!found && qkv_model_list_new(&list, NULL) == QKV_OK) {
-        found = try_list(out, list, info, 1) || try_list(out, list, info, 0);
-    }
+    if (status != QKV_ERR_MEMORY && !*out) status = qkv_model_list_new(&list, NULL);
+    if (status == QKV_OK && !*out) status = try_list(out, list, info, 1, err);
+    if (status == QKV_OK && !*out) status = try_list(out, list, info, 0, err);
     qkv_model_list_free(list);
-    if (found) return QKV_OK;
+    if (status == QKV_ERR_MEMORY) return qkv_fail_memory(err);
+    if (*out) return QKV_OK;
     return qkv_fail(err, QKV_ERR_IO,
                     "no model on this machine has the hash %s; it was called %s: give it with %s",
                     info->model_hash, info->model, option);
@@ -295,17 +298,13 @@ static int write_plot(qkv_plot *plot, const qkv_reproduction_info *info, const c
     return cli_print_bytes(status, bytes, n_bytes);
 }
 
-static int write_study(const qkv_study *study, const qkv_reproduction *r,
-                       const qkv_reproduction_info *info, const char *output, qkv_error *err) {
-    qkv_study_look look = QKV_STUDY_LOOK_INIT;
+static int write_study(const qkv_study *study, const qkv_reproduction_info *info,
+                       const char *output, qkv_error *err) {
     char *bytes = NULL;
     size_t n_bytes = 0;
-    int status = qkv_reproduction_look(r, &look, err);
-    if (status != QKV_OK) return status;
-    if (!cli_is_stdout(output))
-        return cli_name_fields(qkv_study_write(study, output, &look, err), err);
-    status =
-        cli_name_fields(qkv_study_render(study, info->format, &look, &bytes, &n_bytes, err), err);
+    if (!cli_is_stdout(output)) return cli_name_fields(qkv_study_write(study, output, err), err);
+    const int status =
+        cli_name_fields(qkv_study_render(study, info->format, &bytes, &n_bytes, err), err);
     return cli_print_bytes(status, bytes, n_bytes);
 }
 
@@ -367,7 +366,7 @@ static int make_study(const qkv_reproduction *r, const reproduce_args *args,
     if (status == QKV_OK)
         status =
             cli_name_fields(qkv_reproduction_study(r, &study, sessions[0], sessions[1], err), err);
-    if (status == QKV_OK && output) status = write_study(study, r, info, output, err);
+    if (status == QKV_OK && output) status = write_study(study, info, output, err);
     if (status == QKV_OK && output) say_output(output, args);
     if (status == QKV_OK && args->check) {
         status = qkv_reproduction_compare_study(r, study, &difference, err);

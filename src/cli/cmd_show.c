@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cli/columns.h"
 #include "cli/show.h"
 #include "qkv/reproduce.h"
 
@@ -51,7 +52,7 @@ void show_line(const char *key, const char *text) {
     qkv_text shown = {0}, name = {0};
     qkv_text_append_short(&name, key, strlen(key), MOST_CHARACTERS);
     qkv_text_append_short(&shown, text, strlen(text), MOST_CHARACTERS);
-    printf("%-*s  %s\n", KEY_WIDTH, name.data ? name.data : "", shown.data ? shown.data : "");
+    printf("%-*s  %s\n", KEY_WIDTH, cli_shown(&name), cli_shown(&shown));
     qkv_text_release(&shown);
     qkv_text_release(&name);
 }

@@ -1,6 +1,7 @@
 /* qkv sweep: every combination of a specification, measured, into one SQLite file. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/sweep.h"
 
@@ -21,7 +22,7 @@ static const cli_option options[] = {
     {0, "length", "N", "cut prompts to their first N tokens; a shorter one is an error",
      CLI_INTEGER, offsetof(sweep_args, flags.length), 0, 1, 1 << 30},
     {0, "layers", "LAYERS",
-     "layers to edit, e.g. 3 or 0-5,7 (default *: each of them); all: "
+     "layers to edit, e.g. 3, 0-5,7 or -1 (default *: each of them); all: "
      "together in one edit",
      CLI_TEXT, offsetof(sweep_args, flags.layers), 0, 0, 0},
     {0, "heads", "HEADS", "query heads to edit, in the same notation", CLI_TEXT,
@@ -99,6 +100,12 @@ static int run_sweep(const cli_call *call, qkv_error *err) {
                      .flags = &args->flags,
                      .explain = args->explain,
                      .json = args->json};
+    /* 'qkv sweep exprt': a command, and not a file. */
+    if (call->n_operands && access(call->operands[0], F_OK) != 0) {
+        qkv_nearest near = qkv_nearest_of(call->operands[0], strlen(call->operands[0]));
+        cli_nearest_command(&near, "sweep");
+        if (near.best[0]) return cli_fail_command("sweep", call->operands[0], err);
+    }
     if (!args->output && !args->explain) return cli_usage(err, "give a file of results with -o");
     if (args->output && args->explain) {
         return cli_usage(err, "--explain computes nothing: leave out -o");

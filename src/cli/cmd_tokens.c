@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli/columns.h"
 #include "cli/inputs.h"
 
@@ -63,7 +64,7 @@ static int print_token(const qkv_model *model, size_t position, int32_t id, qkv_
     if (status != QKV_OK) return status;
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, bytes, length);
-    printf("%8zu  %8" PRId32 "  \"%s\"\n", position, id, visible.data ? visible.data : "");
+    printf("%8zu  %8" PRId32 "  \"%s\"\n", position, id, cli_shown(&visible));
     qkv_text_release(&visible);
     qkv_text_free(bytes);
     return QKV_OK;
@@ -101,11 +102,12 @@ static int add_json(json_t *list, const qkv_model *model, int32_t id, qkv_error 
     qkv_text hex = {0};
     qkv_text_puts(&hex, "");
     for (size_t i = 0; i < length; i++) qkv_text_printf(&hex, "%02x", (unsigned char)bytes[i]);
-    json_t *token = json_pack("{s:i, s:o, s:s}", "id", (int)id, "text",
-                              qkv_json_string(bytes, length), "bytes", hex.failed ? "" : hex.data);
+    json_t *token =
+        json_pack("{s:i, s:o, s:s}", "id", (int)id, "text", qkv_json_string(bytes, length), "bytes",
+                  hex.failed ? NULL : hex.data);
     qkv_text_release(&hex);
     qkv_text_free(bytes);
-    return json_array_append_new(list, token) == 0 ? QKV_OK : qkv_fail_memory(err);
+    return qkv_json_push(list, token) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 /* {"tokens": [...]}, with the text where it is one of a list. */
@@ -115,12 +117,11 @@ static int make_json(json_t **out, const qkv_model *model, const cli_prompt *pro
     int status = QKV_OK;
     *out = json_object();
     if (with_text && prompt->text)
-        json_object_set_new(*out, "text", qkv_json_string(prompt->text, prompt->length));
+        qkv_json_put(*out, "text", qkv_json_string(prompt->text, prompt->length));
     for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
         status = add_json(list, model, prompt->tokens[i], err);
     }
-    if (json_object_set_new(*out, "tokens", list) != 0 && status == QKV_OK)
-        status = qkv_fail_memory(err);
+    if (qkv_json_put(*out, "tokens", list) != 0 && status == QKV_OK) status = qkv_fail_memory(err);
     return status;
 }
 
@@ -138,8 +139,7 @@ static int print_list(const qkv_model *model, const cli_prompts *prompts, qkv_er
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
         json_t *json;
         status = make_json(&json, model, &prompts->items[i], 1, err);
-        if (json_array_append_new(list, json) != 0 && status == QKV_OK)
-            status = qkv_fail_memory(err);
+        if (qkv_json_push(list, json) != 0 && status == QKV_OK) status = qkv_fail_memory(err);
     }
     if (status == QKV_OK) return cli_print_json(json_pack("{s:o}", "prompts", list), err);
     json_decref(list);
@@ -164,13 +164,13 @@ static int print_text(const tokens_args *args, const qkv_model *model, const cli
         qkv_detokenize(model, &text, &length, ids->tokens, ids->n_tokens, !args->no_special, err);
     if (status == QKV_OK && args->json) {
         status = make_json(&json, model, ids, 0, err);
-        if (status == QKV_OK && json_object_set_new(json, "text", qkv_json_string(text, length)))
+        if (status == QKV_OK && qkv_json_put(json, "text", qkv_json_string(text, length)))
             status = qkv_fail_memory(err);
         if (status == QKV_OK) status = cli_print_json(json_incref(json), err);
     } else if (status == QKV_OK) {
         qkv_text shown = {0};
         cli_append_printable(&shown, text, length);
-        puts(shown.data ? shown.data : "");
+        puts(cli_shown(&shown));
         qkv_text_release(&shown);
     }
     json_decref(json);

@@ -1,11 +1,14 @@
 #define _XOPEN_SOURCE 700
 #include "cli/columns.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <wchar.h>
+
+static int incomplete; /* something that was to be printed, for want of memory */
 
 /* wcwidth needs a locale of UTF-8, whatever the user's is; without one every character is narrow. */
 size_t cli_columns(const char *text) {
@@ -13,6 +16,7 @@ size_t cli_columns(const char *text) {
     const locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
     const size_t length = strlen(text);
     size_t columns = 0;
+    incomplete |= !utf8 && errno == ENOMEM;
     uint32_t code;
     for (size_t i = 0, n; (n = qkv_utf8_decode(text + i, length - i, &code)) > 0; i += n) {
         const int width = utf8 ? wcwidth((wchar_t)code) : 1;
@@ -25,15 +29,21 @@ size_t cli_columns(const char *text) {
     return columns;
 }
 
-void cli_print_padded(const char *text, size_t width) {
-    const size_t columns = cli_columns(text);
-    printf("%s%*s", text, columns < width ? (int)(width - columns) : 0, "");
+const char *cli_shown(const qkv_text *text) {
+    incomplete |= text->failed;
+    return text->data && !text->failed ? text->data : "";
+}
+
+int cli_is_incomplete(void) {
+    return incomplete;
 }
 
 void cli_append_token(qkv_text *out, const qkv_model *model, int32_t token) {
     char *bytes = NULL;
     size_t length = 0;
-    if (qkv_token_text(model, &bytes, &length, token, NULL) == QKV_OK) {
+    const int status = qkv_token_text(model, &bytes, &length, token, NULL);
+    out->failed |= status == QKV_ERR_MEMORY;
+    if (status == QKV_OK) {
         qkv_text_puts(out, "\"");
         qkv_text_append_visible(out, bytes, length);
         qkv_text_puts(out, "\"");

@@ -10,8 +10,10 @@
 
 /* Of text that qkv_text_append_visible made. */
 size_t cli_columns(const char *text);
-/* Prints it with blanks behind it up to a width. */
-void cli_print_padded(const char *text, size_t width);
+/* What to print of a text: all of it, or nothing where memory was short. Then what is printed is incomplete, and
+ * main ends with an error for all who print: cli_is_incomplete. */
+const char *cli_shown(const qkv_text *text);
+int cli_is_incomplete(void);
 
 /* A token between quotes, so that blanks show, control characters as their escapes; an id without
  * text as #ID. */

@@ -84,29 +84,32 @@ done:
 
 int cli_prompts_continue(cli_prompts *prompts, qkv_session *session, int64_t max_new,
                          qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t i = 0; i < prompts->n && max_new > 0 && status == QKV_OK; i++)
+    if (max_new <= 0) return QKV_OK;
+    int status = qkv_session_begin_work(session, "prompts", (double)prompts->n, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < prompts->n && status == QKV_OK; i++)
         status = continue_prompt(&prompts->items[i], session, (size_t)max_new, err);
-    return status;
+    return qkv_session_end_work(session, status);
 }
 
-static int follow(cli_prompt *source, const cli_prompt *prompt, qkv_error *err) {
-    const size_t own = source->n_tokens - source->n_new, n = own + prompt->n_new;
+/* In place of what it was followed by before. */
+static int follow(cli_prompt *prompt, const int32_t *more, size_t n_more, qkv_error *err) {
+    const size_t own = prompt->n_tokens - prompt->n_new, n = own + n_more;
     int32_t *tokens = qkv_calloc(n, sizeof *tokens);
     if (!tokens) return qkv_fail_memory(err);
-    memcpy(tokens, source->tokens, own * sizeof *tokens);
-    memcpy(tokens + own, prompt->tokens + prompt->n_tokens - prompt->n_new,
-           prompt->n_new * sizeof *tokens);
-    qkv_tokens_free(source->tokens);
-    source->tokens = tokens;
-    source->n_tokens = n;
-    source->n_new = prompt->n_new;
+    memcpy(tokens, prompt->tokens, own * sizeof *tokens);
+    memcpy(tokens + own, more, n_more * sizeof *tokens);
+    qkv_tokens_free(prompt->tokens);
+    prompt->tokens = tokens;
+    prompt->n_tokens = n;
+    prompt->n_new = n_more;
     return QKV_OK;
 }
 
 int cli_sources_follow(cli_sources *sources, const cli_prompt *prompt, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sources->n && status == QKV_OK; i++)
-        status = follow(&sources->items[i].prompt, prompt, err);
+        status = follow(&sources->items[i].prompt,
+                        prompt->tokens + prompt->n_tokens - prompt->n_new, prompt->n_new, err);
     return status;
 }

@@ -17,7 +17,7 @@
             CLI_INTEGER, offsetof(type, generate), 0, 1, 1 << 24                                   \
     }
 
-/* Tokens behind another one, as text; added to `out`. Without a tokenizer that is their ids. */
+/* Tokens after another one, as text; added to `out`. Without a tokenizer that is their ids. */
 int cli_decode_behind(const qkv_model *model, int32_t last, const int32_t *tokens, size_t n_tokens,
                       qkv_text *out, qkv_error *err);
 

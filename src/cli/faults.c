@@ -47,7 +47,7 @@ static void on_fault(int number) {
 }
 
 static void on_ggml_abort(const char *message) {
-    const char *colon = strstr(message, ": "); /* behind file and line */
+    const char *colon = strstr(message, ": "); /* after file and line */
     char text[512] = "ggml gave up, out of memory or at a fault of its own: ";
     strncat(text, colon ? colon + 2 : message, sizeof text - strlen(text) - 1);
     end(text);

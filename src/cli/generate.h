@@ -34,7 +34,7 @@ typedef struct cli_generation {
     const int32_t *prompt_ids;
     size_t n_prompt;
     const cli_list *variants;
-    char *const *stops; /* what ends a text, NULL behind the last */
+    char *const *stops; /* what ends a text, NULL after the last */
     size_t max_new;
     int feed_last; /* also the last token, which no other follows: to look at the whole text */
     qkv_sampler_options sampler;

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "cli/continue.h"
 #include "cli/generate.h"
+#include "cli/progress.h"
 
 int cli_generation_open(cli_generation *it, qkv_error *err) {
     it->n_stories = it->variants->n + 1;
@@ -109,17 +110,27 @@ static int draw_tokens(cli_generation *it, const qkv_generator *generator, size_
     return status;
 }
 
+/* Reads the prompt. What comes then is seen as it comes, or watched as a whole. */
+static int begin(const cli_generation *it, qkv_session *session, qkv_generator *generator,
+                 int is_shown, qkv_error *err) {
+    if (!is_shown) (void)qkv_session_begin_work(session, "tokens", (double)it->max_new, NULL);
+    const int status = qkv_session_feed(session, generator, NULL, err);
+    if (is_shown) cli_progress_off();
+    return status;
+}
+
 int cli_generation_run(cli_generation *it, qkv_session *session, qkv_generator *generator,
                        cli_on_token *on_token, void *user, qkv_error *err) {
     int32_t *next = qkv_calloc(it->n_stories, sizeof *next);
     if (!next) return qkv_fail_memory(err);
     size_t n_going = 1;
-    int status = qkv_session_feed(session, generator, NULL, err);
+    int status = begin(it, session, generator, on_token != NULL, err);
     for (size_t step = 0; status == QKV_OK && n_going; step++) {
         status = draw_tokens(it, generator, step, next, &n_going, err);
         if (status == QKV_OK && on_token && n_going) on_token(user, it, 0);
         if (status == QKV_OK && n_going) status = qkv_session_feed(session, generator, next, err);
     }
+    if (!on_token) (void)qkv_session_end_work(session, status);
     for (size_t v = 0; v < it->n_stories && status != QKV_OK; v++) {
         if (it->stories[v].going) it->stories[v].finish = CLI_FINISH_INTERRUPTED;
         it->stories[v].going = 0;

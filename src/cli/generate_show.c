@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "cli/columns.h"
 #include "cli/generate.h"
 
@@ -134,7 +135,7 @@ static void stream_baseline(cli_show *show, const cli_generation *it) {
     qkv_text out = {0};
     if (story->shown > show->printed)
         cli_append_printable(&out, story->text.data + show->printed, story->shown - show->printed);
-    if (out.data) fputs(out.data, stdout);
+    fputs(cli_shown(&out), stdout);
     qkv_text_release(&out);
     if (story->shown > show->printed) show->printed = story->shown;
 }
@@ -146,7 +147,7 @@ static void print_variants(const cli_generation *it) {
         append_story(&out, story, story->text.length);
         printf("\n%s: ", it->variants->items[v - 1].value);
         print_difference(story);
-        printf("\n%s\n", out.data ? out.data : "");
+        printf("\n%s\n", cli_shown(&out));
         qkv_text_release(&out);
     }
 }
@@ -190,8 +191,8 @@ json_t *cli_story_json(const cli_generation *it, size_t variant) {
     const cli_story *story = &it->stories[variant];
     json_t *ids = json_array(), *logs = json_array();
     for (size_t i = 0; i < story->n; i++) {
-        json_array_append_new(ids, json_integer(story->ids[i]));
-        json_array_append_new(logs, json_real(story->log_probabilities[i]));
+        qkv_json_push(ids, json_integer(story->ids[i]));
+        qkv_json_push(logs, json_real(story->log_probabilities[i]));
     }
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:o}", "variant", (json_int_t)variant, "edits",
                      qkv_json_text(variant ? it->variants->items[variant - 1].value : ""), "text",

@@ -289,7 +289,7 @@ int cli_outputs_check_writable(const cli_list *outputs, qkv_error *err);
 
 /* The words of the command line as recipes show them; of names of files the last part alone: files
  * that are handed on must not tell where on somebody's machine things lie. As many as call->argc, and
- * NULL behind them. Free them also after a failure. */
+ * NULL after them. Free them also after a failure. */
 int cli_command_words(const cli_call *call, char ***words, qkv_error *err);
 void cli_command_words_free(char **words);
 /* Prints a text that came with a file as one line, control characters as their escapes. */
@@ -305,6 +305,7 @@ typedef struct cli_print {
     const char *font;
     double width; /* points; 0: not given */
     int no_notes;
+    double font_size; /* points; 0: not given */
 } cli_print;
 
 #define CLI_PRINT_DEFAULTS                                                                         \
@@ -312,40 +313,47 @@ typedef struct cli_print {
 
 /* clang-format off: one option to a line or two */
 /* `print` is the field of the type; usually it has this name. */
-#define CLI_PRINT_OPTIONS_AT(args, print)                                                          \
-    {0,                                                                                            \
-     "text",                                                                                       \
-     "paths|text",                                                                                 \
-     "letters as outlines, which look the same everywhere, or as text, which can be searched and " \
-     "edited (default: text in a PDF, which brings its fonts along; paths in an SVG)",             \
-     CLI_CHOICE,                                                                                   \
-     offsetof(args, print) + offsetof(cli_print, text),                                            \
-     0,                                                                                            \
-     0,                                                                                            \
-     0},                                                                                           \
-        {0,        "font",                                                                         \
-         "FAMILY", "family of the letters (default DejaVu Sans)",                                  \
-         CLI_TEXT, offsetof(args, print) + offsetof(cli_print, font),                              \
-         0,        0,                                                                              \
-         0},                                                                                       \
-        {0,                                                                                        \
-         "width",                                                                                  \
-         "LENGTH",                                                                                 \
-         "width of the page, e.g. 85mm, 8.5cm, 3.3in or 240pt; letters keep 5 points at least",    \
-         CLI_LENGTH,                                                                               \
-         offsetof(args, print) + offsetof(cli_print, width),                                       \
-         0,                                                                                        \
-         1,                                                                                        \
-         14400},                                                                                   \
-    {                                                                                              \
-        0, "no-notes", NULL, "leave out the small print", CLI_FLAG,                                \
-            offsetof(args, print) + offsetof(cli_print, no_notes), 1, 0, 0                         \
+#define CLI_PRINT_OPTIONS_AT(args, print)                                                           \
+    {0,                                                                                             \
+     "text",                                                                                        \
+     "paths|text",                                                                                  \
+     "letters as outlines, which look the same everywhere, or as text, which can be searched and "  \
+     "edited (default: text in a PDF, which brings its fonts along; paths in an SVG)",              \
+     CLI_CHOICE,                                                                                    \
+     offsetof(args, print) + offsetof(cli_print, text),                                             \
+     0,                                                                                             \
+     0,                                                                                             \
+     0},                                                                                            \
+        {0,        "font",                                                                          \
+         "FAMILY", "family of the letters (default DejaVu Sans)",                                   \
+         CLI_TEXT, offsetof(args, print) + offsetof(cli_print, font),                               \
+         0,        0,                                                                               \
+         0},                                                                                        \
+        {0,                                                                                         \
+         "width",                                                                                   \
+         "LENGTH",                                                                                  \
+         "width of the page, e.g. 85mm, 8.5cm, 3.3in or 240pt; letters keep 5 points at least",     \
+         CLI_LENGTH,                                                                                \
+         offsetof(args, print) + offsetof(cli_print, width),                                        \
+         0,                                                                                         \
+         1,                                                                                         \
+         14400},                                                                                    \
+        {0,                                                                                         \
+         "font-size",                                                                               \
+         "POINTS",                                                                                  \
+         "size of the names of axes; other letters in proportion, none below 5 points (default 8, " \
+         "or what --width allows)",                                                                 \
+         CLI_REAL,                                                                                  \
+         offsetof(args, print) + offsetof(cli_print, font_size),                                    \
+         0,                                                                                         \
+         5,                                                                                         \
+         72},                                                                                       \
+    {                                                                                               \
+        0, "no-notes", NULL, "leave out the small print", CLI_FLAG,                                 \
+            offsetof(args, print) + offsetof(cli_print, no_notes), 1, 0, 0                          \
     }
 #define CLI_PRINT_OPTIONS(args) CLI_PRINT_OPTIONS_AT(args, print)
 /* clang-format on */
-
-/* Is any of them a PNG, SVG or PDF? */
-int cli_outputs_draw(const cli_list *outputs, const char *format);
 
 /* Options of a drawing without a drawing to have them, or of text without a file that has any;
  * `format` is that of -o -. */

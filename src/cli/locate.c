@@ -37,6 +37,7 @@ static char *try_candidate(const char *base, const char *below, const char *name
     qkv_text path = {0};
     qkv_text_printf(&path, "%s%s/%s", base, below, name);
     if (!path.failed && access(path.data, R_OK) == 0) return path.data;
+    looked->failed |= path.failed;
     if (!path.failed) qkv_text_printf(looked, "%s%s", looked->length ? ", " : "", path.data);
     qkv_text_release(&path);
     return NULL;
@@ -68,7 +69,9 @@ int cli_default_model(char **out, qkv_error *err) {
     qkv_text looked = {0};
     *out = find_file("/models", "", DEFAULT_MODEL, &looked);
     int status = QKV_OK;
-    if (!*out) {
+    if (looked.failed) {
+        status = qkv_fail_memory(err);
+    } else if (!*out) {
         status =
             qkv_fail(err, QKV_ERR_IO,
                      "no model: give one with -m or QKV_MODEL; the default was looked for at %s",
@@ -82,7 +85,9 @@ int cli_recipe_find(char **out, const char *name, qkv_error *err) {
     qkv_text looked = {0};
     *out = find_file("/recipes", "/recipes", name, &looked);
     int status = QKV_OK;
-    if (!*out) {
+    if (looked.failed) {
+        status = qkv_fail_memory(err);
+    } else if (!*out) {
         status = qkv_fail(err, QKV_ERR_IO, "there is no recipe file %s; it was looked for at %s",
                           name, looked.data ? looked.data : "no place");
     }

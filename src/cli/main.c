@@ -7,9 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/nearest.h"
 #include "cli/cli.h"
+#include "cli/columns.h"
 #include "cli/messages.h"
+#include "cli/progress.h"
+#include "cli/recipe.h"
 #include "qkv/error.h"
 #include "qkv/version.h"
 
@@ -19,21 +23,9 @@
     X(models)                                                                                      \
     X(tokens)                                                                                      \
     X(run)                                                                                         \
-    X(next)                                                                                        \
     X(generate)                                                                                    \
-    X(lens)                                                                                        \
-    X(patch)                                                                                       \
-    X(compare)                                                                                     \
-    X(weights)                                                                                     \
-    X(heads)                                                                                       \
-    X(measure)                                                                                     \
     X(metrics)                                                                                     \
     X(show)                                                                                        \
-    X(figure_modify)                                                                               \
-    X(figure_mean)                                                                                 \
-    X(figure_grid)                                                                                 \
-    X(figure_heads)                                                                                \
-    X(figure_rows)                                                                                 \
     X(serve)                                                                                       \
     X(sweep)                                                                                       \
     X(sweep_export)                                                                                \
@@ -45,7 +37,6 @@
     X(plot)                                                                                        \
     X(reproduce)                                                                                   \
     X(convert)                                                                                     \
-    X(bench)                                                                                       \
     X(completion)                                                                                  \
     X(help)
 
@@ -54,9 +45,39 @@ CLI_COMMAND_LIST(CLI_DECLARE)
 #undef CLI_DECLARE
 
 #define CLI_ENTRY(id) &cli_command_##id,
-const cli_command *const cli_commands[] = {CLI_COMMAND_LIST(CLI_ENTRY)};
+static const cli_command *const own_commands[] = {CLI_COMMAND_LIST(CLI_ENTRY)};
 #undef CLI_ENTRY
-const size_t cli_n_commands = sizeof cli_commands / sizeof *cli_commands;
+enum { N_OWN = sizeof own_commands / sizeof *own_commands };
+
+/* The program's own commands, and one for each kind of study. */
+const cli_command *const *cli_commands = own_commands;
+size_t cli_n_commands = N_OWN;
+
+/* Recipes of studies take the options of their look, which the library lists. */
+static int add_looks(const cli_command **all, qkv_error *err) {
+    static cli_command recipe;
+    const size_t settings = offsetof(recipe_args, study) + offsetof(cli_study, settings);
+    for (size_t i = 0; i < N_OWN; i++) {
+        if (all[i] == &cli_command_recipe) all[i] = &recipe;
+    }
+    return cli_study_add_look(&recipe, &cli_command_recipe, settings, err);
+}
+
+static int list_commands(qkv_error *err) {
+    size_t n = 0;
+    const cli_command *studies;
+    int status = cli_study_commands(&studies, &n, err);
+    const cli_command **all = qkv_calloc(N_OWN + n, sizeof *all);
+    if (status != QKV_OK || !all)
+        return free(all), status == QKV_OK ? qkv_fail_memory(err) : status;
+    memcpy(all, own_commands, sizeof own_commands);
+    for (size_t i = 0; i < n; i++) all[N_OWN + i] = &studies[i];
+    status = add_looks(all, err);
+    if (status != QKV_OK) return free(all), status;
+    cli_commands = all;
+    cli_n_commands = N_OWN + n;
+    return status;
+}
 
 static int is_word(const char *name, size_t length, const char *word) {
     return strlen(word) == length && memcmp(name, word, length) == 0;
@@ -92,17 +113,21 @@ int cli_is_group(const char *word) {
     return 0;
 }
 
-int cli_fail_command(const char *group, const char *word, qkv_error *err) {
-    qkv_nearest near = qkv_nearest_of(word, strlen(word));
+void cli_nearest_command(qkv_nearest *near, const char *group) {
     for (size_t i = 0; i < cli_n_commands; i++) {
         const char *name = cli_commands[i]->name;
         const size_t first = strcspn(name, " ");
         char known[QKV_NEAREST_SIZE];
         snprintf(known, sizeof known, "%.*s", (int)first, name);
-        if (!group) qkv_nearest_try(&near, known);
+        if (!group) qkv_nearest_try(near, known);
         if (group && name[first] && strcmp(known, group) == 0)
-            qkv_nearest_try(&near, name + first + 1);
+            qkv_nearest_try(near, name + first + 1);
     }
+}
+
+int cli_fail_command(const char *group, const char *word, qkv_error *err) {
+    qkv_nearest near = qkv_nearest_of(word, strlen(word));
+    cli_nearest_command(&near, group);
     if (!group) qkv_nearest_try(&near, "--version");
     return cli_usage(err, "unknown %s '%s%s%s'%s; see 'qkv%s%s --help'",
                      word[0] == '-' ? "option" : "command", group ? group : "", group ? " " : "",
@@ -135,14 +160,18 @@ static int run_command(const cli_command *command, int argc, char **argv, int sk
                        qkv_error *err) {
     cli_parsed parsed;
     int status = cli_parse(&parsed, command, argc - skip, argv + skip, err);
-    if (status == QKV_OK && parsed.help) {
+    if (status == QKV_OK && parsed.help && command->help && parsed.n_operands) {
+        status = command->help(parsed.operands[0], err);
+    } else if (status == QKV_OK && parsed.help) {
         cli_print_help(command);
     } else if (status == QKV_OK) {
-        const cli_call call = {parsed.args, parsed.operands, parsed.n_operands, argc,
-                               argv,        parsed.paths,    parsed.n_paths};
+        const cli_call call = {command, parsed.args, parsed.operands, parsed.n_operands,
+                               argc,    argv,        parsed.paths,    parsed.n_paths};
         const double start = cli_seconds();
         cli_set_messages(parsed.common.quiet, parsed.common.verbose);
+        cli_progress_name(command->name);
         status = command->run(&call, err);
+        cli_progress_clear();
         cli_detail("%s took %.3g s", command->name, cli_seconds() - start);
     }
     cli_parsed_release(&parsed, command);
@@ -174,6 +203,8 @@ static int close_stdout(qkv_error *err) {
     if (fflush(stdout) != 0) failed = 1;
     const int code = errno ? errno : EIO;
     if (fclose(stdout) != 0) failed = 1;
+    if (!failed && cli_is_incomplete())
+        return qkv_fail(err, QKV_ERR_MEMORY, "out of memory: what was printed is incomplete");
     if (!failed) return QKV_OK;
     return qkv_fail(err, QKV_ERR_IO, "cannot write standard output: %s", strerror(code));
 }
@@ -195,10 +226,13 @@ int main(int argc, char **argv) {
     qkv_error err = {0};
     const char *who = NULL;
     size_t used = 0;
-    int status;
+    int status = list_commands(&err);
     const size_t n_words = argc > 1 ? (size_t)argc - 1 : 0;
-    const cli_command *command = cli_find((const char *const *)argv + 1, n_words, &used);
-    if (command) {
+    const cli_command *command =
+        status == QKV_OK ? cli_find((const char *const *)argv + 1, n_words, &used) : NULL;
+    if (status != QKV_OK) {
+        who = NULL;
+    } else if (command) {
         who = command->name;
         status = run_command(command, argc, argv, (int)used + 1, &err);
     } else {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/columns.h"
 #include "qkv/plan.h"
 #include "qkv/version.h"
 
@@ -24,7 +25,7 @@ static const char notation[] =
     "Edits of one variant are joined by ' + '; they read the unedited tensor and apply at once. "
     "Variant 0 is always the unedited baseline.\n"
     "\n"
-    "LAYERS and HEADS are 3, 2-4, 0,2,5-7 or *. Heads carry a letter: h counts query heads, g "
+    "LAYERS and HEADS are 3, 2-4, 0,2,5-7, -1 (the last) or *. Heads carry a letter: h counts query heads, g "
     "key/value heads; on k and v, h3 changes what query head 3 alone sees and g1 changes it for "
     "the whole group. No head part means all heads. TOKENS are [5], [1:], [:4], [2:8], [-1] or "
     "[0,3,5:7]; on scores and pattern [ROWS,COLUMNS]; with patch:NAME also [5<-7], [2:5<-4:7]: "
@@ -160,7 +161,7 @@ static void print_option(const cli_option *option) {
         column = 0;
     }
     printf("%*s", (int)(OPTION_COLUMN - column), "");
-    print_wrapped(help.data ? help.data : "", help.length, OPTION_COLUMN, OPTION_COLUMN);
+    print_wrapped(cli_shown(&help), help.length, OPTION_COLUMN, OPTION_COLUMN);
     qkv_text_release(&help);
 }
 
@@ -187,14 +188,24 @@ void cli_print_help(const cli_command *command) {
 }
 
 static void print_command_line(const cli_command *command) {
-    printf("  %-16s%s\n", command->name, command->summary);
+    printf("  %-18s%s\n", command->name, command->summary);
+}
+
+static int is_figure(const cli_command *command) {
+    return strncmp(command->name, "figure ", 7) == 0;
 }
 
 void cli_print_overview(void) {
     printf("Usage: qkv COMMAND [OPTION]...\n\n");
     print_text(overview);
     printf("\nCommands:\n");
-    for (size_t i = 0; i < cli_n_commands; i++) print_command_line(cli_commands[i]);
+    for (size_t i = 0; i < cli_n_commands; i++) {
+        if (cli_commands[i]->is_study && !(i && cli_commands[i - 1]->is_study))
+            printf("\nStudies:\n");
+        if (is_figure(cli_commands[i]) && !(i && is_figure(cli_commands[i - 1])))
+            printf("\nFigures:\n");
+        print_command_line(cli_commands[i]);
+    }
     printf("\n'qkv COMMAND --help' explains one command, 'qkv help notation' how edits are\n"
            "written; 'qkv --version' prints the version.\n\n");
     print_text(variables[0].text);
@@ -210,7 +221,7 @@ void cli_print_group(const char *group) {
     printf("\n'qkv %s KIND --help' explains one of them.\n", group);
 }
 
-/* What stands behind the name of a reduction that pools. */
+/* What stands after the name of a reduction that pools. */
 static const char *side_of(int reduction) {
     return reduction == QKV_REDUCTION_MEAN || reduction == QKV_REDUCTION_MAX ? "=N" : "";
 }
@@ -287,7 +298,7 @@ static void roff_option(const cli_option *option) {
     putchar('\n');
     qkv_text help = {0};
     append_help(&help, option);
-    roff_escape(help.data ? help.data : "", help.length);
+    roff_escape(cli_shown(&help), help.length);
     qkv_text_release(&help);
     putchar('\n');
 }

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "cli/progress.h"
 
 static int is_quiet, is_verbose;
 
@@ -30,6 +31,7 @@ static void say(const char *lead, const char *format, va_list args) {
     char *line = length < 0 ? NULL : qkv_calloc((size_t)length + 1, 1);
     if (!line) return; /* no memory even for a notice: the work's own error tells */
     qkv_vformat(line, (size_t)length + 1, format, args);
+    cli_progress_clear();
     fprintf(stderr, "%s%s\n", lead, line);
     free(line);
 }

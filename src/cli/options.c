@@ -1,5 +1,5 @@
 /*
- * The parser behind every command: `--name VALUE`, `--name=VALUE`, `-x VALUE`, `-xVALUE`, `--`.
+ * The parser of every command: `--name VALUE`, `--name=VALUE`, `-x VALUE`, `-xVALUE`, `--`.
  *
  * Operands may stand between options. An option given twice keeps its last value, a list keeps all
  * of them in order. No abbreviations: a script must not change its meaning when an option is added.
@@ -40,7 +40,7 @@ static int read_text(const cli_option *option, void *field, const char *value, q
 
 static int read_list(const cli_option *option, void *field, const char *value, qkv_error *err) {
     cli_list *list = field;
-    const cli_item item = {value, option->tag};
+    const cli_item item = {value, option->tag & ~CLI_AS_TEXT};
     if (!QKV_PUSH(list->items, list->capacity, list->n, item)) return qkv_fail_memory(err);
     return QKV_OK;
 }
@@ -53,16 +53,6 @@ static int read_integer(const cli_option *option, void *field, const char *value
         qkv_format(wanted, sizeof wanted, "a whole number from %.0f to %.0f", option->min,
                    option->max);
         return fail_value(option, value, wanted, err);
-    }
-    *(int64_t *)field = number;
-    return QKV_OK;
-}
-
-static int read_index(const cli_option *option, void *field, const char *value, qkv_error *err) {
-    int64_t number = CLI_AUTO;
-    if (strcmp(value, "auto") != 0 &&
-        (!qkv_parse_int(value, strlen(value), &number) || number < 0 || number > INT32_MAX)) {
-        return fail_value(option, value, "a number from 0, or auto", err);
     }
     *(int64_t *)field = number;
     return QKV_OK;
@@ -107,18 +97,25 @@ static void try_span(qkv_nearest *near, const char *name, size_t length) {
     qkv_nearest_try(near, word);
 }
 
-static int read_choice(const cli_option *option, void *field, const char *value, qkv_error *err) {
+/* Which of the words between bars it is; -1 and the nearest one where it is none. */
+static int find_word(const char *words, const char *value, qkv_nearest *near) {
     const size_t length = strlen(value);
-    const char *word = option->value;
-    qkv_nearest near = qkv_nearest_of(value, length);
-    for (int number = 0; *word; number++) {
-        const size_t n = strcspn(word, "|");
-        if (n == length && memcmp(word, value, n) == 0) {
-            *(int *)field = number;
-            return QKV_OK;
-        }
-        try_span(&near, word, n);
-        word += n + (word[n] == '|');
+    *near = qkv_nearest_of(value, length);
+    for (int number = 0; *words; number++) {
+        const size_t n = strcspn(words, "|");
+        if (n == length && memcmp(words, value, n) == 0) return number;
+        try_span(near, words, n);
+        words += n + (words[n] == '|');
+    }
+    return -1;
+}
+
+static int read_choice(const cli_option *option, void *field, const char *value, qkv_error *err) {
+    qkv_nearest near;
+    const int number = find_word(option->value, value, &near);
+    if (number >= 0) {
+        *(int *)field = number;
+        return QKV_OK;
     }
     return cli_usage(err, "--%s wants %s, not '%s'%s", option->name, option->value, value,
                      qkv_nearest_hint(&near));
@@ -135,11 +132,10 @@ int cli_parse_range(const char *range, double *low, double *high, qkv_error *err
 }
 
 static const value_reader readers[] = {
-    [CLI_FLAG] = read_flag,     [CLI_TEXT] = read_text,  [CLI_PATH] = read_text,
-    [CLI_MODEL] = read_text,    [CLI_LIST] = read_list,  [CLI_PATHS] = read_list,
-    [CLI_MODELS] = read_list,   [CLI_NAMED] = read_list, [CLI_INTEGER] = read_integer,
-    [CLI_INDEX] = read_index,   [CLI_REAL] = read_real,  [CLI_LENGTH] = read_length,
-    [CLI_CHOICE] = read_choice,
+    [CLI_FLAG] = read_flag,   [CLI_TEXT] = read_text,     [CLI_PATH] = read_text,
+    [CLI_MODEL] = read_text,  [CLI_LIST] = read_list,     [CLI_PATHS] = read_list,
+    [CLI_MODELS] = read_list, [CLI_NAMED] = read_list,    [CLI_INTEGER] = read_integer,
+    [CLI_REAL] = read_real,   [CLI_LENGTH] = read_length, [CLI_CHOICE] = read_choice,
 };
 _Static_assert(sizeof readers / sizeof *readers == CLI_KIND_COUNT, "one reader for every kind");
 
@@ -173,12 +169,13 @@ const cli_option cli_common_options[] = {
 };
 const size_t cli_n_common_options = sizeof cli_common_options / sizeof *cli_common_options;
 
-/* Two names of one option, wherever there is one of them; help shows the first. */
+/* Two names of one option, wherever there is one of them. */
 static const struct { const char *name, *alias; } aliases[] = {{"epsilon", "eps"}};
 
 const char *cli_option_alias(const cli_option *option) {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
         if (strcmp(option->name, aliases[i].name) == 0) return aliases[i].alias;
+        if (strcmp(option->name, aliases[i].alias) == 0) return aliases[i].name;
     }
     return NULL;
 }
@@ -276,12 +273,14 @@ static int apply_common(cli_parsed *parsed, const cli_option *option, const char
 static int apply(cli_parsed *parsed, const cli_command *command, const cli_option *option,
                  const char *value, word_list *rest, qkv_error *err) {
     if (is_common(option)) return apply_common(parsed, option, value, err);
-    const uint64_t bit = UINT64_C(1) << (option - command->options);
+    const size_t place = (size_t)(option - command->options);
+    uint64_t *given = &parsed->given[place / 64];
+    const uint64_t bit = UINT64_C(1) << place % 64;
     /* The first value would have no effect. Flags may be repeated: they say the same again. */
-    if (option->kind != CLI_FLAG && !is_list(option) && (parsed->given & bit)) {
+    if (option->kind != CLI_FLAG && !is_list(option) && (*given & bit)) {
         return cli_usage(err, "--%s is given twice", option->name);
     }
-    parsed->given |= bit;
+    *given |= bit;
     if (option->kind == CLI_FLAG && value) {
         return cli_usage(err, "--%s takes no value", option->name);
     }
@@ -298,7 +297,9 @@ static int apply(cli_parsed *parsed, const cli_command *command, const cli_optio
     if (option->letter == 'o' && value && !value[0]) {
         return cli_usage(err, "--%s needs the name of a file, and is empty", option->name);
     }
-    return readers[option->kind](option, (char *)parsed->args + option->offset, value, err);
+    void *to = (char *)parsed->args + option->offset;
+    if (option->tag & CLI_AS_TEXT) return read_list(option, to, value, err);
+    return readers[option->kind](option, to, value, err);
 }
 
 static int read_long(cli_parsed *parsed, const cli_command *command, const char *word,
@@ -327,6 +328,10 @@ static int read_operand(cli_parsed *parsed, const cli_command *command, const ch
                      : cli_usage(err, "unexpected argument '%s'; see 'qkv %s --help'", word,
                                  command->name);
     }
+    qkv_nearest near;
+    if (command->operand == CLI_CHOICE && find_word(command->operand_words, word, &near) < 0)
+        return cli_usage(err, "there is no '%s'%s: give %s", word, qkv_nearest_hint(&near),
+                         command->operand_words);
     if (!QKV_PUSH(parsed->operands, parsed->capacity, parsed->n_operands, word)) {
         return qkv_fail_memory(err);
     }
@@ -373,7 +378,7 @@ int cli_parse(cli_parsed *parsed, const cli_command *command, int argc, char **a
 
 void cli_parsed_release(cli_parsed *parsed, const cli_command *command) {
     for (size_t i = 0; parsed->args && i < command->n_options; i++) {
-        if (!is_list(&command->options[i])) continue;
+        if (!is_list(&command->options[i]) && !(command->options[i].tag & CLI_AS_TEXT)) continue;
         cli_list *list = (cli_list *)(void *)((char *)parsed->args + command->options[i].offset);
         free(list->items); /* several options may share one list */
         *list = (cli_list){0};

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "cli/columns.h"
 #include "cli/inputs.h"
 
 static int is_one_of(const char *word, const char *list) {
@@ -147,19 +148,20 @@ void cli_command_words_free(char **words) {
 void cli_print_line(const char *text) {
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, text, strlen(text));
-    puts(visible.data ? visible.data : "");
+    puts(cli_shown(&visible));
     qkv_text_release(&visible);
 }
 
 int cli_print_json(json_t *json, qkv_error *err) {
-    if (!json) return qkv_fail_memory(err);
-    json_dumpf(json, stdout, JSON_INDENT(2));
-    putchar('\n');
+    char *text = json ? qkv_json_dump(json, JSON_INDENT(2)) : NULL;
     json_decref(json);
+    if (!text) return qkv_fail_memory(err);
+    puts(text);
+    free(text);
     return QKV_OK;
 }
 
-int cli_outputs_draw(const cli_list *outputs, const char *format) {
+static int draws(const cli_list *outputs, const char *format) {
     return cli_outputs_have(outputs, format, "png") || cli_outputs_have(outputs, format, "svg") ||
            cli_outputs_have(outputs, format, "pdf");
 }
@@ -168,12 +170,14 @@ int cli_print_check(const cli_print *print, const cli_list *outputs, const char 
                     qkv_error *err) {
     const int letters =
         cli_outputs_have(outputs, format, "svg") || cli_outputs_have(outputs, format, "pdf");
-    if (outputs->n == 0 && (print->font || print->width > 0 || print->no_notes)) {
-        return cli_usage(err, "--font, --width and --no-notes belong to a drawing: add -o");
+    const int sized = print->font || print->font_size > 0 || print->width > 0;
+    if (outputs->n == 0 && (sized || print->no_notes)) {
+        return cli_usage(err,
+                         "--font, --font-size, --width and --no-notes belong to a drawing: add -o");
     }
-    if (outputs->n > 0 && (print->font || print->width > 0) && !cli_outputs_draw(outputs, format)) {
-        return cli_usage(err, "--font and --width belong to a PNG, SVG or PDF: a page follows the "
-                              "screen of its reader");
+    if (outputs->n > 0 && sized && !draws(outputs, format)) {
+        return cli_usage(err, "--font, --font-size and --width belong to a PNG, SVG or PDF: a page "
+                              "follows the screen of its reader");
     }
     if (print->text != CLI_AUTO && !letters) {
         return cli_usage(err, "--text is about the letters of an SVG or PDF, and no output is one");

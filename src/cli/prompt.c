@@ -88,7 +88,7 @@ int cli_prompts_add_default(cli_prompts *prompts, size_t most, qkv_error *err) {
     return status;
 }
 
-/* Cuts the line at *at out of a text, without its line break, and moves *at behind it; NULL at the
+/* Cuts the line at *at out of a text, without its line break, and moves *at after it; NULL at the
  * end. */
 static char *cut_line(char **at) {
     char *line = *at;
@@ -102,7 +102,7 @@ static char *cut_line(char **at) {
 
 /* ---- columns of CSV ---- */
 
-/* The place of a column in the first row; behind it, *csv is at the second. */
+/* The place of a column in the first row; after it, *csv is at the second. */
 static int find_column(qkv_csv *csv, const char *path, const char *wanted, size_t *place,
                        qkv_error *err) {
     qkv_text field = {0}, known = {0};

@@ -6,13 +6,23 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/recipe.h"
-
-enum { MOST_TEXT = 1 << 20 }; /* bytes */
 
 int recipe_is_study(const json_t *recipe) {
     return json_object_get(recipe, "study") != NULL;
+}
+
+const char *recipe_study_kind(const json_t *recipe) {
+    const char *given = json_string_value(json_object_get(recipe, "study")), *name;
+    for (size_t i = 0; given && (name = qkv_study_kind_name(i)); i++) {
+        qkv_study_kind kind = QKV_STUDY_KIND_INIT;
+        const int known = qkv_study_get_kind(name, &kind, NULL) == QKV_OK;
+        if (known && kind.former && strcmp(kind.former, given) == 0) return name;
+    }
+    return given;
 }
 
 static int check_keys(const json_t *recipe, const char *path, qkv_error *err) {
@@ -37,54 +47,31 @@ static int check_keys(const json_t *recipe, const char *path, qkv_error *err) {
 
 /* ---- options ---- */
 
-/* A number, true or false, or else a text. */
-static json_t *read_value(const char *text) {
-    json_t *value = qkv_json_parse(text, strlen(text), JSON_DECODE_ANY, NULL);
-    if (value && !json_is_object(value) && !json_is_null(value)) return value;
-    json_decref(value);
-    return qkv_json_text(text);
-}
-
-static int set_options(json_t *options, const cli_list *set, qkv_error *err) {
-    for (size_t i = 0; i < set->n; i++) {
-        const char *text = set->items[i].value, *equals = strchr(text, '=');
-        if (!equals || equals == text)
-            return cli_usage(err, "--set is written NAME=VALUE, not '%s'", text);
-        char *name = qkv_strndup(text, (size_t)(equals - text));
-        /* What is a text in the recipe stays one: a list of a single number. */
-        json_t *value = json_is_string(json_object_get(options, name)) ? qkv_json_text(equals + 1)
-                                                                       : read_value(equals + 1);
-        const int failed = !name || json_object_set_new(options, name, value) != 0;
-        free(name);
-        if (failed) return qkv_fail_memory(err);
-    }
-    return QKV_OK;
-}
-
-/* An option that is the text of a file. */
-static int set_file(json_t *options, const char *name, const char *path, qkv_error *err) {
-    char *text = NULL;
-    size_t size = 0;
-    if (!path) return QKV_OK;
-    int status = qkv_read_file(&text, &size, path, MOST_TEXT, err);
-    json_t *value = status == QKV_OK ? json_stringn(text, size) : NULL;
-    free(text);
-    if (status == QKV_OK && !value)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not UTF-8 text", path);
-    if (status == QKV_OK && json_object_set_new(options, name, value) != 0)
-        status = qkv_fail_memory(err);
+static int set_one(qkv_study *study, const char *text, qkv_error *err) {
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return cli_usage(err, "--set is written NAME=VALUE, not '%s'", text);
+    char *name = qkv_strndup(text, (size_t)(equals - text));
+    int status = name ? QKV_OK : qkv_fail_memory(err);
+    /* In place of the recipe's: a list would grow. */
+    if (status == QKV_OK) status = qkv_study_set(study, name, NULL, err);
+    if (status == QKV_OK) status = qkv_study_set(study, name, equals + 1, err);
+    free(name);
     return status;
 }
 
-/* In place of the one that the recipe has. */
-static int set_needles(json_t *options, const char *path, qkv_error *err) {
-    static const char *const one[] = {"needle", "question", "answer"};
-    for (size_t i = 0; path && i < sizeof one / sizeof *one; i++) json_object_del(options, one[i]);
-    return set_file(options, "needles", path, err);
+/* An option that is the text of a file, where one is given. */
+static int set_file(qkv_study *study, const char *name, const char *path, qkv_error *err) {
+    return path ? cli_study_set_file(study, name, path, err) : QKV_OK;
 }
 
-static int set_flag(json_t *options, const char *name, qkv_error *err) {
-    return json_object_set_new(options, name, json_true()) == 0 ? QKV_OK : qkv_fail_memory(err);
+/* In place of the one that the recipe has. */
+static int set_needles(qkv_study *study, const char *path, qkv_error *err) {
+    static const char *const one[] = {"needle", "question", "answer"};
+    int status = QKV_OK;
+    for (size_t i = 0; path && i < sizeof one / sizeof *one && status == QKV_OK; i++)
+        status = qkv_study_set(study, one[i], NULL, err);
+    return status == QKV_OK ? set_file(study, "needles", path, err) : status;
 }
 
 /* Studies with an option `chat` put prompts together themselves, and then into the model's template. */
@@ -92,21 +79,15 @@ static int chats_itself(const json_t *recipe) {
     return json_object_get(json_object_get(recipe, "options"), "chat") != NULL;
 }
 
-static int set_text(json_t *options, const char *name, const char *text, qkv_error *err) {
-    return !text || json_object_set_new(options, name, qkv_json_text(text)) == 0
-               ? QKV_OK
-               : qkv_fail_memory(err);
-}
-
-static int set_chat(json_t *options, const cli_chat *chat, qkv_error *err) {
+static int set_chat(qkv_study *study, const cli_chat *chat, qkv_error *err) {
     if (chat->turns.n || chat->show)
         return cli_usage(err, "this study makes its prompts itself, without %s",
                          chat->show ? "--show-prompt" : "--turn");
     if (!chat->on) return cli_chat_check(chat, err);
-    int status = set_text(options, "system", chat->system, err);
-    if (status == QKV_OK) status = set_text(options, "date", chat->date, err);
-    if (status == QKV_OK) status = set_file(options, "chat_template", chat->template_file, err);
-    return status == QKV_OK ? set_flag(options, "chat", err) : status;
+    int status = chat->system ? qkv_study_set(study, "system", chat->system, err) : QKV_OK;
+    if (status == QKV_OK && chat->date) status = qkv_study_set(study, "date", chat->date, err);
+    if (status == QKV_OK) status = set_file(study, "chat_template", chat->template_file, err);
+    return status == QKV_OK ? qkv_study_set(study, "chat", "true", err) : status;
 }
 
 /* ---- heads that another study has found ---- */
@@ -136,42 +117,64 @@ static size_t list_heads(const json_t *table, size_t wanted, qkv_text *out) {
     return n;
 }
 
-static int set_heads(json_t *options, const char *path, qkv_error *err) {
+static int set_heads(qkv_study *study, const json_t *options, const recipe_args *args,
+                     qkv_error *err) {
     const json_t *top = json_object_get(options, "top");
-    const size_t wanted = json_is_integer(top) ? (size_t)json_integer_value(top) : 1;
-    json_t *study = NULL;
+    size_t wanted = json_is_integer(top) ? (size_t)json_integer_value(top) : 1;
+    const char *path = args->heads_from;
+    json_t *found = NULL;
     qkv_text heads = {0};
     if (!path) return QKV_OK;
-    int status = sweep_spec_read(&study, path, err);
+    for (size_t i = 0; i < args->set.n; i++) {
+        int64_t number;
+        const char *text = args->set.items[i].value;
+        if (strncmp(text, "top=", 4) == 0 && qkv_parse_int(text + 4, strlen(text + 4), &number))
+            wanted = (size_t)number;
+    }
+    int status = sweep_spec_read(&found, path, err);
     if (status != QKV_OK) return status;
     const size_t n =
-        list_heads(json_array_get(json_object_get(study, "tables"), 0), wanted, &heads);
+        list_heads(json_array_get(json_object_get(found, "tables"), 0), wanted, &heads);
     if (n < wanted)
         status = qkv_fail(err, QKV_ERR_FORMAT,
                           "%s has %zu heads in its first table, and %zu are wanted; it should be "
                           "what 'qkv recipe ships' or 'sahara' writes with -o FILE.json",
                           path, n, wanted);
-    else if (heads.failed || json_object_set_new(options, "heads", json_string(heads.data)) != 0)
-        status = qkv_fail_memory(err);
+    else
+        status = heads.failed
+                     ? qkv_fail_memory(err)
+                     : cli_name_fields(qkv_study_set(study, "heads", heads.data, err), err);
     qkv_text_release(&heads);
-    json_decref(study);
+    json_decref(found);
     return status;
 }
 
-static int make_options(json_t **out, const json_t *recipe, const recipe_args *args,
-                        qkv_error *err) {
+static int set_own(qkv_study *study, const json_t *options, const char *path, qkv_error *err) {
+    if (!options) return QKV_OK;
+    char *text = qkv_json_dump(options, JSON_REAL_PRECISION(17));
+    qkv_error why = {0};
+    int status = text ? qkv_study_set_json(study, text, &why) : qkv_fail_memory(err);
+    free(text);
+    if (status == QKV_OK || status == QKV_ERR_MEMORY) return status;
+    (void)cli_name_fields(status, &why);
+    return qkv_fail(err, status, "%s: %s", path, why.message);
+}
+
+static int set_options(qkv_study *study, const json_t *recipe, const recipe_args *args,
+                       const char *path, qkv_error *err) {
     const json_t *own = json_object_get(recipe, "options");
-    json_t *options = *out = own ? json_deep_copy(own) : json_object();
-    if (!options) return qkv_fail_memory(err);
-    int status = set_needles(options, args->needles, err);
-    if (status == QKV_OK) status = set_options(options, &args->set, err);
-    if (status == QKV_OK) status = set_file(options, "phrases", args->phrases, err);
-    if (status == QKV_OK) status = set_heads(options, args->heads_from, err);
-    if (status == QKV_OK && args->parity) status = set_flag(options, "parity", err);
-    if (status == QKV_OK && args->mean_map) status = set_flag(options, "mean_map", err);
-    if (status == QKV_OK && chats_itself(recipe))
-        status = set_chat(options, &args->flags.chat, err);
-    return status;
+    int status = set_own(study, own, path, err);
+    if (status == QKV_OK) status = set_needles(study, args->needles, err);
+    for (size_t i = 0; i < args->set.n && status == QKV_OK; i++)
+        status = set_one(study, args->set.items[i].value, err);
+    if (status == QKV_OK) status = set_file(study, "phrases", args->phrases, err);
+    if (status == QKV_OK) status = set_heads(study, own, args, err);
+    if (status == QKV_OK && args->parity) status = set_one(study, "parity=true", err);
+    if (status == QKV_OK && args->mean_map) status = set_one(study, "mean_map=true", err);
+    if (status == QKV_OK && args->results)
+        status = cli_name_fields(qkv_study_set(study, "results", args->results, err), err);
+    if (status == QKV_OK && chats_itself(recipe)) status = set_chat(study, &args->flags.chat, err);
+    return status == QKV_OK ? cli_study_set(study, "lens", &args->study.settings, err) : status;
 }
 
 /* ---- prompts ---- */
@@ -190,22 +193,24 @@ static int add_prompt(recipe_prompts *to, const char *value, int tag, qkv_error 
 
 static int add_own(recipe_prompts *to, const json_t *prompts, const char *path, qkv_error *err) {
     if (json_array_size(prompts) == 0)
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: 'prompts' is no list of texts", path);
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: 'prompts' is not a list of texts", path);
     int status = QKV_OK;
     for (size_t i = 0; i < json_array_size(prompts) && status == QKV_OK; i++) {
         const char *text = json_string_value(json_array_get(prompts, i));
         status = text ? add_prompt(to, text, CLI_PROMPT_TEXT, err)
-                      : qkv_fail(err, QKV_ERR_FORMAT, "%s: prompt %zu is no text", path, i);
+                      : qkv_fail(err, QKV_ERR_FORMAT, "%s: prompt %zu is not a text", path, i);
     }
     return status;
 }
 
 /* As many as the study takes: the file of many, or the first of the few. */
 static int add_bundled(recipe_prompts *to, const char *kind, qkv_error *err) {
-    size_t least = 0, most = 0, few = 0;
-    int status = QKV_OK;
+    qkv_study_kind info = QKV_STUDY_KIND_INIT;
+    size_t few = 0;
     while (qkv_default_prompt(few)) few++;
-    if (!qkv_study_kind_prompts(kind, &least, &most) || most == 0) return QKV_OK;
+    int status = qkv_study_get_kind(kind, &info, err);
+    const size_t most = info.most_prompts;
+    if (status != QKV_OK || most == 0) return status;
     if (most <= few) {
         for (size_t i = 0; i < most && status == QKV_OK; i++)
             status = add_prompt(to, qkv_default_prompt(i), CLI_PROMPT_TEXT, err);
@@ -220,34 +225,33 @@ static int find_prompts(recipe_prompts *to, const json_t *recipe, const char *pa
     const json_t *own = json_object_get(recipe, "prompts");
     if (chat->column) return cli_usage(err, "--column is of a CSV file: give it with -f");
     if (own) return add_own(to, own, path, err);
-    return add_bundled(to, json_string_value(json_object_get(recipe, "study")), err);
+    return add_bundled(to, recipe_study_kind(recipe), err);
 }
 
 /* ---- running ---- */
 
 int recipe_run_study(const cli_call *call, const json_t *recipe, const char *path, qkv_error *err) {
     const recipe_args *args = call->args;
+    const char *kind = recipe_study_kind(recipe);
     recipe_prompts found = {0};
-    json_t *options = NULL;
+    qkv_study *study = NULL;
     int status = check_keys(recipe, path, err);
-    if (status == QKV_OK) status = make_options(&options, recipe, args, err);
+    if (status == QKV_OK) status = qkv_study_new(&study, kind, err);
+    if (status == QKV_OK) status = set_options(study, recipe, args, path, err);
     if (status == QKV_OK && !args->flags.prompts.n)
         status = find_prompts(&found, recipe, path, &args->flags.chat, err);
     const cli_list *prompts = args->flags.prompts.n ? &args->flags.prompts : &found.list;
     const cli_chat texts = {.column = args->flags.chat.column, .pattern = args->flags.chat.pattern};
-    cli_study_job job = {.kind = json_string_value(json_object_get(recipe, "study")),
-                         .how = &args->study,
-                         .model = args->model,
-                         .prompts = prompts->n ? prompts : NULL,
-                         .parse_special = args->flags.parse_special,
-                         .chat = chats_itself(recipe) ? &texts : &args->flags.chat,
-                         .options = options,
-                         .results = args->results,
-                         .shows_progress = 1};
-    if (status == QKV_OK)
-        status = cli_study_run(call, &job, err); /* takes the options */
-    else
-        json_decref(options);
+    const cli_study_job job = {.study = study,
+                               .kind = kind,
+                               .how = &args->study,
+                               .settings_kind = "lens",
+                               .models = {args->model, NULL},
+                               .prompts = prompts->n ? prompts : NULL,
+                               .parse_special = args->flags.parse_special,
+                               .chat = chats_itself(recipe) ? &texts : &args->flags.chat};
+    if (status == QKV_OK) status = cli_study_run(call, &job, err);
+    qkv_study_free(study);
     free(found.list.items);
     free(found.path);
     return status;

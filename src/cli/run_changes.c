@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
+#include "base/json_tokens.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "cli/columns.h"
@@ -84,7 +86,7 @@ static void print_token(const cli_outcome *outcome, int64_t position) {
     size_t n;
     const int32_t *tokens = qkv_plan_tokens(outcome->plan, &n);
     cli_append_token(&text, outcome->model, tokens[position]);
-    printf("%s (%" PRId64 ")", text.data ? text.data : "", position);
+    printf("%s (%" PRId64 ")", cli_shown(&text), position);
     qkv_text_release(&text);
 }
 
@@ -116,13 +118,12 @@ json_t *cli_changes_json(const cli_changes *changes) {
     json_t *list = json_array();
     for (size_t i = 0; i < changes->n; i++) {
         const cli_change *c = &changes->items[i];
-        json_array_append_new(
-            list,
-            json_pack("{s:I, s:i, s:f, s:i, s:f, s:{s:i, s:I, s:I, s:f, s:f}}", "variant",
-                      (json_int_t)c->variant, "layer", (int)c->layer, "total_variation", c->tv,
-                      "head", (int)c->head, "head_total_variation", c->head_tv, "largest_change",
-                      "head", (int)c->cell_head, "query", (json_int_t)c->query, "key",
-                      (json_int_t)c->key, "before", c->before, "after", c->after));
+        qkv_json_push(list, json_pack("{s:I, s:i, s:f, s:i, s:f, s:{s:i, s:I, s:I, s:f, s:f}}",
+                                      "variant", (json_int_t)c->variant, "layer", (int)c->layer,
+                                      "total_variation", c->tv, "head", (int)c->head,
+                                      "head_total_variation", c->head_tv, "largest_change", "head",
+                                      (int)c->cell_head, "query", (json_int_t)c->query, "key",
+                                      (json_int_t)c->key, "before", c->before, "after", c->after));
     }
     return list;
 }
@@ -162,7 +163,7 @@ void cli_next_line_print(const cli_outcome *outcome) {
         for (size_t i = 0; i < n; i++) {
             qkv_text text = {0};
             cli_append_token(&text, outcome->model, tokens[i]);
-            qkv_print(stdout, "  %s %.4f", text.data ? text.data : "",
+            qkv_print(stdout, "  %s %.4f", cli_shown(&text),
                       exp(qkv_log_probability(row, n_vocab, tokens[i])));
             qkv_text_release(&text);
         }
@@ -172,14 +173,9 @@ void cli_next_line_print(const cli_outcome *outcome) {
 
 static json_t *token_json(const cli_outcome *outcome, const float *row, size_t n_vocab,
                           int32_t token) {
-    char *bytes = NULL;
-    size_t length = 0;
-    const int has_text = qkv_token_text(outcome->model, &bytes, &length, token, NULL) == QKV_OK;
-    json_t *json = json_pack("{s:i, s:o, s:f}", "token", (int)token, "text",
-                             has_text ? qkv_json_string(bytes, length) : json_null(), "probability",
-                             exp(qkv_log_probability(row, n_vocab, token)));
-    qkv_text_free(bytes);
-    return json;
+    return json_pack("{s:i, s:o, s:f}", "token", (int)token, "text",
+                     qkv_json_token_string(outcome->model, token), "probability",
+                     exp(qkv_log_probability(row, n_vocab, token)));
 }
 
 json_t *cli_next_line_json(const cli_outcome *outcome) {
@@ -191,10 +187,9 @@ json_t *cli_next_line_json(const cli_outcome *outcome) {
         json_t *top = json_array();
         const size_t n = qkv_most_likely_tokens(row, n_vocab, tokens, SHOWN);
         for (size_t i = 0; i < n; i++)
-            json_array_append_new(top, token_json(outcome, row, n_vocab, tokens[i]));
-        json_array_append_new(list,
-                              json_pack("{s:I, s:I, s:o}", "variant", (json_int_t)v, "position",
-                                        (json_int_t)last_captured(outcome->plan), "top", top));
+            qkv_json_push(top, token_json(outcome, row, n_vocab, tokens[i]));
+        qkv_json_push(list, json_pack("{s:I, s:I, s:o}", "variant", (json_int_t)v, "position",
+                                      (json_int_t)last_captured(outcome->plan), "top", top));
     }
     return list;
 }

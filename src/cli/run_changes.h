@@ -38,7 +38,7 @@ void cli_changes_print(const cli_changes *changes, const cli_outcome *outcome);
 /* NULL without memory. */
 json_t *cli_changes_json(const cli_changes *changes);
 
-/* The most likely tokens behind the last token whose logits were captured, for each variant. */
+/* The most likely tokens after the last token whose logits were captured, for each variant. */
 void cli_next_line_print(const cli_outcome *outcome);
 json_t *cli_next_line_json(const cli_outcome *outcome);
 

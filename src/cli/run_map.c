@@ -72,7 +72,7 @@ static void print_label(const cli_outcome *outcome, const small_map *map, int64_
         qkv_text_printf(&label, "%" PRId64 "-%" PRId64, first, last);
     if (label.data && cli_columns(label.data) > LABEL_WIDTH)
         qkv_text_append_short(&shown, label.data, label.length, LABEL_WIDTH / 2);
-    const char *text = shown.data ? shown.data : label.data ? label.data : "";
+    const char *whole = cli_shown(&label), *cut = cli_shown(&shown), *text = *cut ? cut : whole;
     const size_t columns = cli_columns(text);
     printf("%*s%s  ", columns < LABEL_WIDTH ? (int)(LABEL_WIDTH - columns) : 0, "", text);
     qkv_text_release(&shown);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/messages.h"
@@ -114,7 +115,7 @@ static json_t *edit_json(const qkv_result *result, size_t v, size_t e) {
         qkv_json_text(qkv_result_edit_text(result, v, e)), "computed", ran, "changed",
         ran ? json_integer((json_int_t)qkv_result_edit_changed(result, v, e)) : json_null(),
         "selected", (json_int_t)qkv_result_edit_selected(result, v, e));
-    if (note) json_object_set_new(json, "note", qkv_json_text(note));
+    if (note) qkv_json_put(json, "note", qkv_json_text(note));
     return json;
 }
 
@@ -124,7 +125,7 @@ static json_t *tensor_json(size_t variant, qkv_site site, int32_t layer, const q
     json_t *shape = json_array();
     qkv_store_name(name, variant, site, layer, tensor->reduction);
     for (int32_t d = 0; d < tensor->n_dims; d++)
-        json_array_append_new(shape, json_integer(tensor->shape[d]));
+        qkv_json_push(shape, json_integer(tensor->shape[d]));
     return json_pack("{s:s, s:I, s:s, s:o, s:o, s:f, s:f, s:f}", "name", name, "variant",
                      (json_int_t)variant, "site", qkv_site_name(site), "layer",
                      qkv_site_has_layer(site) ? json_integer(layer) : json_null(), "shape", shape,
@@ -141,10 +142,10 @@ json_t *cli_result_json(const cli_outcome *outcome) {
     json_t *edits = json_array(), *tensors = json_array();
     for (size_t v = 1; v < qkv_result_n_variants(result); v++) {
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++)
-            json_array_append_new(edits, edit_json(result, v, e));
+            qkv_json_push(edits, edit_json(result, v, e));
     }
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++)
-        json_array_append_new(tensors, tensor_json(variant, site, layer, &tensor));
+        qkv_json_push(tensors, tensor_json(variant, site, layer, &tensor));
     const int found = cli_changes_find(&changes, outcome, NULL) == QKV_OK;
     json_t *json =
         json_pack("{s:o, s:o, s:o, s:o}", "edits", edits, "tensors", tensors, "changes",

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json.h"
 #include "cli/show.h"
 #include "qkv/sweep_reader.h"
 
@@ -10,8 +11,7 @@ typedef const char *(*name_at)(const qkv_sweep_reader *file, size_t index);
 static json_t *list_names(const qkv_sweep_reader *file, name_at name) {
     json_t *list = json_array();
     const char *text;
-    for (size_t i = 0; (text = name(file, i)); i++)
-        json_array_append_new(list, qkv_json_text(text));
+    for (size_t i = 0; (text = name(file, i)); i++) qkv_json_push(list, qkv_json_text(text));
     return list;
 }
 
@@ -39,7 +39,7 @@ static json_t *describe(const qkv_sweep_reader *file, size_t n, size_t stored) {
                   list_names(file, qkv_sweep_reader_target), "operations",
                   list_names(file, qkv_sweep_reader_op));
     if (all && info->model_notices[0])
-        json_object_set_new(all, "model_notices", qkv_json_text(info->model_notices));
+        qkv_json_put(all, "model_notices", qkv_json_text(info->model_notices));
     return all;
 }
 

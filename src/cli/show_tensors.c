@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/number.h"
+#include "cli/columns.h"
 #include "cli/show.h"
 #include "qkv/store_reader.h"
 
@@ -50,9 +51,9 @@ static void print_item(const shown_file *f, const qkv_store_item *item) {
     qkv_text_append_visible(&name, item->name, strlen(item->name));
     append_shape(&shape, item);
     append_words(&axes, json_object_get(entry, "axes"));
-    printf("%-*s  %-5s  %-*s%s\n", NAME_WIDTH, name.data ? name.data : "", item->type,
-           axes.length ? SHAPE_WIDTH : 0, shape.data ? shape.data : "scalar",
-           axes.length ? axes.data : "");
+    printf("%-*s  %-5s  %-*s%s\n", NAME_WIDTH, cli_shown(&name), item->type,
+           axes.length ? SHAPE_WIDTH : 0, item->n_dims ? cli_shown(&shape) : "scalar",
+           cli_shown(&axes));
     qkv_text_release(&name);
     qkv_text_release(&shape);
     qkv_text_release(&axes);
@@ -75,20 +76,19 @@ static void print_table(const shown_file *f, const char *path) {
 
 static json_t *describe_item(const shown_file *f, const qkv_store_item *item) {
     json_t *shape = json_array(), *entry = entry_of(f, item->name);
-    for (int32_t d = 0; d < item->n_dims; d++)
-        json_array_append_new(shape, json_integer(item->shape[d]));
+    for (int32_t d = 0; d < item->n_dims; d++) qkv_json_push(shape, json_integer(item->shape[d]));
     json_t *all = json_pack("{s:o, s:s, s:o}", "name", qkv_json_text(item->name), "type",
                             item->type, "shape", shape);
-    if (all && json_is_object(entry)) json_object_update_missing(all, entry);
+    if (json_is_object(entry)) qkv_json_put_missing(all, entry);
     return all;
 }
 
 static int print_json(const shown_file *f, qkv_error *err) {
     qkv_store_item item = QKV_STORE_ITEM_INIT;
-    json_t *tensors = json_array(), *metadata = json_copy(f->metadata);
+    json_t *tensors = json_array(), *metadata = qkv_json_copy(f->metadata);
     json_object_del(metadata, "tensors");
     for (size_t i = 0; qkv_store_reader_item(f->file, i, &item); i++)
-        json_array_append_new(tensors, describe_item(f, &item));
+        qkv_json_push(tensors, describe_item(f, &item));
     return cli_print_json(json_pack("{s:s, s:o, s:o}", "format", qkv_store_reader_format(f->file),
                                     "metadata", metadata, "tensors", tensors),
                           err);
@@ -159,7 +159,7 @@ static void print_label(const shown_tensor *t, int32_t axis, int64_t i, int to_t
         width += ((unsigned char)label.data[k] & 0xc0) != 0x80;
     const int pad = width < LABEL_WIDTH ? (int)(LABEL_WIDTH - width) : 0;
     if (to_the_right) printf("%*s", pad, "");
-    fputs(label.data ? label.data : "", stdout);
+    fputs(cli_shown(&label), stdout);
     if (!to_the_right) printf("%*s", pad, "");
     qkv_text_release(&label);
 }
@@ -211,8 +211,7 @@ static json_t *nest(const shown_tensor *t, int32_t axis, int64_t *at) {
         return isfinite(value) ? json_real(value) : json_null();
     }
     json_t *list = json_array();
-    for (int64_t i = 0; i < t->item.shape[axis]; i++)
-        json_array_append_new(list, nest(t, axis + 1, at));
+    for (int64_t i = 0; i < t->item.shape[axis]; i++) qkv_json_push(list, nest(t, axis + 1, at));
     return list;
 }
 
@@ -231,7 +230,7 @@ static int show_one(const shown_file *f, const show_args *args, qkv_error *err) 
     status = qkv_store_reader_values(f->file, t.index, 0, t.item.n_values, t.values, err);
     if (status == QKV_OK && args->json) {
         json_t *all = describe_item(f, &t.item);
-        json_object_set_new(all, "data", t.item.n_values ? nest(&t, 0, &at) : json_array());
+        qkv_json_put(all, "data", t.item.n_values ? nest(&t, 0, &at) : json_array());
         status = cli_print_json(all, err);
     } else if (status == QKV_OK) {
         print_tensor(&t);

@@ -2,7 +2,7 @@
  * What ends the program from outside takes the temporary files along.
  *
  * Work that can be stopped hears of the first SIGINT (Ctrl-C), SIGTERM or SIGHUP (the terminal is
- * closed) through cli_progress, ends in order, and the program ends by that signal, so that shells see
+ * closed) through cli_progress (progress.c), ends in order, and the program ends by that signal, so that shells see
  * 130 or 143. A second one ends it at once; so does the first where the work does not listen within a
  * second, or nothing listens at all.
  */
@@ -79,18 +79,4 @@ int cli_stop_asked(void) {
 
 void cli_end_soon(void) {
     if (asked) alarm(2);
-}
-
-static int stop_when_asked(void *user, const char *what, double done, double total) {
-    (void)user;
-    (void)what;
-    (void)done;
-    (void)total;
-    return asked ? cli_stop_asked() : 0;
-}
-
-const qkv_progress *cli_progress(void) {
-    static const qkv_progress progress = {sizeof progress, stop_when_asked, NULL};
-    cli_hear_signals();
-    return &progress;
 }

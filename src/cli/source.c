@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/edit_words.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "cli/inputs.h"
 
 static int load(cli_source *source, const cli_item *given, qkv_error *err) {
@@ -53,22 +53,11 @@ int cli_sources_load(cli_sources *sources, const cli_list *given, const cli_chat
     return status == QKV_OK ? load_set(sources, given, chat, err) : status;
 }
 
-/* Does an edit in the text have this operation and argument? */
-static int says(const char *edits, const char *operation, const char *argument) {
-    const size_t length = strlen(argument);
-    while ((edits = strstr(edits, operation))) {
-        edits += strlen(operation);
-        const char end = strncmp(edits, argument, length) == 0 ? edits[length] : '+';
-        if (end == '\0' || end == ',' || qkv_is_space(end)) return 1;
-    }
-    return 0;
-}
-
 static int any_says(const cli_list *const *edits, size_t n, const char *operation,
                     const char *argument) {
     for (size_t k = 0; k < n; k++) {
         for (size_t e = 0; e < edits[k]->n; e++) {
-            if (says(edits[k]->items[e].value, operation, argument)) return 1;
+            if (qkv_edits_say(edits[k]->items[e].value, operation, argument)) return 1;
         }
     }
     return 0;
@@ -100,10 +89,10 @@ int cli_sources_take_edits(cli_sources *sources, const cli_list *const *edits, s
     return status;
 }
 
-/* The set's tokens, for edits. */
+/* The set's tokens, for edits; a study gets its prompts itself. */
 static int give_set(cli_sources *sources, qkv_error *err) {
     const size_t n = sources->set.n;
-    if (n == 0) return QKV_OK;
+    if (n == 0 || !sources->data) return QKV_OK;
     const int32_t **tokens = qkv_calloc(n, sizeof *tokens);
     size_t *lengths = qkv_calloc(n, sizeof *lengths);
     for (size_t i = 0; tokens && lengths && i < n; i++) {

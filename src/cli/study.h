@@ -1,116 +1,84 @@
 /*
- * What the commands of studies share: options of files and of the look, and the way from options to a
- * printed table. A command turns its own options into JSON and hands it over:
- *
- *     typedef struct lens_args { cli_study study; const char *model; ...; } lens_args;
- *     static const cli_option options[] = {CLI_MODEL_OPTION(lens_args), CLI_PROMPT_OPTIONS(lens_args), ...,
- *                                          CLI_STUDY_OPTIONS(lens_args)};
- *
- *     static int run_lens(const cli_call *call, qkv_error *err) {
- *         const lens_args *args = call->args;
- *         cli_study_job job = {.kind = "lens", .how = &args->study, .model = args->model,
- *                              .prompts = &args->prompts, .parse_special = args->parse_special,
- *                              .chat = &args->chat, .options = json_object()};
- *         cli_study_set_text(&job, "answer", args->answer);
- *         cli_study_set_number(&job, "top", args->top);
- *         return cli_study_run(call, &job, err);
- *     }
+ * Studies on the command line. Every kind of study is a command, made from the library's table of its fields
+ * (study_commands.c); what a field can be is read and checked by the library. What is the program's own: models,
+ * prompts, files, threads (study.c).
  */
 #ifndef QKV_CLI_STUDY_H
 #define QKV_CLI_STUDY_H
 
+#include <string.h>
+
 #include "cli/inputs.h"
 #include "qkv/study.h"
 
+/* What all that make studies have in common. */
 typedef struct cli_study {
-    cli_print print;
+    cli_list settings; /* fields that were given, by their number; of a flag the value is NULL */
     cli_list outputs;
     const char *format; /* of -o - */
-    const char *picture, *table, *title;
-    double dpi;   /* 0: not given */
-    int colormap; /* CLI_AUTO: not given */
-    int json, no_recipe;
+    int json;
     int64_t threads, memory;
 } cli_study;
 
-#define CLI_STUDY_DEFAULTS                                                                         \
-    { .print = CLI_PRINT_DEFAULTS, .colormap = CLI_AUTO }
-
-#define CLI_STUDY_FORMATS "png|svg|pdf|html|csv|json|sqlite"
-
 /* clang-format off: one option to a line or two */
-#define CLI_STUDY_OPTION(type, name, value, kind, field, tag, least, most, help)                   \
+#define CLI_STUDY_OPTION(type, letter, name, value, kind, field, tag, least, most, help)           \
     {                                                                                              \
-        0, name, value, help, kind, offsetof(type, study) + offsetof(cli_study, field), tag,       \
+        letter, name, value, help, kind, offsetof(type, study) + offsetof(cli_study, field), tag,  \
             least, most                                                                            \
     }
-/* The type needs the field `cli_study study`. */
-#define CLI_STUDY_OPTIONS(type)                                                                       \
-    CLI_STUDY_OPTION(type, "picture", "NAME", CLI_TEXT, picture, 0, 0, 0,                             \
-                     "which picture -o draws (default: the first)"),                                  \
-        CLI_STUDY_OPTION(type, "table", "NAME", CLI_TEXT, table, 0, 0, 0,                             \
-                         "which table is printed and written as CSV (default: the first)"),           \
-        CLI_STUDY_OPTION(type, "title", "TEXT", CLI_TEXT, title, 0, 0, 0,                             \
-                         "title below the picture; *text* is italic, '' is none"),                    \
-        CLI_STUDY_OPTION(type, "colormap", "coolwarm|viridis|cividis|magma|grey", CLI_CHOICE,         \
-                         colormap, 0, 0, 0, "colours of a heatmap"),                                  \
-        CLI_STUDY_OPTION(type, "dpi", "N", CLI_REAL, dpi, 0, 10, 2400,                                \
-                         "resolution of a PNG (default 150)"),                                        \
-        CLI_PRINT_OPTIONS_AT(type, study.print),                                                      \
-        CLI_STUDY_OPTION(type, "no-recipe", NULL, CLI_FLAG, no_recipe, 1, 0, 0,                       \
-                         "leave out of files how they were made"),                                    \
-        {'t',         "threads",                                                                      \
-         "N",         "threads to compute with (default 0: all cores)",                               \
-         CLI_INTEGER, offsetof(type, study.threads),                                                  \
-         0,           0,                                                                              \
-         1024},                                                                                       \
-        CLI_STUDY_OPTION(type, "memory", "MIB", CLI_INTEGER, memory, 0, 1, 1 << 24,                   \
-                         "memory for maps, batches and the kept baseline (default 256)"),             \
-        CLI_STUDY_OPTION(type, "json", NULL, CLI_FLAG, json, 1, 0, 0, "print all tables as JSON"),    \
-        {'o',                                                                                         \
-         "output",                                                                                    \
-         "OUT",                                                                                       \
-         "file for a picture (.png, .svg, .pdf), a page whose cells open (.html), a table (.csv) or " \
-         "all tables (.json, .sqlite); '-' "                                                          \
-         "for standard output; may be repeated",                                                      \
-         CLI_PATHS,                                                                                   \
-         offsetof(type, study.outputs),                                                               \
-         0,                                                                                           \
-         0,                                                                                           \
-         0},                                                                                          \
-        CLI_STUDY_OPTION(type, "format", CLI_STUDY_FORMATS, CLI_TEXT, format, 0, 0, 0,                \
-                         "what -o - writes")
+/* The type needs the field `cli_study study`. The look comes from the library's table: cli_study_commands. */
+#define CLI_STUDY_OPTIONS(type)                                                                    \
+    CLI_STUDY_OPTION(type, 't', "threads", "N", CLI_INTEGER, threads, 0, 0, 1024,                  \
+                     "threads to compute with (default 0: all cores)"),                            \
+        CLI_STUDY_OPTION(type, 0, "memory", "MIB", CLI_INTEGER, memory, 0, 1, 1 << 24,             \
+                         "memory for maps, batches and the kept baseline (default 256)"),          \
+        CLI_STUDY_OPTION(type, 0, "json", NULL, CLI_FLAG, json, 1, 0, 0,                           \
+                         "print all tables as JSON"),                                              \
+        CLI_STUDY_OPTION(                                                                          \
+            type, 'o', "output", "OUT", CLI_PATHS, outputs, 0, 0, 0,                               \
+            "file for a picture (.png, .svg, .pdf), a page whose cells open (.html), "             \
+            "a table (.csv) or all tables (.json, .sqlite); '-' for standard output; "             \
+            "OUT:NAME names the picture or table that it holds, e.g. "                             \
+            "heads.png:heads; may be repeated"),                                                   \
+        CLI_STUDY_OPTION(type, 0, "format", "png|svg|pdf|html|csv|json|sqlite", CLI_TEXT, format,  \
+                         0, 0, 0, "what -o - writes (default csv)")
 /* clang-format on */
 
+/* A command for each kind of study. They live as long as the program. */
+int cli_study_commands(const cli_command **out, size_t *n, qkv_error *err);
+/* A command with options of its own and, after them, those of the look of studies: settings of kind "lens", whose
+ * look is that of all. */
+int cli_study_add_look(cli_command *to, const cli_command *command, size_t settings_offset,
+                       qkv_error *err);
+
+/* What a study is made from. */
 typedef struct cli_study_job {
+    qkv_study *study;
     const char *kind;
     const cli_study *how;
-    const char *model;
-    const char *other;       /* the second model of a comparison; NULL: none */
-    int two_models;          /* there is a second one, the default model where `other` is NULL */
-    const cli_list *prompts; /* NULL: the kind takes none */
-    size_t default_prompts;  /* so many of the library's own where none is given; 0: an error */
+    const char *settings_kind; /* whose fields the settings are numbered by; NULL: `kind` */
+    const char *models[2];     /* the second: of a comparison; NULL: the default one */
+    const cli_list *prompts;   /* NULL: none */
     int parse_special;
-    const cli_chat *chat;     /* NULL: none */
-    json_t *options;          /* taken */
-    const char *const *names; /* of the prompts, in their order; NULL: none */
-    const char *results;      /* what is computed is kept there; NULL: nowhere */
-    int shows_progress;       /* it may take long */
+    const cli_chat *chat;    /* NULL: none */
+    const cli_list *sources; /* what edits name, CLI_SOURCE_OPTIONS; NULL: none */
+    const char *shard;       /* "2/8"; NULL: all */
+    int explain;             /* say what there is to do, and do nothing */
+    int64_t generate; /* tokens that the model first adds to the prompts of a figure; 0: none */
 } cli_study_job;
 
-/* Options that were given: a NULL text, a 0 and CLI_AUTO are left out. */
-void cli_study_set_text(cli_study_job *job, const char *name, const char *value);
-void cli_study_set_number(cli_study_job *job, const char *name, double value);
-void cli_study_set_flag(cli_study_job *job, const char *name, int value);
-/* The word number `value` of "one|two". */
-void cli_study_set_word(cli_study_job *job, const char *name, const char *words, int value);
+/* Is it drawn, with nothing to print? */
+static inline int cli_study_is_figure(const qkv_study_kind *kind) {
+    return strncmp(kind->command, "figure ", 7) == 0;
+}
 
+/* Sets the fields that were given, as usage errors where they cannot be. */
+int cli_study_set(qkv_study *study, const char *kind, const cli_list *settings, qkv_error *err);
+/* A field that is the text of a file. */
+int cli_study_set_file(qkv_study *study, const char *name, const char *path, qkv_error *err);
+/* Prints the table with this name; NULL: those that are the answer in short. study_print.c */
+int cli_study_print(const qkv_study *study, const char *name, qkv_error *err);
 /* Checks, opens, computes, prints and writes. */
-int cli_study_run(const cli_call *call, cli_study_job *job, qkv_error *err);
-
-/* The parts, for commands that make their study in another way. */
-int cli_study_check(const cli_study *how, qkv_error *err);
-/* Prints it, and writes its files. */
-int cli_study_show(const qkv_study *study, const cli_study *how, qkv_error *err);
+int cli_study_run(const cli_call *call, const cli_study_job *job, qkv_error *err);
 
 #endif

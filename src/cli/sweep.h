@@ -1,5 +1,5 @@
 /*
- * What `qkv sweep` and `qkv recipe` have in common: the specification, the progress, the work.
+ * What `qkv sweep`, `qkv recipe` and studies that are computed from cells have in common: the specification, the work.
  */
 #ifndef QKV_CLI_SWEEP_H
 #define QKV_CLI_SWEEP_H
@@ -33,24 +33,6 @@ int sweep_spec_read(json_t **spec, const char *path, qkv_error *err);
 /* Every text among the prompts becomes the tokens of a conversation, where one is asked for. */
 int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *model, qkv_error *err);
 
-/* ---- progress: sweep_progress.c ---- */
-
-typedef struct sweep_progress {
-    int64_t wanted, done, first_done; /* cells: all, by now, at the start */
-    double started, shown;            /* seconds */
-    int on_terminal;
-    int quiet;
-    const char *command, *unit; /* NULL: "sweep" and "cells" */
-} sweep_progress;
-
-void sweep_progress_start(sweep_progress *progress, int64_t done, int64_t wanted);
-/* For qkv_sweep_options: shows it, and stops the run when the program was asked to end. */
-int sweep_progress_step(void *user, int64_t done, int64_t wanted);
-void sweep_progress_end(sweep_progress *progress);
-
-/* "3 min 20 s". */
-void sweep_duration(char out[32], double seconds);
-
 /* ---- one sweep: sweep_work.c ---- */
 
 typedef struct sweep_job {
@@ -71,11 +53,14 @@ typedef struct sweep_work {
     int under_mpi;
     qkv_sweep_transport transport; /* there */
     qkv_run_stats estimate;
-    sweep_progress progress;
+    int64_t wanted, done, first_done; /* cells: all, by now, at the start */
+    double started;                   /* seconds */
     int has_begun;
 } sweep_work;
 
-/* Opens the model and checks the specification, out of which the model's name is taken. Release it
+/* Checks the output and starts MPI, where that is wanted; the caller brings model and sweep. */
+int sweep_work_start(sweep_work *work, const sweep_job *job, qkv_error *err);
+/* The same; also opens the model and checks the specification, out of which the model's name is taken. Release it
  * also after a failure. */
 int sweep_work_begin(sweep_work *work, const sweep_job *job, json_t *spec, qkv_error *err);
 /* Estimates and runs it. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "cli/sweep.h"
 
@@ -15,7 +16,7 @@ int sweep_spec_read(json_t **spec, const char *path, qkv_error *err) {
     *spec = NULL;
     int status = qkv_read_file(&text, &size, path, LARGEST_SPEC, err);
     if (status != QKV_OK) return status;
-    *spec = json_loadb(text, size, JSON_REJECT_DUPLICATES, &problem);
+    *spec = qkv_json_parse(text, size, JSON_REJECT_DUPLICATES, &problem);
     free(text);
     if (!*spec) {
         return qkv_fail(err, QKV_ERR_FORMAT, "%s, line %d: %s", path, problem.line, problem.text);
@@ -43,16 +44,15 @@ static int add_text(json_t *list, const char *text, size_t length, qkv_error *er
     if (!qkv_utf8_valid(text, length) || memchr(text, '\0', length)) {
         return qkv_fail(err, QKV_ERR_FORMAT, "prompt %zu is not UTF-8 text", json_array_size(list));
     }
-    return json_array_append_new(list, json_stringn(text, length)) == 0 ? QKV_OK
-                                                                        : qkv_fail_memory(err);
+    return qkv_json_push(list, json_stringn(text, length)) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
     json_t *ids = json_array();
     for (size_t i = 0; i < prompt->n_tokens && ids; i++) {
-        json_array_append_new(ids, json_integer(prompt->tokens[i]));
+        qkv_json_push(ids, json_integer(prompt->tokens[i]));
     }
-    return json_array_append_new(list, ids) == 0 ? QKV_OK : qkv_fail_memory(err);
+    return qkv_json_push(list, ids) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 /* The prompts as a list of texts and lists of ids. */
@@ -103,12 +103,12 @@ int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *mod
             status = chat_ids(list, prompt, flags, model, err);
         } else if (flags->chat.on) {
             status = cli_usage(err, "--chat takes text, not --tokens");
-        } else if (json_array_append(list, prompt) != 0) {
+        } else if (qkv_json_push(list, json_incref(prompt)) != 0) {
             status = qkv_fail_memory(err);
         }
     }
     if (status == QKV_OK) json_object_del(spec, "parse_special");
-    if (status == QKV_OK && json_object_set(spec, "prompts", list) != 0)
+    if (status == QKV_OK && qkv_json_put(spec, "prompts", json_incref(list)) != 0)
         status = qkv_fail_memory(err);
     json_decref(list);
     return status;
@@ -117,7 +117,7 @@ int sweep_spec_chat(json_t *spec, const sweep_flags *flags, const qkv_model *mod
 /* ---- the other keys ---- */
 
 static int set(json_t *spec, const char *key, json_t *value, qkv_error *err) {
-    return json_object_set_new(spec, key, value) == 0 ? QKV_OK : qkv_fail_memory(err);
+    return qkv_json_put(spec, key, value) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 int sweep_spec_override(json_t *spec, const sweep_flags *flags, qkv_error *err) {

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "cli/messages.h"
 #include "cli/mpi_transport.h"
+#include "cli/progress.h"
 #include "cli/sweep.h"
 
 int sweep_output_check(const char *path, qkv_error *err) {
@@ -55,13 +57,17 @@ static int open_model(sweep_work *w, json_t *spec, qkv_error *err) {
     return status;
 }
 
-int sweep_work_begin(sweep_work *w, const sweep_job *job, json_t *spec, qkv_error *err) {
+int sweep_work_start(sweep_work *w, const sweep_job *job, qkv_error *err) {
     *w = (sweep_work){.job = job};
-    int status = job->output ? sweep_output_check(job->output, err) : QKV_OK;
-    if (status == QKV_OK) status = start_mpi(w, err);
+    const int status = job->output ? sweep_output_check(job->output, err) : QKV_OK;
+    return status == QKV_OK ? start_mpi(w, err) : status;
+}
+
+int sweep_work_begin(sweep_work *w, const sweep_job *job, json_t *spec, qkv_error *err) {
+    int status = sweep_work_start(w, job, err);
     if (status == QKV_OK) status = open_model(w, spec, err);
     if (status != QKV_OK) return status;
-    char *text = json_dumps(spec, JSON_REAL_PRECISION(17));
+    char *text = qkv_json_dump(spec, JSON_REAL_PRECISION(17));
     status = text ? qkv_sweep_new(&w->sweep, w->model, text, err) : qkv_fail_memory(err);
     free(text);
     return status;
@@ -108,21 +114,23 @@ static int step(void *user, int64_t done, int64_t wanted) {
             cli_notice("qkv %s: %s has %" PRId64 " cell%s already", name_of(w), w->job->output,
                        done, qkv_plural((uint64_t)done));
         }
-        w->progress.quiet = w->job->quiet || cli_is_quiet();
-        w->progress.command = name_of(w);
-        sweep_progress_start(&w->progress, done, wanted);
+        w->first_done = done;
+        w->started = cli_seconds();
+        if (!w->job->quiet) cli_progress_end_is_told();
     }
-    return sweep_progress_step(&w->progress, done, wanted);
+    w->done = done;
+    w->wanted = wanted;
+    if (w->under_mpi) cli_progress_show("cells", (double)done, (double)wanted);
+    return cli_stop_asked() != 0;
 }
 
 static void print_end(const sweep_work *w) {
-    char time[32];
-    sweep_duration(time, cli_seconds() - w->progress.started);
+    char time[CLI_DURATION_SIZE];
+    cli_duration(time, cli_seconds() - w->started);
     if (w->job->quiet) return;
     cli_notice("qkv %s: %s is complete: %" PRId64 " cell%s%s, %" PRId64 " of them in %s",
-               name_of(w), w->job->output, w->progress.wanted,
-               qkv_plural((uint64_t)w->progress.wanted), w->job->n_shards ? " of this shard" : "",
-               w->progress.done - w->progress.first_done, time);
+               name_of(w), w->job->output, w->wanted, qkv_plural((uint64_t)w->wanted),
+               w->job->n_shards ? " of this shard" : "", w->done - w->first_done, time);
 }
 
 int sweep_work_print_json(const sweep_work *w, qkv_error *err) {
@@ -132,10 +140,9 @@ int sweep_work_print_json(const sweep_work *w, qkv_error *err) {
                   (json_int_t)qkv_sweep_n_metrics(w->sweep), "passes",
                   (json_int_t)w->estimate.n_passes, "flop", w->estimate.flop);
     if (!w->job->explain) {
-        json_object_set_new(json, "stored", json_integer(w->progress.wanted));
-        json_object_set_new(json, "computed",
-                            json_integer(w->progress.done - w->progress.first_done));
-        json_object_set_new(json, "seconds", json_real(cli_seconds() - w->progress.started));
+        qkv_json_put(json, "stored", json_integer(w->wanted));
+        qkv_json_put(json, "computed", json_integer(w->done - w->first_done));
+        qkv_json_put(json, "seconds", json_real(cli_seconds() - w->started));
     }
     return cli_print_json(json, err);
 }
@@ -155,12 +162,11 @@ static int share(sweep_work *w, qkv_error *err) {
     /* mpirun ends its processes with signals, and they must go then. */
     options.session_progress = w->under_mpi ? NULL : cli_progress();
     const int status = qkv_sweep_share(w->sweep, w->job->output, &options, &stopped, err);
-    if (w->has_begun) sweep_progress_end(&w->progress);
     if (!(status == QKV_OK && stopped) && status != QKV_ERR_CANCELLED) return status;
     return qkv_fail(err, QKV_ERR_CANCELLED,
                     "stopped with %" PRId64 " of %" PRId64
                     " cells in %s; the same command goes on from there",
-                    w->progress.done, w->progress.wanted, w->job->output);
+                    w->done, w->wanted, w->job->output);
 }
 
 int sweep_work_leads(const sweep_work *w) {

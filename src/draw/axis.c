@@ -53,12 +53,13 @@ static const char *index_text(char text[QKV_NUMBER_SIZE], const qkv_axis_input *
 
 /* How far apart indices must be: their width below a panel, their height left of it. */
 static double index_room(const qkv_lettering *lettering, const qkv_axis_input *input) {
-    if (!input->below) return NUMBER_SIZE * LEADING;
+    const double size = qkv_lettering_size(lettering, NUMBER_SIZE);
+    if (!input->below) return size * LEADING;
     double width = 0;
     for (int32_t i = input->flat && input->labels ? 0 : input->n - 1; i < input->n; i++) {
         char text[QKV_NUMBER_SIZE];
         PangoLayout *layout = qkv_words_new(lettering, index_text(text, input, i), QKV_WORDS_LABEL,
-                                            NUMBER_SIZE, input->limit);
+                                            size, input->limit);
         if (!layout) return -1;
         width = fmax(width, qkv_words_width(layout));
         g_object_unref(layout);
@@ -74,7 +75,7 @@ static int make_indices(qkv_axis *axis, const qkv_lettering *lettering,
     double least = room / input->pitch;
     if (least > 1) least = fmax(least, input->n / 7.0);
     const int step = qkv_nice_step(least);
-    axis->size = NUMBER_SIZE;
+    axis->size = qkv_lettering_size(lettering, NUMBER_SIZE);
     axis->marked = step > 1;
     const int32_t last = input->first + input->n - 1;
     for (int64_t k = (input->first + (int64_t)step - 1) / step * step; k <= last; k += step) {
@@ -85,13 +86,13 @@ static int make_indices(qkv_axis *axis, const qkv_lettering *lettering,
             return 0;
         }
     }
-    axis->depth = input->below ? NUMBER_SIZE * LEADING : widest(axis);
+    axis->depth = input->below ? axis->size * LEADING : widest(axis);
     return 1;
 }
 
 static double label_size(const qkv_lettering *lettering, double pitch) {
     const double least = fmax(SMALLEST, lettering->least);
-    return fmin(fmax(LARGEST, least), fmax(least, pitch / LEADING));
+    return fmin(fmax(qkv_lettering_size(lettering, LARGEST), least), fmax(least, pitch / LEADING));
 }
 
 int qkv_axis_stride(const qkv_lettering *lettering, double pitch) {
@@ -106,7 +107,7 @@ int qkv_axis_make(qkv_axis *axis, const qkv_lettering *lettering, const qkv_axis
     if (!axis->labels) return qkv_fail_memory(err);
     axis->size = label_size(lettering, input->pitch);
     const int stride = qkv_axis_stride(lettering, input->pitch);
-    int tokens = input->labels && stride && !input->flat;
+    int tokens = input->labels && stride && !input->flat && !input->indices;
     if (input->flat && stride && qkv_labels_are_words(input->labels, input->n)) {
         /* Words stand upright where they would meet; numbers are thinned out. */
         const double room = index_room(lettering, input);

@@ -31,6 +31,7 @@ typedef struct qkv_axis_input {
     double limit;  /* longest label, points */
     int below;     /* 1: below the panel, 0: left of it */
     int flat;      /* labels are numbers or short words: set like indices, however far apart */
+    int indices;   /* 1: indices, also where labels would have room */
 } qkv_axis_input;
 
 /* Every how many cells of this side a label is drawn; 0: none, indices take their place. */

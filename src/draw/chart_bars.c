@@ -86,7 +86,8 @@ static int make_labels(qkv_axis *axis, const qkv_sheet *sheet, const qkv_bars *b
                                   pitch,
                                   LABEL_LIMIT,
                                   0,
-                                  qkv_axis_stride(&sheet->lettering, pitch) == 0};
+                                  qkv_axis_stride(&sheet->lettering, pitch) == 0,
+                                  0};
     const int status = qkv_axis_make(axis, &sheet->lettering, &input, err);
     free(labels);
     return status;
@@ -104,7 +105,7 @@ static void bar_text(char text[QKV_NUMBER_SIZE], double value, double largest) {
                decimals, fabs(value));
 }
 
-/* A column of numbers behind the area, flush right. */
+/* A column of numbers right of the area, flush right. */
 static int place_numbers(qkv_sheet *sheet, const qkv_bars *bars, double pitch) {
     if (pitch < NUMBER_PITCH) return 1;
     const double left = sheet->area.x + sheet->area.width + NUMBER_GAP;

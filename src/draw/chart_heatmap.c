@@ -8,6 +8,8 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/sized.h"
+#include "base/text.h"
+#include "draw/colormap.h"
 #include "draw/grid_data.h"
 #include "draw/page.h"
 #include "draw/ruler.h"
@@ -42,6 +44,29 @@ static int read_map(qkv_heatmap *map, qkv_heatmap_panel **panels, const qkv_heat
     return status;
 }
 
+static int has_hues(const qkv_heatmap *map) {
+    return map->n_categories && map->colormap == QKV_COLORMAP_AUTO;
+}
+
+static int check_categories(const qkv_heatmap *map, qkv_error *err) {
+    if (map->n_categories >= QKV_MOST_BANDS || !map->categories ||
+        !(map->color.low < map->color.high))
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "%zu categories of a heatmap: at most %d, with their names and a range",
+                        map->n_categories, QKV_MOST_BANDS - 1);
+    for (size_t i = 0; i < map->n_panels; i++) {
+        const qkv_heatmap_panel *panel = &map->panels[i];
+        const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
+        for (size_t c = 0; c < n; c++) {
+            const int32_t category = panel->cell_categories ? panel->cell_categories[c] : -2;
+            if (category < -1 || category >= (int32_t)map->n_categories)
+                return qkv_fail(err, QKV_ERR_ARGUMENT, "cell %zu of panel %zu has no category", c,
+                                i);
+        }
+    }
+    return QKV_OK;
+}
+
 static int check_map(const qkv_heatmap *map, qkv_error *err) {
     for (size_t i = 0; i < map->n_panels; i++) {
         const qkv_heatmap_panel *panel = &map->panels[i];
@@ -49,7 +74,7 @@ static int check_map(const qkv_heatmap *map, qkv_error *err) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "panel %zu of the heatmap is empty", i);
         }
     }
-    return QKV_OK;
+    return map->n_categories ? check_categories(map, err) : QKV_OK;
 }
 
 static size_t cells_of(const qkv_heatmap_panel *panel) {
@@ -121,11 +146,21 @@ static int set_scale(qkv_grid_style *style, const qkv_heatmap *map, qkv_error *e
 
 /* ---- panels ---- */
 
-static int set_panel(qkv_grid *grid, size_t index, const qkv_heatmap_panel *panel, qkv_error *err) {
+/* Band 0 is not a category. */
+static double band_value(const qkv_heatmap *map, const qkv_heatmap_panel *panel, size_t cell) {
+    const double range = map->color.high - map->color.low;
+    const int32_t category = panel->cell_categories[cell];
+    if (isnan(panel->values[cell])) return NAN;
+    return qkv_band_value(category + 1, (panel->values[cell] - map->color.low) / range);
+}
+
+static int set_panel(qkv_grid *grid, size_t index, const qkv_heatmap *map, qkv_error *err) {
+    const qkv_heatmap_panel *panel = &map->panels[index];
     const size_t n = cells_of(panel);
     float *values = qkv_calloc(n, sizeof *values);
     if (!values) return qkv_fail_memory(err);
-    for (size_t i = 0; i < n; i++) values[i] = (float)panel->values[i];
+    for (size_t i = 0; i < n; i++)
+        values[i] = (float)(has_hues(map) ? band_value(map, panel, i) : panel->values[i]);
     const qkv_panel copy = {.size = sizeof copy,
                             .values = values,
                             .n_rows = panel->n_rows,
@@ -148,7 +183,7 @@ static int make_grid(qkv_grid **grid, const qkv_heatmap *map, qkv_error *err) {
     if (status != QKV_OK) return status;
     (*grid)->is_chart = 1;
     for (size_t i = 0; i < map->n_panels && status == QKV_OK; i++) {
-        status = set_panel(*grid, i, &map->panels[i], err);
+        status = set_panel(*grid, i, map, err);
     }
     return status;
 }
@@ -218,11 +253,27 @@ static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const 
     drawn.text = style->text;
     drawn.font = style->font;
     drawn.width = style->width;
+    drawn.font_size = style->font_size;
     drawn.bar_label = map->color.label;
     drawn.row_axis = map->row_axis;
     drawn.col_axis = map->col_axis;
+    qkv_text label = {0};
+    const char *bands[QKV_MOST_BANDS] = {"none"};
+    for (size_t i = 0; i < map->n_categories; i++) bands[i + 1] = map->categories[i];
     int status = set_scale(&drawn, map, err);
     if (status == QKV_OK) status = make_grid(&grid, map, err);
+    if (status == QKV_OK && has_hues(map)) {
+        grid->bands = bands;
+        grid->n_bands = (int32_t)map->n_categories + 1;
+        drawn.low = 0;
+        drawn.high = grid->n_bands;
+        drawn.scale = QKV_SCALE_LINEAR;
+        drawn.diverging = 0;
+        qkv_text_printf(&label, "%s%spale %g, strong %g", map->color.label ? map->color.label : "",
+                        map->color.label ? ": " : "", map->color.low, map->color.high);
+        if (label.failed) status = qkv_fail_memory(err);
+        drawn.bar_label = label.data;
+    }
     if (status == QKV_OK) {
         const double text = text_width(map);
         drawn.panel_size =
@@ -233,6 +284,7 @@ static int draw_map(const qkv_heatmap *map, const qkv_chart_style *style, const 
                           : qkv_grid_render(grid, &drawn, to->format, to->bytes, to->n_bytes, err);
     }
     qkv_grid_free(grid);
+    qkv_text_release(&label);
     return status;
 }
 

@@ -25,6 +25,11 @@ static const uint32_t REFERENCE_COLOR = 0x5a5a5a;
 
 /* ---- checks ---- */
 
+/* 0 on a log axis of x stands apart. */
+static int is_apart(const qkv_lines *lines, double x) {
+    return lines->x.scale == QKV_SCALE_LOG && x == 0;
+}
+
 static int check_value(double value, const qkv_chart_axis *axis, const char *what,
                        const qkv_series *series, size_t i, qkv_error *err) {
     const char *label = series->label ? series->label : "";
@@ -48,7 +53,8 @@ static int check_series(const qkv_lines *lines, const qkv_series *series, qkv_er
     }
     int status = QKV_OK;
     for (size_t i = 0; i < series->n && status == QKV_OK; i++) {
-        status = check_value(series->x[i], &lines->x, "x", series, i, err);
+        if (!is_apart(lines, series->x[i]))
+            status = check_value(series->x[i], &lines->x, "x", series, i, err);
         if (status != QKV_OK || isnan(series->y[i])) continue;
         status = check_value(series->y[i], &lines->y, "y", series, i, err);
         if (status == QKV_OK && series->lower && !isfinite(series->upper[i] - series->lower[i])) {
@@ -96,10 +102,14 @@ static void add_upright(qkv_extent *y, const qkv_chart_axis *axis, double value)
 static int make_rulers(qkv_sheet *sheet, const qkv_lines *lines, double width, double height,
                        qkv_error *err) {
     qkv_extent x = QKV_EXTENT_NONE, y = QKV_EXTENT_NONE;
+    int has_zero = 0;
     for (size_t s = 0; s < lines->n_series; s++) {
         const qkv_series *series = &lines->series[s];
         for (size_t i = 0; i < series->n; i++) {
-            qkv_extent_add(&x, series->x[i]);
+            if (is_apart(lines, series->x[i]))
+                has_zero = 1;
+            else
+                qkv_extent_add(&x, series->x[i]);
             if (isnan(series->y[i])) continue;
             qkv_extent_add(&y, series->y[i]);
             if (!series->lower) continue;
@@ -112,6 +122,7 @@ static int make_rulers(qkv_sheet *sheet, const qkv_lines *lines, double width, d
     int status = qkv_ruler_make(&sheet->below, &lines->x, &x, QKV_RULER_TIGHT,
                                 qkv_sheet_most_ticks(width, TICK_ROOM, 8), "x", err);
     if (status != QKV_OK) return status;
+    if (has_zero) qkv_ruler_break(&sheet->below);
     return qkv_ruler_make(&sheet->left, &lines->y, &y, QKV_RULER_ROOTED,
                           qkv_sheet_most_ticks(height, TICK_HEIGHT, 7), "y", err);
 }
@@ -125,7 +136,7 @@ static int meet(const qkv_sheet *sheet, const qkv_series *a, const qkv_series *b
     return fabs(qkv_sheet_y(sheet, a->y[i]) - qkv_sheet_y(sheet, b->y[i])) < SAME_PLACE;
 }
 
-/* All along: gaps included. A single point is no line. */
+/* All along: gaps included. A single point is not a line. */
 static int coincide(const qkv_sheet *sheet, const qkv_series *a, const qkv_series *b) {
     size_t met = 0;
     if (a->n != b->n) return 0;
@@ -179,17 +190,26 @@ static share whole_turn(const qkv_sheet *sheet, const qkv_lines *lines, size_t i
 
 /* ---- painting ---- */
 
-/* The end of the run of points that begins at `i` and has no gap. */
-static size_t run_end(const qkv_series *series, size_t i) {
-    while (i < series->n && !isnan(series->y[i])) i++;
+/* The end of the run of points that begins at `i` and has no gap; nor does a line cross the break of the axis. */
+static size_t run_end(const qkv_sheet *sheet, const qkv_series *series, size_t i) {
+    const qkv_lines *lines = sheet->chart;
+    for (const size_t first = i; i < series->n && !isnan(series->y[i]); i++) {
+        if (i > first && is_apart(lines, series->x[i - 1]) != is_apart(lines, series->x[i])) break;
+    }
     return i;
+}
+
+/* Where the next run may begin: after a gap, or at once. */
+static size_t after_run(const qkv_series *series, size_t end) {
+    return end < series->n && !isnan(series->y[end]) ? end : end + 1;
 }
 
 static void paint_band(const qkv_sheet *sheet, const qkv_painter *painter, const qkv_series *series,
                        uint32_t color, double shade) {
     cairo_t *cr = painter->cr;
-    for (size_t i = 0, end; i < series->n; i = end + 1) {
-        end = run_end(series, i);
+    for (size_t i = 0, end; i < series->n; i = after_run(series, end)) {
+        end = run_end(sheet, series, i);
+        cairo_new_sub_path(cr); /* or it would begin where the one before did */
         for (size_t k = i; k < end; k++) {
             cairo_line_to(cr, qkv_sheet_x(sheet, series->x[k]),
                           qkv_sheet_y(sheet, series->upper[k]));
@@ -210,8 +230,8 @@ static void paint_lone_bands(const qkv_sheet *sheet, const qkv_painter *painter,
                              const qkv_series *series, uint32_t color) {
     cairo_set_line_width(painter->cr, LINE / 2);
     qkv_paint_color(painter, color);
-    for (size_t i = 0, end; i < series->n; i = end + 1) {
-        end = run_end(series, i);
+    for (size_t i = 0, end; i < series->n; i = after_run(series, end)) {
+        end = run_end(sheet, series, i);
         if (end - i != 1) continue;
         const double x = qkv_sheet_x(sheet, series->x[i]);
         cairo_move_to(painter->cr, x, qkv_sheet_y(sheet, series->lower[i]));
@@ -266,8 +286,8 @@ static void paint_series(const qkv_sheet *sheet, const qkv_painter *painter, siz
     const qkv_lines *lines = sheet->chart;
     const qkv_series *series = &lines->series[index];
     cairo_t *cr = painter->cr;
-    for (size_t i = 0, end; i < series->n; i = end + 1) {
-        end = run_end(series, i);
+    for (size_t i = 0, end; i < series->n; i = after_run(series, end)) {
+        end = run_end(sheet, series, i);
         for (size_t from = i, to; from + 1 < end; from = to) {
             const share at = turn_of(sheet, lines, index, from, from + 1);
             for (to = from + 1; to + 1 < end; to++) {
@@ -346,7 +366,7 @@ static const char *label_of(const qkv_series *series) {
     return series->label ? series->label : "";
 }
 
-/* What a label says where its line lies on another; behind it a NUL. */
+/* What a label says where its line lies on another; after it a NUL. */
 static void append_label(qkv_text *out, const qkv_sheet *sheet, const qkv_lines *lines, size_t i) {
     const size_t first = first_alike(sheet, lines, i);
     qkv_text_puts(out, label_of(&lines->series[i]));

@@ -199,6 +199,34 @@ uint32_t qkv_grid_color(const qkv_grid_style *style, double value) {
     return qkv_colormap_at(own.colormap, (double)step_of(&own, value) / QKV_COLOR_STEPS);
 }
 
+/* ---- bands ---- */
+
+enum { MOST_HUES = QKV_MOST_BANDS - 1 };
+/* Apart for most eyes (Okabe and Ito); what most cells are comes first, and is the calmest. */
+static const uint32_t NO_BAND = 0xe6e6e6, HUES[MOST_HUES] = {0x56b4e9, 0x8c510a, 0x009e73, 0xcc79a7,
+                                                             0xe69f00, 0xd55e00, 0x0072b2};
+static const double BAND_EDGE = 0.02, PALEST = 0.25;
+
+double qkv_band_value(int32_t band, double part) {
+    return band + BAND_EDGE + (1 - 2 * BAND_EDGE) * clamp01(part);
+}
+
+static uint32_t band_color(int32_t band, double part) {
+    if (band == 0) return NO_BAND;
+    const double t = mix(PALEST, 1, clamp01((part - BAND_EDGE) / (1 - 2 * BAND_EDGE)));
+    const vec3 hue = light_of(HUES[(band - 1) % MOST_HUES]);
+    return channel_of(mix(1, hue.a, t)) << 16 | channel_of(mix(1, hue.b, t)) << 8 |
+           channel_of(mix(1, hue.c, t));
+}
+
+void qkv_color_table_set_bands(qkv_color_table *table, int32_t n) {
+    for (int i = 0; i <= QKV_COLOR_STEPS; i++) {
+        const double place = (double)i / QKV_COLOR_STEPS * n;
+        const int32_t band = place < n ? (int32_t)place : n - 1;
+        table->colors[i] = band_color(band, place - band);
+    }
+}
+
 double qkv_color_luminance(uint32_t color) {
     const vec3 rgb = light_of(color);
     return 0.2126 * rgb.a + 0.7152 * rgb.b + 0.0722 * rgb.c;

@@ -12,6 +12,7 @@
 #include "qkv/grid.h"
 
 enum { QKV_COLOR_STEPS = 1024 };
+enum { QKV_MOST_BANDS = 8 };
 
 typedef struct qkv_color_table {
     qkv_grid_style style;
@@ -19,6 +20,10 @@ typedef struct qkv_color_table {
 } qkv_color_table;
 
 void qkv_color_table_make(qkv_color_table *table, const qkv_grid_style *style);
+/* For values of that many bands: a hue each, pale at its low end; the first is grey. */
+void qkv_color_table_set_bands(qkv_color_table *table, int32_t n);
+/* The value of a band whose strength is `part`, 0 to 1: rounding leads to no other band. */
+double qkv_band_value(int32_t band, double part);
 
 /* Where a chart has no value, and what a mask took away: white, which no map ever is. */
 #define QKV_NO_VALUE_COLOR 0xffffffu

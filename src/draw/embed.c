@@ -1,5 +1,5 @@
-/* Recipes put into finished SVG files in memory. See embed.h. */
-#include "draw/embed.h"
+/* Recipes put into finished SVG files in memory. */
+#include "draw/page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,10 +82,10 @@ static int replace(qkv_text *file, qkv_text *made, qkv_error *err) {
     return QKV_OK;
 }
 
-/* The end tag, where nothing but blanks stands behind it. */
+/* The end tag, where nothing but spaces stands after it. */
 static const char END_TAG[] = "</svg>";
 
-/* Behind all that cairo wrote. Names in a user's text are not renumbered, so it is added last. */
+/* After all that cairo wrote. Names in a user's text are not renumbered, so it is added last. */
 static int append_elements(qkv_text *made, const char *elements) {
     const size_t tag = sizeof END_TAG - 1;
     size_t end = made->length;

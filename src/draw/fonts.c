@@ -8,7 +8,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "draw/fonts.h"
+#include "draw/lettering.h"
 
 #define CORE "fonts-noto-core"
 #define CJK "fonts-noto-cjk"

@@ -176,7 +176,7 @@ static void find_extremes(qkv_panel_data *panel) {
 }
 
 /* Everything that is copied; 0 when memory is short. */
-static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel) {
+static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel, int is_chart) {
     const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
     copy->n_rows = panel->n_rows;
     copy->n_cols = panel->n_cols;
@@ -193,6 +193,9 @@ static int copy_panel(qkv_panel_data *copy, const qkv_panel *panel) {
         memcpy(copy->values, panel->values, n * sizeof *copy->values);
     }
     find_extremes(copy);
+    if (!is_chart &&
+        !qkv_strong_lines_find(&copy->strong, copy->values, copy->n_rows, copy->n_cols))
+        return 0;
     if (panel->title && !(copy->title = qkv_strdup(panel->title))) return 0;
     if (panel->side && !(copy->side = qkv_strdup(panel->side))) return 0;
     if (panel->row_labels && !(copy->row_labels = copy_labels(panel->row_labels, panel->n_rows))) {
@@ -212,7 +215,7 @@ int qkv_grid_set_panel(qkv_grid *grid, int32_t row, int32_t col, const qkv_panel
     if (status == QKV_OK) status = check_panel(grid, row, col, panel, err);
     if (status != QKV_OK) return status;
     qkv_panel_data copy = {0};
-    if (!copy_panel(&copy, panel)) {
+    if (!copy_panel(&copy, panel, grid->is_chart)) {
         release_panel(&copy);
         return qkv_fail_memory(err);
     }

@@ -9,12 +9,13 @@
 
 /* Distances in points. */
 static const double COLUMN_GAP = 15, ROW_GAP = 13;
+static const double FORMULA_GAP = 9;           /* beside a title that is wider than its line */
 static const double TITLE_GAP = 4.5;           /* panel title above its panel */
 static const double LABEL_GAP = 3, MARK = 2.5; /* panel to labels; length of a tick */
 static const double NAME_SIZE = 8, NAME_GAP = 3.5, SIDE_GAP = 5;
 static const double BAR_GAP = 18, BAR_WIDTH = 11;
 static const double FIGURE_TITLE_SIZE = 11.5, FIGURE_TITLE_GAP = 16;
-static const double SMALL_SIZE = 6.5, SMALL_GAP = 7, SMALL_GREY = 0.35;
+static const double SMALL_SIZE = QKV_SMALLEST_LETTERS, SMALL_GAP = 7, SMALL_GREY = 0.35;
 
 /* ---- captions and marks ---- */
 
@@ -94,15 +95,16 @@ static int place_col_axis(qkv_layout *layout, const qkv_panel_slot *slot, const 
 static int place_names(qkv_layout *layout, const qkv_panel_slot *slot, const qkv_box *panel,
                        double left, const qkv_grid_style *style, const qkv_lettering *lettering) {
     if (slot->leftmost && style->row_axis) {
-        PangoLayout *words =
-            qkv_words_new(lettering, style->row_axis, QKV_WORDS_TITLE, NAME_SIZE, panel->height);
+        PangoLayout *words = qkv_words_new(lettering, style->row_axis, QKV_WORDS_TITLE,
+                                           qkv_lettering_size(lettering, NAME_SIZE), panel->height);
         if (!words) return 0;
         const double x = panel->x - left - NAME_GAP - qkv_words_height(words);
         const double y = panel->y + (panel->height + qkv_words_frame(words)) / 2;
         if (!qkv_layout_caption(layout, words, x, y, 1, 0)) return 0;
     }
     if (slot->lowest && style->col_axis) {
-        PangoLayout *words = qkv_words_new(lettering, style->col_axis, QKV_WORDS_TITLE, NAME_SIZE,
+        PangoLayout *words = qkv_words_new(lettering, style->col_axis, QKV_WORDS_TITLE,
+                                           qkv_lettering_size(lettering, NAME_SIZE),
                                            panel->width + QKV_TITLE_OVERHANG);
         if (!words) return 0;
         const double x = panel->x + (panel->width - qkv_words_frame(words)) / 2;
@@ -131,8 +133,9 @@ static int place_title(qkv_layout *layout, const qkv_panel_slot *slot, const qkv
 /* ---- columns and rows ---- */
 
 static double text_height(const char *text, const qkv_lettering *lettering, double limit) {
-    PangoLayout *words =
-        text ? qkv_words_new(lettering, text, QKV_WORDS_TITLE, NAME_SIZE, limit) : NULL;
+    PangoLayout *words = text ? qkv_words_new(lettering, text, QKV_WORDS_TITLE,
+                                              qkv_lettering_size(lettering, NAME_SIZE), limit)
+                              : NULL;
     const double height = words ? NAME_GAP + qkv_words_height(words) : 0;
     if (words) g_object_unref(words);
     return height;
@@ -165,6 +168,21 @@ static double side_left(const qkv_panel_slots *slots, int32_t col) {
         if (slot->side) room = fmax(room, SIDE_GAP + qkv_words_width(slot->side));
     }
     return room;
+}
+
+/* How far titles reach out of their column, to each side. */
+static double overhang(const qkv_panel_slots *slots, int32_t col) {
+    double widest = 0;
+    for (int32_t r = 0; r < slots->rows; r++) {
+        const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, col);
+        if (slot->title) widest = fmax(widest, qkv_words_frame(slot->title));
+    }
+    return fmax(widest - slots->col_width[col], 0) / 2;
+}
+
+/* Only a formula reaches so far. */
+static int is_formula(double over) {
+    return over > QKV_TITLE_OVERHANG / 2 + 0.25; /* beyond rounding */
 }
 
 static double row_above(const qkv_panel_slots *slots, int32_t row) {
@@ -201,7 +219,11 @@ static void place_panels(qkv_layout *layout, const qkv_panel_slots *slots,
     const double down = style->gap > 0 ? style->gap : ROW_GAP;
     double x = QKV_MARGIN, y = QKV_MARGIN;
     for (int32_t c = 0; c < slots->cols; c++) {
+        const double over = overhang(slots, c), before = c > 0 ? overhang(slots, c - 1) : 0;
+        const double end = x; /* with the gap */
         x += labels_left(slots, c) + name_left(slots, c, style, lettering) + side_left(slots, c);
+        if (is_formula(over) || is_formula(before))
+            x = fmax(x, end + over + (c > 0 ? before + FORMULA_GAP - across : 0));
         if (c == 0) area->x = x;
         for (int32_t r = 0; r < slots->rows; r++) {
             const qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, c);
@@ -266,13 +288,15 @@ double qkv_layout_texts(qkv_layout *layout, const qkv_box *area, double y, const
     const double room = layout->width - 2 * QKV_MARGIN;
     if (title) {
         y = place_text(layout, area, y + FIGURE_TITLE_GAP,
-                       qkv_words_new(lettering, title, QKV_WORDS_TITLE, FIGURE_TITLE_SIZE, room),
+                       qkv_words_new(lettering, title, QKV_WORDS_TITLE,
+                                     qkv_lettering_size(lettering, FIGURE_TITLE_SIZE), room),
                        0);
         if (y < 0) return -1;
     }
     if (small_print) {
         y = place_text(layout, area, y + (title ? SMALL_GAP : FIGURE_TITLE_GAP),
-                       qkv_words_new(lettering, small_print, QKV_WORDS_PLAIN, SMALL_SIZE, room),
+                       qkv_words_new(lettering, small_print, QKV_WORDS_PLAIN,
+                                     qkv_lettering_size(lettering, SMALL_SIZE), room),
                        SMALL_GREY);
     }
     return y;
@@ -292,10 +316,15 @@ static int compose(qkv_layout *layout, const qkv_panel_slots *slots, const qkv_g
                    const qkv_grid_style *style, const qkv_lettering *lettering, qkv_error *err) {
     qkv_box area = {0};
     double below = 0;
+    layout->row_tokens = slots->row_tokens;
+    layout->col_tokens = slots->col_tokens;
     place_panels(layout, slots, style, lettering, &area, &below);
     if (!place_around_panels(layout, slots, style, lettering)) return qkv_fail_memory(err);
-    layout->bar = (qkv_box){area.x + area.width + BAR_GAP, area.y, BAR_WIDTH, area.height};
-    const double right = qkv_colorbar_place(layout, grid, style, lettering);
+    const double over = overhang(slots, slots->cols - 1);
+    const double gap = is_formula(over) ? fmax(BAR_GAP, over + FORMULA_GAP) : BAR_GAP;
+    layout->bar = (qkv_box){area.x + area.width + gap, area.y, BAR_WIDTH, area.height};
+    const double right =
+        qkv_colorbar_place(layout, grid, style, lettering, area.y + area.height + below);
     if (right < 0) return qkv_fail_memory(err);
     layout->content = right + QKV_MARGIN;
     layout->width = style->width > 0 ? style->width : ceil(layout->content);

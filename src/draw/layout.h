@@ -43,10 +43,11 @@ typedef struct qkv_layout {
     double scale;      /* points a unit: see fit.h */
     double panel_size; /* side of a panel, points */
     int32_t rows, cols;
-    qkv_box *panels;          /* rows x cols matrices; width 0 where there is none */
-    qkv_box bar;              /* with its pointed ends */
-    int bar_below, bar_above; /* pointed end: some value lies beyond the range */
-    double tip;               /* height of a pointed end */
+    int row_tokens, col_tokens; /* labels are tokens where there are any; 0: positions */
+    qkv_box *panels;            /* rows x cols matrices; width 0 where there is none */
+    qkv_box bar;                /* with its pointed ends */
+    int bar_below, bar_above;   /* pointed end: some value lies beyond the range */
+    double tip;                 /* height of a pointed end */
     qkv_caption *captions;
     size_t n_captions, captions_capacity;
     qkv_box *marks; /* ticks */
@@ -70,10 +71,10 @@ int qkv_layout_mark(qkv_layout *layout, double x, double y, double width, double
 int qkv_layout_row_axis(qkv_layout *layout, const qkv_axis *axis, const qkv_box *panel);
 double qkv_axis_reach(const qkv_axis *axis);
 
-/* colorbar.c: the bar's ticks and label, at layout->bar. Returns the right edge of it all, or -1
- * when memory is short. */
+/* colorbar.c: the bar's ticks and label, at layout->bar; a label that is longer than the bar may
+ * reach down to `bottom`. Returns the right edge of it all, or -1 when memory is short. */
 double qkv_colorbar_place(qkv_layout *layout, const qkv_grid *grid, const qkv_grid_style *style,
-                          const qkv_lettering *lettering);
+                          const qkv_lettering *lettering, double bottom);
 
 /* Title and small print, from y downwards, under the middle of `area`; NULL: none. Returns where
  * the page's content ends, -1 when memory is short. */

@@ -1,15 +1,15 @@
 /* Text through pango: fonts, titles with italics, labels of one line. See lettering.h. */
 #include "draw/lettering.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "draw/fonts.h"
 
 /* The first family carries nearly every alphabet; pango finds fonts for the rest by itself. */
 static const char FAMILY[] = "DejaVu Sans, sans-serif";
-static const char BLANK[] = "\xc2\xb7"; /* middle dot: a blank at a token's edge, made visible */
+static const char BLANK[] = "\xc2\xb7"; /* middle dot: a space at a token's edge, made visible */
 
 int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err) {
     *lettering = (qkv_lettering){0};
@@ -23,7 +23,9 @@ int qkv_lettering_open(qkv_lettering *lettering, qkv_error *err) {
     cairo_font_options_set_hint_style(options, CAIRO_HINT_STYLE_NONE);
     cairo_font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
     pango_cairo_context_set_font_options(lettering->context, options);
+    const int failed = cairo_font_options_status(options) != CAIRO_STATUS_SUCCESS;
     cairo_font_options_destroy(options);
+    if (failed) return qkv_fail_memory(err);
     pango_context_set_round_glyph_positions(lettering->context, FALSE);
     pango_context_set_language(lettering->context, pango_language_from_string("en"));
     return QKV_OK;
@@ -47,9 +49,15 @@ void qkv_lettering_close(qkv_lettering *lettering) {
     *lettering = (qkv_lettering){0};
 }
 
+double qkv_lettering_size(const qkv_lettering *lettering, double natural) {
+    const double larger = fmax(natural / QKV_SMALLEST_LETTERS, 1);
+    if (lettering->given > 0) return fmax(natural * lettering->given, lettering->least);
+    return fmax(natural, lettering->least * sqrt(larger));
+}
+
 /* ---- reading the text ---- */
 
-/* pango's time for a word that it must break grows with the square of its length, and nobody reads
+/* pango's time for a word that it must break grows with the square of its length, and people do not read
  * more than this. Characters. */
 static const size_t MOST_CHARACTERS[] = {
     [QKV_WORDS_PLAIN] = 2000, [QKV_WORDS_TITLE] = 2000, [QKV_WORDS_LABEL] = 200};
@@ -123,6 +131,32 @@ static void read_title(qkv_text *out, const char *title, PangoAttrList *attribut
     }
 }
 
+/* Where the sign between both sides of a formula stands, with a space to each side; NULL: none. */
+static const char *find_relation(const char *text, size_t *length) {
+    static const char *const signs[] = {
+        " = ", " < ", " > ", " \xe2\x89\xa4 ", " \xe2\x89\xa5 ", " \xe2\x89\x88 "};
+    const char *first = NULL;
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        const char *found = strstr(text, signs[i]);
+        if (!found || (first && found > first)) continue;
+        first = found;
+        *length = strlen(signs[i]);
+    }
+    return first;
+}
+
+/* The words beside such a sign stay on its line. */
+static void keep_formulas(const char *text, PangoAttrList *attributes) {
+    size_t length = 0;
+    for (const char *at = text, *sign; (sign = find_relation(at, &length)); at = sign + length) {
+        const char *first = sign;
+        while (first > text && !strchr(" \n", first[-1])) first--;
+        const char *end = sign + length + strcspn(sign + length, " \n");
+        add_attribute(attributes, pango_attr_allow_breaks_new(FALSE), (size_t)(first - text),
+                      (size_t)(end - text));
+    }
+}
+
 static void append_blanks(qkv_text *out, size_t n, PangoAttrList *attributes) {
     const size_t start = out->length;
     const guint16 grey = 0x8fff;
@@ -175,31 +209,64 @@ char *qkv_text_clean(const char *text) {
 static void set_font(PangoLayout *layout, const qkv_lettering *lettering, double size) {
     PangoFontDescription *font = pango_font_description_new();
     pango_font_description_set_family(font, lettering->families ? lettering->families : FAMILY);
-    pango_font_description_set_size(font, (int)(size * PANGO_SCALE + 0.5));
+    /* Not below the size: 5 points are 5 points. */
+    pango_font_description_set_size(font, (int)ceil(size * PANGO_SCALE - 1e-6));
     pango_layout_set_font_description(layout, font);
     pango_font_description_free(font);
 }
 
-static void set_limit(PangoLayout *layout, qkv_words_kind kind, double limit) {
-    if (kind != QKV_WORDS_LABEL) pango_layout_set_alignment(layout, PANGO_ALIGN_CENTER);
-    if (limit <= 0 || qkv_words_width(layout) <= limit) return;
+static gboolean is_formula(PangoAttribute *attribute, gpointer data) {
+    (void)data;
+    return attribute->klass->type == PANGO_ATTR_ALLOW_BREAKS;
+}
+
+static void release_formulas(PangoLayout *layout) {
+    PangoAttrList *attributes = pango_attr_list_copy(pango_layout_get_attributes(layout));
+    PangoAttrList *formulas = pango_attr_list_filter(attributes, is_formula, NULL);
+    pango_layout_set_attributes(layout, attributes);
+    if (formulas) pango_attr_list_unref(formulas);
+    pango_attr_list_unref(attributes);
+}
+
+void qkv_words_wrap(PangoLayout *layout, double limit) {
+    if (qkv_words_width(layout) <= limit) return;
     pango_layout_set_width(layout, (int)(limit * PANGO_SCALE));
-    if (kind == QKV_WORDS_LABEL) {
+    pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
+    /* A formula that is longer than a line must be broken after all. */
+    if (qkv_words_width(layout) > limit) release_formulas(layout);
+}
+
+static void set_limit(PangoLayout *layout, qkv_words_kind kind, double limit) {
+    if (kind != QKV_WORDS_LABEL) {
+        pango_layout_set_alignment(layout, PANGO_ALIGN_CENTER);
+        if (limit > 0) qkv_words_wrap(layout, limit);
+    } else if (limit > 0 && qkv_words_width(layout) > limit) {
+        pango_layout_set_width(layout, (int)(limit * PANGO_SCALE));
         pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_END);
-    } else {
-        pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
     }
+}
+
+static const char FAILED[] = "qkv-failed";
+
+int qkv_lettering_failed(const qkv_lettering *lettering) {
+    return g_object_get_data(G_OBJECT(lettering->context), FAILED) != NULL;
 }
 
 PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv_words_kind kind,
                            double size, double limit) {
     qkv_text read = {0};
     char *shown = cut(text, kind);
-    if (!shown) return NULL;
+    if (!shown) {
+        g_object_set_data(G_OBJECT(lettering->context), FAILED, (void *)FAILED);
+        return NULL;
+    }
     PangoAttrList *attributes = pango_attr_list_new();
     PangoLayout *layout = NULL;
     qkv_text_puts(&read, "");
-    if (kind == QKV_WORDS_TITLE) read_title(&read, shown, attributes);
+    if (kind == QKV_WORDS_TITLE) {
+        read_title(&read, shown, attributes);
+        if (!read.failed) keep_formulas(read.data, attributes);
+    }
     if (kind == QKV_WORDS_PLAIN) append_lines(&read, shown, strlen(shown));
     if (kind == QKV_WORDS_LABEL) read_label(&read, shown, attributes);
     free(shown);
@@ -211,6 +278,7 @@ PangoLayout *qkv_words_new(const qkv_lettering *lettering, const char *text, qkv
         pango_layout_set_attributes(layout, attributes);
         set_limit(layout, kind, limit);
     }
+    if (!layout) g_object_set_data(G_OBJECT(lettering->context), FAILED, (void *)FAILED);
     pango_attr_list_unref(attributes);
     qkv_text_release(&read);
     return layout;

@@ -10,9 +10,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "draw/embed.h"
 #include "draw/lettering.h"
-#include "draw/png_writer.h"
 #include "draw/words_show.h"
 #include "qkv/grid.h"
 #include "qkv/version.h"
@@ -198,6 +196,22 @@ static int draw_svg(drawing *made, qkv_error *err) {
     return status;
 }
 
+static int has_key(const qkv_text *file, const char *key) {
+    const size_t n = strlen(key);
+    for (size_t i = 0; i + n < file->length; i++) {
+        if (file->data[i] == '/' && memcmp(file->data + i + 1, key, n) == 0) return 1;
+    }
+    return 0;
+}
+
+/* cairo leaves out a text that it has no memory for, and does not say so. */
+static int has_texts(const drawing *made, const char *title, const char *small_print) {
+    return has_key(&made->file, "CreationDate") && has_key(&made->file, "Creator") &&
+           (!title[0] || has_key(&made->file, "Title")) &&
+           (!small_print[0] || has_key(&made->file, "Subject")) &&
+           (!made->recipe || has_key(&made->file, "Keywords"));
+}
+
 static int draw_pdf(drawing *made, qkv_error *err) {
     char *title = qkv_title_plain(made->page->title ? made->page->title : "");
     char *small_print = qkv_text_clean(made->page->small_print ? made->page->small_print : "");
@@ -219,6 +233,7 @@ static int draw_pdf(drawing *made, qkv_error *err) {
         cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE,
                                        "2000-01-01T00:00:00Z");
         status = draw_vector(made, surface, &way, err);
+        if (status == QKV_OK && !has_texts(made, title, small_print)) status = qkv_fail_memory(err);
     }
     free(title);
     free(small_print);

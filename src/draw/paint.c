@@ -3,10 +3,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "draw/words_show.h"
 
 static const uint32_t LINE_COLOR = 0x1a1a1a;
+static const uint32_t FAINT_COLOR = 0x9a9a9a; /* around cells that are thinner than the line */
+static const double THIN_CELL = 1.5;          /* points */
 static const double INK = 0.1; /* texts at grey 0 are this dark: softer than black on white */
 
 qkv_box qkv_paint_snap(const qkv_painter *painter, const qkv_box *box) {
@@ -28,15 +31,19 @@ void qkv_paint_color(const qkv_painter *painter, uint32_t color) {
                          (color & 0xff) / 255.0);
 }
 
-void qkv_paint_frame(const qkv_painter *painter, const qkv_box *box) {
+static void paint_frame(const qkv_painter *painter, const qkv_box *box, uint32_t color) {
     const qkv_box inner = qkv_paint_snap(painter, box);
     const double line = qkv_paint_line_width(painter);
     cairo_set_line_width(painter->cr, line);
     cairo_set_line_join(painter->cr, CAIRO_LINE_JOIN_MITER);
-    qkv_paint_color(painter, LINE_COLOR);
+    qkv_paint_color(painter, color);
     cairo_rectangle(painter->cr, inner.x - line / 2, inner.y - line / 2, inner.width + line,
                     inner.height + line);
     cairo_stroke(painter->cr);
+}
+
+void qkv_paint_frame(const qkv_painter *painter, const qkv_box *box) {
+    paint_frame(painter, box, LINE_COLOR);
 }
 
 static int paint_panel(const qkv_painter *painter, int32_t index, double size, qkv_error *err) {
@@ -48,7 +55,7 @@ static int paint_panel(const qkv_painter *painter, int32_t index, double size, q
     if (painter->grid->is_chart) qkv_paint_gaps(painter, panel, box);
     if (size > 0) qkv_paint_values(painter, panel, box, size);
     if (panel->smallest == 0 && panel->largest == 0) qkv_paint_zeros(painter, box);
-    qkv_paint_frame(painter, box);
+    paint_frame(painter, box, box->width < THIN_CELL * panel->n_cols ? FAINT_COLOR : LINE_COLOR);
     return QKV_OK;
 }
 
@@ -87,10 +94,26 @@ void qkv_paint_captions(const qkv_painter *painter) {
     }
 }
 
+int qkv_paint_background(cairo_t *cr, qkv_error *err) {
+    cairo_surface_t *page = cairo_get_target(cr);
+    if (cairo_surface_get_type(page) != CAIRO_SURFACE_TYPE_IMAGE) {
+        cairo_set_source_rgb(cr, 1, 1, 1);
+        cairo_paint(cr);
+        return QKV_OK;
+    }
+    cairo_surface_flush(page);
+    unsigned char *data = cairo_image_surface_get_data(page);
+    if (!data) return qkv_fail_memory(err);
+    memset(data, 0xff,
+           (size_t)cairo_image_surface_get_stride(page) *
+               (size_t)cairo_image_surface_get_height(page));
+    cairo_surface_mark_dirty(page);
+    return QKV_OK;
+}
+
 int qkv_paint(const qkv_painter *painter, qkv_error *err) {
-    cairo_set_source_rgb(painter->cr, 1, 1, 1);
-    cairo_paint(painter->cr);
-    const int status = paint_panels(painter, err);
+    int status = qkv_paint_background(painter->cr, err);
+    if (status == QKV_OK) status = paint_panels(painter, err);
     if (status != QKV_OK) return status;
     qkv_paint_bar(painter);
     qkv_paint_marks(painter);

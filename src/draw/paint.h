@@ -32,6 +32,10 @@ typedef struct qkv_painter {
 /* The whole figure: the one function that draws, whatever the surface. */
 int qkv_paint(const qkv_painter *painter, qkv_error *err);
 
+/* A white page. Where memory is short, cairo leaves out areas of an image and does not say so: pixels
+ * are therefore set here, and not by cairo. */
+int qkv_paint_background(cairo_t *cr, qkv_error *err);
+
 /* colorbar.c */
 void qkv_paint_bar(const qkv_painter *painter);
 /* panel.c: the cells of one matrix, without the frame. */
@@ -48,6 +52,9 @@ int qkv_paint_image(const qkv_painter *painter, const qkv_panel_data *panel, con
                     qkv_error *err);
 void qkv_panel_pixels(const qkv_painter *painter, const qkv_panel_data *panel, const qkv_box *box,
                       int32_t *width, int32_t *height);
+/* Whether strong lines of the image are drawn wider than their cells. */
+int qkv_panel_is_widened(const qkv_painter *painter, const qkv_panel_data *panel,
+                         const qkv_box *box);
 /* values.c: numbers in the cells. Their size in every panel of the grid, 0 where they are not to be
  * shown; freed with free, NULL when memory is short. */
 double *qkv_values_sizes(const qkv_painter *painter);

@@ -11,7 +11,11 @@ static const double THINNEST = 0.1;     /* of the side: a longer strip gives up 
 static const double MOST_THINNEST = 48; /* points */
 static const double LONGEST_WORD = 110; /* of a chart, points */
 static const double LABEL_SHARE = 0.36; /* of the side: longer labels are ellipsised */
-static const double TITLE_SIZES[] = {9.5, 9, 8.5, 8};
+/* One size for all titles: the largest at which none has more lines, else the smallest. */
+static const struct {
+    double size;
+    int most_lines;
+} TITLE_SIZES[] = {{9.5, 1}, {9, 1}, {8.5, 1}, {8, 2}, {7.25, 2}, {QKV_SMALLEST_LETTERS, 2}};
 static const double SIDE_SIZE = 8;
 
 /* Cells of an aspect other than 1 are as wide as square ones would be, or as high. */
@@ -84,19 +88,52 @@ static int shared(const qkv_panel_slots *slots, int32_t line, int by) {
     return 1;
 }
 
-static int make_axes(qkv_panel_slot *slot, int rows_shown, int cols_shown, int flat, double side,
-                     const qkv_lettering *lettering, qkv_error *err) {
+/* Whether tokens have room at the rows (by = 0) or columns (by = 1) of every panel. */
+static int tokens_fit(const qkv_panel_slots *slots, int by, const qkv_lettering *lettering) {
+    for (int32_t i = 0; i < slots->rows * slots->cols; i++) {
+        const qkv_panel_slot *slot = &slots->slots[i];
+        if (!slot->panel) continue;
+        const double pitch =
+            by ? slot->width / slot->panel->n_cols : slot->height / slot->panel->n_rows;
+        if (!qkv_axis_stride(lettering, pitch)) return 0;
+    }
+    return 1;
+}
+
+/* Whether rows and columns are labelled with words, so that one must look like the other. */
+static int are_words(const qkv_panel_slots *slots) {
+    for (int32_t i = 0; i < slots->rows * slots->cols; i++) {
+        const qkv_panel_data *panel = slots->slots[i].panel;
+        if (panel && !(qkv_labels_are_words(panel->row_labels, panel->n_rows) &&
+                       qkv_labels_are_words(panel->col_labels, panel->n_cols)))
+            return 0;
+    }
+    return 1;
+}
+
+/* All panels have tokens, or all have positions. */
+static void choose_labels(qkv_panel_slots *slots, const qkv_lettering *lettering) {
+    slots->row_tokens = tokens_fit(slots, 0, lettering);
+    slots->col_tokens = tokens_fit(slots, 1, lettering);
+    if (are_words(slots)) slots->row_tokens = slots->col_tokens &= slots->row_tokens;
+}
+
+static int make_axes(const qkv_panel_slots *slots, qkv_panel_slot *slot, int rows_shown,
+                     int cols_shown, int flat, double side, const qkv_lettering *lettering,
+                     qkv_error *err) {
     const qkv_panel_data *panel = slot->panel;
     const double limit = flat ? fmin(LABEL_SHARE * side, LONGEST_WORD) : LABEL_SHARE * side;
     const qkv_axis_input left = {
-        panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows, limit, 0, flat};
+        panel->row_labels, panel->n_rows, 0, slot->height / panel->n_rows, limit, 0, flat,
+        !slots->row_tokens};
     const qkv_axis_input below = {panel->col_labels,
                                   panel->n_cols,
                                   panel->first_col,
                                   slot->width / panel->n_cols,
                                   limit,
                                   1,
-                                  flat};
+                                  flat,
+                                  !slots->col_tokens};
     int status = QKV_OK;
     if (rows_shown) status = qkv_axis_make(&slot->row_axis, lettering, &left, err);
     if (status == QKV_OK && cols_shown) {
@@ -108,47 +145,46 @@ static int make_axes(qkv_panel_slot *slot, int rows_shown, int cols_shown, int f
 static int make_all_axes(qkv_panel_slots *slots, int flat, double side,
                          const qkv_lettering *lettering, qkv_error *err) {
     int status = QKV_OK;
+    choose_labels(slots, lettering);
     for (int32_t r = 0; r < slots->rows && status == QKV_OK; r++) {
         const int row_shared = shared(slots, r, 0);
         for (int32_t c = 0; c < slots->cols && status == QKV_OK; c++) {
             qkv_panel_slot *slot = qkv_panel_slot_at(slots, r, c);
             if (!slot->panel) continue;
-            status = make_axes(slot, slot->leftmost || !row_shared,
+            status = make_axes(slots, slot, slot->leftmost || !row_shared,
                                slot->lowest || !shared(slots, c, 1), flat, side, lettering, err);
         }
     }
     return status;
 }
 
-static void drop_titles(qkv_panel_slots *slots) {
-    for (int32_t i = 0; i < slots->rows * slots->cols; i++) {
-        g_clear_object(&slots->slots[i].title);
-    }
-}
-
-/* Titles of one size; *fit says whether each stands without wrapping. */
-static int make_titles(qkv_panel_slots *slots, double size, int *fit,
+/* Titles of all panels; words that were made go to their slots. */
+static int make_titles(qkv_panel_slots *slots, qkv_panel_title *titles,
                        const qkv_lettering *lettering, qkv_error *err) {
-    *fit = 1;
-    for (int32_t i = 0; i < slots->rows * slots->cols; i++) {
-        qkv_panel_slot *slot = &slots->slots[i];
-        if (!slot->panel || !slot->panel->title) continue;
-        const double limit = slots->col_width[i % slots->cols] + QKV_TITLE_OVERHANG;
-        slot->title = qkv_words_new(lettering, slot->panel->title, QKV_WORDS_TITLE, size, limit);
-        if (!slot->title) return qkv_fail_memory(err);
-        if (pango_layout_get_width(slot->title) >= 0) *fit = 0;
+    const size_t n = (size_t)slots->rows * (size_t)slots->cols;
+    qkv_title_lines made = {0, 0};
+    int status = QKV_OK, enough = 0;
+    for (size_t i = 0; i < sizeof TITLE_SIZES / sizeof *TITLE_SIZES && !enough; i++) {
+        status = qkv_title_lines_make(
+            &made, titles, n, qkv_lettering_size(lettering, TITLE_SIZES[i].size), lettering, err);
+        if (status != QKV_OK) return status;
+        enough = made.fits && made.lines <= TITLE_SIZES[i].most_lines;
     }
+    for (size_t i = 0; i < n; i++) slots->slots[i].title = titles[i].words;
     return QKV_OK;
 }
 
-/* One size for all titles: the largest at which none is wrapped, else the smallest. */
 static int make_all_titles(qkv_panel_slots *slots, const qkv_lettering *lettering, qkv_error *err) {
-    int fit = 0, status = QKV_OK;
-    for (size_t i = 0; i < sizeof TITLE_SIZES / sizeof *TITLE_SIZES && !fit; i++) {
-        drop_titles(slots);
-        status = make_titles(slots, TITLE_SIZES[i], &fit, lettering, err);
-        if (status != QKV_OK) return status;
+    const size_t n = (size_t)slots->rows * (size_t)slots->cols;
+    qkv_panel_title *titles = qkv_calloc(n, sizeof *titles);
+    if (!titles) return qkv_fail_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const qkv_panel_data *panel = slots->slots[i].panel;
+        if (panel) titles[i].text = panel->title;
+        titles[i].limit = slots->col_width[i % (size_t)slots->cols] + QKV_TITLE_OVERHANG;
     }
+    const int status = make_titles(slots, titles, lettering, err);
+    free(titles);
     return status;
 }
 
@@ -156,7 +192,8 @@ static int make_sides(qkv_panel_slots *slots, const qkv_lettering *lettering, qk
     for (int32_t i = 0; i < slots->rows * slots->cols; i++) {
         qkv_panel_slot *slot = &slots->slots[i];
         if (!slot->panel || !slot->panel->side) continue;
-        slot->side = qkv_words_new(lettering, slot->panel->side, QKV_WORDS_TITLE, SIDE_SIZE, 0);
+        slot->side = qkv_words_new(lettering, slot->panel->side, QKV_WORDS_TITLE,
+                                   qkv_lettering_size(lettering, SIDE_SIZE), 0);
         if (!slot->side) return qkv_fail_memory(err);
     }
     return QKV_OK;

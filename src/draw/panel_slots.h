@@ -25,8 +25,9 @@ typedef struct qkv_panel_slot {
 typedef struct qkv_panel_slots {
     qkv_panel_slot *slots; /* rows x cols */
     int32_t rows, cols;
-    double *col_width;  /* of the widest matrix in each column of the grid */
-    double *row_height; /* of the highest in each row */
+    double *col_width;          /* of the widest matrix in each column of the grid */
+    double *row_height;         /* of the highest in each row */
+    int row_tokens, col_tokens; /* labels are tokens, in all panels; 0: positions */
 } qkv_panel_slots;
 
 /* How much wider than its panel's column a title may be before it is wrapped. */
@@ -40,5 +41,29 @@ static inline qkv_panel_slot *qkv_panel_slot_at(const qkv_panel_slots *slots, in
                                                 int32_t col) {
     return &slots->slots[(size_t)row * (size_t)slots->cols + (size_t)col];
 }
+
+/*
+ * Titles of panels in lines that are broken alike: where one title of as many words does not fit on
+ * a line, all of them are broken after the same words, so that a row of titles reads as one. On a page
+ * of given width, a formula may be somewhat longer than its line before it is broken.
+ */
+
+typedef struct qkv_panel_title {
+    const char *text;   /* NULL: none */
+    double limit;       /* of its lines */
+    PangoLayout *words; /* made; the caller's to give back with g_object_unref */
+} qkv_panel_title;
+
+/* What came out. */
+typedef struct qkv_title_lines {
+    int lines; /* of the title that has most; 0: there is none */
+    int fits;  /* no word or formula is longer than a line */
+} qkv_title_lines;
+
+/* Makes the words of n titles, in letters of `size`. */
+int qkv_title_lines_make(qkv_title_lines *made, qkv_panel_title *titles, size_t n, double size,
+                         const qkv_lettering *lettering, qkv_error *err);
+/* Gives back their words. */
+void qkv_title_lines_release(qkv_panel_title *titles, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-#include "draw/png_writer.h"
+#include "draw/page.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -90,9 +90,27 @@ int qkv_ruler_make(qkv_ruler *ruler, const qkv_chart_axis *axis, const qkv_exten
     return QKV_OK;
 }
 
+static const double ZERO_AT = 0.03, ABOVE_BREAK = 0.12;
+
+static double above_break(double place) {
+    return ABOVE_BREAK + (1 - ABOVE_BREAK) * place;
+}
+
+void qkv_ruler_break(qkv_ruler *ruler) {
+    ruler->has_zero = 1;
+    for (int i = 0; i < ruler->n_minor; i++) ruler->minor[i] = above_break(ruler->minor[i]);
+    if (ruler->n_ticks == QKV_MAX_TICKS) ruler->n_ticks--;
+    for (int i = ruler->n_ticks++; i > 0; i--) {
+        ruler->ticks[i] = ruler->ticks[i - 1];
+        ruler->ticks[i].place = above_break(ruler->ticks[i].place);
+    }
+    ruler->ticks[0] = (qkv_tick){ZERO_AT, "0"};
+}
+
 double qkv_ruler_at(const qkv_ruler *ruler, double value) {
     const qkv_grid_style *scale = &ruler->scale;
     if (scale->scale == QKV_SCALE_LINEAR) return (value - scale->low) / (scale->high - scale->low);
-    if (value <= 0) return FAR_OUTSIDE;
-    return fmax(log(value / scale->low) / log(scale->high / scale->low), FAR_OUTSIDE);
+    if (value <= 0) return ruler->has_zero && value == 0 ? ZERO_AT : FAR_OUTSIDE;
+    const double place = fmax(log(value / scale->low) / log(scale->high / scale->low), FAR_OUTSIDE);
+    return ruler->has_zero ? above_break(place) : place;
 }

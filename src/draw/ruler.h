@@ -17,6 +17,7 @@ typedef struct qkv_ruler {
     int n_ticks;
     double minor[QKV_MAX_MINOR];
     int n_minor;
+    int has_zero; /* a log axis that is broken: 0 has a place of its own, at the low end */
 } qkv_ruler;
 
 /* What the data takes up. Start with QKV_EXTENT_NONE. */
@@ -38,6 +39,11 @@ typedef enum qkv_ruler_kind { QKV_RULER_TIGHT, QKV_RULER_ROOTED, QKV_RULER_BARS 
 /* `what` names the axis in errors; at most `most` ticks. */
 int qkv_ruler_make(qkv_ruler *ruler, const qkv_chart_axis *axis, const qkv_extent *data,
                    qkv_ruler_kind kind, int most, const char *what, qkv_error *err);
+
+/* Breaks a log axis: its numbers move up, and 0 with a tick of its own stands apart below them. The break itself
+ * is at QKV_BREAK. */
+void qkv_ruler_break(qkv_ruler *ruler);
+#define QKV_BREAK 0.075
 
 /* Where a value lies: 0 at the low end, 1 at the high one, beyond them outside. */
 double qkv_ruler_at(const qkv_ruler *ruler, double value);

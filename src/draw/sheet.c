@@ -201,7 +201,7 @@ static int place_sample(qkv_sheet *sheet, const char *label, int wide, double x,
     return qkv_layout_caption(&sheet->layout, words, x, top, 0, 0);
 }
 
-/* One sample behind the other below the area, on as many lines as they need. */
+/* One sample after the other below the area, on as many lines as they need. */
 static int place_below(qkv_sheet *sheet, const char *title, qkv_error *err) {
     const double room = (sheet->page > 0 ? sheet->page : sheet->right) - QKV_MARGIN;
     const double indent = QKV_SAMPLE_WIDTH + SAMPLE_GAP;
@@ -284,14 +284,20 @@ static void set_scale(qkv_sheet *sheet, double scale) {
 static int fail_width(qkv_sheet *sheet, qkv_error *err) {
     const int status = lay_out(sheet, LEAST_AREA, err);
     if (status != QKV_OK) return status;
-    return qkv_fit_fail(sheet->style.width, content_of(sheet) * sheet->scale, err);
+    return qkv_fit_fail(sheet->style.width, content_of(sheet) * sheet->scale,
+                        sheet->style.font_size, err);
 }
 
 int qkv_sheet_fit(qkv_sheet *sheet, double natural, qkv_error *err) {
+    const double given = sheet->style.font_size / QKV_FONT_UNITS;
+    if (given > 0) {
+        natural /= given;
+        set_scale(sheet, given);
+    }
     double width = natural;
     int status = lay_out(sheet, natural, err);
     if (sheet->style.width == 0 || status != QKV_OK) return status;
-    set_scale(sheet, qkv_fit_scale(sheet->style.width, content_of(sheet)));
+    if (given == 0) set_scale(sheet, qkv_fit_scale(sheet->style.width, content_of(sheet)));
     status = find_width(sheet, &width, err);
     if (status == QKV_OK && width < LEAST_SHARE * sheet->page) {
         sheet->legend_below = 1;
@@ -304,7 +310,7 @@ int qkv_sheet_fit(qkv_sheet *sheet, double natural, qkv_error *err) {
 
 /* ---- the file ---- */
 
-/* Faint lines behind the data, at the ticks. */
+/* Faint lines under the data, at the ticks. */
 static void paint_guides(const qkv_sheet *sheet, const qkv_painter *painter) {
     const qkv_box *area = &sheet->area;
     cairo_t *cr = painter->cr;
@@ -323,19 +329,37 @@ static void paint_guides(const qkv_sheet *sheet, const qkv_painter *painter) {
     cairo_stroke(cr);
 }
 
+/* Two strokes through the lower edge, with nothing of the edge between them. */
+static void paint_break(const qkv_sheet *sheet, const qkv_painter *painter) {
+    static const double HALF_GAP = 1.6, LEAN = 1.5, REACH = 3.4;
+    const qkv_box *area = &sheet->area;
+    const double x = area->x + QKV_BREAK * area->width, y = area->y + area->height;
+    cairo_t *cr = painter->cr;
+    cairo_set_source_rgb(cr, 1, 1, 1);
+    cairo_rectangle(cr, x - HALF_GAP, y - 1.2, 2 * HALF_GAP, 2.4);
+    cairo_fill(cr);
+    cairo_set_source_rgb(cr, 0, 0, 0);
+    cairo_set_line_width(cr, 0.8);
+    for (int side = -1; side <= 1; side += 2) {
+        cairo_move_to(cr, x + side * HALF_GAP - LEAN, y + REACH);
+        cairo_line_to(cr, x + side * HALF_GAP + LEAN, y - REACH);
+        cairo_stroke(cr);
+    }
+}
+
 static int paint_sheet(const void *content, cairo_t *cr, double pixels, qkv_error *err) {
     const qkv_sheet *sheet = content;
     const qkv_painter painter = {
         .cr = cr, .pixels = pixels, .lettering = &sheet->lettering, .layout = &sheet->layout};
-    (void)err;
-    cairo_set_source_rgb(cr, 1, 1, 1);
-    cairo_paint(cr);
+    const int status = qkv_paint_background(cr, err);
+    if (status != QKV_OK) return status;
     paint_guides(sheet, &painter);
     sheet->paint(sheet, &painter);
     qkv_paint_frame(&painter, &sheet->area);
+    if (sheet->below.has_zero) paint_break(sheet, &painter);
     qkv_paint_marks(&painter);
     qkv_paint_captions(&painter);
-    return QKV_OK;
+    return qkv_lettering_failed(&sheet->lettering) ? qkv_fail_memory(err) : QKV_OK;
 }
 
 int qkv_sheet_draw(qkv_sheet *sheet, const qkv_page_target *to, qkv_error *err) {

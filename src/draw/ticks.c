@@ -64,7 +64,7 @@ static int linear_ticks(qkv_tick *ticks, const qkv_grid_style *style, int most) 
     const double low = style->low, high = style->high;
     const double slack = 1e-6 * (high - low);
     double step = nice_number((high - low) / (most - 1));
-    /* One number is no scale: a short bar takes closer ones. */
+    /* One number is not a scale: a short bar takes closer ones. */
     while (floor((high + slack) / step) - ceil((low - slack) / step) < 1) step = finer(step);
     int n = 0;
     const int decimals = (int)fmax(0, -floor(log10(step * (1 + 1e-9))));

@@ -57,7 +57,7 @@ static double text_size(const qkv_painter *painter, const qkv_panel_data *panel,
                         const qkv_box *box) {
     const double least = fmax(painter->lettering->least, SMALLEST);
     const double room = TEXT_SHARE * box->width / panel->n_cols;
-    const double most = fmin(LARGEST, TEXT_HEIGHT * box->height / panel->n_rows);
+    const double most = fmin(fmax(LARGEST, least), TEXT_HEIGHT * box->height / panel->n_rows);
     double width = 0;
     if (most < least || room < LEAST_ROOM * least) return 0;
     const size_t n = (size_t)panel->n_rows * (size_t)panel->n_cols;
@@ -70,11 +70,12 @@ static double text_size(const qkv_painter *painter, const qkv_panel_data *panel,
 static double fitting_size(const qkv_painter *painter, const qkv_panel_data *panel, double cell) {
     const double least =
         fmax(painter->lettering->least, painter->style->cell_values > 0 ? UNREADABLE : SMALLEST);
-    double size = fmin(LARGEST, HEIGHT_SHARE * cell);
+    double size = fmin(fmax(LARGEST, least), HEIGHT_SHARE * cell);
     if (size < least) return 0; /* before the values of a huge matrix are looked at */
     const double width = widest_number(painter, panel);
     if (width > 0) {
-        const double tight = fmin(SMALLEST, MOST_SHARE * cell / width);
+        const double tight =
+            fmin(fmax(SMALLEST, painter->lettering->least), MOST_SHARE * cell / width);
         size = fmin(size, fmax(SHARE * cell / width, tight));
     }
     return size < least ? 0 : size;
@@ -168,7 +169,7 @@ void qkv_paint_values(const qkv_painter *painter, const qkv_panel_data *panel, c
 }
 
 void qkv_paint_zeros(const qkv_painter *painter, const qkv_box *box) {
-    const double size = fmin(NOTE_SIZE, box->height / 3);
+    const double size = fmin(qkv_lettering_size(painter->lettering, NOTE_SIZE), box->height / 3);
     PangoLayout *words = qkv_words_new(painter->lettering, "all values are exactly 0",
                                        QKV_WORDS_PLAIN, size, box->width - 2 * NOTE_MARGIN);
     if (!words) return;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/embed.h"
+#include "draw/page.h"
 
 static const cairo_user_data_key_t WAY_KEY;
 
@@ -150,7 +150,7 @@ static void open_span(qkv_text *out, qkv_text *last, const run *piece, double si
     qkv_text_release(&style);
 }
 
-/* One line as a <text>. Returns 0 behind the last line. */
+/* One line as a <text>. Returns 0 after the last line. */
 static int append_line(qkv_text *out, cairo_t *cr, PangoLayoutIter *at, const char *text,
                        double size) {
     double x, y;

@@ -5,7 +5,7 @@
 #include "base/sized.h"
 #include "draw/axis.h"
 #include "draw/fit.h"
-#include "draw/fonts.h"
+#include "draw/lettering.h"
 #include "draw/page.h"
 #include "draw/resolution.h"
 
@@ -100,7 +100,9 @@ static qkv_painter painter_of(const figure *fig, cairo_t *cr, double pixels) {
 
 static int paint_figure(const void *content, cairo_t *cr, double pixels, qkv_error *err) {
     const qkv_painter painter = painter_of(content, cr, pixels);
-    return qkv_paint(&painter, err);
+    const int status = qkv_paint(&painter, err);
+    if (status != QKV_OK || !qkv_lettering_failed(painter.lettering)) return status;
+    return qkv_fail_memory(err);
 }
 
 static qkv_page page_of(const figure *fig) {
@@ -128,12 +130,12 @@ static int arrange(figure *fig, const qkv_page_target *to, qkv_error *err) {
     style->panel_size = qkv_resolution_panel_size(fig->grid, style);
     int status = lay_out(fig, err);
     if (status != QKV_OK) return status;
-    fig->images = qkv_resolution_images(fig->grid);
+    fig->images = qkv_resolution_images(fig->grid, &fig->layout);
     style->dpi = qkv_resolution_dpi(fig->grid, style, &fig->layout);
     if (!qkv_page_is_vector(to)) fig->pixels = fig->layout.scale * style->dpi / 72;
     const qkv_painter painter = painter_of(fig, NULL, fig->pixels);
     const qkv_pixel_cells cells = qkv_resolution_cells(&painter);
-    if (cells.panels == 0 || !style->small_print) return QKV_OK;
+    if ((cells.panels == 0 && cells.widened == 0) || !style->small_print) return QKV_OK;
     qkv_text_puts(&fig->small_print, style->small_print);
     qkv_resolution_note(&fig->small_print, &cells, style);
     if (fig->small_print.failed) return qkv_fail_memory(err);
@@ -157,6 +159,7 @@ static int open_figure(figure *fig, const qkv_grid *grid, const qkv_grid_style *
     if (status == QKV_OK) status = qkv_lettering_set_font(&fig->lettering, style->font, err);
     if (status == QKV_OK) status = arrange(fig, to, err);
     if (status == QKV_OK) qkv_color_table_make(&fig->colors, style);
+    if (status == QKV_OK && grid->bands) qkv_color_table_set_bands(&fig->colors, grid->n_bands);
     return status;
 }
 
@@ -190,11 +193,15 @@ int qkv_grid_render(const qkv_grid *grid, const qkv_grid_style *style, const cha
 
 /* ---- what a drawing would lack ---- */
 
-static void report_labels(const qkv_panel_data *panel, const qkv_box *box,
-                          const qkv_lettering *lettering, qkv_grid_report *report) {
-    const int rows =
-        panel->row_labels ? qkv_axis_stride(lettering, box->height / panel->n_rows) : 1;
-    const int cols = panel->col_labels ? qkv_axis_stride(lettering, box->width / panel->n_cols) : 1;
+static void report_labels(const figure *fig, int32_t index, qkv_grid_report *report) {
+    const qkv_panel_data *panel = &fig->grid->panels[index];
+    const qkv_box *box = &fig->layout.panels[index];
+    const double height = box->height / panel->n_rows, width = box->width / panel->n_cols;
+    int rows = 1, cols = 1;
+    if (panel->row_labels)
+        rows = fig->layout.row_tokens ? qkv_axis_stride(&fig->lettering, height) : 0;
+    if (panel->col_labels)
+        cols = fig->layout.col_tokens ? qkv_axis_stride(&fig->lettering, width) : 0;
     if (!rows || !cols) {
         report->with_indices++;
     } else if (rows > 1 || cols > 1) {
@@ -215,8 +222,7 @@ static int report_panels(const figure *fig, qkv_grid_report *report, qkv_error *
         if (!panel->values) continue;
         report->panels++;
         if (fig->style.cell_values && sizes[i] == 0) report->without_values++;
-        if (fig->style.labels)
-            report_labels(panel, &fig->layout.panels[i], &fig->lettering, report);
+        if (fig->style.labels) report_labels(fig, i, report);
     }
     free(sizes);
     for (size_t i = 0; i < fig->layout.n_captions; i++) {

@@ -1,7 +1,7 @@
 /*
- * ggml's log while the library is at work. It belongs to the whole process: whoever set it has it back
- * when the last call has left, and meanwhile hears whatever other threads make ggml say. What our own
- * calls make it say is kept for messages, or dropped: the library never prints.
+ * ggml's log while the library is at work. It belongs to the whole process: the function that the program
+ * set is put back when the last call has left, and meanwhile hears whatever other threads make ggml say.
+ * What our own calls make it say is kept for messages, or dropped: the library never prints.
  */
 #ifndef QKV_FORMAT_GGML_LOG_H
 #define QKV_FORMAT_GGML_LOG_H

@@ -106,7 +106,7 @@ static int open_part(qkv_gguf_part *part, const char *path, qkv_error *err) {
 
 /* Parts that were renamed, swapped or taken from another model would show as missing tensors: say
  * what is wrong instead. Each part is asked before the next one is opened, so that a name alone
- * makes nobody open a thousand files. */
+ * does not make us open a thousand files. */
 static int check_split_keys(const qkv_gguf_part *opened, size_t i, size_t n_parts, qkv_error *err) {
     qkv_gguf_part alone = *opened;
     const qkv_gguf part = {.parts = &alone, .n_parts = 1, .path = opened->path};

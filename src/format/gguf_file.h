@@ -53,7 +53,7 @@ typedef struct qkv_gguf {
     /* Rows of W_q and W_k are in the original model's order, also where GGUF files of the family
      * have them reordered. */
     int original_order;
-    char **notices; /* what whoever opens the file should know: one line each */
+    char **notices; /* what the user of the file should know: one line each */
     size_t n_notices, notices_capacity;
 } qkv_gguf;
 

@@ -4,7 +4,7 @@
 
 #include "ggml.h"
 
-/* A failed write is told by qkv_output_finish, which knows the reason and leaves nothing behind. */
+/* A failed write is told by qkv_output_finish, which knows the reason and leaves no part of the file. */
 int qkv_gguf_put(qkv_output *out, const void *data, size_t size, qkv_error *err) {
     if (fwrite(data, 1, size, out->stream) == size) return QKV_OK;
     return qkv_output_finish(out, err);

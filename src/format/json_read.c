@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#include "base/number.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #define LARGEST "1.7976931348623157e308"
 
 static int fits(const char *number, size_t length, size_t flags) {
     json_error_t where;
-    json_t *value = json_loadb(number, length, flags | JSON_DECODE_ANY, &where);
+    json_t *value = qkv_json_parse(number, length, flags | JSON_DECODE_ANY, &where);
     const int fits = value || json_error_code(&where) != json_error_numeric_overflow;
     json_decref(value);
     return fits;
@@ -81,15 +81,13 @@ static int is_of_number(const json_error_t *error) {
 
 json_t *qkv_json_load(const char *text, size_t length, size_t flags, json_error_t *where) {
     json_error_t error;
-    const qkv_locale host = qkv_locale_enter();
-    json_t *tree = json_loadb(text, length, flags, &error);
+    json_t *tree = qkv_json_parse(text, length, flags, &error);
     if (!tree && is_of_number(&error)) {
         qkv_text copy = {0};
         rewrite(&copy, text, length, flags);
-        if (!copy.failed) tree = json_loadb(copy.data, copy.length, flags, &error);
+        if (!copy.failed) tree = qkv_json_parse(copy.data, copy.length, flags, &error);
         qkv_text_release(&copy);
     }
-    qkv_locale_leave(host);
     if (where) *where = error;
     return tree;
 }

@@ -11,7 +11,7 @@ static const char *skip_blanks(const char *at, const char *end) {
     return at;
 }
 
-/* Behind a string that starts at `at`, or NULL. */
+/* After a string that starts at `at`, or NULL. */
 static const char *skip_string(const char *at, const char *end) {
     for (at++; at < end; at++) {
         if (*at == '"') return at + 1;
@@ -23,7 +23,7 @@ static const char *skip_string(const char *at, const char *end) {
     return NULL;
 }
 
-/* Behind an object or array: brackets are counted, whatever their kind. */
+/* After an object or array: brackets are counted, whatever their kind. */
 static const char *skip_container(const char *at, const char *end) {
     size_t depth = 0;
     while (at && at < end) {
@@ -52,7 +52,7 @@ static int is_scalar(char c) {
            c == '+' || c == '.';
 }
 
-/* Behind a value that starts at `at`, or NULL. */
+/* After a value that starts at `at`, or NULL. */
 static const char *skip_value(const char *at, const char *end) {
     if (at >= end) return NULL;
     if (*at == '"') return skip_string(at, end);
@@ -118,7 +118,7 @@ static int hex4(const char *text, const char *end, uint32_t *code) {
     return 1;
 }
 
-/* Behind the "\u": one code point, of two halves where it has them. NULL when malformed. */
+/* After the "\u": one code point, of two halves where it has them. NULL when malformed. */
 static const char *append_unicode(const char *at, const char *end, qkv_text *out) {
     uint32_t code, low;
     char bytes[4];

@@ -17,7 +17,7 @@ static uint64_t little_endian(const unsigned char *at, int n) {
 
 /* ---- one array ---- */
 
-/* The header's text and what is behind it. */
+/* The header's text and what is after it. */
 typedef struct npy {
     char header[MAX_HEADER + 1];
     const unsigned char *data;

@@ -48,7 +48,7 @@ static const struct dtype {
 
 typedef struct header {
     const char *path;
-    const unsigned char *data; /* behind the JSON */
+    const unsigned char *data; /* after the JSON */
     size_t size;               /* of the data */
     size_t part;
 } header;
@@ -196,7 +196,7 @@ static int find_json(const qkv_mapping *map, const char *path, qkv_json_span *js
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "%s is not a safetensors file, or is cut off inside its header", path);
     *json = qkv_json_whole((const char *)map->data + 8, (size_t)length);
-    *json_size = (size_t)length; /* with the blanks behind it, which the span leaves out */
+    *json_size = (size_t)length; /* with the spaces after it, which the span leaves out */
     return QKV_OK;
 }
 

@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "format/weight_type.h"
+#include "format/gguf_write.h"
 
 #include "base/text.h"
 
@@ -17,7 +17,7 @@ static int fail_type(const char *text, qkv_error *err) {
         qkv_text_printf(&names, "%s%s", i ? ", " : "", ggml_type_name((enum ggml_type)i));
     }
     int status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "'%s' is no type that weights can be written in; there are %s", text,
+                          "'%s' is not a type that weights can be written in; there are %s", text,
                           names.data ? names.data : "none");
     qkv_text_release(&names);
     return status;

@@ -1,4 +1,4 @@
-/* Folders: gone through (names that begin with a dot are nobody's), made with all above them, removed
+/* Folders: gone through (without names that begin with a dot), made with all above them, removed
  * with all in them. */
 #ifndef QKV_HUB_FOLDER_H
 #define QKV_HUB_FOLDER_H

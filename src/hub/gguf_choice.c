@@ -43,7 +43,7 @@ static int is_boundary(const char *name, size_t at) {
     return at == 0 || strchr("-._/", name[at - 1]) != NULL;
 }
 
-/* An underscore goes on with the name of a quantisation, and ends none. */
+/* An underscore continues the name of a quantisation, and does not end it. */
 static size_t word_length(const char *text, size_t most) {
     const size_t length = strcspn(text, "-./");
     return length < most ? length : most;
@@ -70,7 +70,7 @@ int qkv_gguf_has_quant(const char *name, const char *quant) {
     const size_t n = stem_length(name), length = strlen(quant);
     for (size_t at = 0; length && at + length <= n; at++) {
         if (!is_boundary(name, at) || !starts_with_ignoring_case(name + at, quant)) continue;
-        /* Behind an underscore may stand the rest of another one: the K_M of Q4_K_M. */
+        /* After an underscore may stand the rest of another one: the K_M of Q4_K_M. */
         if (at && name[at - 1] == '_' && !is_quant(name + at, word_length(name + at, n - at)))
             continue;
         if (at + length == n || strchr("-./", name[at + length])) return 1;

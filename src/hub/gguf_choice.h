@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 
-/* Is it a model that can be chosen? Not the parts of a split one behind the first, nor projectors of
+/* Is it a model that can be chosen? Not the parts of a split one after the first, nor projectors of
  * images (mmproj) and importance matrices, which are GGUF files too. */
 int qkv_gguf_is_choice(const char *name);
 /* Does the text of a choice name a file, and not a quantisation? */

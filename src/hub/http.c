@@ -16,11 +16,11 @@
 enum {
     MOST_REDIRECTS = 10,
     MOST_HEADER_BYTES = 256 << 10, /* of one request, through all its redirects */
-    MOST_ERROR_BYTES = 64 << 10,   /* bodies of answers that are no success are not looked at */
+    MOST_ERROR_BYTES = 64 << 10,   /* bodies of answers that report a failure are not looked at */
     POLL_MILLISECONDS = 50,
     CONNECT_SECONDS = 30,
     BUFFER_BYTES = 256 << 10,
-    SLOW_BYTES = 64, /* a second, for SLOW_SECONDS: nobody is there any more */
+    SLOW_BYTES = 64, /* a second, for SLOW_SECONDS: the other side is gone */
     SLOW_SECONDS = 60,
 };
 

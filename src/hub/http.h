@@ -1,8 +1,8 @@
 /*
- * One request over HTTP, with its redirects; libcurl stays behind this.
+ * One request over HTTP, with its redirects; nothing else calls libcurl.
  *
  * Redirects are followed here and not by libcurl, because the token goes to the endpoint's own
- * scheme, host and port, and to nobody else. Other protocols than http and https, and ways from
+ * scheme, host and port, and to no others. Other protocols than http and https, and ways from
  * https to http, are refused; certificates are checked.
  *
  * The library is a guest in its process: no signal handlers are touched, and SIGPIPE, which TLS can
@@ -24,7 +24,7 @@ enum { QKV_HTTP_FIELD = 256 };
 typedef struct qkv_http_answer {
     long status;   /* 0: none came */
     int broken;    /* the connection failed or ended early: another attempt may help */
-    int reached;   /* somebody answered */
+    int reached;   /* a server answered */
     int elsewhere; /* and not the endpoint, but where it redirects to */
     char etag[QKV_HTTP_FIELD];
     char linked_etag[QKV_HTTP_FIELD]; /* what the endpoint says of the file it redirects to */

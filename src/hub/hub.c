@@ -54,7 +54,7 @@ static int find_endpoint(qkv_hub *hub, qkv_error *err) {
     return hub->shown ? QKV_OK : qkv_fail_memory(err);
 }
 
-/* Without blanks and line ends around it; one that would break a header is refused. */
+/* Without spaces and line ends around it; one that would break a header is refused. */
 static int keep_token(qkv_hub *hub, const char *text, qkv_error *err) {
     while (qkv_is_space(*text)) text++;
     size_t length = strlen(text);
@@ -79,7 +79,7 @@ static int find_token(qkv_hub *hub, qkv_error *err) {
     char *text = NULL;
     size_t size;
     int status = QKV_OK;
-    /* A file that is not there, or not for us, is no token. */
+    /* A file that is not there, or not for us, is not a token. */
     if (qkv_hub_token_path(&path, NULL) == QKV_OK &&
         qkv_read_file(&text, &size, path.data, LONGEST_TOKEN, NULL) == QKV_OK)
         status = keep_token(hub, text, err);

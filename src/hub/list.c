@@ -14,7 +14,6 @@
 #include "hub/folder.h"
 #include "hub/gguf_choice.h"
 #include "hub/name.h"
-#include "hub/place.h"
 #include "hub/places.h"
 #include "hub/repository.h"
 #include "hub/snapshot.h"

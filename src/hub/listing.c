@@ -104,7 +104,7 @@ static int check_path(const qkv_hub *hub, const qkv_text *path, qkv_error *err) 
     qkv_text visible = {0};
     qkv_text_append_short(&visible, path->data, path->length, 200);
     const int status =
-        qkv_fail(err, QKV_ERR_FORMAT, "%s has a file whose name is no path inside it: '%s'",
+        qkv_fail(err, QKV_ERR_FORMAT, "%s has a file whose name is not a path inside it: '%s'",
                  hub->name.repository, visible.data ? visible.data : "");
     qkv_text_release(&visible);
     return status;

@@ -15,10 +15,10 @@
 #include "hub/gguf_choice.h"
 #include "hub/name.h"
 #include "hub/package.h"
-#include "hub/place.h"
 #include "hub/places.h"
 #include "hub/repository.h"
 #include "hub/snapshot.h"
+#include "model/model.h"
 #include "qkv/package.h"
 
 /* What is there but cannot be looked at is there, too: opening it says why. */
@@ -66,7 +66,7 @@ static int locate_gguf(char **path, const qkv_snapshot *s, const char *file, con
     return qkv_snapshot_check_gguf(path, NULL, s, s->ggufs[i], model, err);
 }
 
-/* Any file can be named, also one that nobody would choose. */
+/* Any file can be named, also one that is never chosen by itself. */
 static int has_named_file(const qkv_snapshot *s, const char *file) {
     qkv_text path = {0};
     qkv_text_printf(&path, "%s/%s", s->path, file);
@@ -217,4 +217,15 @@ int qkv_model_find(qkv_model_place **out, const char *name, qkv_error *err) {
 
 int qkv_model_is_name(const char *text) {
     return text && !exists(text) && qkv_hub_name_matches(text);
+}
+
+int qkv_model_open(qkv_model **out, const char *name, qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    qkv_model_place *place = NULL;
+    int status = qkv_model_find(&place, name, err);
+    if (status == QKV_OK)
+        status = qkv_model_open_by(out, place->info.path, qkv_model_file_open, err);
+    qkv_model_place_free(place);
+    return status;
 }

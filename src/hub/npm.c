@@ -1,5 +1,5 @@
 #define _POSIX_C_SOURCE 200809L
-#include "hub/npm.h"
+#include "hub/package.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- what went wrong ---- */
 
-/* Lines of npm's that say nothing to somebody who did not write it. */
+/* Lines of npm's that only its authors understand. */
 static int is_noise(const char *line, size_t length) {
     static const char *const noise[] = {"code ", "syscall ", "errno ", "path ",
                                         "A complete log of"};
@@ -19,7 +19,7 @@ static int is_noise(const char *line, size_t length) {
     return length == 0;
 }
 
-/* Behind "npm error " or, before version 10, "npm ERR! "; NULL: it is no such line. */
+/* After "npm error " or, before version 10, "npm ERR! "; NULL: it is not such a line. */
 static const char *message_of(const char *line) {
     static const char *const marks[] = {"npm error", "npm ERR!"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {

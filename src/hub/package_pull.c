@@ -26,7 +26,6 @@
 #include "base/steps.h"
 #include "hub/digest.h"
 #include "hub/folder.h"
-#include "hub/npm.h"
 #include "hub/package.h"
 #include "hub/places.h"
 #include "hub/program.h"
@@ -167,7 +166,7 @@ static int take_lock(puller *p, qkv_error *err) {
     return status;
 }
 
-/* What pulls that were killed have left; nobody else is at work here. */
+/* What pulls that were killed have left; no other process is at work here. */
 static void remove_leftovers(const puller *p) {
     qkv_text start = {0};
     DIR *directory = opendir(p->models.data);
@@ -341,7 +340,7 @@ static int make_model(puller *p, qkv_error *err) {
     return status;
 }
 
-/* A model that is not complete (somebody has changed it) makes way for the new one. */
+/* A model that is not complete (its files were changed) makes way for the new one. */
 static int replace_model(const puller *p, const char *made, const char *old, qkv_error *err) {
     uint64_t size = 0;
     const qkv_package_file *wrong = wrong_file(p, made, &size);

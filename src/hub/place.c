@@ -1,4 +1,4 @@
-#include "hub/place.h"
+#include "hub/places.h"
 
 #include <stdlib.h>
 

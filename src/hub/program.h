@@ -11,7 +11,7 @@
 typedef struct qkv_program {
     const char *const *argv; /* ends with NULL; argv[0] is looked for in PATH */
     const char *input;       /* the file that is its standard input; NULL: an empty one */
-    /* Is handed its standard output; anything but QKV_OK ends it. NULL: nobody wants it. */
+    /* Is handed its standard output; anything but QKV_OK ends it. NULL: it is not wanted. */
     int (*take)(void *user, const char *bytes, size_t n, qkv_error *err);
     void *user;
     qkv_steps *steps; /* asked ten times a second; may be NULL */
@@ -20,7 +20,7 @@ typedef struct qkv_program {
 } qkv_program;
 
 /* Waits until it has ended. QKV_ERR_IO with *missing set: there is no such program. A program that
- * fails is no error here: see code. */
+ * fails is not an error here: see code. */
 int qkv_program_run(qkv_program *program, int *missing, qkv_error *err);
 
 #endif

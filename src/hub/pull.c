@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "hub/package.h"
-#include "hub/pull_blob.h"
-#include "hub/pull_choice.h"
+#include "hub/pull_cache.h"
 
 typedef struct pull {
     qkv_pull_watch watch;

@@ -1,5 +1,5 @@
 #define _XOPEN_SOURCE 700
-#include "hub/pull_blob.h"
+#include "hub/pull_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -121,7 +121,7 @@ static int open_incomplete(blob *b, qkv_error *err) {
 
 /* ---- the bytes that come ---- */
 
-/* Cannot become what was promised: the next attempt is not to go on with it. */
+/* Cannot become what was promised: the next attempt is not to continue it. */
 static int fail_for_good(const blob *b, qkv_error *err, const char *what) {
     unlink(b->incomplete.data);
     return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s", b->file->path, what);
@@ -141,7 +141,7 @@ static int write_bytes(blob *b, const char *bytes, size_t n, qkv_error *err) {
     return QKV_OK;
 }
 
-/* Whether the answer goes on where the file ends, or brings all of it. */
+/* Whether the answer continues where the file ends, or brings all of it. */
 static int begin_answer(blob *b, const qkv_http_answer *answer, qkv_error *err) {
     b->answered = 1;
     int status = QKV_OK;
@@ -192,7 +192,7 @@ static int ask_rest(blob *b, const char *url, qkv_http_answer *answer, qkv_error
         status = qkv_fail(err, QKV_ERR_IO, "%s: %s sent %" PRIu64 " of %" PRIu64 " bytes",
                           b->file->path, answer->host, b->done, b->file->size);
     }
-    /* It begins behind the end of what is there. */
+    /* It begins after the end of what is there. */
     if (status == QKV_OK && answer->status == 416 && b->done > 0) {
         status = start_anew(b, err);
         if (status != QKV_OK) return status;

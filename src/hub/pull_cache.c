@@ -116,7 +116,7 @@ static void append_target(qkv_text *target, const qkv_listed_file *file) {
 }
 
 /* Under another name first: a link is there or not, and never a wrong one. The name is one of this
- * thread, among the blobs, where a stray one would disturb nobody. */
+ * thread, among the blobs, where a stray one does no harm. */
 static int make_link(const char *target, const char *blob, const char *path, qkv_error *err) {
     qkv_text other = {0};
     qkv_text_printf(&other, "%s.%ld.%p.link", blob, (long)getpid(), (void *)&other);

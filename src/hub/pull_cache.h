@@ -43,4 +43,29 @@ int qkv_pull_cache_link(const qkv_pull_cache *cache, const qkv_listed_file *file
 /* Last of all: the revision leads to the commit. A commit needs no such thing. */
 int qkv_pull_cache_refer(const qkv_pull_cache *cache, const char *revision, qkv_error *err);
 
+/*
+ * Fetching the bytes of one file into the cache: blobs/DIGEST.incomplete grows, is resumed after
+ * whatever stopped it, and becomes blobs/DIGEST when it has the size and the digest that the hub's list
+ * promised.
+ */
+
+/* Does nothing when another process has fetched it meanwhile, which is waited for. */
+int qkv_pull_blob(const qkv_pull_cache *cache, qkv_hub *hub, qkv_listed_file *file, qkv_error *err);
+
+/*
+ * Which files of a repository are fetched: settings, tokenizer and weights for a directory that
+ * transformers opens too, or one GGUF file with all its parts. Never anything pickled.
+ */
+
+typedef struct qkv_pull_choice {
+    qkv_listed_file **files; /* of the listing, in the order of fetching */
+    size_t n, capacity;
+    const char *gguf; /* the path of the file to open; NULL: the directory */
+} qkv_pull_choice;
+
+/* Release it also after a failure. */
+int qkv_pull_choose(qkv_pull_choice *choice, qkv_listing *listing, qkv_hub *hub,
+                    const qkv_pull_cache *cache, qkv_error *err);
+void qkv_pull_choice_release(qkv_pull_choice *choice);
+
 #endif

@@ -1,4 +1,4 @@
-#include "hub/pull_choice.h"
+#include "hub/pull_cache.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -26,7 +26,7 @@ static int is_folder_name(const char *text) {
     return text[0] != '.' && !strchr(text, '/') && qkv_hub_path_is_safe(text);
 }
 
-/* What the file says, without the end of its line; NULL where that is no commit. */
+/* What the file says, without the end of its line; NULL where that is not a commit. */
 static char *read_commit(const char *path) {
     char *text = NULL;
     size_t size = 0;
@@ -113,7 +113,7 @@ void qkv_repository_append_snapshot(qkv_text *path, const qkv_repository *r, con
 
 /* ---- revisions ---- */
 
-/* "main, v1.0, 3f2a…": what can stand behind the @. */
+/* "main, v1.0, 3f2a…": what can stand after the @. */
 static void append_revisions(qkv_text *text, const qkv_repository *r) {
     size_t listed = 0;
     for (size_t i = 0; i < r->n_refs && listed < MAX_LISTED; i++, listed++)

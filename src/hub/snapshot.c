@@ -107,7 +107,7 @@ static int fail_missing(qkv_error *err, const char *model, const char *what) {
 }
 
 /* The first file that the index names and that is not there, NULL where all are. An index that
- * cannot be read is for whoever opens the model. */
+ * cannot be read is reported when the model is opened. */
 static char *find_missing_shard(const qkv_snapshot *s) {
     qkv_text path = {0};
     char *text = NULL, *missing = NULL;

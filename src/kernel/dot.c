@@ -1,4 +1,5 @@
-#include "kernel/dot.h"
+/* Products of weights with a few columns: product.h says in what order sums are taken. */
+#include "kernel/product.h"
 
 #include <string.h>
 
@@ -138,7 +139,7 @@ static void add_whole(const dot_tile *t, enum ggml_type type, int64_t n, int row
     }
 }
 
-/* The last terms, less than a round, from number k on: with zeros behind them. */
+/* The last terms, less than a round, from number k on: with zeros after them. */
 static void add_rest(const dot_tile *t, size_t term_bytes, enum ggml_type type, int64_t k,
                      int64_t n, int rows, int columns) {
     for (int i = 0; i < rows * columns; i++) {

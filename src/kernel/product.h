@@ -50,7 +50,7 @@ void qkv_pack_rows(float *packed, const float *x, int64_t stride, int64_t width,
 void qkv_pack_column(float *packed, int64_t width, int64_t columns, int64_t column, const float *x);
 /* And value k of all columns, of a matrix that is packed row by row. */
 void qkv_pack_row(float *packed, int64_t width, int64_t columns, int64_t k, const float *x);
-/* Takes away the first `n` columns or rows, a multiple of QKV_PIECE: what is behind them moves up. */
+/* Takes away the first `n` columns or rows, a multiple of QKV_PIECE: what is after them moves up. */
 void qkv_packed_drop_columns(float *packed, int64_t width, int64_t columns, int64_t n);
 void qkv_packed_drop_rows(float *packed, int64_t width, int64_t columns, int64_t n);
 
@@ -92,5 +92,24 @@ typedef struct qkv_row_product {
 } qkv_row_product;
 
 void qkv_multiply_rows(const qkv_row_product *p);
+
+/*
+ * Products of weights with a few columns: one more token of a text, and its variants.
+ *
+ * kernel/product.h has columns as lanes, and few of them leave lanes empty. Here the lanes run along a
+ * row of weights, as they lie in memory, so that a product takes little more than reading them.
+ *
+ * The sum over k is taken in another order than there, and so differs in the last bits: QKV_DOT_SUMS
+ * partial sums, number k modulo QKV_DOT_SUMS, each with k ascending; then the upper half of them is
+ * added to the lower half until one is left. That order is the same for every processor, number of
+ * threads and type of weights, and no column sees another.
+ */
+
+#define QKV_DOT_SUMS 32
+
+/* out[t][n] = sum over k of w[n][k] · x[t][k], for rows n in [first, end). `scratch` has
+ * qkv_product_scratch() floats. */
+void qkv_dot_product(const qkv_weights_view *w, int64_t first, int64_t end, const qkv_columns *x,
+                     const qkv_columns *out, float *scratch);
 
 #endif

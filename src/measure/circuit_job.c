@@ -77,9 +77,9 @@ void qkv_circuit_job_release(qkv_circuit_job *job) {
     *job = (qkv_circuit_job){0};
 }
 
-int qkv_circuit_job_step(const qkv_circuit_job *job, const char *what, size_t done, size_t total,
+int qkv_circuit_job_step(const qkv_circuit_job *job, double before, size_t done, size_t total,
                          qkv_error *err) {
-    int status = qkv_session_report(job->session, what, (double)done, (double)total, err);
+    int status = qkv_session_reach(job->session, before + (double)done, 1, err);
     if (status == QKV_OK && job->progress &&
         job->progress(job->user, (int64_t)done, (int64_t)total) != 0)
         status = qkv_fail_cancelled(err);

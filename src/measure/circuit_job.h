@@ -24,8 +24,9 @@ int qkv_circuit_job_open(qkv_circuit_job *job, qkv_session *session,
                          const qkv_circuit_options *options, qkv_error *err);
 void qkv_circuit_job_release(qkv_circuit_job *job);
 
-/* Tells how far the work is, to the session's callback and the caller's own. */
-int qkv_circuit_job_step(const qkv_circuit_job *job, const char *what, size_t done, size_t total,
+/* Tells how far the work is, to the session's callback, for which `before` was done before, and to the
+ * caller's own. */
+int qkv_circuit_job_step(const qkv_circuit_job *job, double before, size_t done, size_t total,
                          qkv_error *err);
 
 /* R of the QR decomposition of the transposed factor, of which head number `head` has d rows:

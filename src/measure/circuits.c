@@ -263,14 +263,15 @@ static int measure_head(qkv_circuit *c, const qkv_circuit_job *job, const layer_
 
 /* ---- all of them ---- */
 
+/* `before`: what was done before, in layers. */
 static int measure_layers(qkv_circuits *out, const qkv_circuit_job *job,
                           const circuit_factors *which, const qkv_packed_matrix *ends,
-                          qkv_error *err) {
+                          double before, qkv_error *err) {
     const size_t each = (size_t)(job->rank + 2 * job->d);
     int status = QKV_OK;
     for (size_t i = 0; status == QKV_OK && i < job->n_layers; i++) {
         layer_factors f;
-        status = qkv_circuit_job_step(job, "layers", i, job->n_layers, err);
+        status = qkv_circuit_job_step(job, before, i, job->n_layers, err);
         if (status != QKV_OK) break;
         status = layer_factors_read(&f, job, job->layers[i], which, ends, err);
         for (size_t h = 0; status == QKV_OK && h < job->n_heads; h++, out->n++) {
@@ -284,19 +285,35 @@ static int measure_layers(qkv_circuits *out, const qkv_circuit_job *job,
     return status;
 }
 
+/* The vocabulary takes about as long as so many layers: products of V x D x D and of D x D x D. */
+static double vocabulary_layers(const qkv_circuit_job *job) {
+    return (double)job->model->hp.n_vocab / (double)job->width;
+}
+
+static int compute(qkv_circuits *out, const qkv_circuit_job *job, const circuit_factors *which,
+                   qkv_error *err) {
+    const int has_ends = job->model->output || !which->writes_logits;
+    const double before = has_ends ? vocabulary_layers(job) : 0;
+    qkv_packed_matrix ends = {0};
+    int status =
+        qkv_session_begin_work(job->session, "layers", before + (double)job->n_layers, err);
+    if (status != QKV_OK) return status;
+    status = qkv_session_reach(job->session, 0, before, err);
+    if (status == QKV_OK && has_ends) status = pack_ends(&ends, job, which->writes_logits, err);
+    if (status == QKV_OK) status = measure_layers(out, job, which, &ends, before, err);
+    qkv_packed_release(&ends);
+    return qkv_session_end_work(job->session, status);
+}
+
 static int measure_circuits(qkv_circuits **out, const qkv_circuit_job *job,
                             const circuit_factors *which, qkv_error *err) {
     const size_t n = job->n_layers * job->n_heads, each = (size_t)(job->rank + 2 * job->d);
     qkv_circuits *circuits = qkv_calloc(1, sizeof *circuits);
-    qkv_packed_matrix ends = {0};
     if (!circuits) return qkv_fail_memory(err);
     circuits->heads = qkv_calloc(n, sizeof *circuits->heads);
     circuits->numbers = qkv_calloc(n * each, sizeof *circuits->numbers);
     int status = circuits->heads && circuits->numbers ? QKV_OK : qkv_fail_memory(err);
-    if (status == QKV_OK && (job->model->output || !which->writes_logits))
-        status = pack_ends(&ends, job, which->writes_logits, err);
-    if (status == QKV_OK) status = measure_layers(circuits, job, which, &ends, err);
-    qkv_packed_release(&ends);
+    if (status == QKV_OK) status = compute(circuits, job, which, err);
     if (status != QKV_OK) {
         qkv_circuits_free(circuits);
         circuits = NULL;

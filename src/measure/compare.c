@@ -32,8 +32,12 @@ void qkv_compare_add_distance(qkv_metric id, double *to, const double *from) {
 
 static void add_sums(qkv_compare *c, const compare_sums *from) {
     compare_sums *to = &c->sums;
-    for (size_t h = 0; h < (size_t)c->n_layer * (size_t)c->n_head; h++)
+    for (size_t h = 0; h < (size_t)c->n_layer * (size_t)c->n_head; h++) {
+        const double distance = qkv_metric_value(&c->distance, from->heads[h]);
+        c->lowest[h] = fmin(c->lowest[h], distance);
+        c->highest[h] = fmax(c->highest[h], distance);
         qkv_compare_add_distance(c->distance.id, to->heads[h], from->heads[h]);
+    }
     for (int32_t l = 0; l < c->n_layer; l++) {
         to->layers[l].angle += from->layers[l].angle;
         to->layers[l].error += from->layers[l].error;
@@ -136,6 +140,15 @@ static int check_edits(const qkv_compare *c, const int32_t *tokens, size_t n_tok
     return status;
 }
 
+static int new_ranges(qkv_compare *c, qkv_error *err) {
+    const size_t n = (size_t)c->n_layer * (size_t)c->n_head;
+    c->lowest = qkv_calloc(n, sizeof *c->lowest);
+    c->highest = qkv_calloc(n, sizeof *c->highest);
+    if (!c->lowest || !c->highest) return qkv_fail_memory(err);
+    for (size_t h = 0; h < n; h++) c->lowest[h] = c->highest[h] = (double)NAN;
+    return QKV_OK;
+}
+
 int qkv_compare_new(qkv_compare **out, const qkv_model *first, const qkv_model *second,
                     const qkv_compare_options *options, qkv_error *err) {
     QKV_NEED(err, out);
@@ -159,6 +172,7 @@ int qkv_compare_new(qkv_compare **out, const qkv_model *first, const qkv_model *
         if (!c->edits) status = qkv_fail_memory(err);
     }
     if (status == QKV_OK) status = qkv_compare_sums_new(&c->sums, c->n_layer, c->n_head, err);
+    if (status == QKV_OK) status = new_ranges(c, err);
     if (status == QKV_OK)
         *out = c;
     else
@@ -173,6 +187,8 @@ void qkv_compare_free(qkv_compare *compare) {
     free(compare->distance.text);
     free(compare->edits);
     qkv_compare_sums_release(&compare->sums);
+    free(compare->lowest);
+    free(compare->highest);
     free(compare->kl_at);
     free(compare->n_at);
     free(compare);
@@ -204,12 +220,26 @@ int qkv_compare_get(const qkv_compare *compare, qkv_compared *out) {
     return qkv_sized_write(out, &own, sizeof own, "qkv_compared", NULL) == QKV_OK;
 }
 
-double qkv_compare_head(const qkv_compare *compare, int32_t layer, int32_t head) {
+/* The head's number; -1: there is none, or nothing was added. */
+static int64_t head_at(const qkv_compare *compare, int32_t layer, int32_t head) {
     if (!compare || layer < 0 || layer >= compare->n_layer || head < 0 || head >= compare->n_head ||
         !compare->sums.n_prompts)
-        return NAN;
-    const size_t at = (size_t)layer * (size_t)compare->n_head + (size_t)head;
-    return qkv_metric_value(&compare->distance, compare->sums.heads[at]);
+        return -1;
+    return (int64_t)layer * compare->n_head + head;
+}
+
+double qkv_compare_head(const qkv_compare *compare, int32_t layer, int32_t head) {
+    const int64_t at = head_at(compare, layer, head);
+    return at < 0 ? (double)NAN : qkv_metric_value(&compare->distance, compare->sums.heads[at]);
+}
+
+int qkv_compare_head_range(const qkv_compare *compare, int32_t layer, int32_t head, double *lowest,
+                           double *highest) {
+    const int64_t at = head_at(compare, layer, head);
+    if (at < 0) return 0;
+    if (lowest) *lowest = compare->lowest[at];
+    if (highest) *highest = compare->highest[at];
+    return 1;
 }
 
 int qkv_compare_layer(const qkv_compare *compare, int32_t layer, double *angle, double *error) {

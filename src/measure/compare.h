@@ -11,7 +11,7 @@
 
 enum { COMPARE_FLIPS = 32 };
 
-/* Of the residual stream behind a layer. */
+/* Of the residual stream after a layer. */
 typedef struct compare_states {
     double angle, error;
     uint64_t n; /* tokens */
@@ -39,6 +39,7 @@ struct qkv_compare {
     size_t memory; /* 0: as much as the first session may use */
     int32_t n_layer, n_head;
     compare_sums sums;
+    double *lowest, *highest; /* layers x heads: distances of a single prompt; NaN at first */
     /* By position, over prompts. */
     double *kl_at;
     uint64_t *n_at;
@@ -67,7 +68,7 @@ typedef struct compare_rows {
 typedef struct compare_cursor {
     int32_t layer, head;
     int has_states; /* the layer's residual stream is done */
-    int64_t row;    /* of the head; behind the last layer: of the logits */
+    int64_t row;    /* of the head; after the last layer: of the logits */
 } compare_cursor;
 
 typedef struct compare_pass {

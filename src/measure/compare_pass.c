@@ -1,7 +1,7 @@
 /*
  * Cuts the work on a prompt into pairs of passes. A pass is filled in the order of the layers with
  * states and rows of patterns until the memory is used up, and with rows of logits at the end; where
- * all of it fits there is one. A pass that ends at a layer computes nothing behind it.
+ * all of it fits there is one. A pass that ends at a layer computes nothing after it.
  */
 #include <inttypes.h>
 #include <stdio.h>

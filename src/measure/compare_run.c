@@ -213,9 +213,21 @@ static void add_found(const pair *p, compare_sums *sums, compare_position *posit
     for (int64_t t = 0; t < p->n_tokens; t++) positions[t] = from[t];
 }
 
-static int run_pair(pair *p, qkv_session *const sessions[2], compare_sums *sums, qkv_error *err) {
+/* Both sessions tell of the whole, whichever of them computes. */
+static int reach(qkv_session *const sessions[2], double done, qkv_error *err) {
+    int status = QKV_OK;
+    for (int m = 0; m < 2 && status == QKV_OK; m++)
+        status = qkv_session_reach(sessions[m], done, 1, err);
+    return status;
+}
+
+/* Number `at` of all pairs. */
+static int run_pair(pair *p, qkv_session *const sessions[2], double at, compare_sums *sums,
+                    qkv_error *err) {
     p->kept = malloc((p->pass.n_kept ? p->pass.n_kept : 1) * sizeof *p->kept);
-    int status = p->kept ? run_first(p, sessions[0], err) : qkv_fail_memory(err);
+    int status = p->kept ? reach(sessions, 2 * at, err) : qkv_fail_memory(err);
+    if (status == QKV_OK) status = run_first(p, sessions[0], err);
+    if (status == QKV_OK) status = reach(sessions, 2 * at + 1, err);
     if (status == QKV_OK) status = run_second(p, sessions[1], sums, err);
     sums->n_passes++;
     qkv_result_free(p->result);
@@ -260,9 +272,17 @@ int qkv_compare_run(const qkv_compare *compare, qkv_session *const sessions[2],
     pair p = {.compare = compare, .tokens = tokens, .n_tokens = (int64_t)n_tokens};
     compare_cursor cursor = {0};
     const size_t memory = compare->memory ? compare->memory : sessions[0]->memory_budget;
+    double n = 0;
     int status = allocate(&p, memory, err);
-    while (status == QKV_OK && qkv_compare_pass_next(&p.pass, &cursor))
-        status = run_pair(&p, sessions, sums, err);
+    if (status == QKV_OK) {
+        while (qkv_compare_pass_next(&p.pass, &cursor)) n++;
+        cursor = (compare_cursor){0};
+        for (int m = 0; m < 2; m++)
+            (void)qkv_session_begin_work(sessions[m], "passes", 2 * n, NULL);
+        for (double at = 0; status == QKV_OK && qkv_compare_pass_next(&p.pass, &cursor); at++)
+            status = run_pair(&p, sessions, at, sums, err);
+        for (int m = 0; m < 2; m++) (void)qkv_session_end_work(sessions[m], status);
+    }
     if (status == QKV_OK) add_found(&p, sums, positions);
     release(&p);
     return status;

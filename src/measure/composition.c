@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/forked.h"
 #include "base/memory.h"
 #include "measure/circuit_job.h"
 #include "measure/head_factors.h"
@@ -241,7 +242,7 @@ static int compose_layers(const layer_pair *p, qkv_error *err) {
     const size_t block = (size_t)job->d * job->n_heads * (size_t)job->rank;
     const int64_t n = (int64_t)job->n_heads + 2 * (int64_t)job->model->hp.n_kv_head;
     int failed = 0;
-#pragma omp parallel num_threads(job->n_threads) reduction(| : failed)
+#pragma omp parallel if (!qkv_is_forked()) num_threads(job->n_threads) reduction(| : failed)
     {
         pair_scratch at = {qkv_calloc(block, sizeof(float)), qkv_calloc(block, sizeof(float)),
                            qkv_calloc(job->n_heads, sizeof(double))};
@@ -274,7 +275,7 @@ static int compose_with_earlier(qkv_composition *c, const qkv_circuit_job *job, 
                                  .earlier_at = i * job->n_heads};
         const size_t done = number * (number - 1) / 2 + i;
         const size_t total = job->n_layers * (job->n_layers - 1) / 2;
-        status = qkv_circuit_job_step(job, "pairs of layers", done, total, err);
+        status = qkv_circuit_job_step(job, 0, done, total, err);
         if (status == QKV_OK) status = compose_layers(&pair, err);
     }
     return status;
@@ -283,7 +284,9 @@ static int compose_with_earlier(qkv_composition *c, const qkv_circuit_job *job, 
 static int compose_all(qkv_composition *c, const qkv_circuit_job *job, composed_layer *layers,
                        qkv_error *err) {
     const size_t n = job->n_layers;
-    int status = QKV_OK;
+    int status = qkv_session_begin_work(job->session, "pairs of layers",
+                                        (double)n * (double)(n - 1) / 2, err);
+    if (status != QKV_OK) return status;
     for (size_t i = 0; status == QKV_OK && i < n; i++) {
         reading_layer later = {0};
         status = read_factors(job, job->layers[i], &later, err);
@@ -292,7 +295,7 @@ static int compose_all(qkv_composition *c, const qkv_circuit_job *job, composed_
         if (status == QKV_OK) status = compose_with_earlier(c, job, i, &later, layers, err);
         reading_layer_release(&later);
     }
-    return status;
+    return qkv_session_end_work(job->session, status);
 }
 
 static int allocate(qkv_composition **out, const qkv_circuit_job *job, qkv_error *err) {

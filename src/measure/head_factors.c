@@ -39,7 +39,7 @@ static void fold_reader(const qkv_model *model, const float *w, float *row) {
     if (takes_mean_away(model)) centre(row, n);
 }
 
-/* What becomes of x behind a norm, but for the division. */
+/* What becomes of x after a norm, but for the division. */
 static void fold_writer(const qkv_model *model, const float *w, float *x) {
     const int64_t n = model->hp.n_embd;
     if (!w) return;

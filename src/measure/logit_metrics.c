@@ -97,6 +97,17 @@ static double mean_of_next(const logit_run *run, double (*value)(const position 
     return n > 0 ? sum / (double)n : (double)NAN;
 }
 
+/* The last n tokens, which the rows before them predict. */
+static double answer_of(const logit_run *run, int64_t n) {
+    double sum = 0;
+    if (n >= run->n_rows) return NAN;
+    for (int64_t row = run->n_rows - 1 - n; row < run->n_rows - 1; row++) {
+        position p = position_of(run, row);
+        sum -= loss_at(&p, run->totals->tokens[row + 1]);
+    }
+    return sum;
+}
+
 static double value_of(const qkv_chosen_metric *metric, const logit_run *run) {
     position last;
     switch (metric->id) {
@@ -111,6 +122,8 @@ static double value_of(const qkv_chosen_metric *metric, const logit_run *run) {
         return mean_of(run, kl_at);
     case QKV_METRIC_TOP1_CHANGED_SHARE:
         return mean_of(run, top1_changed_at);
+    case QKV_METRIC_ANSWER:
+        return answer_of(run, (int64_t)metric->parameters[0]);
     case QKV_METRIC_LOSS:
         return mean_of_next(run, loss_at);
     default:

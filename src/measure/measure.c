@@ -6,9 +6,8 @@
 
 #include "base/memory.h"
 #include "base/sized.h"
-#include "measure/measure_table.h"
 #include "measure/metric_sums.h"
-#include "run/plan.h"
+#include "run/plan/plan.h"
 
 /* ---- the set ---- */
 
@@ -45,10 +44,10 @@ static int add_many(qkv_measure *m, int all, qkv_error *err) {
 
 static int add_list(qkv_measure *m, const char *list, qkv_error *err) {
     if (!list) return add_many(m, 0, err);
-    if (strcmp(list, "all") == 0) return add_many(m, 1, err);
     for (const char *at = list;; at++) {
         size_t n = strcspn(at, ",");
-        int status = add_metric(m, at, n, err);
+        const int all = n == strlen("all") && memcmp(at, "all", n) == 0;
+        int status = all ? add_many(m, 1, err) : add_metric(m, at, n, err);
         if (status != QKV_OK) return status;
         at += n;
         if (!*at) return QKV_OK;

@@ -1,4 +1,4 @@
-#include "measure/measure_table.h"
+#include "measure/metric_sums.h"
 
 #include <stdlib.h>
 

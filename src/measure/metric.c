@@ -118,7 +118,9 @@ int qkv_metric_title(const char *metric, char **title, qkv_error *err) {
     QKV_NEED(err, title);
     *title = NULL;
     QKV_NEED(err, metric);
-    if (qkv_metric_parse(&read, metric, strlen(metric), NULL) == QKV_OK) {
+    const int status = qkv_metric_parse(&read, metric, strlen(metric), NULL);
+    if (status == QKV_ERR_MEMORY) return qkv_fail_memory(err);
+    if (status == QKV_OK) {
         const qkv_metric_info *info = &infos[read.id];
         qkv_text_puts(&text, info->title);
         append_parameters(&text, &read);
@@ -143,7 +145,7 @@ static int fail_parameters(qkv_metric id, const char *text, size_t length, qkv_e
         return qkv_fail(err, QKV_ERR_SYNTAX, "metric '%.*s': %s takes no parameters", (int)length,
                         text, infos[id].name);
     return qkv_fail(err, QKV_ERR_SYNTAX,
-                    "metric '%.*s': by default %s; behind the colon stand values, or NAME=VALUE, "
+                    "metric '%.*s': by default %s; after the colon stand values, or NAME=VALUE, "
                     "separated by '/'",
                     (int)length, text, infos[id].parameters);
 }
@@ -157,6 +159,8 @@ static int is_valid(qkv_metric id, double value) {
     case QKV_METRIC_OUTPUT_KL:
     case QKV_METRIC_TOP1_CHANGED:
         return fabs(value) < 1e9 && value == floor(value);
+    case QKV_METRIC_ANSWER:
+        return value >= 1 && value < 1e9 && value == floor(value);
     case QKV_METRIC_SUBSPACE_ANGLE:
         return value >= 1 && value <= 1024 && value == floor(value);
     default:

@@ -70,7 +70,7 @@
     X(DISTANCE, "distance", "mean distance of attention", "tokens",                                \
       HEAD, NEED_ROWS, 0, 0, 0, "", "0 to T−1", "", HEADVIS,                                       \
       "mean over rows of Σ_j A[i][j]·|i−j|, in tokens")                                            \
-    X(INDUCTION, "induction", "weight behind earlier copies of the token", "",                     \
+    X(INDUCTION, "induction", "weight after earlier copies of the token", "",                     \
       HEAD, NEED_ROWS, 0, 0, 0, "", "0 to 1", "where ΣA is 0", LENS,                               \
       "Σ(A∘D) / ΣA, D[i][j] = 1 iff token j−1 equals token i and j−1 < i")                         \
     X(DUPLICATE, "duplicate", "weight on earlier copies of the token", "",                         \
@@ -86,7 +86,7 @@
     X(JS, "js", "change of attention, Jensen–Shannon", "nats",                                     \
       HEAD, NEED_ROWS | NEED_BASELINE, 0, 0, 0, "", "0 to ln 2", "", OURS,                         \
       "mean over rows of the Jensen–Shannon divergence ½ KL(p‖m) + ½ KL(q‖m), m = (p+q)/2")        \
-    X(KL, "kl", "change of attention, Kullback–Leibler", "nats",                                   \
+    X(KL, "kl", "change of attention, KL", "nats",                                                 \
       HEAD, NEED_ROWS | NEED_BASELINE, 0, 0, 0, "", "0 and up",                                    \
       "where every row is left out", OURS,                                                         \
       "mean over rows of KL(p‖q) = Σ_j p ln(p/q), baseline p against variant q; rows with q = 0 "  \
@@ -153,16 +153,16 @@
       HEAD, NEED_Z, 0, 0, 0, "", "0 to H",                                                         \
       "where all of the layer's z is 0", INACTIVE,                                                 \
       "mean over tokens of ‖z_h‖, divided by the mean of that over the layer's heads")             \
-    X(OUTPUT_KL, "output_kl", "change of the next-token distribution", "nats",                     \
+    X(OUTPUT_KL, "output_kl", "KL of the next-token distribution", "nats",                         \
       VARIANT, NEED_LOGITS | NEED_BASELINE, 1, -1, 0,                                              \
       "position = -1, the last", "0 and up", "for a prompt that has no such position",             \
       SHIPS_PAPER " (Ships)", "KL(p_base ‖ p_edited) of the next-token distribution at that position")   \
-    X(SHIPS, "ships", "change of the next-token distribution (Ships)", "nats",                     \
+    X(SHIPS, "ships", "KL of the next-token distribution (Ships)", "nats",                         \
       VARIANT, NEED_LOGITS | NEED_BASELINE, 1, 1e-12, 0, "add = 1e-12", "0 and up", "",            \
       SHIPS_PAPER " (Ships)",                                                                      \
-      "Σ (p+a) ln((p+a)/(q+a)) over the vocabulary, p and q the next-token distributions behind "  \
+      "Σ (p+a) ln((p+a)/(q+a)) over the vocabulary, p and q the next-token distributions after "  \
       "the last token, the baseline's and the variant's, a = add")                                 \
-    X(OUTPUT_KL_MEAN, "output_kl_mean", "change of the output, mean over positions", "nats",       \
+    X(OUTPUT_KL_MEAN, "output_kl_mean", "KL of the output, mean over positions", "nats",           \
       VARIANT, NEED_ALL_LOGITS | NEED_BASELINE, 0, 0, 0, "",                                       \
       "0 and up", "", SHIPS_PAPER, "mean over all positions of KL(p_base ‖ p_edited)")             \
     X(TOP1_CHANGED, "top1_changed", "most likely next token changed", "1: yes",                    \
@@ -178,6 +178,10 @@
     X(DELTA_LOSS, "delta_loss", "change of the loss", "nats",                                      \
       VARIANT, NEED_ALL_LOGITS | NEED_BASELINE, 0, 0, 0, "", "any",                                \
       ONE_TOKEN, OURS, "loss of the variant − loss of the baseline")                               \
+    X(ANSWER, "answer", "log-probability of the last tokens", "nats",                              \
+      VARIANT, NEED_ALL_LOGITS, 1, 1, 0, "tokens = 1", "up to 0",                                  \
+      "for a prompt that has no token before them", OURS,                                          \
+      "Σ ln p(token i) over the last n tokens, each given all tokens before it: the log-probability of an answer that stands after a prompt") \
     X(SUBSPACE_ANGLE, "subspace_angle", "turn of the final hidden states", "degrees",              \
       SET, NEED_LAST | NEED_BASELINE, 2, 1, 0, "rank = 1, space = prompt",                         \
       "0 to 90 × rank", "for no more prompts than the rank; in space feature, for fewer",          \
@@ -205,7 +209,7 @@ enum {
     NEED_RESID = 1 << 11,
     NEED_LOGITS = 1 << 12, /* of one position */
     NEED_ALL_LOGITS = 1 << 13,
-    NEED_LAST = 1 << 14 /* the last token's state behind the final norm */
+    NEED_LAST = 1 << 14 /* the last token's state after the final norm */
 };
 
 #define QKV_METRIC_ENUM(id, ...) QKV_METRIC_##id,

@@ -97,4 +97,13 @@ int qkv_subspace_add(qkv_measure *measure, const qkv_metric_sums *totals, size_t
 int qkv_subspace_measure(const qkv_measure *measure, size_t variant,
                          const qkv_chosen_metric *metric, double *degrees, qkv_error *err);
 
+/* Tables of measured values. */
+
+int qkv_table_new(qkv_table **out, qkv_error *err);
+int qkv_table_add(qkv_table *table, const qkv_measurement *row, qkv_error *err);
+
+/* All values of a finished totals. Takes the result over, and leaves NULL. */
+int qkv_table_of_sums(qkv_table **out, const qkv_metric_sums *totals, qkv_result **result,
+                      qkv_error *err);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/forked.h"
 #include "base/memory.h"
 #include "kernel/product.h"
 
@@ -18,7 +19,7 @@ int qkv_packed_from_rows(qkv_packed_matrix *out, const float *x, int64_t width, 
                          int n_threads, qkv_error *err) {
     int status = allocate(out, width, columns, err);
     if (status != QKV_OK) return status;
-#pragma omp parallel for num_threads(n_threads) schedule(static)
+#pragma omp parallel for if (!qkv_is_forked()) num_threads(n_threads) schedule(static)
     for (int64_t part = 0; part < qkv_packed_parts(columns); part++)
         qkv_pack_rows(out->data, x, columns, width, columns, part);
     return QKV_OK;
@@ -30,7 +31,7 @@ int qkv_packed_from_columns(qkv_packed_matrix *out, const float *x, int64_t widt
     const qkv_columns from = {.data = (float *)x, .stride = width, .repeat = 1, .n = columns};
     int status = allocate(out, width, columns, err);
     if (status != QKV_OK) return status;
-#pragma omp parallel for num_threads(n_threads) schedule(static)
+#pragma omp parallel for if (!qkv_is_forked()) num_threads(n_threads) schedule(static)
     for (int64_t part = 0; part < qkv_packed_parts(columns); part++)
         qkv_pack(out->data, &from, width, part);
     return QKV_OK;
@@ -43,7 +44,7 @@ void qkv_packed_release(qkv_packed_matrix *matrix) {
 
 void qkv_packed_multiply(const qkv_packed_matrix *b, const float *a, int64_t rows, float *out,
                          int n_threads) {
-#pragma omp parallel for num_threads(n_threads) schedule(dynamic)
+#pragma omp parallel for if (!qkv_is_forked()) num_threads(n_threads) schedule(dynamic)
     for (int64_t first = 0; first < rows; first += CHUNK_ROWS) {
         const qkv_row_product product = {
             .a = a + first * b->width,

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* Fortran's interface: everything by reference, the length of the text behind the last argument. */
+/* Fortran's interface: everything by reference, the length of the text after the last argument. */
 void dgesdd_(const char *job, const int *m, const int *n, double *a, const int *lda, double *s,
              double *u, const int *ldu, double *vt, const int *ldvt, double *work, const int *lwork,
              int *iwork, int *info, size_t job_length);
@@ -21,7 +21,7 @@ void dgeev_(const char *left, const char *right, const int *n, double *a, const 
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/* With one thread, whoever asks: OpenBLAS rounds otherwise with more, and how many there are depends
+/* With one thread in every case: OpenBLAS rounds otherwise with more, and how many there are depends
  * on whether the caller is one of a team. One thread also leaves OpenBLAS's own number, which is the
  * process's, alone. Returns the number to put back. */
 static int begin(void) {

@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/forked.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "base/steps.h"
 #include "format/gguf_write.h"
-#include "format/weight_type.h"
 #include "kernel/convert.h"
 #include "model/model.h"
 
@@ -245,7 +245,7 @@ static row_source rows_of(const converter *c, const qkv_gguf_tensor *t, const vo
 static void read_rows(const row_source *s, int64_t first, int64_t n, float *out) {
     const size_t size = ggml_row_size(s->type, s->width);
     const qkv_convert_fn convert = qkv_converter(s->type);
-#pragma omp parallel for
+#pragma omp parallel for if (!qkv_is_forked())
     for (int64_t i = 0; i < n; i++) {
         const unsigned char *row = s->data + (size_t)original_row(s, first + i) * size;
         convert(row, out + i * s->width, s->width);
@@ -259,7 +259,7 @@ static int check_range(const converter *c, const char *name, enum ggml_type type
     const qkv_convert_fn convert = qkv_converter(type);
     int64_t lost = 0;
     float largest = 0;
-#pragma omp parallel for reduction(+ : lost) reduction(max : largest)
+#pragma omp parallel for if (!qkv_is_forked()) reduction(+ : lost) reduction(max : largest)
     for (int64_t i = 0; i < n; i++) {
         const float *values = c->values + i * width;
         float *read = c->decoded + i * width;
@@ -297,7 +297,7 @@ static int put_rows(converter *c, const row_source *s, enum ggml_type type, int6
     read_rows(s, first, n, c->values);
     if (type == GGML_TYPE_F32) return put_bytes(c, c->values, (size_t)n * row, err);
     size_t written = 0;
-#pragma omp parallel for reduction(+ : written)
+#pragma omp parallel for if (!qkv_is_forked()) reduction(+ : written)
     for (int64_t i = 0; i < n; i++)
         written +=
             ggml_quantize_chunk(type, c->values, c->encoded, i * s->width, 1, s->width, NULL);
@@ -347,7 +347,9 @@ static int put_model(converter *c, qkv_error *err) {
         const struct ggml_tensor *tensor = ggml_get_tensor(c->tensors, t->name);
         status = put_source(c, t, tensor->type, err);
     }
-    return status == QKV_OK ? qkv_output_finish(&c->out, err) : status;
+    if (status == QKV_OK) status = qkv_output_finish(&c->out, err);
+    qkv_steps_end(&c->steps, status == QKV_OK);
+    return status;
 }
 
 /* Written in the place of its own source, the model as it was would be gone. */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/forked.h"
 #include "base/memory.h"
 #include "kernel/convert.h"
 #include "model/model.h"
@@ -12,7 +13,7 @@ static int multiply(const struct ggml_tensor *w, int64_t first, int64_t n, const
                     float *out, qkv_error *err) {
     const qkv_convert_fn convert = qkv_converter(w->type);
     int failed = 0;
-#pragma omp parallel reduction(| : failed)
+#pragma omp parallel if (!qkv_is_forked()) reduction(| : failed)
     {
         float *row = qkv_calloc((size_t)w->ne[0], sizeof *row);
         failed = row == NULL;

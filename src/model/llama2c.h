@@ -3,11 +3,11 @@
  *
  * A checkpoint is a header of seven 32-bit numbers (width, feed-forward width, layers, heads,
  * key/value heads, vocabulary, context) and F32 weights: the embedding, then kind by kind those of
- * all layers, the final norm, two tables of RoPE that nobody needs, and the output matrix where the
+ * all layers, the final norm, two tables of RoPE that are not needed, and the output matrix where the
  * vocabulary's size is negative (else the embedding is the output too).
  *
  * tokenizer.bin is the length of the longest token, and for every token of a SentencePiece model its
- * score, its length and its bytes, with blanks in place of U+2581. It does not say what is special:
+ * score, its length and its bytes, with spaces in place of U+2581. It does not say what is special:
  * 0 to 2 are <unk>, <s> and </s>, and the 256 after them stand for bytes.
  */
 #ifndef QKV_MODEL_LLAMA2C_H

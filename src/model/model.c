@@ -47,16 +47,33 @@ static int load_vocab(qkv_model *model, qkv_error *err) {
     return QKV_OK;
 }
 
+/* "IQ2_XXS": the type of most of the parameters. */
+static void name_weights(qkv_model *model, const uint64_t params[GGML_TYPE_COUNT]) {
+    int best = 0;
+    for (int i = 1; i < GGML_TYPE_COUNT; i++) {
+        if (params[i] > params[best]) best = i;
+    }
+    snprintf(model->weights_type, sizeof model->weights_type, "%s",
+             ggml_type_name((enum ggml_type)best));
+    for (char *c = model->weights_type; *c; c++) {
+        if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+    }
+    model->info.weights_type = model->weights_type;
+}
+
 /* "F16 x 43, F32 x 13", most frequent first; counts the parameters on the way. */
 static int summarise_tensors(qkv_model *model, qkv_error *err) {
     size_t counts[GGML_TYPE_COUNT] = {0};
+    uint64_t params[GGML_TYPE_COUNT] = {0};
     size_t n = qkv_gguf_n_tensors(model->file);
     for (size_t i = 0; i < n; i++) {
         qkv_gguf_tensor t;
         qkv_gguf_get_tensor(model->file, i, &t);
         counts[t.type]++;
+        params[t.type] += (uint64_t)(t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3]);
         model->info.n_params += (uint64_t)(t.ne[0] * t.ne[1] * t.ne[2] * t.ne[3]);
     }
+    name_weights(model, params);
     qkv_text text = {0};
     for (;;) {
         int best = 0;
@@ -82,6 +99,18 @@ static int join_notices(qkv_model *model, qkv_error *err) {
     return text.failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
+/* A file's own name for itself says less than the one it was asked for by. */
+static int name_model(qkv_model *model, qkv_error *err) {
+    size_t length = 0;
+    const char *pulled = qkv_path_pulled(model->file->path, &length);
+    if (!pulled) {
+        model->info.label = model->info.name;
+        return QKV_OK;
+    }
+    model->info.label = model->label = qkv_strndup(pulled, length);
+    return model->label ? QKV_OK : qkv_fail_memory(err);
+}
+
 static int describe(qkv_model *model, qkv_error *err) {
     int status = summarise_tensors(model, err);
     if (status == QKV_OK) status = join_notices(model, err);
@@ -92,6 +121,8 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->name = "";
     status = qkv_gguf_string(model->file, "general.name", &info->name, err);
     if (status < 0) return status;
+    status = name_model(model, err);
+    if (status != QKV_OK) return status;
     info->architecture = model->family->name;
     info->position = model->position;
     info->tensor_types = model->tensor_types;
@@ -113,6 +144,9 @@ static int describe(qkv_model *model, qkv_error *err) {
     info->n_expert_used = hp->n_expert_used;
     info->has_logits = model->output != NULL;
     info->has_sink = hp->has_sink;
+    const struct ggml_tensor *segments = model->w[QKV_MODEL_TOKEN_TYPES];
+    info->has_segments =
+        segments && segments->ne[1] > 1 && model->vocab && qkv_vocab_separator(model->vocab) >= 0;
     info->attn_softcap = (double)hp->attn_softcap;
     info->attn_scale = (double)hp->attn_scale;
     info->tied_output = model->output == model->w[QKV_MODEL_TOKEN_EMBD];
@@ -149,13 +183,6 @@ int qkv_model_open_by(qkv_model **out, const char *path, qkv_file_opener *open, 
     return QKV_OK;
 }
 
-int qkv_model_open(qkv_model **out, const char *path, qkv_error *err) {
-    QKV_NEED(err, out);
-    *out = NULL;
-    if (!path || !*path) return qkv_fail(err, QKV_ERR_ARGUMENT, "no model file was named");
-    return qkv_model_open_by(out, path, qkv_model_file_open, err);
-}
-
 qkv_model *qkv_model_retain(const qkv_model *model) {
     /* The only thing that changes about a model, so it is const everywhere else. */
     qkv_model *counted = (qkv_model *)model;
@@ -165,12 +192,13 @@ qkv_model *qkv_model_retain(const qkv_model *model) {
 
 void qkv_model_free(qkv_model *model) {
     if (!model) return;
-    /* Whoever is last must see what the others did before they left. */
+    /* The last owner must see what the others did before they left. */
     if (atomic_fetch_sub_explicit(&model->n_owners, 1, memory_order_acq_rel) > 1) return;
     qkv_weights_release(model);
     qkv_vocab_free(model->vocab);
     qkv_hparams_release(&model->hp);
     free(model->tensor_types);
+    free(model->label);
     free(model->position);
     free(model->notices);
     qkv_gguf_free(model->file);

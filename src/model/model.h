@@ -1,7 +1,7 @@
 /*
  * What a model is inside: the opened file, its numbers, its weights as ggml tensors over the
  * mapping, its vocabulary. Everything here is read-only once qkv_model_open has returned, except the
- * weights that are made when they are first needed (lazy_weights.h) and the hash (model_hash.h), under
+ * weights that are made when they are first needed (lazy_weights.h) and the hash (model_hash.c), under
  * locks of their own, and the number of those who need the model.
  */
 #ifndef QKV_MODEL_MODEL_H
@@ -10,15 +10,32 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/fail.h"
 #include "format/ggml_log.h"
 #include "format/gguf_file.h"
 #include "ggml-backend.h"
 #include "ggml.h"
 #include "model/family/family.h"
 #include "model/lazy_weights.h"
-#include "model/model_hash.h"
 #include "qkv/model.h"
 #include "tokenizer/vocab.h"
+
+/*
+ * The hash of a model's files, computed when it is first asked for: that reads all of them. Threads may
+ * ask at the same time.
+ */
+
+typedef struct qkv_model_hash_cache qkv_model_hash_cache;
+
+/* NULL when memory is short. */
+qkv_model_hash_cache *qkv_model_hash_cache_new(void);
+void qkv_model_hash_cache_free(qkv_model_hash_cache *cache);
+
+/* XXH3-128 of all parts, as 32 hexadecimal digits. */
+int qkv_model_hash_get(qkv_model_hash_cache *cache, const qkv_gguf *file, char out[33],
+                       qkv_error *err);
+/* How often it was computed. */
+int qkv_model_hash_n_computed(qkv_model_hash_cache *cache);
 
 /* How fast pairs of channels turn. */
 typedef struct qkv_rope {
@@ -91,6 +108,8 @@ struct qkv_model {
 
     qkv_model_info info;
     char *tensor_types;
+    char *label;           /* what figures call it */
+    char weights_type[32]; /* of most of the parameters */
     char *position;
     char *notices;
     qkv_model_hash_cache *hash;

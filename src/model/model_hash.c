@@ -1,4 +1,4 @@
-#include "model/model_hash.h"
+#include "model/model.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -21,7 +21,6 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "format/gguf_write.h"
-#include "format/weight_type.h"
 #include "model/model.h"
 
 /* X(name, family, layers, heads, key/value heads, width, feed-forward, vocabulary, context)
@@ -84,7 +83,7 @@ static int fail_shape(const char *text, qkv_error *err) {
     for (size_t i = 0; i < SHAPE_COUNT; i++) qkv_text_printf(&names, "%s, ", shapes[i].name);
     int status =
         qkv_fail(err, QKV_ERR_ARGUMENT,
-                 "'%s' is no shape; there are %sor give [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX]",
+                 "'%s' is not a shape; there are %sor give [FAMILY:]LAYERS,HEADS,KV,D,FF,V[,CTX]",
                  text, names.data ? names.data : "");
     qkv_text_release(&names);
     return status;

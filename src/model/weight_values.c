@@ -206,8 +206,8 @@ int qkv_weight_read(const qkv_model *model, const char *name, int32_t layer, int
     if (status != QKV_OK) return status;
     if (first < 0 || n < 0 || first > p.n || n > p.n - first)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "rows %lld to %lld of %s are out of range: it has %lld", (long long)first,
-                        (long long)(first + n - 1), name, (long long)p.n);
+                        "%lld rows from row %lld on are out of range: %s has %lld", (long long)n,
+                        (long long)first, name, (long long)p.n);
     if (layer >= 0) status = qkv_weights_prepare(model, layer, err);
     if (status != QKV_OK) return status;
     assert(p.tensor);

@@ -140,5 +140,5 @@ int qkv_page_policy_hash(const char *bytes, size_t n, qkv_text *out, qkv_error *
     qkv_text_puts(out, "'sha256-");
     qkv_base64_append(out, digest, length);
     qkv_text_puts(out, "'");
-    return QKV_OK;
+    return out->failed ? qkv_fail_memory(err) : QKV_OK;
 }

@@ -2,7 +2,7 @@
  * Files of the page as one script, or two.
  *
  * Modules import each other in single lines at their top, `import { a, b } from './x.js';`, and begin
- * lines with `export `. In a bundle the modules follow each other, each behind those that it imports,
+ * lines with `export `. In a bundle the modules follow each other, each after those that it imports,
  * without these, without indentation and without lines that are comments alone. Top-level names are
  * unique across modules, and no template string spans lines, so nothing else has to change.
  */

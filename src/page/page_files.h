@@ -14,7 +14,7 @@
 
 typedef struct qkv_page_entry {
     const char *name;
-    const char *bytes; /* with a NUL behind them */
+    const char *bytes; /* with a NUL after them */
     size_t n_bytes;
 } qkv_page_entry;
 

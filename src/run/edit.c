@@ -5,24 +5,6 @@
 
 #include "run/site.h"
 
-#define OP_ENTRY(id, name, arguments, what) {name, arguments, what},
-static const struct {
-    const char *name, *arguments, *what;
-} ops[QKV_OP_COUNT] = {QKV_OP_LIST(OP_ENTRY)};
-#undef OP_ENTRY
-
-const char *qkv_op_name(size_t index) {
-    return index < QKV_OP_COUNT ? ops[index].name : NULL;
-}
-
-const char *qkv_op_arguments(size_t index) {
-    return index < QKV_OP_COUNT ? ops[index].arguments : NULL;
-}
-
-const char *qkv_op_description(size_t index) {
-    return index < QKV_OP_COUNT ? ops[index].what : NULL;
-}
-
 void qkv_selector_release(qkv_selector *where) {
     free(where->layers);
     free(where->heads);

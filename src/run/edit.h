@@ -14,36 +14,10 @@
 #include "base/fail.h"
 #include "model/model.h"
 #include "qkv/plan.h"
-#include "run/op_keep.h"
-#include "run/op_mask.h"
-#include "run/op_quant.h"
-
-/* X(enumerator, name, what stands behind the colon, what it does) */
-#define QKV_OP_LIST(X)                                                                              \
-    X(SCALE, "scale", "a factor", "multiplies by the factor")                                       \
-    X(SET, "set", "a value, or a vector @FILE#NAME", "replaces by the value")                       \
-    X(ZERO, "zero", "nothing", "replaces by 0")                                                     \
-    X(ADD, "add", "a value, or a vector @FILE#NAME and optionally ,by=FACTOR", "adds the value")    \
-    X(REMOVE, "remove", "a vector @FILE#NAME", "takes out what points in the vector's direction")   \
-    X(MEAN, "mean", "head, others, token or dim; set, and optionally ,per=position",                \
-      "replaces by the mean over heads, other heads, tokens or channels, or over a set of prompts") \
-    X(NOISE, "noise", "a standard deviation, and optionally ,seed=N", "adds normal noise")          \
-    X(CLAMP, "clamp", "a lower and an upper bound", "limits to the bounds")                         \
-    X(PATCH, "patch", "the name of another prompt; or resample, and optionally ,seed=N",            \
-      "takes the values of the other prompt, or of one drawn from a set")                           \
-    X(MASK, "mask", "what to leave: sink=N,recent=N or band=N; or nothing",                         \
-      "scores become -inf, but for what the arguments leave")                                       \
-    X(KEEP, "keep", "h2o,budget=N,recent=N or snapkv,budget=N",                                     \
-      "scores of keys that a small cache would have dropped become -inf")                           \
-    X(QUANT, "quant", "bits=N,axis=channel or axis=token; optionally group=N,keep=N",               \
-      "rounds to 2^bits levels between the ends of each group")                                     \
-    X(FREEZE, "freeze", "nothing", "keeps the values of the unedited run")                          \
-    X(CUSTOM, "custom", "the name of a function that the program has registered",                   \
-      "takes what the function makes of them")
-
-#define QKV_OP_ENUM(id, name, arguments, what) QKV_OP_##id,
-typedef enum qkv_op { QKV_OP_LIST(QKV_OP_ENUM) QKV_OP_COUNT } qkv_op;
-#undef QKV_OP_ENUM
+#include "run/ops/op_keep.h"
+#include "run/ops/op_mask.h"
+#include "run/ops/op_quant.h"
+#include "run/ops/operation.h"
 
 typedef enum qkv_mean_axis {
     QKV_MEAN_HEAD,
@@ -70,6 +44,7 @@ typedef struct qkv_edit {
     char *text;
     qkv_selector where;
     qkv_op op;
+    unsigned flags;     /* QKV_EDIT_... */
     qkv_mean_axis axis; /* of mean */
     int others;         /* of mean over heads: the head itself is left out */
     float a, b;         /* factor, value, deviation; bounds of clamp */
@@ -88,17 +63,12 @@ typedef struct qkv_edit {
     uint64_t selected;               /* elements that the selector covers, over all layers */
 } qkv_edit;
 
+/* Means over the plan's set of prompts are of so many kinds. */
 enum { QKV_SET_MEANS = 2 };
 
-/* Which of these kinds it is. */
+/* Which of them it is. */
 static inline size_t qkv_edit_mean_kind(const qkv_edit *edit) {
     return edit->axis == QKV_MEAN_SET_POSITION;
-}
-
-/* Is it a mean over the plan's set of prompts? */
-static inline int qkv_edit_takes_mean(const qkv_edit *edit) {
-    return edit->op == QKV_OP_MEAN &&
-           (edit->axis == QKV_MEAN_SET || edit->axis == QKV_MEAN_SET_POSITION);
 }
 
 void qkv_selector_release(qkv_selector *where);

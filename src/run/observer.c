@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "run/wanted.h"
+#include "run/plan/plan.h"
 
 /* The first row of a block with NaN or Inf in it, or -1. */
 static int64_t find_bad_row(const qkv_rows *rows) {
@@ -65,7 +65,7 @@ static int parse(const qkv_plan *plan, qkv_capture *capture, const char *what, q
     qkv_notation notation = {.hp = &plan->model->hp, .n_tokens = plan->n_tokens};
     int status = qkv_notation_capture(&notation, capture, what, err);
     if (status != QKV_OK) return status;
-    if (capture->where.site == QKV_SITE_PATTERN && !capture->reduction) return QKV_OK;
+    if (qkv_site_is_weights(capture->where.site) && !capture->reduction) return QKV_OK;
     qkv_selector_release(&capture->where);
     return qkv_fail(err, QKV_ERR_PLAN,
                     "'%s' cannot be observed; only patterns can, e.g. pattern@3.h0", what);

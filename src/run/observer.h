@@ -8,7 +8,7 @@
 
 #include "base/steps.h"
 #include "qkv/observe.h"
-#include "run/plan.h"
+#include "run/plan/plan.h"
 
 /* Where a row that is not finite was met first. */
 typedef struct qkv_bad_row {

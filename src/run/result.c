@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/sized.h"
 #include "qkv/edit_data.h"
-#include "run/edit_apply.h"
-#include "run/reduce.h"
+#include "run/graph/reduce.h"
+#include "run/ops/edit_apply.h"
 
 static int fill_report(qkv_variant_report *report, const qkv_variant *variant) {
     report->edits = qkv_calloc(variant->n_edits, sizeof *report->edits);
@@ -95,9 +95,10 @@ static int fail_not_finite(const qkv_plan *plan, const qkv_item *item, int64_t a
 /* Scores that a mask has taken away are -inf. */
 static int has_masked_scores(const qkv_plan *plan, const qkv_item *item) {
     const qkv_variant *variant = &plan->variants[item->variant];
-    for (size_t i = 0; item->site == QKV_SITE_SCORES && i < variant->n_edits; i++) {
+    for (size_t i = 0; qkv_site_is_masked(item->site) && i < variant->n_edits; i++) {
         const qkv_edit *edit = &variant->edits[i];
-        if (qkv_edit_masks(edit) && qkv_selector_has_layer(&edit->where, item->layer)) return 1;
+        if ((edit->flags & QKV_EDIT_HIDES) && qkv_selector_has_layer(&edit->where, item->layer))
+            return 1;
     }
     return 0;
 }
@@ -204,7 +205,7 @@ static void copy_heads(const qkv_result *result, qkv_item *item, const qkv_view 
     }
 }
 
-/* Behind all layers: rows of the wanted tokens, out of those that were computed. */
+/* After all layers: rows of the wanted tokens, out of those that were computed. */
 static void copy_rows(qkv_item *item, const qkv_view *view, const qkv_wanted *wanted,
                       const uint8_t *computed, int64_t n_tokens) {
     int64_t from = 0, to = 0;

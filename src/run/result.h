@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "qkv/session.h"
-#include "run/plan.h"
+#include "run/plan/plan.h"
 
 typedef struct qkv_item {
     size_t variant;

@@ -9,12 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/forked.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "ggml-cpu.h"
-#include "run/team.h"
+#include "run/openmp_threads.h"
 
 /* For attention maps, batches and the trunk: small beside the weights of any real model. */
 #define DEFAULT_BUDGET ((size_t)256 << 20)
@@ -48,18 +49,19 @@ static void find_backends(void) {
     if (!was_set) unsetenv("KMP_BLOCKTIME");
 }
 
-/* All products are operations of our own (run/product.h), which run on the CPU. */
+/* All products are operations of our own (run/graph/product.h), which run on the CPU. */
 /* "CPU AVX2 FMA": what the processor can do decides how sums are rounded. */
-static void name_backend(qkv_session *session) {
+static int name_backend(qkv_session *session, qkv_error *err) {
     const struct ggml_backend_feature *f = list_features(ggml_backend_get_device(session->backend));
     qkv_text name = {0};
     qkv_text_puts(&name, ggml_backend_name(session->backend));
     for (; f && f->name; f++) {
         if (strcmp(f->value, "1") == 0) qkv_text_printf(&name, " %s", f->name);
     }
-    qkv_format(session->backend_name, sizeof session->backend_name, "%s",
-               name.failed ? "" : name.data);
+    const int failed = name.failed;
+    if (!failed) qkv_format(session->backend_name, sizeof session->backend_name, "%s", name.data);
     qkv_text_release(&name);
+    return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
 static int start_backend(qkv_session *session, qkv_error *err) {
@@ -67,8 +69,7 @@ static int start_backend(qkv_session *session, qkv_error *err) {
     pthread_once(&once, find_backends);
     session->backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, NULL);
     if (!session->backend) return qkv_fail(err, QKV_ERR_BACKEND, "ggml has no CPU backend");
-    name_backend(session);
-    return QKV_OK;
+    return name_backend(session, err);
 }
 
 /* OpenMP's limit (OMP_THREAD_LIMIT) cannot be lifted. */
@@ -129,6 +130,10 @@ const char *qkv_session_ggml(const qkv_session *session) {
     return session ? ggml_version() : NULL;
 }
 
+size_t qkv_session_memory(const qkv_session *session) {
+    return session ? session->memory_budget : 0;
+}
+
 const qkv_model *qkv_session_model(const qkv_session *session) {
     return session ? session->model : NULL;
 }
@@ -157,8 +162,34 @@ int qkv_session_set_progress(qkv_session *session, const qkv_progress *progress,
 int qkv_session_report(qkv_session *session, const char *what, double done, double total,
                        qkv_error *err) {
     if (!session || !what) return qkv_fail(err, QKV_ERR_ARGUMENT, "there is nothing to report");
+    qkv_steps *steps = &session->steps;
+    int stop;
+    if (steps->n_levels) {
+        stop = qkv_steps_inside(steps, done, total);
+    } else {
+        qkv_steps_begin(steps, what, total);
+        stop = qkv_steps_reach(steps, done, 0);
+        qkv_steps_end(steps, 0);
+    }
+    return stop ? qkv_fail_cancelled(err) : QKV_OK;
+}
+
+int qkv_session_begin_work(qkv_session *session, const char *what, double total, qkv_error *err) {
+    if (!session || !what || !(total >= 0))
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "work needs a session, a name and how much it is");
     qkv_steps_begin(&session->steps, what, total);
-    return qkv_steps_reach(&session->steps, done, 0) ? qkv_fail_cancelled(err) : QKV_OK;
+    return QKV_OK;
+}
+
+int qkv_session_reach(qkv_session *session, double done, double next, qkv_error *err) {
+    if (!session || !session->steps.n_levels)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "no work has begun: qkv_session_begin_work");
+    return qkv_steps_reach(&session->steps, done, next) ? qkv_fail_cancelled(err) : QKV_OK;
+}
+
+int qkv_session_end_work(qkv_session *session, int status) {
+    if (session && session->steps.n_levels) qkv_steps_end(&session->steps, status == QKV_OK);
+    return status;
 }
 
 /* ---- inputs ---- */
@@ -213,7 +244,23 @@ static int set_made_inputs(const qkv_graph *g, qkv_error *err) {
     return QKV_OK;
 }
 
-static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
+/* Which of two texts a token belongs to: what follows the first separator is of the second segment. So
+ * tokens alone decide, and whatever is kept for them holds. */
+static int set_segments(const qkv_graph *g, const int32_t *tokens, qkv_error *err) {
+    if (!g->in_token_type) return QKV_OK;
+    int32_t *segments = qkv_calloc((size_t)g->n_tokens, sizeof *segments);
+    if (!segments) return qkv_fail_memory(err);
+    const int32_t separator =
+        g->model->info.has_segments ? qkv_vocab_separator(g->model->vocab) : -1;
+    for (int64_t i = 1; i < g->n_tokens; i++) {
+        segments[i] = segments[i - 1] || (separator >= 0 && tokens[i - 1] == separator);
+    }
+    set_input(g->in_token_type, segments);
+    free(segments);
+    return QKV_OK;
+}
+
+static int set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs, qkv_error *err) {
     set_input(g->in_tokens, inputs->tokens);
     set_input(g->in_resid, inputs->resid);
     set_input(g->in_q, inputs->q);
@@ -223,14 +270,14 @@ static void set_given_inputs(const qkv_graph *g, const qkv_inputs *inputs) {
         set_input(g->in_before[2 * il], inputs->before[il].k);
         set_input(g->in_before[2 * il + 1], inputs->before[il].v);
     }
-    static const int32_t first_type = 0;
-    set_input(g->in_token_type, &first_type);
     for (int i = 0; i < QKV_ROPE_COUNT; i++) {
         const qkv_rope *rope = &g->model->hp.rope[i];
-        int is_long = g->step ? g->step->is_long : g->n_before + g->n_tokens > rope->long_from;
+        int is_long =
+            g->step ? g->step->is_long : g->is_long || g->n_before + g->n_tokens > rope->long_from;
         is_long = is_long && rope->long_divisors;
         set_input(g->in_divisors[i], is_long ? rope->long_divisors : rope->divisors);
     }
+    return set_segments(g, inputs->tokens, err);
 }
 
 /* ---- computing ---- */
@@ -282,11 +329,12 @@ static int allows_working_memory(const computation *c) {
 }
 
 static void compute(computation *c) {
-    qkv_team team;
+    qkv_openmp_settings before;
     c->status = GGML_STATUS_ALLOC_FAILED;
-    if (!allows_working_memory(c) || !qkv_team_enter(&team, c->session->n_threads)) return;
+    if (!allows_working_memory(c) || !qkv_openmp_enter(&before, c->session->n_threads)) return;
+    if (qkv_is_forked()) set_threads(c->session->backend, 1);
     c->status = ggml_backend_sched_graph_compute(c->session->scheduler, c->graph);
-    qkv_team_leave(team);
+    qkv_openmp_leave(before);
 }
 
 static void *compute_in_thread(void *data) {
@@ -308,6 +356,17 @@ static void wait_for_end(computation *c) {
     pthread_mutex_unlock(&c->lock);
 }
 
+/* ggml asks after each of them, and not after nodes that only look at others. */
+static int count_operations(struct ggml_cgraph *graph) {
+    int n = 0;
+    for (int i = 0; i < ggml_graph_n_nodes(graph); i++) {
+        const enum ggml_op op = ggml_graph_node(graph, i)->op;
+        n += op != GGML_OP_NONE && op != GGML_OP_RESHAPE && op != GGML_OP_TRANSPOSE &&
+             op != GGML_OP_VIEW && op != GGML_OP_PERMUTE;
+    }
+    return n;
+}
+
 /* A team of OpenMP's inside a team of the program's gets one thread. A new thread is in no team. */
 static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_graph *g) {
     computation c = {.session = session,
@@ -315,7 +374,7 @@ static enum ggml_status compute_outside_teams(qkv_session *session, const qkv_gr
                      .status = GGML_STATUS_FAILED,
                      .lock = PTHREAD_MUTEX_INITIALIZER,
                      .ended = PTHREAD_COND_INITIALIZER};
-    session->steps.parts = ggml_graph_n_nodes(c.graph);
+    session->steps.parts = count_operations(c.graph);
     if (session->n_threads == 1 || !omp_in_parallel()) {
         compute(&c);
         return c.status;
@@ -352,8 +411,8 @@ int qkv_session_compute(qkv_session *session, qkv_graph *g, const qkv_inputs *in
                         qkv_error *err) {
     int status = allocate(session, g, err);
     if (status == QKV_OK) status = set_made_inputs(g, err);
+    if (status == QKV_OK) status = set_given_inputs(g, inputs, err);
     if (status != QKV_OK) return status;
-    set_given_inputs(g, inputs);
     enum ggml_status computed = compute_outside_teams(session, g);
     if (g->custom_error.status != QKV_OK)
         return qkv_fail(err, g->custom_error.status, "%s", g->custom_error.message);

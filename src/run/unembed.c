@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/forked.h"
 #include "base/memory.h"
 #include "kernel/product.h"
+#include "run/openmp_threads.h"
 #include "run/session.h"
-#include "run/team.h"
 
 /* ---- the norm ---- */
 
@@ -68,7 +69,7 @@ static void multiply(const qkv_session *s, const unembed_work *w, int64_t n, flo
     const int64_t each = qkv_product_rows(view.rows, s->n_threads);
     for (int64_t part = 0; part < qkv_packed_parts(n); part++)
         qkv_pack(w->packed, &in, model->hp.n_embd, part);
-#pragma omp parallel num_threads(s->n_threads)
+#pragma omp parallel if (!qkv_is_forked()) num_threads(s->n_threads)
     {
         float *scratch = w->scratch + (size_t)omp_get_thread_num() * qkv_product_scratch();
 #pragma omp for schedule(dynamic)
@@ -106,9 +107,9 @@ int qkv_unembed(qkv_session *session, const float *states, size_t n, float *logi
         .packed = qkv_calloc((size_t)qkv_packed_size((int64_t)D, (int64_t)most), sizeof(float)),
         .scratch = qkv_calloc((size_t)session->n_threads * qkv_product_scratch(), sizeof(float)),
         .wide = qkv_calloc(D, sizeof *w.wide)};
-    qkv_team team;
+    qkv_openmp_settings before;
     int status = w.normal && w.packed && w.scratch && w.wide ? QKV_OK : qkv_fail_memory(err);
-    if (status == QKV_OK && !qkv_team_enter(&team, session->n_threads))
+    if (status == QKV_OK && !qkv_openmp_enter(&before, session->n_threads))
         status = qkv_fail_memory(err);
     else if (status == QKV_OK) {
         for (size_t first = 0; first < n && status == QKV_OK; first += most) {
@@ -120,7 +121,7 @@ int qkv_unembed(qkv_session *session, const float *states, size_t n, float *logi
             finish(model, (int64_t)rows, to);
             status = qkv_session_report(session, "states", (double)(first + rows), (double)n, err);
         }
-        qkv_team_leave(team);
+        qkv_openmp_leave(before);
     }
     free(w.normal);
     free(w.packed);
@@ -195,7 +196,7 @@ double qkv_unembed_cap(const qkv_model *model, double logit) {
 
 /* ---- heads ---- */
 
-/* What attention gives before the norm behind it, of one token; wide has n_embd numbers. */
+/* What attention gives before the norm after it, of one token; wide has n_embd numbers. */
 static void project(const qkv_model *model, int32_t layer, const float *z, double *wide,
                     float *row) {
     const struct ggml_tensor *w = model->layers[layer].w[QKV_LAYER_O]; // [H · d, D]
@@ -236,7 +237,7 @@ int qkv_unembed_heads(const qkv_model *model, int32_t layer, const float *z,
     if (!w || model->layers[layer].w[QKV_LAYER_ATTN_OUT_NORM])
         return qkv_fail(
             err, QKV_ERR_UNSUPPORTED,
-            "the residual stream of this model is no sum of parts: there are norms in it");
+            "the residual stream of this model is not a sum of parts: there are norms in it");
     const int64_t n = model->hp.n_embd, width = w->ne[0], d = width / model->hp.n_head;
     float *row = qkv_calloc((size_t)width, sizeof *row);
     double *wide = qkv_calloc((size_t)n, 2 * sizeof *wide);

@@ -84,15 +84,15 @@ static int measure_curve(curve *c, qkv_model_pool *pool, qkv_error *err) {
 static json_t *list_values(const curve *c) {
     qkv_measurement m = QKV_MEASUREMENT_INIT;
     json_t *list = json_array();
-    for (size_t i = 0; i <= c->n; i++) json_array_append_new(list, json_null());
+    for (size_t i = 0; i <= c->n; i++) qkv_json_push(list, json_null());
     for (size_t i = 0; qkv_table_get(c->table, i, &m); i++)
-        json_array_set_new(list, m.variant, qkv_json_real(m.value));
+        qkv_json_replace(list, m.variant, qkv_json_real(m.value));
     return list;
 }
 
 static int send_curve(const curve *c, qkv_reply *reply, qkv_error *err) {
     json_t *values = list_values(c), *numbers = json_array();
-    for (size_t i = 0; i < c->n; i++) json_array_append_new(numbers, json_real(c->numbers[i]));
+    for (size_t i = 0; i < c->n; i++) qkv_json_push(numbers, json_real(c->numbers[i]));
     json_t *baseline = json_incref(json_array_get(values, 0));
     json_array_remove(values, 0);
     return qkv_reply_json(reply,

@@ -106,13 +106,13 @@ static json_t *list_pieces(const generation *g, size_t v) {
         if (qkv_detokenize(g->request.model, &text, &length, g->tokens[v], i + 1, 0, NULL) !=
             QKV_OK) {
             json_t *id = i ? json_sprintf(" %d", (int)g->tokens[v][i]) : NULL;
-            if (id) json_array_append_new(list, id); /* a model without a tokenizer */
+            if (id) qkv_json_push(list, id); /* a model without a tokenizer */
             continue;
         }
         const int last = i == g->n_tokens[v];
         size_t end = last ? length : length - qkv_utf8_unfinished(text, length);
         if (end < shown) end = shown;
-        if (i) json_array_append_new(list, qkv_json_string(text + shown, end - shown));
+        if (i) qkv_json_push(list, qkv_json_string(text + shown, end - shown));
         shown = i ? end : length;
         qkv_text_free(text);
     }
@@ -121,8 +121,7 @@ static json_t *list_pieces(const generation *g, size_t v) {
 
 static json_t *list_ids(const generation *g, size_t v) {
     json_t *list = json_array();
-    for (size_t i = 1; i <= g->n_tokens[v]; i++)
-        json_array_append_new(list, json_integer(g->tokens[v][i]));
+    for (size_t i = 1; i <= g->n_tokens[v]; i++) qkv_json_push(list, json_integer(g->tokens[v][i]));
     return list;
 }
 
@@ -140,8 +139,8 @@ static int send_texts(const generation *g, qkv_reply *reply, qkv_error *err) {
     json_t *json = json_pack("{s:o, s:o, s:o}", "baseline", list_pieces(g, 0), "baseline_ids",
                              list_ids(g, 0), "differs_at", find_difference(g));
     if (json && g->n_variants > 1) {
-        json_object_set_new(json, "variant", list_pieces(g, 1));
-        json_object_set_new(json, "variant_ids", list_ids(g, 1));
+        qkv_json_put(json, "variant", list_pieces(g, 1));
+        qkv_json_put(json, "variant_ids", list_ids(g, 1));
     }
     return qkv_reply_json(reply, json, err);
 }

@@ -187,7 +187,7 @@ static json_t *measure_map(const head_view *view, const qkv_measure *measure, si
     if (qkv_measure_pattern(measure, &pattern, values, NULL) != QKV_OK) return NULL;
     json_t *json = json_object();
     for (size_t i = 0; qkv_measure_text(measure, i); i++)
-        json_object_set_new(json, qkv_measure_text(measure, i), qkv_json_real(values[i]));
+        qkv_json_put(json, qkv_measure_text(measure, i), qkv_json_real(values[i]));
     return json;
 }
 
@@ -197,9 +197,9 @@ static int add_metrics(const head_view *view, json_t *facts, qkv_error *err) {
     if (!view->metrics[0] || view->pooled || view->has_window) return json_decref(list), QKV_OK;
     const int status = qkv_measure_new(&measure, view->metrics, NULL, err);
     for (size_t v = 0; status == QKV_OK && v < qkv_result_n_variants(view->result); v++)
-        json_array_append_new(list, measure_map(view, measure, v));
+        qkv_json_push(list, measure_map(view, measure, v));
     qkv_measure_free(measure);
-    json_object_set_new(facts, "metrics", list);
+    qkv_json_put(facts, "metrics", list);
     return status;
 }
 
@@ -208,7 +208,7 @@ static json_t *selected_tokens(const qkv_edit_info *edit, size_t n_tokens) {
     if (!edit->rows) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < n_tokens; i++) {
-        if (edit->rows[i]) json_array_append_new(list, json_integer((json_int_t)i));
+        if (edit->rows[i]) qkv_json_push(list, json_integer((json_int_t)i));
     }
     return list;
 }
@@ -226,9 +226,8 @@ static json_t *list_factors(const head_view *view) {
         const qkv_score_role role =
             qkv_edit_score_role(plan, view->result, 1, i, view->layer, view->head);
         if (role == QKV_SCORE_OTHER) return json_decref(list), json_null();
-        json_array_append_new(list,
-                              json_pack("{s:s, s:o}", "axis", axes[role], "tokens",
-                                        selected_tokens(&edit, view->request.prompt.n_tokens)));
+        qkv_json_push(list, json_pack("{s:s, s:o}", "axis", axes[role], "tokens",
+                                      selected_tokens(&edit, view->request.prompt.n_tokens)));
     }
     return list;
 }
@@ -240,9 +239,9 @@ static int add_score_facts(const head_view *view, json_t *facts, qkv_error *err)
     const int status =
         has_sink ? qkv_model_sink(view->request.model, view->layer, view->head, &sink, err)
                  : QKV_OK;
-    json_object_set_new(facts, "soft_cap", json_real(view->request.info->attn_softcap));
-    json_object_set_new(facts, "sink", has_sink ? json_real(sink) : json_null());
-    json_object_set_new(facts, "factors", list_factors(view));
+    qkv_json_put(facts, "soft_cap", json_real(view->request.info->attn_softcap));
+    qkv_json_put(facts, "sink", has_sink ? json_real(sink) : json_null());
+    qkv_json_put(facts, "factors", list_factors(view));
     return status;
 }
 

@@ -33,11 +33,10 @@ static json_t *describe_token(const qkv_request_plan *request, const next_rows *
                   exp(qkv_logit_log_p(rows->before[token], rows->sums[0])), "rank_before",
                   (json_int_t)qkv_logits_rank(rows->before, rows->n_vocab, token));
     if (!json || !rows->after) return json;
-    json_object_set_new(json, "logit_after", json_real((double)rows->after[token]));
-    json_object_set_new(json, "after",
-                        json_real(exp(qkv_logit_log_p(rows->after[token], rows->sums[1]))));
-    json_object_set_new(json, "rank_after",
-                        json_integer(qkv_logits_rank(rows->after, rows->n_vocab, token)));
+    qkv_json_put(json, "logit_after", json_real((double)rows->after[token]));
+    qkv_json_put(json, "after", json_real(exp(qkv_logit_log_p(rows->after[token], rows->sums[1]))));
+    qkv_json_put(json, "rank_after",
+                 json_integer(qkv_logits_rank(rows->after, rows->n_vocab, token)));
     return json;
 }
 
@@ -56,7 +55,7 @@ static json_t *list_tokens(const qkv_request_plan *request, const next_rows *row
             while (at < n_seen && seen[at] != tokens[k]) at++;
             if (at < n_seen) continue;
             seen[n_seen++] = tokens[k];
-            json_array_append_new(list, describe_token(request, rows, tokens[k]));
+            qkv_json_push(list, describe_token(request, rows, tokens[k]));
         }
     }
     return list;
@@ -121,18 +120,17 @@ static json_t *describe_loss(const qkv_next *next, size_t index, int has_edits) 
     json_t *json = json_pack("{s:f, s:f, s:I}", "probability", exp(-before.loss), "loss",
                              before.loss, "rank", (json_int_t)before.rank);
     if (!json || !has_edits || !qkv_next_get_loss(next, 1, index, &after)) return json;
-    json_object_set_new(json, "probability_after", json_real(exp(-after.loss)));
-    json_object_set_new(json, "loss_after", json_real(after.loss));
-    json_object_set_new(json, "rank_after", json_integer(after.rank));
-    json_object_set_new(json, "kl", qkv_json_real(after.kl));
+    qkv_json_put(json, "probability_after", json_real(exp(-after.loss)));
+    qkv_json_put(json, "loss_after", json_real(after.loss));
+    qkv_json_put(json, "rank_after", json_integer(after.rank));
+    qkv_json_put(json, "kl", qkv_json_real(after.kl));
     return json;
 }
 
 /* Nothing predicts the first token: it has null. */
 static json_t *list_losses(const qkv_next *next, size_t n, int has_edits) {
     json_t *list = json_pack("[n]");
-    for (size_t i = 0; i + 1 < n; i++)
-        json_array_append_new(list, describe_loss(next, i, has_edits));
+    for (size_t i = 0; i + 1 < n; i++) qkv_json_push(list, describe_loss(next, i, has_edits));
     return list;
 }
 

@@ -47,7 +47,7 @@ static json_t *split_edits(const char *text) {
     for (const char *at = text; *at;) {
         const char *end = strstr(at, joint);
         const size_t n = end ? (size_t)(end - at) : strlen(at);
-        json_array_append_new(list, qkv_json_string(at, n));
+        qkv_json_push(list, qkv_json_string(at, n));
         at += n + (end ? sizeof joint - 1 : 0);
     }
     return list;
@@ -112,7 +112,7 @@ static size_t count_edits(const json_t *recipe) {
     json_t *seen = json_object();
     for (size_t i = 0; i < n; i++) {
         const char *edits = panel_edits(recipe, i);
-        if (edits) json_object_set_new(seen, edits, json_true());
+        if (edits) qkv_json_put(seen, edits, json_true());
     }
     const size_t count = json_object_size(seen);
     json_decref(seen);
@@ -132,9 +132,9 @@ static json_t *make_state(const json_t *recipe, const qkv_pool_model *which, con
     const int layer = index_of(recipe, "layer"), head = index_of(recipe, "head");
     json_t *state = json_pack("{s:o, s:o}", "prompt", prompt, "edits",
                               find_edits(recipe, layer < 0 ? 0 : layer, head < 0 ? 0 : head));
-    if (state && model) json_object_set_new(state, "model", qkv_json_text(which->name));
-    if (state && layer >= 0) json_object_set_new(state, "layer", json_integer(layer));
-    if (state && head >= 0) json_object_set_new(state, "head", json_integer(head));
+    if (state && model) qkv_json_put(state, "model", qkv_json_text(which->name));
+    if (state && layer >= 0) qkv_json_put(state, "layer", json_integer(layer));
+    if (state && head >= 0) qkv_json_put(state, "head", json_integer(head));
     return state;
 }
 
@@ -146,7 +146,7 @@ static json_t *find_display(const json_t *recipe) {
     json_t *options = json_object_get(recipe, "options"), *display = json_object();
     for (size_t i = 0; i < sizeof display_names / sizeof *display_names; i++) {
         json_t *value = json_object_get(options, display_names[i]);
-        if (value) json_object_set(display, display_names[i], value);
+        if (value) qkv_json_put(display, display_names[i], json_incref(value));
     }
     return display;
 }
@@ -174,7 +174,7 @@ static void leave_options(json_t *list, const json_t *recipe) {
         if (!is_kept(name, value)) qkv_text_printf(&names, "%s%s", names.length ? ", " : "", name);
     }
     if (names.length && !names.failed)
-        json_array_append_new(list, json_sprintf("options of its drawing (%s)", names.data));
+        qkv_json_push(list, json_sprintf("options of its drawing (%s)", names.data));
     qkv_text_release(&names);
 }
 
@@ -186,23 +186,21 @@ static json_t *find_left_out(const json_t *recipe, const char *kind, int lost_ch
     const int is_own = strcmp(kind, "modify") == 0 || strcmp(kind, "mean") == 0;
     json_t *list = json_array();
     if (lost_chat)
-        json_array_append_new(list, json_string("the turns of its conversation (its text or tokens "
-                                                "are here)"));
+        qkv_json_push(list, json_string("the turns of its conversation (its text or tokens "
+                                        "are here)"));
     if (n_prompts > 1)
-        json_array_append_new(list,
-                              json_sprintf("%zu of its %zu prompts", n_prompts - 1, n_prompts));
+        qkv_json_push(list, json_sprintf("%zu of its %zu prompts", n_prompts - 1, n_prompts));
     /* Of the figures that the page draws itself all edits are its own. */
     if (n_edits > 1 && !is_own)
-        json_array_append_new(list, json_sprintf("%zu of its %zu edits", n_edits - 1, n_edits));
+        qkv_json_push(list, json_sprintf("%zu of its %zu edits", n_edits - 1, n_edits));
     if (strcmp(kind, "rows") == 0)
-        json_array_append_new(list,
-                              json_string("its table of one query in every layer or head (the "
-                                          "page shows the maps of one head)"));
+        qkv_json_push(list, json_string("its table of one query in every layer or head (the "
+                                        "page shows the maps of one head)"));
     if (site && strcmp(site, "scores") == 0)
-        json_array_append_new(list, json_string("its scores (the page shows weights)"));
+        qkv_json_push(list, json_string("its scores (the page shows weights)"));
     if (json_array_size(json_object_get(recipe, "sources")) ||
         json_array_size(json_object_get(recipe, "set")))
-        json_array_append_new(list, json_string("the prompts that its edits take values from"));
+        qkv_json_push(list, json_string("the prompts that its edits take values from"));
     leave_options(list, recipe);
     return list;
 }
@@ -226,7 +224,7 @@ static json_t *make_answer(const qkv_reproduction_info *info, const json_t *reci
     json_t *prompt = qkv_dropped_prompt(recipe, model, &lost_chat);
     json_t *state = make_state(recipe, which, model, prompt);
     json_t *query = strcmp(info->kind, "rows") == 0 ? find_query(recipe) : NULL;
-    if (query) json_object_set_new(state, "query", query);
+    if (query) qkv_json_put(state, "query", query);
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "state", state, "display",
                      find_display(recipe), "left_out", find_left_out(recipe, info->kind, lost_chat),
                      "kind", qkv_json_text(info->kind), "id", qkv_json_text(info->id), "made_with",

@@ -8,9 +8,8 @@ static json_t *describe_prompt(const qkv_request_plan *request) {
     const qkv_pooled_prompt *prompt = &request->prompt;
     json_t *ids = json_array(), *texts = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
-        json_array_append_new(ids, json_integer(prompt->tokens[i]));
-        json_array_append_new(texts,
-                              qkv_request_plan_token_text(request->model, prompt->tokens[i]));
+        qkv_json_push(ids, json_integer(prompt->tokens[i]));
+        qkv_json_push(texts, qkv_request_plan_token_text(request->model, prompt->tokens[i]));
     }
     json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
     return json_pack("{s:o, s:o, s:o, s:I}", "ids", ids, "texts", texts, "text", text, "n",
@@ -32,7 +31,7 @@ static json_t *list_chosen(const uint8_t *chosen, size_t n) {
     if (!chosen) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < n; i++) {
-        if (chosen[i]) json_array_append_new(list, json_integer((json_int_t)i));
+        if (chosen[i]) qkv_json_push(list, json_integer((json_int_t)i));
     }
     return list;
 }
@@ -56,7 +55,7 @@ int qkv_api_check(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, 
     const int status = qkv_request_plan_open(&request, pool, call, reply, err);
     json_t *list = json_array();
     for (size_t i = 0; status == QKV_OK && qkv_plan_get_edit(request.plan, 1, i, &edit); i++)
-        json_array_append_new(list, describe_edit(&request, &edit));
+        qkv_json_push(list, describe_edit(&request, &edit));
     qkv_request_plan_release(&request);
     if (status == QKV_OK)
         return qkv_reply_json(reply, json_pack("{s:b, s:o}", "ok", 1, "edits", list), err);

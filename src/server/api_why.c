@@ -70,7 +70,7 @@ static json_t *describe_score(const cell *c, size_t variant) {
     for (int32_t i = 0; i < c->request.info->head_dim; i++) {
         const double part = c->request.info->attn_scale * (double)q[i] * (double)k[i];
         sum += part;
-        json_array_append_new(channels, qkv_json_real(part));
+        qkv_json_push(channels, qkv_json_real(part));
     }
     return json_pack("{s:o, s:o}", "score", qkv_json_real(sum), "channels", channels);
 }
@@ -89,10 +89,9 @@ static int list_writes(const cell *c, size_t variant, json_t **out, qkv_error *e
     const size_t n_top =
         status == QKV_OK ? qkv_most_likely_tokens(logits, n, tokens, (size_t)c->top) : 0;
     for (size_t i = 0; i < n_top; i++)
-        json_array_append_new(*out,
-                              json_pack("{s:i, s:o, s:f}", "id", (int)tokens[i], "text",
-                                        qkv_request_plan_token_text(c->request.model, tokens[i]),
-                                        "logit", (double)logits[tokens[i]]));
+        qkv_json_push(*out, json_pack("{s:i, s:o, s:f}", "id", (int)tokens[i], "text",
+                                      qkv_request_plan_token_text(c->request.model, tokens[i]),
+                                      "logit", (double)logits[tokens[i]]));
     free(logits);
     return status;
 }

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "qkv/hub.h"
 
 void qkv_words_add(qkv_words *words, const char *word) {
     char *copy = qkv_strdup(word);
@@ -40,6 +43,20 @@ void qkv_words_quote(const qkv_words *words, qkv_text *line) {
         if (i) qkv_text_puts(line, " ");
         quote(words->items[i], line);
     }
+}
+
+json_t *qkv_words_json(const qkv_words *words) {
+    qkv_text line = {0};
+    json_t *list = json_array();
+    qkv_words_quote(words, &line);
+    for (size_t i = 0; i < words->n; i++) qkv_json_push(list, qkv_json_text(words->items[i]));
+    json_t *command = line.failed ? NULL : qkv_json_text(line.data);
+    qkv_text_release(&line);
+    return json_pack("{s:o, s:o}", "command", command, "words", list);
+}
+
+const char *qkv_words_short_model(const char *model) {
+    return model && !qkv_model_is_name(model) ? qkv_path_base(model) : model;
 }
 
 void qkv_words_release(qkv_words *words) {

@@ -49,8 +49,8 @@ static const char *find_value(const json_t *words, const char *name, const char 
 }
 
 static void add_turn(json_t *turns, const char *role, size_t n_role, const char *content) {
-    json_array_append_new(turns, json_pack("{s:o, s:o}", "role", qkv_json_string(role, n_role),
-                                           "content", qkv_json_text(content)));
+    qkv_json_push(turns, json_pack("{s:o, s:o}", "role", qkv_json_string(role, n_role), "content",
+                                   qkv_json_text(content)));
 }
 
 /* The turns of --turn ROLE=TEXT, then the prompt as the user's. */
@@ -73,10 +73,10 @@ static json_t *read_chat(const json_t *words, int parse_special) {
     const char *date = find_value(words, "--date", NULL);
     if (!has_word(words, "--chat") || !last) return NULL;
     json_t *chat = json_pack("{s:o}", "turns", list_turns(words, last));
-    if (chat && system) json_object_set_new(chat, "system", qkv_json_text(system));
-    if (chat && date) json_object_set_new(chat, "date", qkv_json_text(date));
+    if (chat && system) qkv_json_put(chat, "system", qkv_json_text(system));
+    if (chat && date) qkv_json_put(chat, "date", qkv_json_text(date));
     json_t *prompt = chat ? json_pack("{s:o}", "chat", chat) : NULL;
-    if (prompt && parse_special) json_object_set_new(prompt, "parse_special", json_true());
+    if (prompt && parse_special) qkv_json_put(prompt, "parse_special", json_true());
     return prompt;
 }
 
@@ -108,7 +108,7 @@ static json_t *read_text(const json_t *input, int parse_special) {
     const char *bytes = json_string_value(text);
     if (!bytes || strlen(bytes) != json_string_length(text)) return NULL;
     json_t *prompt = json_pack("{s:O}", "text", text);
-    if (prompt && parse_special) json_object_set_new(prompt, "parse_special", json_true());
+    if (prompt && parse_special) qkv_json_put(prompt, "parse_special", json_true());
     return prompt;
 }
 

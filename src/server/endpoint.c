@@ -6,12 +6,12 @@
 #include "base/json.h"
 #include "base/text.h"
 
-/* Beside the first line, those of qkv/figure_spec.h. */
+/* Beside the first line, those of the study of the same kind. */
 #define FIGURE_FIELDS                                                                              \
-    "prompt prompts format dry "                                                                   \
+    "prompt prompts format name dry "                                                              \
     "kind layer head all_heads eps show baseline diff skip_keys sink_column labels values "        \
     "hide_axes scale gamma range title dpi panel_size colormap masked text font width hide_notes " \
-    "layers variant query rows cols"
+    "layers variant query rows cols font_size bar_label heads"
 
 static const qkv_endpoint endpoints[] = {
     {"/api/state", "GET", "", QKV_RANK_LIGHT, 0, qkv_api_state},
@@ -20,7 +20,8 @@ static const qkv_endpoint endpoints[] = {
     {"/api/check", "POST", "prompt edits", QKV_RANK_LIGHT, 0, qkv_api_check},
     {"/api/head", "POST", "prompt edits layer head side window metrics only", QKV_RANK_HEAD, 0,
      qkv_api_head},
-    {"/api/overview", "POST", "prompt edits side metric", QKV_RANK_REST, 1, qkv_api_overview},
+    {"/api/overview", "POST", "prompt edits side skip_keys metric", QKV_RANK_REST, 1,
+     qkv_api_overview},
     {"/api/losses", "POST", "prompt edits", QKV_RANK_REST, 1, qkv_api_losses},
     {"/api/next", "POST", "prompt edits top at", QKV_RANK_REST, 1, qkv_api_next},
     {"/api/curve", "POST", "prompt edits epsilons layer head metric", QKV_RANK_REST, 1,
@@ -29,6 +30,9 @@ static const qkv_endpoint endpoints[] = {
      qkv_api_generate},
     {"/api/why", "POST", "prompt edits layer head query key top", QKV_RANK_REST, 1, qkv_api_why},
     {"/api/figure", "POST", FIGURE_FIELDS, QKV_RANK_REST, 0, qkv_api_figure},
+    {"/api/kinds", "GET", "", QKV_RANK_LIGHT, 0, qkv_api_kinds},
+    {"/api/study", "POST", "kind options prompts second_model format name dry", QKV_RANK_REST, 1,
+     qkv_api_study},
     {"/api/recipe", "POST", NULL, QKV_RANK_LIGHT, 0, qkv_api_recipe},
 };
 
@@ -48,7 +52,7 @@ const qkv_endpoint *qkv_endpoint_find(const char *path) {
 static void add_default(json_t *fields, const char *field, json_t *value) {
     const json_t *given = json_object_get(fields, field);
     if (!given || json_is_null(given))
-        json_object_set_new(fields, field, value);
+        qkv_json_put(fields, field, value);
     else
         json_decref(value);
 }
@@ -58,7 +62,7 @@ static char *make_key(const json_t *request, const qkv_endpoint *endpoint,
                       const qkv_model_pool *pool) {
     static const char *const asker[] = {"client", "slot", "seq"};
     qkv_text key = {0};
-    json_t *fields = json_copy((json_t *)request);
+    json_t *fields = qkv_json_copy(request);
     for (size_t i = 0; i < sizeof asker / sizeof *asker; i++) json_object_del(fields, asker[i]);
     add_default(fields, "model", qkv_json_text(qkv_model_pool_get(pool, 0)->name));
     add_default(fields, "prompt",

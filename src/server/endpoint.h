@@ -54,6 +54,8 @@ int qkv_api_check(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, 
 int qkv_api_head(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_why(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_figure(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_kinds(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
+int qkv_api_study(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_recipe(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_overview(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);
 int qkv_api_losses(qkv_model_pool *pool, const qkv_call *call, qkv_reply *reply, qkv_error *err);

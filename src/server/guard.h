@@ -20,10 +20,10 @@ int qkv_guard_host(const char *host, int any_address);
 int qkv_guard_origin(const char *origin, const char *host);
 /* Sec-Fetch-Site: may what asks be answered? NULL: an older browser or another program; yes. */
 int qkv_guard_site(const char *site);
-/* The next cookie of this name, and what stands behind it; NULL: there is none. Any server of this machine
+/* The next cookie of this name, and what stands after it; NULL: there is none. Any server of this machine
  * may set one of our name, which must not hide ours. */
 const char *qkv_guard_cookie(const char *header, const char *name, char *value, size_t size);
-/* The token behind "Bearer "; NULL: none. */
+/* The token after "Bearer "; NULL: none. */
 const char *qkv_guard_bearer(const char *authorization);
 /* Are two texts the same? Takes as long wherever they differ. NULL is nobody's. */
 int qkv_guard_same(const char *a, const char *b);

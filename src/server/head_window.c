@@ -1,5 +1,6 @@
 #include "server/head_window.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ int qkv_head_window_open(qkv_head_window *w, qkv_error *err) {
     for (int i = 0; i < 2; i++) {
         w->values[i] = qkv_calloc((size_t)(w->rows * w->cols), sizeof(float));
         if (!w->values[i]) return qkv_fail_memory(err);
+        for (int64_t c = 0; c < w->rows * w->cols; c++) w->values[i][c] = -INFINITY;
     }
     return QKV_OK;
 }
@@ -29,11 +31,12 @@ void qkv_head_window_release(qkv_head_window *w) {
     *w = (qkv_head_window){0};
 }
 
+/* Keys that come after those of the row have no weight. */
 static void take_row(const qkv_head_window *w, float *cells, const float *row, int64_t n_keys) {
-    const int64_t end = n_keys < w->c1 ? n_keys : w->c1;
-    for (int64_t key = w->c0; key < end; key++) {
+    for (int64_t key = w->c0; key < w->c1; key++) {
         float *cell = &cells[cell_of(w, key - w->c0)];
-        if (row[key] > *cell) *cell = row[key];
+        const float weight = key < n_keys ? row[key] : 0;
+        if (weight > *cell) *cell = weight;
     }
 }
 

@@ -83,10 +83,46 @@ static enum MHD_Result send_reply(const qkv_server *server, struct MHD_Connectio
     return send_response(server, connection, reply->status, response, reply->type);
 }
 
+static const char *header(struct MHD_Connection *connection, const char *name) {
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Is the answer shown to a person, as that to an address bar is? Scripts do not ask for HTML. */
+static int is_read(struct MHD_Connection *connection) {
+    const char *accepted = header(connection, "Accept");
+    return accepted && strstr(accepted, "text/html");
+}
+
+/* `message` is one of this file's: it has no letter that HTML would take for markup. */
+static void put_error_page(qkv_reply *reply, unsigned status, const char *message) {
+    qkv_text page = {0};
+    qkv_text_printf(&page,
+                    "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\">"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+                    "<meta name=\"color-scheme\" content=\"light dark\"><title>qkv explorer</title>"
+                    "<h1>qkv explorer</h1><p>This was not answered: %s.</p>",
+                    message);
+    if (status == 401)
+        qkv_text_puts(&page,
+                      "<p>The address looks like http://127.0.0.1:8471/?token=... and stands "
+                      "in the terminal where qkv serve was started. It is a new one after "
+                      "every start.</p>");
+    qkv_text_puts(&page, "</html>\n");
+    if (page.failed) { /* the JSON stays */
+        qkv_text_release(&page);
+        return;
+    }
+    reply->n_bytes = page.length;
+    free(reply->bytes);
+    reply->bytes = page.data;
+    reply->type = "text/html; charset=utf-8";
+}
+
 static enum MHD_Result send_error(const qkv_server *server, struct MHD_Connection *connection,
                                   unsigned status, const char *code, const char *message) {
     qkv_reply reply = QKV_REPLY_INIT;
     qkv_reply_error(&reply, status, code, message);
+    if (is_read(connection)) put_error_page(&reply, status, message);
     const enum MHD_Result sent = send_reply(server, connection, &reply);
     qkv_reply_release(&reply);
     return sent;
@@ -159,10 +195,6 @@ static enum MHD_Result send_entrance(const qkv_server *server, struct MHD_Connec
 }
 
 /* ---- who asks ---- */
-
-static const char *header(struct MHD_Connection *connection, const char *name) {
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
 
 typedef struct header_count {
     const char *name;
@@ -322,7 +354,7 @@ static void wake(qkv_job *job) {
 }
 
 /* Has whoever asked closed the connection? A page does so when it wants the answer no more. What was
- * sent behind the request does not hide it. */
+ * sent after the request does not hide it. */
 static int has_left(const qkv_job *job) {
     struct pollfd socket = {.fd = job->fd, .events = POLLRDHUP};
     return poll(&socket, 1, 0) > 0 && (socket.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));

@@ -1,6 +1,6 @@
 /*
  * Jobs: requests that wait for one of two threads. One computes, a pass of a model at a time; the
- * other does what needs no pass, so that nobody waits behind a pass for tokens or a list of models.
+ * other does what needs no pass, so that nobody waits for a pass for tokens or a list of models.
  *
  * The queue is bounded. A job is done when it has a reply; `done` is then called, in whatever thread
  * that happens. A job of the same client and slot with a higher number replaces those before it: one

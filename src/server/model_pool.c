@@ -241,19 +241,22 @@ static void use_model(qkv_model_pool *pool, const qkv_model *model) {
     pthread_mutex_unlock(&pool->lock);
 }
 
-static int open_session(qkv_model_pool *pool, const qkv_model *model, size_t which,
-                        qkv_session **out, qkv_error *err) {
+int qkv_model_pool_new_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
+                               qkv_error *err) {
     const qkv_session_options options = {.size = sizeof options,
                                          .n_threads = pool->options.n_threads,
                                          .memory_budget = pool->options.memory_budget};
     const qkv_progress progress = {sizeof progress, on_step, pool};
+    const int status = qkv_session_new(out, model, &options, err);
+    return status == QKV_OK ? qkv_session_set_progress(*out, &progress, err) : status;
+}
+
+static int open_session(qkv_model_pool *pool, const qkv_model *model, size_t which,
+                        qkv_session **out, qkv_error *err) {
     int status = QKV_OK;
     use_model(pool, model);
-    if (!pool->sessions[which]) {
-        status = qkv_session_new(&pool->sessions[which], model, &options, err);
-        if (status == QKV_OK)
-            status = qkv_session_set_progress(pool->sessions[which], &progress, err);
-    }
+    if (!pool->sessions[which])
+        status = qkv_model_pool_new_session(pool, model, &pool->sessions[which], err);
     *out = pool->sessions[which];
     return status;
 }

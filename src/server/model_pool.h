@@ -53,6 +53,9 @@ int qkv_model_pool_head_session(qkv_model_pool *pool, const qkv_model *model, qk
                                 qkv_error *err);
 int qkv_model_pool_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
                            qkv_error *err);
+/* One that the caller frees, also after a failure: of the second model of a comparison. */
+int qkv_model_pool_new_session(qkv_model_pool *pool, const qkv_model *model, qkv_session **out,
+                               qkv_error *err);
 /* The tokens of the `prompt` of a request; of one without, those of the prompt the page begins with.
  * Release it also after a failure. */
 int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,

@@ -103,6 +103,18 @@ int qkv_request_text(const json_t *request, const char *field, size_t most, cons
     return QKV_OK;
 }
 
+int qkv_request_file_name(const json_t *request, const char **name, qkv_error *err) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    const int status = qkv_request_text(request, "name", QKV_REQUEST_FILE_NAME, name, err);
+    if (status != QKV_OK) return status;
+    if (!**name || strspn(*name, "-.") || (*name)[strspn(*name, letters)])
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`name` is of letters, digits, '-', '_' and '.', and begins with a letter, "
+                        "a digit or '_'");
+    return QKV_OK;
+}
+
 static int check_integer(const json_t *value, const char *field, int64_t least, int64_t most,
                          int64_t *out, qkv_error *err) {
     if (!json_is_integer(value)) return fail_field(field, "is a whole number", err);

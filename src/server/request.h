@@ -18,7 +18,8 @@ enum {
     QKV_REQUEST_EDITS = 20000,    /* bytes of edits */
     QKV_REQUEST_TOKENS = 1 << 20, /* ids of a prompt, whatever a model takes */
     QKV_REQUEST_TURNS = 256,      /* of a conversation */
-    QKV_REQUEST_LIST = 4096       /* numbers of a list */
+    QKV_REQUEST_LIST = 4096,      /* numbers of a list */
+    QKV_REQUEST_FILE_NAME = 120   /* bytes of a file's name */
 };
 
 /* ---- the whole ---- */
@@ -51,6 +52,8 @@ int qkv_request_integers(const json_t *request, const char *field, int64_t least
                          size_t limit, int32_t **values, size_t *n, qkv_error *err);
 int qkv_request_reals(const json_t *request, const char *field, size_t limit, double **values,
                       size_t *n, qkv_error *err);
+/* `name`: what a file is called without its ending. It ends up in a command line, and in a download. */
+int qkv_request_file_name(const json_t *request, const char **name, qkv_error *err);
 /* A field that has to be there. */
 int qkv_request_need(const json_t *request, const char *field, qkv_error *err);
 

@@ -16,7 +16,7 @@ int qkv_request_plan_has_edits(const qkv_request_plan *request) {
     return 0;
 }
 
-/* Where the edit behind `at` ends: at a '+' with blanks around it, or at the end of the text. */
+/* Where the edit after `at` ends: at a '+' with blanks around it, or at the end of the text. */
 static size_t end_of(const char *text, size_t at) {
     for (; text[at]; at++) {
         const int joint = text[at] == '+' && at && qkv_is_space(text[at - 1]);
@@ -128,13 +128,9 @@ int qkv_request_plan_head(const qkv_request_plan *request, const qkv_call *call,
 json_t *qkv_request_plan_token_text(const qkv_model *model, int32_t token) {
     char *bytes = NULL;
     size_t length = 0;
-    if (qkv_token_text(model, &bytes, &length, token, NULL) != QKV_OK) {
-        qkv_text shown = {0};
-        qkv_text_printf(&shown, "%d", (int)token); /* a model without a tokenizer */
-        json_t *text = json_string(shown.failed ? "" : shown.data);
-        qkv_text_release(&shown);
-        return text;
-    }
+    const int status = qkv_token_text(model, &bytes, &length, token, NULL);
+    if (status == QKV_ERR_MEMORY) return NULL;
+    if (status != QKV_OK) return json_sprintf("%d", (int)token); /* a model without a tokenizer */
     json_t *text = qkv_json_string(bytes, length);
     qkv_text_free(bytes);
     return text;
@@ -143,12 +139,11 @@ json_t *qkv_request_plan_token_text(const qkv_model *model, int32_t token) {
 json_t *qkv_request_plan_changes(const qkv_result *result) {
     json_t *list = json_array();
     for (size_t i = 0; i < qkv_result_n_edits(result, 1); i++) {
-        json_array_append_new(
-            list, json_pack("{s:o, s:I, s:I, s:b}", "text",
-                            qkv_json_text(qkv_result_edit_text(result, 1, i)), "selected",
-                            (json_int_t)qkv_result_edit_selected(result, 1, i), "changed",
-                            (json_int_t)qkv_result_edit_changed(result, 1, i), "ran",
-                            qkv_result_edit_ran(result, 1, i)));
+        qkv_json_push(list, json_pack("{s:o, s:I, s:I, s:b}", "text",
+                                      qkv_json_text(qkv_result_edit_text(result, 1, i)), "selected",
+                                      (json_int_t)qkv_result_edit_selected(result, 1, i), "changed",
+                                      (json_int_t)qkv_result_edit_changed(result, 1, i), "ran",
+                                      qkv_result_edit_ran(result, 1, i)));
     }
     return list;
 }
@@ -156,7 +151,7 @@ json_t *qkv_request_plan_changes(const qkv_result *result) {
 static json_t *windows(const qkv_model *model, int32_t n_layer) {
     json_t *list = json_array();
     for (int32_t i = 0; i < n_layer; i++)
-        json_array_append_new(list, json_integer(qkv_model_window(model, i)));
+        qkv_json_push(list, json_integer(qkv_model_window(model, i)));
     return list;
 }
 
@@ -177,11 +172,7 @@ json_t *qkv_request_plan_facts(const qkv_pool_model *which, const qkv_model *mod
         "has_chat", qkv_model_chat_template(model) != NULL, "windows",
         windows(model, info->n_layer), "notices", qkv_json_text(info->notices), "argument",
         which->argument ? qkv_json_text(which->argument) : json_null());
-    if (facts && more && json_object_update(facts, more) == 0) {
-        json_decref(more);
-        return facts;
-    }
-    json_decref(facts);
+    qkv_json_put_all(facts, more);
     json_decref(more);
-    return NULL;
+    return facts;
 }

@@ -4,6 +4,7 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "base/text.h"
 #include "server/connections.h"
@@ -23,6 +24,7 @@
 #define QKV_SCRIPT_REST "explorer.js"
 
 struct qkv_server {
+    pid_t owner; /* the process that has its threads: one that was forked from it does not */
     qkv_model_pool *pool;
     qkv_queue queue;
     qkv_connections connections;

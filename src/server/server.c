@@ -160,6 +160,7 @@ static qkv_server *make_server(const qkv_server_options *options) {
     qkv_server *server = qkv_calloc(1, sizeof *server);
     pthread_condattr_t clock;
     if (!server) return NULL;
+    server->owner = getpid();
     server->any_address = options->bind != NULL;
     server->time_limit = options->time_limit > 0 ? options->time_limit : DEFAULT_SECONDS;
     pthread_mutex_init(&server->lock, NULL);
@@ -203,7 +204,7 @@ int32_t qkv_server_port(const qkv_server *server) {
 }
 
 void qkv_server_stop(qkv_server *server) {
-    if (!server) return;
+    if (!server || server->owner != getpid()) return;
     pthread_mutex_lock(&server->lock);
     server->stopping = 1;
     pthread_cond_broadcast(&server->stopped);
@@ -212,7 +213,7 @@ void qkv_server_stop(qkv_server *server) {
 }
 
 void qkv_server_free(qkv_server *server) {
-    if (!server) return;
+    if (!server || server->owner != getpid()) return;
     qkv_server_stop(server);
     for (int i = 0; i < QKV_RUNNER_COUNT; i++) qkv_job_runner_join(&server->runners[i]);
     if (server->has_watcher) pthread_join(server->watcher, NULL);

@@ -103,8 +103,8 @@ int qkv_database_is_one(const char *path) {
     return n == sizeof head && memcmp(head, magic, sizeof head) == 0;
 }
 
-/* Where there is no log the file is all there is: it is then opened as one that nobody changes,
- * which works on read-only disks and leaves nothing behind. */
+/* Where there is no log the file is all there is: it is then opened as one that does not change,
+ * which works on read-only disks and leaves no other files. */
 static int read_uri(qkv_text *uri, const char *path, qkv_error *err) {
     int logged = 0;
     const int status = qkv_database_has_log(path, &logged, err);
@@ -264,8 +264,10 @@ int qkv_database_text(qkv_database *db, const char *sql, const char *bound, char
     int status = qkv_database_prepare(db, &query, sql, err);
     if (status == QKV_OK && bound) sqlite3_bind_text(query, 1, bound, -1, SQLITE_STATIC);
     if (status == QKV_OK) status = qkv_database_step(db, query, &row, err);
-    const char *text = row ? (const char *)sqlite3_column_text(query, 0) : NULL;
-    if (text && !(*value = qkv_strdup(text))) status = qkv_fail_memory(err);
+    /* A column that is not NULL and has no text: SQLite ran out of memory. */
+    const int is_null = !row || sqlite3_column_type(query, 0) == SQLITE_NULL;
+    const char *text = is_null ? NULL : (const char *)sqlite3_column_text(query, 0);
+    if (!is_null && !(text && (*value = qkv_strdup(text)))) status = qkv_fail_memory(err);
     sqlite3_finalize(query);
     return status;
 }

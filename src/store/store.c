@@ -232,6 +232,21 @@ int qkv_store_render(const qkv_result *result, const qkv_plan *plan, const qkv_m
     return status;
 }
 
+int qkv_store_describe(const qkv_result *result, const qkv_plan *plan, const qkv_model *model,
+                       char **json, qkv_error *err) {
+    json_t *metadata = NULL;
+    QKV_NEED(err, json);
+    *json = NULL;
+    QKV_NEED(err, result);
+    QKV_NEED(err, plan);
+    QKV_NEED(err, model);
+    const int status = qkv_store_metadata(&metadata, result, plan, model, err);
+    if (status != QKV_OK) return status;
+    *json = qkv_json_dump(metadata, JSON_COMPACT);
+    json_decref(metadata);
+    return *json ? QKV_OK : qkv_fail_memory(err);
+}
+
 /* ---- tensors of a caller ---- */
 
 /* Copies of the caller's structs, freed with release_content, also after a failure. */
@@ -251,8 +266,8 @@ static int make_content(store_content *content, const qkv_store_tensor *tensors,
         if (!metadata[2 * i] || !metadata[2 * i + 1]) {
             return qkv_fail(err, QKV_ERR_ARGUMENT, "entry %zu of the metadata is NULL", i);
         }
-        failed |= json_object_set_new(content->metadata, metadata[2 * i],
-                                      qkv_json_text(metadata[2 * i + 1])) != 0;
+        failed |= qkv_json_put(content->metadata, metadata[2 * i],
+                               qkv_json_text(metadata[2 * i + 1])) != 0;
     }
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * The file formats behind qkv_store_write. Each writer takes a stream that is already open and
- * leaves errors of the stream itself to whoever finishes the output.
+ * The file formats of qkv_store_write. Each writer takes a stream that is already open and
+ * leaves errors of the stream itself to the caller, who finishes the output.
  */
 #ifndef QKV_STORE_STORE_FORMATS_H
 #define QKV_STORE_STORE_FORMATS_H

@@ -12,7 +12,6 @@
 
 #include "base/fail.h"
 #include "base/json.h"
-#include "base/number.h"
 #include "store/store_formats.h"
 
 #define MOST_VALUES 2000000
@@ -32,13 +31,10 @@ static int check_json(const store_content *content, qkv_error *err) {
 
 static int write_row(const float *values, int64_t n, FILE *stream) {
     json_t *row = json_array();
-    for (int64_t i = 0; i < n; i++) json_array_append_new(row, qkv_json_real(values[i]));
-    const int failed = !row || (int64_t)json_array_size(row) != n;
-    const qkv_locale host = qkv_locale_enter();
-    if (!failed) json_dumpf(row, stream, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    qkv_locale_leave(host);
+    for (int64_t i = 0; i < n; i++) qkv_json_push(row, qkv_json_real(values[i]));
+    const int status = qkv_json_print(row, stream, JSON_COMPACT | JSON_REAL_PRECISION(9));
     json_decref(row);
-    return !failed;
+    return status == 0;
 }
 
 /* Rows of a matrix, or the single row of a vector. */
@@ -70,40 +66,44 @@ static int write_values(const qkv_store_tensor *tensor, FILE *stream) {
     return good;
 }
 
-static int write_tensor(const qkv_store_tensor *tensor, FILE *stream) {
-    json_t *name = qkv_json_text(tensor->name);
-    if (!name) return 0;
-    json_dumpf(name, stream, JSON_ENCODE_ANY);
+static int write_name(const char *text, FILE *stream) {
+    json_t *name = qkv_json_text(text);
+    const int status = qkv_json_print(name, stream, JSON_ENCODE_ANY);
     json_decref(name);
+    return status == 0;
+}
+
+static int write_tensor(const qkv_store_tensor *tensor, FILE *stream) {
+    int good = write_name(tensor->name, stream);
     fputs(": {\"shape\": [", stream);
     for (int32_t d = 0; d < tensor->n_dims; d++) {
         fprintf(stream, "%s%" PRId64, d ? ", " : "", tensor->shape[d]);
     }
     fputs("], \"data\":\n", stream);
-    const int good = write_values(tensor, stream);
+    good = good && write_values(tensor, stream);
     fputc('}', stream);
     return good;
 }
 
 /* A line for every key, however long its list. */
-static void write_metadata(const json_t *metadata, FILE *stream) {
+static int write_metadata(const json_t *metadata, FILE *stream) {
     const char *key, *comma = "\n";
     json_t *value;
+    int good = 1;
     fputs("{\"metadata\": {", stream);
     json_object_foreach((json_t *)metadata, key, value) {
-        json_t *name = qkv_json_text(key);
         fprintf(stream, "%s  ", comma);
-        json_dumpf(name, stream, JSON_ENCODE_ANY);
+        good &= write_name(key, stream);
         fputs(": ", stream);
-        json_dumpf(value, stream, JSON_ENCODE_ANY | JSON_COMPACT);
-        json_decref(name);
+        good &= qkv_json_print(value, stream, JSON_ENCODE_ANY | JSON_COMPACT) == 0;
         comma = ",\n";
     }
     fputs("\n}", stream);
+    return good;
 }
 
 static int write_json(const store_content *content, FILE *stream, qkv_error *err) {
-    write_metadata(content->metadata, stream);
+    if (!write_metadata(content->metadata, stream)) return qkv_fail_memory(err);
     fputs(",\n\"tensors\": {", stream);
     for (size_t i = 0; i < content->n_tensors; i++) {
         fputs(i ? ",\n" : "\n", stream);

@@ -25,12 +25,12 @@ typedef struct metadata_draft {
 } metadata_draft;
 
 static void put_text(metadata_draft *draft, const char *key, const char *text) {
-    if (json_object_set_new(draft->object, key, qkv_json_text(text)) != 0) draft->failed = 1;
+    if (qkv_json_put(draft->object, key, qkv_json_text(text)) != 0) draft->failed = 1;
 }
 
 /* Takes the value over. */
 static void put(metadata_draft *draft, const char *key, json_t *value) {
-    if (json_object_set_new(draft->object, key, value) != 0) draft->failed = 1;
+    if (qkv_json_put(draft->object, key, value) != 0) draft->failed = 1;
 }
 
 /* What edits have taken that their texts do not tell: "edits_notes.1", null where there is nothing. */
@@ -40,7 +40,7 @@ static void put_notes(metadata_draft *draft, const qkv_result *result, size_t va
     int any = 0;
     for (size_t e = 0; e < qkv_result_n_edits(result, variant); e++) {
         const char *note = qkv_result_edit_note(result, variant, e);
-        json_array_append_new(notes, note ? qkv_json_text(note) : json_null());
+        qkv_json_push(notes, note ? qkv_json_text(note) : json_null());
         any |= note != NULL;
     }
     snprintf(key, sizeof key, "edits_notes.%zu", variant);
@@ -62,8 +62,8 @@ static void put_variant(metadata_draft *draft, const qkv_result *result, const q
         const int ran = qkv_result_edit_ran(result, variant, e);
         const uint64_t n_changed = qkv_result_edit_changed(result, variant, e);
         const uint64_t n_selected = qkv_result_edit_selected(result, variant, e);
-        json_array_append_new(changed, ran ? json_integer((json_int_t)n_changed) : json_null());
-        json_array_append_new(selected, json_integer((json_int_t)n_selected));
+        qkv_json_push(changed, ran ? json_integer((json_int_t)n_changed) : json_null());
+        qkv_json_push(selected, json_integer((json_int_t)n_selected));
     }
     put_notes(draft, result, variant);
     snprintf(key, sizeof key, "edits_changed.%zu", variant);
@@ -74,7 +74,7 @@ static void put_variant(metadata_draft *draft, const qkv_result *result, const q
 
 /* Is the tensor simply all the heads that the site has, counted its own way? */
 static int is_whole_site(const qkv_tensor *tensor, const qkv_model_info *info, qkv_site site) {
-    const int shared = site == QKV_SITE_K || site == QKV_SITE_V || site == QKV_SITE_K_ROT;
+    const int shared = strcmp(qkv_site_shape(site), "T,G,d") == 0;
     const int32_t all = tensor->head_kind == 'g' ? info->n_kv_head : info->n_head;
     return tensor->n_heads == all && tensor->head_kind == (shared ? 'g' : 'h');
 }
@@ -97,7 +97,7 @@ static void put_heads(metadata_draft *draft, const qkv_tensor *tensor, const cha
 static json_t *list_channels(const qkv_tensor *tensor) {
     json_t *list = json_array();
     for (int64_t i = 0; i < tensor->n_channels; i++)
-        json_array_append_new(list, json_integer(tensor->channels[i]));
+        qkv_json_push(list, json_integer(tensor->channels[i]));
     return list;
 }
 
@@ -136,12 +136,13 @@ static void put_row_tokens(metadata_draft *draft, const qkv_plan *plan, qkv_site
                            size_t n_tokens) {
     char key[48];
     json_t *list = json_array();
+    size_t n = 0;
     snprintf(key, sizeof key, "%s_tokens", qkv_site_name(site));
     for (size_t t = 0; t < n_tokens; t++) {
-        if (qkv_plan_wants_token(plan, site, t))
-            json_array_append_new(list, json_integer((json_int_t)t));
+        if (!qkv_plan_wants_token(plan, site, t)) continue;
+        qkv_json_push(list, json_integer((json_int_t)t));
+        n++;
     }
-    const size_t n = json_array_size(list);
     if (n > 0 && n < n_tokens)
         put(draft, key, list);
     else
@@ -159,7 +160,7 @@ static void put_plan(metadata_draft *draft, const qkv_plan *plan, const qkv_mode
     json_t *captures = json_array();
     const char *text;
     for (size_t i = 0; (text = qkv_plan_capture_text(plan, i)); i++) {
-        json_array_append_new(captures, qkv_json_text(text));
+        qkv_json_push(captures, qkv_json_text(text));
     }
     put(draft, "captures", captures);
     for (size_t i = 0; (text = qkv_plan_source(plan, i, &tokens)); i++) {
@@ -184,8 +185,8 @@ static json_t *list_edits(const qkv_result *result) {
     for (size_t v = 0; v < qkv_result_n_variants(result); v++) {
         json_t *edits = json_array();
         for (size_t e = 0; e < qkv_result_n_edits(result, v); e++)
-            json_array_append_new(edits, qkv_json_text(qkv_result_edit_text(result, v, e)));
-        json_array_append_new(variants, edits);
+            qkv_json_push(edits, qkv_json_text(qkv_result_edit_text(result, v, e)));
+        qkv_json_push(variants, edits);
     }
     return variants;
 }
@@ -214,13 +215,13 @@ static json_t *list_axes(qkv_site site, const qkv_tensor *tensor) {
         [QKV_REDUCTION_MAX] = {"head", "query block", "key block"},
         [QKV_REDUCTION_SINK] = {"head", "query"},
     };
-    const int is_map = site == QKV_SITE_PATTERN || site == QKV_SITE_SCORES;
-    const char *letters = qkv_site_shape(site); /* "H,T,T" */
+    const char *letters = qkv_site_shape(site);
+    const int is_map = strcmp(letters, "H,T,T") == 0;
     json_t *list = json_array();
     for (int32_t d = 0; d < tensor->n_dims; d++) {
-        json_array_append_new(
-            list, json_string(tensor->reduction ? reduced[tensor->reduction][d]
-                                                : axis_name(letters[2 * (size_t)d], is_map, d)));
+        qkv_json_push(list, json_string(tensor->reduction
+                                            ? reduced[tensor->reduction][d]
+                                            : axis_name(letters[2 * (size_t)d], is_map, d)));
     }
     return list;
 }
@@ -228,7 +229,7 @@ static json_t *list_axes(qkv_site site, const qkv_tensor *tensor) {
 static json_t *list_heads(const qkv_tensor *tensor) {
     json_t *list = json_array();
     for (int32_t h = 0; h < tensor->n_heads; h++)
-        json_array_append_new(list, json_sprintf("%c%d", tensor->head_kind, (int)tensor->heads[h]));
+        qkv_json_push(list, json_sprintf("%c%d", tensor->head_kind, (int)tensor->heads[h]));
     return list;
 }
 
@@ -236,18 +237,16 @@ static json_t *describe_tensor(size_t variant, qkv_site site, int32_t layer,
                                const qkv_tensor *tensor) {
     json_t *shape = json_array();
     for (int32_t d = 0; d < tensor->n_dims; d++)
-        json_array_append_new(shape, json_integer(tensor->shape[d]));
+        qkv_json_push(shape, json_integer(tensor->shape[d]));
     json_t *entry = json_pack("{s:I, s:s, s:o, s:o}", "variant", (json_int_t)variant, "site",
                               qkv_site_name(site), "shape", shape, "axes", list_axes(site, tensor));
     int failed = !entry;
-    if (qkv_site_has_layer(site))
-        failed |= json_object_set_new(entry, "layer", json_integer(layer)) != 0;
-    if (tensor->heads) failed |= json_object_set_new(entry, "heads", list_heads(tensor)) != 0;
-    if (tensor->channels)
-        failed |= json_object_set_new(entry, "channels", list_channels(tensor)) != 0;
+    if (qkv_site_has_layer(site)) failed |= qkv_json_put(entry, "layer", json_integer(layer)) != 0;
+    if (tensor->heads) failed |= qkv_json_put(entry, "heads", list_heads(tensor)) != 0;
+    if (tensor->channels) failed |= qkv_json_put(entry, "channels", list_channels(tensor)) != 0;
     if (tensor->reduction)
-        failed |= json_object_set_new(entry, "reduction",
-                                      json_string(qkv_reduction_name(tensor->reduction))) != 0;
+        failed |= qkv_json_put(entry, "reduction",
+                               json_string(qkv_reduction_name(tensor->reduction))) != 0;
     if (!failed) return entry;
     json_decref(entry);
     return NULL;
@@ -262,7 +261,7 @@ static json_t *describe_tensors(const qkv_result *result) {
     for (size_t i = 0; qkv_result_item(result, i, &variant, &site, &layer, &tensor); i++) {
         char name[QKV_STORE_NAME_SIZE];
         qkv_store_name(name, variant, site, layer, tensor.reduction);
-        if (json_object_set_new(all, name, describe_tensor(variant, site, layer, &tensor)) != 0) {
+        if (qkv_json_put(all, name, describe_tensor(variant, site, layer, &tensor)) != 0) {
             json_decref(all);
             return NULL;
         }
@@ -279,8 +278,7 @@ json_t *qkv_store_metadata_texts(const json_t *metadata) {
     json_object_foreach((json_t *)metadata, key, value) {
         char *dump =
             json_is_string(value) ? NULL : qkv_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
-        failed |=
-            json_object_set_new(texts, key, dump ? json_string(dump) : json_incref(value)) != 0;
+        failed |= qkv_json_put(texts, key, dump ? json_string(dump) : json_incref(value)) != 0;
         failed |= !dump && !json_is_string(value);
         free(dump);
     }

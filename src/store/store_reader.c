@@ -32,19 +32,21 @@ struct qkv_store_reader {
 
 /* ---- metadata ---- */
 
-static json_t *load(const char *text, size_t length) {
-    return qkv_json_parse(text, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+static json_t *load(const char *text, size_t length, json_error_t *where) {
+    return qkv_json_parse(text, length, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, where);
 }
 
 /* A text that is the JSON of a list or an object stands for that. It is parsed as a part of something,
- * which it will be: one that is nested too deeply for a part stays a text. */
+ * which it will be: one that is nested too deeply for a part stays a text. NULL when memory is short. */
 static json_t *meaning(json_t *value) {
     const char *text = json_string_value(value);
     if (!text || (*text != '[' && *text != '{')) return json_incref(value);
     qkv_text part = {0};
+    json_error_t where;
     qkv_text_printf(&part, "[%s]", text);
-    json_t *list = part.failed ? NULL : load(part.data, part.length);
+    json_t *list = part.failed ? NULL : load(part.data, part.length, &where);
     json_t *meant = json_array_size(list) == 1 ? json_array_get(list, 0) : value;
+    if (part.failed || qkv_json_lacked_memory(list, &where)) meant = NULL;
     json_incref(meant);
     json_decref(list);
     qkv_text_release(&part);
@@ -57,7 +59,7 @@ static int take_metadata(qkv_store_reader *file, json_t *given, int are_texts, q
     int failed = !all;
     json_object_foreach(given, key, value) {
         json_t *meant = are_texts ? meaning(value) : json_incref(value);
-        failed |= json_object_set_new(all, key, meant) != 0;
+        failed |= qkv_json_put(all, key, meant) != 0;
     }
     file->metadata = failed ? NULL : qkv_json_dump(all, JSON_COMPACT);
     json_decref(all);
@@ -68,7 +70,9 @@ static int read_metadata(qkv_store_reader *file, qkv_json_span text, int are_tex
                          const char *path, qkv_error *err) {
     if (text.length > MAX_METADATA)
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: its metadata is too large", path);
-    json_t *given = text.length ? load(text.text, text.length) : NULL;
+    json_error_t where;
+    json_t *given = text.length ? load(text.text, text.length, &where) : NULL;
+    if (text.length && qkv_json_lacked_memory(given, &where)) return qkv_fail_memory(err);
     if (text.length && !json_is_object(given)) {
         json_decref(given);
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: its metadata is not a JSON object", path);
@@ -134,12 +138,16 @@ static int add_json_tensor(qkv_store_reader *file, const char *name, const json_
 
 static int read_json(qkv_store_reader *file, const char *path, qkv_error *err) {
     const size_t size = file->map.size;
-    json_t *json = size <= MAX_JSON ? load((const char *)file->map.data, size) : NULL, *entry;
+    json_error_t where = {0};
+    json_t *json = size <= MAX_JSON ? load((const char *)file->map.data, size, &where) : NULL,
+           *entry;
     json_t *tensors = json_object_get(json, "tensors");
     const char *name;
     int status = QKV_OK;
     file->format = "json";
-    if (!json_is_object(tensors)) {
+    if (qkv_json_lacked_memory(json, &where)) {
+        status = qkv_fail_memory(err);
+    } else if (!json_is_object(tensors)) {
         status = qkv_fail(err, QKV_ERR_FORMAT,
                           json ? "%s holds no tensors" : "%s is malformed JSON", path);
     } else {

@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "store/store_formats.h"
 
 static json_t *describe_tensor(const qkv_store_tensor *tensor, int64_t *offset) {
     json_t *shape = json_array();
     for (int32_t d = 0; d < tensor->n_dims; d++) {
-        json_array_append_new(shape, json_integer(tensor->shape[d]));
+        qkv_json_push(shape, json_integer(tensor->shape[d]));
     }
     const int64_t begin = *offset;
     *offset += qkv_store_tensor_size(tensor) * (int64_t)sizeof(float);
@@ -29,14 +30,14 @@ static json_t *describe_tensor(const qkv_store_tensor *tensor, int64_t *offset) 
 static char *describe(const store_content *content) {
     json_t *header = json_object();
     int64_t offset = 0;
-    int failed = json_object_size(content->metadata) > 0 &&
-                 json_object_set_new(header, "__metadata__",
-                                     qkv_store_metadata_texts(content->metadata)) != 0;
+    int failed =
+        json_object_size(content->metadata) > 0 &&
+        qkv_json_put(header, "__metadata__", qkv_store_metadata_texts(content->metadata)) != 0;
     for (size_t i = 0; i < content->n_tensors && !failed; i++) {
         const qkv_store_tensor *tensor = &content->tensors[i];
-        failed = json_object_set_new(header, tensor->name, describe_tensor(tensor, &offset)) != 0;
+        failed = qkv_json_put(header, tensor->name, describe_tensor(tensor, &offset)) != 0;
     }
-    char *text = failed ? NULL : json_dumps(header, JSON_COMPACT);
+    char *text = failed ? NULL : qkv_json_dump(header, JSON_COMPACT);
     json_decref(header);
     return text;
 }

@@ -16,17 +16,32 @@ typedef struct cache_options {
     int32_t only_all;
 } cache_options;
 
-#define CACHE_FIELDS(type)                                                                         \
-    {"length", FIELD_COUNT, offsetof(type, common.length), NULL, 0, MOST},                         \
-        {"alone", FIELD_COUNT, offsetof(type, common.alone), NULL, 0, MOST}, {                     \
-        "only_all", FIELD_FLAG, offsetof(type, common.only_all), NULL, 0, 0                        \
+#define CACHE_FIELD(type, member, kind, most, value, help)                                         \
+    {                                                                                              \
+#member, FIELD_##kind, offsetof(type, common) + offsetof(cache_options, member), NULL, 0,  \
+            most, value, help, NULL, NULL                                                          \
     }
+#define CACHE_FIELDS(type)                                                                         \
+    CACHE_FIELD(type, length, COUNT, MOST, "N", "tokens of each prompt that count (default all)"), \
+        CACHE_FIELD(type, alone, COUNT, MOST, "N",                                                 \
+                    "the setting with which each head alone is tried (default: the first)"),       \
+        CACHE_FIELD(type, only_all, FLAG, 0, NULL,                                                 \
+                    "all layers at once only: neither layers nor heads alone")
+#define COUNT_FIELD(type, member, help) FIELD(type, member, COUNT, "N", 0, MOST, help)
+/* Not `prompt`: that is a text, and its option -p. */
+#define PROMPT_FIELD(type, help)                                                                   \
+    {                                                                                              \
+        "prompt_tokens", FIELD_COUNT, offsetof(type, prompt), NULL, 0, MOST, "N", help, NULL,      \
+            "prompt"                                                                               \
+    }
+#define LIST_FIELD(type, member, help) FIELD(type, member, TEXT, "LIST", 0, MOST_LIST, help)
 
-#define KIND(id, kind, what, options)                                                              \
+#define KIND(id, kind, what, about, example, options)                                              \
     const study_kind qkv_study_##id = {.name = (kind),                                             \
                                        .title = (what),                                            \
-                                       .fields = id##_fields,                                      \
-                                       .n_fields = sizeof id##_fields / sizeof *id##_fields,       \
+                                       .description = (about),                                     \
+                                       .examples = (example),                                      \
+                                       .fields = FIELD_TABLE(id##_fields, QKV_FIELD_WORK),         \
                                        .options_size = sizeof(options),                            \
                                        .least_prompts = 1,                                         \
                                        .most_prompts = 100000,                                     \
@@ -57,12 +72,18 @@ enum { POSITIONS_PAPER, POSITIONS_TEXT, POSITIONS_CACHE };
 
 static const field streaming_fields[] = {
     CACHE_FIELDS(streaming_options),
-    STUDY_FIELD(streaming_options, sinks, TEXT, 0, MOST_LIST),
-    STUDY_FIELD(streaming_options, recent, COUNT, 0, MOST),
-    STUDY_FIELD(streaming_options, mean_map, FLAG, 0, 0),
-    STUDY_FIELD(streaming_options, maps, TEXT, 0, MOST_LIST),
-    STUDY_FIELD(streaming_options, map_length, COUNT, 0, 1024),
-    STUDY_WORDS(streaming_options, positions, "paper|text|cache")};
+    LIST_FIELD(streaming_options, sinks, "first keys that every query sees (default 0,1,2,4)"),
+    COUNT_FIELD(streaming_options, recent,
+                "most recent keys that a query sees, its own included (default 16)"),
+    FIELD_FLAGGED(streaming_options, mean_map,
+                  "also the mean maps of scores and of weights over the first tokens"),
+    FIELD(streaming_options, maps, TEXT, "HEADS", 0, MOST_LIST,
+          "heads of the mean maps, as in a capture: 0-3.h2 (default: head 0 of some layers)"),
+    FIELD(streaming_options, map_length, COUNT, "N", 1, 1024,
+          "tokens of the mean maps (default 16)"),
+    FIELD_WORDS(
+        streaming_options, positions, "paper|text|cache",
+        "positions of keys: within the cache where the model has RoPE (default), in the text, or within the cache")};
 
 static void write_streaming(qkv_text *out, const void *given, int64_t sink, const char *place) {
     const streaming_options *o = given;
@@ -93,15 +114,23 @@ static int make_streaming(qkv_study *study, const study_inputs *in, const void *
     q.least = 0;
     q.write = write_streaming;
     q.options = o;
-    int status = qkv_cache_study(study, in, &q, err);
-    if (status == QKV_OK && (o->mean_map || o->maps))
+    const int has_maps = o->mean_map || o->maps;
+    int status = qkv_study_begin(in, "parts", has_maps ? 2 : 1, err);
+    if (status != QKV_OK) return status;
+    status = qkv_cache_study(study, in, &q, err);
+    if (status == QKV_OK && has_maps)
         status = qkv_mean_maps(study, in, o->maps, o->map_length ? o->map_length : 16, err);
-    return status;
+    return qkv_study_end(in, status);
 }
 
-KIND(streaming, "streaming-llm",
-     "StreamingLLM: perplexity with the first keys and the most recent ones (Xiao et al.)",
-     streaming_options);
+KIND(
+    streaming, "streaming-llm",
+    "StreamingLLM: perplexity with the first keys and the most recent ones (Xiao et al.)",
+    "Every query sees the first keys, `sinks` of them, and the `recent` most recent ones; all others are "
+    "masked before the softmax (Xiao et al., arXiv 2309.17453). Perplexity over all tokens of the prompts: "
+    "all layers at once, every layer alone and every head alone. Keys are numbered within the cache, as in "
+    "the paper.\n",
+    "qkv streaming-llm -f prompts.txt --length 64 -o streaming.png\n", streaming_options);
 
 /* ---- H2O ---- */
 
@@ -113,11 +142,14 @@ typedef struct h2o_options {
     int rule;
 } h2o_options;
 
-static const field h2o_fields[] = {CACHE_FIELDS(h2o_options),
-                                   STUDY_FIELD(h2o_options, budgets, TEXT, 0, MOST_LIST),
-                                   STUDY_FIELD(h2o_options, recent, COUNT, 0, MOST),
-                                   STUDY_FIELD(h2o_options, prompt, COUNT, 0, MOST),
-                                   STUDY_WORDS(h2o_options, rule, "paper|lm_eval")};
+static const field h2o_fields[] = {
+    CACHE_FIELDS(h2o_options),
+    LIST_FIELD(h2o_options, budgets, "keys that a query sees at most (default 8,16,32,48)"),
+    COUNT_FIELD(h2o_options, recent, "how many of them are the most recent ones (default: half)"),
+    PROMPT_FIELD(h2o_options, "tokens of the prompt, within which nothing is dropped (default 0)"),
+    FIELD_WORDS(
+        h2o_options, rule, "paper|lm_eval",
+        "how keys are dropped: row by row as in the paper (default), or as its code for evaluation does")};
 
 static void write_h2o(qkv_text *out, const void *given, int64_t budget, const char *place) {
     const h2o_options *o = given;
@@ -142,8 +174,12 @@ static int make_h2o(qkv_study *study, const study_inputs *in, const void *given,
     return qkv_cache_study(study, in, &q, err);
 }
 
-KIND(h2o, "h2o", "H2O: perplexity against the budget of keys, per layer and head (Zhang et al.)",
-     h2o_options);
+KIND(
+    h2o, "h2o", "H2O: perplexity against the budget of keys, per layer and head (Zhang et al.)",
+    "Every query sees at most so many keys: half of them the most recent ones, the others those that got "
+    "most attention so far, for each head by itself and row by row (Zhang et al., arXiv 2306.14048). "
+    "Perplexity with all layers at once, every layer alone, and every head alone.\n",
+    "qkv h2o -f prompts.txt --budgets 8,16 --length 64 -o h2o.png\n", h2o_options);
 
 /* ---- SnapKV ---- */
 
@@ -156,12 +192,14 @@ typedef struct snapkv_options {
     int64_t prompt; /* 0: 48 */
 } snapkv_options;
 
-static const field snapkv_fields[] = {CACHE_FIELDS(snapkv_options),
-                                      STUDY_FIELD(snapkv_options, budgets, TEXT, 0, MOST_LIST),
-                                      STUDY_FIELD(snapkv_options, window, COUNT, 0, MOST),
-                                      STUDY_FIELD(snapkv_options, kernel, COUNT, 0, MOST),
-                                      STUDY_WORDS(snapkv_options, pool, "avg|max"),
-                                      STUDY_FIELD(snapkv_options, prompt, COUNT, 0, MOST)};
+static const field snapkv_fields[] = {
+    CACHE_FIELDS(snapkv_options),
+    LIST_FIELD(snapkv_options, budgets, "keys of the prompt that stay (default 12,16,24,32)"),
+    COUNT_FIELD(snapkv_options, window, "last queries of the prompt, which vote (default 8)"),
+    COUNT_FIELD(snapkv_options, kernel, "neighbours over which votes are pooled (default 5)"),
+    FIELD_WORDS(snapkv_options, pool, "avg|max",
+                "votes are pooled by their mean (default) or their largest"),
+    PROMPT_FIELD(snapkv_options, "tokens of the prompt (default 48)")};
 
 static int64_t snapkv_prompt(const snapkv_options *o) {
     return o->prompt ? o->prompt : 48;
@@ -187,13 +225,17 @@ static int make_snapkv(qkv_study *study, const study_inputs *in, const void *giv
     q.settings = o->budgets ? o->budgets : "12,16,24,32";
     q.write = write_snapkv;
     q.options = o;
-    q.from = snapkv_prompt(o) + 1; /* the first token that a query behind the prompt predicts */
+    q.from = snapkv_prompt(o) + 1; /* the first token that a query after the prompt predicts */
     return qkv_cache_study(study, in, &q, err);
 }
 
-KIND(snapkv, "snapkv",
-     "SnapKV: perplexity behind a compressed prompt, per layer and head (Li et al.)",
-     snapkv_options);
+KIND(
+    snapkv, "snapkv",
+    "SnapKV: perplexity after a compressed prompt, per layer and head (Li et al.)",
+    "The last queries of the prompt vote which of its keys the queries after it still see (Li et al., "
+    "arXiv 2404.14469). Perplexity of the tokens that those queries predict: all layers at once, every "
+    "layer alone, and every head alone.\n",
+    "qkv snapkv -f prompts.txt --prompt-tokens 48 --length 64 -o snapkv.png\n", snapkv_options);
 
 /* ---- KIVI ---- */
 
@@ -207,12 +249,15 @@ typedef struct kivi_options {
 
 enum { PER_QUERY, PER_TEXT };
 
-static const field kivi_fields[] = {CACHE_FIELDS(kivi_options),
-                                    STUDY_FIELD(kivi_options, bits, TEXT, 0, MOST_LIST),
-                                    STUDY_FIELD(kivi_options, group, COUNT, 0, MOST),
-                                    STUDY_FIELD(kivi_options, keep, COUNT, 0, MOST),
-                                    STUDY_WORDS(kivi_options, per, "query|text"),
-                                    STUDY_FIELD(kivi_options, prompt, COUNT, 0, MOST)};
+static const field kivi_fields[] = {
+    CACHE_FIELDS(kivi_options),
+    LIST_FIELD(kivi_options, bits, "bits of a number (default 1,2,3,4,8)"),
+    COUNT_FIELD(kivi_options, group, "tokens or channels of a group (default 16)"),
+    COUNT_FIELD(kivi_options, keep, "most recent tokens that stay as they are (default 16)"),
+    FIELD_WORDS(
+        kivi_options, per, "query|text",
+        "a query sees what a cache has quantised by then (default), or all tokens quantised"),
+    PROMPT_FIELD(kivi_options, "tokens of the prompt, which are quantised at once (default 0)")};
 
 static void write_kivi(qkv_text *out, const void *given, int64_t bits, const char *place) {
     const kivi_options *o = given;
@@ -244,6 +289,9 @@ static int make_kivi(qkv_study *study, const study_inputs *in, const void *given
     return qkv_cache_study(study, in, &q, err);
 }
 
-KIND(kivi, "kivi",
-     "KIVI: perplexity against the bits of the cache, per layer and head (Liu et al.)",
-     kivi_options);
+KIND(
+    kivi, "kivi", "KIVI: perplexity against the bits of the cache, per layer and head (Liu et al.)",
+    "Keys after RoPE are rounded in groups of tokens per channel, values in groups of channels per token; a "
+    "query sees the most recent tokens as they are (Liu et al., arXiv 2402.02750). Perplexity with all "
+    "layers at once, every layer alone, and every key/value head alone.\n",
+    "qkv kivi -f prompts.txt --bits 2,4 --length 64 -o kivi.png\n", kivi_options);

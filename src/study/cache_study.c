@@ -146,19 +146,25 @@ static int check_prompts(const work *w, qkv_error *err) {
 }
 
 static int run_all(work *w, qkv_error *err) {
-    const size_t rounds = (w->n_trials + AT_A_TIME - 1) / AT_A_TIME, n = w->in->prompts.n;
+    const size_t rounds = (w->n_trials + AT_A_TIME - 1) / AT_A_TIME;
+    const size_t wanted = rounds * w->in->prompts.n;
     int status = check_prompts(w, err);
-    for (size_t i = 0; i < rounds * n && status == QKV_OK; i++) {
+    if (status == QKV_OK) status = qkv_study_begin(w->in, "runs", wanted, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < wanted && status == QKV_OK; i++) {
         const size_t first = i % rounds * AT_A_TIME, left = w->n_trials - first;
-        status = qkv_study_progress(w->in, (int64_t)i, (int64_t)(rounds * n), err);
+        status = qkv_study_reach(w->in, (double)((int64_t)i), (double)(1), err);
         if (status == QKV_OK)
             status = run_some(w, &w->in->prompts.items[i / rounds], first,
                               left < AT_A_TIME ? left : AT_A_TIME, err);
     }
+    if (status == QKV_OK)
+        status = qkv_study_reach(w->in, (double)((int64_t)wanted), (double)(0), err);
+    status = qkv_study_end(w->in, status);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < w->n_trials; i++) w->trials[i].loss /= (double)w->n_counted;
     w->baseline /= (double)w->n_counted;
-    return qkv_study_progress(w->in, (int64_t)(rounds * n), (int64_t)(rounds * n), err);
+    return QKV_OK;
 }
 
 /* ---- tables ---- */
@@ -173,7 +179,7 @@ static int add_loss_row(const work *w, qkv_study *study, study_value *row, size_
 
 static int add_settings(const work *w, qkv_study *study, qkv_error *err) {
     const char *const columns[] = {w->question->setting, "loss", "perplexity", "loss_change"};
-    study_value row[4] = {STUDY_TEXT("none")};
+    study_value row[4] = {STUDY_TEXT("unedited")};
     char title[64];
     snprintf(title, sizeof title, "%s in all layers at once", w->question->name);
     int status = qkv_study_add_table(study, "settings", title, columns, 4, err);

@@ -60,7 +60,7 @@ static uint32_t big_endian(const char *at) {
     return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
 
-/* The chunk at *at, behind which it moves: 1; 0 at the end or where it is cut off. */
+/* The chunk at *at, after which it moves: 1; 0 at the end or where it is cut off. */
 static int next_chunk(const char *bytes, size_t n, size_t *at, png_chunk *chunk) {
     if (n - *at < 12) return 0;
     chunk->begin = bytes + *at;
@@ -118,7 +118,7 @@ static void append_big_endian(qkv_text *out, uint32_t number) {
 }
 
 static void append_chunk(qkv_text *out, const char *recipe) {
-    static const char head[] = "iTXt" PNG_KEY "\0\0\0\0"; /* and its NUL: five behind the key */
+    static const char head[] = "iTXt" PNG_KEY "\0\0\0\0"; /* and its NUL: five after the key */
     append_big_endian(out, (uint32_t)(sizeof head - 4 + strlen(recipe)));
     const size_t begin = out->length;
     qkv_text_append(out, head, sizeof head);

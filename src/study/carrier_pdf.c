@@ -2,7 +2,7 @@
  * Recipes in PDF files: the keywords of the information dictionary. They are ASCII characters, which
  * cairo writes as they are, or, where there are brackets or backslashes among them, as UTF-16 in
  * hexadecimal digits. qkv writes PDF 1.4, where no object is compressed. A recipe is put
- * in by an incremental update: a new information dictionary behind the old end of the file, with a
+ * in by an incremental update: a new information dictionary after the old end of the file, with a
  * table that says where it lies. What a file of another program lacks for that is refused.
  */
 #include <string.h>
@@ -27,7 +27,7 @@ static int fail_keywords(qkv_error *err) {
     return qkv_fail(err, QKV_ERR_FORMAT, "its keywords are not as qkv writes them");
 }
 
-/* From behind the bracket on. */
+/* From after the bracket on. */
 static int take_literal(const char *at, const char *end, qkv_text *recipe, qkv_error *err) {
     int depth = 1, byte;
     size_t length = 0;
@@ -48,7 +48,7 @@ static int digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* From behind "<FEFF" on: "00" and two digits for each character. */
+/* From after "<FEFF" on: "00" and two digits for each character. */
 static int take_hexadecimal(const char *at, const char *end, qkv_text *recipe, qkv_error *err) {
     const char *close = memchr(at, '>', (size_t)(end - at));
     const size_t length = close ? (size_t)(close - at) : 1;
@@ -78,7 +78,7 @@ int qkv_carrier_find_pdf(const char *bytes, size_t n, qkv_text *recipe, qkv_erro
 
 /* ---- putting it in ---- */
 
-/* The number behind a key; -1 where there is none. */
+/* The number after a key; -1 where there is none. */
 static long number_behind(const char *bytes, size_t n, const char *key) {
     const char *found = qkv_find_last(bytes, n, key);
     if (!found) return -1;

@@ -31,9 +31,13 @@ static const struct {
 };
 
 static const field fields[] = {
-    STUDY_WORDS(compare_settings, distance, "tv|js|kl|max"),
-    STUDY_FIELD(compare_settings, edit, TEXT, 0, STUDY_MOST_TEXT),
-    STUDY_FIELD(compare_settings, top, INT, 1, 2000),
+    FIELD_WORDS(
+        compare_settings, distance, "tv|js|kl|max",
+        "distance of patterns: total variation (default), Jensen-Shannon, KL(first || second), "
+        "or the largest change of a weight"),
+    FIELD(compare_settings, edit, TEXT, "EDITS", 0, STUDY_MOST_TEXT,
+          "edits of the second model, joined by ' + '; without a second model, of the first"),
+    FIELD(compare_settings, top, INT, "N", 1, 2000, "heads in the ranking (default 20)"),
 };
 
 /* ---- prompts ---- */
@@ -68,6 +72,17 @@ static int run_prompt(const compare_work *w, size_t number, qkv_error *err) {
     if (status == QKV_OK) return QKV_OK;
     if (w->in->prompts.n == 1) return qkv_fail(err, status, "%s", why.message);
     return qkv_fail(err, status, "prompt %zu: %s", number, why.message);
+}
+
+static int run_prompts(const compare_work *w, qkv_error *err) {
+    const size_t n = w->in->prompts.n;
+    int status = qkv_study_begin(w->in, "prompts", n, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        status = qkv_study_reach(w->in, (double)i, 1, err);
+        if (status == QKV_OK) status = run_prompt(w, i, err);
+    }
+    return qkv_study_end(w->in, status);
 }
 
 /* ---- what came of it ---- */
@@ -143,7 +158,7 @@ static int make_compare(qkv_study *study, const study_inputs *in, const void *op
     int status = begin(&w, err);
     for (size_t i = 0; i < in->prompts.n && status == QKV_OK; i++)
         status = check_prompt(&w, i, err);
-    for (size_t i = 0; i < in->prompts.n && status == QKV_OK; i++) status = run_prompt(&w, i, err);
+    if (status == QKV_OK) status = run_prompts(&w, err);
     w.all = (qkv_compared)QKV_COMPARED_INIT;
     (void)qkv_compare_get(w.compare, &w.all);
     if (status == QKV_OK) status = rank_heads(&w, err);
@@ -166,8 +181,25 @@ static int make_compare(qkv_study *study, const study_inputs *in, const void *op
 const study_kind qkv_study_compare = {
     .name = "compare",
     .title = "two models of one architecture: heads, residual streams and outputs that differ",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Runs both models on every prompt and compares them: for each head the distance of the "
+        "attention patterns, after each layer the angle of the residual streams and the error "
+        "relative to their length, and of the output the KL divergence, the share of positions "
+        "whose most likely next token is another, and both losses. For a model and its quantised "
+        "copy, a base model and a model trained from it, or (with `edit`) a model and its edited "
+        "self.\n"
+        "\n"
+        "Every token of every prompt weighs the same. The models must have the same architecture, "
+        "shape and vocabulary, and cut each text into the same tokens.\n"
+        "\n"
+        "The picture is a heatmap of layers and heads; 'ranking', 'angles', 'errors' and 'positions' "
+        "are the others. Tables: summary, ranking, heads, layers, prompts, positions, flips.\n"
+        "\n"
+        "Rows of attention are compared as they are computed. Memory does not grow with the "
+        "number of prompts; work that does not fit into the session's memory takes more passes.\n",
+    .examples = "qkv compare -m model-f16.gguf -m model-q4.gguf -f prompts.txt -o heads.png\n"
+                "qkv compare --edit 'q@3.h1=zero' -p 'The river runs to the sea.'\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(compare_settings),
     .least_prompts = 1,
     .most_prompts = SIZE_MAX,

@@ -43,15 +43,16 @@ static int add_ranking(const compare_work *w, qkv_error *err) {
     chart.n_bars = w->n_top;
     chart.axis.label = w->axis;
     if (status == QKV_OK && w->n_top)
-        status = qkv_study_add_bars(w->study, "ranking", NULL, &chart, err);
+        status = qkv_study_add_bars(w->study, "ranking", "Heads That Differ Most", &chart, err);
     free(bars);
     free(labels);
     return status;
 }
 
 /* One line; y of x. */
-static int add_line(const compare_work *w, const char *name, const double *x, const double *y,
-                    size_t n, const char *x_label, const char *y_label, qkv_error *err) {
+static int add_line(const compare_work *w, const char *name, const char *title, const double *x,
+                    const double *y, size_t n, const char *x_label, const char *y_label,
+                    qkv_error *err) {
     qkv_series series = QKV_SERIES_INIT;
     qkv_lines lines = QKV_LINES_INIT;
     series.x = x;
@@ -61,7 +62,7 @@ static int add_line(const compare_work *w, const char *name, const double *x, co
     lines.n_series = 1;
     lines.x.label = x_label;
     lines.y.label = y_label;
-    return qkv_study_add_lines(w->study, name, NULL, &lines, err);
+    return qkv_study_add_lines(w->study, name, title, &lines, err);
 }
 
 static int add_layers(const compare_work *w, qkv_error *err) {
@@ -73,10 +74,10 @@ static int add_layers(const compare_work *w, qkv_error *err) {
         layers[l] = (double)l;
         (void)qkv_compare_layer(w->compare, (int32_t)l, &angles[l], &errors[l]);
     }
-    int status = add_line(w, "angles", layers, angles, n, "Layer",
-                          "angle of the residual streams (degrees)", err);
+    int status = add_line(w, "angles", "Angle Between the Residual Streams", layers, angles, n,
+                          "Layer", "angle of the residual streams (degrees)", err);
     if (status == QKV_OK)
-        status = add_line(w, "errors", layers, errors, n, "Layer",
+        status = add_line(w, "errors", "Error of the Residual Stream", layers, errors, n, "Layer",
                           "error of the residual stream, of its length", err);
     free(numbers);
     return status;
@@ -91,8 +92,8 @@ static int add_positions(const compare_work *w, qkv_error *err) {
         numbers[t] = (double)t;
         (void)qkv_compare_position(w->compare, t, &numbers[n + t], NULL);
     }
-    const int status = add_line(w, "positions", numbers, numbers + n, n, "Position",
-                                "KL of the output (nats)", err);
+    const int status = add_line(w, "positions", "Divergence of the Output by Position", numbers,
+                                numbers + n, n, "Position", "KL of the output (nats)", err);
     free(numbers);
     return status;
 }

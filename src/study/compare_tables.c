@@ -60,12 +60,16 @@ static int add_summary(const compare_work *w, int has_logits, qkv_error *err) {
 /* ---- heads ---- */
 
 static int add_ranking(const compare_work *w, qkv_error *err) {
-    int status = qkv_study_add_table(w->study, "ranking", "Heads that differ most",
-                                     COLUMNS("rank", "layer", "head", "distance"), 4, err);
+    int status = qkv_study_add_table(
+        w->study, "ranking", "Heads that differ most",
+        COLUMNS("rank", "layer", "head", "distance", "lowest", "highest"), 6, err);
     for (size_t i = 0; i < w->n_top && status == QKV_OK; i++) {
         const compare_head *h = &w->ranking[i];
-        status = qkv_study_add_row(w->study, ROW(N(i + 1), N(h->layer), N(h->head), N(h->distance)),
-                                   err);
+        double lowest = NAN, highest = NAN; /* of a single prompt */
+        (void)qkv_compare_head_range(w->compare, h->layer, h->head, &lowest, &highest);
+        status = qkv_study_add_row(
+            w->study, ROW(N(i + 1), N(h->layer), N(h->head), N(h->distance), N(lowest), N(highest)),
+            err);
     }
     return status;
 }

@@ -82,18 +82,22 @@ static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
     }
     fig->own_title = qkv_strdup(o->title);
     fig->own_font = qkv_strdup(o->font);
-    if ((o->title && !fig->own_title) || (o->font && !fig->own_font)) return qkv_fail_memory(err);
+    fig->own_bar_label = qkv_strdup(o->bar_label);
+    if ((o->title && !fig->own_title) || (o->font && !fig->own_font) ||
+        (o->bar_label && !fig->own_bar_label))
+        return qkv_fail_memory(err);
     return take_prompts(fig, model, err);
 }
 
 static int choose_places(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     const study_prompt *prompt = &fig->prompts.items[0];
+    const qkv_model *model = qkv_session_model(session);
     qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
-    if (qkv_figure_is_watched(fig)) {
-        return qkv_figure_select(fig, qkv_session_model(session), err);
-    }
-    const int status = qkv_choose_head(session, prompt->tokens, prompt->n_tokens,
-                                       fig->options.layer, fig->options.head, &choice, err);
+    int status = qkv_resolve_head(model, &fig->options.layer, &fig->options.head, err);
+    if (status != QKV_OK) return status;
+    if (qkv_figure_is_watched(fig)) return qkv_figure_select(fig, model, err);
+    status = qkv_choose_head(session, prompt->tokens, prompt->n_tokens, fig->options.layer,
+                             fig->options.head, &choice, err);
     fig->layer = choice.layer;
     fig->head = choice.head;
     fig->sink = choice.sink;
@@ -104,9 +108,12 @@ static int choose_places(qkv_figure *fig, qkv_session *session, qkv_error *err) 
 
 static int set_cells(qkv_figure *fig, qkv_error *err) {
     static int (*const cells[QKV_FIGURE_KINDS])(qkv_figure *, qkv_error *) = {
-        [QKV_FIGURE_MODIFY] = qkv_figure_modify_cells, [QKV_FIGURE_MEAN] = qkv_figure_mean_cells,
-        [QKV_FIGURE_GRID] = qkv_figure_grid_cells,     [QKV_FIGURE_HEADS] = qkv_figure_heads_cells,
+        [QKV_FIGURE_MODIFY] = qkv_figure_modify_cells,
+        [QKV_FIGURE_MEAN] = qkv_figure_mean_cells,
+        [QKV_FIGURE_GRID] = qkv_figure_grid_cells,
+        [QKV_FIGURE_HEADS] = qkv_figure_heads_cells,
         [QKV_FIGURE_ROWS] = qkv_figure_rows_cells,
+        [QKV_FIGURE_PATTERN] = qkv_figure_pattern_cells,
     };
     return cells[fig->kind](fig, err);
 }
@@ -121,17 +128,35 @@ static void forget_lists(qkv_figure_options *o, const qkv_figure *fig) {
     o->prompts = o->sources = o->set_prompts = NULL;
     o->rows = o->cols = NULL;
     o->eps = o->layers = o->variant = NULL;
+    if (o->heads) o->heads = ""; /* only that they were given */
     o->command = NULL;
     o->title = fig->own_title;
     o->font = fig->own_font;
+    o->bar_label = fig->own_bar_label;
+}
+
+/* What the first prompt takes of a pass when the pass that chose the head has left its trunk. */
+static const double after_choice = 0.1;
+
+static int compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+    const qkv_figure_options *o = &fig->options;
+    const int chooses =
+        !qkv_figure_is_watched(fig) && (o->layer == QKV_AUTO || o->head == QKV_AUTO);
+    const double n = (double)fig->prompts.n, passes = chooses ? n - 1 + after_choice : n;
+    int status = qkv_session_begin_work(session, "parts", chooses + passes, err);
+    if (status != QKV_OK) return status;
+    status = qkv_session_reach(session, 0, chooses, err);
+    if (status == QKV_OK) status = choose_places(fig, session, err);
+    if (status == QKV_OK) status = set_cells(fig, err);
+    if (status == QKV_OK) status = qkv_session_reach(session, chooses, passes, err);
+    if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
+    return qkv_session_end_work(session, status);
 }
 
 static int fill(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     const qkv_model *model = qkv_session_model(session);
     int status = take_inputs(fig, model, err);
-    if (status == QKV_OK) status = choose_places(fig, session, err);
-    if (status == QKV_OK) status = set_cells(fig, err);
-    if (status == QKV_OK) status = qkv_figure_compute(fig, session, err);
+    if (status == QKV_OK) status = compute(fig, session, err);
     if (status == QKV_OK) {
         qkv_figure_choose_look(fig, model);
         qkv_figure_choose_range(fig);
@@ -192,12 +217,18 @@ int qkv_figure_rows(qkv_figure **out, qkv_session *session, const qkv_figure_opt
     return qkv_figure_make(out, session, QKV_FIGURE_ROWS, options, err);
 }
 
+int qkv_figure_pattern(qkv_figure **out, qkv_session *session, const qkv_figure_options *options,
+                       qkv_error *err) {
+    return qkv_figure_make(out, session, QKV_FIGURE_PATTERN, options, err);
+}
+
 int qkv_figure_is_watched(const qkv_figure *fig) {
-    return fig->kind == QKV_FIGURE_HEADS || fig->kind == QKV_FIGURE_ROWS;
+    return fig->kind == QKV_FIGURE_HEADS || fig->kind == QKV_FIGURE_ROWS || fig->options.heads;
 }
 
 const char *qkv_figure_kind_name(qkv_figure_kind kind) {
-    static const char *const names[QKV_FIGURE_KINDS] = {"modify", "mean", "grid", "heads", "rows"};
+    static const char *const names[QKV_FIGURE_KINDS] = {"modify", "mean", "grid",
+                                                        "heads",  "rows", "pattern"};
     return (unsigned)kind < QKV_FIGURE_KINDS ? names[kind] : NULL;
 }
 
@@ -236,6 +267,7 @@ void qkv_figure_free(qkv_figure *fig) {
     free(fig->recipe);
     free(fig->own_title);
     free(fig->own_font);
+    free(fig->own_bar_label);
     free(fig);
 }
 

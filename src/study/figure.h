@@ -3,7 +3,8 @@
  *
  *     figure_options.c  checks      what can be said without a model
  *     figure.c          inputs      prompts to tokens, layer and head
- *     figure_modify.c, figure_mean.c, figure_grid.c, figure_heads.c, figure_rows.c
+ *     figure_modify.c, figure_mean.c, figure_grid.c, figure_heads.c, figure_rows.c,
+ *     figure_pattern.c
  *                       cells       what stands in which panel: prompt, edits, title
  *     figure_run.c      plan, run   one matrix per panel
  *     figure_watch.c    the same    where panels are put together of many heads or layers
@@ -81,9 +82,9 @@ struct living;
 
 struct qkv_figure {
     qkv_figure_kind kind;
-    qkv_figure_options options; /* lists are gone once the figure is made; title is own_title */
-    char *own_title;            /* copy of the options'; NULL: none was given */
-    char *own_font;             /* the same */
+    qkv_figure_options options;     /* lists are gone once the figure is made; title is own_title */
+    char *own_title;                /* copy of the options'; NULL: none was given */
+    char *own_font, *own_bar_label; /* the same */
     study_prompts prompts;
     study_prompts sources; /* to patch from */
     study_prompts set;     /* to take means of, and to draw from */
@@ -115,6 +116,7 @@ struct qkv_figure {
     struct report *report; /* NULL unless asked for */
     qkv_grid *grid;        /* made when it is first drawn */
     int warned;            /* what the drawing lacks was said */
+    int warned_page;       /* what the page lacks was said */
 };
 
 /* ---- figure_options.c ---- */
@@ -154,6 +156,7 @@ int qkv_figure_mean_cells(qkv_figure *fig, qkv_error *err);
 int qkv_figure_grid_cells(qkv_figure *fig, qkv_error *err);
 int qkv_figure_heads_cells(qkv_figure *fig, qkv_error *err);
 int qkv_figure_rows_cells(qkv_figure *fig, qkv_error *err);
+int qkv_figure_pattern_cells(qkv_figure *fig, qkv_error *err);
 
 /* Joins a label and the number of a prompt, where there are several: "LABEL (Input 2)". Frees the
  * label. */
@@ -171,8 +174,9 @@ int qkv_figure_warn_unchanged(qkv_figure *fig, const qkv_result *result, size_t 
 
 /* ---- head_choice.c ---- */
 
-/* Fails where the model has no such layer or head; QKV_AUTO is any. */
-int qkv_check_head(const qkv_model *model, int32_t layer, int32_t head, qkv_error *err);
+/* Gives those that are counted from the end their numbers (QKV_FROM_END). Fails where the model has no such
+ * layer or head; QKV_AUTO is any. */
+int qkv_resolve_head(const qkv_model *model, int32_t *layer, int32_t *head, qkv_error *err);
 
 /* ---- figure_watch.c ---- */
 
@@ -180,9 +184,13 @@ int qkv_check_head(const qkv_model *model, int32_t layer, int32_t head, qkv_erro
 int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err);
 /* One run of a prompt, whose rows go into the panels as they come. */
 int qkv_figure_watch(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err);
-/* figure_heads.c: cells on a side of a map's axis of n positions. */
+/* figure_heads.c: cells on a side of a map's axis of n positions: those of pattern are not pooled. */
 size_t qkv_figure_heads_side(const qkv_figure *fig, size_t n);
 double qkv_figure_heads_size(const qkv_figure *fig);
+/* How many heads of a layer stand beside each other. */
+size_t qkv_figure_heads_across(size_t n_heads);
+/* figure_pattern.c */
+double qkv_figure_pattern_size(const qkv_figure *fig);
 /* figure_rows.c: position of the query in a prompt. */
 size_t qkv_figure_query(const qkv_figure *fig, size_t prompt);
 double qkv_figure_rows_size(const qkv_figure *fig);

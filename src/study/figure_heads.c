@@ -18,13 +18,14 @@ double qkv_figure_heads_size(const qkv_figure *fig) {
 }
 
 size_t qkv_figure_heads_side(const qkv_figure *fig, size_t n) {
+    if (fig->kind == QKV_FIGURE_PATTERN) return n;
     const size_t most = (size_t)(CELLS_PER_POINT * qkv_figure_heads_size(fig));
     return n < most ? n : most;
 }
 
 /* How many heads of a single layer stand beside each other, so that every line is full and there
  * are no more lines than heads in one. */
-static size_t heads_across(size_t n_heads) {
+size_t qkv_figure_heads_across(size_t n_heads) {
     size_t across = 1;
     while (across * across < n_heads || n_heads % across != 0) across++;
     return across;
@@ -46,14 +47,17 @@ static int set_cell(qkv_figure *fig, size_t row, size_t col, size_t layer_index,
         cell.above = qkv_figure_printf(is_narrow ? "%d" : "Head %d", (int)head);
     }
     if (!is_single && col == 0) cell.side = qkv_figure_printf("Layer %d", (int)layer);
-    return qkv_figure_set(fig, row, col, cell, err);
+    const int has_names =
+        (cell.above || !(is_single || row == 0)) && (cell.side || is_single || col);
+    const int status = qkv_figure_set(fig, row, col, cell, err); /* takes the cell over */
+    return status == QKV_OK && !has_names ? qkv_fail_memory(err) : status;
 }
 
 int qkv_figure_heads_cells(qkv_figure *fig, qkv_error *err) {
     const figure_places *shown = &fig->shown;
     const size_t n_heads = shown->n_heads;
     const int is_single = shown->n_layers == 1;
-    const size_t cols = is_single ? heads_across(n_heads) : n_heads;
+    const size_t cols = is_single ? qkv_figure_heads_across(n_heads) : n_heads;
     const size_t rows = is_single ? (n_heads + cols - 1) / cols : shown->n_layers;
     fig->title = is_single ? "The Attention of All Heads of a Layer" : "The Attention of All Heads";
     int status = qkv_figure_reserve(fig, rows, 1, cols, err);

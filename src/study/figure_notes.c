@@ -59,7 +59,9 @@ static void print_places(const qkv_figure *fig, qkv_text *text) {
     } else {
         qkv_text_printf(text, "all %zu layers", shown->n_layers);
     }
-    if (fig->options.head != QKV_AUTO) {
+    if (fig->options.heads) {
+        qkv_text_printf(text, ", head%s %s", shown->n_heads == 1 ? "" : "s", fig->options.heads);
+    } else if (fig->options.head != QKV_AUTO) {
         qkv_text_printf(text, ", head %d", (int)fig->head);
     } else {
         const int averaged = fig->kind == QKV_FIGURE_ROWS && fig->options.layer == QKV_AUTO;
@@ -81,7 +83,7 @@ static void print_pooling(const qkv_figure *fig, qkv_text *text) {
 static int make_small_print(qkv_figure *fig, const qkv_model_info *info, qkv_error *err) {
     const qkv_figure_options *o = &fig->options;
     qkv_text text = {0};
-    qkv_text_append_model(&text, info->name, info->path);
+    qkv_text_append_model(&text, info->label, info->path, info->weights_type);
     qkv_text_puts(&text, " \xc2\xb7 ");
     print_places(fig, &text);
     if (fig->sink >= 0) {

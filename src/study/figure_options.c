@@ -10,8 +10,6 @@
 #include "study/figure.h"
 #include "study/print.h"
 
-static const double LEAST_DPI = 10, LEAST_PANEL = 20, MOST_PANEL = 5000;
-
 /* ---- lists ---- */
 
 static int check_eps(const char *list, qkv_error *err) {
@@ -99,15 +97,21 @@ static int check_heads(const qkv_figure_options *o, qkv_error *err) {
     return QKV_OK;
 }
 
-static int check_watched(const qkv_figure_options *o, qkv_figure_kind kind, qkv_error *err) {
-    const int has_edits = o->variant && o->variant[0];
-    if (o->layers && o->layer != QKV_AUTO) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`layer` and `layers` exclude each other");
-    }
-    if ((o->diff || o->baseline) && !has_edits) {
+/* Of figures whose edits are `variant`. */
+static int check_changes(const qkv_figure_options *o, qkv_error *err) {
+    if ((o->diff || o->baseline) && !(o->variant && o->variant[0])) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` needs edits: give `variant`",
                         o->diff ? "diff" : "baseline");
     }
+    return QKV_OK;
+}
+
+static int check_watched(const qkv_figure_options *o, qkv_figure_kind kind, qkv_error *err) {
+    if (o->layers && o->layer != QKV_AUTO) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`layer` and `layers` exclude each other");
+    }
+    const int status = check_changes(o, err);
+    if (status != QKV_OK) return status;
     if (o->masked && kind == QKV_FIGURE_ROWS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`masked` is not for the figure rows: its rows are no queries");
@@ -120,8 +124,26 @@ static int check_watched(const qkv_figure_options *o, qkv_figure_kind kind, qkv_
     return kind == QKV_FIGURE_HEADS ? check_heads(o, err) : QKV_OK;
 }
 
+static int check_pattern(const qkv_figure_options *o, qkv_error *err) {
+    if (o->layers || is_query_given(o)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`%s` is not for the figure pattern: it shows whole maps of one layer",
+                        o->layers ? "layers" : "query");
+    }
+    if (o->heads && (o->head != QKV_AUTO || o->layer == QKV_AUTO)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        o->head != QKV_AUTO ? "`head` and `heads` exclude each other"
+                                            : "several heads need a `layer`");
+    }
+    if (o->heads && (o->sink_column || o->report)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` is about one head: give a single `head`",
+                        o->report ? "report" : "sink_column");
+    }
+    return check_changes(o, err);
+}
+
 static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_error *err) {
-    const int is_grid = kind == QKV_FIGURE_GRID;
+    const int is_grid = kind == QKV_FIGURE_GRID, is_pattern = kind == QKV_FIGURE_PATTERN;
     const int is_watched = kind == QKV_FIGURE_HEADS || kind == QKV_FIGURE_ROWS;
     if ((kind == QKV_FIGURE_MODIFY || kind == QKV_FIGURE_HEADS) && o->n_prompts > 1) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "this figure shows one prompt");
@@ -133,11 +155,14 @@ static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_err
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "nothing to draw: give `rows`, `cols` or several prompts");
     }
-    if ((is_grid || is_watched) && o->all_heads) {
+    if ((is_grid || is_watched || is_pattern) && o->all_heads) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`all_heads` is not for this figure: edits name heads");
     }
-    if (!is_watched && (o->layers || o->variant || is_query_given(o))) {
+    if (!is_pattern && o->heads) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`heads` belongs to the figure pattern");
+    }
+    if (!is_watched && !is_pattern && (o->layers || o->variant || is_query_given(o))) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`layers`, `variant` and `query` belong to the figures heads and rows");
     }
@@ -147,6 +172,7 @@ static int check_kind(const qkv_figure_options *o, qkv_figure_kind kind, qkv_err
             "`rows`, `cols`, `sources`, `set_prompts` and `show` belong to the figure grid");
     }
     if (is_watched) return check_watched(o, kind, err);
+    if (is_pattern) return check_pattern(o, err);
     return o->eps ? check_eps(o->eps, err) : QKV_OK;
 }
 
@@ -183,44 +209,16 @@ static int check_range(const qkv_figure_options *o, qkv_error *err) {
 }
 
 static int check_numbers(const qkv_figure_options *o, qkv_error *err) {
-    if (o->layer < QKV_AUTO || o->head < QKV_AUTO) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "%s %d is out of range",
-                        o->layer < QKV_AUTO ? "layer" : "head",
-                        (int)(o->layer < QKV_AUTO ? o->layer : o->head));
-    }
     if (o->skip_keys < 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`skip_keys` cannot be negative");
-    }
-    if (o->gamma != 0 && !(o->gamma >= 0.01 && o->gamma <= 100)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`gamma` must be 0.01 to 100, not %g", o->gamma);
-    }
-    if (o->dpi != 0 && !(o->dpi >= LEAST_DPI && isfinite(o->dpi))) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` must be at least %g, not %g", LEAST_DPI,
-                        o->dpi);
-    }
-    if (o->panel_size != 0 && !(o->panel_size >= LEAST_PANEL && o->panel_size <= MOST_PANEL)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`panel_size` must be %g to %g points, not %g",
-                        LEAST_PANEL, MOST_PANEL, o->panel_size);
     }
     if (o->panel_size != 0 && o->width != 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`panel_size` and `width` exclude each other: panels follow the width");
     }
-    const study_print print = {o->text, o->font, o->width, o->hide_notes};
+    const study_print print = {o->text, o->font, o->width, o->hide_notes, o->font_size};
     const int status = qkv_print_check(&print, err);
     return status == QKV_OK ? check_range(o, err) : status;
-}
-
-static int check_choices(const qkv_figure_options *o, qkv_error *err) {
-    if ((unsigned)o->show > QKV_SHOW_SCORES || (unsigned)o->labels > QKV_LABELS_NONE ||
-        (unsigned)o->values > QKV_VALUES_NEVER || (unsigned)o->scale > QKV_SCALE_POWER) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`show`, `labels`, `values` or `scale` is none of its constants");
-    }
-    if (!qkv_colormap_name(o->colormap) || !qkv_masked_name(o->masked)) {
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` or `masked` is none of its constants");
-    }
-    return QKV_OK;
 }
 
 /* ---- what excludes each other ---- */
@@ -270,7 +268,7 @@ int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
     }
     int status = qkv_sized_read(to, sizeof *to, given, "qkv_figure_options", err);
     if (status == QKV_OK) status = check_kind(to, kind, err);
-    if (status == QKV_OK) status = check_choices(to, err);
+    if (status == QKV_OK) status = qkv_fields_check(&qkv_figure_table, to, err);
     if (status == QKV_OK) status = check_pairs(to, err);
     if (status == QKV_OK) status = check_numbers(to, err);
     return status == QKV_OK ? check_lists(to, err) : status;

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "study/figure.h"
+#include "study/print.h"
 
 /* ---- scale and colours ---- */
 
@@ -197,7 +198,10 @@ static int make_grid(qkv_figure *fig, qkv_error *err) {
 
 static const double HEADS_GAP = 4; /* points between small maps */
 
+/* NULL: none. */
 static const char *bar_label(const qkv_figure *fig) {
+    const char *given = fig->options.bar_label;
+    if (given) return given[0] ? given : NULL;
     if (fig->site == QKV_SITE_SCORES) {
         return fig->options.diff ? "Change of Attention Score" : "Attention Score";
     }
@@ -216,6 +220,8 @@ static void style_kind(const qkv_figure *fig, qkv_grid_style *style) {
     } else if (fig->kind == QKV_FIGURE_ROWS) {
         if (style->row_axis) style->row_axis = fig->options.layer == QKV_AUTO ? "Layer" : "Head";
         style->panel_size = qkv_figure_rows_size(fig);
+    } else if (fig->kind == QKV_FIGURE_PATTERN) {
+        style->panel_size = qkv_figure_pattern_size(fig);
     }
 }
 
@@ -230,6 +236,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->text = o->text;
     style->font = o->font;
     style->width = o->width;
+    style->font_size = o->font_size;
     style->bar_label = bar_label(fig);
     style->row_axis = o->hide_axes ? NULL : "Query";
     style->col_axis = o->hide_axes ? NULL : "Key";
@@ -246,7 +253,7 @@ static void make_style(const qkv_figure *fig, qkv_grid_style *style) {
     style->labels = o->labels != QKV_LABELS_NONE;
     style->cell_values = cell_values[o->values];
     style_kind(fig, style);
-    if (o->dpi > 0) style->dpi = o->dpi;
+    style->dpi = qkv_print_dpi(o->dpi, o->width);
     if (o->panel_size > 0) style->panel_size = o->panel_size;
     style->recipe = o->no_recipe ? NULL : fig->recipe;
 }

@@ -21,9 +21,8 @@ enum { RECIPE_FORMAT = 1, RECIPE_ID_SIZE = 9 };
 /* Prompts of a set that a recipe holds at most. */
 enum { FIGURE_MOST_SET = 1000 };
 
-/* The options of figures: a new one is a line there. */
-extern const field qkv_figure_fields[];
-extern const size_t qkv_figure_n_fields;
+/* The options of figures (figure_kinds.c): a new one is a line there. */
+extern const field_table qkv_figure_table;
 
 /* Adds what a summary says: "shape", "digest", "least", "most", "norm", "sample". */
 void qkv_recipe_add_summary(json_t *panel, const panel_summary *summary);

@@ -187,7 +187,7 @@ static void take_outputs(const qkv_figure *fig, size_t prompt, const qkv_table *
     }
 }
 
-/* What the edits of a prompt's cells do to the distribution of the next token: right behind the
+/* What the edits of a prompt's cells do to the distribution of the next token: right after the
  * patterns of the prompt, while the session has its trunk. */
 static int measure_outputs(const qkv_figure *fig, qkv_session *session, size_t prompt,
                            qkv_error *err) {
@@ -210,13 +210,13 @@ static int measure_outputs(const qkv_figure *fig, qkv_session *session, size_t p
 
 /* ---- prompts ---- */
 
-/* The published figures have edits that change nothing on purpose; a grid's are the caller's. */
+/* The published figures have edits that change nothing on purpose; others are the caller's. */
 static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     int status = make_plan(fig, qkv_session_model(session), prompt, &plan, err);
     if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
-    if (status == QKV_OK && fig->kind == QKV_FIGURE_GRID) {
+    if (status == QKV_OK && (fig->kind == QKV_FIGURE_GRID || fig->kind == QKV_FIGURE_PATTERN)) {
         status = qkv_figure_warn_unchanged(fig, result, prompt, err);
     }
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
@@ -233,6 +233,19 @@ static int compute_prompt(qkv_figure *fig, qkv_session *session, size_t prompt, 
     return status;
 }
 
+/* A prompt is one run and, where one head is shown, one more for a page and for a report. */
+static int compute_prompts(qkv_figure *fig, qkv_session *session, qkv_error *err) {
+    const int more = (fig->living != NULL) + (fig->options.report != 0);
+    const int n_runs = qkv_figure_is_watched(fig) ? 1 : 1 + more;
+    int status = qkv_session_begin_work(session, "runs", (double)fig->prompts.n * n_runs, err);
+    if (status != QKV_OK) return status;
+    for (size_t prompt = 0; prompt < fig->prompts.n && status == QKV_OK; prompt++) {
+        status = qkv_figure_is_watched(fig) ? qkv_figure_watch(fig, session, prompt, err)
+                                            : compute_prompt(fig, session, prompt, err);
+    }
+    return qkv_session_end_work(session, status);
+}
+
 int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
     int status = QKV_OK;
     if (fig->options.report || fig->options.living) {
@@ -240,9 +253,5 @@ int qkv_figure_compute(qkv_figure *fig, qkv_session *session, qkv_error *err) {
         if (!fig->plain) return qkv_fail_memory(err);
         status = qkv_living_new(&fig->living, fig, qkv_session_model(session), err);
     }
-    for (size_t prompt = 0; prompt < fig->prompts.n && status == QKV_OK; prompt++) {
-        status = qkv_figure_is_watched(fig) ? qkv_figure_watch(fig, session, prompt, err)
-                                            : compute_prompt(fig, session, prompt, err);
-    }
-    return status;
+    return status == QKV_OK ? compute_prompts(fig, session, err) : status;
 }

@@ -61,17 +61,20 @@ static char *watched_text(const qkv_figure *fig) {
                              o->layers              ? o->layers
                              : o->layer == QKV_AUTO ? "*"
                                                     : layer,
-                             o->head == QKV_AUTO ? "*" : head);
+                             o->heads              ? o->heads
+                             : o->head == QKV_AUTO ? "*"
+                                                   : head);
 }
 
 /* The list is the caller's; that it becomes part of a capture is not. */
-static int name_layers(const char *layers, const char *what, int status, qkv_error *err) {
+static int name_list(const char *name, const char *list, const char *what, int status,
+                     qkv_error *err) {
     char prefix[sizeof err->message], rest[sizeof err->message];
-    if (status == QKV_OK || !err || !layers) return status;
+    if (status == QKV_OK || !err || !list) return status;
     const int length = snprintf(prefix, sizeof prefix, "capture '%s': ", what);
     if (strncmp(err->message, prefix, (size_t)length) != 0) return status;
     snprintf(rest, sizeof rest, "%s", err->message + length);
-    return qkv_fail(err, status, "`layers` %s: %s", layers, rest);
+    return qkv_fail(err, status, "`%s` %s: %s", name, list, rest);
 }
 
 int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
@@ -86,14 +89,12 @@ int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     qkv_plan *plan = NULL;
     int status = layers && heads && what ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) {
-        status = qkv_check_head(model, fig->options.layer, fig->options.head, err);
-    }
-    if (status == QKV_OK) {
         status = qkv_plan_new(&plan, model, prompt->tokens, prompt->n_tokens, err);
     }
     if (status == QKV_OK) {
         status = qkv_plan_select(plan, what, layers, heads, err);
-        status = name_layers(fig->options.layers, what, status, err);
+        status = name_list("layers", fig->options.layers, what, status, err);
+        status = name_list("head", fig->options.heads, what, status, err);
     }
     if (status == QKV_OK) status = list_places(shown, layers, heads, err);
     fig->layer = shown->n_layers == 1 ? shown->layers[0] : -1;
@@ -131,7 +132,7 @@ static void take_row(const watch *w, const sheet_set *set, float *sheet, size_t 
                      const float *row, const float *base, size_t n_keys) {
     const size_t skip = set->skip, n_shown = w->n_tokens - skip;
     size_t at = 0;
-    if (w->fig->kind == QKV_FIGURE_HEADS) at = cell_of(set, query, set->rows, w->n_tokens);
+    if (w->fig->kind != QKV_FIGURE_ROWS) at = cell_of(set, query, set->rows, w->n_tokens);
     for (size_t k = skip; k < n_keys; k++) {
         float *cell = &sheet[at * set->cols + cell_of(set, k - skip, set->cols, n_shown)];
         pool(cell, base ? row[k] - base[k] : row[k]);
@@ -168,7 +169,7 @@ static void number_places(int32_t *at, int32_t all, const int32_t *list, size_t 
 
 static int prepare_set(const watch *w, sheet_set *set, int has_edits, qkv_error *err) {
     const size_t n_keys = w->n_tokens - set->skip;
-    const int is_heads = w->fig->kind == QKV_FIGURE_HEADS;
+    const int is_heads = w->fig->kind != QKV_FIGURE_ROWS;
     set->rows = is_heads ? qkv_figure_heads_side(w->fig, w->n_tokens) : 1;
     set->cols = is_heads ? qkv_figure_heads_side(w->fig, n_keys) : n_keys;
     if (set == &w->live && is_heads) {
@@ -234,14 +235,14 @@ static void fill_mean(const watch *w, const sheet_set *set, int edited, size_t l
 
 /* Sheets of one panel. */
 static size_t count_sheets(const watch *w) {
-    if (w->fig->kind == QKV_FIGURE_HEADS) return 1;
+    if (w->fig->kind != QKV_FIGURE_ROWS) return 1;
     return w->fig->options.layer == QKV_AUTO ? w->fig->shown.n_layers : w->n_sheets;
 }
 
 /* The numbers of a panel; NULL when memory is short. */
 static float *fill_panel(const watch *w, const sheet_set *set, const figure_cell *cell,
                          int edited) {
-    const int is_heads = w->fig->kind == QKV_FIGURE_HEADS;
+    const int is_heads = w->fig->kind != QKV_FIGURE_ROWS;
     const int averaged = !is_heads && w->fig->options.layer == QKV_AUTO;
     const size_t first = is_heads ? sheet_index(w, cell->layer, cell->head) : 0;
     const size_t count = count_sheets(w), n = set->rows * set->cols;

@@ -8,6 +8,7 @@
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/json_tokens.h"
 #include "base/memory.h"
 #include "qkv/fonts.h"
@@ -31,9 +32,9 @@ static int warn_panels(qkv_figure *fig, int32_t n, const qkv_grid_report *report
     if (n == 0) return QKV_OK;
     return qkv_figure_warn(
         fig,
-        qkv_figure_printf("%s %d of %d panels, their cells are too small; try a larger "
-                          "`panel_size`",
-                          what, (int)n, (int)report->panels),
+        qkv_figure_printf("%s %d of %d panels, their cells are too small; try a larger `%s`", what,
+                          (int)n, (int)report->panels,
+                          fig->options.width > 0 ? "width" : "panel_size"),
         err);
 }
 
@@ -149,12 +150,12 @@ static json_t *describe_prompts(const qkv_figure *fig) {
         json_t *entry =
             json_pack("{s:o}", "tokens", qkv_json_token_ids(prompt->tokens, prompt->n_tokens));
         if (prompt->text)
-            json_object_set_new(entry, "text", qkv_json_string(prompt->text, prompt->length));
+            qkv_json_put(entry, "text", qkv_json_string(prompt->text, prompt->length));
         json_t *strings = prompt->labels ? json_array() : NULL;
         for (size_t t = 0; strings && t < prompt->n_tokens; t++)
-            json_array_append_new(strings, qkv_json_text(prompt->labels[t]));
-        if (strings) json_object_set_new(entry, "token_strings", strings);
-        json_array_append_new(list, entry);
+            qkv_json_push(strings, qkv_json_text(prompt->labels[t]));
+        if (strings) qkv_json_put(entry, "token_strings", strings);
+        qkv_json_push(list, entry);
     }
     return list;
 }
@@ -172,13 +173,13 @@ static json_t *describe_cells(const qkv_figure *fig) {
             "title", qkv_json_text(cell->title), "edits", qkv_json_text(cell->edits), "shape",
             (json_int_t)fig->prompts.items[cell->prompt].n_tokens,
             (json_int_t)qkv_figure_n_cols(fig, cell->prompt), "axes", "query", "key");
-        json_object_set_new(all, name, entry);
+        qkv_json_put(all, name, entry);
     }
     return all;
 }
 
 static char *dump(json_t *json) {
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json ? qkv_json_dump(json, JSON_COMPACT) : NULL;
     json_decref(json);
     return text;
 }
@@ -235,8 +236,14 @@ static int render_table(qkv_figure *fig, const target *to, qkv_error *err) {
 
 /* ---- the page ---- */
 
+static int warn_hatched(qkv_figure *fig, qkv_error *err) {
+    if (fig->options.masked != QKV_MASKED_HATCH || fig->warned_page) return QKV_OK;
+    fig->warned_page = 1;
+    return qkv_figure_warn(fig, qkv_strdup("`masked` hatch: a page shows masked cells white"), err);
+}
+
 static int check_page(qkv_figure *fig, const char *format, qkv_error *err) {
-    if (fig->living) return QKV_OK;
+    if (fig->living) return warn_hatched(fig, err);
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "a figure made without `living` or `report` cannot be written as %s", format);
 }

@@ -143,7 +143,8 @@ static int try_block(search *s, block *some, int *complete, qkv_error *err) {
     int status = qkv_measure_new(&measure, task->metric, NULL, err);
     for (size_t i = 0; i < some->n; i++) some->values[i] = 0;
     while (tried < task->n_prompts && status == QKV_OK && !*s->stopped) {
-        status = try_prompt(s, measure, &task->prompts[tried], some, err);
+        status = qkv_session_reach(task->session, (double)s->done, (double)some->n, err);
+        if (status == QKV_OK) status = try_prompt(s, measure, &task->prompts[tried], some, err);
         tried++;
         if (status == QKV_OK) report(s, some->n);
     }
@@ -212,6 +213,17 @@ static int run_step(search *s, size_t at, qkv_error *err) {
 
 /* ---- all steps ---- */
 
+static int run_steps(search *s, qkv_error *err) {
+    const greedy_task *task = s->task;
+    int status = qkv_session_begin_work(task->session, "runs", (double)s->wanted, err);
+    if (status != QKV_OK) return status;
+    report(s, 0);
+    for (size_t i = 0; i < task->n_steps && status == QKV_OK && !*s->stopped; i++)
+        status = run_step(s, i, err);
+    (void)qkv_session_end_work(task->session, *s->stopped ? QKV_ERR_CANCELLED : status);
+    return status;
+}
+
 int qkv_greedy_run(greedy *found, const greedy_task *task, int *stopped, qkv_error *err) {
     search s = {.task = task,
                 .model = qkv_session_model(task->session),
@@ -227,16 +239,14 @@ int qkv_greedy_run(greedy *found, const greedy_task *task, int *stopped, qkv_err
     if (task->file) status = qkv_greedy_file_open(&s.file, task, err);
     if (status == QKV_OK && s.file) status = qkv_greedy_file_count(s.file, &s.done, err);
     s.done *= (int64_t)task->n_prompts;
-    if (status == QKV_OK) report(&s, 0);
-    for (size_t i = 0; i < task->n_steps && status == QKV_OK && !*stopped; i++)
-        status = run_step(&s, i, err);
+    if (status == QKV_OK) status = run_steps(&s, err);
     const int closed = qkv_greedy_file_close(s.file, status == QKV_OK ? err : NULL);
     qkv_text_release(&s.chosen);
     return status == QKV_OK ? closed : status;
 }
 
 void qkv_greedy_release(greedy *found) {
-    /* A step that was broken off lies behind the complete ones. */
+    /* A step that was broken off lies after the complete ones. */
     for (size_t i = 0; found->steps && i <= found->n_steps; i++) free(found->steps[i].values);
     free(found->steps);
     *found = (greedy){0};

@@ -37,7 +37,7 @@ typedef struct greedy_task {
     const greedy_head *candidates;
     size_t n_candidates, n_steps;
     const char *file; /* NULL: nothing is kept */
-    /* Called at the start and behind every prompt with variants, times prompts, that are done and wanted;
+    /* Called at the start and after every prompt with variants, times prompts, that are done and wanted;
      * anything but 0 stops the search. May be NULL. */
     int (*progress)(void *user, int64_t done, int64_t wanted);
     void *user;

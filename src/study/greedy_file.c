@@ -21,7 +21,7 @@ struct greedy_file {
 
 static json_t *numbers_of(const int32_t *numbers, size_t n) {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(numbers[i]));
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, json_integer(numbers[i]));
     return list;
 }
 
@@ -29,11 +29,10 @@ static json_t *numbers_of(const int32_t *numbers, size_t n) {
 static char *describe(const greedy_task *task, const char *model) {
     json_t *prompts = json_array(), *heads = json_array();
     for (size_t i = 0; i < task->n_prompts; i++)
-        json_array_append_new(prompts,
-                              numbers_of(task->prompts[i].tokens, task->prompts[i].n_tokens));
+        qkv_json_push(prompts, numbers_of(task->prompts[i].tokens, task->prompts[i].n_tokens));
     for (size_t i = 0; i < task->n_candidates; i++)
-        json_array_append_new(heads, json_pack("[i,i]", (int)task->candidates[i].layer,
-                                               (int)task->candidates[i].head));
+        qkv_json_push(heads, json_pack("[i,i]", (int)task->candidates[i].layer,
+                                       (int)task->candidates[i].head));
     json_t *all = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o}", "format", FORMAT, "model", model,
                             "target", task->target, "op", task->op, "metric", task->metric,
                             "prompts", prompts, "candidates", heads);

@@ -69,16 +69,19 @@ static int run_search(search *s, qkv_error *err) {
     return status;
 }
 
-static int check_index(const char *what, int32_t index, int32_t n, qkv_error *err) {
-    if (index >= QKV_AUTO && index < n) return QKV_OK;
+/* Counted from the end, it gets its number. */
+static int resolve(const char *what, int32_t *index, int32_t n, qkv_error *err) {
+    const int32_t given = *index < QKV_AUTO ? *index - QKV_AUTO : *index; /* as it is written */
+    if (*index < QKV_AUTO && given >= -n) *index = n + given;
+    if (*index >= QKV_AUTO && *index < n) return QKV_OK;
     return qkv_fail(err, QKV_ERR_ARGUMENT, "%s %d is out of range: the model has %ss 0 to %d", what,
-                    (int)index, what, (int)n - 1);
+                    (int)given, what, (int)n - 1);
 }
 
-int qkv_check_head(const qkv_model *model, int32_t layer, int32_t head, qkv_error *err) {
+int qkv_resolve_head(const qkv_model *model, int32_t *layer, int32_t *head, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    const int status = check_index("layer", layer, info->n_layer, err);
-    return status == QKV_OK ? check_index("head", head, info->n_head, err) : status;
+    const int status = resolve("layer", layer, info->n_layer, err);
+    return status == QKV_OK ? resolve("head", head, info->n_head, err) : status;
 }
 
 int qkv_choose_head(qkv_session *session, const int32_t *tokens, size_t n_tokens, int32_t layer,
@@ -87,7 +90,7 @@ int qkv_choose_head(qkv_session *session, const int32_t *tokens, size_t n_tokens
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "choosing a head needs a session, tokens and a place for the choice");
     }
-    int status = qkv_check_head(qkv_session_model(session), layer, head, err);
+    int status = qkv_resolve_head(qkv_session_model(session), &layer, &head, err);
     if (status != QKV_OK) return status;
     search s = {session, tokens, n_tokens, layer, head, {.layer = layer, .head = head, .sink = -1}};
     if (layer == QKV_AUTO || head == QKV_AUTO) status = run_search(&s, err);

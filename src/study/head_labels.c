@@ -11,16 +11,26 @@
 const head_behaviour_info qkv_head_behaviours[HEAD_BEHAVIOURS] = {HEAD_BEHAVIOUR_LIST(HEAD_INFO)};
 #undef HEAD_INFO
 
+#define THRESHOLD(member, what)                                                                    \
+    FIELD(heads_options, member, REAL, "SCORE", 1e-6, 1,                                           \
+          "score from which on a head is labelled " what)
+
 static const field fields[] = {
-#define HEAD_OPTION(id, name, letter, title, threshold)                                            \
-    STUDY_FIELD(heads_options, name, REAL, 0, 1),
-    HEAD_BEHAVIOUR_LIST(HEAD_OPTION)
-#undef HEAD_OPTION
-        STUDY_FIELD(heads_options, length, COUNT, 0, 1 << 20),
-    STUDY_FIELD(heads_options, sequences, COUNT, 0, 10000),
-    STUDY_FIELD(heads_options, seed, COUNT, 0, 1e15),
-    STUDY_FIELD(heads_options, top, COUNT, 0, 1e9),
-    STUDY_FIELD(heads_options, pairs, TEXT, 0, STUDY_MOST_TEXT),
+    FIELD(heads_options, pairs, FILE, "FILE", 0, STUDY_MOST_TEXT,
+          "for name movers: lines of a prompt, a tab and an answer, one token that stands in the "
+          "prompt; '-' for standard input"),
+    FIELD(heads_options, length, COUNT, "N", 2, 1 << 20,
+          "random tokens before they come again (default 50)"),
+    FIELD(heads_options, sequences, COUNT, "N", 1, 10000, "sequences of random tokens (default 4)"),
+    FIELD(heads_options, seed, COUNT, "N", 0, 1e15, "which random tokens (default 0)"),
+    FIELD(heads_options, top, COUNT, "N", 1, 1e9,
+          "heads that are listed for each label (default 10)"),
+    THRESHOLD(name_mover, "a name mover (default 0.3)"),
+    THRESHOLD(induction, "induction (default 0.4)"),
+    THRESHOLD(duplicate, "duplicate token (default 0.4)"),
+    THRESHOLD(previous, "previous token (default 0.4)"),
+    THRESHOLD(self, "self (default 0.4)"),
+    THRESHOLD(sink, "first token (default 0.5)"),
 };
 
 /* ---- labels ---- */
@@ -48,6 +58,12 @@ static void choose_thresholds(head_scores *s, const heads_options *options) {
         s->thresholds[i] = given[i] > 0 ? given[i] : qkv_head_behaviours[i].threshold;
 }
 
+void qkv_head_scores_note(head_scores *s, head_behaviour behaviour, size_t index, double value) {
+    double *lowest = &s->lowest[behaviour][index], *highest = &s->highest[behaviour][index];
+    *lowest = fmin(*lowest, value); /* NaN at first */
+    *highest = fmax(*highest, value);
+}
+
 /* ---- texts ---- */
 
 /* What is measured on texts: in the order of the metrics below. */
@@ -61,8 +77,11 @@ static int measure_prompt(head_scores *s, qkv_measure *measure, const study_inpu
     int status = qkv_plan_new(&plan, in->model, prompt->tokens, prompt->n_tokens, err);
     if (status == QKV_OK) status = qkv_measure_run(measure, &table, in->session, plan, err);
     qkv_measurement row = QKV_MEASUREMENT_INIT;
-    for (size_t i = 0; status == QKV_OK && qkv_table_get(table, i, &row); i++)
-        s->of[of_texts[row.metric]][(size_t)row.layer * s->n_head + (size_t)row.head] += row.value;
+    for (size_t i = 0; status == QKV_OK && qkv_table_get(table, i, &row); i++) {
+        const size_t at = (size_t)row.layer * s->n_head + (size_t)row.head;
+        s->of[of_texts[row.metric]][at] += row.value;
+        qkv_head_scores_note(s, of_texts[row.metric], at, row.value);
+    }
     qkv_table_free(table);
     qkv_plan_free(plan);
     return status;
@@ -94,7 +113,11 @@ static int allocate(head_scores *s, int has_names, qkv_error *err) {
     int ok = 1;
     for (int i = 0; i < HEAD_BEHAVIOURS; i++) {
         if (i == HEAD_NAME_MOVER && !has_names) continue;
-        ok &= (s->of[i] = qkv_calloc(n, sizeof *s->of[i])) != NULL;
+        s->of[i] = qkv_calloc(n, sizeof *s->of[i]);
+        s->lowest[i] = qkv_calloc(n, sizeof *s->lowest[i]);
+        s->highest[i] = qkv_calloc(n, sizeof *s->highest[i]);
+        ok &= s->of[i] && s->lowest[i] && s->highest[i];
+        for (size_t k = 0; k < n && ok; k++) s->lowest[i][k] = s->highest[i][k] = (double)NAN;
     }
     if (has_names) {
         s->name_attention = qkv_calloc(n, sizeof *s->name_attention);
@@ -105,10 +128,28 @@ static int allocate(head_scores *s, int has_names, qkv_error *err) {
 }
 
 static void release(head_scores *s) {
-    for (int i = 0; i < HEAD_BEHAVIOURS; i++) free(s->of[i]);
+    for (int i = 0; i < HEAD_BEHAVIOURS; i++) {
+        free(s->of[i]);
+        free(s->lowest[i]);
+        free(s->highest[i]);
+    }
     free(s->name_attention);
     free(s->name_copying);
     free(s->repeats);
+}
+
+/* Every text is one run. */
+static int compute(head_scores *s, const study_inputs *in, const heads_options *options,
+                   qkv_error *err) {
+    size_t n = s->n_sequences + in->prompts.n + (options->pairs != NULL);
+    for (const char *line = options->pairs; line && (line = strchr(line, '\n')); line++) n++;
+    int status = qkv_study_begin(in, "texts", n, err);
+    if (status != QKV_OK) return status;
+    status = qkv_head_scores_repeats(s, in, err);
+    if (status == QKV_OK) status = measure_texts(s, in, err);
+    if (status == QKV_OK && options->pairs)
+        status = qkv_head_scores_names(s, in, options->pairs, err);
+    return qkv_study_end(in, status);
 }
 
 static int make_heads(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
@@ -121,20 +162,33 @@ static int make_heads(qkv_study *study, const study_inputs *in, const void *give
                         info->path);
     choose_thresholds(&s, options);
     int status = allocate(&s, options->pairs != NULL, err);
-    if (status == QKV_OK) status = qkv_head_scores_repeats(&s, in, options, err);
-    if (status == QKV_OK) status = measure_texts(&s, in, err);
-    if (status == QKV_OK && options->pairs)
-        status = qkv_head_scores_names(&s, in, options->pairs, err);
+    if (status == QKV_OK) status = qkv_head_scores_draw(&s, in, options, err);
+    if (status == QKV_OK) status = compute(&s, in, options, err);
     if (status == QKV_OK) status = qkv_head_scores_show(&s, study, in, options, err);
     release(&s);
     return status;
 }
 
-const study_kind qkv_study_heads = {
-    .name = "heads",
+const study_kind qkv_study_roles = {
+    .name = "roles",
+    .former = "heads",
     .title = "what every head does: induction, previous token, sink and others",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Every head gets scores, from 0 to 1, and one label. On random tokens that come twice: "
+        "induction, the mean weight from a token's second time to what followed its first time; "
+        "duplicate, to the first time itself. On texts (without any: the library's own): previous, "
+        "self and sink, the mean weight on the token before, on the token itself and on the first "
+        "token. With `pairs`, name movers: the weight from the last token to the answer, where "
+        "what the head writes for it has the answer among its five highest logits.\n"
+        "\n"
+        "The label is the first of name mover, induction, duplicate, previous, self and sink whose "
+        "threshold the score reaches. The first table has the first heads of each label, with the "
+        "lowest and the highest score of a single text; the table 'heads', which a CSV holds, has all "
+        "heads and scores, 'repeats' the random tokens. The pictures are labels and scores.\n",
+    .examples = "qkv roles -o roles.png\n"
+                "qkv roles -m tinyllama --picture scores -o scores.pdf   # needs a download\n",
+    .default_prompts = 8,
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(heads_options),
     .least_prompts = 1,
     .most_prompts = 100000,

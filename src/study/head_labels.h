@@ -49,8 +49,9 @@ typedef struct heads_options {
 
 typedef struct head_scores {
     size_t n_layer, n_head;
-    double *of[HEAD_BEHAVIOURS];           /* [layer][head]; NULL: not looked at */
-    double *name_attention, *name_copying; /* with name movers */
+    double *of[HEAD_BEHAVIOURS]; /* [layer][head]: means over texts; NULL: not looked at */
+    double *lowest[HEAD_BEHAVIOURS], *highest[HEAD_BEHAVIOURS]; /* likewise: of a single text */
+    double *name_attention, *name_copying;                      /* with name movers */
     double thresholds[HEAD_BEHAVIOURS];
     int32_t *repeats; /* the random tokens, sequence by sequence */
     size_t repeat_tokens, n_sequences;
@@ -63,8 +64,12 @@ int qkv_head_label(const double scores[HEAD_BEHAVIOURS], const double thresholds
 /* Of one of many. */
 int qkv_head_scores_label(const head_scores *s, size_t index);
 
-int qkv_head_scores_repeats(head_scores *s, const study_inputs *in, const heads_options *options,
-                            qkv_error *err);
+/* What one text gives, for the lowest and the highest. */
+void qkv_head_scores_note(head_scores *s, head_behaviour behaviour, size_t index, double value);
+
+int qkv_head_scores_draw(head_scores *s, const study_inputs *in, const heads_options *options,
+                         qkv_error *err);
+int qkv_head_scores_repeats(head_scores *s, const study_inputs *in, qkv_error *err);
 int qkv_head_scores_names(head_scores *s, const study_inputs *in, const char *pairs,
                           qkv_error *err);
 int qkv_head_scores_show(const head_scores *s, qkv_study *study, const study_inputs *in,

@@ -4,7 +4,7 @@
  * A pair is a prompt in which the answer stands, and the answer, one token. For each position p of the
  * answer, c(p) is 1 where the answer is among the five highest logits of what the head writes for the
  * value at p, through the model's final norm and output matrix: the paper's copy score, of the value that
- * the prompt has there (the paper's code takes the state behind the first layer). The score of a pair is
+ * the prompt has there (the paper's code takes the state after the first layer). The score of a pair is
  * the sum over p of A[last][p] c(p).
  */
 #include <stdio.h>
@@ -89,7 +89,7 @@ static void keep_last(void *user, const qkv_rows *rows) {
            (size_t)rows->n_keys * sizeof *last->weights);
 }
 
-/* Weights of a norm behind attention, or NULL: what it divides by changes no rank. */
+/* Weights of a norm after attention, or NULL: what it divides by changes no rank. */
 static int read_post_norm(const qkv_model *model, int32_t layer, float **out, qkv_error *err) {
     qkv_weight found = QKV_WEIGHT_INIT;
     *out = NULL;
@@ -198,6 +198,8 @@ static int add_pair(head_scores *s, const study_inputs *in, const name_pair *p, 
     if (status == QKV_OK) status = run_pair(in, p, &last, &result, err);
     for (int32_t layer = 0; layer < (int32_t)s->n_layer && status == QKV_OK; layer++) {
         qkv_tensor v = QKV_TENSOR_INIT;
+        status = qkv_study_reach(in, (double)s->n_layer + layer, 1, err);
+        if (status != QKV_OK) break;
         if (!qkv_result_get(result, 0, QKV_SITE_V, layer, &v))
             status = qkv_fail(err, QKV_ERR_PLAN, "layer %d has no values", (int)layer);
         else
@@ -206,6 +208,24 @@ static int add_pair(head_scores *s, const study_inputs *in, const name_pair *p, 
     qkv_result_free(result);
     scratch_release(&at);
     free(last.weights);
+    return status;
+}
+
+/* All layers are run, and then looked at. */
+static int watch_pair(head_scores *s, const study_inputs *in, const name_pair *p, qkv_error *err) {
+    const size_t n = s->n_layer * s->n_head;
+    double *before = qkv_calloc(n, sizeof *before), *sums = s->of[HEAD_NAME_MOVER];
+    if (!before) return qkv_fail_memory(err);
+    memcpy(before, sums, n * sizeof *before);
+    int status = qkv_study_begin(in, "layers", 2 * s->n_layer, err);
+    if (status == QKV_OK) {
+        status = qkv_study_reach(in, 0, (double)s->n_layer, err);
+        if (status == QKV_OK) status = add_pair(s, in, p, err);
+        (void)qkv_study_end(in, status);
+    }
+    for (size_t i = 0; i < n && status == QKV_OK; i++)
+        qkv_head_scores_note(s, HEAD_NAME_MOVER, i, sums[i] - before[i]);
+    free(before);
     return status;
 }
 
@@ -224,7 +244,7 @@ int qkv_head_scores_names(head_scores *s, const study_inputs *in, const char *pa
         const size_t text = length && line[length - 1] == '\r' ? length - 1 : length;
         name_pair p = {0};
         if (text) status = read_pair(&p, in->model, s->n_pairs + 1, line, text, err);
-        if (text && status == QKV_OK) status = add_pair(s, in, &p, err);
+        if (text && status == QKV_OK) status = watch_pair(s, in, &p, err);
         if (text) s->n_pairs++;
         pair_release(&p);
         line += length + (line[length] == '\n');

@@ -16,34 +16,38 @@ enum { USUAL_LENGTH = 50, USUAL_SEQUENCES = 4 };
 
 /* ---- tokens ---- */
 
-/* 1 for a token that a text may consist of; without a tokenizer all may. */
-static int is_ordinary(const qkv_model *model, int32_t token) {
+/* *is becomes 1 for a token that a text may consist of; without a tokenizer all may. */
+static int look_at_token(const qkv_model *model, int32_t token, int *is, qkv_error *err) {
     char *text = NULL;
     size_t length = 0;
-    if (qkv_detokenize(model, &text, &length, &token, 1, 0, NULL) != QKV_OK) return 1;
+    const int status = qkv_detokenize(model, &text, &length, &token, 1, 0, NULL);
+    *is = status != QKV_OK || length > 0;
     qkv_text_free(text);
-    return length > 0;
+    return status == QKV_ERR_MEMORY ? qkv_fail_memory(err) : QKV_OK;
 }
 
 static int list_ordinary(const qkv_model *model, int32_t **out, size_t *n, qkv_error *err) {
     const int32_t n_vocab = qkv_model_get_info(model)->n_vocab;
     int32_t *tokens = *out = qkv_calloc((size_t)n_vocab, sizeof *tokens);
     if (!tokens) return qkv_fail_memory(err);
-    for (int32_t i = 0; i < n_vocab; i++) {
-        if (is_ordinary(model, i)) tokens[(*n)++] = i;
+    int status = QKV_OK;
+    for (int32_t i = 0, is; i < n_vocab && status == QKV_OK; i++) {
+        status = look_at_token(model, i, &is, err);
+        if (is) tokens[(*n)++] = i;
     }
-    return QKV_OK;
+    return status;
 }
 
 /* What the tokenizer puts before a text, or -1. */
-static int32_t first_token(const qkv_model *model) {
-    int32_t *tokens = NULL, first = -1;
+static int first_token(const qkv_model *model, int32_t *first, qkv_error *err) {
+    int32_t *tokens = NULL;
     size_t n = 0;
-    if (qkv_tokenize(model, &tokens, &n, "a", 1, QKV_TOKENIZE_ADD_SPECIAL, NULL) == QKV_OK &&
-        n > 1 && !is_ordinary(model, tokens[0]))
-        first = tokens[0];
+    int is_ordinary = 1;
+    int status = qkv_tokenize(model, &tokens, &n, "a", 1, QKV_TOKENIZE_ADD_SPECIAL, NULL);
+    if (status == QKV_OK && n > 1) status = look_at_token(model, tokens[0], &is_ordinary, err);
+    *first = is_ordinary ? -1 : tokens[0];
     qkv_tokens_free(tokens);
-    return first;
+    return status == QKV_ERR_MEMORY ? qkv_fail_memory(err) : QKV_OK;
 }
 
 /* The first `length` of a shuffled list are this sequence's. */
@@ -79,13 +83,13 @@ static int choose_length(head_scores *s, const study_inputs *in, const heads_opt
     return QKV_OK;
 }
 
-static int draw_all(head_scores *s, const study_inputs *in, const heads_options *options,
-                    qkv_error *err) {
-    const int32_t first = first_token(in->model);
-    const size_t n_first = first >= 0;
-    int32_t *ordinary = NULL;
+int qkv_head_scores_draw(head_scores *s, const study_inputs *in, const heads_options *options,
+                         qkv_error *err) {
+    int32_t first, *ordinary = NULL;
     size_t n = 0;
-    int status = list_ordinary(in->model, &ordinary, &n, err);
+    int status = first_token(in->model, &first, err);
+    const size_t n_first = first >= 0;
+    if (status == QKV_OK) status = list_ordinary(in->model, &ordinary, &n, err);
     if (status == QKV_OK) status = choose_length(s, in, options, n, n_first, err);
     if (status == QKV_OK) {
         s->repeats = qkv_calloc(s->n_sequences * s->repeat_tokens, sizeof *s->repeats);
@@ -134,9 +138,25 @@ static int look_at(head_scores *s, const study_inputs *in, size_t sequence, qkv_
     return status;
 }
 
-int qkv_head_scores_repeats(head_scores *s, const study_inputs *in, const heads_options *options,
-                            qkv_error *err) {
-    int status = draw_all(s, in, options, err);
-    for (size_t i = 0; i < s->n_sequences && status == QKV_OK; i++) status = look_at(s, in, i, err);
+/* A sequence's own scores: what it has added, times their number. */
+static int look_apart(head_scores *s, const study_inputs *in, size_t sequence, double *before,
+                      qkv_error *err) {
+    static const head_behaviour kinds[] = {HEAD_DUPLICATE, HEAD_INDUCTION};
+    const size_t n = s->n_layer * s->n_head;
+    for (size_t k = 0; k < 2; k++) memcpy(before + k * n, s->of[kinds[k]], n * sizeof *before);
+    const int status = look_at(s, in, sequence, err);
+    for (size_t i = 0; i < 2 * n && status == QKV_OK; i++) {
+        const double added = s->of[kinds[i / n]][i % n] - before[i];
+        qkv_head_scores_note(s, kinds[i / n], i % n, added * (double)s->n_sequences);
+    }
+    return status;
+}
+
+int qkv_head_scores_repeats(head_scores *s, const study_inputs *in, qkv_error *err) {
+    double *before = qkv_calloc(2 * s->n_layer * s->n_head, sizeof *before);
+    int status = before ? QKV_OK : qkv_fail_memory(err);
+    for (size_t i = 0; i < s->n_sequences && status == QKV_OK; i++)
+        status = look_apart(s, in, i, before, err);
+    free(before);
     return status;
 }

@@ -1,7 +1,7 @@
 /*
  * A head's scores as they are before the soft-cap, and the part that edits play for them.
  *
- * The site `scores` is behind the cap, and undoing the cap would lose what it has flattened. But q
+ * The site `scores` is after the cap, and undoing the cap would lose what it has flattened. But q
  * times 2^-40 makes every score so small that the cap is the identity to the last bits (tanh x = x -
  * x³/3 ...), and a power of two changes no digit of q, nor of any product and sum on the way: the
  * captured scores times 2^40 are those that were capped.

@@ -61,7 +61,9 @@ int qkv_head_bars(qkv_study *study, const char *name, const head_value *ranked, 
                   const char *label, qkv_error *err) {
     qkv_bar bars[MOST_BARS];
     char labels[MOST_BARS][LABEL_SIZE];
+    char title[64];
     qkv_bars chart = QKV_BARS_INIT;
+    snprintf(title, sizeof title, "Heads by %s", label);
     for (size_t i = 0; i < n && i < MOST_BARS && !isnan(ranked[i].value); i++) {
         snprintf(labels[i], sizeof labels[i], "layer %d, head %d", (int)ranked[i].layer,
                  (int)ranked[i].head);
@@ -74,5 +76,5 @@ int qkv_head_bars(qkv_study *study, const char *name, const head_value *ranked, 
     }
     chart.bars = bars;
     chart.axis.label = label;
-    return qkv_study_add_bars(study, name, NULL, &chart, err);
+    return qkv_study_add_bars(study, name, title, &chart, err);
 }

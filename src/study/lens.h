@@ -6,11 +6,11 @@
 
 typedef struct lens_options {
     int32_t top;        /* 0: 5 */
-    const char *answer; /* a token, or two: A/B */
+    const char *answer; /* of one token or more, of which the first counts; or two: A/B */
     int32_t heads;      /* 1: which part of the answer's logit each head adds */
 } lens_options;
 
-/* What one layer would predict behind one token. */
+/* What one layer would predict after one token. */
 typedef struct lens_cell {
     int32_t *top; /* the most likely tokens, in order */
     double *p;    /* their probabilities */

@@ -197,7 +197,9 @@ int qkv_lens_show(const lens *l, qkv_study *study, const study_inputs *in, const
     else
         qkv_study_set_title(study, "Logit Lens: What Every Layer Would Predict");
     qkv_study_note(study, "through the model's final norm and output matrix");
-    qkv_study_note(study, "in maps of tokens, texts in cells are the most likely next token");
+    qkv_study_note(study,
+                   "in maps of tokens, texts in cells, where there is room for them, are the "
+                   "most likely next token");
     int status = add_layers(l, study, in, err);
     if (status == QKV_OK) status = add_answer(l, study, in, err);
     if (status == QKV_OK) status = add_top(l, study, in, err);

@@ -34,7 +34,7 @@ typedef struct living {
 /* Facts about the model; before prompts are computed. */
 int qkv_living_new(living **out, const qkv_figure *fig, const qkv_model *model, qkv_error *err);
 void qkv_living_free(living *all, size_t n_prompts);
-/* The factors of a prompt's panels, and its scores where they help; behind the run of its plan. */
+/* The factors of a prompt's panels, and its scores where they help; after the run of its plan. */
 int qkv_living_take(qkv_figure *fig, qkv_session *session, size_t prompt, const qkv_plan *plan,
                     const qkv_result *result, qkv_error *err);
 

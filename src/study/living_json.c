@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "study/living.h"
 #include "study/report.h"
@@ -131,7 +132,7 @@ static json_t *write_maps(const map_store *store) {
         const stored_map *item = &store->items[i];
         if (item->is_left_out) continue;
         json_t *map = qkv_living_map_json(&item->map, item->is_scores ? LIVING_F32 : store->type);
-        if (json_array_append_new(list, map) != 0) return json_decref(list), NULL;
+        if (qkv_json_push(list, map) != 0) return json_decref(list), NULL;
     }
     return list;
 }
@@ -197,7 +198,7 @@ static int collect_prompts(const qkv_figure *fig, figure_maps *maps, qkv_error *
 
 /* Of heads and rows. Pooled maps of heads keep the triangle. */
 static living_map watched_map(const qkv_figure *fig, const figure_cell *cell, const float *values) {
-    const int is_heads = fig->kind == QKV_FIGURE_HEADS;
+    const int is_heads = fig->kind != QKV_FIGURE_ROWS;
     return (living_map){.values = values,
                         .rows = cell->map_rows,
                         .cols = cell->map_cols,
@@ -233,7 +234,7 @@ static json_t *map_index(const figure_maps *maps, size_t at) {
 static json_t *describe_tokens(const uint8_t *tokens, size_t n) {
     if (!tokens) return json_null();
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(tokens[i]));
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, json_integer(tokens[i]));
     return list;
 }
 
@@ -243,10 +244,10 @@ static json_t *describe_factors(const living_factors *factors, size_t n_tokens) 
     json_t *list = json_array();
     for (size_t i = 0; i < factors->n; i++) {
         const living_factor *f = &factors->items[i];
-        json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:s, s:o}", "target",
-                                              qkv_json_text(f->target), "site", f->site, "eps",
-                                              qkv_json_exact(f->eps), "axis", axes[f->axis],
-                                              "tokens", describe_tokens(f->tokens, n_tokens)));
+        qkv_json_push(list,
+                      json_pack("{s:o, s:s, s:o, s:s, s:o}", "target", qkv_json_text(f->target),
+                                "site", f->site, "eps", qkv_json_exact(f->eps), "axis",
+                                axes[f->axis], "tokens", describe_tokens(f->tokens, n_tokens)));
     }
     return list;
 }
@@ -256,8 +257,8 @@ static json_t *describe_report(const report_panel *panel) {
                                 REPORT_far,          REPORT_uniformity, REPORT_tv};
     json_t *numbers = json_array();
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
-        json_array_append_new(numbers, json_pack("[s, o]", qkv_report_headings[shown[i]],
-                                                 qkv_json_real(panel->values[shown[i]])));
+        qkv_json_push(numbers, json_pack("[s, o]", qkv_report_headings[shown[i]],
+                                         qkv_json_real(panel->values[shown[i]])));
     }
     return json_pack("{s:s, s:o}", "class", panel->kind, "numbers", numbers);
 }
@@ -274,7 +275,7 @@ static json_t *describe_panel(const qkv_figure *fig, const figure_maps *maps, si
         cell->factors.complete && fig->living->scores[cell->prompt], "factors",
         describe_factors(&cell->factors, n_tokens));
     if (panel && fig->report) {
-        json_object_set_new(panel, "report", describe_report(&fig->report->panels[i]));
+        qkv_json_put(panel, "report", describe_report(&fig->report->panels[i]));
     }
     return panel;
 }
@@ -282,7 +283,7 @@ static json_t *describe_panel(const qkv_figure *fig, const figure_maps *maps, si
 static json_t *describe_panels(const qkv_figure *fig, const figure_maps *maps) {
     json_t *list = json_array();
     for (size_t i = 0; i < fig->rows * fig->cols; i++) {
-        json_array_append_new(list, describe_panel(fig, maps, i));
+        qkv_json_push(list, describe_panel(fig, maps, i));
     }
     return list;
 }
@@ -291,7 +292,7 @@ static json_t *describe_prompt(const qkv_figure *fig, const figure_maps *maps, s
     const study_prompt *prompt = &fig->prompts.items[p];
     json_t *tokens = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
-        json_array_append_new(tokens, qkv_json_text(prompt->labels[i]));
+        qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));
     }
     json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
     return json_pack("{s:o, s:o, s:o, s:o}", "text", text, "tokens", tokens, "map",
@@ -301,7 +302,7 @@ static json_t *describe_prompt(const qkv_figure *fig, const figure_maps *maps, s
 static json_t *describe_prompts(const qkv_figure *fig, const figure_maps *maps) {
     json_t *list = json_array();
     for (size_t p = 0; p < fig->prompts.n; p++) {
-        json_array_append_new(list, describe_prompt(fig, maps, p));
+        qkv_json_push(list, describe_prompt(fig, maps, p));
     }
     return list;
 }
@@ -317,9 +318,8 @@ json_t *qkv_living_colors(qkv_colormap chosen) {
         for (int i = 0; i <= steps; i++) {
             qkv_text_printf(&colors, "#%06x", (unsigned)qkv_grid_color(&style, (double)i / steps));
         }
-        if (!colors.failed) {
-            json_object_set_new(all, qkv_colormap_name(style.colormap), json_string(colors.data));
-        }
+        qkv_json_put(all, qkv_colormap_name(style.colormap),
+                     colors.failed ? NULL : json_string(colors.data));
         qkv_text_release(&colors);
     }
     return all;
@@ -340,7 +340,7 @@ static json_t *describe_names(const qkv_figure *fig) {
     if (!fig->row_names) return json_null();
     json_t *list = json_array();
     for (size_t i = 0; i < fig->n_row_names; i++) {
-        json_array_append_new(list, qkv_json_text(fig->row_names[i]));
+        qkv_json_push(list, qkv_json_text(fig->row_names[i]));
     }
     return list;
 }

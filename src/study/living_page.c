@@ -47,7 +47,7 @@ void qkv_html_put_title(qkv_text *text, const char *title) {
             italic = !italic;
             qkv_text_puts(text, italic ? "<em>" : "</em>");
         } else if (*at == '-') {
-            qkv_text_puts(text, "\xe2\x80\x91"); /* one that lines are not broken behind: 1e-10 */
+            qkv_text_puts(text, "\xe2\x80\x91"); /* one that lines are not broken after: 1e-10 */
         } else {
             const size_t n = 1 + strcspn(at + 1, "*\\-");
             qkv_html_put_escaped(text, at, n);
@@ -55,6 +55,20 @@ void qkv_html_put_title(qkv_text *text, const char *title) {
         }
     }
     if (italic) qkv_text_puts(text, "</em>");
+}
+
+/* For where nothing can be in italics: without the marks of it. */
+static void put_plain_title(qkv_text *text, const char *title) {
+    for (const char *at = title; *at;) {
+        if (*at == '*' || (*at == '\\' && at[1] == '*')) {
+            if (*at == '\\') qkv_text_puts(text, "*");
+            at += *at == '\\' ? 2 : 1;
+            continue;
+        }
+        const size_t n = 1 + strcspn(at + 1, "*\\");
+        qkv_html_put_escaped(text, at, n);
+        at += n;
+    }
 }
 
 /* ---- what the page is made of ---- */
@@ -104,6 +118,8 @@ static int make_parts(page_parts *parts, qkv_error *err) {
     qkv_text_puts(&parts->script, "\n");
     int status = qkv_page_bundle("offline.js", &parts->script, err);
     if (status == QKV_OK) status = add_style(&parts->style, err);
+    if (status == QKV_OK && (parts->script.failed || parts->style.failed))
+        status = qkv_fail_memory(err);
     if (status == QKV_OK) {
         status = qkv_page_policy_hash(parts->script.data, parts->script.length, &parts->script_hash,
                                       err);
@@ -128,7 +144,7 @@ static int put_page(const living_page *page, const page_parts *parts, qkv_text *
                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
     put_policy(out, parts->script_hash.data, parts->style_hash.data);
     qkv_text_puts(out, "<title>");
-    qkv_html_put(out, page->title);
+    put_plain_title(out, page->title);
     qkv_text_puts(out, "</title>\n<style>");
     qkv_text_append(out, parts->style.data, parts->style.length);
     qkv_text_puts(out, "</style></head>\n<body class=\"offline\"><main>\n<div id=\"living\">"

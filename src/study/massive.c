@@ -1,6 +1,6 @@
 /*
  * The study `massive`: massive activations (Sun et al., arXiv 2402.17762). Looks at the residual stream
- * behind every layer for elements that are far above the rest, says in which channels and at which tokens
+ * after every layer for elements that are far above the rest, says in which channels and at which tokens
  * they are, and what the model is worth without them.
  *
  * Here: looking for them. A layer's states are looked at and dropped; as many layers as fit into a
@@ -24,9 +24,12 @@
 enum { MOST_FINDS = 1 << 20 };
 
 static const field fields[] = {
-    STUDY_FIELD(massive_settings, size, REAL, 1e-30, 1e30),
-    STUDY_FIELD(massive_settings, ratio, REAL, 1e-30, 1e30),
-    STUDY_FIELD(massive_settings, layer, INDEX, 0, 1 << 20),
+    FIELD(massive_settings, size, REAL, "X", 1e-30, 1e30,
+          "massive elements are above this (default 100)"),
+    FIELD(massive_settings, ratio, REAL, "X", 1e-30, 1e30,
+          "and above this many times the median of their layer (default 1000)"),
+    FIELD(massive_settings, layer, INDEX, "LAYER", 0, 1 << 20,
+          "the layer whose massive elements are changed (default: the first that has any)"),
 };
 
 /* ---- one layer ---- */
@@ -49,7 +52,7 @@ static int add_find(massive_work *w, massive_find find, qkv_error *err) {
     return QKV_PUSH(w->finds, w->capacity, w->n_finds, find) ? QKV_OK : qkv_fail_memory(err);
 }
 
-/* Elements behind one layer; `sizes` has room for them. */
+/* Elements after one layer; `sizes` has room for them. */
 static int look_at_layer(massive_work *w, uint32_t prompt, int32_t layer, const qkv_tensor *states,
                          float *sizes, qkv_error *err) {
     const size_t n = (size_t)(states->shape[0] * states->shape[1]);
@@ -175,15 +178,26 @@ static void warn_none(const massive_work *w) {
                        w->layers[ratio].largest_ratio, ratio);
 }
 
+/* Each prompt is looked at, and then run with what was found set to other values. */
+static int compute(massive_work *w, qkv_error *err) {
+    const size_t n = w->in->prompts.n;
+    int status = qkv_study_begin(w->in, "prompts", 2 * n, err);
+    if (status != QKV_OK) return status;
+    for (size_t i = 0; i < n && status == QKV_OK; i++) {
+        status = qkv_study_reach(w->in, (double)i, 1, err);
+        if (status == QKV_OK) status = look_at_prompt(w, i, err);
+    }
+    choose_layer(w);
+    if (status == QKV_OK && w->layer < 0) warn_none(w);
+    if (status == QKV_OK) status = qkv_massive_set(w, err);
+    return qkv_study_end(w->in, status);
+}
+
 static int make_massive(qkv_study *study, const study_inputs *in, const void *options,
                         qkv_error *err) {
     massive_work w = {.study = study, .in = in, .how = *(const massive_settings *)options};
     int status = begin(&w, err);
-    for (size_t i = 0; i < in->prompts.n && status == QKV_OK; i++)
-        status = look_at_prompt(&w, i, err);
-    choose_layer(&w);
-    if (status == QKV_OK && w.layer < 0) warn_none(&w);
-    if (status == QKV_OK) status = qkv_massive_set(&w, err);
+    if (status == QKV_OK) status = compute(&w, err);
     if (status == QKV_OK) status = qkv_massive_show(&w, err);
     free(w.layers);
     free(w.finds);
@@ -193,8 +207,13 @@ static int make_massive(qkv_study *study, const study_inputs *in, const void *op
 const study_kind qkv_study_massive = {
     .name = "massive",
     .title = "massive activations: their channels and tokens, and the perplexity without them",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Massive activations (Sun et al., arXiv 2402.17762): elements of a layer's output that are above "
+        "`size` and above `ratio` times the median of their layer. In which channels and at which tokens "
+        "they are, how large after every layer, and the perplexity after setting them to zero or to their "
+        "mean over prompts. Small models may have none at the usual thresholds.\n",
+    .examples = "qkv massive -f prompts.txt --size 50 --ratio 100 -o massive.png\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(massive_settings),
     .least_prompts = 2, /* a mean over prompts */
     .most_prompts = UINT32_MAX,

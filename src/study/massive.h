@@ -9,7 +9,7 @@ enum { MASSIVE_TOP = 3 };
 
 typedef struct massive_settings {
     double size, ratio; /* 0: 100 and 1000 */
-    int32_t layer;      /* behind which activations are set; QKV_AUTO: the first that has any */
+    int32_t layer;      /* after which activations are set; QKV_AUTO: the first that has any */
 } massive_settings;
 
 /* One massive activation. */
@@ -42,12 +42,12 @@ typedef struct massive_work {
     massive_layer *layers;
     massive_find *finds;
     size_t n_finds, capacity;
-    int32_t layer; /* behind which they are set; -1: there are none */
+    int32_t layer; /* after which they are set; -1: there are none */
     double loss[MASSIVE_CHANGES];
     uint64_t n_losses;
 } massive_work;
 
-/* Of a channel, at the first token or elsewhere, behind the layer where it is set: the mean of its massive
+/* Of a channel, at the first token or elsewhere, after the layer where it is set: the mean of its massive
  * values over prompts; NaN where there are none. */
 double qkv_massive_mean(const massive_work *w, int32_t channel, int is_first);
 

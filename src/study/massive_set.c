@@ -1,5 +1,5 @@
 /*
- * What a model is worth when its massive activations are set: behind one layer, at their own tokens, to
+ * What a model is worth when its massive activations are set: after one layer, at their own tokens, to
  * zero or to their mean over prompts. As a control, as many channels of the same tokens whose size is
  * nearest to the layer's median are set to zero.
  */
@@ -12,7 +12,7 @@
 #include "qkv/next.h"
 #include "study/massive.h"
 
-/* The finds of one prompt behind the layer. */
+/* The finds of one prompt after the layer. */
 typedef struct prompt_finds {
     const massive_find **items;
     size_t n;
@@ -150,7 +150,8 @@ int qkv_massive_set(massive_work *w, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < w->in->prompts.n && status == QKV_OK; i++) {
         qkv_error why = {0};
-        status = set_prompt(w, i, &why);
+        status = qkv_study_reach(w->in, (double)(w->in->prompts.n + i), 1, &why);
+        if (status == QKV_OK) status = set_prompt(w, i, &why);
         if (status != QKV_OK) return qkv_fail(err, status, "prompt %zu: %s", i, why.message);
     }
     return status;

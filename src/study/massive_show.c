@@ -181,7 +181,8 @@ static int draw_perplexities(const massive_work *w, qkv_error *err) {
     chart.bars = bars;
     chart.n_bars = (size_t)count_changes(w);
     chart.axis.label = "ln of the perplexity: mean loss (nats)";
-    return qkv_study_add_bars(w->study, "perplexity", NULL, &chart, err);
+    return qkv_study_add_bars(w->study, "perplexity", "Perplexity With Massive Activations Changed",
+                              &chart, err);
 }
 
 static void describe(const massive_work *w) {

@@ -158,7 +158,8 @@ static int add_table(const work *w, qkv_study *study, qkv_error *err) {
 }
 
 static int run(work *w, qkv_study *study, qkv_error *err) {
-    int status = QKV_OK;
+    int status = qkv_study_begin(w->in, "prompts", w->in->prompts.n, err);
+    if (status != QKV_OK) return status;
     for (size_t p = 0; p < w->in->prompts.n && status == QKV_OK; p++) {
         const study_prompt *prompt = &w->in->prompts.items[p];
         status = prompt->n_tokens < w->n_tokens
@@ -168,6 +169,7 @@ static int run(work *w, qkv_study *study, qkv_error *err) {
                                 p + 1, prompt->n_tokens, w->n_tokens)
                      : add_prompt(w, prompt, err);
     }
+    status = qkv_study_end(w->in, status);
     if (status != QKV_OK) return status;
     take_means(w);
     qkv_study_note(study,

@@ -2,7 +2,8 @@
  * Next tokens: a run whose logits are looked at as they come, and dropped.
  *
  * Of one position all tokens are ranked. Of all positions each token of the prompt has its loss; their
- * logits (tokens x vocabulary) are had in blocks that fit into the memory allowed, with a run for each.
+ * logits (tokens x vocabulary) are had in blocks that fit into the memory allowed, with a run for each. So
+ * are those of an answer, which is run after the prompt.
  */
 #include "study/next.h"
 
@@ -10,20 +11,24 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/logits.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "qkv/observe.h"
 
-#define DEFAULT_MEMORY ((size_t)256 << 20)
-
 /* What runs need beside the options. */
 typedef struct next_work {
     const qkv_next_options *how;
     const qkv_model *model;
-    const int32_t *tokens;
+    const int32_t *tokens; /* of the prompt */
     size_t n_tokens, n_vocab;
+    /* The text that is run: the prompt, or with an answer after it. */
+    const int32_t *text;
+    size_t n_text;
+    size_t answer;     /* its number; NO_ANSWER: none */
+    double base_log_p; /* of these rows of the answer, the baseline's */
     qkv_next *next;
     next_order base_order, order;
     /* Of the rows [first, ...) that are being computed. */
@@ -32,6 +37,8 @@ typedef struct next_work {
     qkv_log_sum *base_sums; /* log Σ exp of each of them */
     uint8_t *arrived;       /* of each variant */
 } next_work;
+
+#define NO_ANSWER SIZE_MAX
 
 /* ---- the plan ---- */
 
@@ -44,6 +51,10 @@ static int check_lists(const qkv_next_options *how, qkv_error *err) {
         if (!how->source_names || !how->source_names[i] || !how->source_tokens ||
             !how->source_tokens[i])
             return qkv_fail(err, QKV_ERR_ARGUMENT, "source %zu has no name or no tokens", i);
+    }
+    for (size_t i = 0; i < how->n_answers; i++) {
+        if (!how->answers || !how->answers[i] || !how->answer_lengths || !how->answer_lengths[i])
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "answer %zu has no tokens", i);
     }
     return QKV_OK;
 }
@@ -65,9 +76,10 @@ static int check_ids(const int32_t *ids, size_t n, const char *name, const qkv_m
 static int check_where(const qkv_next_options *how, size_t n_tokens, qkv_error *err) {
     const int64_t n = (int64_t)n_tokens;
     if (how->top < 0) return qkv_fail(err, QKV_ERR_ARGUMENT, "`top` must be 0 or above");
-    if (how->all && (how->n_of || how->n_diff))
+    if (how->all && (how->n_of || how->n_diff || how->n_answers))
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`all` gives losses of the prompt's tokens: leave out `of` and `diff`");
+                        "`all` gives losses of the prompt's tokens: leave out `of`, `diff` and "
+                        "`answer`");
     if (how->all && n_tokens < 2)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "a prompt of one token has no losses: nothing stands before it");
@@ -76,12 +88,17 @@ static int check_where(const qkv_next_options *how, size_t n_tokens, qkv_error *
                         "`at`: position %" PRId64 " is out of range; the prompt has 0 to %" PRId64
                         ", or -%" PRId64 " to -1 from its end",
                         how->at, n - 1, n);
+    if (how->n_answers && how->at != -1 && how->at != n - 1)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "an `answer` stands after the last token of the prompt: leave out `at`");
     return QKV_OK;
 }
 
+/* Of a text that begins with a prompt of n_tokens. */
 static int make_plan(qkv_plan **plan, const qkv_next_options *how, const qkv_model *model,
-                     const int32_t *tokens, size_t n_tokens, qkv_error *err) {
-    int status = qkv_plan_new(plan, model, tokens, n_tokens, err);
+                     const int32_t *text, size_t n_text, size_t n_tokens, qkv_error *err) {
+    int status = n_text == n_tokens ? qkv_plan_new(plan, model, text, n_text, err)
+                                    : qkv_plan_new_answer(plan, model, text, n_text, n_tokens, err);
     for (size_t i = 0; i < how->n_sources && status == QKV_OK; i++) {
         const size_t length = how->source_lengths ? how->source_lengths[i] : n_tokens;
         status =
@@ -94,6 +111,31 @@ static int make_plan(qkv_plan **plan, const qkv_next_options *how, const qkv_mod
     return status;
 }
 
+/* The prompt and an answer, whose last token nothing has to read. */
+static int32_t *join_answer(const qkv_next_options *how, size_t answer, const int32_t *tokens,
+                            size_t n_tokens, size_t *n_text) {
+    *n_text = n_tokens + how->answer_lengths[answer] - 1;
+    int32_t *text = qkv_calloc(*n_text, sizeof *text);
+    if (!text) return NULL;
+    memcpy(text, tokens, n_tokens * sizeof *text);
+    memcpy(text + n_tokens, how->answers[answer], (*n_text - n_tokens) * sizeof *text);
+    return text;
+}
+
+static int check_answer(const qkv_next_options *how, size_t answer, const qkv_model *model,
+                        const int32_t *tokens, size_t n_tokens, qkv_error *err) {
+    qkv_plan *plan = NULL;
+    size_t n_text = 0;
+    int status = check_ids(how->answers[answer], how->answer_lengths[answer], "answer", model, err);
+    if (status != QKV_OK) return status;
+    int32_t *text = join_answer(how, answer, tokens, n_tokens, &n_text);
+    status =
+        text ? make_plan(&plan, how, model, text, n_text, n_tokens, err) : qkv_fail_memory(err);
+    qkv_plan_free(plan);
+    free(text);
+    return status;
+}
+
 static int check(const qkv_next_options *how, const qkv_model *model, const int32_t *tokens,
                  size_t n_tokens, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(model);
@@ -103,8 +145,10 @@ static int check(const qkv_next_options *how, const qkv_model *model, const int3
     int status = check_lists(how, err);
     if (status == QKV_OK) status = check_ids(how->of, how->n_of, "of", model, err);
     if (status == QKV_OK) status = check_ids(how->diff, 2 * how->n_diff, "diff", model, err);
-    if (status == QKV_OK) status = make_plan(&plan, how, model, tokens, n_tokens, err);
+    if (status == QKV_OK) status = make_plan(&plan, how, model, tokens, n_tokens, n_tokens, err);
     if (status == QKV_OK) status = check_where(how, n_tokens, err);
+    for (size_t i = 0; i < how->n_answers && status == QKV_OK; i++)
+        status = check_answer(how, i, model, tokens, n_tokens, err);
     qkv_plan_free(plan);
     return status;
 }
@@ -171,6 +215,27 @@ static void take_loss(const next_work *w, size_t variant, int64_t position, cons
     to->kl = qkv_logits_kl(at->base, at->base_sum, at->row, at->sum, w->n_vocab);
 }
 
+/* ---- answers ---- */
+
+/* Row `at` of the prompt and the answer predicts one of the answer's tokens. */
+static void take_answer(next_work *w, size_t variant, int64_t position, const next_rows *at) {
+    const size_t index = (size_t)position + 1 - w->n_tokens;
+    const double log_p = qkv_logit_log_p(at->row[w->how->answers[w->answer][index]], at->sum);
+    w->next->variants[variant].answers[w->answer].log_probability += log_p;
+    if (variant == 0) w->base_log_p += log_p;
+}
+
+static void finish_answer(next_work *w) {
+    const qkv_next_answer *base = &w->next->variants[0].answers[w->answer];
+    for (size_t v = 0; v < w->next->n_variants; v++) {
+        qkv_next_answer *to = &w->next->variants[v].answers[w->answer];
+        to->n_tokens = w->how->answer_lengths[w->answer];
+        to->log_probability_change = to->log_probability - base->log_probability;
+        to->probability = exp(to->log_probability);
+        to->probability_change = to->probability - exp(base->log_probability);
+    }
+}
+
 /* ---- runs ---- */
 
 static int take_logits(void *user, size_t variant, qkv_site site, int32_t layer,
@@ -185,7 +250,9 @@ static int take_logits(void *user, size_t variant, qkv_site site, int32_t layer,
         at.sum = qkv_log_sum_exp(at.row, w->n_vocab);
         if (variant == 0) w->base_sums[r] = at.sum;
         at.base_sum = w->base_sums[r];
-        if (w->how->all)
+        if (w->answer != NO_ANSWER)
+            take_answer(w, variant, w->first + r, &at);
+        else if (w->how->all)
             take_loss(w, variant, w->first + r, &at);
         else
             take_position(w, variant, &at);
@@ -198,6 +265,10 @@ static void take_baseline(const next_work *w, size_t variant, int64_t end) {
     const qkv_next *next = w->next;
     const next_variant *from = &next->variants[0];
     next_variant *to = &next->variants[variant];
+    if (w->answer != NO_ANSWER) {
+        to->answers[w->answer].log_probability += w->base_log_p;
+        return;
+    }
     for (int64_t i = w->first; i < end && w->how->all; i++) to->losses[i] = from->losses[i];
     for (size_t i = 0; i < next->n_top; i++) to->top[i] = from->top[i];
     for (size_t i = 0; i < next->n_of; i++) to->of[i] = from->of[i];
@@ -205,8 +276,9 @@ static void take_baseline(const next_work *w, size_t variant, int64_t end) {
     if (!w->how->all) to->kl = 0;
 }
 
-/* An edit counts where any of the blocks depends on it. */
-static int take_edits(const qkv_next *next, const qkv_result *result, qkv_error *err) {
+/* An edit counts where any of the blocks depends on it; what it changes is counted in the prompt. */
+static int take_edits(const next_work *w, const qkv_result *result, qkv_error *err) {
+    const qkv_next *next = w->next;
     for (size_t v = 0; v < next->n_variants; v++) {
         next_variant *to = &next->variants[v];
         const size_t n = qkv_result_n_edits(result, v);
@@ -219,7 +291,7 @@ static int take_edits(const qkv_next *next, const qkv_result *result, qkv_error 
             if (!edit->text) edit->text = qkv_strdup(qkv_result_edit_text(result, v, i));
             if (!edit->text) return qkv_fail_memory(err);
             edit->ran |= qkv_result_edit_ran(result, v, i);
-            if (changed > edit->changed) edit->changed = changed;
+            if (w->answer == NO_ANSWER && changed > edit->changed) edit->changed = changed;
         }
     }
     return QKV_OK;
@@ -234,29 +306,55 @@ static int run_rows(next_work *w, qkv_session *session, int64_t first, int64_t e
     observer.tensor = take_logits;
     observer.user = w;
     w->first = first;
+    w->base_log_p = 0;
     snprintf(capture, sizeof capture, "logits[%" PRId64 ":%" PRId64 "]", first, end);
     for (size_t v = 0; v < w->next->n_variants; v++) w->arrived[v] = 0;
-    int status = make_plan(&plan, w->how, w->model, w->tokens, w->n_tokens, err);
+    int status = make_plan(&plan, w->how, w->model, w->text, w->n_text, w->n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, capture, err);
     if (status == QKV_OK) status = qkv_session_observe(session, &result, plan, &observer, err);
     for (size_t v = 1; v < w->next->n_variants && status == QKV_OK; v++) {
         if (!w->arrived[v]) take_baseline(w, v, end);
     }
-    if (status == QKV_OK) status = take_edits(w->next, result, err);
+    if (status == QKV_OK) status = take_edits(w, result, err);
     qkv_result_free(result);
     qkv_plan_free(plan);
     return status;
 }
 
-static int run(next_work *w, qkv_session *session, qkv_error *err) {
-    const int64_t at = w->next->position, end = (int64_t)w->next->n_losses;
-    if (!w->how->all) return run_rows(w, session, at, at + 1, err);
-    const size_t memory = w->how->memory ? w->how->memory : DEFAULT_MEMORY;
+/* Rows [first, end) in blocks that fit. */
+static int run_blocks(next_work *w, qkv_session *session, int64_t first, int64_t end,
+                      qkv_error *err) {
+    const size_t memory = w->how->memory ? w->how->memory : qkv_session_memory(session);
     const size_t fit = memory / (w->n_vocab * sizeof(float));
-    const int64_t block = fit < 1 ? 1 : fit < w->n_tokens ? (int64_t)fit : (int64_t)w->n_tokens;
-    int status = QKV_OK;
-    for (int64_t first = 0; first < end && status == QKV_OK; first += block)
+    const int64_t block = fit < 1 ? 1 : fit < w->n_text ? (int64_t)fit : (int64_t)w->n_text;
+    const int64_t n_blocks = (end - first + block - 1) / block;
+    int status = qkv_session_begin_work(session, "blocks", (double)n_blocks, err);
+    if (status != QKV_OK) return status;
+    for (; first < end && status == QKV_OK; first += block)
         status = run_rows(w, session, first, first + block < end ? first + block : end, err);
+    return qkv_session_end_work(session, status);
+}
+
+static int run_answer(next_work *w, qkv_session *session, size_t answer, qkv_error *err) {
+    int32_t *text = join_answer(w->how, answer, w->tokens, w->n_tokens, &w->n_text);
+    if (!text) return qkv_fail_memory(err);
+    w->text = text;
+    w->answer = answer;
+    const int status = run_blocks(w, session, (int64_t)w->n_tokens - 1, (int64_t)w->n_text, err);
+    if (status == QKV_OK) finish_answer(w);
+    free(text);
+    return status;
+}
+
+static int run(next_work *w, qkv_session *session, qkv_error *err) {
+    const int64_t at = w->next->position;
+    w->text = w->tokens;
+    w->n_text = w->n_tokens;
+    w->answer = NO_ANSWER;
+    int status = w->how->all ? run_blocks(w, session, 0, (int64_t)w->next->n_losses, err)
+                             : run_rows(w, session, at, at + 1, err);
+    for (size_t i = 0; i < w->how->n_answers && status == QKV_OK; i++)
+        status = run_answer(w, session, i, err);
     return status;
 }
 
@@ -268,7 +366,10 @@ static int allocate_variant(const qkv_next *next, next_variant *v) {
     v->of = qkv_calloc(next->n_of, sizeof *v->of);
     v->diffs = qkv_calloc(next->n_diffs, sizeof *v->diffs);
     v->losses = qkv_calloc(next->n_losses, sizeof *v->losses);
-    return v->top && v->of && v->diffs && v->losses;
+    v->answers = qkv_calloc(next->n_answers, sizeof *v->answers);
+    for (size_t i = 0; v->answers && i < next->n_answers; i++)
+        v->answers[i] = (qkv_next_answer)QKV_NEXT_ANSWER_INIT;
+    return v->top && v->of && v->diffs && v->losses && v->answers;
 }
 
 static int allocate(next_work *w, qkv_error *err) {
@@ -281,9 +382,13 @@ static int allocate(next_work *w, qkv_error *err) {
     next->n_top = how->all ? 0 : top < w->n_vocab ? top : w->n_vocab;
     next->n_of = how->n_of;
     next->n_diffs = how->n_diff;
+    next->n_answers = how->n_answers;
     next->n_losses = how->all ? w->n_tokens - 1 : 0;
     next->variants = qkv_calloc(n_variants, sizeof *next->variants);
-    w->base_sums = qkv_calloc(w->n_tokens, sizeof *w->base_sums);
+    size_t longest = 0;
+    for (size_t i = 0; i < how->n_answers; i++)
+        longest = how->answer_lengths[i] > longest ? how->answer_lengths[i] : longest;
+    w->base_sums = qkv_calloc(w->n_tokens + longest, sizeof *w->base_sums);
     w->arrived = qkv_calloc(n_variants, 1);
     if (!next->variants || !w->base_sums || !w->arrived) return qkv_fail_memory(err);
     next->n_variants = n_variants;

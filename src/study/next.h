@@ -20,6 +20,7 @@ typedef struct next_variant {
     qkv_next_token *top, *of;
     next_difference *diffs;
     qkv_next_loss *losses;
+    qkv_next_answer *answers;
     next_edit *edits;
     size_t n_edits;
 } next_variant;
@@ -28,7 +29,7 @@ struct qkv_next {
     next_variant *variants;
     size_t n_variants;
     int64_t position;
-    size_t n_top, n_of, n_diffs, n_losses; /* of every variant */
+    size_t n_top, n_of, n_diffs, n_losses, n_answers; /* of every variant */
 };
 
 typedef struct next_candidate {

@@ -15,6 +15,7 @@ void qkv_next_free(qkv_next *next) {
         free(variant->of);
         free(variant->diffs);
         free(variant->losses);
+        free(variant->answers);
     }
     free(next->variants);
     free(next);
@@ -53,6 +54,14 @@ int qkv_next_get_diff(const qkv_next *next, size_t variant, size_t index, double
     *diff = from->diffs[index].value;
     if (change) *change = from->diffs[index].change;
     return 1;
+}
+
+int qkv_next_get_answer(const qkv_next *next, size_t variant, size_t index,
+                        qkv_next_answer *answer) {
+    const next_variant *from = variant_of(next, variant);
+    if (!from || !answer || index >= next->n_answers) return 0;
+    return qkv_sized_write(answer, &from->answers[index], sizeof *answer, "qkv_next_answer",
+                           NULL) == QKV_OK;
 }
 
 double qkv_next_kl(const qkv_next *next, size_t variant) {

@@ -14,24 +14,75 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/steps.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
 
-#define TEXT_FIELD(name) STUDY_FIELD(patch_options, name, TEXT, 0, STUDY_MOST_TEXT)
+#define DIRECTIONS "auto|denoise|noise|both"
+#define TEXT_FIELD(member, value, help)                                                            \
+    FIELD(patch_options, member, TEXT, value, 0, STUDY_MOST_TEXT, help)
+#define LIST_FIELD(member, value, help)                                                            \
+    FIELD(patch_options, member, LIST, value, 0, STUDY_MOST_TEXT, help)
 
 static const field fields[] = {
-    TEXT_FIELD(site),      TEXT_FIELD(by),
-    TEXT_FIELD(direction), TEXT_FIELD(align),
-    TEXT_FIELD(positions), TEXT_FIELD(layers),
-    TEXT_FIELD(heads),     TEXT_FIELD(metric),
-    TEXT_FIELD(answers),   STUDY_FIELD(patch_options, top, INT, 1, 1000000)};
+    FIELD(
+        patch_options, pairs, FILE, "FILE", 0, 1 << 28,
+        "several pairs in place of `clean` and `corrupt`, whose means are taken: CSV, the same with "
+        "tabs, or JSON Lines, with clean, corrupt and, where wanted, answer and wrong"),
+    LIST_FIELD(
+        site, "SITES",
+        "what is patched: resid_pre, attn_out, mlp_out, resid_post, z, q, k, v, q_in, k_in, v_in "
+        "(default resid_pre,z); may be repeated"),
+    TEXT_FIELD(
+        by, "position|head",
+        "sites with heads: one position at all heads, one head at all positions (default), or "
+        "position,head for both"),
+    LIST_FIELD(
+        metric, "METRIC",
+        "logit_diff:A/B, logit:A or kl, of the tokens with these texts; prob:A, logprob:A or "
+        "logprob_diff:A/B, of texts of one token or more; may be repeated"),
+    LIST_FIELD(
+        receiver, "WHERE",
+        "path patching: only what heads change by way of these receivers counts; q@9.h9, k@9.h9 or "
+        "v@9.h9 (what that head's queries, keys or values read), resid_pre@9, resid_post@9 or "
+        "logits; may be repeated"),
+    FIELD_FLAGGED(patch_options, freeze_mlps,
+                  "with `receiver`: paths through feed-forward blocks do not count"),
+    FIELD_WORDS(
+        patch_options, direction, DIRECTIONS,
+        "run the corrupt prompt and patch in the clean one (denoise; default), the other way round (noise; default with `receiver`), or both"),
+    TEXT_FIELD(
+        align, "prefix|suffix|MAP",
+        "prompts of different length: which positions stand for one another, counted from the "
+        "beginning, from the end, or as a map clean=corrupt, e.g. 0-3=0-3,5=6"),
+    TEXT_FIELD(positions, "LIST", "positions of the clean prompt, e.g. 2-5,9 (default: all)"),
+    TEXT_FIELD(layers, "LAYERS", "layers, e.g. 3, 0-5,7 or -1 (default: all)"),
+    TEXT_FIELD(heads, "HEADS", "query heads, in the same notation"),
+    FIELD(patch_options, top, INT, "N", 1, 1000000,
+          "how many of the largest effects of each site are in the first table (default 10)"),
+    TEXT_FIELD(answers, "JSON",
+               "answers of the pairs, [[answer, wrong], ...], for metrics that name no tokens"),
+};
 
 double qkv_patch_recovery(const patch_cells *c, size_t cell, size_t metric) {
     const double *clean = c->means, *corrupt = c->means + c->n_metrics;
     return (c->means[cell * c->n_metrics + metric] - corrupt[metric]) /
            (clean[metric] - corrupt[metric]);
+}
+
+void qkv_patch_range(const patch_cells *c, size_t cell, size_t metric, double *lowest,
+                     double *highest) {
+    *lowest = *highest = (double)NAN;
+    for (size_t p = 0; p < c->n_pairs; p++) {
+        const double *of = c->values + p * c->n * c->n_metrics;
+        const double clean = of[metric], corrupt = of[c->n_metrics + metric];
+        const double recovery = (of[cell * c->n_metrics + metric] - corrupt) / (clean - corrupt);
+        if (!isfinite(recovery)) continue; /* both prompts of the pair have the same value */
+        *lowest = fmin(*lowest, recovery);
+        *highest = fmax(*highest, recovery);
+    }
 }
 
 /* ---- the specification ---- */
@@ -42,7 +93,7 @@ static json_t *prompt_json(const study_prompt *prompt) {
         return json_stringn(prompt->text, prompt->length);
     json_t *ids = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++)
-        json_array_append_new(ids, json_integer(prompt->tokens[i]));
+        qkv_json_push(ids, json_integer(prompt->tokens[i]));
     return ids;
 }
 
@@ -54,9 +105,9 @@ static json_t *pairs_json(const study_inputs *in, const json_t *answers) {
         static const char *const keys[] = {"answer", "wrong"};
         for (size_t k = 0; k < 2; k++) {
             json_t *text = json_array_get(json_array_get(answers, i / 2), k);
-            if (json_is_string(text)) json_object_set(pair, keys[k], text);
+            if (json_is_string(text)) qkv_json_put(pair, keys[k], json_incref(text));
         }
-        json_array_append_new(pairs, pair);
+        qkv_json_push(pairs, pair);
     }
     return pairs;
 }
@@ -65,10 +116,21 @@ static json_t *lines_json(const char *lines) {
     json_t *list = json_array();
     while (lines && *lines) {
         const size_t n = strcspn(lines, "\n");
-        json_array_append_new(list, json_stringn(lines, n));
+        qkv_json_push(list, json_stringn(lines, n));
         lines += n + (lines[n] == '\n');
     }
     return list;
+}
+
+/* Sites stand in lines, between commas, or both. */
+static json_t *sites_json(const char *lines) {
+    char *text = qkv_strdup(lines);
+    for (char *at = text; at && *at; at++) {
+        if (*at == '\n') *at = ',';
+    }
+    json_t *sites = text ? qkv_json_text(text) : NULL;
+    free(text);
+    return sites;
 }
 
 static int read_answers(const patch_options *o, size_t n_pairs, json_t **out, qkv_error *err) {
@@ -77,28 +139,42 @@ static int read_answers(const patch_options *o, size_t n_pairs, json_t **out, qk
     return qkv_fail(err, QKV_ERR_ARGUMENT, "`answers` is no JSON list of one item for each pair");
 }
 
-static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const patch_options *o,
-                      qkv_error *err) {
-    json_t *answers = NULL;
-    if (in->prompts.n % 2)
+static int check(qkv_study *study, const void *given, qkv_error *err) {
+    const patch_options *o = given;
+    if (!o->metric)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "patch wants pairs of prompts, clean and corrupt, and %zu are given",
-                        in->prompts.n);
+                        "give a metric, e.g. `metric` 'logit_diff: river/ church'");
+    if (o->pairs && study->n_given)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "give `pairs`, or `clean` and `corrupt`, not both");
+    if (o->pairs) return qkv_patch_pairs_take(study, o->pairs, err);
+    if (study->n_given == 0 || study->n_given % 2)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "give two prompts with `clean` and `corrupt`, or many with `pairs`");
+    return QKV_OK;
+}
+
+static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const void *given,
+                      qkv_error *err) {
+    static const char *const directions[] = {NULL, "denoise", "noise", "both"};
+    const patch_options *o = given;
+    json_t *answers = NULL;
     int status = read_answers(o, in->prompts.n / 2, &answers, err);
     json_t *spec =
         json_pack("{s:o, s:o}", "pairs", pairs_json(in, answers), "metrics", lines_json(o->metric));
+    if (o->site) qkv_json_put(spec, "targets", sites_json(o->site));
     const struct {
         const char *key, *text;
-    } texts[] = {{"targets", o->site},        {"by", o->by},
-                 {"direction", o->direction}, {"align", o->align},
-                 {"positions", o->positions}, {"layers", o->layers},
-                 {"heads", o->heads}};
+    } texts[] = {{"by", o->by},         {"direction", directions[o->direction]},
+                 {"align", o->align},   {"positions", o->positions},
+                 {"layers", o->layers}, {"heads", o->heads}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        if (texts[i].text) json_object_set_new(spec, texts[i].key, json_string(texts[i].text));
+        if (texts[i].text) qkv_json_put(spec, texts[i].key, json_string(texts[i].text));
     }
+    if (o->receiver) qkv_json_put(spec, "receivers", lines_json(o->receiver));
+    if (o->freeze_mlps) qkv_json_put(spec, "freeze_mlps", json_true());
     if (in->prompts.items[0].text && in->prompts.items[0].flags & QKV_TOKENIZE_PARSE_SPECIAL)
-        json_object_set_new(spec, "parse_special", json_true());
-    char *text = spec ? json_dumps(spec, 0) : NULL;
+        qkv_json_put(spec, "parse_special", json_true());
+    char *text = spec ? qkv_json_dump(spec, 0) : NULL;
     if (status == QKV_OK)
         status = text ? qkv_sweep_new(sweep, in->model, text, err) : qkv_fail_memory(err);
     free(text);
@@ -111,17 +187,19 @@ static int make_sweep(qkv_sweep **sweep, const study_inputs *in, const patch_opt
 
 static int compute(const qkv_sweep *sweep, const study_inputs *in, double *values, qkv_error *err) {
     const size_t n_metrics = qkv_sweep_n_metrics(sweep);
+    const int64_t wanted = qkv_sweep_n_cells(sweep);
     int64_t done = 0, n = 0;
-    int status = QKV_OK;
+    int status = qkv_study_begin(in, "cells", (size_t)wanted, err);
+    if (status != QKV_OK) return status;
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep) && status == QKV_OK; b++) {
         const int64_t first = qkv_sweep_block(sweep, b, &n);
-        status = qkv_sweep_compute(sweep, in->session, b, values + (size_t)first * n_metrics, err);
+        status = qkv_study_reach(in, (double)(done), (double)(n), err);
+        if (status == QKV_OK)
+            status =
+                qkv_sweep_compute(sweep, in->session, b, values + (size_t)first * n_metrics, err);
         done += n;
-        if (status == QKV_OK && in->progress &&
-            in->progress(in->user, done, qkv_sweep_n_cells(sweep)) != 0)
-            status = qkv_fail_cancelled(err);
     }
-    return status;
+    return qkv_study_end(in, status);
 }
 
 static int read_metric(qkv_sweep_reader *file, const qkv_sweep *sweep, size_t metric,
@@ -142,15 +220,26 @@ static int read_metric(qkv_sweep_reader *file, const qkv_sweep *sweep, size_t me
     return status;
 }
 
+/* Processes compute it, and not the session: its callback hears of it all the same. */
+static int on_progress(void *user, int64_t done, int64_t wanted) {
+    (void)wanted;
+    return qkv_study_reach(user, (double)done, 0, NULL) != QKV_OK;
+}
+
 /* Computes what the file does not hold yet, and reads it. */
 static int share(const qkv_sweep *sweep, const study_inputs *in, qkv_error *err) {
     qkv_sweep_share_options how = QKV_SWEEP_SHARE_OPTIONS_INIT;
+    study_inputs own = *in;
     int stopped = 0;
-    how.progress = in->progress;
-    how.user = in->user;
-    const int status = qkv_sweep_share(sweep, in->results, &how, &stopped, err);
-    if (status != QKV_OK || !stopped) return status;
-    return qkv_fail(err, QKV_ERR_CANCELLED, "stopped; the same call goes on from %s", in->results);
+    how.progress = on_progress;
+    how.user = &own;
+    int status = qkv_study_begin(in, "cells", (size_t)qkv_sweep_n_cells(sweep), err);
+    if (status != QKV_OK) return status;
+    status = qkv_sweep_share(sweep, in->results, &how, &stopped, err);
+    if (status == QKV_OK && stopped)
+        status =
+            qkv_fail(err, QKV_ERR_CANCELLED, "stopped; the same call resumes from %s", in->results);
+    return qkv_study_end(in, status);
 }
 
 static int read_values(const qkv_sweep *sweep, const qkv_model *model, const char *path,
@@ -186,6 +275,45 @@ static int take_means(patch_cells *c, const double *values, qkv_error *err) {
     return QKV_OK;
 }
 
+/* ---- what was taken for what ---- */
+
+/* Texts that are tokens only with a blank before them. */
+static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_options *o,
+                       qkv_error *err) {
+    json_t *metrics = lines_json(o->metric), *answers = NULL;
+    const char *spec = qkv_sweep_spec(sweep);
+    json_t *object = qkv_json_parse(spec, strlen(spec), 0, NULL);
+    const json_t *pairs = json_object_get(object, "pairs");
+    const int status = metrics && object ? read_answers(o, json_array_size(pairs), &answers, err)
+                                         : qkv_fail_memory(err);
+    for (size_t i = 0; i < json_array_size(metrics); i++) {
+        const char *given = json_string_value(json_array_get(metrics, i));
+        if (strcmp(given, qkv_sweep_metric(sweep, i)) != 0)
+            qkv_study_warn(study, "metric '%s' is taken as '%s': blanks belong to tokens", given,
+                           qkv_sweep_metric(sweep, i));
+    }
+    const char *warning;
+    for (size_t i = 0; (warning = qkv_sweep_warning(sweep, i)); i++)
+        qkv_study_warn(study, "%s", warning);
+    size_t n = 0;
+    for (size_t i = 0; i < 2 * json_array_size(answers); i++) {
+        const json_t *given = json_array_get(json_array_get(answers, i / 2), i % 2);
+        const json_t *taken =
+            json_object_get(json_array_get(pairs, i / 2), i % 2 ? "wrong" : "answer");
+        n += json_is_string(given) && !json_equal(given, taken);
+    }
+    if (n)
+        qkv_study_warn(
+            study,
+            "%zu of the pairs' answers are tokens only with a blank before them, and are "
+            "taken so",
+            n);
+    json_decref(answers);
+    json_decref(object);
+    json_decref(metrics);
+    return status;
+}
+
 /* ---- the study ---- */
 
 static int make(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
@@ -208,6 +336,8 @@ static int make(qkv_study *study, const study_inputs *in, const void *given, qkv
     } else if (status == QKV_OK) {
         status = compute(cells.sweep, in, values, err);
     }
+    cells.values = values;
+    if (status == QKV_OK) status = warn_blanks(study, cells.sweep, options, err);
     if (status == QKV_OK) status = take_means(&cells, values, err);
     if (status == QKV_OK) status = qkv_patch_show(&cells, study, in, options, err);
     free(values);
@@ -219,8 +349,41 @@ static int make(qkv_study *study, const study_inputs *in, const void *given, qkv
 const study_kind qkv_study_patch = {
     .name = "patch",
     .title = "activation patching between pairs of prompts",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Activation patching. Runs one prompt with a piece of the other put in, for every layer and "
+        "every position or head, and reads a metric from the logits after the last token. Every "
+        "value is put on the scale on which the corrupt prompt is 0 and the clean one 1: recovery = "
+        "(m - m_corrupt) / (m_clean - m_corrupt). Denoising runs the corrupt prompt with a piece of "
+        "the clean one: a high recovery means that the piece is enough. Noising runs the clean one "
+        "with a piece of the corrupt one: a low recovery means that the piece was needed.\n"
+        "\n"
+        "A space before a word belongs to it: ' river' and 'river' are different tokens. A text that "
+        "is a token only with a space before it is taken so, and a warning says it; of two that are "
+        "compared, both are then taken with a space. logit_diff and logit are of one token each. "
+        "logprob is the log-probability of an answer of one token or more, which then follows both "
+        "prompts; logprob_diff is the difference of two; patches by head act on the answer's tokens, "
+        "too. '\\/' is a slash, and @N at the end looks after token N of the prompt (negative: from "
+        "the end) instead of the last. kl is the KL from the clean prompt's distribution, in nats.\n"
+        "\n"
+        "With `receiver`, path patching (Wang et al., arXiv 2211.00593). Each head before the "
+        "receivers is a sender: the prompt is run with the sender's z from the other prompt, and all "
+        "later heads frozen as they are without it; feed-forward blocks are computed anew. What the "
+        "receivers then would read is put into them in a second run, where nothing is frozen, and "
+        "the metric is read there. To the logits the first run is all. The picture has senders.\n"
+        "\n"
+        "The picture 'positions' has layers and tokens, 'heads' layers and heads. A CSV has every "
+        "cell.\n",
+    .examples =
+        "qkv patch --clean 'The river runs past the city, and people swim in the' \\\n"
+        "    --corrupt 'The church runs past the city, and people swim in the' \\\n"
+        "    --metric 'logit_diff: river/ church' -o patch.png -o heads.png:heads -o patch.sqlite\n"
+        "qkv patch --clean 'The river runs past the city, and people swim in the' \\\n"
+        "    --corrupt 'The church runs past the city, and people swim in the' \\\n"
+        "    --metric 'logit_diff: river/ church' --receiver q@5.h1 -o paths.png -o paths.sqlite\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
+    .prompt_names = "clean|corrupt",
+    .check = check,
+    .cells = make_sweep,
     .options_size = sizeof(patch_options),
     .least_prompts = 2,
     .most_prompts = 20000,

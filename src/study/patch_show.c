@@ -20,6 +20,7 @@ typedef struct show {
     const patch_cells *cells;
     qkv_study *study;
     const study_inputs *in;
+    const patch_options *options;
     char **labels; /* of the clean prompt's positions */
     size_t n_labels;
 } show;
@@ -36,6 +37,34 @@ static int is_denoising(const qkv_cell *cell) {
 
 static const char *direction_of(const qkv_cell *cell) {
     return is_denoising(cell) ? "denoise" : "noise";
+}
+
+/* ---- titles ---- */
+
+/* Receivers as one text; NULL: there are none, or no memory. The caller's to free. */
+static char *receivers_of(const show *s) {
+    qkv_text list = {0};
+    for (const char *at = s->options->receiver; at && *at; at += *at == '\n') {
+        const size_t n = strcspn(at, "\n");
+        qkv_text_printf(&list, "%s%.*s", list.length ? ", " : "", (int)n, at);
+        at += n;
+    }
+    if (list.failed) qkv_text_release(&list);
+    return list.data;
+}
+
+static void append_title(const show *s, int by_head, size_t metric, qkv_text *title) {
+    char *receivers = receivers_of(s);
+    if (receivers && strcmp(receivers, "logits") == 0)
+        qkv_text_printf(title, "What Heads Change Directly: %s",
+                        qkv_sweep_metric(s->cells->sweep, metric));
+    else if (receivers)
+        qkv_text_printf(title, "What Heads Change by Way of %s: %s", receivers,
+                        qkv_sweep_metric(s->cells->sweep, metric));
+    else
+        qkv_text_printf(title, "What Patching %sRecovers of %s", by_head ? "Single Heads " : "",
+                        qkv_sweep_metric(s->cells->sweep, metric));
+    free(receivers);
 }
 
 /* ---- labels ---- */
@@ -78,13 +107,21 @@ static study_value index_value(int64_t number) {
     return number < 0 ? STUDY_NUMBER(NAN) : STUDY_NUMBER(number);
 }
 
-static const char *const columns[] = {"metric",   "direction", "site",     "layer", "head",
-                                      "position", "token",     "recovery", "value"};
+static const char *const columns[] = {"metric", "direction", "site",   "layer",
+                                      "head",   "position",  "token",  "recovery",
+                                      "value",  "lowest",    "highest"};
 enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+/* The lowest and the highest recovery in a single pair are told where there are several. */
+static size_t n_columns(const show *s) {
+    return s->cells->n_pairs > 1 ? N_COLUMNS : N_COLUMNS - 2;
+}
 
 static int add_row(const show *s, size_t i, size_t metric, qkv_error *err) {
     const qkv_cell cell = cell_at(s, i);
     const int has_token = cell.position >= 0;
+    double lowest, highest;
+    qkv_patch_range(s->cells, i, metric, &lowest, &highest);
     const study_value row[N_COLUMNS] = {
         STUDY_TEXT(qkv_sweep_metric(s->cells->sweep, metric)),
         STUDY_TEXT(direction_of(&cell)),
@@ -94,17 +131,21 @@ static int add_row(const show *s, size_t i, size_t metric, qkv_error *err) {
         index_value(cell.position),
         has_token ? STUDY_TEXT(s->labels[cell.position]) : STUDY_NUMBER(NAN),
         STUDY_NUMBER(qkv_patch_recovery(s->cells, i, metric)),
-        STUDY_NUMBER(s->cells->means[i * s->cells->n_metrics + metric])};
+        STUDY_NUMBER(s->cells->means[i * s->cells->n_metrics + metric]),
+        STUDY_NUMBER(lowest),
+        STUDY_NUMBER(highest)};
     return qkv_study_add_row(s->study, row, err);
 }
 
 typedef struct ranked {
     size_t cell;
+    size_t site; /* number of the list that it stands in */
     double effect;
 } ranked;
 
 static int by_effect(const void *a, const void *b) {
     const ranked *x = a, *y = b;
+    if (x->site != y->site) return x->site < y->site ? -1 : 1;
     if (x->effect != y->effect) return x->effect < y->effect ? 1 : -1;
     return (x->cell > y->cell) - (x->cell < y->cell);
 }
@@ -120,24 +161,57 @@ static double effect_of(const show *s, size_t i) {
     return fabs(qkv_patch_recovery(s->cells, i, 0) - unpatched(&cell));
 }
 
+/* Cells from one layer to the next. */
+static size_t cells_per_layer(const show *s, size_t first, size_t end) {
+    const int32_t layer = cell_at(s, first).layer;
+    size_t i = first;
+    while (i < end && cell_at(s, i).layer == layer) i++;
+    return i - first;
+}
+
+/* The number of the list of each cell of a layer: of its site's first cell there. */
+static int number_sites(const show *s, size_t per_layer, size_t *sites) {
+    for (size_t i = 0; i < per_layer; i++) {
+        const qkv_cell cell = cell_at(s, 2 + i), before = cell_at(s, i ? 1 + i : 2);
+        const int same =
+            strcmp(before.target, cell.target) == 0 && (before.head < 0) == (cell.head < 0);
+        sites[i] = i && same ? sites[i - 1] : i;
+    }
+    return per_layer && sites[per_layer - 1] > 0;
+}
+
+/* The largest effects of each site: those of one would fill the list, since the residual stream at the
+ * token that differs brings everything back. */
 static int add_top(const show *s, int32_t wanted, qkv_error *err) {
     const size_t n = s->cells->n - 2, most = (size_t)(wanted ? wanted : USUAL_TOP);
+    const size_t per_layer = cells_per_layer(s, 2, s->cells->n);
     ranked *list = qkv_calloc(n, sizeof *list);
+    size_t *sites = qkv_calloc(per_layer, sizeof *sites);
     char title[200];
-    if (!list) return qkv_fail_memory(err);
-    for (size_t i = 0; i < n; i++) list[i] = (ranked){i + 2, effect_of(s, i + 2)};
+    if (!list || !sites) {
+        free(list);
+        free(sites);
+        return qkv_fail_memory(err);
+    }
+    const int several = number_sites(s, per_layer, sites);
+    for (size_t i = 0; i < n; i++)
+        list[i] = (ranked){i + 2, sites[per_layer ? i % per_layer : 0], effect_of(s, i + 2)};
     qsort(list, n, sizeof *list, by_effect);
-    qkv_format(title, sizeof title, "The largest effects of %zu cells; clean %.4g, corrupt %.4g", n,
-               s->cells->means[0], s->cells->means[s->cells->n_metrics]);
-    int status = qkv_study_add_table(s->study, "top", title, columns, N_COLUMNS, err);
-    for (size_t i = 0; i < n && i < most && status == QKV_OK; i++)
-        status = add_row(s, list[i].cell, 0, err);
+    qkv_format(title, sizeof title, "The largest effects of %s%zu cells; clean %.4g, corrupt %.4g",
+               several ? "each site, of " : "", n, s->cells->means[0],
+               s->cells->means[s->cells->n_metrics]);
+    int status = qkv_study_add_table(s->study, "top", title, columns, n_columns(s), err);
+    for (size_t i = 0, rank = 0; i < n && status == QKV_OK; i++, rank++) {
+        if (i && list[i].site != list[i - 1].site) rank = 0;
+        if (rank < most) status = add_row(s, list[i].cell, 0, err);
+    }
     free(list);
+    free(sites);
     return status;
 }
 
 static int add_cells(const show *s, qkv_error *err) {
-    int status = qkv_study_add_table(s->study, "cells", "Every cell", columns, N_COLUMNS, err);
+    int status = qkv_study_add_table(s->study, "cells", "Every cell", columns, n_columns(s), err);
     for (size_t m = 0; m < s->cells->n_metrics; m++) {
         for (size_t i = 2; i < s->cells->n && status == QKV_OK; i++) status = add_row(s, i, m, err);
     }
@@ -181,7 +255,8 @@ static int is_same_panel(const qkv_cell *a, const qkv_cell *b) {
 
 static int fill_panel(const show *s, panel *p, size_t metric, qkv_error *err) {
     const qkv_cell start = cell_at(s, p->first);
-    snprintf(p->title, sizeof p->title, "%s, %s", start.target,
+    snprintf(p->title, sizeof p->title, "%s%s, %s",
+             s->options->receiver ? "senders\xe2\x80\x99 " : "", start.target,
              is_denoising(&start) ? "clean into corrupt" : "corrupt into clean");
     p->values = qkv_calloc(p->n_rows * p->n_cols, sizeof *p->values);
     p->rows = qkv_calloc(p->n_rows + p->n_cols, sizeof *p->rows);
@@ -215,10 +290,8 @@ static void release_panels(panel *panels, size_t n) {
 
 /* Those of the first layer of one direction, whose cells begin at `first`; layers follow one another. */
 static size_t find_panels(const show *s, size_t first, size_t per_run, int by_head, panel *panels) {
-    const qkv_cell start = cell_at(s, first);
-    size_t n = 0, per_layer = 0, end = first;
-    while (end < first + per_run && cell_at(s, end).layer == start.layer) end++;
-    per_layer = end - first;
+    const size_t per_layer = cells_per_layer(s, first, first + per_run), end = first + per_layer;
+    size_t n = 0;
     for (size_t i = first; i < end && n < MOST_PANELS / 2;) {
         const qkv_cell cell = cell_at(s, i);
         panel p = {.first = i, .n_rows = per_run / per_layer, .stride = per_layer};
@@ -267,7 +340,8 @@ static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err
     qkv_heatmap_panel drawn[MOST_PANELS];
     qkv_heatmap map = QKV_HEATMAP_INIT;
     const size_t n = find_all_panels(s, by_head, panels);
-    char name[40], title[320];
+    char name[40];
+    qkv_text title = {0};
     int status = QKV_OK;
     for (size_t i = 0; i < n; i++) {
         if (status == QKV_OK) status = fill_panel(s, &panels[i], metric, err);
@@ -281,17 +355,20 @@ static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err
     }
     map.panels = drawn;
     map.n_panels = n;
-    map.row_axis = "Layer";
-    map.col_axis = by_head ? "Head" : "Token";
+    const int has_paths = s->options->receiver != NULL;
+    map.row_axis = has_paths ? "Sender\xe2\x80\x99s Layer" : "Layer";
+    map.col_axis = has_paths ? "Sender\xe2\x80\x99s Head" : by_head ? "Head" : "Token";
     map.diverging = 1;
     map.color.label = has_noising(s) ? "change of recovery" : "recovery (clean 1, corrupt 0)";
     snprintf(name, sizeof name, metric ? "%s_%zu" : "%s", by_head ? "heads" : "positions",
              metric + 1);
-    snprintf(title, sizeof title, "What Patching Recovers of %s",
-             qkv_sweep_metric(s->cells->sweep, metric));
-    if (n && status == QKV_OK) status = qkv_study_add_heatmap(s->study, name, title, &map, err);
+    append_title(s, by_head, metric, &title);
+    if (status == QKV_OK && title.failed) status = qkv_fail_memory(err);
+    if (n && status == QKV_OK)
+        status = qkv_study_add_heatmap(s->study, name, title.data, &map, err);
     if (n && status == QKV_OK) status = link_cells(s, &panels[0], err);
     release_panels(panels, n);
+    qkv_text_release(&title);
     return status;
 }
 
@@ -304,6 +381,17 @@ static void add_notes(const show *s) {
         if (prompts[i].text)
             qkv_study_note(s->study, "%s: %s", i ? "corrupt" : "clean", prompts[i].text);
     }
+    char *receivers = receivers_of(s);
+    if (receivers)
+        qkv_study_note(
+            s->study,
+            "path patching: a sender's z is the other prompt's, and later heads%s are frozen%s",
+            s->options->freeze_mlps ? " and feed-forward blocks" : "",
+            s->options->freeze_mlps ? "" : "; feed-forward blocks are not");
+    if (receivers && strcmp(receivers, "logits") != 0)
+        qkv_study_note(s->study, "what %s would read then is put into a run with nothing frozen",
+                       receivers);
+    free(receivers);
     if (c->n_pairs > 1) qkv_study_note(s->study, "means over %zu pairs of prompts", c->n_pairs);
     qkv_study_note(s->study,
                    "recovery: (m - corrupt) / (clean - corrupt), m being %s, clean %.4g, corrupt "
@@ -317,9 +405,12 @@ static void add_notes(const show *s) {
 
 int qkv_patch_show(const patch_cells *cells, qkv_study *study, const study_inputs *in,
                    const patch_options *options, qkv_error *err) {
-    show s = {.cells = cells, .study = study, .in = in};
+    show s = {.cells = cells, .study = study, .in = in, .options = options};
+    qkv_text title = {0};
     int status = make_labels(&s, err);
-    qkv_study_set_title(study, "What Patching Recovers of %s", qkv_sweep_metric(cells->sweep, 0));
+    append_title(&s, 0, 0, &title);
+    if (!title.failed) qkv_study_set_title(study, "%s", title.data);
+    qkv_text_release(&title);
     if (status == QKV_OK) status = add_top(&s, options->top, err);
     if (status == QKV_OK) status = add_cells(&s, err);
     if (status == QKV_OK) status = add_unedited(&s, err);

@@ -27,14 +27,19 @@ typedef struct phrase_options {
 
 static const field fields[] = {
     SILENCE_FIELDS(phrase_options),
-    STUDY_FIELD(phrase_options, heads, TEXT, 0, 1 << 16),
-    STUDY_FIELD(phrase_options, phrases, TEXT, 0, STUDY_MOST_TEXT),
-    STUDY_WORDS(phrase_options, match, "contain|begin"),
-    STUDY_FIELD(phrase_options, ignore_case, FLAG, 0, 0),
-    STUDY_FIELD(phrase_options, shorter, INT, 0, 1 << 20),
-    STUDY_FIELD(phrase_options, tokens, INT, 0, MOST_NEW),
-    STUDY_FIELD(phrase_options, top, INT, 0, MOST_HEADS),
-    STUDY_FIELD(phrase_options, one_by_one, FLAG, 0, 0),
+    FIELD(phrase_options, heads, TEXT, "HEADS", 0, 1 << 16,
+          "heads that are silenced, e.g. 3.h0,2.h1"),
+    FIELD(phrase_options, phrases, FILE, "FILE", 0, STUDY_MOST_TEXT, "phrases, one to a line"),
+    FIELD_WORDS(phrase_options, match, "contain|begin",
+                "a text counts that contains a phrase (default), or begins with one"),
+    FIELD_FLAGGED(phrase_options, ignore_case, "upper and lower case are the same"),
+    FIELD(phrase_options, shorter, INT, "N", 1, 1 << 20,
+          "texts of fewer characters than this count, too"),
+    FIELD_NEW_TOKENS(phrase_options, MOST_NEW,
+                     "tokens of each generated text, at most (default 32)"),
+    FIELD(phrase_options, top, INT, "N", 1, MOST_HEADS,
+          "silence only the first so many of `heads` (default: all)"),
+    FIELD_FLAGGED(phrase_options, one_by_one, "silence the first head, the first two, and so on"),
 };
 
 /* ---- heads ---- */
@@ -133,14 +138,15 @@ static int go_on(const phrase_rates *r, qkv_generator *generator, qkv_error *err
     int32_t *next = qkv_calloc(r->n_variants, sizeof *next);
     size_t n_going = 1;
     if (!next) return qkv_fail_memory(err);
-    int status = qkv_session_feed(r->in->session, generator, NULL, err);
+    int status = qkv_study_begin(r->in, "tokens", r->n_new, err);
+    if (status == QKV_OK) status = qkv_session_feed(r->in->session, generator, NULL, err);
     for (size_t i = 0; i < r->n_new && n_going && status == QKV_OK; i++) {
         status = choose(r, generator, next, &n_going, err);
         if (status == QKV_OK && n_going)
             status = qkv_session_feed(r->in->session, generator, next, err);
     }
     free(next);
-    return status;
+    return qkv_study_end(r->in, status);
 }
 
 static int generate(phrase_rates *r, size_t at, qkv_error *err) {
@@ -176,11 +182,13 @@ static int generate_all(phrase_rates *r, qkv_error *err) {
     r->texts = qkv_calloc(r->n_variants * n, sizeof *r->texts);
     r->found = qkv_calloc(r->n_variants * n, sizeof *r->found);
     if (!r->texts || !r->found) return qkv_fail_memory(err);
-    int status = QKV_OK;
+    int status = qkv_study_begin(r->in, "prompts", n, err);
+    if (status != QKV_OK) return status;
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
-        status = qkv_study_progress(r->in, (int64_t)i, (int64_t)n, err);
+        status = qkv_study_reach(r->in, (double)((int64_t)i), (double)(1), err);
         if (status == QKV_OK) status = generate(r, i, err);
     }
+    status = qkv_study_end(r->in, status);
     for (size_t i = 0; i < r->n_variants * n && status == QKV_OK; i++)
         r->found[i] = look(r, r->texts[i]);
     return status;
@@ -239,8 +247,12 @@ static int make_phrase_rates(qkv_study *study, const study_inputs *in, const voi
 const study_kind qkv_study_phrase_rates = {
     .name = "phrase-rates",
     .title = "how many generated texts have a phrase, with and without some heads",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Texts are generated from every prompt, each token the most likely one, once unedited and once with "
+        "heads silenced. Counted are those that contain a phrase of the list; the rates come with Wilson's "
+        "intervals of 95 %.\n",
+    .examples = "qkv phrase-rates -f prompts.txt --heads 3.h0 --phrases phrases.txt -o rates.png\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(phrase_options),
     .least_prompts = 1,
     .most_prompts = 100000,

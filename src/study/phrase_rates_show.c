@@ -25,7 +25,7 @@ static int add_rates(const phrase_rates *r, qkv_study *study, qkv_error *err) {
                                    STUDY_NUMBER((double)matched / (double)n),
                                    STUDY_NUMBER(low),
                                    STUDY_NUMBER(high),
-                                   STUDY_TEXT(v ? r->edits[v - 1] : "none")};
+                                   STUDY_TEXT(v ? r->edits[v - 1] : "unedited")};
         status = qkv_study_add_row(study, row, err);
     }
     return status;
@@ -112,7 +112,7 @@ static int add_phrase_bars(const phrase_rates *r, qkv_study *study, qkv_error *e
     chart.groups = groups;
     chart.n_groups = 2;
     chart.axis.label = "share of texts with the phrase";
-    return qkv_study_add_bars(study, "phrases", NULL, &chart, err);
+    return qkv_study_add_bars(study, "phrases", "Rates of Single Phrases", &chart, err);
 }
 
 /* ---- all of it ---- */

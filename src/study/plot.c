@@ -52,7 +52,8 @@ static int check_numbers(const qkv_plot_options *o, qkv_error *err) {
     if (o->session && !o->living) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`session` is for pages: set `living`, too");
     }
-    int status = qkv_print_check(&(study_print){o->text, o->font, o->width, o->hide_notes}, err);
+    int status = qkv_print_check(
+        &(study_print){o->text, o->font, o->width, o->hide_notes, o->font_size}, err);
     if (status != QKV_OK) return status;
     if (!(o->dpi >= 0 && isfinite(o->dpi))) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` cannot be %g", o->dpi);

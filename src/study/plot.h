@@ -101,8 +101,7 @@ size_t qkv_plot_n_series(const qkv_plot *p);
 qkv_colormap qkv_plot_colormap(const qkv_plot *p);
 
 /* plot_recipe.c: the options, as recipes hold them; the recipe. */
-extern const field qkv_plot_fields[];
-extern const size_t qkv_plot_n_fields;
+extern const field_table qkv_plot_table;
 int qkv_plot_make_recipe(qkv_plot *p, qkv_error *err);
 
 /* plot_notes.c: texts to be released by the caller, which asks them whether memory ran short. */

@@ -47,7 +47,7 @@ static void add_number(qkv_text *text, double number) {
     qkv_text_printf(text, "%s%g", text->length ? ", " : "", number);
 }
 
-/* An error with the choices behind it, which are released. */
+/* An error with the choices after it, which are released. */
 static int fail_choice(qkv_text *choices, const char *what, qkv_error *err) {
     if (choices->failed) {
         qkv_text_release(choices);
@@ -290,7 +290,7 @@ static int choose_kind(qkv_plot *p, qkv_error *err) {
                         qkv_sweep_reader_op(p->file, (size_t)p->op));
     }
     if (p->kind == QKV_PLOT_LINES && p->options.axis != QKV_PLOT_SCALE_LINEAR &&
-        p->epsilons[0] <= 0) {
+        (p->epsilons[0] < 0 || p->epsilons[p->n_epsilons - 1] == 0)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "\xce\xb5 = %g has no place on a log axis: leave it out with `epsilon`, "
                         "or use `axis` linear",
@@ -310,13 +310,23 @@ static int choose_kind(qkv_plot *p, qkv_error *err) {
 
 /* ---- layers and heads ---- */
 
-/* "3" or "2-4"; 0 when it is neither. */
-static int parse_span(const char *text, size_t length, int64_t *from, int64_t *to) {
-    const char *dash = memchr(text, '-', length);
+/* A number, or from the end of the list -1, -2, ...; 0 when it is neither. */
+static int parse_place(const char *text, size_t length, const plot_indices *list, int64_t *place) {
+    if (!qkv_parse_int(text, length, place)) return 0;
+    if (*place >= 0) return 1;
+    if (*place < -(int64_t)list->n) return 0;
+    *place = list->at[(int64_t)list->n + *place];
+    return 1;
+}
+
+/* "3", "2-4", "-2--1"; 0 when it is none of these. */
+static int parse_span(const char *text, size_t length, const plot_indices *list, int64_t *from,
+                      int64_t *to) {
+    const char *dash = length > 1 ? memchr(text + 1, '-', length - 1) : NULL;
     const size_t first = dash ? (size_t)(dash - text) : length;
-    if (!qkv_parse_int(text, first, from) || *from < 0) return 0;
+    if (!parse_place(text, first, list, from)) return 0;
     *to = *from;
-    return !dash || (qkv_parse_int(dash + 1, length - first - 1, to) && *to >= *from);
+    return !dash || (parse_place(dash + 1, length - first - 1, list, to) && *to >= *from);
 }
 
 /* Adds those of `list` that lie between two numbers; there must be one. */
@@ -343,9 +353,10 @@ static int keep_indices(plot_indices *list, const char *wanted, const char *opti
     for (const char *at = wanted; at && status == QKV_OK;) {
         const size_t length = strcspn(at, ",");
         int64_t from, to;
-        if (!parse_span(at, length, &from, &to)) {
+        if (!parse_span(at, length, list, &from, &to)) {
             status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                              "`%s` wants a list such as 3 or 0,2,5-7, not '%s'", option, wanted);
+                              "`%s` wants a list such as 3, 0,2,5-7 or -1 (the last), not '%s'",
+                              option, wanted);
         } else {
             status = keep_span(&kept, list, from, to, option, err);
         }

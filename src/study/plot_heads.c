@@ -1,4 +1,4 @@
-/* The attention behind a chart. See plot_heads.h. */
+/* The attention that a chart is about. See plot_heads.h. */
 #include "study/plot_heads.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "study/living.h"
 #include "study/plot_heads.h"
 #include "study/plot_living.h"
@@ -17,26 +18,26 @@ static json_t *describe_metrics(const qkv_plot *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < all->n_metrics; i++) {
         const plot_metric *m = &all->metrics[i];
-        json_array_append_new(
-            list,
-            json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", qkv_json_text(m->name), "title",
-                      qkv_json_text(m->title), "means", describe_floats(m->means, all->n_cells),
-                      "unedited", describe_floats(m->unedited, p->layers.n * p->heads.n), "values",
-                      describe_floats(m->values, all->n_prompts * all->n_cells)));
+        qkv_json_push(list,
+                      json_pack("{s:o, s:o, s:o, s:o, s:o}", "name", qkv_json_text(m->name),
+                                "title", qkv_json_text(m->title), "means",
+                                describe_floats(m->means, all->n_cells), "unedited",
+                                describe_floats(m->unedited, p->layers.n * p->heads.n), "values",
+                                describe_floats(m->values, all->n_prompts * all->n_cells)));
     }
     return list;
 }
 
 static json_t *describe_indices(const plot_indices *list) {
     json_t *out = json_array();
-    for (size_t i = 0; i < list->n; i++) json_array_append_new(out, json_integer(list->at[i]));
+    for (size_t i = 0; i < list->n; i++) qkv_json_push(out, json_integer(list->at[i]));
     return out;
 }
 
 static json_t *describe_numbers(const double *values, size_t n) {
     json_t *out = json_array();
     for (size_t i = 0; i < n; i++) {
-        json_array_append_new(out, isnan(values[i]) ? json_null() : qkv_json_exact(values[i]));
+        qkv_json_push(out, isnan(values[i]) ? json_null() : qkv_json_exact(values[i]));
     }
     return out;
 }
@@ -44,8 +45,7 @@ static json_t *describe_numbers(const double *values, size_t n) {
 static json_t *describe_targets(const qkv_plot *p, int shown) {
     json_t *out = json_array();
     for (size_t i = 0; i < p->targets.n; i++) {
-        json_array_append_new(
-            out, qkv_json_text(shown ? qkv_plot_target_name(p, i) : p->target_names[i]));
+        qkv_json_push(out, qkv_json_text(shown ? qkv_plot_target_name(p, i) : p->target_names[i]));
     }
     return out;
 }
@@ -53,7 +53,7 @@ static json_t *describe_targets(const qkv_plot *p, int shown) {
 static json_t *describe_prompts(const plot_living *all) {
     json_t *out = json_array();
     for (size_t i = 0; i < all->n_prompts; i++) {
-        json_array_append_new(out, json_integer(all->prompts[i]));
+        qkv_json_push(out, json_integer(all->prompts[i]));
     }
     return out;
 }
@@ -64,11 +64,11 @@ static json_t *describe_values(const qkv_plot *p) {
     for (size_t i = 0; i < p->n_shown; i++) {
         qkv_plot_value v = QKV_PLOT_VALUE_INIT;
         if (qkv_plot_get_value(p, i, &v, NULL) != QKV_OK) continue;
-        json_array_append_new(out, json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:I}", "target",
-                                             v.target, "layer", (int)v.layer, "head", (int)v.head,
-                                             "epsilon", qkv_json_real(v.epsilon), "mean",
-                                             qkv_json_real(v.mean), "low", qkv_json_real(v.low),
-                                             "high", qkv_json_real(v.high), "n", (json_int_t)v.n));
+        qkv_json_push(out, json_pack("{s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:I}", "target", v.target,
+                                     "layer", (int)v.layer, "head", (int)v.head, "epsilon",
+                                     qkv_json_real(v.epsilon), "mean", qkv_json_real(v.mean), "low",
+                                     qkv_json_real(v.low), "high", qkv_json_real(v.high), "n",
+                                     (json_int_t)v.n));
     }
     return out;
 }
@@ -78,7 +78,7 @@ static json_t *describe_values(const qkv_plot *p) {
 static json_t *describe_labels(const study_prompt *prompt) {
     json_t *tokens = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
-        json_array_append_new(tokens, qkv_json_text(prompt->labels[i]));
+        qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));
     }
     return tokens;
 }
@@ -95,8 +95,7 @@ static json_t *describe_scores(const qkv_plot *p, const plot_heads *all, size_t 
                                 .causal = all->causal,
                                 .window = window,
                                 .is_masked = all->causal || window > 0};
-        json_array_append_new(list,
-                              map.values ? qkv_living_map_json(&map, LIVING_F32) : json_null());
+        qkv_json_push(list, map.values ? qkv_living_map_json(&map, LIVING_F32) : json_null());
     }
     return list;
 }
@@ -106,12 +105,12 @@ static json_t *describe_attention(const qkv_plot *p) {
     if (!all || all->prompts.n == 0) return json_null();
     json_t *prompts = json_array(), *windows = json_array();
     for (size_t i = 0; i < all->prompts.n; i++) {
-        json_array_append_new(prompts, json_pack("{s:I, s:o, s:o}", "id", (json_int_t)all->ids[i],
-                                                 "tokens", describe_labels(&all->prompts.items[i]),
-                                                 "scores", describe_scores(p, all, i)));
+        qkv_json_push(prompts, json_pack("{s:I, s:o, s:o}", "id", (json_int_t)all->ids[i], "tokens",
+                                         describe_labels(&all->prompts.items[i]), "scores",
+                                         describe_scores(p, all, i)));
     }
     for (size_t i = 0; i < p->layers.n; i++) {
-        json_array_append_new(windows, json_integer(all->windows[i]));
+        qkv_json_push(windows, json_integer(all->windows[i]));
     }
     return json_pack("{s:b, s:o, s:o, s:o, s:o}", "causal", all->causal, "softcap",
                      qkv_json_exact(all->softcap), "windows", windows, "sinks",
@@ -148,8 +147,8 @@ static json_t *describe(const qkv_plot *p) {
         describe_look(p), "reference", qkv_json_real(p->reference), "left_out", all->left_out,
         "values", describe_values(p), "metrics", describe_metrics(p));
     qkv_text_release(&label);
-    if (json) json_object_set_new(json, "attention", describe_attention(p));
-    if (json) json_object_set_new(json, "colors", qkv_living_colors(qkv_plot_colormap(p)));
+    if (json) qkv_json_put(json, "attention", describe_attention(p));
+    if (json) qkv_json_put(json, "colors", qkv_living_colors(qkv_plot_colormap(p)));
     return json;
 }
 

@@ -28,7 +28,7 @@ static int is_edited(const qkv_plot *p) {
     return p->op_name[0] != '\0';
 }
 
-/* "scale, ε = 0.001", behind `before` when there is anything. */
+/* "scale, ε = 0.001", after `before` when there is anything. */
 static void add_operation(const qkv_plot *p, qkv_text *text, const char *before) {
     if (!is_edited(p)) return;
     qkv_text_printf(text, "%s%s", before, p->op_name);
@@ -176,13 +176,17 @@ static int is_all_zero(const qkv_plot *p) {
 static void add_small_print(const qkv_plot *p, qkv_text *text) {
     const char *file = qkv_path_base(p->info->path);
     if (p->info->model_name[0] || p->info->model_path[0]) {
-        qkv_text_append_model(text, p->info->model_name, p->info->model_path);
+        qkv_text_append_model(text, p->info->model_name, p->info->model_path,
+                              p->info->model_weights);
         qkv_text_puts(text, DOT);
     }
     qkv_text_append_short(text, file, strlen(file), 80);
     add_averages(p, text);
     if (is_all_zero(p)) qkv_text_puts(text, DOT "all values are exactly 0");
     if (p->options.change) qkv_text_puts(text, DOT "edited minus unedited");
+    if (p->kind == QKV_PLOT_LINES && p->options.axis != QKV_PLOT_SCALE_LINEAR &&
+        p->epsilons[0] == 0)
+        qkv_text_puts(text, DOT "\xce\xb5 = 0 stands apart: the axis is broken");
     add_gaps(p, text);
     /* A no-break space: the version stays beside the name. */
     qkv_text_printf(text, DOT "qkv\xc2\xa0%s" DOT "%s", qkv_version(), p->id);

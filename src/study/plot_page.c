@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "qkv/chart.h"
 #include "study/plot_living.h"
+#include "study/print.h"
 
 /* Texts that a chart points to. */
 typedef struct words {
@@ -72,7 +73,8 @@ static int write_page(const page *to, const void *chart, chart_writer write, qkv
     style.font = to->p->font;
     style.width = to->p->options.width;
     style.recipe = to->p->options.no_recipe ? NULL : to->p->recipe;
-    if (to->p->options.dpi > 0) style.dpi = to->p->options.dpi;
+    style.font_size = to->p->options.font_size;
+    style.dpi = qkv_print_dpi(to->p->options.dpi, style.width);
     return write(to, chart, &style, err);
 }
 

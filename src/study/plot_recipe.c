@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "qkv/version.h"
 #include "study/plot.h"
@@ -12,17 +13,15 @@
 /* ---- options ---- */
 
 /* clang-format off: one option to a line */
-#define FIELD(name, kind)                                                                          \
-    { #name, FIELD_##kind, offsetof(qkv_plot_options, name), NULL, 0, 0 }
-#define WORDS(name, words)                                                                         \
-    { #name, FIELD_WORD, offsetof(qkv_plot_options, name), words, 0, 0 }
-#define LIMITED(name, kind, least, most)                                                           \
-    { #name, FIELD_##kind, offsetof(qkv_plot_options, name), NULL, least, most }
+#define PLAIN(member, kind) FIELD(qkv_plot_options, member, kind, NULL, 0, 0, NULL)
+#define WORDS(member, words) FIELD_WORDS(qkv_plot_options, member, words, NULL)
+#define LIMITED(member, kind, least, most)                                                         \
+    FIELD(qkv_plot_options, member, kind, NULL, least, most, NULL)
 
 enum { MOST_TEXT = 20000 }; /* bytes of texts that files bring along */
 
 /* Everything in qkv_plot_options but the command. */
-const field qkv_plot_fields[] = {
+static const field fields[] = {
     WORDS(kind, "auto|heatmap|lines|ranking"),
     LIMITED(metric, TEXT, 0, MOST_TEXT),
     LIMITED(target, TEXT, 0, MOST_TEXT),
@@ -30,24 +29,25 @@ const field qkv_plot_fields[] = {
     LIMITED(epsilon, TEXT, 0, MOST_TEXT),
     LIMITED(layers, TEXT, 0, MOST_TEXT),
     LIMITED(heads, TEXT, 0, MOST_TEXT),
-    FIELD(change, FLAG),
+    PLAIN(change, FLAG),
     WORDS(by, "auto|target|layer|head"),
-    FIELD(top, INT),
+    PLAIN(top, INT),
     WORDS(order, "auto|largest|smallest|magnitude"),
     WORDS(band, "auto|range|sd|none"),
     WORDS(scale, "auto|linear|log"),
     WORDS(axis, "auto|linear|log"),
-    FIELD(range, RANGE),
+    PLAIN(range, RANGE),
     LIMITED(title, TEXT, 0, MOST_TEXT),
     LIMITED(dpi, REAL, 0, 2400),
     WORDS(colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
     WORDS(text, "auto|paths|text"),
     LIMITED(font, TEXT, 0, MOST_TEXT),
     LIMITED(width, REAL, 0, 14400),
-    FIELD(hide_notes, FLAG),
+    PLAIN(hide_notes, FLAG),
+    LIMITED(font_size, REAL, 0, 72),
 };
 /* clang-format on */
-const size_t qkv_plot_n_fields = sizeof qkv_plot_fields / sizeof *qkv_plot_fields;
+const field_table qkv_plot_table = FIELD_TABLE(fields, QKV_FIELD_WORK);
 
 /* ---- results ---- */
 
@@ -85,7 +85,7 @@ static int hash_results(const qkv_plot *p, char out[QKV_FINGERPRINT_SIZE], qkv_e
 static json_t *describe_values(const qkv_plot *p, qkv_error *err) {
     float *values = qkv_calloc(p->n_shown, 3 * sizeof *values);
     panel_summary summary;
-    json_t *panel = NULL;
+    json_t *panel = NULL, *list = json_array();
     for (size_t i = 0; values && i < p->n_shown; i++) {
         const plot_summary *group = &p->groups[p->shown[i]];
         values[3 * i] = (float)group->mean;
@@ -98,7 +98,8 @@ static json_t *describe_values(const qkv_plot *p, qkv_error *err) {
         qkv_recipe_add_summary(panel, &summary);
     }
     free(values);
-    return json_pack("[o*]", panel);
+    if (p->n_shown) qkv_json_push(list, panel);
+    return list;
 }
 
 /* ---- lists ---- */
@@ -107,7 +108,7 @@ static json_t *target_list(const qkv_plot *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->targets.n; i++) {
         const char *name = p->target_names[i];
-        json_array_append_new(list, qkv_json_text(name));
+        qkv_json_push(list, qkv_json_text(name));
     }
     return list;
 }
@@ -115,7 +116,7 @@ static json_t *target_list(const qkv_plot *p) {
 static json_t *epsilon_list(const qkv_plot *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->n_epsilons; i++) {
-        if (!isnan(p->epsilons[i])) json_array_append_new(list, qkv_json_exact(p->epsilons[i]));
+        if (!isnan(p->epsilons[i])) qkv_json_push(list, qkv_json_exact(p->epsilons[i]));
     }
     return list;
 }
@@ -123,7 +124,7 @@ static json_t *epsilon_list(const qkv_plot *p) {
 static json_t *index_list(const plot_indices *indices) {
     json_t *list = json_array();
     for (size_t i = 0; i < indices->n; i++) {
-        json_array_append_new(list, json_integer(indices->at[i]));
+        qkv_json_push(list, json_integer(indices->at[i]));
     }
     return list;
 }
@@ -144,17 +145,16 @@ static json_t *describe(const qkv_plot *p, const char *hash, qkv_error *err) {
         "command", qkv_recipe_command(o->command, o->n_command), "results", path_of(p->info->path),
         "results_hash", hash, "spec_hash", qkv_json_text(p->info->spec_hash), "model",
         path_of(p->info->model_path), "model_hash", qkv_json_text(p->info->model_hash), "options",
-        qkv_fields_write(qkv_plot_fields, qkv_plot_n_fields, o), "metric", qkv_json_text(p->metric),
-        "targets", target_list(p), "op", qkv_json_text(p->op_name), "epsilon", epsilon_list(p),
-        "layers", index_list(&p->layers), "heads", index_list(&p->heads), "cells",
-        (json_int_t)p->n_cells, "missing", (json_int_t)p->n_missing, "panels",
-        describe_values(p, err));
+        qkv_fields_write(&qkv_plot_table, o), "metric", qkv_json_text(p->metric), "targets",
+        target_list(p), "op", qkv_json_text(p->op_name), "epsilon", epsilon_list(p), "layers",
+        index_list(&p->layers), "heads", index_list(&p->heads), "cells", (json_int_t)p->n_cells,
+        "missing", (json_int_t)p->n_missing, "panels", describe_values(p, err));
     if (json && p->kind == QKV_PLOT_HEATMAP) {
         const char *colormap = qkv_colormap_name(qkv_plot_colormap(p));
-        json_object_set_new(json, "colormap", json_string(colormap));
+        qkv_json_put(json, "colormap", json_string(colormap));
     }
     if (json && p->info->model_notices[0])
-        json_object_set_new(json, "model_notices", qkv_json_text(p->info->model_notices));
+        qkv_json_put(json, "model_notices", qkv_json_text(p->info->model_notices));
     return json;
 }
 

@@ -6,7 +6,14 @@
 #include "base/text.h"
 #include "qkv/fonts.h"
 
-static const double MOST_WIDTH = 14400; /* points */
+static const double MOST_WIDTH = 14400;             /* points */
+static const double LEAST_FONT = 5, MOST_FONT = 72; /* points */
+static const double SCREEN_DPI = 150, PRINT_DPI = 300;
+
+double qkv_print_dpi(double given, double width) {
+    if (given > 0) return given;
+    return width > 0 ? PRINT_DPI : SCREEN_DPI;
+}
 
 int qkv_print_check(const study_print *print, qkv_error *err) {
     if ((unsigned)print->text > QKV_TEXT_TEXT) {
@@ -16,6 +23,11 @@ int qkv_print_check(const study_print *print, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
                         "`width` must be above 0 and up to %g points, not %g", MOST_WIDTH,
                         print->width);
+    }
+    if (print->font_size != 0 &&
+        !(print->font_size >= LEAST_FONT && print->font_size <= MOST_FONT)) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "`font_size` must be %g to %g points, not %g",
+                        LEAST_FONT, MOST_FONT, print->font_size);
     }
     return print->font ? qkv_font_check(print->font, err) : QKV_OK;
 }

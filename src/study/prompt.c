@@ -35,6 +35,12 @@ static int check(const qkv_prompt *prompt, qkv_error *err) {
     if (prompt->flags & ~(uint32_t)(QKV_TOKENIZE_ADD_SPECIAL | QKV_TOKENIZE_PARSE_SPECIAL)) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "a prompt has unknown flags");
     }
+    if (prompt->pair &&
+        (!prompt->text || !prompt->pair[0] || !(prompt->flags & QKV_TOKENIZE_ADD_SPECIAL))) {
+        return qkv_fail(
+            err, QKV_ERR_ARGUMENT,
+            "`pair` is the second of two texts, with the tokens that stand around them");
+    }
     if (prompt->text ? text_length(prompt) == 0 : prompt->n_tokens == 0) {
         return qkv_fail(err, QKV_ERR_ARGUMENT, "the prompt is empty");
     }
@@ -48,6 +54,34 @@ static int copy_tokens(const qkv_prompt *prompt, int32_t **tokens, size_t *n_tok
     memcpy(*tokens, prompt->tokens, prompt->n_tokens * sizeof **tokens);
     *n_tokens = prompt->n_tokens;
     return QKV_OK;
+}
+
+/* Both texts as if each stood alone, the second without its first token: [CLS] TEXT [SEP] PAIR [SEP]. */
+static int tokenize_pair(const qkv_prompt *prompt, const qkv_model *model, int32_t **tokens,
+                         size_t *n_tokens, qkv_error *err) {
+    int32_t *first = NULL, *second = NULL, *both = NULL;
+    size_t n_first = 0, n_second = 0;
+    if (!qkv_model_get_info(model)->has_segments) {
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "`pair` is for models with segments, such as BERT; %s has none",
+                        qkv_model_get_info(model)->path);
+    }
+    int status = qkv_tokenize(model, &first, &n_first, prompt->text, text_length(prompt),
+                              prompt->flags, err);
+    if (status == QKV_OK)
+        status = qkv_tokenize(model, &second, &n_second, prompt->pair, strlen(prompt->pair),
+                              prompt->flags, err);
+    if (status == QKV_OK && !(both = qkv_calloc(n_first + n_second, sizeof *both)))
+        status = qkv_fail_memory(err);
+    if (status == QKV_OK) {
+        memcpy(both, first, n_first * sizeof *both);
+        memcpy(both + n_first, second + 1, (n_second - 1) * sizeof *both);
+        *tokens = both;
+        *n_tokens = n_first + n_second - 1;
+    }
+    qkv_tokens_free(first);
+    qkv_tokens_free(second);
+    return status;
 }
 
 int qkv_prompt_tokenize(const qkv_prompt *prompt, const qkv_model *model, int32_t **tokens,
@@ -65,6 +99,7 @@ int qkv_prompt_tokenize(const qkv_prompt *prompt, const qkv_model *model, int32_
     if (status == QKV_OK) status = check(&own, err);
     if (status != QKV_OK) return status;
     if (own.tokens) return copy_tokens(&own, tokens, n_tokens, err);
+    if (own.pair) return tokenize_pair(&own, model, tokens, n_tokens, err);
     return qkv_tokenize(model, tokens, n_tokens, own.text, text_length(&own), own.flags, err);
 }
 
@@ -83,7 +118,14 @@ int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_e
 
 static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model, qkv_error *err) {
     to->flags = from->flags;
-    if (from->text) {
+    if (from->text && from->pair) { /* as one text that would give the same tokens */
+        qkv_text both = {0};
+        qkv_text_append(&both, from->text, text_length(from));
+        qkv_text_printf(&both, " [SEP] %s", from->pair);
+        to->text = both.data;
+        to->length = both.length;
+        if (both.failed) return qkv_fail_memory(err);
+    } else if (from->text) {
         to->length = text_length(from);
         to->text = qkv_strndup(from->text, to->length);
         if (!to->text) return qkv_fail_memory(err);

@@ -107,7 +107,7 @@ static int list_prompts(json_t *list, const char *const *texts, size_t n, qkv_er
     for (size_t i = 0; i < n; i++) {
         json_t *text = texts[i] ? json_string(texts[i]) : NULL;
         if (!text) return qkv_fail(err, QKV_ERR_ARGUMENT, "prompt %zu is not UTF-8 text", i);
-        if (json_array_append_new(list, text) != 0) return qkv_fail_memory(err);
+        if (qkv_json_push(list, text) != 0) return qkv_fail_memory(err);
     }
     return QKV_OK;
 }
@@ -122,7 +122,7 @@ int qkv_recipe_set_prompts(qkv_recipe *recipe, const char *const *texts, size_t 
         json_decref(list);
         return status;
     }
-    if (json_object_set_new(json_object_get(recipe->json, "sweep"), "prompts", list) != 0) {
+    if (qkv_json_put(json_object_get(recipe->json, "sweep"), "prompts", list) != 0) {
         return qkv_fail_memory(err);
     }
     return write_spec(recipe, err);
@@ -145,7 +145,7 @@ int qkv_recipe_check(const qkv_recipe *recipe, const qkv_sweep *sweep, qkv_error
 /* Which model it is has been decided: the specification may name one too. */
 static int make_sweep(const qkv_recipe *recipe, qkv_sweep **out, const qkv_model *model,
                       qkv_error *err) {
-    json_t *spec = json_copy(json_object_get(recipe->json, "sweep"));
+    json_t *spec = qkv_json_copy(json_object_get(recipe->json, "sweep"));
     json_object_del(spec, "model");
     char *text = dump(spec);
     json_decref(spec);

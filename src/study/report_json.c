@@ -1,5 +1,6 @@
 /* A report as JSON: all numbers, and every pair of panels. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/number.h"
@@ -8,7 +9,7 @@
 static json_t *values_of(const report_panel *panel) {
     json_t *values = json_object();
     for (int i = 0; i < REPORT_COLUMNS; i++) {
-        json_object_set_new(values, qkv_report_metrics[i], qkv_json_real(panel->values[i]));
+        qkv_json_put(values, qkv_report_metrics[i], qkv_json_real(panel->values[i]));
     }
     return values;
 }
@@ -17,7 +18,7 @@ static json_t *describe_panel(const report *r, size_t i) {
     const report_panel *panel = &r->panels[i];
     json_t *differences = json_array();
     for (size_t k = 0; k < r->n_panels; k++) {
-        json_array_append_new(differences, qkv_json_real(qkv_report_difference(r, i, k)));
+        qkv_json_push(differences, qkv_json_real(qkv_report_difference(r, i, k)));
     }
     return json_pack("{s:i, s:i, s:i, s:o, s:o, s:s, s:o, s:o, s:i, s:o}", "row", (int)panel->row,
                      "col", (int)panel->col, "input", (int)panel->cell->prompt, "title",
@@ -31,20 +32,19 @@ static json_t *describe_facts(const report *r) {
     json_t *list = json_array();
     for (size_t i = 0; i < r->n_facts; i++) {
         const report_fact *fact = &r->facts[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:o, s:s, s:s}", "statement", fact->name, "number",
-                                        qkv_json_real(fact->number), "verdict",
-                                        qkv_report_verdicts[fact->verdict], "text", fact->text));
+        qkv_json_push(list, json_pack("{s:s, s:o, s:s, s:s}", "statement", fact->name, "number",
+                                      qkv_json_real(fact->number), "verdict",
+                                      qkv_report_verdicts[fact->verdict], "text", fact->text));
     }
     return list;
 }
 
 static char *dump_report(const report *r) {
     json_t *panels = json_array(), *plain = json_array();
-    for (size_t i = 0; i < r->n_panels; i++) json_array_append_new(panels, describe_panel(r, i));
+    for (size_t i = 0; i < r->n_panels; i++) qkv_json_push(panels, describe_panel(r, i));
     for (size_t p = 0; p < r->fig->prompts.n; p++) {
-        json_array_append_new(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
-                                               values_of(&r->plain[p])));
+        qkv_json_push(plain, json_pack("{s:s, s:o}", "class", r->plain[p].kind, "metrics",
+                                       values_of(&r->plain[p])));
     }
     json_t *json =
         json_pack("{s:o, s:o, s:s, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o}", "about",
@@ -52,9 +52,9 @@ static char *dump_report(const report *r) {
                   qkv_report_thresholds, "thresholds", "uniform", REPORT_UNIFORM, "sink",
                   REPORT_SINK, "diagonal", REPORT_DIAGONAL, "saturated", REPORT_SATURATED,
                   "nearly_identical", REPORT_NEAR, "unmodified", plain, "panels", panels, "recipe",
-                  json_loads(r->fig->recipe, JSON_ALLOW_NUL, NULL));
+                  qkv_json_parse(r->fig->recipe, strlen(r->fig->recipe), JSON_ALLOW_NUL, NULL));
     if (r->fig->options.no_recipe) json_object_del(json, "recipe");
-    char *dump = json ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    char *dump = json ? qkv_json_dump(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
     return dump;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
 #include "study/carrier.h"
@@ -174,7 +175,7 @@ int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_r
     *out = NULL;
     QKV_NEED(err, r);
     QKV_NEED(err, results);
-    if (!r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no chart of a sweep");
+    if (!r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is not a chart of a sweep");
     qkv_plot_options o = r->plot;
     o.living = 1; /* it may be written as any kind of file */
     o.command = r->command;
@@ -188,28 +189,26 @@ int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_sessi
     *out = NULL;
     QKV_NEED(err, r);
     QKV_NEED(err, session);
-    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no study");
-    qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
+    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is not a study");
     qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, qkv_session_model(session));
-    if (!prompts) return qkv_fail_memory(err);
-    inputs.session = session;
-    inputs.other = other;
-    inputs.prompts = prompts;
-    inputs.n_prompts = r->n_prompts;
-    inputs.command = r->command;
-    inputs.n_command = r->n_command;
-    inputs.living = 1; /* it may be written as any kind of file */
-    const int status =
-        qkv_study_make_json(out, r->study, &inputs, json_object_get(r->tree, "options"), err);
+    qkv_study *study = NULL;
+    int status = prompts ? qkv_study_new(&study, r->study->name, err) : qkv_fail_memory(err);
+    if (status == QKV_OK)
+        status = qkv_study_set_options(study, json_object_get(r->tree, "options"), err);
+    if (status == QKV_OK && json_object_get(r->tree, "look"))
+        status = qkv_study_set_options(study, json_object_get(r->tree, "look"), err);
+    /* It may be written as any kind of file. */
+    if (status == QKV_OK) status = qkv_study_set(study, "page", "true", err);
+    if (status == QKV_OK) status = qkv_study_set_command(study, r->command, r->n_command, err);
+    for (size_t i = 0; i < r->n_prompts && status == QKV_OK; i++)
+        status = qkv_study_add_prompt(study, &prompts[i], err);
+    if (status == QKV_OK) status = qkv_study_run(study, session, other, err);
     free(prompts);
+    if (status == QKV_OK)
+        *out = study;
+    else
+        qkv_study_free(study);
     return status;
-}
-
-int qkv_reproduction_look(const qkv_reproduction *r, qkv_study_look *look, qkv_error *err) {
-    QKV_NEED(err, r);
-    QKV_NEED(err, look);
-    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is no study");
-    return qkv_sized_write(look, &r->look, sizeof r->look, "qkv_study_look", err);
 }
 
 /* ---- files ---- */

@@ -23,7 +23,6 @@ struct qkv_reproduction {
     qkv_figure_options figure;        /* without lists */
     qkv_plot_options plot;
     const study_kind *study; /* NULL: it is none */
-    qkv_study_look look;     /* of a study */
     const char *other_hash, *other_name;
     qkv_prompt *prompts, *sources, *set; /* with tokens; the text where there is one */
     size_t n_prompts, n_sources, n_set;

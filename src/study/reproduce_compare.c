@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/sized.h"
 #include "study/reproduce.h"
 

@@ -124,7 +124,7 @@ static int take_sides(const json_t *tree, const char *key, qkv_figure_side **out
 
 static int find_study(qkv_reproduction *r, qkv_error *err) {
     const char *name = short_text(r->tree, "study", MOST_NAME);
-    r->study = name ? qkv_study_find_kind(name) : NULL;
+    r->study = name ? qkv_study_find_recorded(name) : NULL;
     if (r->study) return QKV_OK;
     return qkv_fail(err, QKV_ERR_UNSUPPORTED, "there is no study \"%.40s\" in this version",
                     name ? name : "");
@@ -173,8 +173,8 @@ static int take_figure(qkv_reproduction *r, qkv_error *err) {
     size_t total = 0;
     if (!is_hash(r->hashes[0])) return qkv_fail(err, QKV_ERR_FORMAT, "it names no model by a hash");
     r->figure = (qkv_figure_options)QKV_FIGURE_OPTIONS_INIT;
-    int status = qkv_fields_read(qkv_figure_fields, qkv_figure_n_fields,
-                                 json_object_get(tree, "options"), &r->figure, err);
+    int status =
+        qkv_fields_read(&qkv_figure_table, json_object_get(tree, "options"), &r->figure, err);
     if (status == QKV_OK) {
         status =
             take_prompts(tree, "inputs", MOST_PROMPTS, &r->prompts, &r->n_prompts, &total, err);
@@ -198,8 +198,8 @@ static int take_plot(qkv_reproduction *r, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_FORMAT, "it names no results by a hash");
     }
     r->plot = (qkv_plot_options)QKV_PLOT_OPTIONS_INIT;
-    const int status = qkv_fields_read(qkv_plot_fields, qkv_plot_n_fields,
-                                       json_object_get(r->tree, "options"), &r->plot, err);
+    const int status =
+        qkv_fields_read(&qkv_plot_table, json_object_get(r->tree, "options"), &r->plot, err);
     return status == QKV_OK ? qkv_plot_options_check(&r->plot, err) : status;
 }
 
@@ -218,10 +218,9 @@ static int take_study(qkv_reproduction *r, qkv_error *err) {
     free(options);
     if (status == QKV_OK && !json_object_get(tree, "options"))
         status = qkv_fail(err, QKV_ERR_FORMAT, "there are no options");
-    r->look = (qkv_study_look)QKV_STUDY_LOOK_INIT;
+    study_look drawn = {0};
     if (status == QKV_OK && look)
-        status =
-            qkv_fields_read(qkv_study_look_fields, qkv_study_n_look_fields, look, &r->look, err);
+        status = qkv_fields_read(&qkv_study_look_table, look, &drawn, err);
     if (status != QKV_OK) return status;
     return take_prompts(tree, "inputs", MOST_PROMPTS, &r->prompts, &r->n_prompts, &total, err);
 }

@@ -18,24 +18,35 @@ enum {
 static const char usual_depths[] = "0,0.25,0.5,0.75,1";
 #define RIGHT 0.5 /* answers with a recall above this are right */
 
+#define TEXT_FIELD(member, value, help)                                                            \
+    FIELD(retrieval_options, member, TEXT, value, 0, 1 << 16, help)
 static const field fields[] = {
-    STUDY_FIELD(retrieval_options, lengths, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, depths, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, needle, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, question, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, answer, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, needles, TEXT, 0, STUDY_MOST_TEXT),
-    STUDY_FIELD(retrieval_options, template, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, system, TEXT, 0, 1 << 16),
-    STUDY_FIELD(retrieval_options, chat_template, TEXT, 0, STUDY_MOST_TEXT),
-    STUDY_FIELD(retrieval_options, date, TEXT, 0, 64),
-    STUDY_WORDS(retrieval_options, decode, "greedy|forced"),
-    STUDY_FIELD(retrieval_options, tokens, INT, 0, MOST_NEW),
-    STUDY_FIELD(retrieval_options, all, FLAG, 0, 0),
-    STUDY_FIELD(retrieval_options, chat, FLAG, 0, 0),
-    STUDY_FIELD(retrieval_options, parity, FLAG, 0, 0),
-    STUDY_FIELD(retrieval_options, top, INT, 0, 1 << 20),
+    TEXT_FIELD(lengths, "LIST",
+               "tokens of a prompt, or auto: 512, or what the context leaves (default auto)"),
+    TEXT_FIELD(depths, "LIST",
+               "where in the filler the needle stands, from 0 to 1 (default 0,0.25,0.5,0.75,1)"),
+    TEXT_FIELD(needle, "TEXT", "the sentence that is put into the filler"),
+    TEXT_FIELD(question, "TEXT", "the question that it answers"),
+    TEXT_FIELD(answer, "TEXT", "the part of the needle that is the answer (default: all of it)"),
+    FIELD(
+        retrieval_options, needles, FILE, "FILE", 0, STUDY_MOST_TEXT,
+        "several needles in place of one: a JSON object with needle, question and answer to a line"),
+    TEXT_FIELD(template, "TEXT", "the prompt, with {context} and {question}"),
+    TEXT_FIELD(system, "TEXT", "the system's message, with `chat`"),
+    FIELD(retrieval_options, chat_template, FILE, "FILE", 0, STUDY_MOST_TEXT,
+          "another chat template than the model's"),
+    FIELD(retrieval_options, date, TEXT, "YYYY-MM-DD", 0, 64,
+          "the date that the chat template is told"),
+    FIELD_WORDS(retrieval_options, decode, "greedy|forced",
+                "the model answers (default), or is fed the answer"),
+    FIELD_NEW_TOKENS(retrieval_options, MOST_NEW, "tokens of an answer, at most (default 50)"),
+    FIELD_FLAGGED(retrieval_options, all, "tests with a wrong answer count, too"),
+    FIELD_FLAGGED(retrieval_options, chat, "the prompt is a user's message in the chat template"),
+    FIELD_FLAGGED(retrieval_options, parity,
+                  "what the paper's code does, where that differs from the paper"),
+    FIELD(retrieval_options, top, INT, "N", 1, 1 << 20, "heads in the ranking (default 20)"),
 };
+#undef TEXT_FIELD
 
 /* ---- what is tested ---- */
 
@@ -159,7 +170,8 @@ static int run_tests(retrieval *r, retrieval_file *file, qkv_error *err) {
     const int64_t passes = r->how->decode == RETRIEVAL_GREEDY ? 2 : 1; /* of a prompt */
     const int64_t wanted = passes * (int64_t)r->n_tests;
     int64_t n_there = 0;
-    int status = QKV_OK;
+    int status = qkv_study_begin(r->in, "runs", (size_t)wanted, err);
+    if (status != QKV_OK) return status;
     for (size_t i = 0; file && i < r->n_tests && status == QKV_OK; i++) {
         int found = 0;
         status = qkv_retrieval_file_get(file, &r->tests[i], &found, err);
@@ -168,12 +180,13 @@ static int run_tests(retrieval *r, retrieval_file *file, qkv_error *err) {
     }
     for (size_t i = 0; i < r->n_tests && status == QKV_OK; i++) {
         if (r->tests[i].copied) continue;
-        status = qkv_study_progress(r->in, n_there, wanted, err);
+        status = qkv_study_reach(r->in, (double)(n_there), (double)(passes), err);
         if (status == QKV_OK) status = qkv_retrieval_answer(r, &r->tests[i], err);
         if (status == QKV_OK && file) status = qkv_retrieval_file_put(file, &r->tests[i], err);
         n_there += passes;
     }
-    return status == QKV_OK ? qkv_study_progress(r->in, wanted, wanted, err) : status;
+    if (status == QKV_OK) status = qkv_study_reach(r->in, (double)(wanted), (double)(0), err);
+    return qkv_study_end(r->in, status);
 }
 
 static int compute(retrieval *r, qkv_error *err) {
@@ -247,8 +260,15 @@ static int make_retrieval(qkv_study *study, const study_inputs *in, const void *
 const study_kind qkv_study_retrieval = {
     .name = "retrieval-heads",
     .title = "retrieval heads: which heads copy a needle out of filler text (Wu et al.)",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Retrieval heads (Wu et al., arXiv 2404.15574): a needle, a sentence that a question asks for, is put "
+        "at several depths into filler text, and the model answers. A head has copied a token when its "
+        "largest weight, at the query that predicts the token, lies on that token inside the needle. Its "
+        "score is the share of the needle's answer that it has copied, the mean over the tests that the "
+        "model answers right (recall of words above 0.5). Prompts are the filler. Small models answer "
+        "nothing: `decode` forced feeds the answer.\n",
+    .examples = "qkv retrieval-heads -f filler.txt --decode forced -o retrieval.png\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(retrieval_options),
     .least_prompts = 1, /* the filler */
     .most_prompts = 100000,

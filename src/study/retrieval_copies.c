@@ -25,7 +25,7 @@ static int ends_for_code(const qkv_model *model, int32_t token, const char *text
                                   strncmp(qkv_model_get_info(model)->tokenizer, "bpe", 3) != 0);
 }
 
-/* Whether an answer ends with its last token: at a line break behind some text. */
+/* Whether an answer ends with its last token: at a line break after some text. */
 static int is_last(const retrieval *r, const retrieval_test *test, int *ends, qkv_error *err) {
     *ends = 0;
     for (size_t i = 0, has_text = 0; i < test->n_answer; i++) {

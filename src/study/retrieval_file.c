@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/fingerprint.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "qkv/model.h"
 #include "study/kept_file.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "study/retrieval.h"
@@ -20,7 +21,7 @@ static int is_word(char byte) {
     return qkv_is_letter(byte) || (byte >= '0' && byte <= '9') || (unsigned char)byte >= 0x80;
 }
 
-/* The next word, from *at on, which is moved behind it. 0 at the end. */
+/* The next word, from *at on, which is moved after it. 0 at the end. */
 static size_t next_word(const char **at, const char **word) {
     const char *p = *at;
     while (*p && !is_word(*p)) p++;

@@ -29,7 +29,7 @@ static const char *template_of(const retrieval_options *how) {
 
 /* ---- texts of tokens ---- */
 
-/* Texts of tokens, one behind the other: token i has the bytes from ends[i] to ends[i + 1]. */
+/* Texts of tokens, one after the other: token i has the bytes from ends[i] to ends[i + 1]. */
 typedef struct token_bytes {
     qkv_text text;
     size_t *ends;
@@ -61,7 +61,7 @@ static void release_bytes(token_bytes *bytes) {
 
 /* ---- filler ---- */
 
-/* All prompts, one behind the other, `times` times. */
+/* All prompts, one after the other, `times` times. */
 static int join_filler(const study_prompts *prompts, size_t times, qkv_text *out, qkv_error *err) {
     for (size_t i = 0; i < times * prompts->n; i++) {
         const study_prompt *prompt = &prompts->items[i % prompts->n];
@@ -143,7 +143,7 @@ static void write_context(const token_bytes *filler, const char *needle, size_t 
     qkv_text_append(out, text + before, end - before);
 }
 
-/* *at: where the needle begins, in the context before and in the whole behind. */
+/* *at: where the needle begins, in the context before and in the whole after. */
 static void write_template(const char *template, const qkv_text *context, const char *question,
                            qkv_text *out, size_t *at) {
     while (*template) {

@@ -23,9 +23,12 @@ typedef struct sahara_options {
 } sahara_options;
 
 static const field fields[] = {SILENCE_FIELDS(sahara_options),
-                               STUDY_FIELD(sahara_options, steps, INT, 0, MOST_STEPS),
-                               STUDY_FIELD(sahara_options, rank, INT, 0, 1024),
-                               STUDY_WORDS(sahara_options, space, "prompt|feature")};
+                               FIELD(sahara_options, steps, INT, "N", 1, MOST_STEPS,
+                                     "heads that are silenced, one after the other (default 3)"),
+                               FIELD(sahara_options, rank, INT, "N", 1, 1024,
+                                     "singular vectors that are compared (default 1)"),
+                               FIELD_WORDS(sahara_options, space, "prompt|feature",
+                                           "singular vectors of prompts (default) or of features")};
 
 typedef struct sahara {
     const study_inputs *in;
@@ -42,8 +45,9 @@ typedef struct sahara {
 /* ---- computing ---- */
 
 static int on_progress(void *user, int64_t done, int64_t wanted) {
+    (void)wanted;
     const sahara *s = user;
-    return qkv_study_progress(s->in, done, wanted, s->err) != QKV_OK;
+    return qkv_study_reach(s->in, (double)done, 0, s->err) != QKV_OK;
 }
 
 static int prepare(sahara *s, qkv_error *err) {
@@ -169,7 +173,8 @@ static int add_line(const sahara *s, qkv_study *study, qkv_error *err) {
     lines.n_series = 1;
     lines.x.label = "heads silenced";
     lines.y.label = "angle (degrees)";
-    const int status = qkv_study_add_lines(study, "steps", NULL, &lines, err);
+    const int status =
+        qkv_study_add_lines(study, "steps", "Angle as More Heads Are Silenced", &lines, err);
     free(x);
     return status;
 }
@@ -223,8 +228,13 @@ static int make_sahara(qkv_study *study, const study_inputs *in, const void *giv
 const study_kind qkv_study_sahara = {
     .name = "sahara",
     .title = "Sahara: the heads that together turn the last states of prompts most (Zhou et al.)",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Sahara (Zhou et al., arXiv 2410.13708): the last tokens' states after the final norm make a matrix "
+        "with a row per prompt. Each head is silenced, and the first singular vectors with and without it are "
+        "compared: their angle, in degrees. The head with the largest angle stays silenced, then every "
+        "other head is tried beside it, and so on. With one step this is Generalised Ships.\n",
+    .examples = "qkv sahara -f prompts.txt --steps 1 -o sahara.png\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(sahara_options),
     .least_prompts = 2,
     .most_prompts = 100000,

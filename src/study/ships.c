@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
@@ -22,7 +23,8 @@ typedef struct ships_options {
 } ships_options;
 
 static const field fields[] = {SILENCE_FIELDS(ships_options),
-                               STUDY_FIELD(ships_options, top, INT, 0, 1000)};
+                               FIELD(ships_options, top, INT, "N", 1, 1000,
+                                     "heads of the ranking on every prompt (default 10)")};
 
 typedef struct ships {
     const study_inputs *in;
@@ -37,14 +39,14 @@ typedef struct ships {
 static json_t *tokens_json(const study_prompt *prompt) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++)
-        json_array_append_new(list, json_integer(prompt->tokens[i]));
+        qkv_json_push(list, json_integer(prompt->tokens[i]));
     return list;
 }
 
 static int make_sweep(const ships *s, qkv_sweep **sweep, qkv_error *err) {
     json_t *prompts = json_array();
     for (size_t i = 0; i < s->in->prompts.n; i++)
-        json_array_append_new(prompts, tokens_json(&s->in->prompts.items[i]));
+        qkv_json_push(prompts, tokens_json(&s->in->prompts.items[i]));
     json_t *spec = json_pack("{s:o, s:s, s:[s], s:[s], s:[s]}", "prompts", prompts, "at", "output",
                              "targets", s->how.target, "ops", s->how.op, "metrics", "ships");
     char *text = spec ? qkv_json_dump(spec, 0) : NULL;
@@ -58,28 +60,31 @@ static size_t place(const ships *s, size_t prompt, int32_t layer, int32_t head) 
     return prompt * s->n_heads + (size_t)layer * s->n_head + (size_t)head;
 }
 
-/* Cells of a block have their values one behind the other: there is one metric. */
+/* Cells of a block have their values one after the other: there is one metric. */
 static void take_block(ships *s, const qkv_sweep *sweep, int64_t first, int64_t n,
                        const double *values) {
     qkv_cell cell = QKV_CELL_INIT;
-    for (int64_t i = 0; i < n && qkv_sweep_get_cell(sweep, first + i, &cell); i++)
+    for (int64_t i = 0; i < n; i++) {
+        (void)qkv_sweep_get_cell(sweep, first + i, &cell); /* its place is there, if not its edit */
         s->values[place(s, cell.prompt, cell.layer, cell.head)] = values[i];
+    }
 }
 
 static int compute(ships *s, const qkv_sweep *sweep, qkv_error *err) {
     const int64_t wanted = qkv_sweep_n_cells(sweep);
     double *values = qkv_calloc(s->n_head, sizeof *values); /* a block is a layer of a prompt */
-    int status = values ? qkv_study_progress(s->in, 0, wanted, err) : qkv_fail_memory(err);
+    if (!values) return qkv_fail_memory(err);
+    int status = qkv_study_begin(s->in, "cells", (size_t)wanted, err);
     for (int64_t b = 0; b < qkv_sweep_n_blocks(sweep) && status == QKV_OK; b++) {
         int64_t n = 0;
         const int64_t first = qkv_sweep_block(sweep, b, &n);
-        status = qkv_sweep_compute(sweep, s->in->session, b, values, err);
-        if (status != QKV_OK) break;
-        take_block(s, sweep, first, n, values);
-        status = qkv_study_progress(s->in, first + n, wanted, err);
+        status = qkv_study_reach(s->in, (double)(first), (double)(n), err);
+        if (status == QKV_OK) status = qkv_sweep_compute(sweep, s->in->session, b, values, err);
+        if (status == QKV_OK) take_block(s, sweep, first, n, values);
     }
+    if (status == QKV_OK) status = qkv_study_reach(s->in, (double)(wanted), (double)(0), err);
     free(values);
-    return status;
+    return qkv_study_end(s->in, status);
 }
 
 /* ---- in a file ---- */
@@ -90,8 +95,9 @@ typedef struct watch {
 } watch;
 
 static int on_progress(void *user, int64_t done, int64_t wanted) {
+    (void)wanted;
     const watch *w = user;
-    return qkv_study_progress(w->in, done, wanted, w->err) != QKV_OK;
+    return qkv_study_reach(w->in, (double)(done), (double)(0), w->err) != QKV_OK;
 }
 
 static int read_file(ships *s, qkv_error *err) {
@@ -114,10 +120,15 @@ static int compute_in_file(ships *s, const qkv_sweep *sweep, qkv_error *err) {
     qkv_sweep_options options = QKV_SWEEP_OPTIONS_INIT;
     options.progress = on_progress;
     options.user = &w;
+    const int64_t wanted = qkv_sweep_n_cells(sweep);
     int64_t done = 0;
     int status = qkv_sweep_writer_open(&results, sweep, s->in->results, NULL, err);
     if (status == QKV_OK) status = qkv_sweep_writer_n_done(results, &done, err);
-    if (status == QKV_OK) status = qkv_study_progress(s->in, done, qkv_sweep_n_cells(sweep), err);
+    if (status == QKV_OK) status = qkv_study_begin(s->in, "cells", (size_t)wanted, err);
+    if (status == QKV_OK) {
+        status = qkv_study_reach(s->in, (double)(done), (double)(wanted - done), err);
+        status = qkv_study_end(s->in, status);
+    }
     if (status == QKV_OK)
         status = qkv_sweep_run(sweep, s->in->session, results, &options, &stopped, err);
     if (status == QKV_OK && stopped) status = QKV_ERR_CANCELLED; /* with the message of progress */
@@ -243,15 +254,16 @@ static int show(const ships *s, qkv_study *study, qkv_error *err) {
     qkv_study_note(study,
                    "Ships: KL(base ‖ edited) of the next token in nats, 1e-12 added to both");
     if (status == QKV_OK)
-        status =
-            qkv_head_map(study, "heads", &panel, 1, s->n_layer, s->n_head, "Ships (nats)", err);
+        status = qkv_head_map(study, "heads", &panel, 1, s->n_layer, s->n_head,
+                              "Ships: KL of the next token (nats)", err);
     if (status == QKV_OK) qkv_study_link(study, STUDY_LAYERS_HEADS, 0);
     qkv_head_values_sort(all, s->n_heads);
     if (status == QKV_OK) status = add_ranking(s, study, all, err);
     if (status == QKV_OK) status = add_prompts(s, study, err);
     if (status == QKV_OK) status = add_scores(s, study, err);
     if (status == QKV_OK)
-        status = qkv_head_bars(study, "ranking", all, s->n_heads, "Ships (nats)", err);
+        status = qkv_head_bars(study, "ranking", all, s->n_heads,
+                               "Ships: KL of the next token (nats)", err);
     free(all);
     return status;
 }
@@ -275,8 +287,12 @@ static int make_ships(qkv_study *study, const study_inputs *in, const void *give
 const study_kind qkv_study_ships = {
     .name = "ships",
     .title = "Ships: what silencing each head does to the next token (Zhou et al.)",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof *fields,
+    .description =
+        "Ships (Zhou et al., arXiv 2410.13708): each head is silenced, and the distribution of the next "
+        "token after the last one is compared with the unedited one: KL, with 1e-12 added to both. Heads are "
+        "ranked by the mean over prompts, and on every prompt.\n",
+    .examples = "qkv ships -f prompts.txt -o ships.png\n",
+    .fields = FIELD_TABLE(fields, QKV_FIELD_WORK),
     .options_size = sizeof(ships_options),
     .least_prompts = 1,
     .most_prompts = 100000,

@@ -19,12 +19,20 @@ typedef struct silence_options {
 } silence_options;
 
 /* Lines of a table of fields, for options that have the field `silence_options silence`. */
-#define SILENCE_FIELDS(type)                                                                       \
-    {"target", FIELD_WORD, offsetof(type, silence.target), "q|k|v", 0, 0},                         \
-        {"op", FIELD_WORD, offsetof(type, silence.op), "scale|zero|mean", 0, 0},                   \
-        {"epsilon", FIELD_REAL, offsetof(type, silence.epsilon), NULL, 0, 1}, {                    \
-        "parity", FIELD_FLAG, offsetof(type, silence.parity), NULL, 0, 0                           \
+#define SILENCE_FIELD(type, name, member, kind, words, least, most, value, help)                   \
+    {                                                                                              \
+        name, FIELD_##kind, offsetof(type, silence) + offsetof(silence_options, member), words,    \
+            least, most, value, help, NULL, NULL                                                   \
     }
+#define SILENCE_FIELDS(type)                                                                       \
+    SILENCE_FIELD(type, "target", target, WORD, "q|k|v", 0, 0, NULL,                               \
+                  "what of a head is silenced: queries (default), keys or values"),                \
+        SILENCE_FIELD(type, "op", op, WORD, "scale|zero|mean", 0, 0, NULL,                         \
+                      "how: times `epsilon` (default), zero, or the mean over heads"),             \
+        SILENCE_FIELD(type, "epsilon", epsilon, REAL, NULL, 0, 1, "X",                             \
+                      "the factor of scale (default 1e-5)"),                                       \
+        SILENCE_FIELD(type, "parity", parity, FLAG, NULL, 0, 0, NULL,                              \
+                      "what the paper's code does, where that differs from the paper")
 
 /* As edits have it: "q" and "scale:1e-05". */
 typedef struct silence {
@@ -37,7 +45,7 @@ int qkv_silence_of(silence *out, const silence_options *options, const qkv_model
                    qkv_error *err);
 /* A line for the small print: "queries times 1e-05 before RoPE". */
 void qkv_silence_note(qkv_study *study, const silence *how);
-/* Edits of a head behind those that are there, joined by " + ". */
+/* Edits of a head after those that are there, joined by " + ". */
 void qkv_silence_add(qkv_text *edits, const silence *how, int32_t layer, int32_t head);
 
 #endif

@@ -27,8 +27,16 @@ const char *qkv_study_keep_text(qkv_study *study, const char *text) {
     return text ? qkv_study_keep(study, text, strlen(text) + 1) : NULL;
 }
 
+/* The text of the same column in the row before; NULL: none. */
+static const char *text_above(const study_table *table, size_t cell) {
+    return cell < table->n_columns ? NULL : table->cells[cell - table->n_columns].text;
+}
+
+/* From the end: texts are compared with those above them, which are still there. */
 static void free_table(study_table *table) {
-    for (size_t i = 0; i < table->n_cells; i++) free((char *)table->cells[i].text);
+    for (size_t i = table->n_cells; i-- > 0;) {
+        if (table->cells[i].text != text_above(table, i)) free((char *)table->cells[i].text);
+    }
     for (size_t i = 0; table->columns && i < table->n_columns; i++) free(table->columns[i]);
     free(table->columns);
     free(table->cells);
@@ -51,6 +59,9 @@ void qkv_study_free(qkv_study *study) {
     for (size_t i = 0; i < study->n_kept; i++) free(study->kept[i]);
     free_texts(study->notes, study->n_notes);
     free_texts(study->warnings, study->n_warnings);
+    for (int i = 0; i < 3; i++) json_decref(study->set[i]);
+    free(study->given);
+    qkv_edit_data_free(study->edit_data);
     free(study->tables);
     free(study->pictures);
     free(study->kept);
@@ -60,6 +71,7 @@ void qkv_study_free(qkv_study *study) {
     json_decref(study->attention);
     qkv_text_release(&study->model);
     qkv_prompts_release(&study->linked);
+    qkv_figure_free(study->figure);
     free(study);
 }
 
@@ -137,10 +149,13 @@ int qkv_study_add_table(qkv_study *study, const char *name, const char *title,
 int qkv_study_add_row(qkv_study *study, const study_value *values, qkv_error *err) {
     study_table *table = &study->tables[study->n_tables - 1];
     for (size_t i = 0; i < table->n_columns; i++) {
-        study_value cell = {values[i].number, qkv_strdup(values[i].text)};
+        const char *above = text_above(table, table->n_cells);
+        /* A text that repeats down a column is held once. */
+        const int repeats = above && values[i].text && strcmp(above, values[i].text) == 0;
+        study_value cell = {values[i].number, repeats ? above : qkv_strdup(values[i].text)};
         const int failed = values[i].text && !cell.text;
         if (!failed && QKV_PUSH(table->cells, table->capacity, table->n_cells, cell)) continue;
-        free((char *)cell.text);
+        if (!repeats) free((char *)cell.text);
         study->failed = 1;
         return qkv_fail_memory(err);
     }
@@ -227,7 +242,10 @@ int qkv_study_get_info(const qkv_study *study, qkv_study_info *info, qkv_error *
                                 .n_pictures = study->n_pictures,
                                 .recipe = study->recipe_text,
                                 .id = study->id,
-                                .n_printed = study->kind->n_printed ? study->kind->n_printed : 1};
+                                .n_printed = study->kind->figure      ? 0
+                                             : study->kind->n_printed ? study->kind->n_printed
+                                             : study->n_printed       ? study->n_printed
+                                                                      : 1};
     return qkv_sized_write(info, &own, sizeof own, "qkv_study_info", err);
 }
 
@@ -284,5 +302,7 @@ const char *qkv_study_get_note(const qkv_study *study, size_t index) {
 }
 
 const char *qkv_study_warning(const qkv_study *study, size_t index) {
-    return study && index < study->n_warnings ? study->warnings[index] : NULL;
+    if (!study) return NULL;
+    if (study->figure) return qkv_figure_warning(study->figure, index);
+    return index < study->n_warnings ? study->warnings[index] : NULL;
 }

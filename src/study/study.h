@@ -6,6 +6,11 @@
  *
  *     typedef struct lens_options { int32_t top; const char *answer; } lens_options;
  *
+ *     static const field fields[] = {
+ *         FIELD(lens_options, top, INT, "N", 1, 100, "how many of the most likely tokens (default 5)"),
+ *         ...
+ *     };
+ *
  *     static int make_lens(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
  *         const lens_options *options = given;
  *         const char *const columns[] = {"layer", "token", "probability"};
@@ -21,16 +26,18 @@
  *     }
  *
  * The frame does everything else: it reads and checks the options (also those of a forged recipe),
- * tokenizes the prompts, makes recipe and id, and writes files. Options whose value is 0, NULL or
- * QKV_AUTO have their default and are left out of recipes; what the default is, the maker decides.
+ * tokenizes the prompts, makes recipe and id, and writes files; the command line, Python and the server list
+ * the fields, and have the kind with them. Options whose value is 0, NULL or QKV_AUTO have their default and
+ * are left out of recipes; what the default is, the maker decides, and the field's sentence says.
  *
  * Everything that is added is copied. Once memory has run short, what is added is dropped, and the
  * study fails as a whole in the end: results of set_title, note, warn and link need not be looked at.
  *
  *     study.c          the object, and adding to it
- *     study_kinds.c    the list of kinds
- *     study_make.c     inputs and options to a study
+ *     study_kinds.c    the list of kinds, and their fields
+ *     study_make.c     setting fields, and inputs and options to a study
  *     study_recipe.c   its recipe
+ *     edit_inputs.c    what edits name: other prompts, vectors
  *     study_copy.c     charts, copied
  *     study_write.c    files: pictures
  *     study_numbers.c  files: tables
@@ -42,7 +49,10 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "qkv/chart.h"
+#include "qkv/figure.h"
 #include "qkv/study.h"
+#include "qkv/sweep.h"
+#include "study/edit_inputs.h"
 #include "study/fields.h"
 #include "study/figure_recipe.h"
 #include "study/prompt.h"
@@ -55,21 +65,37 @@ typedef struct study_inputs {
     qkv_session *other;     /* of kinds that need two; else NULL */
     const qkv_model *other_model;
     study_prompts prompts; /* with tokens and labels (of axes) */
-    const char *results;   /* as in qkv_study_inputs; so below */
-    int (*progress)(void *user, int64_t done, int64_t wanted);
-    void *user;
+    edit_inputs edits;     /* what edits name */
+    const char *results;   /* a file to continue from; NULL: none */
 } study_inputs;
 
 typedef struct study_kind {
-    const char *name;  /* "lens", also of the command */
-    const char *title; /* what it is, for lists */
-    const field *fields;
-    size_t n_fields;
-    size_t options_size; /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
+    const char *name;        /* "lens" */
+    const char *command;     /* "figure modify"; NULL: as its name */
+    const char *former;      /* its name in recipes of earlier versions; NULL: the same */
+    const char *title;       /* what it is, for lists */
+    const char *description; /* paragraphs; fields between backquotes */
+    const char *examples;    /* command lines */
+    field_table fields;      /* of the options; all are work */
+    field_table look;        /* of a figure, into the same struct */
+    int figure;              /* a qkv_figure_kind and 1: what it makes is a figure; 0: it is not */
+    size_t options_size;     /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
     size_t least_prompts, most_prompts;
+    const char
+        *prompt_names;      /* "clean|corrupt": what prompts are, by turns; NULL: they are alike */
+    size_t default_prompts; /* so many of the library's own where none is given; 0: an error */
+    const char *operand;    /* the field that the command takes as its operand; NULL: none */
+    const char *
+        edits; /* the fields that hold edits, "variant|edit", which may name other inputs; NULL: none */
+    int no_pictures; /* it has tables alone: no file is a drawing */
     int needs_other;
-    size_t n_printed;  /* tables that the command prints; 0: the first */
-    int keeps_results; /* it goes on from a file */
+    size_t n_printed;  /* tables that the command prints; 0: the study's, or the first */
+    int keeps_results; /* it continues from a file */
+    /* Options and prompts that cannot be, told without a model; it may also add prompts that options bring.
+     * NULL: nothing. */
+    int (*check)(qkv_study *study, const void *options, qkv_error *err);
+    /* The cells that it is computed from, where processes may share them. NULL: it is computed at once. */
+    int (*cells)(qkv_sweep **out, const study_inputs *in, const void *options, qkv_error *err);
     int (*make)(qkv_study *study, const study_inputs *in, const void *options, qkv_error *err);
 } study_kind;
 
@@ -77,15 +103,37 @@ extern const study_kind *const qkv_study_kinds[];
 extern const size_t qkv_study_n_kinds;
 /* NULL where there is none. */
 const study_kind *qkv_study_find_kind(const char *name);
+/* The same of a name that a recipe has, which may be a former one. */
+const study_kind *qkv_study_find_recorded(const char *name);
 
-/* Lines of tables of fields: STUDY_FIELD(lens_options, top, INT, 0, 100). */
-#define STUDY_FIELD(type, name, kind, least, most)                                                 \
-    { #name, FIELD_##kind, offsetof(type, name), NULL, least, most }
-#define STUDY_WORDS(type, name, words)                                                             \
-    { #name, FIELD_WORD, offsetof(type, name), words, 0, 0 }
 enum { STUDY_MOST_TEXT = 1 << 20 }; /* bytes of a text that a recipe brings along */
 
 /* ---- making ---- */
+
+/* How it is drawn and written. Fields that are 0 or NULL have their default. */
+typedef struct study_look {
+    const char *picture; /* its name; NULL: the first */
+    const char *table;   /* of a CSV; NULL: the first */
+    const char *title;   /* NULL: the picture's own, "": none */
+    double dpi;          /* of a PNG; 0: 150, with a width 300 */
+    int colormap;        /* a qkv_colormap */
+    int text;            /* a qkv_text_form, of an SVG or PDF */
+    const char *font;    /* NULL: DejaVu Sans */
+    double width;        /* of the page, points; 0: as wide as its content */
+    int32_t no_notes;    /* 1: without the small print */
+    int32_t no_recipe;   /* 1: files carry none */
+    double font_size;    /* points, 5 to 72; 0: 8, or what the width allows */
+} study_look;
+
+/* What is set that is neither work nor look. */
+typedef struct study_asked {
+    int32_t page;        /* 1: keep what an HTML page needs */
+    int32_t report;      /* 1: measure what a report of a figure says */
+    const char *results; /* a file to continue from; NULL: none */
+    /* Taken by edit_inputs.c before a study runs. */
+    const char *source, *set_prompts;
+    int32_t read_vectors;
+} study_asked;
 
 /* A cell of a table. */
 typedef struct study_value {
@@ -113,7 +161,7 @@ int qkv_study_add_lines(qkv_study *study, const char *name, const char *title,
 int qkv_study_add_bars(qkv_study *study, const char *name, const char *title, const qkv_bars *bars,
                        qkv_error *err);
 
-/* What stands behind the cells of the heatmap that was added last (all of its panels): rows are layers
+/* What the cells are about of the heatmap that was added last (all of its panels): rows are layers
  * from 0 on, columns the query heads, or the tokens of a prompt. In a page, cells then open the
  * attention of that layer on this prompt. */
 typedef enum study_cells { STUDY_NO_CELLS, STUDY_LAYERS_HEADS, STUDY_LAYERS_TOKENS } study_cells;
@@ -135,8 +183,11 @@ typedef struct study_second {
 } study_second;
 void qkv_study_link_second(qkv_study *study, const study_second *second);
 
-/* How far a long one is. Fails where somebody wants it to end. */
-int qkv_study_progress(const study_inputs *in, int64_t done, int64_t wanted, qkv_error *err);
+/* Work of several runs, in the one model or in both: as qkv_session_begin_work and those that belong
+ * to it. */
+int qkv_study_begin(const study_inputs *in, const char *what, size_t total, qkv_error *err);
+int qkv_study_reach(const study_inputs *in, double done, double next, qkv_error *err);
+int qkv_study_end(const study_inputs *in, int status);
 
 /* A line of the small print: definitions, what was left out. Model, version and id come by themselves. */
 int qkv_study_note(qkv_study *study, const char *format, ...) QKV_PRINTF(2, 3);
@@ -170,10 +221,19 @@ typedef struct study_picture {
 
 struct qkv_study {
     const study_kind *kind;
+    qkv_figure *figure; /* of kinds that make one; else NULL */
+    json_t *set[3];     /* what was set, by qkv_field_use */
+    qkv_prompt *given;  /* prompts; their texts and tokens are the study's */
+    size_t n_given, given_capacity;
+    qkv_edit_data *edit_data; /* vectors and the set of prompts that edits name; NULL: none */
+    char **command;           /* words, for the recipe */
+    size_t n_command;
+    int has_run;
     char *title;
     study_table *tables;
     size_t n_tables, tables_capacity;
     size_t numbers_table; /* that a CSV holds unless another is named */
+    size_t n_printed;     /* where its kind does not say */
     study_picture *pictures;
     size_t n_pictures, pictures_capacity;
     char **notes, **warnings;
@@ -202,30 +262,34 @@ int qkv_study_copy_bars(qkv_study *study, qkv_bars *to, const qkv_bars *from, qk
 void *qkv_study_keep(qkv_study *study, const void *bytes, size_t n);
 const char *qkv_study_keep_text(qkv_study *study, const char *text);
 
-/* study_recipe.c. The second is the text with the look in it, freed by the caller. */
-int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const qkv_study_inputs *given,
-                          const void *options, qkv_error *err);
-int qkv_study_recipe_with(const qkv_study *study, const qkv_study_look *look, char **text,
-                          qkv_error *err);
-extern const field qkv_study_look_fields[];
-extern const size_t qkv_study_n_look_fields;
+/* study_kinds.c: the tables of a kind's fields, by qkv_field_use. */
+void qkv_study_tables(const study_kind *kind, field_table tables[3]);
+extern const field_table qkv_study_look_table;
 
-/* study_make.c: from JSON, as recipes have it. */
+/* study_recipe.c. The second is the text with the look in it, freed by the caller. */
+int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const void *options,
+                          qkv_error *err);
+int qkv_study_recipe_with(const qkv_study *study, const study_look *look, char **text,
+                          qkv_error *err);
+
+/* study_make.c */
+/* The prompts with a name, or those without one. Release them also after a failure. */
+int qkv_study_take_prompts(study_prompts *to, const qkv_study *study, int named,
+                           const qkv_model *model, qkv_error *err);
+int qkv_study_set_options(qkv_study *study, const json_t *options, qkv_error *err);
+/* Into a struct of the kind's, to be freed also after a failure. */
 int qkv_study_read_options(void **out, const study_kind *kind, const json_t *from, qkv_error *err);
-int qkv_study_make_json(qkv_study **out, const study_kind *kind, const qkv_study_inputs *inputs,
-                        const json_t *options, qkv_error *err);
 
 /* study_write.c */
+const char *qkv_study_formats(const study_kind *kind);
 void qkv_study_small_print(const qkv_study *study, qkv_text *text);
 int qkv_study_find_picture(const qkv_study *study, const char *name, size_t *at, qkv_error *err);
 int qkv_study_find_table(const qkv_study *study, const char *name, size_t *at, qkv_error *err);
 
 /* study_numbers.c */
-int qkv_study_csv(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
-                  qkv_error *err);
-int qkv_study_json(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
-                   qkv_error *err);
-int qkv_study_sqlite(const qkv_study *study, const qkv_study_look *look, char **bytes,
-                     size_t *n_bytes, qkv_error *err);
+int qkv_study_csv(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err);
+int qkv_study_json(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err);
+int qkv_study_sqlite(const qkv_study *study, const study_look *look, char **bytes, size_t *n_bytes,
+                     qkv_error *err);
 
 #endif

@@ -29,6 +29,10 @@ static const char *const *keep_texts(qkv_study *study, const char *const *texts,
     return kept;
 }
 
+static const int32_t *keep_indices(qkv_study *study, const int32_t *from, size_t n) {
+    return from ? qkv_study_keep(study, from, n * sizeof *from) : NULL;
+}
+
 static int ended(const qkv_study *study, qkv_error *err) {
     return study->failed ? qkv_fail_memory(err) : QKV_OK;
 }
@@ -49,11 +53,13 @@ int qkv_study_copy_heatmap(qkv_study *study, qkv_heatmap *to, const qkv_heatmap 
         panel->row_labels = keep_texts(study, panel->row_labels, rows);
         panel->col_labels = keep_texts(study, panel->col_labels, cols);
         panel->cell_texts = keep_texts(study, panel->cell_texts, rows * cols);
+        panel->cell_categories = keep_indices(study, panel->cell_categories, rows * cols);
     }
     to->panels = panels;
     to->row_axis = qkv_study_keep_text(study, to->row_axis);
     to->col_axis = qkv_study_keep_text(study, to->col_axis);
     to->color.label = qkv_study_keep_text(study, to->color.label);
+    to->categories = keep_texts(study, to->categories, to->n_categories);
     return ended(study, err);
 }
 

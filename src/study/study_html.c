@@ -1,11 +1,12 @@
 /*
- * The page of a study: heatmaps whose cells say their number and open the attention behind them, other
+ * The page of a study: heatmaps whose cells say their number and open the attention that they are about, other
  * charts as they are drawn, all tables.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "study/living.h"
 #include "study/study_maps.h"
@@ -17,8 +18,7 @@ enum { MOST_ROWS = 5000 }; /* of a table */
 static json_t *describe_texts(const char *const *texts, size_t n) {
     if (!texts) return json_null();
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, qkv_json_text(texts[i] ? texts[i] : ""));
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, qkv_json_text(texts[i] ? texts[i] : ""));
     return list;
 }
 
@@ -42,7 +42,7 @@ static json_t *describe_panel(const qkv_heatmap_panel *panel) {
 static json_t *describe_places(const int32_t *places, int32_t n) {
     if (!places) return json_null();
     json_t *list = json_array();
-    for (int32_t i = 0; i < n; i++) json_array_append_new(list, json_integer(places[i]));
+    for (int32_t i = 0; i < n; i++) qkv_json_push(list, json_integer(places[i]));
     return list;
 }
 
@@ -50,7 +50,7 @@ static json_t *describe_map(const qkv_heatmap *map, const study_picture *picture
     static const char *const cells[] = {"none", "heads", "tokens"};
     json_t *panels = json_array();
     for (size_t i = 0; i < map->n_panels; i++)
-        json_array_append_new(panels, describe_panel(&map->panels[i]));
+        qkv_json_push(panels, describe_panel(&map->panels[i]));
     return json_pack("{s:s, s:s, s:o, s:o, s:o, s:b, s:s, s:[o, o], s:s, s:I, s:o, s:o, s:o}",
                      "type", "heatmap", "name", picture->name, "row_axis",
                      qkv_json_text(map->row_axis ? map->row_axis : ""), "col_axis",
@@ -64,7 +64,7 @@ static json_t *describe_map(const qkv_heatmap *map, const study_picture *picture
 }
 
 /* Lines and bars are drawn by the library: an image. */
-static int describe_image(const study_picture *picture, const qkv_study_look *look, json_t **out,
+static int describe_image(const study_picture *picture, const study_look *look, json_t **out,
                           qkv_error *err) {
     qkv_chart_style style = QKV_CHART_STYLE_INIT;
     char *bytes = NULL;
@@ -88,8 +88,8 @@ static int describe_image(const study_picture *picture, const qkv_study_look *lo
     return status == QKV_OK && !*out ? qkv_fail_memory(err) : status;
 }
 
-static int describe_picture(const qkv_study *study, size_t at, const qkv_study_look *look,
-                            json_t *list, qkv_error *err) {
+static int describe_picture(const qkv_study *study, size_t at, const study_look *look, json_t *list,
+                            qkv_error *err) {
     const study_picture *picture = &study->pictures[at];
     json_t *json = NULL;
     int status = QKV_OK;
@@ -98,8 +98,9 @@ static int describe_picture(const qkv_study *study, size_t at, const qkv_study_l
     else
         status = describe_image(picture, look, &json, err);
     if (status == QKV_OK && json)
-        json_object_set_new(json, "title", qkv_json_text(qkv_study_picture_title(study, at)));
-    if (status == QKV_OK && json_array_append(list, json) != 0) status = qkv_fail_memory(err);
+        qkv_json_put(json, "title", qkv_json_text(qkv_study_picture_title(study, at)));
+    if (status == QKV_OK && qkv_json_push(list, json_incref(json)) != 0)
+        status = qkv_fail_memory(err);
     json_decref(json);
     return status;
 }
@@ -110,12 +111,11 @@ static json_t *describe_table(const study_table *table) {
     json_t *columns = json_array(), *rows = json_array(), *row = NULL;
     const size_t n = qkv_study_n_rows(table), shown = n < MOST_ROWS ? n : MOST_ROWS;
     for (size_t i = 0; i < table->n_columns; i++)
-        json_array_append_new(columns, qkv_json_text(table->columns[i]));
+        qkv_json_push(columns, qkv_json_text(table->columns[i]));
     for (size_t i = 0; i < shown * table->n_columns; i++) {
         const study_value *cell = &table->cells[i];
-        if (i % table->n_columns == 0) json_array_append_new(rows, row = json_array());
-        json_array_append_new(row,
-                              cell->text ? qkv_json_text(cell->text) : qkv_json_real(cell->number));
+        if (i % table->n_columns == 0) qkv_json_push(rows, row = json_array());
+        qkv_json_push(row, cell->text ? qkv_json_text(cell->text) : qkv_json_real(cell->number));
     }
     return json_pack("{s:o, s:o, s:o, s:I, s:o}", "name", qkv_json_text(table->name), "title",
                      qkv_json_text(table->title), "columns", columns, "n_rows", (json_int_t)n,
@@ -124,8 +124,7 @@ static json_t *describe_table(const study_table *table) {
 
 /* ---- the page ---- */
 
-static int describe(const qkv_study *study, const qkv_study_look *look, json_t **out,
-                    qkv_error *err) {
+static int describe(const qkv_study *study, const study_look *look, json_t **out, qkv_error *err) {
     json_t *pictures = json_array(), *tables = json_array();
     qkv_text small_print = {0};
     size_t first = 0;
@@ -136,23 +135,23 @@ static int describe(const qkv_study *study, const qkv_study_look *look, json_t *
         if (i != first) status = describe_picture(study, i, look, pictures, err);
     }
     for (size_t i = 0; i < study->n_tables; i++)
-        json_array_append_new(tables, describe_table(&study->tables[i]));
+        qkv_json_push(tables, describe_table(&study->tables[i]));
     qkv_study_small_print(study, &small_print);
     const char *title = look->title ? look->title : study->title;
     const qkv_colormap colors = look->colormap ? look->colormap : QKV_COLORMAP_VIRIDIS;
     *out = json_pack(
         "{s:i, s:s, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:O, s:b, s:o}", "format", 1, "kind",
         "study", "study", study->kind->name, "title", title ? qkv_json_text(title) : json_null(),
-        "small_print", qkv_json_text(look->hide_notes || !small_print.data ? "" : small_print.data),
+        "small_print", qkv_json_text(look->no_notes || !small_print.data ? "" : small_print.data),
         "id", study->id, "colormap", qkv_colormap_name(colors), "pictures", pictures, "tables",
         tables, "attention", study->attention ? study->attention : json_null(), "too_large",
         study->is_too_large, "colors", qkv_living_colors(colors));
+    const int failed = !*out || small_print.failed;
     qkv_text_release(&small_print);
-    return status == QKV_OK && !*out ? qkv_fail_memory(err) : status;
+    return status == QKV_OK && failed ? qkv_fail_memory(err) : status;
 }
 
-int qkv_study_html(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
-                   qkv_error *err) {
+int qkv_study_html(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err) {
     json_t *data = NULL;
     char *recipe = NULL;
     int status = describe(study, look, &data, err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "study/living.h"
 
@@ -44,7 +45,7 @@ static int add_layer(json_t *list, const study_inputs *in, const study_prompt *p
                                    .is_masked = info->causal || window > 0};
         if (there) qkv_living_uncap(map, found.data + (size_t)h * n * n, n * n, info->attn_softcap);
         json_t *json = there ? qkv_living_map_json(&stored, LIVING_F32) : json_null();
-        if (json_array_append_new(list, json) != 0) status = qkv_fail_memory(err);
+        if (qkv_json_push(list, json) != 0) status = qkv_fail_memory(err);
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
@@ -83,26 +84,30 @@ static int add_second_layer(json_t *list, const study_second *second, const stud
         const living_map map = {
             .values = found.data + (size_t)h * n * n, .rows = n, .cols = n, .step = 1};
         json_t *json = there ? qkv_living_map_json(&map, LIVING_F32) : json_null();
-        if (json_array_append_new(list, json) != 0) status = qkv_fail_memory(err);
+        if (qkv_json_push(list, json) != 0) status = qkv_fail_memory(err);
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
     return status;
 }
 
+/* `done`: layers by now, counted on. */
 static int add_second(json_t *entry, const qkv_study *study, const study_inputs *in, size_t number,
-                      qkv_error *err) {
+                      double *done, qkv_error *err) {
     const study_prompt *prompt = &in->prompts.items[in->other ? number : study->second.prompt];
     json_t *patterns = json_array();
     int status = QKV_OK;
-    for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++)
-        status = add_second_layer(patterns, &study->second, in, prompt, i, err);
-    json_object_set_new(entry, "second", patterns);
+    for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++) {
+        status = qkv_study_reach(in, (*done)++, 1, err);
+        if (status == QKV_OK)
+            status = add_second_layer(patterns, &study->second, in, prompt, i, err);
+    }
+    qkv_json_put(entry, "second", patterns);
     for (size_t i = 0; i < prompt->n_tokens && !in->other; i++) {
         const char *first = in->prompts.items[number].labels[i];
         if (strcmp(first, prompt->labels[i]) != 0)
-            json_array_set_new(json_object_get(entry, "tokens"), i,
-                               json_sprintf("%s / %s", first, prompt->labels[i]));
+            qkv_json_replace(json_object_get(entry, "tokens"), i,
+                             json_sprintf("%s / %s", first, prompt->labels[i]));
     }
     return status;
 }
@@ -110,19 +115,22 @@ static int add_second(json_t *entry, const qkv_study *study, const study_inputs 
 /* ---- all of them ---- */
 
 static int add_prompt(json_t *list, const qkv_study *study, const study_inputs *in, size_t number,
-                      qkv_error *err) {
+                      double *done, qkv_error *err) {
     const study_prompt *prompt = &in->prompts.items[number];
     json_t *tokens = json_array(), *scores = json_array();
     int status = QKV_OK;
     for (size_t i = 0; i < prompt->n_tokens; i++)
-        json_array_append_new(tokens, qkv_json_text(prompt->labels[i]));
-    for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++)
-        status = add_layer(scores, in, prompt, i, err);
+        qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));
+    for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++) {
+        status = qkv_study_reach(in, (*done)++, 1, err);
+        if (status == QKV_OK) status = add_layer(scores, in, prompt, i, err);
+    }
     json_t *entry =
         json_pack("{s:I, s:o, s:o}", "id", (json_int_t)number, "tokens", tokens, "scores", scores);
     if (status == QKV_OK && has_second(study, in, number))
-        status = add_second(entry, study, in, number, err);
-    if (status == QKV_OK && json_array_append(list, entry) != 0) status = qkv_fail_memory(err);
+        status = add_second(entry, study, in, number, done, err);
+    if (status == QKV_OK && qkv_json_push(list, json_incref(entry)) != 0)
+        status = qkv_fail_memory(err);
     json_decref(entry);
     return status;
 }
@@ -143,11 +151,11 @@ static json_t *describe_model(const qkv_study *study, const study_inputs *in, js
     const qkv_model_info *info = qkv_model_get_info(in->model);
     json_t *windows = json_array(), *sinks = json_array();
     for (int32_t i = 0; i < info->n_layer; i++) {
-        json_array_append_new(windows, json_integer(qkv_model_window(in->model, i)));
+        qkv_json_push(windows, json_integer(qkv_model_window(in->model, i)));
         for (int32_t h = 0; h < info->n_head; h++) {
             double sink = NAN;
             if (info->has_sink) (void)qkv_model_sink(in->model, i, h, &sink, NULL);
-            json_array_append_new(sinks, qkv_json_real(sink));
+            qkv_json_push(sinks, qkv_json_real(sink));
         }
     }
     return json_pack("{s:b, s:o, s:i, s:o, s:o, s:o, s:o}", "causal", info->causal, "softcap",
@@ -156,22 +164,34 @@ static json_t *describe_model(const qkv_study *study, const study_inputs *in, js
                      prompts);
 }
 
+static size_t count_layers(const qkv_study *study, const study_inputs *in) {
+    size_t n = 0;
+    for (size_t i = 0; i < in->prompts.n && i < MOST_PROMPTS; i++)
+        n += is_linked(study, i) ? 1 + (size_t)has_second(study, in, i) : 0;
+    return n * (size_t)qkv_model_get_info(in->model)->n_layer;
+}
+
 static int take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {
     size_t numbers = 0;
-    int status = QKV_OK;
+    double done = 0;
+    int status = qkv_study_begin(in, "layers", count_layers(study, in), err);
+    if (status != QKV_OK) return status;
     json_t *prompts = json_array();
+    if (!prompts) status = qkv_fail_memory(err);
     for (size_t i = 0; i < in->prompts.n && i < MOST_PROMPTS && status == QKV_OK; i++) {
         if (!is_linked(study, i)) continue;
         numbers += count_numbers(in, i) * (1 + (size_t)has_second(study, in, i));
         study->is_too_large = numbers > MOST_NUMBERS;
         if (study->is_too_large) break;
-        status = add_prompt(prompts, study, in, i, err);
+        status = add_prompt(prompts, study, in, i, &done, err);
     }
-    if (status == QKV_OK && json_array_size(prompts))
-        study->attention = describe_model(study, in, prompts);
-    else
+    status = qkv_study_end(in, status);
+    if (status != QKV_OK || !json_array_size(prompts)) {
         json_decref(prompts);
-    return status;
+        return status;
+    }
+    study->attention = describe_model(study, in, prompts);
+    return study->attention ? QKV_OK : qkv_fail_memory(err);
 }
 
 int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err) {

@@ -12,7 +12,6 @@
 int qkv_study_take_maps(qkv_study *study, const study_inputs *in, qkv_error *err);
 
 /* study_html.c: appends the page. */
-int qkv_study_html(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
-                   qkv_error *err);
+int qkv_study_html(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err);
 
 #endif

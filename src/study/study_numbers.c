@@ -1,8 +1,10 @@
 /* The tables of a study as CSV, JSON and SQLite. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/csv.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "store/sql_tables.h"
 #include "study/study.h"
@@ -17,8 +19,7 @@ static void append_cell(qkv_text *out, const study_value *cell) {
     }
 }
 
-int qkv_study_csv(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
-                  qkv_error *err) {
+int qkv_study_csv(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err) {
     size_t at = study->numbers_table;
     const int status = look->table ? qkv_study_find_table(study, look->table, &at, err) : QKV_OK;
     if (status != QKV_OK) return status;
@@ -43,14 +44,14 @@ int qkv_study_csv(const qkv_study *study, const qkv_study_look *look, qkv_text *
 static json_t *table_json(const study_table *table) {
     json_t *columns = json_array(), *rows = json_array();
     for (size_t i = 0; i < table->n_columns; i++)
-        json_array_append_new(columns, qkv_json_text(table->columns[i]));
+        qkv_json_push(columns, qkv_json_text(table->columns[i]));
     for (size_t i = 0; i < qkv_study_n_rows(table); i++) {
         const study_value *cells = table->cells + i * table->n_columns;
         json_t *row = json_array();
-        json_array_append_new(rows, row);
+        qkv_json_push(rows, row);
         for (size_t k = 0; k < table->n_columns; k++)
-            json_array_append_new(row, cells[k].text ? qkv_json_text(cells[k].text)
-                                                     : qkv_json_exact(cells[k].number));
+            qkv_json_push(row, cells[k].text ? qkv_json_text(cells[k].text)
+                                             : qkv_json_exact(cells[k].number));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "name", qkv_json_text(table->name), "title",
                      qkv_json_text(table->title), "columns", columns, "rows", rows);
@@ -58,15 +59,14 @@ static json_t *table_json(const study_table *table) {
 
 static json_t *text_list(char *const *texts, size_t n) {
     json_t *list = json_array();
-    for (size_t i = 0; i < n; i++) json_array_append_new(list, qkv_json_text(texts[i]));
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, qkv_json_text(texts[i]));
     return list;
 }
 
-int qkv_study_json(const qkv_study *study, const qkv_study_look *look, qkv_text *out,
-                   qkv_error *err) {
+int qkv_study_json(const qkv_study *study, const study_look *look, qkv_text *out, qkv_error *err) {
     json_t *tables = json_array();
     for (size_t i = 0; i < study->n_tables; i++)
-        json_array_append_new(tables, table_json(&study->tables[i]));
+        qkv_json_push(tables, table_json(&study->tables[i]));
     json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "study", study->kind->name, "title",
                             study->title ? qkv_json_text(study->title) : json_null(), "notes",
                             text_list(study->notes, study->n_notes), "warnings",
@@ -74,9 +74,9 @@ int qkv_study_json(const qkv_study *study, const qkv_study_look *look, qkv_text 
     if (all && !look->no_recipe) {
         char *text = NULL;
         const int status = qkv_study_recipe_with(study, look, &text, err);
-        json_t *recipe = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
+        json_t *recipe = text ? qkv_json_parse(text, strlen(text), JSON_ALLOW_NUL, NULL) : NULL;
         free(text);
-        if (status != QKV_OK || json_object_set_new(all, "recipe", recipe) != 0) {
+        if (status != QKV_OK || qkv_json_put(all, "recipe", recipe) != 0) {
             json_decref(all);
             return status != QKV_OK ? status : qkv_fail_memory(err);
         }
@@ -92,8 +92,8 @@ int qkv_study_json(const qkv_study *study, const qkv_study_look *look, qkv_text 
 
 _Static_assert(sizeof(sql_cell) == sizeof(study_value), "cells are handed over as they are");
 
-int qkv_study_sqlite(const qkv_study *study, const qkv_study_look *look, char **bytes,
-                     size_t *n_bytes, qkv_error *err) {
+int qkv_study_sqlite(const qkv_study *study, const study_look *look, char **bytes, size_t *n_bytes,
+                     qkv_error *err) {
     static const char *const about_columns[] = {"name", "value"};
     const size_t n = study->n_tables;
     char *recipe = NULL;

@@ -8,26 +8,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "qkv/version.h"
 #include "study/study.h"
-
-/* ---- the look ---- */
-
-#define LOOK(name, kind, most) STUDY_FIELD(qkv_study_look, name, kind, 0, most)
-
-const field qkv_study_look_fields[] = {
-    LOOK(picture, TEXT, 200),
-    LOOK(table, TEXT, 200),
-    LOOK(title, TEXT, 4000),
-    LOOK(dpi, REAL, 2400),
-    STUDY_WORDS(qkv_study_look, colormap, "auto|coolwarm|viridis|cividis|magma|grey"),
-    STUDY_WORDS(qkv_study_look, text, "auto|paths|text"),
-    LOOK(font, TEXT, 200),
-    LOOK(width, REAL, 14400),
-    LOOK(hide_notes, FLAG, 0),
-};
-const size_t qkv_study_n_look_fields = sizeof qkv_study_look_fields / sizeof *qkv_study_look_fields;
 
 /* ---- numbers ---- */
 
@@ -46,10 +30,10 @@ static int add_panel(json_t *list, float *values, size_t rows, size_t cols, cons
             qkv_panel_summarize(&summary, values, rows, cols, qkv_panel_sample_size(n_panels), err);
     if (status != QKV_OK) return status;
     json_t *panel = json_pack("{s:i, s:i}", "row", (int)json_array_size(list), "col", 0);
-    if (panel && texts[0]) json_object_set_new(panel, "texts", json_string(texts));
+    if (panel && texts[0]) qkv_json_put(panel, "texts", json_string(texts));
     if (panel) qkv_recipe_add_summary(panel, &summary);
     qkv_fingerprint_add(all, summary.digest, sizeof summary.digest);
-    return json_array_append_new(list, panel) == 0 ? QKV_OK : qkv_fail_memory(err);
+    return qkv_json_push(list, panel) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
 /* The fingerprint of the texts of a table; "" where it has none. */
@@ -158,8 +142,8 @@ static int add_panels(const qkv_study *study, json_t *recipe, qkv_error *err) {
     for (size_t i = 0; i < study->n_pictures && status == QKV_OK; i++)
         status = add_picture(list, &study->pictures[i], n, &all, err);
     qkv_fingerprint_end(&all, digest);
-    json_object_set_new(recipe, "panels", list);
-    json_object_set_new(recipe, "digest", json_string(digest));
+    qkv_json_put(recipe, "panels", list);
+    qkv_json_put(recipe, "digest", json_string(digest));
     return status;
 }
 
@@ -171,44 +155,50 @@ static int add_model(json_t *recipe, const qkv_model *model, const char *name,
     const int status = qkv_model_hash(model, hash, err);
     if (status != QKV_OK) return status;
     const char *path = qkv_path_model(qkv_model_get_info(model)->path);
-    json_object_set_new(recipe, name, qkv_json_text(path));
-    json_object_set_new(recipe, hash_name, json_string(hash));
+    qkv_json_put(recipe, name, qkv_json_text(path));
+    qkv_json_put(recipe, hash_name, json_string(hash));
     return QKV_OK;
 }
 
-int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const qkv_study_inputs *given,
-                          const void *options, qkv_error *err) {
+int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const void *options,
+                          qkv_error *err) {
     const study_kind *kind = study->kind;
     const qkv_model_info *info = qkv_model_get_info(in->model);
-    json_t *recipe =
-        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "format", RECIPE_FORMAT, "kind", "study",
-                  "study", kind->name, "qkv_version", qkv_version(), "ggml_version",
-                  qkv_session_ggml(in->session), "backend", qkv_session_backend(in->session),
-                  "command", qkv_recipe_command(given->command, given->n_command));
+    json_t *recipe = json_pack(
+        "{s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "format", RECIPE_FORMAT, "kind", "study", "study",
+        kind->name, "qkv_version", qkv_version(), "ggml_version", qkv_session_ggml(in->session),
+        "backend", qkv_session_backend(in->session), "command",
+        qkv_recipe_command((const char *const *)study->command, study->n_command));
     if (!recipe) return qkv_fail_memory(err);
     study->recipe = recipe;
-    qkv_text_append_model(&study->model, info->name, info->path);
+    qkv_text_append_model(&study->model, info->label, info->path, info->weights_type);
     int status = add_model(recipe, in->model, "model", "model_hash", err);
     if (status == QKV_OK && in->other)
         status = add_model(recipe, in->other_model, "other_model", "other_hash", err);
-    if (info->notices[0])
-        json_object_set_new(recipe, "model_notices", qkv_json_text(info->notices));
-    json_t *work = qkv_fields_write(kind->fields, kind->n_fields, options);
+    if (info->notices[0]) qkv_json_put(recipe, "model_notices", qkv_json_text(info->notices));
+    json_t *work = qkv_fields_write(&kind->fields, options);
     json_t *inputs = qkv_recipe_prompts(&in->prompts);
-    const int no_work = json_object_set_new(recipe, "options", work), /* both are taken over */
-        no_inputs = json_object_set_new(recipe, "inputs", inputs);
-    if (no_work || no_inputs) return qkv_fail_memory(err);
+    json_t *named = qkv_recipe_prompts(&in->edits.named);
+    const int no_named = !inputs || !named || json_array_extend(inputs, named) != 0;
+    json_decref(named);
+    const int no_work = qkv_json_put(recipe, "options", work), /* both are taken over */
+        no_inputs = qkv_json_put(recipe, "inputs", inputs);
+    if (no_work || no_inputs || no_named) return qkv_fail_memory(err);
     if (status == QKV_OK) status = add_panels(study, recipe, err);
     return status == QKV_OK ? qkv_recipe_finish(recipe, study->id, &study->recipe_text, err)
                             : status;
 }
 
-int qkv_study_recipe_with(const qkv_study *study, const qkv_study_look *look, char **text,
+int qkv_study_recipe_with(const qkv_study *study, const study_look *look, char **text,
                           qkv_error *err) {
     qkv_text out = {0};
-    json_t *with = json_copy(study->recipe);
-    json_t *fields = qkv_fields_write(qkv_study_look_fields, qkv_study_n_look_fields, look);
-    if (!with || !fields || json_object_set_new(with, "look", fields) != 0) {
+    if (study->figure) { /* its recipe has the look in it */
+        *text = qkv_strdup(study->recipe_text);
+        return *text ? QKV_OK : qkv_fail_memory(err);
+    }
+    json_t *with = qkv_json_copy(study->recipe);
+    json_t *fields = qkv_fields_write(&qkv_study_look_table, look);
+    if (!with || !fields || qkv_json_put(with, "look", fields) != 0) {
         json_decref(with);
         return qkv_fail_memory(err);
     }

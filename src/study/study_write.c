@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/sized.h"
 #include "qkv/version.h"
+#include "study/figure.h"
 #include "study/print.h"
 #include "study/study_maps.h"
 
@@ -49,48 +50,49 @@ int qkv_study_find_table(const qkv_study *study, const char *name, size_t *at, q
 
 /* ---- the look ---- */
 
-static int read_look(qkv_study_look *to, const qkv_study_look *from, qkv_error *err) {
-    *to = (qkv_study_look)QKV_STUDY_LOOK_INIT;
-    int status = qkv_sized_read(to, sizeof *to, from, "qkv_study_look", err);
-    const study_print print = {to->text, to->font, to->width, to->hide_notes};
-    if (status == QKV_OK) status = qkv_print_check(&print, err);
-    if (status != QKV_OK) return status;
-    if ((int)to->colormap < 0 || to->colormap > QKV_COLORMAP_GREY)
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` must be 0 to %d, not %d",
-                        QKV_COLORMAP_GREY, (int)to->colormap);
-    if (!(to->dpi >= 0 && to->dpi <= 2400))
-        return qkv_fail(err, QKV_ERR_ARGUMENT, "`dpi` must be 10 to 2400, not %g", to->dpi);
-    return QKV_OK;
+static int read_look(study_look *to, const qkv_study *study, qkv_error *err) {
+    *to = (study_look){0};
+    const int status = qkv_fields_read(&qkv_study_look_table, study->set[QKV_FIELD_LOOK], to, err);
+    const study_print print = {(qkv_text_form)to->text, to->font, to->width, to->no_notes,
+                               to->font_size};
+    return status == QKV_OK ? qkv_print_check(&print, err) : status;
 }
 
-int qkv_study_check_look(const qkv_study *study, const qkv_study_look *look, qkv_error *err) {
-    qkv_study_look own;
+static int check_look(const qkv_study *study, const study_look *look, qkv_error *err) {
     size_t at = 0;
-    QKV_NEED(err, study);
-    int status = read_look(&own, look, err);
-    if (status == QKV_OK && own.picture) {
-        status = qkv_study_find_picture(study, own.picture, &at, err);
+    int status = QKV_OK;
+    if (look->picture) {
+        status = qkv_study_find_picture(study, look->picture, &at, err);
         const int is_map = status == QKV_OK && study->pictures[at].chart == STUDY_HEATMAP;
-        if (status == QKV_OK && own.colormap && !is_map)
-            return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` is for heatmaps, and %s is none",
-                            own.picture);
+        if (status == QKV_OK && look->colormap && !is_map)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "`colormap` is for heatmaps, and %s is not one",
+                            look->picture);
     }
-    if (status == QKV_OK && own.table) status = qkv_study_find_table(study, own.table, &at, err);
+    if (status == QKV_OK && look->table)
+        status = qkv_study_find_table(study, look->table, &at, err);
     return status;
+}
+
+int qkv_study_check_look(const qkv_study *study, qkv_error *err) {
+    study_look look;
+    QKV_NEED(err, study);
+    if (study->kind->figure) return QKV_OK; /* checked when it was made */
+    const int status = read_look(&look, study, err);
+    return status == QKV_OK ? check_look(study, &look, err) : status;
 }
 
 /* ---- pictures ---- */
 
 void qkv_study_small_print(const qkv_study *study, qkv_text *text) {
+    text->failed |= study->model.failed;
     qkv_text_puts(text, study->model.data ? study->model.data : "");
     for (size_t i = 0; i < study->n_notes; i++)
         qkv_text_printf(text, " \xc2\xb7 %s", study->notes[i]);
     qkv_text_printf(text, " \xc2\xb7 qkv\xc2\xa0%s \xc2\xb7 %s", qkv_version(), study->id);
 }
 
-static int draw(const study_picture *picture, const qkv_study_look *look,
-                const qkv_chart_style *style, const char *format, char **bytes, size_t *n_bytes,
-                qkv_error *err) {
+static int draw(const study_picture *picture, const study_look *look, const qkv_chart_style *style,
+                const char *format, char **bytes, size_t *n_bytes, qkv_error *err) {
     qkv_heatmap map;
     switch (picture->chart) {
     case STUDY_LINES:
@@ -99,13 +101,13 @@ static int draw(const study_picture *picture, const qkv_study_look *look,
         return qkv_bars_render(&picture->of.bars, style, format, bytes, n_bytes, err);
     case STUDY_HEATMAP:
         map = picture->of.map;
-        if (look->colormap) map.colormap = look->colormap;
+        if (look->colormap) map.colormap = (qkv_colormap)look->colormap;
         return qkv_heatmap_render(&map, style, format, bytes, n_bytes, err);
     }
     return QKV_OK;
 }
 
-static int render_picture(const qkv_study *study, const char *format, const qkv_study_look *look,
+static int render_picture(const qkv_study *study, const char *format, const study_look *look,
                           char **bytes, size_t *n_bytes, qkv_error *err) {
     qkv_chart_style style = QKV_CHART_STYLE_INIT;
     qkv_text small_print = {0};
@@ -118,12 +120,13 @@ static int render_picture(const qkv_study *study, const char *format, const qkv_
     if (status == QKV_OK && small_print.failed) status = qkv_fail_memory(err);
     style.title = look->title ? look->title : qkv_study_picture_title(study, at);
     if (style.title && !style.title[0]) style.title = NULL;
-    style.small_print = look->hide_notes ? NULL : small_print.data;
+    style.small_print = look->no_notes ? NULL : small_print.data;
     style.recipe = recipe;
-    style.text = look->text;
+    style.text = (qkv_text_form)look->text;
     style.font = look->font;
     style.width = look->width;
-    if (look->dpi > 0) style.dpi = look->dpi;
+    style.font_size = look->font_size;
+    style.dpi = qkv_print_dpi(look->dpi, look->width);
     if (status == QKV_OK)
         status = draw(&study->pictures[at], look, &style, format, bytes, n_bytes, err);
     qkv_text_release(&small_print);
@@ -140,27 +143,27 @@ static int from_text(int status, qkv_text *text, char **bytes, size_t *n_bytes) 
     return QKV_OK;
 }
 
-static int render_csv(const qkv_study *study, const char *format, const qkv_study_look *look,
+static int render_csv(const qkv_study *study, const char *format, const study_look *look,
                       char **bytes, size_t *n_bytes, qkv_error *err) {
     qkv_text text = {0};
     (void)format;
     return from_text(qkv_study_csv(study, look, &text, err), &text, bytes, n_bytes);
 }
 
-static int render_json(const qkv_study *study, const char *format, const qkv_study_look *look,
+static int render_json(const qkv_study *study, const char *format, const study_look *look,
                        char **bytes, size_t *n_bytes, qkv_error *err) {
     qkv_text text = {0};
     (void)format;
     return from_text(qkv_study_json(study, look, &text, err), &text, bytes, n_bytes);
 }
 
-static int render_sqlite(const qkv_study *study, const char *format, const qkv_study_look *look,
+static int render_sqlite(const qkv_study *study, const char *format, const study_look *look,
                          char **bytes, size_t *n_bytes, qkv_error *err) {
     (void)format;
     return qkv_study_sqlite(study, look, bytes, n_bytes, err);
 }
 
-static int render_html(const qkv_study *study, const char *format, const qkv_study_look *look,
+static int render_html(const qkv_study *study, const char *format, const study_look *look,
                        char **bytes, size_t *n_bytes, qkv_error *err) {
     qkv_text text = {0};
     (void)format;
@@ -169,7 +172,7 @@ static int render_html(const qkv_study *study, const char *format, const qkv_stu
 
 static const struct {
     const char *name;
-    int (*render)(const qkv_study *, const char *, const qkv_study_look *, char **, size_t *,
+    int (*render)(const qkv_study *, const char *, const study_look *, char **, size_t *,
                   qkv_error *);
 } formats[] = {
     {"png", render_picture},   {"svg", render_picture}, {"pdf", render_picture},
@@ -177,33 +180,52 @@ static const struct {
     {"sqlite", render_sqlite},
 };
 
-int qkv_study_render(const qkv_study *study, const char *format, const qkv_study_look *look,
-                     char **bytes, size_t *n_bytes, qkv_error *err) {
-    qkv_study_look own;
+static int render_figure(const qkv_study *study, const char *format, char **bytes, size_t *n_bytes,
+                         qkv_error *err) {
+    if (qkv_equal_ignoring_case(format, "html") && !study->figure->living)
+        return qkv_fail(err, QKV_ERR_ARGUMENT,
+                        "a figure is a page where `page` was set before it ran");
+    /* JSON is the report where there is one, and else the tables, as of other studies. */
+    const int is_tables = qkv_equal_ignoring_case(format, "json") && !study->figure->report;
+    const study_look look = {0};
+    return is_tables ? render_json(study, format, &look, bytes, n_bytes, err)
+                     : qkv_figure_render(study->figure, format, bytes, n_bytes, err);
+}
+
+const char *qkv_study_formats(const study_kind *kind) {
+    return kind->figure        ? "png|svg|pdf|html|md|json|csv|safetensors|npz"
+           : kind->no_pictures ? "html|csv|json|sqlite"
+                               : "png|svg|pdf|html|csv|json|sqlite";
+}
+
+int qkv_study_render(const qkv_study *study, const char *format, char **bytes, size_t *n_bytes,
+                     qkv_error *err) {
+    study_look look;
     QKV_NEED(err, bytes);
     QKV_NEED(err, n_bytes);
     *bytes = NULL;
     *n_bytes = 0;
     QKV_NEED(err, study);
     QKV_NEED(err, format);
-    int status = qkv_study_check_look(study, look, err);
-    if (status == QKV_OK) status = read_look(&own, look, err);
+    if (!study->recipe) return qkv_fail(err, QKV_ERR_ARGUMENT, "this study has not run");
+    if (study->figure) return render_figure(study, format, bytes, n_bytes, err);
+    int status = read_look(&look, study, err);
+    if (status == QKV_OK) status = check_look(study, &look, err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         if (qkv_equal_ignoring_case(format, formats[i].name))
-            return formats[i].render(study, formats[i].name, &own, bytes, n_bytes, err);
+            return formats[i].render(study, formats[i].name, &look, bytes, n_bytes, err);
     }
     return qkv_fail(err, QKV_ERR_ARGUMENT,
                     "a study is png, svg, pdf, html, csv, json or sqlite, not \"%.40s\"", format);
 }
 
-int qkv_study_write(const qkv_study *study, const char *path, const qkv_study_look *look,
-                    qkv_error *err) {
+int qkv_study_write(const qkv_study *study, const char *path, qkv_error *err) {
     char *bytes = NULL;
     size_t n_bytes = 0;
     QKV_NEED(err, study);
     QKV_NEED(err, path);
-    int status = qkv_study_render(study, qkv_path_suffix(path), look, &bytes, &n_bytes, err);
+    int status = qkv_study_render(study, qkv_path_suffix(path), &bytes, &n_bytes, err);
     if (status == QKV_OK) status = qkv_output_write(path, bytes, n_bytes, err);
     free(bytes);
     return status;

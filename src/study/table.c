@@ -97,7 +97,7 @@ static json_t *describe_prompt(const qkv_prompt *prompt, const qkv_model *model)
 static json_t *describe_prompts(const qkv_table_writer *w) {
     json_t *list = json_array();
     for (size_t i = 0; i < w->names.n_prompts; i++) {
-        json_array_append_new(list, describe_prompt(&w->prompts[i], w->names.model));
+        qkv_json_push(list, describe_prompt(&w->prompts[i], w->names.model));
     }
     return list;
 }
@@ -105,7 +105,7 @@ static json_t *describe_prompts(const qkv_table_writer *w) {
 static json_t *describe_variants(const qkv_table_writer *w) {
     json_t *list = json_array();
     for (size_t v = 0; v <= w->variants.n; v++) {
-        json_array_append_new(list, qkv_json_text(variant_name(w, v)));
+        qkv_json_push(list, qkv_json_text(variant_name(w, v)));
     }
     return list;
 }
@@ -114,8 +114,8 @@ static json_t *describe_metrics(const qkv_table_writer *w) {
     json_t *list = json_array();
     for (size_t i = 0; i < w->metrics.n; i++) {
         const qkv_metric_info *info = qkv_measure_info(w->names.measure, i);
-        json_array_append_new(
-            list, json_pack("{s:s, s:s}", "name", w->metrics.at[i], "formula", info->formula));
+        qkv_json_push(list,
+                      json_pack("{s:s, s:s}", "name", w->metrics.at[i], "formula", info->formula));
     }
     return list;
 }
@@ -129,8 +129,8 @@ static int write_json_head(const qkv_table_writer *w, qkv_error *err) {
                              "model", qkv_json_text(qkv_path_model(info->path)), "model_hash", hash,
                              "prompts", describe_prompts(w), "variants", describe_variants(w),
                              "metrics", describe_metrics(w));
-    if (info->notices[0]) json_object_set_new(json, "model_notices", qkv_json_text(info->notices));
-    char *text = json ? json_dumps(json, JSON_INDENT(1)) : NULL;
+    if (info->notices[0]) qkv_json_put(json, "model_notices", qkv_json_text(info->notices));
+    char *text = json ? qkv_json_dump(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (!text) return qkv_fail_memory(err);
     text[strlen(text) - 2] = '\0'; /* the end of the object, which the rows go into */

@@ -119,7 +119,8 @@ static qkv_cell make_cell(const qkv_sweep *sweep, int64_t id) {
 int qkv_sweep_get_cell(const qkv_sweep *sweep, int64_t id, qkv_cell *out) {
     if (!sweep || !out || id < 0 || id >= qkv_sweep_n_cells(sweep)) return 0;
     const qkv_cell cell = sweep->patching ? qkv_patching_cell(sweep, id) : make_cell(sweep, id);
-    return qkv_sized_write(out, &cell, sizeof cell, "qkv_cell", NULL) == QKV_OK;
+    const int is_whole = !cell.op[0] || cell.edit[0]; /* memory may be short for the edit */
+    return qkv_sized_write(out, &cell, sizeof cell, "qkv_cell", NULL) == QKV_OK && is_whole;
 }
 
 int64_t qkv_cell_variant(const qkv_sweep *sweep, int64_t id) {

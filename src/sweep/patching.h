@@ -6,7 +6,8 @@
  *     noise     runs the clean prompt, op patch:corrupt
  *
  * A map is one site, by positions (all heads) or by heads (all positions); each map has the same
- * columns in every layer. The cells of a pair, in their order: the two unedited prompts, then by
+ * columns in every layer. With receivers, pieces are heads, and only what they do by way of these counts
+ * (patching_paths.h). The cells of a pair, in their order: the two unedited prompts, then by
  * direction, layer, map and column. Prompt 2i of the sweep is the clean one of pair i, 2i + 1 its
  * corrupt one.
  */
@@ -17,25 +18,36 @@
 
 typedef enum qkv_patch_role { QKV_PATCH_CLEAN, QKV_PATCH_CORRUPT } qkv_patch_role;
 
-/* What is read from the logits behind one token. */
+/* What is read from the logits after one token, or after the tokens before each one of an answer. */
 typedef enum qkv_patch_measure {
     QKV_PATCH_LOGIT_DIFF,
     QKV_PATCH_LOGIT,
     QKV_PATCH_PROB,
     QKV_PATCH_KL,
+    QKV_PATCH_LOGPROB,
+    QKV_PATCH_LOGPROB_DIFF,
     QKV_PATCH_MEASURES
 } qkv_patch_measure;
 
+typedef struct qkv_patch_answer {
+    int32_t *tokens;
+    size_t n; /* 0: not given */
+} qkv_patch_answer;
+
+enum {
+    QKV_PATCH_PARTS = 2
+}; /* numbers that a metric is made of: of the answer, and of the wrong one */
+
 typedef struct qkv_patch_metric {
-    char *text; /* as it was given: "logit_diff: Mary/ John" */
+    char *text; /* "logit_diff: Mary/ John": as it was given, with blanks that were left out */
     qkv_patch_measure measure;
-    int has_tokens;    /* its own; else those of each pair */
-    int32_t tokens[2]; /* that is good, that is not */
+    int has_tokens;                            /* its own; else those of each pair */
+    qkv_patch_answer answers[QKV_PATCH_PARTS]; /* that is good, that is not */
 } qkv_patch_metric;
 
 typedef struct qkv_patch_pair {
-    char *answers[2];  /* texts of tokens; NULL where not given */
-    int32_t tokens[2]; /* -1 likewise */
+    char *texts[QKV_PATCH_PARTS]; /* of the answers; NULL where not given */
+    qkv_patch_answer answers[QKV_PATCH_PARTS];
     /* Positions that stand for one another, clean's and corrupt's, ascending. */
     int32_t *clean, *corrupt;
     size_t n_aligned;
@@ -46,6 +58,14 @@ typedef struct qkv_patch_map {
     qkv_site site;
     int by_head;
 } qkv_patch_map;
+
+/* Where the paths end that senders are patched along: patching_paths.c. */
+typedef struct qkv_patch_receiver {
+    char *text;              /* as it was given: "q@9.h9" */
+    qkv_site site, captured; /* what is set, and where it comes from */
+    uint8_t *layers;         /* n_layer bytes; NULL: the logits */
+    char *rest;              /* after the layers: ".h9[-1]" */
+} qkv_patch_receiver;
 
 typedef struct qkv_patching {
     qkv_patch_pair *pairs;
@@ -61,8 +81,15 @@ typedef struct qkv_patching {
     qkv_patch_metric *metrics;
     size_t n_metrics, metrics_capacity;
     int64_t at; /* the token whose logits are looked at, as it was given; negative: from the end */
-    int needs_clean; /* a metric compares with the clean prompt's distribution */
-    int64_t per_run; /* cells of one direction of a pair */
+    int needs_clean;               /* a metric compares with the clean prompt's distribution */
+    int64_t per_run;               /* cells of one direction of a pair */
+    qkv_patch_receiver *receivers; /* none: pieces are patched for all that follows */
+    size_t n_receivers, receivers_capacity;
+    int to_logits;   /* the only receiver is what the output matrix reads */
+    int freeze_mlps; /* paths through feed-forward blocks do not count */
+    int is_parallel; /* attention and feed-forward of a layer read the same */
+    char **warnings; /* about answers that most likely lack a space */
+    size_t n_warnings, warnings_capacity;
 } qkv_patching;
 
 /* patching_spec.c */
@@ -79,18 +106,34 @@ int qkv_patching_columns(qkv_spec *spec, qkv_error *err);
 
 /* patching_metrics.c */
 int qkv_patching_metrics(qkv_spec *spec, qkv_error *err);
-/* The value of a metric of a pair for one row of logits; `clean` is the clean prompt's row. */
-double qkv_patching_measure(const qkv_patch_metric *metric, const qkv_patch_pair *pair,
-                            const float *row, const float *clean, size_t n_vocab);
+void qkv_patching_metric_free(qkv_patch_metric *metric);
+/* The tokens of a pair's answers, of which either may be NULL. The texts, which the caller owns, get the
+ * blanks that belong before them. */
+int qkv_patching_find_answers(const qkv_model *model, char *texts[QKV_PATCH_PARTS],
+                              qkv_patch_answer answers[QKV_PATCH_PARTS], qkv_error *err);
+/* patching_spaces.c: warnings about answers, once prompts and metrics are there. */
+int qkv_patching_check_spaces(qkv_spec *spec, qkv_error *err);
+
+/* The answer that a part of a metric is about: the metric's own or the pair's; of no tokens where it is
+ * about none. */
+const qkv_patch_answer *qkv_patching_answer(const qkv_patch_metric *metric,
+                                            const qkv_patch_pair *pair, size_t part);
+size_t qkv_patching_n_parts(const qkv_patch_metric *metric);
+/* A part of a metric from logits: those after the prompt or, for an answer of n tokens, n rows. `clean`
+ * is the clean prompt's row. */
+double qkv_patching_part(const qkv_patch_metric *metric, const qkv_patch_answer *answer,
+                         const float *rows, const float *clean, size_t n_vocab);
+/* The value of a metric from its parts. */
+double qkv_patching_value(const qkv_patch_metric *metric, const double *parts);
 
 /* patching_cells.c: as of sweep.h and qkv/sweep.h. */
 int qkv_patching_count(qkv_sweep *sweep, qkv_error *err);
 /* Do its prompts have equally many tokens? Else edits say which token takes which. */
 int qkv_patching_is_one_length(const qkv_sweep *sweep, size_t pair);
 qkv_cell qkv_patching_cell(const qkv_sweep *sweep, int64_t id);
-/* All edits of a cell, which may be longer than what the cell shows; the caller's to free. NULL: no
- * memory. */
-char *qkv_patching_edit(const qkv_sweep *sweep, const qkv_cell *cell);
+/* All edits of a cell, which may be longer than what the cell shows, where both prompts are followed by
+ * n_more tokens; the caller's to free. NULL: no memory. */
+char *qkv_patching_edit(const qkv_sweep *sweep, const qkv_cell *cell, size_t n_more);
 int64_t qkv_patching_block(const qkv_sweep *sweep, int64_t block, int64_t *n_cells);
 /* The position of a prompt, counted from 0 on, whose logits are looked at. */
 int64_t qkv_patching_at(const qkv_sweep *sweep, size_t prompt);

@@ -7,7 +7,7 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "sweep/patching.h"
+#include "sweep/patching_paths.h"
 
 enum {
     N_UNEDITED = 2, /* cells of a pair that come first: its two prompts as they are */
@@ -80,6 +80,19 @@ static void append_where(const qkv_cell *cell, qkv_text *text) {
     if (cell->head >= 0) qkv_text_printf(text, ".h%d", (int)cell->head);
 }
 
+/* What follows both prompts. */
+static void append_more(const qkv_sweep *s, const qkv_cell *cell, size_t n_more, qkv_text *text) {
+    const size_t to = s->prompts[cell->prompt].n_tokens;
+    const size_t from = s->prompts[cell->prompt ^ 1u].n_tokens;
+    qkv_text_puts(text, " + ");
+    append_where(cell, text);
+    if (to == from)
+        qkv_text_printf(text, "[%zu:%zu]", to, to + n_more);
+    else
+        qkv_text_printf(text, "[%zu:%zu<-%zu:%zu]", to, to + n_more, from, from + n_more);
+    qkv_text_printf(text, "=%s", cell->op);
+}
+
 /* One edit for every stretch of positions that keeps its distance. */
 static void append_stretches(const qkv_sweep *s, const qkv_cell *cell, qkv_text *text) {
     const qkv_patch_pair *pair = &s->patching->pairs[cell->prompt / 2];
@@ -100,11 +113,12 @@ static size_t aligned_number(const qkv_patch_pair *pair, int64_t position) {
     return i;
 }
 
-char *qkv_patching_edit(const qkv_sweep *s, const qkv_cell *cell) {
+char *qkv_patching_edit(const qkv_sweep *s, const qkv_cell *cell, size_t n_more) {
     qkv_text text = {0};
     const size_t pair = cell->prompt / 2;
     if (cell->position < 0 && !is_even(s, pair)) {
         append_stretches(s, cell, &text);
+        if (n_more) append_more(s, cell, n_more, &text);
     } else {
         append_where(cell, &text);
         if (cell->position >= 0)
@@ -112,6 +126,7 @@ char *qkv_patching_edit(const qkv_sweep *s, const qkv_cell *cell) {
                           &text);
         qkv_text_printf(&text, "=%s", cell->op);
     }
+    if (s->patching->n_receivers) qkv_patching_append_freezes(s, cell->layer, &text);
     if (text.failed) qkv_text_release(&text);
     return text.data;
 }
@@ -146,7 +161,7 @@ qkv_cell qkv_patching_cell(const qkv_sweep *s, int64_t id) {
         cell.head = s->heads[rest];
     else
         cell.position = p->positions[rest];
-    char *edit = qkv_patching_edit(s, &cell);
+    char *edit = qkv_patching_edit(s, &cell, 0);
     snprintf(cell.edit, sizeof cell.edit, "%s", edit ? edit : "");
     free(edit);
     return cell;

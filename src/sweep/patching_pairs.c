@@ -15,7 +15,6 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "qkv/next.h"
 #include "sweep/patching.h"
 
 static const char *const roles[] = {"clean", "corrupt"};
@@ -33,20 +32,21 @@ static void name_prompt(const qkv_patching *p, size_t number, char name[64]) {
 static int read_answers(qkv_spec *spec, size_t number, const json_t *object, qkv_error *err) {
     static const char *const keys[] = {"answer", "wrong"};
     qkv_patch_pair *pair = &spec->sweep->patching->pairs[number];
-    for (int k = 0; k < 2; k++) {
+    qkv_error why = {0};
+    for (int k = 0; k < QKV_PATCH_PARTS; k++) {
         const json_t *text = json_object_get(object, keys[k]);
-        qkv_error why = {0};
-        pair->tokens[k] = -1;
         if (!text) continue;
         if (!json_is_string(text))
             return qkv_fail(err, QKV_ERR_SYNTAX, "pair %zu: %s must be a text", number, keys[k]);
-        pair->answers[k] = qkv_strdup(json_string_value(text));
-        if (!pair->answers[k]) return qkv_fail_memory(err);
-        const int status = qkv_find_token(spec->sweep->model, &pair->tokens[k], pair->answers[k],
-                                          strlen(pair->answers[k]), &why);
-        if (status != QKV_OK)
-            return qkv_fail(err, status, "pair %zu: %s: %s", number, keys[k], why.message);
+        if (json_string_length(text) == 0)
+            return qkv_fail(err, QKV_ERR_ARGUMENT, "pair %zu: %s is empty", number, keys[k]);
+        pair->texts[k] = qkv_strdup(json_string_value(text));
+        if (!pair->texts[k]) return qkv_fail_memory(err);
     }
+    const int status =
+        qkv_patching_find_answers(spec->sweep->model, pair->texts, pair->answers, &why);
+    if (status != QKV_OK)
+        return qkv_fail(err, status, "the answers of pair %zu: %s", number, why.message);
     return QKV_OK;
 }
 

@@ -3,14 +3,15 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "base/text.h"
-#include "sweep/patching.h"
+#include "sweep/patching_paths.h"
 
-static const char *const keys[] = {"align",     "by",     "clean",   "corrupt", "direction",
-                                   "heads",     "layers", "metrics", "pairs",   "parse_special",
-                                   "positions", "targets"};
+static const char *const keys[] = {
+    "align",  "by",      "clean", "corrupt",       "direction", "freeze_mlps", "heads",
+    "layers", "metrics", "pairs", "parse_special", "positions", "receivers",   "targets"};
 
 int qkv_patching_is_meant(const json_t *object) {
     return json_object_get(object, "clean") || json_object_get(object, "corrupt") ||
@@ -93,7 +94,7 @@ static int read_maps(qkv_spec *spec, qkv_error *err) {
         const char *name = json_string_value(json_array_get(list, i));
         status = add_target(p, name ? name : "?", err);
     }
-    if (status == QKV_OK && !list && !(p->by_head && !p->by_position))
+    if (status == QKV_OK && !list && !p->n_receivers && !(p->by_head && !p->by_position))
         status = add_target(p, "resid_pre", err);
     if (status == QKV_OK && !list) status = add_target(p, "z", err);
     json_decref(list);
@@ -116,7 +117,8 @@ static int read_maps(qkv_spec *spec, qkv_error *err) {
 static int read_directions(qkv_spec *spec, qkv_error *err) {
     qkv_patching *p = spec->sweep->patching;
     const json_t *given = json_object_get(spec->object, "direction");
-    const char *name = given ? json_string_value(given) : "denoise";
+    /* Of paths, as in the paper: the clean prompt is run. */
+    const char *name = given ? json_string_value(given) : p->n_receivers ? "noise" : "denoise";
     const int both = name && strcmp(name, "both") == 0;
     if (both || (name && strcmp(name, "denoise") == 0))
         p->directions[p->n_directions++] = QKV_PATCH_CORRUPT;
@@ -141,7 +143,7 @@ static int check_numbers(const qkv_sweep *s, qkv_error *err) {
 
 static json_t *numbers_of(const int32_t *numbers, size_t n) {
     json_t *list = json_array();
-    for (size_t i = 0; i < n && list; i++) json_array_append_new(list, json_integer(numbers[i]));
+    for (size_t i = 0; i < n && list; i++) qkv_json_push(list, json_integer(numbers[i]));
     return list;
 }
 
@@ -155,11 +157,9 @@ static json_t *pairs_of(const qkv_sweep *s) {
         const qkv_patch_pair *pair = &s->patching->pairs[i];
         json_t *object = json_pack("{s:o, s:o}", "clean", prompt_of(&s->prompts[2 * i]), "corrupt",
                                    prompt_of(&s->prompts[2 * i + 1]));
-        if (object && pair->answers[0])
-            json_object_set_new(object, "answer", json_string(pair->answers[0]));
-        if (object && pair->answers[1])
-            json_object_set_new(object, "wrong", json_string(pair->answers[1]));
-        json_array_append_new(list, object);
+        if (object && pair->texts[0]) qkv_json_put(object, "answer", json_string(pair->texts[0]));
+        if (object && pair->texts[1]) qkv_json_put(object, "wrong", json_string(pair->texts[1]));
+        qkv_json_push(list, object);
     }
     return list;
 }
@@ -168,15 +168,22 @@ static json_t *targets_of(const qkv_patching *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->n_maps && list; i++) {
         if (i && p->maps[i].site == p->maps[i - 1].site) continue;
-        json_array_append_new(list, json_string(qkv_site_name(p->maps[i].site)));
+        qkv_json_push(list, json_string(qkv_site_name(p->maps[i].site)));
     }
+    return list;
+}
+
+static json_t *receivers_of(const qkv_patching *p) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < p->n_receivers && list; i++)
+        qkv_json_push(list, json_string(p->receivers[i].text));
     return list;
 }
 
 static json_t *metrics_of(const qkv_patching *p) {
     json_t *list = json_array();
     for (size_t i = 0; i < p->n_metrics && list; i++)
-        json_array_append_new(list, json_string(p->metrics[i].text));
+        qkv_json_push(list, json_string(p->metrics[i].text));
     return list;
 }
 
@@ -190,14 +197,16 @@ json_t *qkv_patching_json(const qkv_sweep *s) {
                                numbers_of(s->layers, s->n_layers), "metrics", metrics_of(p),
                                "pairs", pairs_of(s), "targets", targets_of(p));
     if (object && (p->by_position || p->by_head))
-        json_object_set_new(object, "by",
-                            json_string(!p->by_head       ? "position"
-                                        : !p->by_position ? "head"
-                                                          : "position,head"));
+        qkv_json_put(object, "by",
+                     json_string(!p->by_head       ? "position"
+                                 : !p->by_position ? "head"
+                                                   : "position,head"));
     if (object && p->n_positions)
-        json_object_set_new(object, "positions", numbers_of(p->positions, p->n_positions));
-    if (object && p->align) json_object_set_new(object, "align", json_string(p->align));
-    if (object && s->parse_special) json_object_set_new(object, "parse_special", json_true());
+        qkv_json_put(object, "positions", numbers_of(p->positions, p->n_positions));
+    if (object && p->n_receivers) qkv_json_put(object, "receivers", receivers_of(p));
+    if (object && p->freeze_mlps) qkv_json_put(object, "freeze_mlps", json_true());
+    if (object && p->align) qkv_json_put(object, "align", json_string(p->align));
+    if (object && s->parse_special) qkv_json_put(object, "parse_special", json_true());
     return object;
 }
 
@@ -213,6 +222,7 @@ int qkv_patching_read(qkv_spec *spec, qkv_error *err) {
     if (status == QKV_OK) status = qkv_patching_pairs(spec, err);
     if (status == QKV_OK) status = qkv_spec_numbers(spec, err);
     if (status == QKV_OK) status = check_numbers(s, err);
+    if (status == QKV_OK) status = qkv_patching_receivers(spec, err);
     if (status == QKV_OK) status = read_maps(spec, err);
     if (status == QKV_OK) status = read_directions(spec, err);
     if (status == QKV_OK) status = qkv_patching_metrics(spec, err);
@@ -223,16 +233,21 @@ int qkv_patching_read(qkv_spec *spec, qkv_error *err) {
 void qkv_patching_free(qkv_patching *p) {
     if (!p) return;
     for (size_t i = 0; p->pairs && i < p->n_pairs; i++) {
-        free(p->pairs[i].answers[0]);
-        free(p->pairs[i].answers[1]);
+        for (size_t k = 0; k < QKV_PATCH_PARTS; k++) {
+            free(p->pairs[i].texts[k]);
+            qkv_tokens_free(p->pairs[i].answers[k].tokens);
+        }
         free(p->pairs[i].clean);
         free(p->pairs[i].corrupt);
     }
-    for (size_t i = 0; i < p->n_metrics; i++) free(p->metrics[i].text);
+    for (size_t i = 0; i < p->n_metrics; i++) qkv_patching_metric_free(&p->metrics[i]);
+    for (size_t i = 0; i < p->n_warnings; i++) free(p->warnings[i]);
+    qkv_patching_receivers_free(p);
     free(p->pairs);
     free(p->align);
     free(p->maps);
     free(p->positions);
     free(p->metrics);
+    free((void *)p->warnings);
     free(p);
 }

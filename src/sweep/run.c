@@ -44,7 +44,8 @@ static int run_blocks(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_wr
         if (!qkv_sweep_in_shard(sweep, b, options->shard, options->n_shards)) continue;
         status = qkv_sweep_writer_n_missing(results, b, &missing, err);
         if (status != QKV_OK || !missing) continue;
-        status = run_block(sweep, session, results, b, values, err);
+        status = qkv_session_reach(session, (double)done, (double)missing, err);
+        if (status == QKV_OK) status = run_block(sweep, session, results, b, values, err);
         done += missing;
         if (status == QKV_OK && options->progress && options->progress(options->user, done, wanted))
             *stopped = done < wanted;
@@ -69,7 +70,11 @@ int qkv_sweep_run(const qkv_sweep *sweep, qkv_session *session, qkv_sweep_writer
     if (status != QKV_OK) return status;
     double *values = qkv_calloc((size_t)sweep->block_cells * sweep->n_metrics, sizeof *values);
     if (!values) return qkv_fail_memory(err);
-    status = run_blocks(sweep, session, results, options, values, &ended, err);
+    const int64_t wanted = qkv_sweep_shard_cells(sweep, options->shard, options->n_shards);
+    status = qkv_session_begin_work(session, "cells", (double)wanted, err);
+    if (status == QKV_OK)
+        status = run_blocks(sweep, session, results, options, values, &ended, err);
+    (void)qkv_session_end_work(session, ended ? QKV_ERR_CANCELLED : status);
     free(values);
     if (stopped) *stopped = ended;
     return status;

@@ -48,7 +48,7 @@ static json_t *split(const char *text) {
     json_t *list = json_array();
     for (const char *at = text; list; at++) {
         size_t n = strcspn(at, ",");
-        if (json_array_append_new(list, json_stringn(at, n)) != 0) {
+        if (qkv_json_push(list, json_stringn(at, n)) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -396,6 +396,11 @@ const char *qkv_sweep_metric(const qkv_sweep *sweep, size_t index) {
     if (!sweep) return NULL;
     if (!sweep->patching) return qkv_measure_text(sweep->measure, index);
     return index < sweep->n_metrics ? sweep->patching->metrics[index].text : NULL;
+}
+
+const char *qkv_sweep_warning(const qkv_sweep *sweep, size_t index) {
+    const qkv_patching *p = sweep ? sweep->patching : NULL;
+    return p && index < p->n_warnings ? p->warnings[index] : NULL;
 }
 
 const char *qkv_sweep_spec(const qkv_sweep *sweep) {

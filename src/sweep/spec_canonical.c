@@ -7,13 +7,14 @@
 #include <xxhash.h>
 
 #include "base/fail.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "sweep/patching.h"
 
 static json_t *numbers_of(const int32_t *numbers, size_t n) {
     if (n == 1 && numbers[0] == QKV_TOGETHER) return json_string("all");
     json_t *list = json_array();
-    for (size_t i = 0; i < n && list; i++) json_array_append_new(list, json_integer(numbers[i]));
+    for (size_t i = 0; i < n && list; i++) qkv_json_push(list, json_integer(numbers[i]));
     return list;
 }
 
@@ -21,31 +22,30 @@ static json_t *prompts_of(const qkv_sweep *s) {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_prompts && list; i++) {
         const qkv_sweep_prompt *p = &s->prompts[i];
-        json_array_append_new(list,
-                              p->text ? json_string(p->text) : numbers_of(p->tokens, p->n_tokens));
+        qkv_json_push(list, p->text ? json_string(p->text) : numbers_of(p->tokens, p->n_tokens));
     }
     return list;
 }
 
 static json_t *targets_of(const qkv_sweep *s) {
     json_t *list = json_array();
-    if (list && s->baseline) json_array_append_new(list, json_string("none"));
+    if (list && s->baseline) qkv_json_push(list, json_string("none"));
     for (size_t i = 0; i < s->n_targets && list; i++)
-        json_array_append_new(list, json_string(qkv_site_name(s->targets[i])));
+        qkv_json_push(list, json_string(qkv_site_name(s->targets[i])));
     return list;
 }
 
 static json_t *ops_of(const qkv_sweep *s) {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_settings && list; i++)
-        json_array_append_new(list, json_string(s->settings[i].text));
+        qkv_json_push(list, json_string(s->settings[i].text));
     return list;
 }
 
 static json_t *metrics_of(const qkv_sweep *s) {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_metrics && list; i++)
-        json_array_append_new(list, json_string(qkv_sweep_metric(s, i)));
+        qkv_json_push(list, json_string(qkv_sweep_metric(s, i)));
     return list;
 }
 
@@ -56,15 +56,15 @@ static json_t *sweep_json(const qkv_sweep *sweep) {
                   numbers_of(sweep->layers, sweep->n_layers), "metrics", metrics_of(sweep),
                   "prompts", prompts_of(sweep), "targets", targets_of(sweep));
     /* Of the baseline alone there are none, and a specification with an empty list is refused. */
-    if (object && sweep->n_settings) json_object_set_new(object, "ops", ops_of(sweep));
-    if (object && sweep->length) json_object_set_new(object, "length", json_integer(sweep->length));
-    if (object && sweep->parse_special) json_object_set_new(object, "parse_special", json_true());
+    if (object && sweep->n_settings) qkv_json_put(object, "ops", ops_of(sweep));
+    if (object && sweep->length) qkv_json_put(object, "length", json_integer(sweep->length));
+    if (object && sweep->parse_special) qkv_json_put(object, "parse_special", json_true());
     return object;
 }
 
 int qkv_spec_canonical(qkv_sweep *sweep, qkv_error *err) {
     json_t *object = sweep->patching ? qkv_patching_json(sweep) : sweep_json(sweep);
-    sweep->json = object ? json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
+    sweep->json = object ? qkv_json_dump(object, JSON_SORT_KEYS | JSON_COMPACT) : NULL;
     json_decref(object);
     if (!sweep->json) return qkv_fail_memory(err);
     XXH128_canonical_t bytes;

@@ -46,6 +46,13 @@ int qkv_sweep_format_n_without(qkv_database *db, int64_t *n, qkv_error *err) {
 
 /* ---- fields ---- */
 
+/* A column that is not NULL, as text. SQLite gives none where memory is short: then the line fails. */
+static const char *text_of(qkv_text *line, sqlite3_stmt *query, int column) {
+    const char *text = (const char *)sqlite3_column_text(query, column);
+    if (!text) line->failed = 1;
+    return text ? text : "";
+}
+
 /* A number as it reads back, nothing for NULL. */
 static void append_csv(qkv_text *line, sqlite3_stmt *query, int column) {
     const int type = sqlite3_column_type(query, column);
@@ -53,7 +60,7 @@ static void append_csv(qkv_text *line, sqlite3_stmt *query, int column) {
     if (type == SQLITE_FLOAT)
         qkv_text_append_number(line, sqlite3_column_double(query, column));
     else if (type != SQLITE_NULL)
-        qkv_csv_append(line, (const char *)sqlite3_column_text(query, column));
+        qkv_csv_append(line, text_of(line, query, column));
 }
 
 /* JSON has no number for what is infinite: that is null too. */
@@ -64,7 +71,7 @@ static void append_json(qkv_text *line, sqlite3_stmt *query, int column) {
     if (type == SQLITE_INTEGER)
         qkv_text_printf(line, "%lld", (long long)sqlite3_column_int64(query, column));
     else if (type == SQLITE_TEXT)
-        qkv_json_append(line, (const char *)sqlite3_column_text(query, column));
+        qkv_json_append(line, text_of(line, query, column));
     else if (type == SQLITE_FLOAT && isfinite(number))
         qkv_text_append_number(line, number);
     else
@@ -98,9 +105,11 @@ static int write_rows(qkv_database *db, qkv_sweep_format format, FILE *file, int
     return status;
 }
 
+/* NULL where memory is short. */
 static json_t *text_column(sqlite3_stmt *query, int column) {
+    if (sqlite3_column_type(query, column) == SQLITE_NULL) return json_null();
     const char *text = (const char *)sqlite3_column_text(query, column);
-    return text ? qkv_json_text(text) : json_null();
+    return text ? qkv_json_text(text) : NULL;
 }
 
 static int read_meta(qkv_database *db, json_t *meta, qkv_error *err) {
@@ -112,7 +121,7 @@ static int read_meta(qkv_database *db, json_t *meta, qkv_error *err) {
         status = qkv_database_step(db, query, &row, err);
         if (status != QKV_OK || !row) break;
         json_t *key = text_column(query, 0);
-        if (json_object_set_new(meta, json_string_value(key), text_column(query, 1)) != 0)
+        if (qkv_json_put(meta, json_string_value(key), text_column(query, 1)) != 0)
             status = qkv_fail_memory(err);
         json_decref(key);
     }
@@ -126,7 +135,7 @@ static int read_prompts(qkv_database *db, json_t *prompts, qkv_error *err) {
     int status = qkv_database_prepare(db, &query, "SELECT text FROM prompts ORDER BY id", err);
     while (status == QKV_OK && row) {
         status = qkv_database_step(db, query, &row, err);
-        if (status == QKV_OK && row && json_array_append_new(prompts, text_column(query, 0)) != 0)
+        if (status == QKV_OK && row && qkv_json_push(prompts, text_column(query, 0)) != 0)
             status = qkv_fail_memory(err);
     }
     sqlite3_finalize(query);
@@ -141,10 +150,11 @@ static int write_json_head(qkv_database *db, FILE *file, qkv_error *err) {
     if (status == QKV_OK) status = read_prompts(db, prompts, err);
     if (status == QKV_OK) {
         fputs("{\"meta\": ", file);
-        json_dumpf(meta, file, JSON_INDENT(2) | JSON_SORT_KEYS);
+        int failed = qkv_json_print(meta, file, JSON_INDENT(2) | JSON_SORT_KEYS);
         fputs(",\n\"prompts\": ", file);
-        json_dumpf(prompts, file, JSON_INDENT(2));
+        failed |= qkv_json_print(prompts, file, JSON_INDENT(2));
         fputs(",\n\"rows\": [\n", file);
+        if (failed) status = qkv_fail_memory(err);
     }
     json_decref(meta);
     json_decref(prompts);

@@ -37,7 +37,8 @@ typedef struct name_list {
     X(model_path, "model_path")                                                                    \
     X(model_hash, "model_hash")                                                                    \
     X(spec_hash, "spec_hash")                                                                      \
-    X(model_notices, "model_notices")
+    X(model_notices, "model_notices")                                                              \
+    X(model_weights, "model_weights")
 
 #define META_ENUM(field, key) META_##field,
 enum { META_LIST(META_ENUM) META_COUNT };

@@ -69,7 +69,8 @@ static int put_all_meta(qkv_sweep_writer *r, const char *model_hash, const char 
                                       {"spec", r->sweep->json},
                                       {"spec_hash", r->sweep->hash},
                                       {"model_path", qkv_path_model(info->path)},
-                                      {"model_name", info->name},
+                                      {"model_name", info->label},
+                                      {"model_weights", info->weights_type},
                                       {"model_hash", model_hash},
                                       {"model_notices", info->notices[0] ? info->notices : NULL},
                                       {"n_layer", layers},
@@ -116,7 +117,11 @@ static int put_cells(qkv_sweep_writer *r, qkv_error *err) {
                      : "INSERT INTO cells VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         err);
     qkv_cell cell = QKV_CELL_INIT;
-    for (int64_t i = 0; status == QKV_OK && qkv_sweep_get_cell(r->sweep, i, &cell); i++) {
+    for (int64_t i = 0; status == QKV_OK && i < qkv_sweep_n_cells(r->sweep); i++) {
+        if (!qkv_sweep_get_cell(r->sweep, i, &cell)) {
+            status = qkv_fail_memory(err);
+            break;
+        }
         sqlite3_bind_int64(insert, 1, cell.id);
         sqlite3_bind_int64(insert, 2, (sqlite3_int64)cell.prompt);
         sqlite3_bind_int(insert, 3, cell.layer);

@@ -27,7 +27,7 @@ typedef struct head {
     int64_t kind, status, block;
 } head;
 
-/* An answer holds the values behind its head, or the text of an error; so does a farewell. */
+/* An answer holds the values after its head, or the text of an error; so does a farewell. */
 typedef struct message {
     head head;
     double values[];
@@ -36,7 +36,7 @@ typedef struct message {
 /* Room for the largest message. */
 static message *new_message(const qkv_sweep *sweep, size_t *size) {
     size_t cells = 0;
-    /* The largest blocks stand at the front, behind a baseline perhaps. */
+    /* The largest blocks stand at the front, after a baseline perhaps. */
     for (int64_t i = 0; i < 2 && i < qkv_sweep_n_blocks(sweep); i++) {
         int64_t n;
         qkv_sweep_block(sweep, i, &n);
@@ -158,8 +158,15 @@ static int64_t next_task(leader *l, int rank) {
     return -1;
 }
 
+/* What is done, for those who watch the session; `next` cells are computed here now. */
+static void reach(leader *l, int64_t next) {
+    qkv_error problem = {0};
+    note(l, qkv_session_reach(l->session, (double)l->done, (double)next, &problem), &problem);
+}
+
 /* Said at the start too: it may be all there is. */
 static void report(leader *l) {
+    if (l->done < l->wanted) reach(l, 0); /* all of it cannot be stopped any more */
     if (l->options->progress && l->options->progress(l->options->user, l->done, l->wanted) != 0) {
         l->stopped = l->done < l->wanted;
     }
@@ -261,17 +268,14 @@ static int compute_own(leader *l) {
     const int64_t block = next_task(l, 0);
     if (block < 0) return 0;
     l->own->head.block = block;
+    int64_t n;
+    qkv_sweep_block(l->sweep, block, &n);
+    reach(l, n);
+    if (l->cancelled) return 0;
     const int status = qkv_sweep_compute(l->sweep, l->session, block, l->own->values, &problem);
     note(l, status, &problem);
     if (status == QKV_OK) store(l, l->own);
     return 1;
-}
-
-/* While others compute: is the whole to stop? */
-static void check(leader *l) {
-    qkv_error problem = {0};
-    note(l, qkv_session_report(l->session, "cells", (double)l->done, (double)l->wanted, &problem),
-         &problem);
 }
 
 /* Ends when all is done; when it is to stop, with what has arrived by then. */
@@ -284,7 +288,7 @@ static void lead(leader *l) {
         } else if (busy) {
             busy = compute_own(l);
         } else {
-            check(l);
+            reach(l, 0); /* is the whole to stop? */
         }
     }
     while (l->credits && l->to->is_waiting(l->to->user, 0)) serve(l);
@@ -310,9 +314,13 @@ int qkv_workers_lead(const qkv_sweep_transport *to, const qkv_sweep *sweep, qkv_
     int status = l.ranks && l.m && l.own ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_sweep_writer_n_done(results, &l.done, err);
     if (status == QKV_OK) {
+        status = qkv_session_begin_work(session, "cells", (double)l.wanted, err);
+    }
+    if (status == QKV_OK) {
         report(&l);
         lead(&l);
         status = l.status;
+        (void)qkv_session_end_work(session, l.stopped ? QKV_ERR_CANCELLED : status);
         if (status != QKV_OK && err) *err = l.problem;
     }
     *stopped = l.stopped;

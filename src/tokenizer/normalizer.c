@@ -30,7 +30,7 @@ typedef struct stretch {
     const qkv_normalizer *normalizer;
     const char *text;
     size_t length;
-    int first;
+    qkv_stretch_place place;
     qkv_match_budget *budget;
 } stretch;
 
@@ -126,7 +126,8 @@ static int run_strip(const step *s, const stretch *in, qkv_text *out, qkv_error 
 }
 
 static int put_before(const step *s, const stretch *in, qkv_text *out, int wanted) {
-    if (wanted && in->length > 0) qkv_text_append(out, s->arguments[0], s->lengths[0]);
+    if (wanted && in->length > 0 && in->place != QKV_STRETCH_CONTINUES)
+        qkv_text_append(out, s->arguments[0], s->lengths[0]);
     qkv_text_append(out, in->text, in->length);
     return QKV_OK;
 }
@@ -147,7 +148,9 @@ static int run_prefix(const step *s, const stretch *in, qkv_text *out, qkv_error
 
 static int run_prefix_first(const step *s, const stretch *in, qkv_text *out, qkv_error *err) {
     (void)err;
-    return put_before(s, in, out, in->first && !starts_with(in, s->arguments[0], s->lengths[0]));
+    return put_before(s, in, out,
+                      in->place == QKV_STRETCH_FIRST &&
+                          !starts_with(in, s->arguments[0], s->lengths[0]));
 }
 
 static int run_replace(const step *s, const stretch *in, qkv_text *out, qkv_error *err) {
@@ -184,7 +187,7 @@ static int run_replace_pattern(const step *s, const stretch *in, qkv_text *out, 
     return status;
 }
 
-/* White space becomes a blank, control characters and what is no text go. */
+/* White space becomes a space, control characters and other characters that are not text are dropped. */
 static void clean(const stretch *in, qkv_text *out) {
     for (size_t i = 0, used; i < in->length; i += used) {
         uint32_t code;
@@ -382,8 +385,16 @@ static int is_word_step(const step *s) {
     return s->kind->run == run_prefix || s->kind->run == run_prefix_first;
 }
 
+static int puts_before(const qkv_normalizer *normalizer) {
+    for (size_t i = 0; i < normalizer->n_steps; i++) {
+        if (normalizer->steps[i].kind->run == run_prepend || is_word_step(&normalizer->steps[i]))
+            return 1;
+    }
+    return 0;
+}
+
 static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                     size_t length, int first, int words, qkv_match_budget *budget,
+                     size_t length, qkv_stretch_place place, int words, qkv_match_budget *budget,
                      qkv_error *err) {
     qkv_text next = {0};
     int status = QKV_OK;
@@ -393,7 +404,7 @@ static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char
         const step *s = &normalizer->steps[i];
         if (!words && is_word_step(s)) continue;
         if (out->failed) break;
-        const stretch in = {normalizer, out->data, out->length, first, budget};
+        const stretch in = {normalizer, out->data, out->length, place, budget};
         next.length = 0;
         qkv_text_puts(&next, "");
         status = s->kind->run(s, &in, &next, err);
@@ -411,11 +422,15 @@ static int run_steps(const qkv_normalizer *normalizer, qkv_text *out, const char
 }
 
 int qkv_normalizer_run(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                       size_t length, int first, qkv_match_budget *budget, qkv_error *err) {
-    return run_steps(normalizer, out, text, length, first, 1, budget, err);
+                       size_t length, qkv_stretch_place place, qkv_match_budget *budget,
+                       qkv_error *err) {
+    /* What would be put before the text stands for its own space, which other steps may drop. */
+    if (place == QKV_STRETCH_CONTINUES && length > 1 && text[0] == ' ' && puts_before(normalizer))
+        return run_steps(normalizer, out, text + 1, length - 1, QKV_STRETCH_FIRST, 1, budget, err);
+    return run_steps(normalizer, out, text, length, place, 1, budget, err);
 }
 
 int qkv_normalizer_form(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
                         size_t length, qkv_match_budget *budget, qkv_error *err) {
-    return run_steps(normalizer, out, text, length, 0, 0, budget, err);
+    return run_steps(normalizer, out, text, length, QKV_STRETCH_LATER, 0, budget, err);
 }

@@ -24,9 +24,9 @@
  *   replace FROM TO           literally
  *   replace_pattern FROM TO   FROM is a PCRE2 pattern
  *   bert CLEAN CJK STRIP LOWER  as BERT does it (0 or 1 each)
- *   nmt                       control characters go, odd white space becomes a blank
+ *   nmt                       control characters go, odd white space becomes a space
  *   precompiled               the vocabulary's character map
- *   join_blanks               runs of blanks become one, none at the ends
+ *   join_blanks               runs of spaces become one, none at the ends
  *   join_white                the same with all white space */
 #define QKV_NORMALIZER_LIST(X)                                                                     \
     X(nfc, 0)                                                                                      \
@@ -55,9 +55,17 @@ int qkv_normalizer_new(qkv_normalizer **out, const char *const *words, size_t n_
                        const qkv_charsmap *charsmap, const char *path, qkv_error *err);
 void qkv_normalizer_free(qkv_normalizer *normalizer);
 
-/* Replaces what is in `out`. `first`: this is the start of the whole text. Any bytes will do. */
+/* Where a stretch of text begins. */
+typedef enum qkv_stretch_place {
+    QKV_STRETCH_LATER,    /* within the text */
+    QKV_STRETCH_FIRST,    /* at the start of the whole text */
+    QKV_STRETCH_CONTINUES /* there too, but the text follows another one: nothing is put before it */
+} qkv_stretch_place;
+
+/* Replaces what is in `out`. Any bytes will do. */
 int qkv_normalizer_run(const qkv_normalizer *normalizer, qkv_text *out, const char *text,
-                       size_t length, int first, qkv_match_budget *budget, qkv_error *err);
+                       size_t length, qkv_stretch_place place, qkv_match_budget *budget,
+                       qkv_error *err);
 
 /* What a token is looked for as in text that has been normalised: the same without the prefix
  * steps. */

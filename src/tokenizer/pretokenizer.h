@@ -40,7 +40,7 @@ int qkv_pretokenizer_whole_words(const qkv_pretokenizer *pre);
 int qkv_pretokenizer_adds_bos(const qkv_pretokenizer *pre);
 
 /* The known pre-tokenisers in turn, for comparing: the name, and its patterns up to the first
- * NULL. Returns NULL behind the last. */
+ * NULL. Returns NULL after the last. */
 const char *qkv_pretokenizer_known(size_t index, const char *const **patterns, size_t *count,
                                    int *whole_words);
 

@@ -3,7 +3,7 @@
  *
  * Patterns are PCRE2's, in Unicode mode. They are those of the models' own tokenizer files, with
  * two changes that leave their meaning alone: white space is written as the property White_Space
- * (PCRE2's \s also takes U+180E), and a pattern that would be tried at every blank of a long run
+ * (PCRE2's \s also takes U+180E), and a pattern that would be tried at every space of a long run
  * starts only where the run does.
  */
 #ifndef QKV_TOKENIZER_PRETOKENIZER_LIST_H

@@ -147,7 +147,7 @@ void qkv_matcher_close(qkv_matcher *matcher) {
     *matcher = (qkv_matcher){0};
 }
 
-/* The start of a character, so many bytes behind a place or a little before, or the end. */
+/* The start of a character, so many bytes after a place or a little before, or the end. */
 static size_t window_end(const char *text, size_t length, size_t at, size_t bytes) {
     if (length - at <= bytes) return length;
     size_t end = at + bytes;
@@ -220,7 +220,7 @@ int qkv_matcher_find(const qkv_matcher *matcher, const qkv_regex *pattern, qkv_s
         if (rc == PCRE2_ERROR_NOMATCH) continue;
         if (rc < 0) return fail_try(pattern, piece.start + at, rc, err);
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(matcher->data);
-        /* \K can put the start behind the end, or before what was looked for. */
+        /* \K can put the start after the end, or before what was looked for. */
         if (span[0] < at || span[1] <= span[0]) return 0;
         *match = (qkv_span){piece.start + (uint32_t)span[0], piece.start + (uint32_t)span[1]};
         return 1;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/fail.h"
+#include "base/text.h"
 
 typedef struct qkv_regex qkv_regex;
 
@@ -53,9 +54,21 @@ typedef struct qkv_matcher {
 int qkv_matcher_open(qkv_matcher *matcher, const char *text, size_t length,
                      qkv_match_budget *budget, qkv_error *err);
 void qkv_matcher_close(qkv_matcher *matcher);
-/* The first match at or behind `from` within the piece, taken by itself: 1 and the span (of the
+/* The first match at or after `from` within the piece, taken by itself: 1 and the span (of the
  * whole text), 0 for none, or a negative status. */
 int qkv_matcher_find(const qkv_matcher *matcher, const qkv_regex *pattern, qkv_span piece,
                      uint32_t from, qkv_span *match, qkv_error *err);
+
+/*
+ * Patterns of tokenizer.json, which are Oniguruma's (Ruby's syntax), as PCRE2 understands them.
+ *
+ * White space is written as the property, as in pretokenizer_list.h, so that equal patterns become
+ * equal texts. What means something else to PCRE2 and cannot be rewritten is refused.
+ */
+
+/* Appends the translation. */
+int qkv_regex_translate(qkv_text *out, const char *pattern, const char *path, qkv_error *err);
+/* Appends a pattern that matches the text literally. */
+void qkv_regex_quote(qkv_text *out, const char *text);
 
 #endif

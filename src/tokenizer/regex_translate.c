@@ -1,5 +1,5 @@
 /* One pass over a pattern, escapes and classes rewritten. */
-#include "tokenizer/regex_translate.h"
+#include "tokenizer/regex.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * A message is a list of (number << 3 | wire type, value).
  */
 #include "tokenizer/sentencepiece_file.h"
+#include "base/json.h"
 
 #include <string.h>
 
@@ -37,7 +38,7 @@ static int take_bytes(qkv_json_span *left, uint64_t length, qkv_json_span *bytes
     return 1;
 }
 
-/* 1 and the next field, 0 behind the last, -1 when the message is malformed. */
+/* 1 and the next field, 0 after the last, -1 when the message is malformed. */
 static int next_field(qkv_json_span *left, field *f) {
     uint64_t tag, length;
     *f = (field){0};
@@ -69,7 +70,7 @@ static const struct {
 
 enum { N_ROLES = sizeof roles / sizeof *roles };
 
-/* A role that has no id (-1) is no token. */
+/* A role that has no id (-1) is not a token. */
 static int read_trainer(qkv_pieces_facts *facts, qkv_json_span message) {
     qkv_json_span texts[N_ROLES] = {{NULL, 0}};
     int absent[N_ROLES] = {0}, more;
@@ -84,8 +85,7 @@ static int read_trainer(qkv_pieces_facts *facts, qkv_json_span message) {
     for (int i = 0; i < N_ROLES && more == 0; i++) {
         const char *text = texts[i].text ? texts[i].text : roles[i].fallback;
         const size_t length = texts[i].text ? texts[i].length : strlen(text);
-        if (!absent[i] &&
-            json_object_set_new(facts->roles, roles[i].role, json_stringn(text, length)))
+        if (!absent[i] && qkv_json_put(facts->roles, roles[i].role, json_stringn(text, length)))
             more = -1;
     }
     return more;

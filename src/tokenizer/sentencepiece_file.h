@@ -11,11 +11,11 @@
 typedef struct qkv_pieces_facts {
     int is_bpe;       /* else Unigram, or words or characters */
     int has_charsmap; /* text is normalised by a compiled map */
-    int adds_prefix;  /* a blank goes before the text */
+    int adds_prefix;  /* a space goes before the text */
     json_t *roles;    /* "bos_token", "eos_token" and "unk_token": the caller's to decref */
 } qkv_pieces_facts;
 
-/* A file that is no such protocol buffer leaves is_bpe 0. facts->roles is NULL after a failure. */
+/* A file that is not such a protocol buffer leaves is_bpe 0. facts->roles is NULL after a failure. */
 int qkv_pieces_read_facts(qkv_pieces_facts *facts, qkv_json_span file, qkv_error *err);
 /* Fills reader->tokens from reader->pieces. */
 int qkv_pieces_read_vocab(qkv_tokenizer_json *reader, qkv_error *err);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "tokenizer/sentencepiece_file.h"
 #include "tokenizer/tokenizer_json_internal.h"
@@ -82,17 +83,20 @@ static int make_llama(part_trees *parts, qkv_tokenizer_json *reader, qkv_error *
     }
     const int prefix = facts.adds_prefix && setting(reader->config, "add_prefix_space", 1);
     const int legacy = setting(reader->config, "legacy", 1);
-    json_object_update_missing(reader->config, facts.roles);
+    if (qkv_json_put_missing(reader->config, facts.roles) != 0) {
+        json_decref(facts.roles);
+        return qkv_fail_memory(err);
+    }
     parts->model =
         json_pack("{s:s, s:s, s:b, s:b}", "type", "BPE", "unk_token",
                   role_text(facts.roles, "unk_token"), "fuse_unk", 1, "byte_fallback", 1);
     if (legacy || !prefix) {
         json_t *steps = json_array();
         if (prefix)
-            json_array_append_new(
-                steps, json_pack("{s:s, s:s}", "type", "Prepend", "prepend", QKV_SPM_BLANK));
-        json_array_append_new(steps, json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern",
-                                               "String", " ", "content", QKV_SPM_BLANK));
+            qkv_json_push(steps,
+                          json_pack("{s:s, s:s}", "type", "Prepend", "prepend", QKV_SPM_BLANK));
+        qkv_json_push(steps, json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern",
+                                       "String", " ", "content", QKV_SPM_BLANK));
         parts->normalizer = json_pack("{s:s, s:o}", "type", "Sequence", "normalizers", steps);
     } else {
         parts->pre = json_pack("{s:s, s:s, s:s, s:b}", "type", "Metaspace", "replacement",
@@ -161,7 +165,7 @@ static const struct tokenizer_class *find_class(const json_t *config, const char
 
 static int dump(qkv_text *out, json_t *tree, qkv_json_span *part, qkv_error *err) {
     if (!tree) return QKV_OK;
-    char *text = json_dumps(tree, JSON_ENCODE_ANY);
+    char *text = qkv_json_dump(tree, JSON_ENCODE_ANY);
     if (text) qkv_text_puts(out, text);
     free(text);
     if (!text || out->failed) return qkv_fail_memory(err);
@@ -172,9 +176,8 @@ static int dump(qkv_text *out, json_t *tree, qkv_json_span *part, qkv_error *err
 static int make_parts(qkv_older_files *older, qkv_tokenizer_json *reader,
                       const struct tokenizer_class *class, qkv_error *err) {
     part_trees parts = {0};
-    json_t *defaults = json_loads(class->defaults, 0, NULL);
-    if (!defaults || json_object_update_missing(reader->config, defaults))
-        return qkv_fail_memory(err);
+    json_t *defaults = qkv_json_parse(class->defaults, strlen(class->defaults), 0, NULL);
+    if (!defaults || qkv_json_put_missing(reader->config, defaults)) return qkv_fail_memory(err);
     json_decref(defaults);
     int status = class->make(&parts, reader, err);
     if (status == QKV_OK) status = dump(&older->model, parts.model, &reader->model, err);

@@ -1,8 +1,8 @@
 /*
  * BPE over characters, tokenizer.ggml.model = "gemma4".
  *
- * Text looks as it does for SentencePiece (U+2581 for blanks, byte tokens for what no token
- * covers), but merges come from a list, and the whole text is one word. No blank goes before the
+ * Text looks as it does for SentencePiece (U+2581 for spaces, byte tokens for what no token
+ * covers), but merges come from a list, and the whole text is one word. No space goes before the
  * text.
  */
 #include "tokenizer/tokenizer_spm.h"

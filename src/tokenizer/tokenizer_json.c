@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "format/json_read.h"
 #include "tokenizer/tokenizer_json_internal.h"
@@ -119,20 +120,21 @@ static int gather_options(qkv_tokenizer_json *reader, qkv_error *err) {
             reader->merges = value;
         } else {
             char name[64];
-            if (key.length - 2 >= sizeof name) continue;
+            /* A name that no option has. */
+            if (key.length - 2 >= sizeof name || !qkv_utf8_valid(key.text + 1, key.length - 2))
+                continue;
             memcpy(name, key.text + 1, key.length - 2);
             name[key.length - 2] = '\0';
             json_t *tree = NULL;
             int status = qkv_json_tree(reader, value, "an option of the model", &tree, err);
             if (status != QKV_OK) return status;
-            if (json_object_set_new_nocheck(reader->options, name, tree))
-                return qkv_fail_memory(err);
+            if (qkv_json_put(reader->options, name, tree)) return qkv_fail_memory(err);
         }
     }
     return more < 0 ? fail_malformed(reader->path, err) : QKV_OK;
 }
 
-/* Options that nobody uses for inference, and that would change the ids. */
+/* Options that are not for inference, and that would change the ids. */
 static int refuse_options(const qkv_tokenizer_json *reader, qkv_error *err) {
     const json_t *dropout = json_object_get(reader->options, "dropout");
     if (json_is_number(dropout) && json_number_value(dropout) != 0)

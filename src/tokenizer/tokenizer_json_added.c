@@ -4,7 +4,7 @@
  *
  * A token that is there keeps its id and gets the properties that are stated last. One that is not
  * gets the id that is stated for it, also where the vocabulary has an ordinary token there (InternLM
- * 2 has placeholders for that purpose), or else the next one behind the vocabulary.
+ * 2 has placeholders for that purpose), or else the next one after the vocabulary.
  */
 #include <stdlib.h>
 #include <string.h>

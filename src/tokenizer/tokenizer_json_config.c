@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/json.h"
 #include "base/number.h"
 #include "tokenizer/tokenizer_json_internal.h"
 
@@ -42,7 +43,7 @@ static int merge_roles(qkv_tokenizer_json *reader, const char *dir, qkv_error *e
         if (status != QKV_OK || json_equal(value, before)) continue;
         const int failed = json_is_array(before) && json_is_array(value)
                                ? json_array_extend(before, value)
-                               : json_object_set_nocheck(reader->config, key, value);
+                               : qkv_json_put(reader->config, key, json_incref(value));
         if (failed) status = qkv_fail_memory(err);
         reader->files |= 1U << QKV_TOKENIZER_FILE_ROLES;
     }
@@ -53,7 +54,7 @@ static int merge_roles(qkv_tokenizer_json *reader, const char *dir, qkv_error *e
 static int add_name(json_t *names, const json_t *value) {
     if (json_is_object(value)) value = json_object_get(value, "content");
     return !json_is_string(value) ||
-           json_object_set_new(names, json_string_value(value), json_true()) == 0;
+           qkv_json_put(names, json_string_value(value), json_true()) == 0;
 }
 
 /* The texts that the configuration calls special, as keys; NULL when memory is short. */
@@ -79,7 +80,7 @@ static int add_number(qkv_tokenizer_json *reader, const json_t *names, const cha
     qkv_format(key, sizeof key, "%lld", (long long)json_integer_value(id));
     json_t *entry =
         json_pack("{s:s, s:b}", "content", text, "special", json_object_get(names, text) != NULL);
-    return json_object_set_new(reader->numbered, key, entry) ? qkv_fail_memory(err) : QKV_OK;
+    return qkv_json_put(reader->numbered, key, entry) ? qkv_fail_memory(err) : QKV_OK;
 }
 
 /* {"TEXT": ID, ...} */

@@ -1,5 +1,5 @@
 /*
- * What tokenizer.json puts before and behind a text, and which ids have which role: its
+ * What tokenizer.json puts before and after a text, and which ids have which role: its
  * post-processor, and tokenizer_config.json beside it.
  */
 #include <string.h>
@@ -131,7 +131,7 @@ static void set_id(struct gguf_context *meta, const char *key, int32_t id) {
 
 /* The token of an end, and whether it is added: what the configuration says goes before the
  * post-processor, where both speak of the same token. GGUF can say no more than one token before and
- * one behind. */
+ * one after. */
 static int is_added(const qkv_tokenizer_json *reader, const char *key, const qkv_json_end *end,
                     int32_t named, int32_t *id, int *added, qkv_error *err) {
     const int speaks = json_is_boolean(json_object_get(reader->config, key));

@@ -45,7 +45,7 @@ typedef struct qkv_json_token {
     uint8_t strips_left, strips_right, normalized, single_word;
 } qkv_json_token;
 
-/* What goes before a text, or behind it. */
+/* What goes before a text, or after it. */
 typedef struct qkv_json_end {
     int32_t id;
     int count; /* of the tokens there */
@@ -82,8 +82,8 @@ typedef struct qkv_tokenizer_json {
     unsigned char *charsmap;
     size_t charsmap_size;
     int byte_level;   /* token texts spell bytes */
-    int space_prefix; /* a blank goes before the text */
-    int joins_blanks; /* runs of blanks become one */
+    int space_prefix; /* a space goes before the text */
+    int joins_blanks; /* runs of spaces become one */
     int bert_words, lowercase, strip_accents;
 
     /* What is put around it. */
@@ -167,7 +167,7 @@ int qkv_json_read_words(qkv_tokenizer_json *reader, qkv_error *err);
 
 /* ---- tokenizer_json_ends.c ---- */
 
-/* The name of a role in the configuration, "bos_token"; NULL behind the last. */
+/* The name of a role in the configuration, "bos_token"; NULL after the last. */
 const char *qkv_json_role(size_t index);
 int qkv_json_read_ends(qkv_tokenizer_json *reader, qkv_error *err);
 int qkv_json_write_ends(const qkv_tokenizer_json *reader, struct gguf_context *meta,

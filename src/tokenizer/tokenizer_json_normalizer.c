@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "tokenizer/regex_translate.h"
+#include "tokenizer/regex.h"
 #include "tokenizer/tokenizer_json_internal.h"
 #include "tokenizer/tokenizer_spm.h"
 

@@ -119,7 +119,7 @@ static int fail_merge(const qkv_tokenizer_json *reader, size_t index, qkv_error 
                     reader->path, index);
 }
 
-/* Appends "LEFT RIGHT" with a NUL behind it; either a string or a pair of them. 0 when it is
+/* Appends "LEFT RIGHT" with a NUL after it; either a string or a pair of them. 0 when it is
  * neither. */
 static int append_merge(qkv_json_span value, qkv_text *pool) {
     qkv_json_scan pair;

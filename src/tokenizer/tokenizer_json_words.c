@@ -1,10 +1,10 @@
 /*
  * The pre-tokeniser of tokenizer.json: patterns that cut words, and what else it does to text
- * (blanks before it or spelled otherwise), which becomes steps of the normaliser.
+ * (spaces before it or spelled otherwise), which becomes steps of the normaliser.
  */
 #include <string.h>
 
-#include "tokenizer/regex_translate.h"
+#include "tokenizer/regex.h"
 #include "tokenizer/tokenizer_json_internal.h"
 #include "tokenizer/tokenizer_spm.h"
 
@@ -88,7 +88,7 @@ static int read_byte_level(qkv_tokenizer_json *reader, const json_t *tree, qkv_e
         status = qkv_json_flag(reader, tree, "ByteLevel", "use_regex", 1, &regex, err);
     if (status == QKV_OK && prefix && reader->patterns.count > 0)
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                          "%s: ByteLevel with add_prefix_space behind another pre-tokenizer is not "
+                          "%s: ByteLevel with add_prefix_space after another pre-tokenizer is not "
                           "supported",
                           reader->path);
     if (status == QKV_OK && prefix) status = push_step(reader, "prefix", " ", NULL, err);
@@ -100,7 +100,7 @@ static int read_byte_level(qkv_tokenizer_json *reader, const json_t *tree, qkv_e
     return status;
 }
 
-/* Where Metaspace puts its blank: always, at the start of the whole text, or nowhere. */
+/* Where Metaspace puts its space: always, at the start of the whole text, or nowhere. */
 static const char *metaspace_scheme(const json_t *tree) {
     const char *scheme = json_string_value(json_object_get(tree, "prepend_scheme"));
     if (scheme) return scheme;
@@ -115,11 +115,11 @@ static int read_metaspace(qkv_tokenizer_json *reader, const json_t *tree, qkv_er
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
                         "%s: Metaspace with another replacement than U+2581 is not supported",
                         reader->path);
-    /* Behind WhitespaceSplit, each word gets its blank; the same as one blank between words. */
+    /* After WhitespaceSplit, each word gets its space; the same as one space between words. */
     int by_word = reader->patterns.count == 1 && strcmp(reader->patterns.items[0], WHITE) == 0;
     if (reader->patterns.count > (size_t)by_word || (by_word && strcmp(scheme, "always") != 0))
         return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                        "%s: Metaspace behind this pre-tokenizer is not supported", reader->path);
+                        "%s: Metaspace after this pre-tokenizer is not supported", reader->path);
     int status = qkv_json_flag(reader, tree, "Metaspace", "split", 1, &split, err);
     if (status == QKV_OK && by_word) {
         qkv_word_list_release(&reader->patterns);

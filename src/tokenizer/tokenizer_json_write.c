@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "tokenizer/regex_translate.h"
+#include "tokenizer/regex.h"
 #include "tokenizer/tokenizer_json_internal.h"
 #include "tokenizer/tokenizer_spm.h"
 
@@ -236,7 +236,7 @@ static void write_words(const qkv_tokenizer_json *reader, struct gguf_context *m
 
 /* ---- the rest ---- */
 
-/* BPE over characters is "gemma4" to llama.cpp where no blank goes before the text, and BOS does;
+/* BPE over characters is "gemma4" to llama.cpp where no space goes before the text, and BOS does;
  * otherwise the scores stand for the merges. */
 static const char *model_name(const qkv_tokenizer_json *reader, const struct gguf_context *meta) {
     if (reader->kind == QKV_JSON_WordPiece) return "bert";

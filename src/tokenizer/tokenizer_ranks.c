@@ -25,7 +25,7 @@ static qkv_ranked_merge *probe(const qkv_merge_ranks *ranks, int32_t left, int32
     }
 }
 
-/* "LEFT RIGHT"; a part may start with a blank but not be one. */
+/* "LEFT RIGHT"; a part may start with a space but not be one. */
 static int add_merge(qkv_merge_ranks *ranks, const qkv_string_map *ids, const qkv_gguf *file,
                      const char *text, size_t rank, qkv_text *joined, qkv_error *err) {
     const char *blank = text[0] ? strchr(text + 1, ' ') : NULL;

@@ -1,7 +1,7 @@
 /*
  * SentencePiece-style BPE, tokenizer.ggml.model = "llama".
  *
- * Blanks become U+2581, a blank goes before the text where the model wants it, and neighbouring
+ * Spaces become U+2581, a space goes before the text where the model wants it, and neighbouring
  * characters merge in the order of their scores, or of a merge list where the file asks for that.
  * What no token covers falls back to byte tokens (<0x0A>), and to the unknown token where the
  * vocabulary has none.
@@ -142,7 +142,7 @@ static int has_bytes(const spm_text *text, const qkv_symbol *symbol) {
     return 1;
 }
 
-/* Byte tokens for a symbol that is no token, or one unknown token when a byte has none. */
+/* Byte tokens for a symbol that is not a token, or one unknown token when a byte has none. */
 static int push_bytes(const spm_text *text, const qkv_symbol *symbol, int after_unknown,
                       qkv_token_list *out, qkv_error *err) {
     int status = QKV_OK;

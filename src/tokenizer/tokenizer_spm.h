@@ -1,5 +1,5 @@
 /*
- * What kinds whose texts have U+2581 for a blank share.
+ * What kinds whose texts have U+2581 for a space share.
  */
 #ifndef QKV_TOKENIZER_TOKENIZER_SPM_H
 #define QKV_TOKENIZER_TOKENIZER_SPM_H
@@ -15,7 +15,7 @@ void qkv_spm_free_state(void *state);
 int qkv_spm_encode(const qkv_vocab *vocab, qkv_encoding *work, const char *bytes, size_t length,
                    qkv_error *err);
 void qkv_spm_decode(const qkv_vocab_token *token, qkv_text *out);
-/* Blanks to U+2581, and one before the text where the vocabulary says so; nothing when the file has
+/* Spaces to U+2581, and one before the text where the vocabulary says so; nothing when the file has
  * steps of its own. */
 int qkv_spm_default_normalizer(qkv_vocab *vocab, const char *path, qkv_error *err);
 

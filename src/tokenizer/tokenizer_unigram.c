@@ -67,7 +67,7 @@ static int index_tokens(const qkv_vocab *vocab, unigram_state *unigram, const ch
     return status;
 }
 
-/* The character map, runs of blanks made one, U+2581 for blanks. */
+/* The character map, runs of spaces made one, U+2581 for spaces. */
 static int make_normalizer(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
     const char *steps[7];
     size_t n = 0;

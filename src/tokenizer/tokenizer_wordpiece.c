@@ -78,7 +78,7 @@ static int load(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
     vocab->label = qkv_strdup("wordpiece");
     if (!wordpiece || !vocab->label) return qkv_fail_memory(err);
     wordpiece->max_characters = MAX_CHARACTERS;
-    /* The mark of a word's start becomes a blank; that of the first word goes. */
+    /* The mark of a word's start becomes a space; that of the first word goes. */
     vocab->add_space_prefix = 1;
     int status = index_tokens(vocab, wordpiece, err);
     if (status != QKV_OK) return status;

@@ -99,6 +99,11 @@ int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index) {
     return index < vocab->n_ends ? vocab->ends[index] : QKV_NO_TOKEN;
 }
 
+int32_t qkv_vocab_separator(const qkv_vocab *vocab) {
+    /* A directory's tokenizer says which token ends a text, and that is the one. */
+    return vocab->add_eos && !vocab->add_sep ? vocab->eos : vocab->sep;
+}
+
 const char *qkv_vocab_kind(const qkv_vocab *vocab) {
     return vocab->label;
 }
@@ -135,7 +140,7 @@ static int take_text(qkv_text *out, char **text, size_t *length, qkv_error *err)
     return QKV_OK;
 }
 
-/* The blank that encoding put before the text, and again behind each special token, is the one that
+/* The space that encoding put before the text, and again after each special token, is the one that
  * decoding takes away there: the first byte of the first piece that has any. */
 static void drop_prefix(qkv_text *out, size_t start) {
     if (out->failed || out->length == start || out->data[start] != ' ') return;
@@ -156,7 +161,7 @@ int qkv_vocab_detokenize(const qkv_vocab *vocab, char **text, size_t *length, co
             return QKV_ERR_ARGUMENT;
         }
         const qkv_vocab_token *token = &vocab->tokens[tokens[i]];
-        /* An unknown token stands for a part of ordinary text: no blank was put behind it. */
+        /* An unknown token stands for a part of ordinary text: no space was put after it. */
         int special = token->type == QKV_TOKEN_CONTROL || token->type == QKV_TOKEN_USER_DEFINED;
         size_t start = out.length;
         if (keep_special || !is_named(token)) append_token(vocab, token, &out);

@@ -27,6 +27,8 @@ const char *qkv_vocab_kind(const qkv_vocab *vocab);
 /* Tokens that end a text; -1 past the last one. */
 int32_t qkv_vocab_end(const qkv_vocab *vocab, size_t index);
 int qkv_vocab_is_end(const qkv_vocab *vocab, int32_t token);
+/* The token between two texts; -1 where there is none. */
+int32_t qkv_vocab_separator(const qkv_vocab *vocab);
 
 /* As the public functions of the same names say. */
 int qkv_vocab_tokenize(const qkv_vocab *vocab, int32_t **tokens, size_t *n_tokens, const char *text,

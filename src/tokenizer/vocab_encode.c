@@ -26,6 +26,7 @@ typedef struct encoder {
     const qkv_vocab *vocab;
     const char *begin; /* of the whole text */
     int parse_special;
+    int continues;               /* the text follows another one */
     const qkv_vocab_span *plain; /* where names of special tokens stay text; those left */
     size_t n_plain;
     const qkv_vocab_span *all_plain;
@@ -169,8 +170,11 @@ static int encode_stretch_plainly(encoder *e, const char *text, size_t length, q
 
 static int encode_raw(encoder *e, const char *text, size_t length, qkv_error *err) {
     if (e->vocab->normalizer) {
-        int status = qkv_normalizer_run(e->vocab->normalizer, &e->normalized, text, length,
-                                        text == e->begin, &e->budget, err);
+        const qkv_stretch_place place = text != e->begin ? QKV_STRETCH_LATER
+                                        : e->continues   ? QKV_STRETCH_CONTINUES
+                                                         : QKV_STRETCH_FIRST;
+        int status = qkv_normalizer_run(e->vocab->normalizer, &e->normalized, text, length, place,
+                                        &e->budget, err);
         if (status != QKV_OK) return status;
         text = e->normalized.data;
         length = e->normalized.length;
@@ -201,6 +205,7 @@ int qkv_vocab_tokenize_around(const qkv_vocab *vocab, int32_t **tokens, size_t *
     encoder e = {.vocab = vocab,
                  .begin = text,
                  .parse_special = (flags & QKV_TOKENIZE_PARSE_SPECIAL) != 0,
+                 .continues = (flags & QKV_TOKENIZE_CONTINUES) != 0,
                  .plain = plain,
                  .n_plain = n_plain,
                  .all_plain = plain,

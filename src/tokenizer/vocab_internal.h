@@ -46,7 +46,7 @@ enum qkv_token_type { QKV_TOKEN_TYPE_LIST(QKV_TOKEN_TYPE_ENUM) QKV_TOKEN_TYPE_CO
 
 #define QKV_NO_TOKEN (-1)
 
-/* Longest text in bytes; leaves room for 32-bit positions where a blank becomes three bytes. */
+/* Longest text in bytes; leaves room for 32-bit positions where a space becomes three bytes. */
 #define QKV_VOCAB_MAX_TEXT (1u << 30)
 
 typedef struct qkv_vocab_token {
@@ -54,7 +54,7 @@ typedef struct qkv_vocab_token {
     uint32_t length;
     uint8_t type;         /* enum qkv_token_type */
     uint8_t strips_left;  /* swallows the white space before it in the text */
-    uint8_t strips_right; /* and the white space behind it */
+    uint8_t strips_right; /* and the white space after it */
     uint8_t normalized;   /* looked for in the normalised text */
     uint8_t single_word;  /* counts only where no letter is beside it */
 } qkv_vocab_token;

@@ -132,7 +132,7 @@ static int read_scores(qkv_vocab *vocab, const qkv_gguf *file, qkv_error *err) {
     return QKV_OK;
 }
 
-/* An id from the metadata or the kind's default. A default beyond the vocabulary is no token. */
+/* An id from the metadata or the kind's default. A default beyond the vocabulary is not a token. */
 static int read_id(const qkv_vocab *vocab, const qkv_gguf *file, const char *key, int32_t fallback,
                    int32_t *id, int *given, qkv_error *err) {
     int64_t value = fallback;

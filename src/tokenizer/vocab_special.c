@@ -1,5 +1,5 @@
 /*
- * Tokens that are written out in the text: "<|bos|>", "<|im_start|>", runs of blanks.
+ * Tokens that are written out in the text: "<|bos|>", "<|im_start|>", runs of spaces.
  *
  * Which of them swallow white space, stand alone or count in normalised text only is in keys of our
  * own, or known from the model's name.
@@ -128,8 +128,8 @@ static int read_property(qkv_vocab *vocab, const qkv_gguf *file, enum property p
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= vocab->n_tokens || !is_special(&vocab->tokens[ids[i]]))
-            return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %d is no special token", file->path, key,
-                            (int)ids[i]);
+            return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s: %d is not a special token", file->path,
+                            key, (int)ids[i]);
         set_property(&vocab->tokens[ids[i]], property);
     }
     return QKV_OK;

@@ -184,6 +184,8 @@ export async function case_offline_kinds(stage) {
     const kinds = {
         mean: ['mean', ...base, '-p', 'A red boat waits.'], heads: ['heads', ...base, '--variant', 'q@2=scale:0.1'],
         rows: ['rows', ...base, '--variant', 'q@2=scale:0.1', '--baseline'], rows_one: ['rows', ...base, '--layer', '3'],
+        pattern: ['pattern', ...base, '--layer', '2', '--head', '1', '--variant', 'q@2=scale:0.1'],
+        patterns: ['pattern', ...base, '--layer', '2', '--head', '0-2', '--variant', 'q@2=scale:0.1'],
         scores: ['grid', '--layer', '5', '--head', '0', ...base, '--show', 'scores', '--col', 'Half=q@5.h0=scale:0.5'],
         diff: ['modify', ...base, '--diff'], skipped: ['modify', ...base, '--skip-keys', '1', '--baseline'],
         bert: ['modify', '-m', path.join(vectors, 'bert', 'model.gguf'), '--tokens', '5,6,7,8,9', '--layer', '0', '--head', '0'],
@@ -568,4 +570,201 @@ export async function case_offline_study_retrieval(stage) {
     const key = pattern.slice((n - 1) * n).reduce((best, weight, i, row) => (weight > row[best] ? i : best), 0);
     const shown = shownNumber(await pointAt(page, 'before', n - 1, key, n), 'weight');
     assert.ok(Math.abs(shown - pattern[(n - 1) * n + key]) <= 1e-4, `${shown}, not ${pattern[(n - 1) * n + key]}`);
+}
+
+// Texts of cells stand in the map, each in its own cell: the lens page has the tokens of the table, the heads page the letters.
+export async function case_offline_study_texts(stage) {
+    const long = 'The river runs past the old mill and down to the sea, where boats wait for the wind and the tide.';
+    for (const [args, picture, width] of [[['lens', '-p', PROMPT], 'top', 1280], [['lens', '-p', PROMPT], 'top', 1920], [['lens', '-p', long], 'top', 390],
+                                          [['roles', '-p', PROMPT], 'labels', 1440]]) {
+        const file = stage.file('texts.html');
+        qkv([...args, '-q', '-o', file]);
+        const page = await stage.tab({ origin: 'null', offline: true, viewport: { width, height: 900 } });
+        // What is written on canvases, and where: labels of columns are turned.
+        await page.addInitScript(() => {
+            const write = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+                const to = this.getTransform(), kind = to.b !== 0 ? 'column' : this.textAlign === 'right' ? 'row' : 'cell';
+                (this.canvas.written ??= []).push({ text: text.replace(/[\u2068\u2069]/g, ''), kind, x: to.a * x + to.c * y + to.e, y: to.b * x + to.d * y + to.f,
+                                                    width: this.measureText(text).width });
+                return write.call(this, text, x, y, ...rest);
+            };
+        });
+        await page.goto(url.pathToFileURL(file).href);
+        await stage.ready(page);
+        const canvas = page.locator(`[aria-label="${picture}"] .map-base`).first();
+        await page.waitForFunction((name) => document.querySelector(`[aria-label="${name}"] .map-base`)?.written, picture);
+        const { rows, cols, texts } = livingData(file).pictures.find(({ name }) => name === picture).panels[0];
+        assert.equal(texts.length, rows * cols);
+        const written = await canvas.evaluate((node) => node.written), ofKind = (kind) => written.filter((one) => one.kind === kind);
+        const rowLabels = ofKind('row').slice(-rows), colLabels = ofKind('column').slice(-cols), cellWidth = colLabels[1].x - colLabels[0].x;
+        let seen = 0, whole = 0;
+        texts.forEach((text, at) => {
+            if (!text) return;
+            const { x } = colLabels[at % cols], { y } = rowLabels[Math.floor(at / cols)];
+            const found = ofKind('cell').findLast((one) => Math.abs(one.x - x) < 2 && Math.abs(one.y - y) < 2);
+            assert.ok(found, `${picture}, ${width} px: nothing is written in cell ${at}, "${text}"`);
+            assert.ok(found.text === text || (found.text.endsWith('…') && text.startsWith(found.text.slice(0, -1))), `"${found.text}" in the cell of "${text}"`);
+            assert.ok(found.width <= cellWidth, `"${found.text}" is wider than its cell`);
+            seen++;
+            whole += found.text === text;
+        });
+        assert.ok(seen >= (picture === 'top' ? rows * cols : 4), `${seen} texts`);
+        assert.ok(whole >= seen * 0.9, `${whole} of ${seen} are whole`);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the map is scrolled, not the page');
+        await page.context().close();
+    }
+}
+
+// The middle of a cell of a study's map, scrolled to where a person would click it.
+async function cellOfStudy(page, name, row, col, [rows, cols]) {
+    const map = page.locator(`[aria-label="${name}"] .map`).first();
+    await map.evaluate((node) => node.scrollIntoView({ block: 'center' }));
+    return map.evaluate((node, { row, col, rows, cols }) => {
+        const canvas = node.querySelector('.map-over'), box = canvas.getBoundingClientRect();
+        // Labels stand at the left and below: the plot ends at the right edge.
+        return { x: box.right - 4 - ((cols - col - 0.5) * (box.width - 30)) / cols, y: box.top + 3 + (row + 0.4) * ((box.height - 40) / rows) };
+    }, { row, col, rows, cols });
+}
+
+// What a cell opens is in sight, and so is the cell; whichever map of the page it is of.
+export async function case_offline_study_in_sight(stage) {
+    const file = stage.file('sight.html');
+    qkv(['lens', '-p', PROMPT, '--answer', ' river', '--heads', '-q', '-o', file]);
+    const { pictures } = livingData(file);
+    for (const [width, height] of [[1280, 800], [1440, 900], [1920, 1080], [390, 844]]) {
+        const page = await openFile(stage, file, { viewport: { width, height } });
+        for (const { name, cells, panels } of [...pictures].reverse()) {
+            if (cells === 'none') continue;
+            const { x, y } = await cellOfStudy(page, name, 1, 0, [panels[0].rows, panels[0].cols]);
+            await page.mouse.click(x, y);
+            const seen = await page.evaluate((picture) => {
+                const card = document.querySelector('.cell-attention'), title = card.querySelector('h2').getBoundingClientRect();
+                const map = document.querySelector(`[aria-label="${picture}"]`), plot = map.querySelector('.map').getBoundingClientRect();
+                return { top: title.top, bottom: title.bottom, text: card.querySelector('h2').textContent, isNext: map.nextElementSibling === card,
+                         part: (Math.min(innerHeight, card.getBoundingClientRect().bottom) - card.getBoundingClientRect().top) / innerHeight,
+                         mapBottom: plot.bottom, room: innerHeight };
+            }, name);
+            assert.ok(seen.isNext, `${name}: below its map`);
+            assert.match(seen.text, /layer 1/);
+            assert.ok(seen.top >= 0 && seen.bottom <= seen.room, `${width} px, ${name}: the title is at ${seen.top}`);
+            assert.ok(seen.part >= 0.35, `${width} px, ${name}: ${seen.part} of the window shows what was opened`);
+            assert.ok(seen.mapBottom > 20, `${width} px, ${name}: something of the map is still seen`);
+        }
+        await page.context().close();
+    }
+}
+
+// Cells without attention open their numbers: of every picture that has the same cell, and the rows of the tables.
+export async function case_offline_study_numbers(stage) {
+    const file = stage.file('weights.html');
+    qkv(['weights', 'ov', '-q', '-o', file]);
+    let page = await openFile(stage, file);
+    const { tables, pictures } = livingData(file), rowsOf = (name) => tables.find((table) => table.name === name);
+    assert.deepEqual(await page.locator('.study-map .readout').first().innerText(), 'Point at a cell for its number, click to open all its numbers.');
+    const { panels } = pictures.find(({ name }) => name === 'norm');
+    const { x, y } = await cellOfStudy(page, 'norm', 3, 1, [panels[0].rows, panels[0].cols]);
+    await page.mouse.click(x, y);
+    const card = page.locator('.cell-numbers');
+    assert.equal(await card.locator('h2').innerText(), 'Layer 3, head 1');
+    const heads = rowsOf('heads'), row = heads.rows.find(([layer, head]) => layer === 3 && head === 1);
+    for (const name of heads.columns.slice(2)) {
+        const shown = await card.locator(`div:has(> dt:text-is("${name}")) dd`).innerText();
+        assert.ok(Math.abs(Number(shown.replace('−', '-')) - row[heads.columns.indexOf(name)]) <= 1e-4 * Math.abs(row[heads.columns.indexOf(name)]), `${name}: ${shown}`);
+    }
+    const singular = rowsOf('singular').rows.filter(([layer, head]) => layer === 3 && head === 1).length;
+    assert.equal(await card.locator('table').first().locator('tbody tr').count(), singular);
+    const place = await card.boundingBox();
+    assert.ok(place.y >= 0 && place.y < 760, `in sight: ${place.y}`);
+    assert.equal(await page.locator('[aria-label="norm"] + .cell-numbers').count(), 1);
+    // Pairs of heads: all three kinds of composition of the pair.
+    qkv(['weights', 'composition', '-q', '-o', file]);
+    page = await openFile(stage, file);
+    await page.locator('[aria-label="heads"] .map').nth(1).focus();
+    for (let i = 0; i < 30; i++) await page.keyboard.press('ArrowDown');
+    for (let i = 0; i < 30; i++) await page.keyboard.press('ArrowLeft');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.locator('.cell-numbers h2').innerText(), 'Later head 5.3, earlier head 0.0');
+    assert.deepEqual(await page.locator('.cell-numbers dt').allInnerTexts(), ['Q-composition', 'K-composition', 'V-composition']);
+    const pairs = livingData(file).pictures[0].panels.map((panel) => attention.decodeMap(panel.values)[(panel.rows - 1) * panel.cols]);
+    (await page.locator('.cell-numbers dd').allInnerTexts()).forEach((text, i) => assert.ok(Math.abs(Number(text) - pairs[i]) < 1e-4, `${text}, not ${pairs[i]}`));
+}
+
+// No mark of italics is read as text, neither on pages nor in their titles; and of one page no two cards have one title.
+export async function case_offline_titles(stage) {
+    const results = stage.file('r.sqlite'), file = stage.file('titles.html');
+    qkv(['sweep', '-p', PROMPT, '--targets', 'none,q', '--epsilon', '0.1,1', '--metrics', 'sink,tv', '-q', '-o', results]);
+    const pages = {
+        ranking: ['plot', results, '--metric', 'sink', '--kind', 'ranking', '--epsilon', '0.1', '--target', 'q', '-o', file],
+        lines: ['plot', results, '--metric', 'sink', '--kind', 'lines', '--target', 'q', '-o', file],
+        modify: ['figure', 'modify', '-p', PROMPT, '--title', 'Scaling *Query* and 2 \\* 2', '-q', '--report', file],
+        mean: ['figure', 'mean', '-p', PROMPT, '-q', '-o', file],
+        compare: ['compare', '--edit', 'q@3.h1=zero', '-p', PROMPT, '-q', '-o', file],
+        roles: ['roles', '-p', PROMPT, '-q', '-o', file],
+        lens: ['lens', '-p', PROMPT, '--answer', ' river', '--heads', '-q', '-o', file],
+        weights: ['weights', 'qk', '-q', '-o', file],
+        patch: ['patch', '--clean', 'The river runs', '--corrupt', 'The church runs', '--metric', 'kl', '-q', '-o', file],
+        ships: ['recipe', 'ships', '-q', '-o', file],
+        massive: ['recipe', 'massive-activations', '-q', '-o', file],
+        sahara: ['recipe', 'sahara', '-q', '-o', file],
+    };
+    for (const [name, args] of Object.entries(pages)) {
+        qkv(args);
+        const page = await openFile(stage, file);
+        const title = await page.title(), marks = name === 'modify' ? 1 : 0, count = (text) => text.split('*').length - 1;
+        assert.ok(title.length > 5 && count(title) === marks && !title.includes('\\'), `${name}: the title is ${title}`);
+        if (marks) assert.equal(title, 'Scaling Query and 2 * 2');
+        const text = await page.evaluate(() => document.body.innerText);
+        assert.ok(count(text) <= marks, `${name}: ${text.split('\n').filter((line) => line.includes('*')).join('; ')}`);
+        const titles = await page.locator('#living > .card > h2').allInnerTexts();
+        assert.equal(new Set(titles).size, titles.length, `${name}: ${titles.join('; ')}`);
+        await page.context().close();
+    }
+}
+
+// On a phone: nothing is wider than the screen, maps have its width, and what is chosen is in sight.
+export async function case_offline_phone(stage) {
+    const results = stage.file('r.sqlite'), model = path.join(process.env.MODELS ?? path.join(pageFolder, '../../../models'), 'default.gguf');
+    qkv(['sweep', '-m', model, '-p', PROMPT, '--targets', 'none,q,k', '--epsilon', '0.01,0.1,1', '--metrics', 'sink,tv', '-q', '-o', results]);
+    const pages = {
+        modify: ['figure', 'modify', '-p', PROMPT, '-q', '--report'], rows: ['figure', 'rows', '-p', PROMPT, '--variant', 'q@2=scale:0.1', '--baseline', '-q', '-o'],
+        all: ['figure', 'heads', '-p', PROMPT, '-q', '-o'], plot: ['plot', results, '--metric', 'sink', '--kind', 'heatmap', '--epsilon', '0.1', '-m', model, '-o'],
+        ranking: ['plot', results, '--metric', 'sink', '--kind', 'ranking', '--epsilon', '0.1', '-o'],
+        weights: ['weights', 'ov', '-q', '-o'], lens: ['lens', '-p', PROMPT, '-q', '-o'], compare: ['compare', '--edit', 'q@3.h1=zero', '-p', PROMPT, '-q', '-o'],
+    };
+    for (const [name, args] of Object.entries(pages)) {
+        const file = stage.file(`${name}.html`);
+        qkv([...args, file]);
+        for (const width of [360, 390]) {
+            const page = await openFile(stage, file, { viewport: { width, height: 800 }, hasTouch: true, isMobile: true });
+            await page.waitForTimeout(150);
+            const seen = await page.evaluate(() => {
+                const isScrolled = (node) => node.closest('.wide, .study-map .panels, .thumb-grid.many, .chart-card');
+                const outside = [...document.querySelectorAll('button, input, select, h1, h2, p, dl, img, figcaption')].filter((node) => {
+                    const box = node.getBoundingClientRect();
+                    return box.width > 0 && !isScrolled(node) && (box.right > innerWidth + 0.5 || box.left < -0.5);
+                });
+                const maps = [...document.querySelectorAll('.panel:not([hidden]) .map')].map((node) => node.getBoundingClientRect().width);
+                return { wide: document.documentElement.scrollWidth, room: innerWidth, outside: outside.map((node) => node.outerHTML.slice(0, 80)), least: Math.min(...maps),
+                         touch: [...new Set([...document.querySelectorAll('.map')].map((node) => getComputedStyle(node).touchAction))] };
+            });
+            assert.equal(seen.room, width, `${name}: laid out for the screen`);
+            assert.ok(seen.wide <= width, `${name}, ${width} px: ${seen.wide} px wide`);
+            assert.deepEqual(seen.outside, [], `${name}, ${width} px`);
+            assert.ok(seen.least > width * 0.7, `${name}, ${width} px: a map of ${seen.least} px`);
+            assert.ok(seen.touch.every((how) => /pan-y|manipulation/.test(how)), `${name}: a finger on a map scrolls: ${seen.touch}`);
+            const thumb = page.locator('.thumb-button:visible').last();
+            if (await thumb.count()) {
+                await thumb.click();
+                const place = await page.locator('.panel-name').boundingBox();
+                assert.ok(place.y >= 0 && place.y < 700, `${name}: what was chosen is at ${place.y}`);
+            }
+            if (name === 'plot') {
+                await page.locator('.plot-page .map').first().tap({ position: { x: 120, y: 30 } });
+                const place = await page.locator('.detail h2').boundingBox();
+                assert.ok(place.y >= 0 && place.y < 700, `what a cell of a chart opens is at ${place.y}`);
+            }
+            await page.context().close();
+        }
+    }
 }

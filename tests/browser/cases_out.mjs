@@ -3,15 +3,15 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { pageFolder } from './attention.mjs';
-import { assertPageEqualsRun, clickCell, headOf, PROMPT } from './helpers.mjs';
+import { assertPageEqualsRun, chatModel, clickCell, headOf, PROMPT } from './helpers.mjs';
 import { qkv, readSafetensors } from './stage.mjs';
 
 const START = '#l=5&h=0&gn=0&e=q@5.h0=scale:0.125';
 
-// Saves by the page's own button and gives the bytes.
+// Saves by the page's own button and gives the bytes, and what the file is called.
 async function saved(page, format) {
     const [download] = await Promise.all([page.waitForEvent('download'), page.click(`[data-format=${format}]`)]);
-    return fs.readFileSync(await download.path());
+    return { bytes: fs.readFileSync(await download.path()), name: download.suggestedFilename() };
 }
 
 // The words of the command line that the page shows, as a shell would read them.
@@ -25,29 +25,32 @@ function wordsOf(line) {
     }, []);
 }
 
-// A figure saved by the page is, byte for byte, what the command line that it shows writes: all formats, all kinds.
+// What the page saves, figures and numbers, is byte for byte what the command line that it shows writes, under the same
+// name: all formats, all kinds. The name says what it is.
 export async function case_figure_bytes(stage) {
     const server = await stage.serve(['-p', PROMPT]);
     const page = await stage.open(server.url, { hash: START, acceptDownloads: true });
-    for (const [kind, formats] of [
-        ['grid', ['png', 'svg', 'pdf', 'html', 'safetensors', 'csv']],
-        ['diff', ['svg']],
-        ['modify', ['svg']],
-        ['mean', ['svg']],
-        ['heads', ['svg']],
+    for (const [kind, formats, wanted] of [
+        ['grid', ['png', 'svg', 'pdf', 'html', 'safetensors', 'csv'], 'default-l5-h0-q-scale-0.125'],
+        ['diff', ['svg', 'csv'], 'default-l5-h0-q-scale-0.125-diff'],
+        ['pattern', ['svg', 'html'], 'default-l5-h0-q-scale-0.125-pattern'],
+        ['modify', ['svg'], 'default-l5-h0-modify'],
+        ['mean', ['svg', 'safetensors'], 'default-l5-h0-mean'],
+        ['heads', ['svg', 'csv'], 'default-heads-q-scale-0.125'],
     ]) {
         await page.getByLabel('What is drawn').selectOption(kind);
         await stage.ready();
-        const line = await page.textContent('.command pre');
         for (const format of formats) {
-            const bytes = await saved(page, format);
-            const words = wordsOf(line),
-                numbers = format === 'safetensors' || format === 'csv';
-            assert.equal(words[0], 'qkv');
-            const args = words.slice(1, words.indexOf('-o')),
-                out = stage.file(`figure.${format}`);
-            // The recipe inside tells the command line with the name of its output.
-            qkv([...args, numbers ? '--data' : '-o', `figure.${format}`], { cwd: stage.folder });
+            const { bytes, name } = await saved(page, format),
+                isData = format === 'safetensors' || format === 'csv';
+            await stage.ready();
+            const line = await page.getByLabel(`The command line that gives the same ${isData ? 'numbers' : 'figure'}`).textContent();
+            const [program, ...args] = wordsOf(line),
+                out = stage.file(name);
+            assert.equal(program, 'qkv');
+            assert.equal(name, `${wanted}.${format}`);
+            assert.deepEqual(args.slice(-2), [isData ? '--data' : '-o', name]);
+            qkv(args, { cwd: stage.folder });
             assert.ok(
                 fs.readFileSync(out).equals(bytes),
                 `${kind}.${format}: ${bytes.length} bytes of the page, ${fs.statSync(out).size} of qkv ${args.join(' ')}`,
@@ -71,10 +74,10 @@ export async function case_figure_difference_scale(stage) {
         assert.equal(await page.evaluate(() => window.explorer.head.changes.kind), kind);
         const line = await page.textContent('.command pre');
         assert.match(line, /^qkv figure grid .*--diff/);
-        const bytes = await saved(page, 'svg'),
+        const { bytes, name } = await saved(page, 'svg'),
             words = wordsOf(line);
-        qkv([...words.slice(1, words.indexOf('-o')), '-o', 'figure.svg'], { cwd: stage.folder });
-        assert.ok(fs.readFileSync(stage.file('figure.svg')).equals(bytes));
+        qkv([...words.slice(1, words.indexOf('-o')), '-o', name], { cwd: stage.folder });
+        assert.ok(fs.readFileSync(stage.file(name)).equals(bytes));
         const recipe = JSON.parse(/<metadata id="qkv-recipe">(.*?)<\/metadata>/s.exec(bytes)[1].replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&amp;', '&'));
         assert.equal(recipe.look.scale, kind, 'the figure has the scale of the page');
     }
@@ -161,26 +164,6 @@ export async function case_figure_dropped_display(stage) {
         assert.ok(!drawing(file).includes('<metadata') && drawing(file).length > 1000, name);
         assert.ok(drawing(await saved.path()) === drawing(file), `${name}: ${await page.textContent('#out pre')}`);
     }
-}
-
-// The model that comes with qkv, with a chat template: one more field at the beginning of its metadata, as long as keeps
-// the tensors aligned.
-function chatModel(stage) {
-    const key = 'tokenizer.chat_template',
-        template = '{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] ',
-        used = 8 + key.length + 4 + 8 + template.length,
-        text = `${template}{#${'-'.repeat(32 + (32 - ((used + 4) % 32)))}#}`;
-    const model = fs.readFileSync(path.join(process.env.MODELS ?? path.join(pageFolder, '../../../models'), 'default.gguf')),
-        field = Buffer.alloc(8 + key.length + 12);
-    field.writeBigUInt64LE(BigInt(key.length), 0);
-    field.write(key, 8);
-    field.writeUInt32LE(8, 8 + key.length); // a string
-    field.writeBigUInt64LE(BigInt(text.length), 12 + key.length);
-    const head = Buffer.from(model.subarray(0, 24));
-    head.writeBigUInt64LE(head.readBigUInt64LE(16) + 1n, 16);
-    const file = stage.file('chatty.gguf');
-    fs.writeFileSync(file, Buffer.concat([head, field, Buffer.from(text), model.subarray(24)]));
-    return file;
 }
 
 // What of a dropped figure the page cannot show is said; a conversation comes back turn by turn.
@@ -296,4 +279,37 @@ export async function case_copies(stage) {
     await page.click('.command button');
     await page.waitForFunction(() => document.querySelector('.command button').textContent === 'Copied');
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^qkv figure grid -p 'The river/);
+}
+
+// Of two texts what differs is marked, token by token; what both have again after a difference is not.
+export async function case_text_differences(stage) {
+    const server = await stage.serve(['-p', PROMPT]);
+    const page = await stage.open(server.url, { hash: '#l=5&h=0&gn=0&e=q@5.h0=scale:1' });
+    const shown = (baseline, variant) =>
+        page.evaluate(
+            ([a, b]) => {
+                window.explorer.follow.setGenerated({ baseline: a, variant: b, differs_at: a.findIndex((piece, i) => piece !== b[i]) }, true);
+                const parts = (node) => [...node.childNodes].map((part) => (part.className === 'differs' ? `[${part.textContent}]` : part.textContent)).join('');
+                const { without, withEdit, verdict } = window.explorer.follow;
+                return [parts(without), parts(withEdit), verdict.textContent];
+            },
+            [baseline, variant],
+        );
+    const words = (text) => text.match(/ ?\S+/g);
+    assert.deepEqual(await shown(words('the old mill by the sea and the wind'), words('the old barn by the sea and the tide')), [
+        'the old[ mill] by the sea and the[ wind]',
+        'the old[ barn] by the sea and the[ tide]',
+        'The first difference is at token 3; 2 of 9 tokens are marked as different.',
+    ]);
+    assert.deepEqual((await shown(words('the boat waits'), words('the small red boat waits'))).slice(0, 2), ['the boat waits', 'the[ small red] boat waits']);
+    // Of the model's own texts: what is not marked is the same in both, and all of it is there.
+    await page.fill('.slider .number', '0');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('tokens', { exact: true }).fill('40');
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => /^The (first difference|edit does)/.test(window.explorer.follow.verdict.textContent) && window.explorer.follow.without.textContent.length > 60);
+    await stage.ready();
+    const plain = await page.evaluate(() => ['without', 'withEdit'].map((name) => [...window.explorer.follow[name].childNodes].filter((part) => part.className !== 'differs')
+        .map((part) => part.textContent).join('')));
+    assert.equal(plain[0], plain[1]);
 }

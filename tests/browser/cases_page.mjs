@@ -135,7 +135,7 @@ export async function case_map_keyboard(stage) {
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowRight');
     await page.keyboard.press('ArrowUp');
-    assert.match(await page.textContent('.head-view [role=status]'), /query ·sea 13key The 1/);
+    assert.match(await page.textContent('.head-view [role=status]'), /^query ·sea 13, key The 1, before /);
     await page.keyboard.press('Enter');
     assert.deepEqual(await pins(), { queries: [13], keys: [1] });
     await page.keyboard.press('c');
@@ -412,7 +412,7 @@ export async function case_long_text(stage) {
         dot: Number(document.querySelector('.curve .here').getAttribute('cy')),
         ...window.explorer.follow.curve,
     }));
-    const [, before, now] = curve.text.match(/^before ([\d.e-]+)now ([\d.e-]+)$/) ?? [];
+    const [, before, now] = curve.text.match(/^before ([\d.e-]+) now ([\d.e-]+)$/) ?? [];
     assert.ok(Math.abs(before - curve.baseline) < 1e-5 * curve.baseline, curve.text);
     assert.ok(Math.abs(now - curve.values[curve.factors.indexOf(0.5)]) < 1e-5 * now, curve.text);
     assert.ok(curve.dot > 10 && curve.dot < 160, `the dot is at ${curve.dot}`);

@@ -336,17 +336,20 @@ export async function case_what_follows(stage) {
     await stage.ready();
     assert.equal(await page.locator('.older-mark:visible').count(), 0);
     const edits = 'v@2.g0=scale:0';
-    const next = JSON.parse(qkv(['next', '-p', PROMPT, '--variant', edits, '--top', '10', '--json'])).prompts[0]
-        .variants[1];
+    const { columns, rows: tokens } = JSON.parse(
+        qkv(['next', '-p', PROMPT, '--variant', edits, '--top', '10', '--json']),
+    ).tables.find(({ name }) => name === 'tokens');
+    const row = tokens.find((cells) => cells[columns.indexOf('variant')] === edits);
+    const next = Object.fromEntries(columns.map((name, i) => [name, row[i]]));
     const rows = await page.evaluate(() =>
         [...document.querySelectorAll('.follow-part tbody tr')].map((row) =>
             [...row.children].map((cell) => cell.textContent),
         ),
     );
     const shown = (value) => String(Number(value.toPrecision(3)));
-    assert.equal(rows[0][0], next.top[0].text.replace(/ /g, '·'));
-    assert.equal(rows[0][2], shown(next.top[0].probability));
-    assert.equal(rows[0][1], shown(next.top[0].probability - next.top[0].probability_change));
+    assert.equal(rows[0][0], next.text.replace(/ /g, '·'));
+    assert.equal(rows[0][2], shown(next.probability));
+    assert.equal(rows[0][1], shown(next.probability - next.probability_change));
     const kl = Number((await page.textContent('.follow-part .numbers b >> nth=2')).replace('−', '-'));
     assert.ok(Math.abs(kl / next.kl - 1) < 1e-3, `KL ${kl} is ${next.kl}`);
     const texts = JSON.parse(qkv(['generate', '-p', PROMPT, '-n', '12', '--variant', edits, '--json']))[0].variants;
@@ -393,7 +396,7 @@ export async function case_curve(stage) {
             '--json',
         ]),
     );
-    const value = (variant) => measured.variants[variant].metrics[0].mean;
+    const value = (variant) => measured.tables.find(({ name }) => name === 'values').rows[variant].at(-1);
     const curve = await page.evaluate(() => window.explorer.follow.curve);
     assert.ok(Math.abs(curve.baseline - value(0)) < 1e-9);
     assert.ok(Math.abs(curve.values[curve.factors.indexOf(0.5)] - value(1)) < 1e-9);

@@ -1,5 +1,8 @@
 // What several cases ask a page, and what they compare it with.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { pageFolder } from './attention.mjs';
 import { qkv, readSafetensors } from './stage.mjs';
 
 export const PROMPT = 'The river runs past the old mill and down to the sea.';
@@ -95,4 +98,24 @@ export async function pixelOf(page, name, query, key) {
         },
         [name, query, key],
     );
+}
+
+// The model that comes with qkv, with a chat template: one more field at the beginning of its metadata, as long as keeps
+// the tensors aligned.
+export function chatModel(stage) {
+    const key = 'tokenizer.chat_template',
+        template = '{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant] ',
+        used = 8 + key.length + 4 + 8 + template.length,
+        text = `${template}{#${'-'.repeat(32 + (32 - ((used + 4) % 32)))}#}`;
+    const model = fs.readFileSync(path.join(process.env.MODELS ?? path.join(pageFolder, '../../../models'), 'default.gguf')),
+        field = Buffer.alloc(8 + key.length + 12);
+    field.writeBigUInt64LE(BigInt(key.length), 0);
+    field.write(key, 8);
+    field.writeUInt32LE(8, 8 + key.length); // a string
+    field.writeBigUInt64LE(BigInt(text.length), 12 + key.length);
+    const head = Buffer.from(model.subarray(0, 24));
+    head.writeBigUInt64LE(head.readBigUInt64LE(16) + 1n, 16);
+    const file = stage.file('chatty.gguf');
+    fs.writeFileSync(file, Buffer.concat([head, field, Buffer.from(text), model.subarray(24)]));
+    return file;
 }

@@ -37,18 +37,23 @@ export function qkvPath() {
     return process.env.QKV || path.join(root, 'build/qkv');
 }
 
-// Runs the program and gives what it wrote; fails the case where the program fails.
-export function qkv(args, options = {}) {
-    const done = spawnSync(qkvPath(), args, { maxBuffer: 1 << 28, ...options });
-    assert.equal(done.status, 0, `qkv ${args.join(' ')}: ${done.stderr}`);
+// Runs a program and gives what it wrote; fails the case where the program fails.
+function run(program, args, options) {
+    const done = spawnSync(program, args, { maxBuffer: 1 << 28, ...options });
+    assert.equal(done.status, 0, `${path.basename(program)} ${args.join(' ')}: ${done.stderr}`);
     return done.stdout;
+}
+
+export function qkv(args, options) {
+    return run(qkvPath(), args, options);
 }
 
 // A model of random weights in a folder of its own, made where it is not there yet: its path.
 export function randomModel(folder, shape) {
     const find = () => (fs.existsSync(folder) ? fs.readdirSync(folder) : []).find((name) => name.endsWith('.gguf'));
-    const options = '-T 8 --repeats 1 --only load --quiet'.split(' ');
-    if (!find()) qkv(['bench', '--shape', shape, ...options, '--keep', folder]);
+    const options = '-T 8 --repeats 1 --only load'.split(' ');
+    const bench = path.join(path.dirname(qkvPath()), 'qkv-bench');
+    if (!find()) run(bench, ['--shape', shape, ...options, '--keep', folder]);
     return path.join(folder, find());
 }
 

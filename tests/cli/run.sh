@@ -12,8 +12,8 @@
 # An output without such a file must be empty. --update writes the .exact and .exit files anew from
 # what the case does now (a .glob stays as it is): read the difference before you keep it.
 #
-# Environment: QKV, the program; MODELS, the directory with default.gguf; VECTORS, tests/vectors;
-# MAKE_SWEEP, a program that makes results files of sweeps.
+# Environment: QKV and QKV_BENCH, the programs; MODELS, the directory with default.gguf; VECTORS, tests/vectors;
+# MAKE_SWEEP, a program that makes results files of sweeps; PRINT_HELP, one that prints the help of a made-up command.
 set -u
 update=0
 if [ "${1-}" = --update ]; then
@@ -21,16 +21,19 @@ if [ "${1-}" = --update ]; then
     shift
 fi
 : "${QKV:?is not set: the program}" "${MODELS:?is not set: the directory with default.gguf}"
-: "${VECTORS:?is not set: the directory tests/vectors}"
+: "${VECTORS:?is not set: the directory tests/vectors}" "${QKV_BENCH:?is not set: the program qkv-bench}"
 
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
 ln -s "$QKV" "$work/bin/qkv"
+ln -s "$QKV_BENCH" "$work/bin/qkv-bench"
 unset QKV_MODEL HF_HOME HUGGINGFACE_HUB_CACHE
 # Cases see no model of this machine.
 HF_HUB_CACHE=$work/run/hub QKV_CACHE=$work/run/own
-export MODELS QKV VECTORS HF_HUB_CACHE QKV_CACHE
+# Cases that look into files of tensors import tensors.py.
+PYTHONPATH=$(cd "$(dirname "$0")" && pwd) PYTHONDONTWRITEBYTECODE=1
+export MODELS QKV VECTORS HF_HUB_CACHE QKV_CACHE PYTHONPATH PYTHONDONTWRITEBYTECODE
 failed=0
 
 complain() {

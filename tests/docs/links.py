@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+PLACES = ("*.md", "docs/**/*.md", "bindings/python/*.md", "examples/**/*.md", "models/*.md", "bench/*.md")
+
 
 def anchors(page):
     """Places that a link can name: headings as GitHub spells them, and what has an id."""
@@ -27,7 +29,7 @@ def broken(page):
 
 
 def main(source):
-    pages = [path for path in source.glob("*.md")] + sorted(source.glob("docs/**/*.md"))
+    pages = [path for place in PLACES for path in sorted(source.glob(place))]
     found = [f"{page.relative_to(source)}: {problem}" for page in pages for problem in broken(page)]
     print("\n".join(found) if found else f"{len(pages)} pages")
     return 1 if found or not pages else 0

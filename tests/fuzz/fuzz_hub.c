@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness.h"
-#include "hub/pull_choice.h"
+#include "hub/pull_cache.h"
 #include "mutators.h"
 
 #define INDEX "model.safetensors.index.json"

@@ -9,7 +9,6 @@
 #include "harness.h"
 #include "tokenizer/pretokenizer.h"
 #include "tokenizer/regex.h"
-#include "tokenizer/regex_translate.h"
 
 /* What PCRE2 may take for places to come back to, its code, and the lists of matches. */
 enum { ALLOWED = 48 << 20, MAX_TEXT = 4096 };

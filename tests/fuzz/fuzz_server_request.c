@@ -46,10 +46,12 @@ static void check_error(const qkv_reply *reply) {
     json_decref(json);
 }
 
-/* Drawing is left out: it reads nothing of the request, and fontconfig keeps memory. */
-static void leave_out_drawing(const qkv_call *call) {
+/* Drawing is left out: it reads nothing of the request, and fontconfig keeps memory. Pages of studies hold drawings;
+ * their answers are JSON unless another format is named. */
+static void leave_out_drawing(const qkv_call *call, int is_study) {
     const char *format = json_string_value(json_object_get(call->request, "format"));
-    const int drawn = !format || (strcmp(format, "csv") != 0 && strcmp(format, "html") != 0);
+    const char *const plain = is_study ? "json sqlite csv" : "csv html";
+    const int drawn = format ? !strstr(plain, format) : !is_study;
     if (call->request && json_object_get(call->request, "kind") && drawn)
         json_object_set_new(call->request, "dry", json_true());
 }
@@ -64,7 +66,7 @@ static void run(const qkv_endpoint *endpoint, const uint8_t *data, size_t size) 
     memcpy(body, data, size);
     qkv_model_pool_watch(pool, count_down, &steps);
     if (qkv_call_read(&call, endpoint, pool, body, size, &err) == QKV_OK) {
-        leave_out_drawing(&call);
+        leave_out_drawing(&call, strcmp(endpoint->path, "/api/study") == 0);
         qkv_call_run(&call, endpoint, pool, &reply);
     } else {
         qkv_reply_failure(&reply, &err);

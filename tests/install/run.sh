@@ -17,6 +17,11 @@ export LSAN_OPTIONS
 die() { echo "install: $*" >&2; exit 1; }
 
 cmake --install "$build" --prefix "$work/first" >"$work/log" || { cat "$work/log"; exit 1; }
+# Both lines that a prefix of one's own needs are printed, and are right.
+for line in 'PKG_CONFIG_PATH=' '-Wl,-rpath,'; do
+    place=$(sed -n "s|.*$line\([^ ]*\).*|\1|p" "$work/log")
+    [ -d "${place:-none}" ] || die "$line is not said, or is not there: '$place'"
+done
 mv "$work/first" "$work/moved"
 library=$(dirname "$(find "$work/moved" -name libqkv.so)")
 PKG_CONFIG_PATH=$library/pkgconfig
@@ -26,10 +31,10 @@ export PKG_CONFIG_PATH
 found=$(grep -lrE "$source|$build|march=|Wextra" "$library/pkgconfig" "$library/cmake" "$work/moved/include" || true)
 [ -z "$found" ] || die "paths or flags of the build are in $found"
 
-# A program has names of its own: every one of the archive's begins with qkv_ (those of compilers with _ or DW.ref.).
+# A program has names of its own: every one of the archive's begins with qkv_ (those of compilers with _, DW.ref. or .gomp).
 # Of C++, which has longer ones, each speaks of something of ours or of the standard library.
 nm "$library/libqkv.a" 2>/dev/null | awk '$2 ~ /^[ABCDRSTVW]$/ { print $3 }' >"$work/names"
-found=$(grep -vE '^((qkv)?_|DW\.ref\.)' "$work/names" || true)
+found=$(grep -vE '^((qkv)?_|DW\.ref\.|\.gomp)' "$work/names" || true)
 [ -z "$found" ] || die "names in libqkv.a that may clash: $found"
 found=$(grep '^_Z' "$work/names" | c++filt | grep -vE 'qkv_|std::|__gnu_cxx::|^typeinfo (name )?for (bool|void|char|int)' || true)
 [ -z "$found" ] || die "names in libqkv.a that may clash: $found"

@@ -6,7 +6,7 @@
 #include "reference/ref_cases.h"
 #include "reference/ref_pass.h"
 
-enum { MOST_TOKENS = 128 };
+enum { MOST_TOKENS = 320 };
 
 /* The weight of every key in row i, over the keys that are there. */
 static void weigh(const ref_pass *p, int layer, const ref_view *s, int h, int i, const int *there,

@@ -172,11 +172,16 @@ static double mean_head(const ref_view *v, int row, int col) {
     return sum / v->n_head;
 }
 
-/* Without the head itself; of shared ones, without the one that it reads. */
+/* Without the head itself, and those that see the same. */
 static double mean_others(const ref_view *v, int own, int row, int col) {
-    double sum = 0;
-    for (int h = 0; h < v->n_head; h++) sum += h == own ? 0 : *ref_at(v, h, row, col);
-    return sum / (v->n_head - 1);
+    const int alike = v->n_alike ? v->n_alike : 1;
+    double sum = 0, n = 0;
+    for (int h = 0; h < v->n_head; h++) {
+        if (h / alike == own / alike) continue;
+        sum += *ref_at(v, h, row, col);
+        n++;
+    }
+    return sum / n;
 }
 
 static double mean_row(const ref_view *v, int head, int col) {
@@ -228,8 +233,8 @@ static double masked(const ref_edit *edit, double x, int query, int key) {
     return key <= query && key > query - (int)edit->b ? x : -INFINITY;
 }
 
-double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
-                      const ref_view *source, int head, int row, int col) {
+double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *source, int head,
+                      int row, int col) {
     const double x = *ref_at(own, head, row, col);
     switch (edit->op) {
     case REF_SCALE:
@@ -241,9 +246,9 @@ double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view 
     case REF_ADD:
         return x + edit->a;
     case REF_MEAN_HEAD:
-        return mean_head(pool, row, col);
+        return mean_head(own, row, col);
     case REF_MEAN_OTHERS:
-        return mean_others(pool, head * pool->n_head / own->n_head, row, col);
+        return mean_others(own, head, row, col);
     case REF_MEAN_TOKEN:
         return mean_row(own, head, col);
     case REF_MEAN_DIM:

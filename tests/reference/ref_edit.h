@@ -103,6 +103,7 @@ typedef struct ref_view {
     double *data;
     int n_head, n_row, n_col;
     size_t head_stride, row_stride;
+    int n_alike; /* consecutive heads that see one key/value head; 0: 1 */
 } ref_view;
 
 double *ref_at(const ref_view *view, int head, int row, int col);
@@ -112,10 +113,9 @@ double *ref_at(const ref_view *view, int head, int row, int col);
  * order. */
 double ref_noise(const ref_edit *edit, int layer, int head, int row, int col);
 
-/* The value that the edit (not noise) gives to one element. `own` is the unedited tensor, `pool`
- * the one whose heads are averaged, `source` the other prompt's. pool and source may have one head
- * per group. */
-double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *pool,
-                      const ref_view *source, int head, int row, int col);
+/* The value that the edit (not noise) gives to one element. `own` is the unedited tensor, `source` the other
+ * prompt's, which may have one head per group. */
+double ref_edit_value(const ref_edit *edit, const ref_view *own, const ref_view *source, int head,
+                      int row, int col);
 
 #endif

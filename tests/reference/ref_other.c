@@ -15,10 +15,14 @@ struct ref_others {
 
 static const int lengths[REF_SET_SIZE] = {0, REF_SHIFT, 0, 1, -4}; /* beside the own prompt's */
 
+static int length_of(int index, int T) {
+    return T + lengths[index] > 1 ? T + lengths[index] : 1;
+}
+
 int32_t *ref_set_prompt(int index, const int32_t *tokens, int T, int V, int *length) {
-    const int n = T + lengths[index];
+    const int n = length_of(index, T);
     int32_t *prompt = calloc((size_t)n, sizeof *prompt);
-    if (!prompt || n < 1) abort();
+    if (!prompt) abort();
     for (int t = 0; t < n; t++)
         prompt[t] = index == REF_OWN ? tokens[t]
                     : t == 0         ? tokens[0]

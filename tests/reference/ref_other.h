@@ -11,7 +11,8 @@
  * t + REF_SHIFT is taken for token t. */
 enum { REF_SET_SIZE = 5, REF_OWN = 2, REF_FAR = 1, REF_SHIFT = 3 };
 
-/* Tokens of a prompt of the set that goes with a prompt of n_tokens, at least 5; freed with free. */
+/* Tokens of a prompt of the set that goes with a prompt of n_tokens; freed with free. All begin with its
+ * first token, so that nothing can be drawn for a prompt of one. */
 int32_t *ref_set_prompt(int index, const int32_t *tokens, int n_tokens, int n_vocab, int *length);
 
 /* Does the operation take values from there? */

@@ -74,7 +74,7 @@ static double noise(const ref_pass *p, const ref_edit *e, int layer, const ref_v
 /* A score that positions within the cache leave as it is, change, or hide. */
 static double in_cache(const ref_pass *p, const ref_edit *e, const ref_view *old, int h, int t,
                        int c) {
-    const double plain = ref_edit_value(e, old, NULL, NULL, h, t, c);
+    const double plain = ref_edit_value(e, old, NULL, h, t, c);
     if (isinf(plain) || c >= (int)e->a || t < (int)e->a + (int)e->b) return plain;
     return p->moved ? p->moved[((size_t)h * (size_t)p->T + (size_t)t) * (size_t)p->T + (size_t)c]
                     : plain;
@@ -82,7 +82,7 @@ static double in_cache(const ref_pass *p, const ref_edit *e, const ref_view *old
 
 /* Applies one edit to the elements of `x` for which `heads` holds; `old` is x unedited. */
 static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
-                  const ref_view *old, const ref_view *pool, uint64_t heads, int counted) {
+                  const ref_view *old, uint64_t heads, int counted) {
     const ref_edit *e = &p->edits[index];
     ref_view source = {0};
     const ref_run *from = e->op == REF_FREEZE ? p->frozen : p->source;
@@ -106,7 +106,7 @@ static void apply(const ref_pass *p, size_t index, int layer, const ref_view *x,
                     : e->op == REF_MASK_CACHE ? in_cache(p, e, old, h, t, c)
                     : e->op == REF_NOISE      ? before + e->a * noise(p, e, layer, x, h, t, c)
                     : ref_takes_other(e->op)  ? ref_other_value(p, e, layer, x->n_head, h, t, c)
-                                              : ref_edit_value(e, old, pool, &source, h, t, c);
+                                              : ref_edit_value(e, old, &source, h, t, c);
                 *ref_at(x, h, t, c) = value;
                 if (counted) count(p->run, index, e->op, value, before);
             }
@@ -135,7 +135,7 @@ void ref_tap(const ref_pass *p, qkv_site site, int layer, double *data) {
     const ref_view old = copy_view(&x);
     for (size_t i = 0; i < p->n_edits; i++)
         if (applies(&p->edits[i], site, layer))
-            apply(p, i, layer, &x, &old, &old, p->edits[i].head_kind ? p->edits[i].heads : 0, 1);
+            apply(p, i, layer, &x, &old, p->edits[i].head_kind ? p->edits[i].heads : 0, 1);
     free(old.data);
     keep(p, site, layer, data);
 }
@@ -153,14 +153,16 @@ static uint64_t members(const ref_model *m, uint64_t groups) {
 void ref_tap_shared(const ref_pass *p, qkv_site site, int layer, double *held, double *seen) {
     const ref_view g = ref_view_of(p->m, site, p->T, held);
     const ref_view h = ref_view_of(p->m, ref_seen_like(site), p->T, seen);
-    const ref_view old_g = copy_view(&g), old_h = copy_view(&h);
+    const ref_view old_g = copy_view(&g);
+    ref_view old_h = copy_view(&h);
+    old_h.n_alike = p->m->H / p->m->G; /* which an edit before may have told apart */
     for (size_t i = 0; i < p->n_edits; i++) {
         const ref_edit *e = &p->edits[i];
         if (!applies(e, site, layer)) continue;
         const int per_head = e->head_kind == 'h' && p->m->H != p->m->G;
         const uint64_t set = e->head_kind ? e->heads : 0;
-        if (!per_head) apply(p, i, layer, &g, &old_g, &old_g, set, 1);
-        apply(p, i, layer, &h, &old_h, &old_g, per_head ? set : members(p->m, set), per_head);
+        if (!per_head) apply(p, i, layer, &g, &old_g, set, 1);
+        apply(p, i, layer, &h, &old_h, per_head ? set : members(p->m, set), per_head);
     }
     free(old_g.data);
     free(old_h.data);

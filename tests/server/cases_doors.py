@@ -25,6 +25,20 @@ def case_token(server):
         server.error(server.ask("GET", path, token=False), 401, "token")
 
 
+def case_token_page(server):
+    """Whoever opens the address without its token reads why, not JSON; programs get JSON as before."""
+    server.start()
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    for path in ["/", "/?token=" + "0" * 48]:
+        status, headers, body = server.ask("GET", path, headers=browser, token=False)
+        assert status == 401 and headers["content-type"] == "text/html; charset=utf-8", (status, headers)
+        assert b"<p>" in body and b"qkv serve printed" in body and b"{" not in body, body
+        assert server.token.encode() not in body
+    status, headers, body = server.ask("GET", "/none", headers=browser)
+    assert status == 404 and b"nothing of that name" in body and b"{" not in body, (status, body)
+    server.error(server.ask("GET", "/", headers={"Accept": "*/*"}, token=False), 401, "token")
+
+
 def case_entrance(server):
     server.start()
     status, headers, body = server.ask("GET", "/?token=" + server.token, token=False)
@@ -113,7 +127,7 @@ def case_forms(server):
 
 def case_methods_and_paths(server):
     server.start()
-    for method, path in [("GET", "/api/tokens"), ("POST", "/api/state"), ("PUT", "/api/tokens"), ("DELETE", "/"),
+    for method, path in [("GET", "/api/tokens"), ("POST", "/api/state"), ("POST", "/api/kinds"), ("GET", "/api/study"), ("PUT", "/api/tokens"), ("DELETE", "/"),
                          ("POST", "/"), ("TRACE", "/"), ("CONNECT", "/api/head"), ("X" * 40, "/")]:
         server.error(server.ask(method, path), 405, "method")
     for path in ["/..", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/etc/passwd", "/index.html/",

@@ -38,6 +38,12 @@ def capture(*captures, edits=EDITS):
     return out
 
 
+def rows_of(study, name):
+    """The rows of a study's table, from its JSON, as dicts."""
+    table, = [t for t in json.loads(study)["tables"] if t["name"] == name]
+    return [dict(zip(table["columns"], row)) for row in table["rows"]]
+
+
 def case_head_is_run(server):
     server.start()
     dice = random.Random(4)
@@ -66,10 +72,17 @@ def case_head_is_run(server):
 
 def case_windows_and_pools(server):
     server.start()
-    whole = capture("pattern@3.h1")
+    for edits in [EDITS, "pattern@3.h1=scale:-1"]:
+        check_windows(server, edits)
+    for window in [[0, 0, 0, 1], [3, 2, 0, 1], [0, 99, 0, 1], [0, 1, 0], [-1, 2, 0, 1], "x", [0, 1, 0, 1.5]]:
+        server.error(server.post("head", {"layer": 0, "head": 0, "window": window}), 400, "argument")
+
+
+def check_windows(server, edits):
+    whole = capture("pattern@3.h1", edits=edits)
     n = int(math.isqrt(len(whole["v0/pattern.3"])))
     for side, window in [(5, None), (20, [2, 9, 0, 7]), (4, [1, 13, 0, 12]), (3, [0, n, 5, 8])]:
-        request = {"prompt": PROMPT, "edits": EDITS, "layer": LAYER, "head": HEAD, "side": side}
+        request = {"prompt": PROMPT, "edits": edits, "layer": LAYER, "head": HEAD, "side": side}
         if window:
             request["window"] = window
         status, _, body = server.post("head", request)
@@ -81,14 +94,40 @@ def case_windows_and_pools(server):
         rows, cols = (r1 - r0 - 1) * cells // extent + 1, (c1 - c0 - 1) * cells // extent + 1
         assert facts["view"] == [r0, r1, c0, c1] and abs(facts["step"] - extent / cells) < 1e-12, facts
         for name, of in [("before", "v0/pattern.3"), ("after", "v1/pattern.3")]:
-            wanted = [0.0] * (rows * cols)
+            wanted = [-math.inf] * (rows * cols)
             for r in range(r0, r1):
                 for c in range(c0, c1):
                     at = (r - r0) * cells // extent * cols + (c - c0) * cells // extent
                     wanted[at] = max(wanted[at], whole[of][r * n + c])
-            assert list(maps[name]) == wanted, (side, window, name)
-    for window in [[0, 0, 0, 1], [3, 2, 0, 1], [0, 99, 0, 1], [0, 1, 0], [-1, 2, 0, 1], "x", [0, 1, 0, 1.5]]:
-        server.error(server.post("head", {"layer": 0, "head": 0, "window": window}), 400, "argument")
+            assert list(maps[name]) == wanted, (edits, side, window, name)
+
+
+def check_overview_without_keys(server, all_keys):
+    """The first keys are left out before blocks are made; metrics are those of whole maps."""
+    whole = capture("pattern@*")
+    n = round((len(whole["v0/pattern.0"]) / 4) ** 0.5)
+    for side, skip in [(5, 1), (5, n - 1), (128, 3)]:
+        status, _, body = server.post("overview", {"prompt": PROMPT, "edits": EDITS, "side": side, "skip_keys": skip, "metric": "sink"})
+        assert status == 200, body
+        maps, facts = safetensors(body)
+        cells = min(side, n)
+        cols = (n - 1 - skip) * cells // n + 1
+        assert facts["skip_keys"] == skip
+        for name, v in [("before", 0), ("after", 1)]:
+            wanted = []
+            for layer in range(6):
+                for head in range(4):
+                    block = [0.0] * (cells * cols)
+                    for q in range(n):
+                        for k in range(skip, n):
+                            at = q * cells // n * cols + (k - skip) * cells // n
+                            block[at] = max(block[at], whole["v%d/pattern.%d" % (v, layer)][(head * n + q) * n + k])
+                    wanted += block
+            assert list(maps[name]) == wanted, (side, skip, name)
+        for name in ["metric_before", "metric_after", "tv"]:
+            assert maps[name] == all_keys[name], name
+    for skip in [-1, n, 1.5, "x"]:
+        server.error(server.post("overview", {"prompt": PROMPT, "skip_keys": skip}), 400, "argument")
 
 
 def case_overview_is_run(server):
@@ -99,11 +138,10 @@ def case_overview_is_run(server):
     wanted = capture("pattern@*:max=5")
     for name, v in [("before", 0), ("after", 1)]:
         assert maps[name] == sum((wanted["v%d/pattern.%d.max" % (v, layer)] for layer in range(6)), ()), name
-    rows = json.loads(program("measure", "-p", TEXT, "--variant", EDITS, "--metrics", "sink,tv", "-o", "-", "--format", "json"))
+    rows = rows_of(program("measure", "-p", TEXT, "--variant", EDITS, "--metrics", "sink,tv", "--json"), "values")
     import struct
     single = lambda x: struct.unpack("f", struct.pack("f", x))[0]
-    values = {(r["metric"], r["variant"], r["layer"], r["head"]): r["value"] for r in rows["rows"]} if "rows" in rows else {}
-    assert values, list(rows)
+    values = {(r["metric"], r["variant"] != "baseline", r["layer"], r["head"]): r["value"] for r in rows}
     for layer in range(6):
         for head in range(4):
             at = layer * 4 + head
@@ -111,6 +149,7 @@ def case_overview_is_run(server):
             assert maps["metric_after"][at] == single(values["sink", 1, layer, head])
             assert maps["tv"][at] == single(values["tv", 1, layer, head])
     assert maps["tv"][LAYER * 4 + HEAD] > 0.01 and maps["tv"][0] == 0
+    check_overview_without_keys(server, maps)
     server.error(server.post("overview", {"metric": "output_kl"}), 400, "argument")
     server.error(server.post("overview", {"metric": "sink,tv"}), 400, "argument")
 
@@ -118,25 +157,37 @@ def case_overview_is_run(server):
 def case_next_is_next(server):
     server.start()
     said = server.json("next", {"prompt": PROMPT, "edits": EDITS, "top": 7})
-    told = json.loads(program("next", "-p", TEXT, "--variant", EDITS, "--top", "7", "--json"))["prompts"][0]
-    before, after = told["variants"]
+    told = rows_of(program("next", "-p", TEXT, "--variant", EDITS, "--top", "7", "--json"), "tokens")
+    before, after = told[:7], told[7:]
+    assert len(after) == 7 and after[0]["variant"] == EDITS
     tokens = {token["id"]: token for token in said["tokens"]}
-    for token in before["top"]:
+    for token in before:
         mine = tokens[token["token"]]
         assert mine["before"] == token["probability"] and mine["rank_before"] == token["rank"], (mine, token)
-    for token in after["top"]:
+    for token in after:
         mine = tokens[token["token"]]
         assert mine["after"] == token["probability"] and mine["rank_after"] == token["rank"], (mine, token)
         assert mine["text"] == token["text"]
-    assert said["kl"] == after["kl"], (said["kl"], after["kl"])
+    assert said["kl"] == after[0]["kl"], (said["kl"], after[0]["kl"])
     losses = server.json("losses", {"prompt": PROMPT, "edits": EDITS})
-    told = json.loads(program("next", "-p", TEXT, "--variant", EDITS, "--all", "--json"))["prompts"][0]
-    assert losses["tokens"][0] is None and len(losses["tokens"]) == len(told["tokens"])
-    for i, token in enumerate(told["variants"][0]["losses"]):
+    told = program("next", "-p", TEXT, "--variant", EDITS, "--all", "--json")
+    before, after = [[r for r in rows_of(told, "losses") if r["variant"] == v] for v in ["baseline", EDITS]]
+    assert losses["tokens"][0] is None and len(losses["tokens"]) == len(before) + 1 == len(after) + 1
+    for i, token in enumerate(before):
         assert losses["tokens"][i + 1]["loss"] == token["loss"] and losses["tokens"][i + 1]["rank"] == token["rank"]
-    for i, token in enumerate(told["variants"][1]["losses"]):
+    for i, token in enumerate(after):
         assert losses["tokens"][i + 1]["loss_after"] == token["loss"]
-    assert losses["mean_loss"] == told["variants"][0]["mean_loss"]
+    assert losses["mean_loss"] == rows_of(told, "variants")[0]["mean_loss"]
+
+
+def case_next_takes_rows_that_are_not_shown(server):
+    """What is frozen after the last layer is the baseline's: logits are, and the server stays."""
+    server.start()
+    for n in [1, 20, 120]:
+        tokens = [1] + [3 + 7 * i % 200 for i in range(n - 1)]
+        for edits in ["logits[-1]=freeze + v@0=scale:0.5", "final_norm[-1]=freeze + v@0=scale:0.5"]:
+            said = server.json("next", {"prompt": {"tokens": tokens}, "edits": edits, "top": 5})
+            assert said["kl"] == 0 and all(t["logit_before"] == t["logit_after"] for t in said["tokens"]), (n, edits, said)
 
 
 def case_curve_is_measure(server):
@@ -145,13 +196,12 @@ def case_curve_is_measure(server):
     for metric in ["sink", "tv", "output_kl"]:
         said = server.json("curve", {"prompt": PROMPT, "edits": "q@3.h1=scale:{eps}", "epsilons": epsilons, "layer": LAYER,
                                      "head": HEAD, "metric": metric})
-        words = ["measure", "-p", TEXT, "--metrics", metric, "-o", "-", "--format", "json"]
+        words = ["measure", "-p", TEXT, "--metrics", metric, "--json"]
         words += [] if metric == "output_kl" else ["--layers", "3", "--heads", "1"]
         for eps in epsilons:
             words += ["--variant", "q@3.h1=scale:%r" % eps]
-        rows = json.loads(program(*words))["rows"]
-        values = [row["value"] for row in sorted(rows, key=lambda row: row["variant"])]
-        mine = [float("%.12g" % value) for value in [said["baseline"]] + said["values"]]  # as the program writes them
+        values = [row["value"] for row in rows_of(program(*words), "values")]
+        mine = [said["baseline"]] + said["values"]
         assert mine == values, (metric, mine, values)
     for bad in [{"epsilons": []}, {"metric": ""}, {"edits": "q@3.h1=scale:0.5"}, {"epsilons": [0.1] * 300}, {"metric": "nothing"},
                 {"epsilons": ["x"]}]:
@@ -234,6 +284,19 @@ def case_figures_are_files(server):
                 if kind in ("png", "svg", "pdf", "html"):
                     check_recipe(server, figure, body)
         assert n >= 50 and refused <= {"gamma", "labels", "hide_axes", "values", "panel_size"}, (n, refused)
+
+
+def case_figure_names(server):
+    """A file's name is in the command line, and in the recipe; a path or an option is not one."""
+    server.start()
+    figure = {"kind": "grid", "prompt": PROMPT, "layer": 1, "head": 0, "cols": [{"label": "Plain", "edits": ""}]}
+    said = server.json("figure", {**figure, "format": "csv", "name": "mill-l1.0_a", "dry": True})
+    assert said["words"][-2:] == ["--data", "mill-l1.0_a.csv"] and said["command"].endswith("--data mill-l1.0_a.csv"), said
+    assert server.json("figure", {**figure, "dry": True})["words"][-2:] == ["-o", "figure.png"]
+    status, _, body = server.post("figure", {**figure, "format": "svg", "name": "mill"})
+    assert status == 200 and b"mill.svg" in body
+    for name in ["", "-o", ".hidden", "../up", "a/b", "a b", "a;b", "a\nb", "ü", "x" * 121, 5]:
+        server.error(server.post("figure", {**figure, "name": name, "dry": True}), 400, "argument")
 
 
 def check_recipe(server, figure, body):
@@ -337,7 +400,7 @@ def case_hostile_json(server):
              b'{"prompt":{"tokens":[' + b"1," * 200000 + b"1]}}", b'{"\\u0000":1}', b'{"edits":"\\u0000"}', b'\xef\xbb\xbf{}',
              b'{"edits":"' + b"q@0=zero + " * 5000 + b'"}', b'{"edits":"q@' + b"9" * 19000 + b'=zero"}',
              b'{"edits":"q@0[' + b"0," * 9000 + b'0]=zero"}', b'{"model":null,"edits":null}', b"nan", b'{"layer":NaN}']
-    endpoints = ["model", "tokens", "check", "head", "overview", "losses", "next", "curve", "generate", "why", "figure"]
+    endpoints = ["model", "tokens", "check", "head", "overview", "losses", "next", "curve", "generate", "why", "figure", "study"]
     before = None
     for turn in range(2):
         for body in kinds:

@@ -6,18 +6,20 @@
 #   pairs     of two sweeps started together on a new file at least one succeeds, and the file has all rows
 #   disks     a disk that fills up is one clear line; what is on it can be resumed, and no output is half there
 #   sessions  whatever the mix of sessions, threads and models, a session gives the bits it gives alone
+#   walk      whatever is edited, captured and generated, the numbers are those of the scalar reference
 #
 #     stress.sh [SECONDS]          default: STRESS_SECONDS, or 300
 #
 # Prints one line for each kind, and more where something did not hold. Fails then, and when nothing was really
-# killed, started together, full or mixed. Environment: QKV, the program; MODELS, the directory with default.gguf;
-# STRESS_SESSIONS, the program for the last kind. Without them, those of build/.
+# killed, started together, full, mixed or compared. Environment: QKV, the program; MODELS, the directory with
+# default.gguf; STRESS_SESSIONS and STRESS_WALK, the programs for the last kinds. Without them, those of build/.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 export QKV="${QKV:-$root/build/qkv}"
 export QKV_MODEL="${MODELS:-$root/models}/default.gguf"
 sessions=${STRESS_SESSIONS:-$root/build/tests/stress/stress_sessions}
+walk=${STRESS_WALK:-$root/build/tests/stress/stress_walk}
 # Threads that wait give up their core soon, as those of qkv do.
 export LC_ALL=C.UTF-8 GOMP_SPINCOUNT=1000
 
@@ -285,8 +287,9 @@ prepare
 share() { # PERCENT: when a part ends that begins now
     echo $(($(now) + seconds * 10 * $1))
 }
-stress_kills "$(share 40)"
-stress_pairs "$(share 20)"
+stress_kills "$(share 35)"
+stress_pairs "$(share 15)"
 stress_disks "$(share 15)"
-timeout -k 5 $((seconds + 300)) "$sessions" $((seconds * 25 / 100)) . || complain "sessions: exit status $?"
+timeout -k 5 $((seconds + 300)) "$sessions" $((seconds * 20 / 100)) . || complain "sessions: exit status $?"
+timeout -k 5 $((seconds + 300)) "$walk" $((seconds * 15 / 100)) || complain "walk: exit status $?"
 exit $failed

@@ -109,7 +109,7 @@ static void add_far(const engine *e, qkv_plan *plan, const engine_run *run) {
     free(far);
 }
 
-qkv_plan *engine_plan(const engine *e, const engine_run *run) {
+qkv_plan *engine_plan_for(const engine *e, const engine_run *run, const char *const *named) {
     qkv_error err = {0};
     qkv_plan *plan = NULL;
     expect_ok(qkv_plan_new(&plan, e->model, run->tokens, run->n_tokens, &err), &err, "plan");
@@ -117,8 +117,8 @@ qkv_plan *engine_plan(const engine *e, const engine_run *run) {
         const int status = qkv_plan_add_source(plan, "src", run->source, run->n_tokens, &err);
         expect_ok(status, &err, "source");
     }
-    if (any_says(run->variants, "patch:far")) add_far(e, plan, run);
-    qkv_edit_data *data = engine_data(e, run->variants, run->tokens, run->n_tokens);
+    if (any_says(named, "patch:far")) add_far(e, plan, run);
+    qkv_edit_data *data = engine_data(e, named, run->tokens, run->n_tokens);
     expect_ok(qkv_plan_set_edit_data(plan, data, &err), &err, "data");
     qkv_edit_data_free(data);
     for (size_t i = 0; run->variants && run->variants[i]; i++) {
@@ -130,6 +130,10 @@ qkv_plan *engine_plan(const engine *e, const engine_run *run) {
     for (size_t i = 0; run->captures && run->captures[i]; i++)
         expect_ok(qkv_plan_add_capture(plan, run->captures[i], &err), &err, run->captures[i]);
     return plan;
+}
+
+qkv_plan *engine_plan(const engine *e, const engine_run *run) {
+    return engine_plan_for(e, run, run->variants);
 }
 
 qkv_result *engine_execute(engine *e, const engine_run *run) {

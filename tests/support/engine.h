@@ -41,6 +41,8 @@ qkv_edit_data *engine_data(const engine *e, const char *const *variants, const i
                            size_t n_tokens);
 /* The plan alone, the caller's to free. */
 qkv_plan *engine_plan(const engine *e, const engine_run *run);
+/* The same, with what the edits of `named` need, for variants to come. */
+qkv_plan *engine_plan_for(const engine *e, const engine_run *run, const char *const *named);
 /* The result is the caller's to free. */
 qkv_result *engine_execute(engine *e, const engine_run *run);
 

@@ -9,7 +9,7 @@ int (*const figure_makers[QKV_FIGURE_KINDS])(qkv_figure **, qkv_session *,
                                              const qkv_figure_options *, qkv_error *) = {
     [QKV_FIGURE_MODIFY] = qkv_figure_modify, [QKV_FIGURE_MEAN] = qkv_figure_mean,
     [QKV_FIGURE_GRID] = qkv_figure_grid,     [QKV_FIGURE_HEADS] = qkv_figure_heads,
-    [QKV_FIGURE_ROWS] = qkv_figure_rows,
+    [QKV_FIGURE_ROWS] = qkv_figure_rows,     [QKV_FIGURE_PATTERN] = qkv_figure_pattern,
 };
 
 int figure_open(void **state) {

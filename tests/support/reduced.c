@@ -16,7 +16,7 @@ static int first_of(int cell, int side, int n) {
 static double pooled(const float *map, int n, qkv_reduction kind, int side, int row, int column) {
     const int top = first_of(row, side, n), bottom = first_of(row + 1, side, n);
     const int left = first_of(column, side, n), right = first_of(column + 1, side, n);
-    double sum = 0, largest = 0;
+    double sum = 0, largest = -INFINITY;
     for (int i = top; i < bottom; i++)
         for (int j = left; j < right; j++) {
             const double weight = (double)map[(size_t)i * (size_t)n + (size_t)j];

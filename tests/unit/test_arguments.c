@@ -198,6 +198,11 @@ static void test_plan(void **state) {
     REFUSED(qkv_plan_new(&plan, NULL, TOKENS, N, &err));
     REFUSED(qkv_plan_new(&plan, it.e.model, NULL, N, &err));
     assert_int_equal(qkv_plan_new(&plan, it.e.model, NULL, 0, &err), QKV_ERR_PLAN);
+    REFUSED(qkv_plan_new_answer(NULL, it.e.model, TOKENS, N, 1, &err));
+    REFUSED(qkv_plan_new_answer(&plan, NULL, TOKENS, N, 1, &err));
+    REFUSED(qkv_plan_new_answer(&plan, it.e.model, NULL, N, 1, &err));
+    REFUSED(qkv_plan_new_answer(&plan, it.e.model, TOKENS, N, 0, &err));
+    REFUSED(qkv_plan_new_answer(&plan, it.e.model, TOKENS, N, N + 1, &err));
     REFUSED(qkv_plan_add_source(NULL, "a", TOKENS, N, &err));
     REFUSED(qkv_plan_add_source(it.plan, NULL, TOKENS, N, &err));
     REFUSED(qkv_plan_add_source(it.plan, "a", NULL, N, &err));
@@ -306,6 +311,7 @@ static void test_session(void **state) {
     assert_null(qkv_session_model(NULL));
     assert_null(qkv_session_backend(NULL));
     assert_null(qkv_session_ggml(NULL));
+    assert_int_equal(qkv_session_memory(NULL), 0);
     REFUSED(qkv_session_run(NULL, &result, it.plan, &err));
     REFUSED(qkv_session_run(s, NULL, it.plan, &err));
     REFUSED(qkv_session_run(s, &result, NULL, &err));

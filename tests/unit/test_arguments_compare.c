@@ -62,6 +62,9 @@ static void test_results(void **state) {
     assert_int_equal(qkv_compare_get(compare, NULL), 0);
     assert_int_equal(qkv_compare_get(compare, &(qkv_compared){0}), 0);
     assert_true(isnan(qkv_compare_head(NULL, 0, 0)));
+    assert_int_equal(qkv_compare_head_range(NULL, 0, 0, NULL, NULL), 0);
+    assert_int_equal(qkv_compare_head_range(compare, 0, e->info->n_head, NULL, NULL), 0);
+    assert_int_equal(qkv_compare_head_range(compare, -1, 0, NULL, NULL), 0);
     assert_true(isnan(qkv_compare_head(compare, -1, 0)));
     assert_true(isnan(qkv_compare_head(compare, e->info->n_layer, 0)));
     assert_true(isnan(qkv_compare_head(compare, 0, -1)));

@@ -158,10 +158,17 @@ static void hooks(void **state) {
                                       "blocks.3",
                                       "blocks.3.",
                                       "blocks..attn.hook_q",
-                                      "blocks.-1.attn.hook_q",
+                                      "blocks.-.attn.hook_q",
+                                      "blocks.--1.attn.hook_q",
+                                      "blocks.-*.attn.hook_q",
+                                      "blocks.-1234567890.attn.hook_q",
                                       "blocks.1234567890.attn.hook_q",
                                       "blocks.3.attn.hook_result",
                                       "hook_embed",
+                                      "attn.hook_q",
+                                      "ln_final.hook_scale",
+                                      "ln_final.hook_normalized[-1]",
+                                      "blocks.3.ln_final.hook_normalized",
                                       "blocks.3.hook_resid_mid"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         REFUSED(qkv_hook_translate(out, bad[i], &err));
@@ -171,13 +178,17 @@ static void hooks(void **state) {
     assert_string_equal(out, "q@3");
     OK(qkv_hook_translate(out, "blocks.*.hook_mlp_out", &err));
     assert_string_equal(out, "mlp_out@*");
+    OK(qkv_hook_translate(out, "blocks.-1.hook_resid_post", &err));
+    assert_string_equal(out, "resid_post@-1");
+    OK(qkv_hook_translate(out, "ln_final.hook_normalized", &err));
+    assert_string_equal(out, "final_norm");
     size_t n = 0;
-    unsigned sites = 0; /* all that have a layer, each once */
+    unsigned sites = 0; /* all but the logits, each once */
     for (; qkv_hook_name(n, &site); n++) {
-        assert_true(qkv_site_has_layer(site) && (sites >> site & 1) == 0);
+        assert_true(site != QKV_SITE_LOGITS && (sites >> site & 1) == 0);
         sites |= 1u << site;
     }
-    assert_int_equal(n, QKV_SITE_COUNT - 2);
+    assert_int_equal(n, QKV_SITE_COUNT - 1);
     assert_null(qkv_hook_name(n, NULL));
     assert_string_equal(qkv_hook_name(0, NULL), "hook_resid_pre");
 }

@@ -202,6 +202,8 @@ static void test_figure(void **state) {
     REFUSED(qkv_figure_heads(&figure, NULL, NULL, &err));
     REFUSED(qkv_figure_rows(NULL, s, NULL, &err));
     REFUSED(qkv_figure_rows(&figure, NULL, NULL, &err));
+    REFUSED(qkv_figure_pattern(NULL, s, NULL, &err));
+    REFUSED(qkv_figure_pattern(&figure, NULL, NULL, &err));
     REFUSED(qkv_figure_get_info(NULL, &info, &err));
     REFUSED(qkv_figure_get_info(it.figure, NULL, &err));
     REFUSED(qkv_figure_get_panel(NULL, 0, 0, &panel, &err));
@@ -224,7 +226,7 @@ static void test_figure(void **state) {
     REFUSED(qkv_choose_head(s, NULL, N, 0, 0, &choice, &err));
     REFUSED(qkv_choose_head(s, TOKENS, N, 0, 0, NULL, &err));
     REFUSED(qkv_choose_head(s, TOKENS, N, 99, 0, &choice, &err));
-    REFUSED(qkv_choose_head(s, TOKENS, N, 0, -2, &choice, &err));
+    REFUSED(qkv_choose_head(s, TOKENS, N, 0, QKV_FROM_END(99), &choice, &err));
 }
 
 static void test_store(void **state) {
@@ -316,6 +318,8 @@ static void test_sweep(void **state) {
     assert_int_equal(qkv_sweep_n_metrics(NULL), 0);
     assert_null(qkv_sweep_metric(NULL, 0));
     assert_null(qkv_sweep_metric(it.sweep, 9));
+    assert_null(qkv_sweep_warning(NULL, 0));
+    assert_null(qkv_sweep_warning(it.sweep, 0));
     assert_int_equal(qkv_sweep_n_cells(NULL), 0);
     assert_false(qkv_sweep_get_cell(NULL, 0, &cell));
     assert_false(qkv_sweep_get_cell(it.sweep, 0, NULL));

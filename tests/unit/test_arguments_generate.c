@@ -168,7 +168,33 @@ static void next_tokens(void **state) {
     REFUSED(qkv_find_token(e.model, NULL, "a", 1, &err));
     REFUSED(qkv_find_token(e.model, &token, NULL, 1, &err));
     REFUSED(qkv_find_token(e.model, &token, "", 0, &err));
+    int32_t *found = NULL;
+    size_t n_found;
+    REFUSED(qkv_find_answer(NULL, &found, &n_found, NULL, "a", 1, &err));
+    REFUSED(qkv_find_answer(e.model, NULL, &n_found, NULL, "a", 1, &err));
+    REFUSED(qkv_find_answer(e.model, &found, NULL, NULL, "a", 1, &err));
+    REFUSED(qkv_find_answer(e.model, &found, &n_found, NULL, NULL, 1, &err));
+    REFUSED(qkv_find_answer(e.model, &found, &n_found, NULL, "", 0, &err));
+    int32_t *both[2];
+    size_t n_both[2];
+    int spaced[2], lacks;
+    const char *const texts[] = {"a", "b"}, *const half[] = {"a", NULL};
+    const size_t lengths[] = {1, 1};
+    REFUSED(qkv_find_answer_pair(NULL, both, n_both, spaced, texts, lengths, &err));
+    REFUSED(qkv_find_answer_pair(e.model, NULL, n_both, spaced, texts, lengths, &err));
+    REFUSED(qkv_find_answer_pair(e.model, both, NULL, spaced, texts, lengths, &err));
+    REFUSED(qkv_find_answer_pair(e.model, both, n_both, NULL, texts, lengths, &err));
+    REFUSED(qkv_find_answer_pair(e.model, both, n_both, spaced, NULL, lengths, &err));
+    REFUSED(qkv_find_answer_pair(e.model, both, n_both, spaced, half, lengths, &err));
+    REFUSED(qkv_find_answer_pair(e.model, both, n_both, spaced, texts, NULL, &err));
+    REFUSED(qkv_answer_lacks_space(NULL, &lacks, TOKENS, N, TOKENS, N, &err));
+    REFUSED(qkv_answer_lacks_space(e.model, NULL, TOKENS, N, TOKENS, N, &err));
+    REFUSED(qkv_answer_lacks_space(e.model, &lacks, NULL, N, TOKENS, N, &err));
+    REFUSED(qkv_answer_lacks_space(e.model, &lacks, TOKENS, N, NULL, N, &err));
     engine_close(&e); /* what came out stays */
+    qkv_next_answer answer = QKV_NEXT_ANSWER_INIT;
+    assert_false(qkv_next_get_answer(NULL, 0, 0, &answer) ||
+                 qkv_next_get_answer(next, 0, 0, &answer) || qkv_next_get_answer(next, 0, 0, NULL));
     assert_true(qkv_next_get(next, 0, 0, &t));
     assert_false(qkv_next_get(next, 0, 0, NULL) || qkv_next_get(next, 0, 0, &unsized));
     assert_false(qkv_next_get(NULL, 0, 0, &t) || qkv_next_get(next, 1, 0, &t));

@@ -201,72 +201,122 @@ static void circuits(void **state) {
     engine_close(&e);
 }
 
-static int try_spec(const char *json) {
-    qkv_figure_spec *spec = NULL;
-    const int status = qkv_figure_spec_new(&spec, json, strlen(json), &err);
-    assert_true((spec != NULL) == (status == QKV_OK));
-    qkv_figure_spec_free(spec);
+/* Options of a figure as JSON: set and checked. */
+static int try_figure(const char *kind, const char *json) {
+    qkv_study *study = NULL;
+    OK(qkv_study_new(&study, kind, &err));
+    int status = qkv_study_set_json(study, json, &err);
+    if (status == QKV_OK) status = qkv_study_check(study, &err);
+    qkv_study_free(study);
     return status;
 }
 
-static void specs(void **state) {
+static void figure_options(void **state) {
     (void)state;
-    engine e;
-    qkv_figure_spec *spec = NULL;
-    qkv_figure *figure = NULL;
-    static const char json[] = "{\"kind\": \"modify\", \"layer\": 1, \"head\": 0}";
-    REFUSED(qkv_figure_spec_new(NULL, json, sizeof json - 1, &err));
-    REFUSED(qkv_figure_spec_new(&spec, NULL, 0, &err));
-    static const char *const wrong[] = {
-        "",
-        "1",
-        "[]",
-        "{}",
-        "{\"kind\": 1}",
-        "{\"kind\": \"x\"}",
-        "{\"kind\": \"modify\", \"x\": 1}",
-        "{\"kind\": \"modify\", \"layer\": \"1\"}",
-        "{\"kind\": \"modify\", \"report\": true}",
-        "{\"kind\": \"modify\", \"always_linear\": true}",
-        "{\"kind\": \"modify\", \"scale\": \"cubic\"}",
-        "{\"kind\": \"modify\", \"range\": [1]}",
-        "{\"kind\": \"grid\", \"rows\": 1}",
-        "{\"kind\": \"grid\", \"rows\": [1]}",
-        "{\"kind\": \"grid\", \"rows\": [{\"label\": \"a=b\", \"edits\": \"\"}]}",
-        "{\"kind\": \"grid\", \"rows\": [{\"label\": \"\", \"edits\": \"\"}]}",
-        "{\"kind\": \"grid\", \"cols\": [{\"label\": \"a\"}]}",
-        "{\"kind\": \"rows\", \"masked\": \"zero\"}",
-        "{\"kind\": \"modify\", \"kind\": \"mean\"}"};
+    static const char *const wrong[][2] = {
+        {"modify", "{\"x\": 1}"},
+        {"modify", "{\"layer\": \"1\"}"},
+        {"modify", "{\"variant\": \"q@0=zero\"}"},
+        {"modify", "{\"scale\": \"cubic\"}"},
+        {"modify", "{\"range\": \"1\"}"},
+        {"modify", "{\"range\": \"1,0\"}"},
+        {"modify", "{\"gamma\": 11, \"scale\": \"power\"}"},
+        {"modify", "{\"gamma\": 0.5}"},
+        {"modify", "{\"dpi\": 9}"},
+        {"modify", "{\"eps\": \"a\"}"},
+        {"grid", "{}"},
+        {"grid", "{\"row\": 1}"},
+        {"grid", "{\"row\": [1]}"},
+        {"grid", "{\"row\": [\"label\"]}"},
+        {"grid", "{\"row\": [\"q@1=zero\"]}"},
+        {"grid", "{\"col\": [\"a=\"], \"show\": \"scores\", \"report\": true}"},
+        {"heads", "{\"report\": true}"},
+        {"heads", "{\"diff\": true}"},
+        {"rows", "{\"masked\": \"zero\"}"},
+        {"rows", "{\"layer\": 1, \"layers\": \"2\"}"},
+        {"pattern", "{\"head\": \"first\"}"},
+        {"pattern", "{\"head\": \"0-1\"}"},
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        if (try_spec(wrong[i]) == QKV_OK) fail_msg("%s was accepted", wrong[i]);
+        err.message[0] = '\0';
+        if (try_figure(wrong[i][0], wrong[i][1]) == QKV_OK)
+            fail_msg("%s %s was accepted", wrong[i][0], wrong[i][1]);
         assert_true(err.message[0]);
     }
-    OK(qkv_figure_spec_new(&spec, json, sizeof json - 1, &err));
-    assert_int_equal(qkv_figure_spec_kind(spec), QKV_FIGURE_MODIFY);
-    assert_string_equal(qkv_figure_spec_word(spec, 0), "--layer");
-    assert_string_equal(qkv_figure_spec_word(spec, 1), "1");
-    assert_null(qkv_figure_spec_word(spec, 4));
-    assert_int_equal(qkv_figure_spec_kind(NULL), QKV_FIGURE_KINDS);
-    assert_null(qkv_figure_spec_word(NULL, 0));
+    OK(try_figure("modify",
+                  "{\"scale\": \"linear\", \"range\": \"auto\", \"edit_heads\": \"all\"}"));
+    OK(try_figure("modify", "{\"hide_notes\": true, \"no_axis_labels\": true, \"width\": 240}"));
+    OK(try_figure("grid", "{\"row\": [\"A=\", \"B=q@0=zero\"], \"report\": true}"));
+    OK(try_figure("pattern", "{\"layer\": 1, \"head\": \"0-1\"}"));
+}
+
+/* A figure by its fields is the figure by its struct. */
+static void figure_studies(void **state) {
+    (void)state;
+    engine e;
+    qkv_study *study = NULL;
+    qkv_figure *figure = NULL;
+    char *bytes[2];
+    size_t sizes[2];
+    qkv_prompt prompt = QKV_PROMPT_INIT, source = QKV_PROMPT_INIT;
+    qkv_figure_side cols[2] = {QKV_FIGURE_SIDE_INIT, QKV_FIGURE_SIDE_INIT};
+    qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     engine_open(&e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
-    REFUSED(qkv_figure_spec_make(NULL, &figure, e.session, NULL, 0, "svg", NULL, 0, &err));
-    REFUSED(qkv_figure_spec_make(spec, NULL, e.session, NULL, 0, "svg", NULL, 0, &err));
-    REFUSED(qkv_figure_spec_make(spec, &figure, NULL, NULL, 0, "svg", NULL, 0, &err));
-    REFUSED(qkv_figure_spec_make(spec, &figure, e.session, NULL, 0, NULL, NULL, 0, &err));
-    REFUSED(qkv_figure_spec_make(spec, &figure, e.session, NULL, 1, "svg", NULL, 0, &err));
-    qkv_prompt prompt = QKV_PROMPT_INIT;
     prompt.text = "a b c";
-    OK(qkv_figure_spec_make(spec, &figure, e.session, &prompt, 1, "svg", NULL, 0, &err));
+    source.text = "c b a";
+    source.name = "other";
+    cols[0].label = "Plain";
+    cols[1].label = "Patched";
+    cols[1].edits = "q@{layer}=patch:other";
+    options.prompts = &prompt;
+    options.sources = &source;
+    options.cols = cols;
+    options.n_prompts = options.n_sources = 1;
+    options.n_cols = 2;
+    options.layer = 1;
+    options.head = 0;
+    options.hide_axes = options.always_linear = 1;
+    options.width = 240;
+    OK(qkv_figure_grid(&figure, e.session, &options, &err));
+    OK(qkv_study_new(&study, "grid", &err));
+    OK(qkv_study_set_json(study,
+                          "{\"layer\": 1, \"head\": 0, \"no_axis_labels\": true, \"scale\": "
+                          "\"linear\", \"width\": \"240pt\"}",
+                          &err));
+    OK(qkv_study_set(study, "col", "Plain=", &err));
+    OK(qkv_study_set(study, "col", "Patched=q@{layer}=patch:other", &err));
+    OK(qkv_study_add_prompt(study, &prompt, &err));
+    OK(qkv_study_add_prompt(study, &source, &err));
+    OK(qkv_study_run(study, e.session, NULL, &err));
+    OK(qkv_figure_render(figure, "svg", &bytes[0], &sizes[0], &err));
+    OK(qkv_study_render(study, "svg", &bytes[1], &sizes[1], &err));
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(bytes[0], bytes[1], sizes[0]);
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    qkv_figure_info drawn = QKV_FIGURE_INFO_INIT;
+    qkv_study_table panels = QKV_STUDY_TABLE_INIT;
+    OK(qkv_study_get_info(study, &info, &err));
+    OK(qkv_figure_get_info(figure, &drawn, &err));
+    assert_string_equal(info.recipe, drawn.recipe);
+    assert_string_equal(info.id, drawn.id);
+    OK(qkv_study_get_table(study, 0, &panels, &err));
+    assert_string_equal(panels.name, "panels");
+    assert_int_equal(panels.n_rows, 2);
+    REFUSED(qkv_study_set(study, "title", "Later", &err));
+    qkv_bytes_free(bytes[0]);
+    qkv_bytes_free(bytes[1]);
+    REFUSED(qkv_study_render(study, "html", &bytes[0], &sizes[0], &err));
+    REFUSED(qkv_study_render(study, "md", &bytes[0], &sizes[0], &err));
+    qkv_study_free(study);
     qkv_figure_free(figure);
-    qkv_figure_spec_free(spec);
-    qkv_figure_spec_free(NULL);
     engine_close(&e);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(servers),  cmocka_unit_test(written), cmocka_unit_test(scored),
-        cmocka_unit_test(circuits), cmocka_unit_test(specs),
+        cmocka_unit_test(servers),        cmocka_unit_test(written),
+        cmocka_unit_test(scored),         cmocka_unit_test(circuits),
+        cmocka_unit_test(figure_options), cmocka_unit_test(figure_studies),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -173,7 +173,7 @@ static void test_plot_new(void **state) {
     REFUSED(qkv_plot_new(&plot, NULL, NULL, &err));
     options.layers = "0-1,99";
     REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));
-    options.layers = "-1";
+    options.layers = "-99";
     REFUSED(qkv_plot_new(&plot, it.reader, &options, &err));
     options.layers = NULL;
     options.heads = "";

@@ -25,7 +25,6 @@ static struct {
     engine e;
     qkv_study *study;
     qkv_prompt prompt;
-    qkv_study_inputs inputs;
 } it;
 
 static int make_all(void **state) {
@@ -33,11 +32,9 @@ static int make_all(void **state) {
     engine_open(&it.e, tiny_model(&(tiny_options){.family = "llama"}, "tiny.gguf"), 1);
     it.prompt = (qkv_prompt)QKV_PROMPT_INIT;
     it.prompt.text = "abc";
-    it.inputs = (qkv_study_inputs)QKV_STUDY_INPUTS_INIT;
-    it.inputs.session = it.e.session;
-    it.inputs.prompts = &it.prompt;
-    it.inputs.n_prompts = 1;
-    OK(qkv_study_make(&it.study, "lens", &it.inputs, NULL, &err));
+    OK(qkv_study_new(&it.study, "lens", &err));
+    OK(qkv_study_add_prompt(it.study, &it.prompt, &err));
+    OK(qkv_study_run(it.study, it.e.session, NULL, &err));
     return 0;
 }
 
@@ -47,45 +44,105 @@ static int free_all(void **state) {
     return scratch_clean(state);
 }
 
+static void test_kinds(void **state) {
+    (void)state;
+    qkv_study_kind kind = QKV_STUDY_KIND_INIT, sizeless = {0};
+    qkv_study_field field = QKV_STUDY_FIELD_INIT;
+    assert_non_null(qkv_study_kind_name(0));
+    assert_null(qkv_study_kind_name(1000));
+    REFUSED(qkv_study_get_kind(NULL, &kind, &err));
+    REFUSED(qkv_study_get_kind("lens", NULL, &err));
+    REFUSED(qkv_study_get_kind("lens", &sizeless, &err));
+    REFUSED(qkv_study_get_kind("nothing", &kind, &err));
+    OK(qkv_study_get_kind("lens", &kind, &err));
+    assert_true(kind.least_prompts == 1 && kind.most_prompts == 1 && kind.n_models == 1);
+    assert_int_equal(qkv_study_get_field(NULL, 0, &field), 0);
+    assert_int_equal(qkv_study_get_field("nothing", 0, &field), 0);
+    assert_int_equal(qkv_study_get_field("lens", 1000, &field), 0);
+    assert_int_equal(qkv_study_get_field("lens", 0, NULL), 0);
+    assert_int_equal(qkv_study_get_field("lens", 0, &field), 1);
+}
+
+/* Every kind says what it is, and every field has a sentence, a word for its value and bounds that can be. */
+static void test_sentences(void **state) {
+    (void)state;
+    const char *name;
+    for (size_t k = 0; (name = qkv_study_kind_name(k)); k++) {
+        qkv_study_kind kind = QKV_STUDY_KIND_INIT;
+        qkv_study_field f = QKV_STUDY_FIELD_INIT;
+        OK(qkv_study_get_kind(name, &kind, &err));
+        if (!kind.title || !kind.description || !kind.examples || !strstr(kind.examples, name))
+            fail_msg("%s has no title, description or example", name);
+        for (size_t i = 0; qkv_study_get_field(name, i, &f); i++) {
+            const int has_value = f.type != QKV_FIELD_FLAG && f.type != QKV_FIELD_WORD;
+            if (!f.help || strlen(f.help) < 10 || f.help[strlen(f.help) - 1] == '.')
+                fail_msg("%s: %s has no sentence, or a full stop", name, f.name);
+            if (has_value != (f.value != NULL) || (f.type == QKV_FIELD_WORD) != (f.words != NULL))
+                fail_msg("%s: %s has no word for its value, or one too many", name, f.name);
+            if (f.least > f.most) fail_msg("%s: %s cannot be anything", name, f.name);
+        }
+    }
+}
+
 static void test_make(void **state) {
     (void)state;
+    static const char *const wrong[] = {"{", "[]", "{\"x\": 1}", "{\"top\": -1}",
+                                        "{\"top\": \"a\"}"};
     qkv_study *out = NULL;
-    qkv_study_inputs other = it.inputs, none = it.inputs, sizeless = it.inputs;
-    REFUSED(qkv_study_make(NULL, "lens", &it.inputs, NULL, &err));
-    REFUSED(qkv_study_make(&out, NULL, &it.inputs, NULL, &err));
-    REFUSED(qkv_study_make(&out, "lens", NULL, NULL, &err));
-    REFUSED(qkv_study_make(&out, "nothing", &it.inputs, NULL, &err));
-    assert_int_not_equal(qkv_study_make(&out, "lens", &it.inputs, "{", &err), QKV_OK);
-    assert_int_not_equal(qkv_study_make(&out, "lens", &it.inputs, "[]", &err), QKV_OK);
-    assert_int_not_equal(qkv_study_make(&out, "lens", &it.inputs, "{\"x\": 1}", &err), QKV_OK);
-    assert_int_not_equal(qkv_study_make(&out, "lens", &it.inputs, "{\"top\": -1}", &err), QKV_OK);
-    assert_int_not_equal(qkv_study_make(&out, "lens", &it.inputs, "{\"top\": \"a\"}", &err),
-                         QKV_OK);
-    other.other = it.e.session;
-    REFUSED(qkv_study_make(&out, "lens", &other, NULL, &err));
-    none.n_prompts = 0;
-    REFUSED(qkv_study_make(&out, "lens", &none, NULL, &err));
-    none = it.inputs;
-    none.prompts = NULL;
-    REFUSED(qkv_study_make(&out, "lens", &none, NULL, &err));
-    none = it.inputs;
-    none.session = NULL;
-    REFUSED(qkv_study_make(&out, "lens", &none, NULL, &err));
-    sizeless.size = 0;
-    REFUSED(qkv_study_make(&out, "lens", &sizeless, NULL, &err));
+    qkv_sweep *sweep = NULL;
+    qkv_prompt sizeless = it.prompt, none = QKV_PROMPT_INIT;
+    const char *const words[] = {"qkv", "lens"};
+    REFUSED(qkv_study_new(NULL, "lens", &err));
+    REFUSED(qkv_study_new(&out, NULL, &err));
+    REFUSED(qkv_study_new(&out, "nothing", &err));
     assert_null(out);
+    OK(qkv_study_new(&out, "lens", &err));
+    REFUSED(qkv_study_set(NULL, "top", "3", &err));
+    REFUSED(qkv_study_set(out, NULL, "3", &err));
+    assert_int_not_equal(qkv_study_set(out, "nothing", "3", &err), QKV_OK);
+    REFUSED(qkv_study_set(out, "top", "three", &err));
+    REFUSED(qkv_study_set(out, "top", "1000", &err));
+    REFUSED(qkv_study_set(out, "heads", "perhaps", &err));
+    REFUSED(qkv_study_set(out, "colormap", "purple", &err));
+    REFUSED(qkv_study_set(out, "width", "85", &err));
+    OK(qkv_study_set(out, "width", "85mm", &err));
+    OK(qkv_study_set(out, "width", NULL, &err));
+    REFUSED(qkv_study_set_json(NULL, "{}", &err));
+    REFUSED(qkv_study_set_json(out, NULL, &err));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_not_equal(qkv_study_set_json(out, wrong[i], &err), QKV_OK);
+    REFUSED(qkv_study_add_prompt(NULL, &it.prompt, &err));
+    REFUSED(qkv_study_add_prompt(out, NULL, &err));
+    REFUSED(qkv_study_add_prompt(out, &none, &err));
+    sizeless.size = 0;
+    REFUSED(qkv_study_add_prompt(out, &sizeless, &err));
+    REFUSED(qkv_study_set_command(NULL, words, 2, &err));
+    REFUSED(qkv_study_set_command(out, NULL, 2, &err));
+    REFUSED(qkv_study_check(NULL, &err));
+    REFUSED(qkv_study_check(out, &err)); /* without a prompt */
+    REFUSED(qkv_study_run(out, it.e.session, NULL, &err));
+    OK(qkv_study_add_prompt(out, &it.prompt, &err));
+    OK(qkv_study_check(out, &err));
+    REFUSED(qkv_study_run(NULL, it.e.session, NULL, &err));
+    REFUSED(qkv_study_run(out, NULL, NULL, &err));
+    REFUSED(qkv_study_run(out, it.e.session, it.e.session, &err));
+    REFUSED(qkv_study_make_sweep(NULL, it.e.model, &sweep, &err));
+    REFUSED(qkv_study_make_sweep(out, NULL, &sweep, &err));
+    REFUSED(qkv_study_make_sweep(out, it.e.model, NULL, &err));
+    REFUSED(qkv_study_make_sweep(out, it.e.model, &sweep, &err)); /* it has no cells */
+    qkv_study_free(out);
     qkv_study_free(NULL);
-    assert_non_null(qkv_study_kind_name(0));
-    assert_non_null(qkv_study_kind_title(0));
-    assert_null(qkv_study_kind_name(1000));
-    assert_null(qkv_study_kind_title(1000));
-    size_t least = 9, most = 9;
-    assert_int_equal(qkv_study_kind_prompts(NULL, &least, &most), 0);
-    assert_int_equal(qkv_study_kind_prompts("nothing", &least, &most), 0);
-    assert_int_equal(qkv_study_kind_prompts("lens", NULL, &most), 0);
-    assert_int_equal(qkv_study_kind_prompts("lens", &least, NULL), 0);
-    assert_int_equal(qkv_study_kind_prompts("lens", &least, &most), 1);
-    assert_true(least == 1 && most == 1);
+}
+
+/* After the run, what was computed stays as it was asked for; how it is drawn may change. */
+static void test_after(void **state) {
+    (void)state;
+    REFUSED(qkv_study_set(it.study, "top", "3", &err));
+    REFUSED(qkv_study_set_json(it.study, "{\"answer\": \"a\"}", &err));
+    REFUSED(qkv_study_add_prompt(it.study, &it.prompt, &err));
+    REFUSED(qkv_study_run(it.study, it.e.session, NULL, &err));
+    OK(qkv_study_set(it.study, "dpi", "90", &err));
+    OK(qkv_study_set(it.study, "dpi", NULL, &err));
 }
 
 static void test_look(void **state) {
@@ -123,40 +180,34 @@ static void test_files(void **state) {
     (void)state;
     char *bytes = NULL;
     size_t n = 0;
-    qkv_study_look look = QKV_STUDY_LOOK_INIT;
-    REFUSED(qkv_study_check_look(NULL, &look, &err));
-    REFUSED(qkv_study_write(NULL, "a.png", NULL, &err));
-    REFUSED(qkv_study_write(it.study, NULL, NULL, &err));
-    REFUSED(qkv_study_write(it.study, scratch_path("a.txt"), NULL, &err));
-    REFUSED(qkv_study_render(NULL, "png", NULL, &bytes, &n, &err));
-    REFUSED(qkv_study_render(it.study, NULL, NULL, &bytes, &n, &err));
-    REFUSED(qkv_study_render(it.study, "png", NULL, NULL, &n, &err));
-    REFUSED(qkv_study_render(it.study, "png", NULL, &bytes, NULL, &err));
-    REFUSED(qkv_study_render(it.study, "gif", NULL, &bytes, &n, &err));
-    look.picture = "nothing";
-    REFUSED(qkv_study_check_look(it.study, &look, &err));
-    REFUSED(qkv_study_render(it.study, "png", &look, &bytes, &n, &err));
-    look = (qkv_study_look)QKV_STUDY_LOOK_INIT;
-    look.table = "nothing";
-    REFUSED(qkv_study_render(it.study, "csv", &look, &bytes, &n, &err));
-    look = (qkv_study_look)QKV_STUDY_LOOK_INIT;
-    look.colormap = (qkv_colormap)99;
-    REFUSED(qkv_study_check_look(it.study, &look, &err));
-    look = (qkv_study_look)QKV_STUDY_LOOK_INIT;
-    look.dpi = NAN;
-    REFUSED(qkv_study_check_look(it.study, &look, &err));
-    look.size = 0;
-    REFUSED(qkv_study_check_look(it.study, &look, &err));
+    qkv_study *fresh = NULL;
+    REFUSED(qkv_study_check_look(NULL, &err));
+    REFUSED(qkv_study_write(NULL, "a.png", &err));
+    REFUSED(qkv_study_write(it.study, NULL, &err));
+    REFUSED(qkv_study_write(it.study, scratch_path("a.txt"), &err));
+    REFUSED(qkv_study_render(NULL, "png", &bytes, &n, &err));
+    REFUSED(qkv_study_render(it.study, NULL, &bytes, &n, &err));
+    REFUSED(qkv_study_render(it.study, "png", NULL, &n, &err));
+    REFUSED(qkv_study_render(it.study, "png", &bytes, NULL, &err));
+    REFUSED(qkv_study_render(it.study, "gif", &bytes, &n, &err));
+    OK(qkv_study_set(it.study, "picture", "nothing", &err));
+    REFUSED(qkv_study_check_look(it.study, &err));
+    REFUSED(qkv_study_render(it.study, "png", &bytes, &n, &err));
+    OK(qkv_study_set_json(it.study, "{\"picture\": null, \"table\": \"nothing\"}", &err));
+    REFUSED(qkv_study_render(it.study, "csv", &bytes, &n, &err));
+    OK(qkv_study_set(it.study, "table", NULL, &err));
+    OK(qkv_study_new(&fresh, "lens", &err));
+    REFUSED(qkv_study_render(fresh, "csv", &bytes, &n, &err)); /* it has not run */
+    qkv_study_free(fresh);
     assert_null(bytes);
-    OK(qkv_study_check_look(it.study, NULL, &err));
-    OK(qkv_study_render(it.study, "csv", NULL, &bytes, &n, &err));
+    OK(qkv_study_check_look(it.study, &err));
+    OK(qkv_study_render(it.study, "csv", &bytes, &n, &err));
     qkv_bytes_free(bytes);
 }
 
 static void test_reproduction(void **state) {
     (void)state;
     qkv_study_info info = QKV_STUDY_INFO_INIT;
-    qkv_study_look look = QKV_STUDY_LOOK_INIT;
     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
     qkv_reproduction *r = NULL;
     qkv_study *again = NULL;
@@ -168,9 +219,6 @@ static void test_reproduction(void **state) {
     REFUSED(qkv_reproduction_study(r, &again, NULL, NULL, &err));
     REFUSED(qkv_reproduction_study(r, &again, it.e.session, it.e.session, &err));
     REFUSED(qkv_reproduction_figure(r, &figure, it.e.session, &err));
-    REFUSED(qkv_reproduction_look(NULL, &look, &err));
-    REFUSED(qkv_reproduction_look(r, NULL, &err));
-    OK(qkv_reproduction_look(r, &look, &err));
     OK(qkv_reproduction_study(r, &again, it.e.session, NULL, &err));
     REFUSED(qkv_reproduction_compare_study(NULL, again, &difference, &err));
     REFUSED(qkv_reproduction_compare_study(r, NULL, &difference, &err));
@@ -213,9 +261,10 @@ static void test_unembed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_make),    cmocka_unit_test(test_look),
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_reproduction),
-        cmocka_unit_test(test_unembed),
+        cmocka_unit_test(test_kinds),        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_make),         cmocka_unit_test(test_after),
+        cmocka_unit_test(test_look),         cmocka_unit_test(test_files),
+        cmocka_unit_test(test_reproduction), cmocka_unit_test(test_unembed),
     };
     return cmocka_run_group_tests(tests, make_all, free_all);
 }

@@ -2,6 +2,7 @@
  * As test_arguments.c: NULL in place of each pointer, and what makes no sense. Here: tables and
  * results in memory, and the callback of a session.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,6 +118,10 @@ static void test_results(void **state) {
     REFUSED(qkv_store_render(it.result, it.plan, it.e.model, "odd", &bytes, &n, &err));
     REFUSED(qkv_store_render(it.result, it.plan, it.e.model, "json", NULL, &n, &err));
     REFUSED(qkv_store_render(it.result, it.plan, it.e.model, "json", &bytes, NULL, &err));
+    REFUSED(qkv_store_describe(NULL, it.plan, it.e.model, &bytes, &err));
+    REFUSED(qkv_store_describe(it.result, NULL, it.e.model, &bytes, &err));
+    REFUSED(qkv_store_describe(it.result, it.plan, NULL, &bytes, &err));
+    REFUSED(qkv_store_describe(it.result, it.plan, it.e.model, NULL, &err));
     REFUSED(qkv_sweep_render(NULL, "csv", &bytes, &n, NULL, &err));
     REFUSED(qkv_sweep_render("x.sqlite", NULL, &bytes, &n, NULL, &err));
     REFUSED(qkv_sweep_render("x.sqlite", "odd", &bytes, &n, NULL, &err));
@@ -133,6 +138,14 @@ static void test_progress(void **state) {
     REFUSED(qkv_session_set_progress(it.e.session, &(qkv_progress){0}, &err));
     REFUSED(qkv_session_report(NULL, "cells", 0, 1, &err));
     REFUSED(qkv_session_report(it.e.session, NULL, 0, 1, &err));
+    REFUSED(qkv_session_begin_work(NULL, "cells", 1, &err));
+    REFUSED(qkv_session_begin_work(it.e.session, NULL, 1, &err));
+    REFUSED(qkv_session_begin_work(it.e.session, "cells", -1, &err));
+    REFUSED(qkv_session_begin_work(it.e.session, "cells", (double)NAN, &err));
+    REFUSED(qkv_session_reach(NULL, 0, 1, &err));
+    REFUSED(qkv_session_reach(it.e.session, 0, 1, &err)); /* no work has begun */
+    assert_int_equal(qkv_session_end_work(NULL, QKV_ERR_IO), QKV_ERR_IO);
+    assert_int_equal(qkv_session_end_work(it.e.session, QKV_OK), QKV_OK);
     OK(qkv_session_set_progress(it.e.session, NULL, &err));
     OK(qkv_session_report(it.e.session, "cells", 0, 1, &err));
 }

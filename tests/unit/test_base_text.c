@@ -393,19 +393,35 @@ static void test_suffix(void **state) {
 
 static void test_model_in_small_print(void **state) {
     (void)state;
-    static const char *const cases[][3] = {
-        {"River", "a/river.gguf", "River (river.gguf)"},
-        {"", "a/river.gguf", "river.gguf"},
-        {"river", "a/river", "river"},
-        {"river", "a/river/", "river/"},
-        {"river", "a/river-2", "river (river-2)"},
+    static const char *const cases[][4] = {
+        {"River", "a/river.gguf", "", "River (river.gguf)"},
+        {"River", "a/river.gguf", "Q4_K", "River (river.gguf), Q4_K"},
+        {"", "a/river.gguf", "F16", "river.gguf, F16"},
+        {"river", "a/river.gguf", "IQ2_XXS", "river, IQ2_XXS"},
+        {"river", "a/river", "", "river"},
+        {"river", "a/river/", "", "river/"},
+        {"river", "a/river-2", "", "river (river-2)"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         qkv_text text = {0};
-        qkv_text_append_model(&text, cases[i][0], cases[i][1]);
-        assert_string_equal(text.data, cases[i][2]);
+        qkv_text_append_model(&text, cases[i][0], cases[i][1], cases[i][2]);
+        assert_string_equal(text.data, cases[i][3]);
         qkv_text_release(&text);
     }
+}
+
+static void test_pulled_models(void **state) {
+    (void)state;
+    size_t length = 0;
+    const char *path = "/home/a/.cache/qkv/models/river/river.gguf";
+    const char *name = qkv_path_pulled(path, &length);
+    assert_non_null(name);
+    assert_int_equal(length, 5);
+    assert_memory_equal(name, "river", 5);
+    assert_null(qkv_path_pulled("models/river/other.gguf", &length));
+    assert_null(qkv_path_pulled("models/river/river-2.gguf", &length));
+    assert_null(qkv_path_pulled("a/river/river.gguf", &length));
+    assert_null(qkv_path_pulled("river.gguf", &length));
 }
 
 static void test_number_lists(void **state) {
@@ -510,8 +526,42 @@ static void test_json_cost(void **state) {
     assert_true(qkv_json_cost(many, sizeof many) > 300 * N);
 }
 
+/* What could not be built whole cannot be rendered, copied or read, nor can what it is part of. */
+static void test_spoiled_json(void **state) {
+    (void)state;
+    json_t *outer = json_object(), *list = json_array();
+    assert_int_equal(qkv_json_push(list, json_integer(1)), 0);
+    assert_int_equal(qkv_json_push(list, NULL), -1); /* no memory for the second item */
+    assert_true(qkv_json_is_spoiled(list) && !json_is_array(list));
+    assert_int_equal(qkv_json_push(list, json_integer(3)), -1);
+    assert_null(qkv_json_dump(list, JSON_ENCODE_ANY));
+    assert_int_equal(qkv_json_put(outer, "tokens", list), 0);
+    assert_int_equal(qkv_json_put(outer, "model", json_string("m")), 0);
+    assert_null(qkv_json_dump(outer, 0));
+    qkv_text text = {0};
+    qkv_json_append_value(&text, outer);
+    assert_true(text.failed);
+    qkv_text_release(&text);
+    list->type = JSON_ARRAY; /* or jansson would not free it, nor what is spoiled below */
+    json_decref(outer);
+    json_t *object = json_object(), *missing = json_object();
+    assert_int_equal(qkv_json_put(missing, "a", json_integer(1)), 0);
+    assert_int_equal(qkv_json_put(object, "a", json_integer(2)), 0);
+    assert_int_equal(qkv_json_put_missing(object, missing), 0);
+    assert_int_equal(json_integer_value(json_object_get(object, "a")), 2);
+    assert_int_equal(qkv_json_put_all(object, missing), 0);
+    assert_int_equal(json_integer_value(json_object_get(object, "a")), 1);
+    assert_int_equal(qkv_json_put_all(object, NULL), -1);
+    assert_true(qkv_json_is_spoiled(object));
+    assert_null(qkv_json_copy(object));
+    object->type = JSON_OBJECT;
+    json_decref(object);
+    json_decref(missing);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spoiled_json),
         cmocka_unit_test(test_text_grows),
         cmocka_unit_test(test_text_visible),
         cmocka_unit_test(test_utf8_round_trip),
@@ -530,6 +580,7 @@ int main(void) {
         cmocka_unit_test(test_reading),
         cmocka_unit_test(test_suffix),
         cmocka_unit_test(test_model_in_small_print),
+        cmocka_unit_test(test_pulled_models),
         cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_crc32),
         cmocka_unit_test(test_json_cost),

@@ -16,6 +16,7 @@
 #include "reference/ref_forward.h"
 #include "support/judge.h"
 #include "support/scratch.h"
+#include "support/study_maker.h"
 #include "support/tiny_model.h"
 
 enum { T = JUDGE_TOKENS };
@@ -35,31 +36,33 @@ static int close_model(void **state) {
 
 static qkv_study *make(const char *kind, const char *options) {
     qkv_prompt prompts[2] = {QKV_PROMPT_INIT, QKV_PROMPT_INIT};
-    qkv_study_inputs in = QKV_STUDY_INPUTS_INIT;
+    const study_case of = {.kind = kind,
+                           .options = options,
+                           .prompts = prompts,
+                           .n_prompts = 2,
+                           .session = j.eng.session};
     qkv_study *study = NULL;
     qkv_error err = {0};
     for (int i = 0; i < 2; i++) {
         prompts[i].tokens = i ? j.other : j.tokens;
         prompts[i].n_tokens = T;
     }
-    in.session = j.eng.session;
-    in.prompts = prompts;
-    in.n_prompts = 2;
-    expect_ok(qkv_study_make(&study, kind, &in, options, &err), &err, kind);
+    expect_ok(study_make(&study, &of, &err), &err, kind);
     return study;
 }
 
 static void expect_refused(const char *kind, const char *options, const char *word) {
     qkv_prompt prompt = QKV_PROMPT_INIT;
-    qkv_study_inputs in = QKV_STUDY_INPUTS_INIT;
+    const study_case of = {.kind = kind,
+                           .options = options,
+                           .prompts = &prompt,
+                           .n_prompts = 1,
+                           .session = j.eng.session};
     qkv_study *study = NULL;
     qkv_error err = {0};
     prompt.tokens = j.tokens;
     prompt.n_tokens = T;
-    in.session = j.eng.session;
-    in.prompts = &prompt;
-    in.n_prompts = 1;
-    assert_int_not_equal(qkv_study_make(&study, kind, &in, options, &err), QKV_OK);
+    assert_int_not_equal(study_make(&study, &of, &err), QKV_OK);
     assert_null(study);
     if (!strstr(err.message, word)) fail_msg("%s %s: %s", kind, options, err.message);
 }
@@ -146,6 +149,12 @@ static void check_kind(const expectation *e) {
     size_t n = 0;
     while (n < 3 && e->settings[n] >= 0) n++;
     expect_loss(study, "settings", 0, plain, plain);
+    /* A setting may be 0: the model as it is has another name than any of nothing. */
+    double number;
+    const char *text = NULL;
+    qkv_error problem = {0};
+    expect_ok(qkv_study_get_value(study, 0, 0, 0, &number, &text, &problem), &problem, "row 0");
+    assert_string_equal(text, "unedited");
     for (size_t s = 0; s < n; s++)
         expect_loss(study, "settings", s + 1, expected_loss(e, e->settings[s], -1, -1), plain);
     for (int l = 0; l < j.ref->n_layer; l++) {

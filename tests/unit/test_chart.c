@@ -1,4 +1,4 @@
-/* Charts: ranges, places and ticks of axes, room on the page, gaps, errors, golden charts. */
+/* Charts: ranges, places and ticks of axes, room on the page, gaps, errors, where things are drawn. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <setjmp.h>
@@ -15,10 +15,11 @@
 #include <cairo.h>
 
 #include "base/memory.h"
+#include "draw/colormap.h"
 #include "draw/sheet.h"
 #include "support/figures.h"
-#include "support/golden.h"
 #include "support/scratch.h"
+#include "support/svg.h"
 
 /* ---- axes ---- */
 
@@ -69,6 +70,23 @@ static void test_log_ticks(void **state) {
     const qkv_ruler lone = ruler_of(QKV_SCALE_LOG, 0.01, 0.01, QKV_RULER_TIGHT);
     assert_true(fabs(qkv_ruler_at(&lone, 0.01) - 0.5) < 1e-9);
     assert_true(lone.n_ticks >= 1);
+}
+
+/* A broken axis: 0 below all others, with a tick of its own, and the break between it and them. */
+static void test_broken_axis(void **state) {
+    (void)state;
+    qkv_ruler ruler = ruler_of(QKV_SCALE_LOG, 1e-6, 1, QKV_RULER_TIGHT);
+    const int n = ruler.n_ticks;
+    assert_true(qkv_ruler_at(&ruler, 0) < -1);
+    qkv_ruler_break(&ruler);
+    assert_int_equal(ruler.n_ticks, n + 1);
+    assert_string_equal(ruler.ticks[0].label, "0");
+    assert_true(ruler.ticks[0].place > 0 && ruler.ticks[0].place < QKV_BREAK);
+    assert_true(fabs(ruler.ticks[0].place - qkv_ruler_at(&ruler, 0)) < 1e-9);
+    assert_true(qkv_ruler_at(&ruler, 1e-6) > QKV_BREAK && qkv_ruler_at(&ruler, 1) <= 1);
+    for (int i = 1; i <= n; i++)
+        assert_true(fabs(ruler.ticks[i].place - qkv_ruler_at(&ruler, pow(10, i - n))) < 1e-9);
+    for (int i = 0; i < ruler.n_minor; i++) assert_true(ruler.minor[i] > QKV_BREAK);
 }
 
 static void test_linear_ranges(void **state) {
@@ -210,7 +228,7 @@ static const double CELLS[] = {0.1, 0.5, (double)NAN, 0.9, 0, 1};
 
 static qkv_heatmap some_heatmap(qkv_heatmap_panel *panel) {
     static const char *const rows[] = {"0", "7"}, *const cols[] = {"all", "0", "1"};
-    *panel = (qkv_heatmap_panel){sizeof *panel, CELLS, 2, 3, "*Query*", rows, cols, NULL};
+    *panel = (qkv_heatmap_panel){sizeof *panel, CELLS, 2, 3, "*Query*", rows, cols, NULL, NULL};
     return (qkv_heatmap){.size = sizeof(qkv_heatmap),
                          .panels = panel,
                          .n_panels = 1,
@@ -219,24 +237,123 @@ static qkv_heatmap some_heatmap(qkv_heatmap_panel *panel) {
                          .color = {.label = "sink"}};
 }
 
-static void test_golden(void **state) {
-    (void)state;
-    if (!golden_font()) skip();
+/* Where a value is on the axis that two known places make. */
+typedef struct axis_map {
+    double value, place, unit;
+} axis_map;
+
+static axis_map map_of(double value, double place, double other_value, double other_place) {
+    return (axis_map){value, place, (other_place - place) / (other_value - value)};
+}
+
+static double place_of(const axis_map *map, double value) {
+    return map->place + (value - map->value) * map->unit;
+}
+
+static char *drawn_lines(void) {
     qkv_error err;
     qkv_series series[2];
-    qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
     const qkv_lines lines = some_lines(series);
-    const qkv_bars bars = some_bars();
-    const qkv_heatmap map = some_heatmap(&panel);
-    const char *path = scratch_path("chart_lines.svg");
+    const char *path = scratch_path("lines.svg");
+    size_t size;
     write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
-    check_golden_svg(path, "chart_lines.svg");
-    path = scratch_path("chart_bars.svg");
+    return slurp(path, &size);
+}
+
+/* Lines, bands, markers and the reference are where their numbers say. */
+static void test_lines_places(void **state) {
+    (void)state;
+    char *svg = drawn_lines();
+    const svg_path query = svg_find(svg, "stroke-width", "1.3", 0);
+    const svg_path value = svg_find(svg, "stroke-width", "1.3", 1);
+    const svg_path band = svg_find(svg, "fill-opacity", "0.16", 0);
+    const svg_path reference = svg_find(svg, "stroke-dasharray", "3,2", 0);
+    assert_int_equal(query.n, 5);
+    assert_int_equal(value.n, 3); /* the first value stands alone before a gap */
+    assert_true(band.n >= 10);
+    assert_int_equal(reference.n, 2);
+    const axis_map x = map_of(0, query.x[0], 4, query.x[4]); /* decades */
+    const axis_map y = map_of(MEAN[0], query.y[0], MEAN[4], query.y[4]);
+    assert_true(x.unit > 50 && y.unit < -100);
+    for (size_t i = 0; i < 5; i++) {
+        check_same_place(query.x[i], place_of(&x, (double)i), "the line's x");
+        check_same_place(query.y[i], place_of(&y, MEAN[i]), "the line's y");
+        check_same_place(band.y[i], place_of(&y, HIGH[i]), "the band's upper edge");
+        check_same_place(band.y[9 - i], place_of(&y, LOW[i]), "the band's lower edge");
+        check_same_place(band.x[9 - i], query.x[i], "the band's x");
+        if (i >= 2) check_same_place(value.x[i - 2], query.x[i], "the second line's x");
+        if (i >= 2) check_same_place(value.y[i - 2], place_of(&y, GAPPY[i]), "the second line's y");
+    }
+    check_same_place(reference.y[0], place_of(&y, 0.92), "the reference");
+    check_same_place(reference.y[1], place_of(&y, 0.92), "the reference");
+    assert_true(reference.x[0] < query.x[0] && reference.x[1] > query.x[4]);
+    const long alone = svg_color_at(svg, query.x[0], place_of(&y, GAPPY[0]));
+    assert_int_equal(alone, svg_color_at(svg, value.x[2], value.y[2]));
+    assert_int_not_equal(alone, svg_color_at(svg, query.x[1], query.y[1]));
+    free(svg);
+}
+
+/* Bars begin at zero and are as long as their values; whiskers reach from least to most. */
+static void test_bars_places(void **state) {
+    (void)state;
+    qkv_error err;
+    const qkv_bars bars = some_bars();
+    const char *path = scratch_path("bars.svg");
+    size_t size;
     write_chart(qkv_bars_write(&bars, &PLAIN, path, &err), path, &err);
-    check_golden_svg(path, "chart_bars.svg");
-    path = scratch_path("chart_heatmap.svg");
+    char *svg = slurp(path, &size);
+    svg_path bar[3], whisker[2];
+    for (size_t i = 0; i < 3; i++) bar[i] = svg_find(svg, "fill-rule", "nonzero", i);
+    for (size_t i = 0; i < 2; i++) whisker[i] = svg_find(svg, "stroke-width", "0.8", i);
+    const double zero = svg_find(svg, "stroke-width", "0.6", 0).x[0];
+    const axis_map x = map_of(0, zero, 0.9, zero + bar[0].box.width);
+    assert_true(x.unit > 50);
+    for (size_t i = 0; i < 3; i++) {
+        const double value = bars.bars[i].value;
+        check_same_place(bar[i].box.x, place_of(&x, fmin(value, 0)), "a bar's left end");
+        check_same_place(bar[i].box.width, fabs(value * x.unit), "a bar's length");
+        check_same_place(bar[i].box.height, bar[0].box.height, "a bar's height");
+        check_same_place(bar[i].box.y - bar[0].box.y, (double)i * (bar[1].box.y - bar[0].box.y),
+                         "a bar's row");
+    }
+    assert_int_equal(bar[0].fill, bar[2].fill); /* of one group */
+    assert_int_not_equal(bar[0].fill, bar[1].fill);
+    for (size_t i = 0; i < 2; i++) {
+        const qkv_bar *of = &bars.bars[2 * i]; /* the second has one value, and none */
+        check_same_place(whisker[i].x[0], place_of(&x, of->lower), "a whisker's left end");
+        check_same_place(whisker[i].x[1], place_of(&x, of->upper), "a whisker's right end");
+        const qkv_box *box = &bar[2 * i].box;
+        check_same_place(whisker[i].y[0], box->y + box->height / 2, "a whisker's row");
+    }
+    assert_int_equal(svg_find(svg, "stroke-width", "0.8", 2).n, 0);
+    free(svg);
+}
+
+/* Cells are squares in rows and columns, in the colours of their values; what has no value is white. */
+static void test_heatmap_places(void **state) {
+    (void)state;
+    qkv_error err;
+    qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
+    const qkv_heatmap map = some_heatmap(&panel);
+    const char *path = scratch_path("heatmap.svg");
+    size_t size;
     write_chart(qkv_heatmap_write(&map, &PLAIN, path, &err), path, &err);
-    check_golden_svg(path, "chart_heatmap.svg");
+    char *svg = slurp(path, &size);
+    const qkv_box first = svg_find(svg, "fill-rule", "nonzero", 0).box;
+    const double side = svg_find(svg, "fill-rule", "nonzero", 1).box.x - first.x;
+    assert_true(side > 10);
+    for (size_t i = 0; i < 6; i++) {
+        const svg_path cell = svg_find(svg, "fill-rule", "nonzero", i);
+        const long wanted =
+            isnan(CELLS[i]) ? 0xffffff : (long)qkv_colormap_at(QKV_COLORMAP_VIRIDIS, CELLS[i]);
+        check_same_place(cell.box.x, first.x + side * (double)(i % 3), "a cell's column");
+        check_same_place(cell.box.y, first.y + side * (double)(i / 3), "a cell's row");
+        assert_int_equal(cell.fill, wanted);
+    }
+    const svg_path bar = svg_find(svg, "fill", "url(#linear0)", 0);
+    check_same_place(bar.box.y, first.y, "the top of the colour bar");
+    check_same_place(bar.box.height, 2 * side, "the height of the colour bar");
+    free(svg);
 }
 
 /* What was written is what comes out in memory. */
@@ -301,8 +418,8 @@ static void test_no_value(void **state) {
     const char *const none[] = {"", ""};
     int blue[2], white[2];
     for (int i = 0; i < 2; i++) {
-        const qkv_heatmap_panel panel = {sizeof panel, i ? without : with, 2, 2, NULL, none, none,
-                                         NULL};
+        const qkv_heatmap_panel panel = {
+            sizeof panel, i ? without : with, 2, 2, NULL, none, none, NULL, NULL};
         const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
                                  .panels = &panel,
                                  .n_panels = 1,
@@ -319,6 +436,48 @@ static void test_no_value(void **state) {
     assert_true(white[1] - white[0] > cell / 2 && white[1] - white[0] < cell);
 }
 
+/* Pixels that the band of a series shades. */
+static int count_shade(const double *x, const double *y, size_t n, qkv_scale scale) {
+    double lower[8], upper[8];
+    const char *path = scratch_path("band.png");
+    qkv_error err;
+    int shaded = 0;
+    for (size_t i = 0; i < n; i++) {
+        lower[i] = y[i] - 0.1;
+        upper[i] = y[i] + 0.1;
+    }
+    const qkv_series series = {sizeof series, NULL, x, y, lower, upper, n};
+    qkv_lines lines = QKV_LINES_INIT;
+    lines.series = &series;
+    lines.n_series = 1;
+    lines.x.scale = scale;
+    lines.y.low = 0;
+    lines.y.high = 1;
+    write_chart(qkv_lines_write(&lines, &PLAIN, path, &err), path, &err);
+    for (uint32_t i = 0; i < 8; i++) /* 16 % of the first colour, however it is rounded */
+        shaded += count_pixels(path, 0xdfe2f4 + (i & 1) + ((i >> 1 & 1) << 8) + ((i >> 2) << 16));
+    return shaded;
+}
+
+/* The band of a series with a gap is as large as those of its parts; also where the axis is broken
+ * between 0 and the rest of a log scale. */
+static void test_band_has_gaps(void **state) {
+    (void)state;
+    const double none = (double)NAN;
+    const double x[] = {0, 1, 2, 3, 4, 5, 6}, y[] = {0.8, 0.8, 0.8, none, 0.2, 0.2, 0.2},
+                 left[] = {0.8, 0.8, 0.8, none, none, none, none},
+                 right[] = {none, none, none, none, 0.2, 0.2, 0.2};
+    const int parts =
+        count_shade(x, left, 7, QKV_SCALE_LINEAR) + count_shade(x, right, 7, QKV_SCALE_LINEAR);
+    assert_true(parts > 1000);
+    assert_true(abs(count_shade(x, y, 7, QKV_SCALE_LINEAR) - parts) < parts / 50);
+    const double ratios[] = {0, 1e-3, 1e-2, 0.1}, at_zero[] = {0.8, 0.3, 0.3, 0.3},
+                 without[] = {none, 0.3, 0.3, 0.3};
+    const int band = count_shade(ratios, without, 4, QKV_SCALE_LOG);
+    assert_true(band > 1000);
+    assert_true(abs(count_shade(ratios, at_zero, 4, QKV_SCALE_LOG) - band) < band / 50);
+}
+
 /* ---- errors ---- */
 
 static void expect(int status, int wanted, const qkv_error *err, const char *part) {
@@ -328,7 +487,8 @@ static void expect(int status, int wanted, const qkv_error *err, const char *par
 
 static void test_lines_errors(void **state) {
     (void)state;
-    static const double zero[] = {0, 1e-3, 1e-2, 1e-1, 1}, holes[] = {1, 1, NAN, NAN, INFINITY};
+    static const double zero[] = {0, 1e-3, 1e-2, 1e-1, 1}, below[] = {-1, 1e-3, 1e-2, 1e-1, 1};
+    static const double holes[] = {1, 1, NAN, NAN, INFINITY};
     const char *path = scratch_path("bad.svg");
     qkv_error err = {0};
 #define REFUSED(wanted, part, ...)                                                                 \
@@ -339,7 +499,7 @@ static void test_lines_errors(void **state) {
         __VA_ARGS__;                                                                               \
         expect(qkv_lines_write(&lines, &style, path, &err), wanted, &err, part);                   \
     } while (0)
-    REFUSED(QKV_ERR_ARGUMENT, "x = 0 of point 0 has no place on a log axis", series[0].x = zero);
+    REFUSED(QKV_ERR_ARGUMENT, "x = -1 of point 0 has no place on a log axis", series[0].x = below);
     REFUSED(QKV_ERR_ARGUMENT, "y = 0", series[1].y = zero; lines.y.scale = QKV_SCALE_LOG);
     REFUSED(QKV_ERR_NUMERIC, "y of point 4 is inf", series[1].y = holes);
     REFUSED(QKV_ERR_NUMERIC, "x of point 2 is nan", series[1].x = holes);
@@ -362,7 +522,7 @@ static void test_other_errors(void **state) {
     const char *path = scratch_path("bad.svg");
     static const double nothing[] = {NAN, NAN}, below[] = {-1, 1}, zeros[] = {0, 0};
     qkv_error err = {0};
-    qkv_heatmap_panel panel = {sizeof panel, nothing, 1, 2, NULL, NULL, NULL, NULL};
+    qkv_heatmap_panel panel = {sizeof panel, nothing, 1, 2, NULL, NULL, NULL, NULL, NULL};
     qkv_heatmap map = {.size = sizeof(qkv_heatmap), .panels = &panel, .n_panels = 1};
     expect(qkv_heatmap_write(&map, &PLAIN, path, &err), QKV_ERR_ARGUMENT, &err, "no value");
     map.color.scale = QKV_SCALE_LOG;
@@ -404,8 +564,8 @@ static void test_extreme_sizes(void **state) {
         many[i] = (qkv_bar){sizeof(qkv_bar), "layer 1, head 1", -i, -i - 1, 1 - i, 0};
     const int32_t sides[] = {1, 64, SIDE};
     for (int i = 0; i < 3; i++) {
-        const qkv_heatmap_panel panel = {sizeof panel, values + 1, sides[i], sides[i] - i % 2,
-                                         "A",          NULL,       NULL,     NULL};
+        const qkv_heatmap_panel panel = {
+            sizeof panel, values + 1, sides[i], sides[i] - i % 2, "A", NULL, NULL, NULL, NULL};
         const qkv_heatmap map = {.size = sizeof(qkv_heatmap),
                                  .panels = &panel,
                                  .n_panels = 1,
@@ -469,14 +629,78 @@ static void test_cell_texts(void **state) {
     qkv_bytes_free(bytes);
 }
 
+/* Whether anything on the page has this colour. */
+static int has_color(const char *svg, int r, int g, int b) {
+    for (const char *at = svg; (at = strstr(at, "rgb(")); at++) {
+        double x, y, z;
+        if (sscanf(at, "rgb(%lf%%, %lf%%, %lf%%)", &x, &y, &z) == 3 && fabs(x * 2.55 - r) < 1 &&
+            fabs(y * 2.55 - g) < 1 && fabs(z * 2.55 - b) < 1)
+            return 1;
+    }
+    return 0;
+}
+
+/* A hue for each category, and a bar of their names: no number of it means a category. */
+static void test_categories(void **state) {
+    (void)state;
+    const double values[] = {1, 1, 0.2, 0};
+    const int32_t which[] = {0, 1, 1, -1};
+    const char *const names[] = {"resting", "copying"};
+    qkv_heatmap_panel panel = QKV_HEATMAP_PANEL_INIT;
+    panel.values = values;
+    panel.n_rows = panel.n_cols = 2;
+    panel.cell_categories = which;
+    qkv_heatmap map = QKV_HEATMAP_INIT;
+    map.panels = &panel;
+    map.n_panels = 1;
+    map.color.high = 1;
+    map.categories = names;
+    map.n_categories = 2;
+    qkv_chart_style style = QKV_CHART_STYLE_INIT;
+    style.text = QKV_TEXT_TEXT;
+    char *bytes = NULL;
+    size_t n = 0;
+    qkv_error err = {0};
+    assert_int_equal(qkv_heatmap_render(&map, &style, "svg", &bytes, &n, &err), QKV_OK);
+    char *svg = calloc(n + 1, 1);
+    assert_non_null(svg);
+    memcpy(svg, bytes, n);
+    assert_true(has_color(svg, 0x56, 0xb4, 0xe9));  /* resting, 1 */
+    assert_true(has_color(svg, 0x8c, 0x51, 0x0a));  /* copying, 1; 0.2 is paler */
+    assert_true(has_color(svg, 0xe6, 0xe6, 0xe6));  /* none */
+    assert_false(has_color(svg, 0xe6, 0x9f, 0x00)); /* there is no third */
+    for (int i = 0; i < 2; i++) assert_non_null(strstr(svg, names[i]));
+    assert_non_null(strstr(svg, ">none<"));
+    assert_null(strstr(svg, ">0.5<"));
+    free(svg);
+    qkv_bytes_free(bytes);
+    /* A colour map that is asked for shows the values alone. */
+    bytes = NULL;
+    map.colormap = QKV_COLORMAP_VIRIDIS;
+    assert_int_equal(qkv_heatmap_render(&map, &style, "svg", &bytes, &n, &err), QKV_OK);
+    qkv_bytes_free(bytes);
+    map.colormap = QKV_COLORMAP_AUTO;
+    const int32_t wrong[] = {0, 1, 2, -1};
+    panel.cell_categories = wrong;
+    assert_int_equal(qkv_heatmap_render(&map, &style, "svg", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+    panel.cell_categories = NULL;
+    assert_int_equal(qkv_heatmap_render(&map, &style, "svg", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+    panel.cell_categories = which;
+    map.n_categories = 8;
+    assert_int_equal(qkv_heatmap_render(&map, &style, "svg", &bytes, &n, &err), QKV_ERR_ARGUMENT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_places),    cmocka_unit_test(test_log_ticks),
-        cmocka_unit_test(test_linear_ranges), cmocka_unit_test(test_two_ticks),
-        cmocka_unit_test(test_page),          cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_every_format),  cmocka_unit_test(test_no_value),
-        cmocka_unit_test(test_lines_errors),  cmocka_unit_test(test_other_errors),
-        cmocka_unit_test(test_extreme_sizes), cmocka_unit_test(test_cell_texts),
+        cmocka_unit_test(test_log_places),     cmocka_unit_test(test_log_ticks),
+        cmocka_unit_test(test_broken_axis),    cmocka_unit_test(test_linear_ranges),
+        cmocka_unit_test(test_two_ticks),      cmocka_unit_test(test_page),
+        cmocka_unit_test(test_lines_places),   cmocka_unit_test(test_bars_places),
+        cmocka_unit_test(test_heatmap_places), cmocka_unit_test(test_every_format),
+        cmocka_unit_test(test_no_value),       cmocka_unit_test(test_band_has_gaps),
+        cmocka_unit_test(test_lines_errors),   cmocka_unit_test(test_other_errors),
+        cmocka_unit_test(test_extreme_sizes),  cmocka_unit_test(test_cell_texts),
+        cmocka_unit_test(test_categories),
     };
     return cmocka_run_group_tests(tests, NULL, remove_scratch);
 }

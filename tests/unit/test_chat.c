@@ -92,6 +92,34 @@ static void test_cases(void **state) {
     json_decref(all);
 }
 
+/* Every test and filter of Jinja's manual: what Python's jinja2 gives, tests/chat/make_functions.py. */
+static void test_functions(void **state) {
+    (void)state;
+    json_t *all = json_load_file(QKV_TEST_SOURCE_DIR "/chat/functions.json", 0, NULL), *wanted;
+    const char *set = json_string_value(json_object_get(all, "set")), *expression;
+    size_t n_wrong = 0;
+    assert_non_null(set);
+    assert_true(json_object_size(json_object_get(all, "cases")) > 350);
+    json_object_foreach(json_object_get(all, "cases"), expression, wanted) {
+        qkv_text source = {0};
+        output out;
+        qkv_text_printf(&source, "%s{{ %s }}", set, expression);
+        const enum qkv_jinja_status status =
+            render(&out, source.data, json_object_get(all, "messages"), 0, NULL, 0);
+        const char *text = json_string_value(wanted);
+        const int same = text ? !status && strcmp(out.text.data, text) == 0 : status != 0;
+        if (!same) {
+            n_wrong++;
+            print_error("%s: %s and not %s\n", expression, status ? message : out.text.data,
+                        text ? text : "an error");
+        }
+        release(&out);
+        qkv_text_release(&source);
+    }
+    json_decref(all);
+    assert_int_equal(n_wrong, 0);
+}
+
 /* The ids of these texts, with vocabularies that llama.cpp has: Llama 3's and Qwen2's have all tokens
  * of the conversations where their successors have them. tests/real asks the tokenisers themselves. */
 static void test_ids(void **state) {
@@ -306,9 +334,10 @@ static void test_library(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),     cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_published), cmocka_unit_test(test_python),
-        cmocka_unit_test(test_hostile),   cmocka_unit_test(test_library),
+        cmocka_unit_test(test_cases),   cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_ids),     cmocka_unit_test(test_published),
+        cmocka_unit_test(test_python),  cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_library),
     };
     return cmocka_run_group_tests(tests, NULL, free_real_vocabs);
 }

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "kernel/dot.h"
+#include "kernel/product.h"
 #include "support/compare.h"
 
 enum { ROWS = 23, MOST_WIDTH = 1100, MOST_COLUMNS = 21 };
@@ -58,7 +58,7 @@ static float add_term(float sum, float w, float x) {
 #endif
 }
 
-/* The order that dot.h states. */
+/* The order that product.h states. */
 static float summed(const float *w, const float *x, int64_t width) {
     float sums[QKV_DOT_SUMS] = {0};
     for (int64_t k = 0; k < width; k++)

@@ -164,6 +164,76 @@ static void edits_that_are_accepted(void **state) {
     }
 }
 
+/* ---- other ways to write a place: what plans hold is the notation's own ---- */
+
+static const struct {
+    const char *given, *held;
+} rewritten[] = {
+    {"q@-1=zero", "q@2=zero"},
+    {"q@-3--1=zero", "q@0-2=zero"},
+    {"q@0--2=zero", "q@0-1=zero"},
+    {"q@0,-1=zero", "q@0,2=zero"},
+    {"q@1.h-1=zero", "q@1.h3=zero"},
+    {"q@*.h-1=zero", "q@*.h3=zero"},
+    {"q@-1.h*=zero", "q@2.h*=zero"},
+    {"k@-2.g-1[-1]{-1}=zero", "k@1.g1[-1]{-1}=zero"},
+    {"q@1.h0,h-1=zero", "q@1.h0,h3=zero"},
+    {"freeze:mlp_out@-1 + z@0=zero", "freeze:mlp_out@2 + z@0=zero"},
+    {" z@0=zero +  q@-1=add:-1 ", "z@0=zero + q@2=add:-1"},
+    {"resid_post@-1[2]=add:-1e-2", "resid_post@2[2]=add:-1e-2"},
+    {"blocks.1.attn.hook_q=zero", "q@1=zero"},
+    {"blocks.1.attn.hook_q.h-1[1:]=scale:0.5", "q@1.h3[1:]=scale:0.5"},
+    {"blocks.*.hook_mlp_out[0]{3}=zero", "mlp_out@*[0]{3}=zero"},
+    {"freeze:blocks.2.hook_mlp_out + blocks.0.attn.hook_z.h1=zero",
+     "freeze:mlp_out@2 + z@0.h1=zero"},
+    {"blocks.1.attn.hook_pattern.h2[:,0]=set:0", "pattern@1.h2[:,0]=set:0"},
+    {"blocks.-1.attn.hook_z.h-1=zero", "z@2.h3=zero"},
+    {"ln_final.hook_normalized[-1]{3}=scale:0.5", "final_norm[-1]{3}=scale:0.5"},
+};
+
+static void other_ways_to_write_a_place(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    for (size_t i = 0; i < sizeof rewritten / sizeof *rewritten; i++) {
+        qkv_plan *plan = new_plan();
+        qkv_result *result = NULL;
+        expect_ok(qkv_plan_add_variant(plan, rewritten[i].given, NULL, &err), &err,
+                  rewritten[i].given);
+        assert_string_equal(qkv_plan_variant_text(plan, 1), rewritten[i].held);
+        expect_ok(qkv_plan_add_variant(plan, rewritten[i].held, NULL, &err), &err,
+                  rewritten[i].held);
+        expect_ok(qkv_plan_add_capture(plan, "logits", &err), &err, "logits");
+        expect_ok(qkv_session_run(eng.session, &result, plan, &err), &err, rewritten[i].given);
+        for (size_t e = 0; e < qkv_result_n_edits(result, 2); e++) {
+            assert_string_equal(qkv_result_edit_text(result, 1, e),
+                                qkv_result_edit_text(result, 2, e));
+            assert_int_equal(qkv_result_edit_selected(result, 1, e),
+                             qkv_result_edit_selected(result, 2, e));
+        }
+        qkv_result_free(result);
+        qkv_plan_free(plan);
+    }
+}
+
+static void captures_written_otherwise(void **state) {
+    (void)state;
+    static const char *const texts[][2] = {
+        {"resid_post@-1", "resid_post@2"},
+        {"blocks.1.attn.hook_z.h-2", "z@1.h2"},
+        {"pattern@-2--1.h-1:first", "pattern@1-2.h3:first"},
+        {"blocks.*.attn.hook_pattern:mean=2", "pattern@*:mean=2"},
+        {"blocks.-3.hook_resid_post", "resid_post@0"},
+        {"ln_final.hook_normalized", "final_norm"},
+        {"ln_final.hook_normalized[-1]", "final_norm[-1]"}};
+    qkv_error err = {0};
+    qkv_plan *plan = new_plan();
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        expect_ok(qkv_plan_add_capture(plan, texts[i][0], &err), &err, texts[i][0]);
+        assert_string_equal(qkv_plan_capture_text(plan, i), texts[i][1]);
+    }
+    qkv_plan_free(plan);
+}
+
 /* ---- edits that are refused, with a word that the message must have ---- */
 
 static const struct {
@@ -173,6 +243,18 @@ static const struct {
     {"scores@0=mask:", "needs"},
     {"scores@0=mask:2", "NAME=VALUE"},
     {"scores@0=mask:sinks=2", "did you mean 'sink'"},
+    /* names that are mistyped, and marks in the wrong place */
+    {"Q@1=zero", "there is no site 'Q' (did you mean 'q'?); sites are resid_pre, q, k"},
+    {"resid-pre@1=zero", "did you mean 'resid_pre'"},
+    {"w@1=zero", "there is no site 'w'; sites are"},
+    {"q@1=Zero", "there is no operation 'Zero' (did you mean 'zero'?); operations are scale"},
+    {"q@1=scael:0.5", "did you mean 'scale'"},
+    {"q@1=scale=0.5", "not after '='"},
+    {"q@1=zero+k@1=zero", "with a space on both sides: 'q@1=zero + k@1=zero'"},
+    {"q@1=zero +k@1=zero", "with a space on both sides: 'q@1=zero + k@1=zero'"},
+    {"q@1 = zero", "an edit has no spaces inside"},
+    {"q.h1@1=zero", "heads follow the layers"},
+    {"@1=zero", "it must begin with a site"},
     {"scores@0=mask:sink", "NAME=VALUE"},
     {"scores@0=mask:sink=", "whole number"},
     {"scores@0=mask:sink=2.5", "whole number"},
@@ -254,7 +336,6 @@ static const struct {
     {"q@99999999999999999999=zero", "0 to 2"},
     /* out of range: the message says what is there */
     {"q@3=zero", "0 to 2"},
-    {"q@-1=zero", "layer"},
     {"q@1-3=zero", "0 to 2"},
     {"q@2-1=zero", "2-1"},
     {"q@0.h4=zero", "0 to 3"},
@@ -336,8 +417,8 @@ static const struct {
     {"q@0[1<-2]=zero", "takes tokens of another prompt"},
     {"q@0[1<-2]=mean:set", "takes tokens of another prompt"},
     {"freeze:q@1[1<-2] + q@0=zero", "takes tokens of another prompt"},
-    {"q@0[1:3<-2]=patch:src", "2 tokens before '<-' and 1 behind it"},
-    {"q@0[1<-2:4]=patch:src", "1 token before '<-' and 2 behind it"},
+    {"q@0[1:3<-2]=patch:src", "2 tokens before '<-' and 1 after it"},
+    {"q@0[1<-2:4]=patch:src", "1 token before '<-' and 2 after it"},
     {"q@0[1,1<-2,3]=patch:src", "token 1 stands twice"},
     {"q@0[1<-6]=patch:src", "the prompt 'src' has tokens 0 to 5"},
     {"q@0[6<-1]=patch:src", "the prompt has tokens 0 to 5"},
@@ -397,6 +478,24 @@ static const struct {
     {"pattern@0{1}=zero", "no channels"},
     {"scores@0[1,:]{1}=zero", "no channels"},
     {"logits{999999}=zero", "channels 0 to"},
+    /* layers and heads from the end, and hooks */
+    {"q@-4=zero",
+     "layer -4 is out of range; the model has layers 0 to 2, or from the end -3 to -1"},
+    {"q@0--9=zero", "layer -9 is out of range"},
+    {"q@-0=zero", "layer -0 is out of range"},
+    {"q@-=zero", "expected a layer number"},
+    {"q@--1=zero", "expected a layer number"},
+    {"q@-1-0=zero", "the range of layers 2-0 is empty"},
+    {"q@1.h-5=zero", "query head -5 is out of range"},
+    {"k@1.g-3=zero", "key/value head -3 is out of range"},
+    {"blocks.1.attn.hook_quack=zero", "did you mean 'attn.hook_q'"},
+    {"blocks.1.attn.hook_q2=zero", "has no site here"},
+    {"blocks.1.hook_resid_mid=zero", "the sum of resid_pre and attn_out"},
+    {"blocks.x.attn.hook_q=zero", "must have a layer"},
+    {"blocks.9.attn.hook_q=zero", "layer 9 is out of range"},
+    {"blocks.-4.attn.hook_q=zero", "layer -4 is out of range"},
+    {"ln_final.hook_normalized@1=zero", "@1"},
+    {"blocks.1.attn.hook_q@2=zero", "@2"},
 };
 
 static void edits_that_are_refused(void **state) {
@@ -454,6 +553,9 @@ static const struct {
     {"q@0=zero + ", "", 11},
     {"q@0 =zero", "q@0 =zero", 0},
     {"q@0=zero + q@0.h1=zero", "q@0=zero + q@0.h1=zero", 0},
+    {"q@-9=zero", "-9", 2},
+    {"z@-1=zero + q@0.h9=zero", "9", 17},
+    {"z@0=zero + blocks.1.attn.hook_q.h9=zero", "blocks.1.attn.hook_q.h9=zero", 11},
 };
 
 static void mistakes_have_places(void **state) {
@@ -515,7 +617,8 @@ static const struct {
     {"pattern@1.h4", "0 to 3"},
     {"pattern@1.g0", "h"},
     {"k@1.g2", "0 to 1"},
-    {"patern@1", "patern"},
+    {"patern@1", "did you mean 'pattern'"},
+    {"pattern@1:First", "did you mean 'first'"},
     {"resid_pre@1.h0", "head"},
     {"logits@0", "layer"},
     {"logits.h0", "logits"},
@@ -637,6 +740,8 @@ static void site_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_that_are_accepted),
+        cmocka_unit_test(other_ways_to_write_a_place),
+        cmocka_unit_test(captures_written_otherwise),
         cmocka_unit_test(edits_that_are_refused),
         cmocka_unit_test(mistakes_have_places),
         cmocka_unit_test(messages_name_the_edit),

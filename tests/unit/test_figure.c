@@ -204,9 +204,15 @@ static void a_choice_keeps_to_what_is_given(void **state) {
                                      QKV_AUTO, &choice, &err),
                      QKV_ERR_ARGUMENT);
     assert_non_null(strstr(err.message, "layer 99 is out of range"));
-    assert_int_equal(qkv_choose_head(figure_engine.session, FIGURE_TOKENS, FIGURE_N_TOKENS, -2, 0,
-                                     &choice, &err),
+    expect_ok(qkv_choose_head(figure_engine.session, FIGURE_TOKENS, FIGURE_N_TOKENS,
+                              QKV_FROM_END(1), QKV_FROM_END(2), &choice, &err),
+              &err, "from the end");
+    assert_int_equal(choice.layer, figure_engine.info->n_layer - 1);
+    assert_int_equal(choice.head, figure_engine.info->n_head - 2);
+    assert_int_equal(qkv_choose_head(figure_engine.session, FIGURE_TOKENS, FIGURE_N_TOKENS,
+                                     QKV_FROM_END(99), 0, &choice, &err),
                      QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "layer -99 is out of range"));
     assert_int_equal(qkv_choose_head(NULL, FIGURE_TOKENS, FIGURE_N_TOKENS, 0, 0, &choice, &err),
                      QKV_ERR_ARGUMENT);
     assert_int_equal(qkv_choose_head(figure_engine.session, NULL, 3, 0, QKV_AUTO, &choice, &err),

@@ -136,6 +136,57 @@ static void heads_are_pooled_to_their_size(void **state) {
     qkv_figure_free(figure);
 }
 
+/* ---- pattern ---- */
+
+static void pattern_shows_one_head(void **state) {
+    (void)state;
+    const qkv_prompt prompt = figure_ids();
+    qkv_figure_options options = all_places(&prompt, 1);
+    options.layer = 3;
+    options.head = 2;
+    for (int change = 0; change < 3; change++) {
+        options.variant = change ? EDITS : NULL;
+        options.diff = change == 2;
+        qkv_figure *figure = make_figure(QKV_FIGURE_PATTERN, &options);
+        const qkv_figure_info info = figure_info(figure);
+        assert_int_equal(info.rows * info.cols, 1);
+        assert_int_equal(figure_panel(figure, 0, 0).head, 2);
+        check_heads(figure, &prompt, change > 0, change == 2);
+        qkv_figure_free(figure);
+    }
+}
+
+/* Heads beside each other; with a baseline one below the other, the unmodified map first. */
+static void pattern_shows_several_heads(void **state) {
+    (void)state;
+    const qkv_prompt prompt = figure_ids();
+    qkv_figure_options options = all_places(&prompt, 1);
+    options.layer = 3;
+    options.heads = "0,2-3";
+    options.variant = EDITS;
+    options.diff = 1;
+    qkv_figure *figure = make_figure(QKV_FIGURE_PATTERN, &options);
+    qkv_figure_info info = figure_info(figure);
+    assert_int_equal(info.rows, 1);
+    assert_int_equal(info.cols, 3);
+    assert_int_equal(figure_panel(figure, 0, 1).head, 2);
+    assert_string_equal(figure_panel(figure, 0, 2).title, "Layer 3, Head 3");
+    assert_non_null(strstr(info.small_print, "layer 3, heads 0,2-3"));
+    assert_non_null(strstr(info.recipe, "\"heads\""));
+    check_heads(figure, &prompt, 1, 1);
+    qkv_figure_free(figure);
+    options.diff = 0;
+    options.baseline = 1;
+    figure = make_figure(QKV_FIGURE_PATTERN, &options);
+    info = figure_info(figure);
+    assert_int_equal(info.rows, 3);
+    assert_int_equal(info.cols, 2);
+    assert_int_equal(figure_panel(figure, 1, 0).head, 2);
+    assert_string_equal(figure_panel(figure, 1, 0).edits, "");
+    assert_string_equal(figure_panel(figure, 1, 1).edits, EDITS);
+    qkv_figure_free(figure);
+}
+
 /* ---- rows ---- */
 
 static void rows_are_means_over_heads(void **state) {
@@ -261,6 +312,8 @@ static void a_grid_has_prompts_side_by_side(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pattern_shows_one_head),
+        cmocka_unit_test(pattern_shows_several_heads),
         cmocka_unit_test(heads_show_every_head),
         cmocka_unit_test(heads_show_edits_and_changes),
         cmocka_unit_test(heads_of_a_layer_fill_a_square),

@@ -41,7 +41,7 @@ static void bad_numbers_are_refused(void **state) {
     const qkv_figure_kind modify = QKV_FIGURE_MODIFY;
     REFUSED(modify, options.layer = 99, "layer 99 is out of range");
     REFUSED(modify, options.head = 99, "head 99 is out of range");
-    REFUSED(modify, options.layer = -2, "layer -2 is out of range");
+    REFUSED(modify, options.layer = QKV_FROM_END(99), "layer -99 is out of range");
     REFUSED(modify, options.skip_keys = FIGURE_N_TOKENS, "`skip_keys` 5 leaves nothing");
     REFUSED(modify, options.skip_keys = INT64_MAX, "`skip_keys`");
     REFUSED(modify, options.skip_keys = -1, "`skip_keys`");
@@ -108,6 +108,15 @@ static void mistakes_of_heads_and_rows_are_refused(void **state) {
     REFUSED(rows, options.baseline = 1, "give `variant`");
     REFUSED(rows, options.masked = QKV_MASKED_HATCH, "`masked` is not for the figure rows");
     REFUSED(rows, options.report = 1, "`report` is not for the figure rows");
+    const qkv_figure_kind pattern = QKV_FIGURE_PATTERN;
+    REFUSED(rows, options.heads = "0,1", "`heads` belongs to the figure pattern");
+    REFUSED(pattern, options.heads = "0,1", "`layer`");
+    REFUSED(pattern, (options.layer = 1, options.head = 1, options.heads = "0,1"), "exclude");
+    REFUSED(pattern, (options.layer = 1, options.heads = "0,1", options.report = 1), "one head");
+    REFUSED(pattern, options.diff = 1, "give `variant`");
+    REFUSED(pattern, options.layers = "1", "`layers` is not for the figure pattern");
+    REFUSED(pattern, options.query = 2, "`query` is not for the figure pattern");
+    REFUSED(pattern, options.all_heads = 1, "`all_heads`");
     REFUSED(rows, options.query = FIGURE_N_TOKENS, "has tokens 0 to 4");
     REFUSED(rows, options.query = -FIGURE_N_TOKENS - 1, "`query` -6 is out of range");
 }

@@ -223,7 +223,8 @@ static void check_beginnings(judge *j, qkv_generator *gen, const char *const *va
         qkv_result *full = engine_execute(&j->eng, &(engine_run){.tokens = j->tokens,
                                                                  .n_tokens = n,
                                                                  .variants = variants,
-                                                                 .captures = logits});
+                                                                 .captures = logits,
+                                                                 .source = j->other});
         for (size_t v = 0; v < qkv_generator_n_variants(gen); v++)
             expect_logits(gen, v, engine_tensor(full, v, QKV_SITE_LOGITS, 0).data, TINY_VOCAB,
                           v ? variants[v - 1] : "baseline");
@@ -231,10 +232,14 @@ static void check_beginnings(judge *j, qkv_generator *gen, const char *const *va
     }
 }
 
-/* Past its first context such a model turns all keys by other angles. */
+/* Past its first context such a model turns all keys by other angles, also those that edits take from other
+ * runs. */
 static void keys_turn_anew(void **state) {
     (void)state;
-    static const char *const variants[] = {"k@1.h2=scale:0.5", "resid_post@0[3:]=noise:0.1", NULL};
+    enum { N = 4 };
+    static const char *const variants[N + 1] = {"k@1.h2=scale:0.5", "resid_post@0[3:]=noise:0.1",
+                                                "v@0=scale:2 + freeze:k_rot@1-2[:4]",
+                                                "k_rot@1[1:4]=patch:src", NULL};
     judge j;
     judge_open(&j,
                tiny_model(&(tiny_options){"phi3", .n_kv_head = 2, .rope = TINY_ROPE_LONG,
@@ -244,7 +249,10 @@ static void keys_turn_anew(void **state) {
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
     how.max_new = T - PROMPT;
     how.variants = variants;
-    how.n_variants = 2;
+    how.n_variants = N;
+    how.source_names = (const char *const[]){"src"};
+    how.source_tokens = (const int32_t *const[]){j.other};
+    how.n_sources = 1;
     qkv_generator *gen = make(&j.eng, j.tokens, PROMPT, &how);
     check_beginnings(&j, gen, variants);
     qkv_generator_free(gen);
@@ -313,9 +321,12 @@ static void memory_ends_at_the_window(void **state) {
 /* The memory budget decides how a prompt is cut, and shows in no bit. */
 static void chunks_do_not_show(void **state) {
     (void)state;
-    static const char *const variants[] = {"k@1.h1=scale:2", "z@0[700:]=add:0.1"};
+    /* what the last layer keeps depends on all rows, also of parts whose logits are not asked for */
+    enum { N = 4 };
+    static const char *const variants[N - 1] = {"k@1.h1=scale:2", "z@0[700:]=add:0.1",
+                                                "scores@2=keep:h2o,budget=24,recent=8"};
     static int32_t tokens[LONG];
-    static float first[3][TINY_VOCAB];
+    static float first[N][TINY_VOCAB];
     engine e;
     engine_open(&e, tiny_model(&(tiny_options){"llama", .n_kv_head = 2, .n_ctx = LONG}, "cut.gguf"),
                 1);
@@ -327,12 +338,12 @@ static void chunks_do_not_show(void **state) {
         engine_renew(&e, &small);
         qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
         how.variants = variants;
-        how.n_variants = 2;
+        how.n_variants = N - 1;
         how.max_new = 1;
         qkv_generator *gen = make(&e, tokens, 1200, &how);
         feed(&e, gen, NULL);
         feed_all(&e, gen, 5);
-        for (size_t v = 0; v < 3; v++) {
+        for (size_t v = 0; v < N; v++) {
             const float *logits = qkv_generator_logits(gen, v);
             if (turn)
                 assert_memory_equal(logits, first[v], sizeof first[v]);

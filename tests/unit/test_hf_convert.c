@@ -265,7 +265,7 @@ static void pads_tokens(void **state) {
 
 static void refuses_types(void **state) {
     (void)state;
-    static const char *const bad[][2] = {{"iq2_xs", "importance matrix"}, {"q99", "no type"}};
+    static const char *const bad[][2] = {{"iq2_xs", "importance matrix"}, {"q99", "not a type"}};
     for (size_t i = 0; i < 2; i++) {
         qkv_error err;
         const qkv_convert_options options = {.size = sizeof(qkv_convert_options),

@@ -382,11 +382,11 @@ static void files(void **state) {
     write_weights("two.safetensors", "{}", 2, 0);
     expect_open("two files", "no model.safetensors.index.json");
     write_text(index, "{\"weight_map\": {\"a\": \"../one.safetensors\"}}");
-    expect_open("out of the directory", "'../one.safetensors', which is no file");
+    expect_open("out of the directory", "'../one.safetensors', which is not a file");
     write_text(index, "{\"weight_map\": {\"a\": \"/etc/passwd\"}}");
-    expect_open("elsewhere", "which is no file");
+    expect_open("elsewhere", "which is not a file");
     write_text(index, "{\"weight_map\": {\"a\": 3}}");
-    expect_open("a number for a file", "which is no file");
+    expect_open("a number for a file", "which is not a file");
     write_text(index, "{\"weights\": {}}");
     expect_open("no map", "no weight_map");
     write_text(index, "{\"weight_map\": {\"a\": \"one.safetensors\"}, 7}");
@@ -394,7 +394,7 @@ static void files(void **state) {
     write_text(index, "{\"weight_map\": {\"a\": \"one.safetensors\", 7}}");
     expect_open("a map that breaks off", "weight_map is malformed");
     write_text(index, "{\"weight_map\": {\"a\": \"one\\u0000.safetensors\"}}");
-    expect_open("a name with a zero", "which is no file");
+    expect_open("a name with a zero", "which is not a file");
     write_text(index, "{\"weight_map\": {\"a\": \"three.safetensors\"}}");
     expect_open("a missing part", "three.safetensors is missing");
     write_weights("one.safetensors", TENSOR("F32", "[1]", "[0, 4]"),

@@ -107,7 +107,7 @@ static void revisions(void **state) {
 static void hostile_refs(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "",   ".",    "..",  "../snapshots/" ONE, "../../../elsewhere", "/etc", "a/b",
+        "",   ".",    "..",  ("../snapshots/" ONE), "../../../elsewhere", "/etc", "a/b",
         "\n", "a\nb", "a\\b"};
     const char *r = "models--mill--river";
     cache_add_directory(r, ONE);
@@ -359,6 +359,37 @@ static void paths_first(void **state) {
     cache_expect_found("mill/river/below", "mill/river/below");
     tree_remove("mill");
 }
+
+/* Opening takes whatever finding takes. */
+static void opened_by_name(void **state) {
+    (void)state;
+    static const tiny_options plain = {.family = "llama"};
+    static const char *const names[] = {"mill/river", "mill/river@main", "mill/river:tiny.gguf",
+                                        "tiny", "own/models/tiny/tiny.gguf"};
+    qkv_model *model = NULL;
+    qkv_error err = {0};
+    const char *file = tiny_model(&plain, "named.gguf");
+    const char *snapshot = "hub/models--mill--river/snapshots/" ONE;
+    cache_add_ref("models--mill--river", "main", ONE);
+    tree_write("own/models/tiny/README.md", "");
+    assert_int_equal(qkv_model_open(&model, "tiny", &err), QKV_ERR_IO);
+    assert_non_null(strstr(err.message, "not complete"));
+    tree_link("own/models/tiny/tiny.gguf", file);
+    tree_write("hub/models--mill--river/snapshots/" ONE "/README.md", "");
+    tree_link("hub/models--mill--river/snapshots/" ONE "/tiny.gguf", file);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        expect_ok(qkv_model_open(&model, names[i], &err), &err, names[i]);
+        const char *path = qkv_model_get_info(model)->path;
+        assert_non_null(strstr(path, i < 3 ? snapshot : "own/models/tiny/tiny.gguf"));
+        qkv_model_free(model);
+    }
+    assert_int_equal(qkv_model_open(&model, "mill/pond", &err), QKV_ERR_IO);
+    assert_non_null(strstr(err.message, "qkv pull mill/pond"));
+    assert_null(model);
+    assert_int_equal(qkv_model_open(&model, "no-such-file.gguf", &err), QKV_ERR_IO);
+    assert_null(strstr(err.message, "pull"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(places, cache_empty),
@@ -370,6 +401,7 @@ int main(void) {
         cmocka_unit_test_teardown(incomplete, cache_empty),
         cmocka_unit_test_teardown(short_names, cache_empty),
         cmocka_unit_test_teardown(paths_first, cache_empty),
+        cmocka_unit_test_teardown(opened_by_name, cache_empty),
     };
     return cmocka_run_group_tests(tests, cache_enter, cache_leave);
 }

@@ -78,7 +78,7 @@ static void test_names(void **state) {
     expect_names(qkv_op_name, NAMES("scale", "set", "zero", "add", "remove", "mean", "noise",
                                     "clamp", "patch", "mask", "keep", "quant", "freeze", "custom"));
     expect_names(scale_name, NAMES("linear", "log", "power"));
-    expect_names(kind_name, NAMES("modify", "mean", "grid", "heads", "rows"));
+    expect_names(kind_name, NAMES("modify", "mean", "grid", "heads", "rows", "pattern"));
     expect_names(scope_name, NAMES("head", "layer", "variant", "prompt set"));
     expect_names(qkv_grid_format, NAMES("png", "svg", "pdf"));
     expect_names(qkv_store_format, NAMES("safetensors", "json", "npz", "npy"));

@@ -361,13 +361,13 @@ static void outputs_from_logits(void **state) {
     const char *const *variants = LIST("v@0=zero", "z@1.h2=scale:3");
     qkv_result *result =
         engine_execute(&e, &(engine_run){prompt(), SHORT, variants, LIST("logits"), NULL});
-    qkv_measure *m = measure_of("output_kl,loss,delta_loss,output_kl_mean", NULL, NULL);
+    qkv_measure *m = measure_of("output_kl,loss,delta_loss,output_kl_mean,answer:3", NULL, NULL);
     qkv_table *table = measured(&e, m, SHORT, variants);
     const int32_t V = e.info->n_vocab;
     for (size_t v = 0; v < 3; v++) {
         const float *p = engine_tensor(result, 0, QKV_SITE_LOGITS, 0).data;
         const float *q = engine_tensor(result, v, QKV_SITE_LOGITS, 0).data;
-        double kl = 0, loss = 0, base = 0;
+        double kl = 0, loss = 0, base = 0, answer = 0;
         for (int32_t i = 0; i < V; i++) {
             const double lp = log_softmax(p + (SHORT - 1) * V, V, i);
             kl += exp(lp) * (lp - log_softmax(q + (SHORT - 1) * V, V, i));
@@ -375,11 +375,13 @@ static void outputs_from_logits(void **state) {
         for (int t = 0; t + 1 < SHORT; t++) {
             loss -= log_softmax(q + t * V, V, prompt()[t + 1]) / (SHORT - 1);
             base -= log_softmax(p + t * V, V, prompt()[t + 1]) / (SHORT - 1);
+            if (t + 4 >= SHORT) answer += log_softmax(q + t * V, V, prompt()[t + 1]);
         }
         assert_true(fabs(value_at(table, v, -1, -1, 0) - kl) < 1e-9);
         assert_true(fabs(value_at(table, v, -1, -1, 1) - loss) < 1e-9);
         assert_true(fabs(value_at(table, v, -1, -1, 2) - (loss - base)) < 1e-9);
         assert_true(v == 0 || value_at(table, v, -1, -1, 3) > 0);
+        assert_true(fabs(value_at(table, v, -1, -1, 4) - answer) < 1e-9);
     }
     qkv_table_free(table);
     qkv_measure_free(m);

@@ -245,7 +245,7 @@ static void ranks(void **state) {
 
 /* ---- tensors ---- */
 
-enum { MAX_VALUES = 16 };
+enum { MAX_VALUES = 32 };
 
 /* A totals of one layer that no plan belongs to. */
 typedef struct bare {
@@ -380,7 +380,8 @@ static void weighted_values(void **state) {
 
 /* Two words, two positions. Position 0: (1/2, 1/2) becomes (1/4, 3/4), so
  *   KL = 1/2 ln 2 + 1/2 ln 2/3 = 1/2 ln 4/3, and word 1 becomes the likelier one;
- * position 1: unchanged. The word behind position 0 is word 1: -ln 1/2 becomes -ln 3/4. */
+ * position 1: unchanged. The word after position 0 is word 1: -ln 1/2 becomes -ln 3/4. As an answer it
+ * has ln 3/4; an answer of two words has none before it. */
 static void outputs(void **state) {
     (void)state;
     const float base[4] = {0, 0, 0, (float)LN3}, edited[4] = {0, (float)LN3, 0, (float)LN3};
@@ -388,15 +389,16 @@ static void outputs(void **state) {
     bare b;
     bare_open(&b,
               "output_kl,output_kl:0,output_kl_mean,top1_changed,top1_changed:0,"
-              "top1_changed_share,loss,delta_loss",
+              "top1_changed_share,loss,delta_loss,answer,answer:2",
               0, 2, 2);
     b.totals.n_layers = 0;
     b.totals.tokens = words;
     take(&b, 0, QKV_SITE_LOGITS, base, 2, 2, 0);
     take(&b, 1, QKV_SITE_LOGITS, edited, 2, 2, 0);
     const double kl = 0.5 * log(4.0 / 3);
-    const double expected[8] = {0, kl, kl / 2, 0, 1, 0.5, log(4.0 / 3), log(2.0 / 3)};
-    for (size_t i = 0; i < 8; i++)
+    const double expected[10] = {0,   kl,           kl / 2,       0,         1,
+                                 0.5, log(4.0 / 3), log(2.0 / 3), log(0.75), NAN};
+    for (size_t i = 0; i < 10; i++)
         expect_near(b.totals.measure->metrics[i].text, bare_value(&b, 1, -1, -1, i), expected[i]);
     expect_near("loss of the baseline", bare_value(&b, 0, -1, -1, 6), LN2);
     expect_near("change of the baseline", bare_value(&b, 0, -1, -1, 7), 0);

@@ -12,6 +12,7 @@
 
 #include "qkv/measure.h"
 #include "qkv/next.h"
+#include "qkv/study.h"
 #include "support/engine.h"
 #include "support/scratch.h"
 #include "support/tiny_model.h"
@@ -317,7 +318,7 @@ static void mistakes(void **state) {
     refused(e.model, N, &how, "token 262 is out of range");
     how.all = 1;
     how.n_of = 1;
-    refused(e.model, N, &how, "leave out `of` and `diff`");
+    refused(e.model, N, &how, "leave out `of`, `diff` and `answer`");
     how.n_of = 0;
     refused(e.model, 1, &how, "a prompt of one token has no losses");
     refused(e.model, 0, NULL, "");
@@ -366,6 +367,187 @@ static void expect_found(const char *text, const char *message) {
     qkv_text_free(bytes);
 }
 
+/* The tokens of an answer; 1: a blank was put before it. */
+static int answer_of(const qkv_model *model, const char *text, size_t n, const int32_t *wanted) {
+    qkv_error err = {0};
+    int32_t *tokens = NULL;
+    size_t found = 0;
+    int spaced = -1;
+    expect_ok(qkv_find_answer(model, &tokens, &found, &spaced, text, strlen(text), &err), &err,
+              text);
+    assert_int_equal(found, n);
+    assert_memory_equal(tokens, wanted, n * sizeof *tokens);
+    qkv_tokens_free(tokens);
+    return spaced;
+}
+
+static int32_t id_of(const qkv_model *model, const char *text) {
+    qkv_error err = {0};
+    int32_t token = -1;
+    expect_ok(qkv_find_token(model, &token, text, strlen(text), &err), &err, text);
+    return token;
+}
+
+static void answers_by_text(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_model *model = NULL;
+    expect_ok(qkv_model_open(&model, QKV_TEST_MODELS "/default.gguf", &err), &err, "default.gguf");
+    const int32_t sea = id_of(model, " sea");
+    const int32_t bank[] = {id_of(model, " river"), id_of(model, " bank")};
+    assert_int_equal(answer_of(model, " sea", 1, &sea), 0);
+    assert_int_equal(answer_of(model, "sea", 1, &sea), 1);
+    assert_int_equal(answer_of(model, " river bank", 2, bank), 0);
+    qkv_model_free(model);
+}
+
+/* A pair of answers as one finds it: tokens, and how many blanks were put in. */
+static int pair_of(const qkv_model *model, const char *a, const char *b, const int32_t wanted[2]) {
+    const char *const texts[2] = {a, b};
+    const size_t lengths[2] = {strlen(a), strlen(b)};
+    qkv_error err = {0};
+    int32_t *tokens[2] = {0};
+    size_t n[2];
+    int spaced[2];
+    expect_ok(qkv_find_answer_pair(model, tokens, n, spaced, texts, lengths, &err), &err, a);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(n[i], 1);
+        assert_int_equal(tokens[i][0], wanted[i]);
+        qkv_tokens_free(tokens[i]);
+    }
+    return spaced[0] + spaced[1];
+}
+
+/* "sea" is a token only with a blank before it; "or" is one either way, "ing" only without. */
+static void pairs_of_answers_have_blanks_alike(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_model *model = NULL;
+    expect_ok(qkv_model_open(&model, QKV_TEST_MODELS "/default.gguf", &err), &err, "default.gguf");
+    const int32_t sea = id_of(model, " sea"), or = id_of(model, "or"),
+                  spaced_or = id_of(model, " or");
+    const int32_t land = id_of(model, " land"), ing = id_of(model, "ing");
+    assert_int_equal(pair_of(model, "sea", "or", (int32_t[]){sea, spaced_or}), 2);
+    assert_int_equal(pair_of(model, "or", "sea", (int32_t[]){spaced_or, sea}), 2);
+    assert_int_equal(pair_of(model, "sea", " or", (int32_t[]){sea, spaced_or}), 1);
+    assert_int_equal(pair_of(model, "sea", "land", (int32_t[]){sea, land}), 2);
+    assert_int_equal(pair_of(model, "or", "ing", (int32_t[]){ or, ing}), 0);
+    assert_int_equal(pair_of(model, " sea", "ing", (int32_t[]){sea, ing}), 0);
+    const char *const mixed[][3] = {{"sea", "ing", "as in \" sea/ing\""},
+                                    {"ing", "sea", "as in \"ing/ sea\""},
+                                    {"sea", "blue river", "as in \" sea/ blue river\""}};
+    for (size_t i = 0; i < sizeof mixed / sizeof *mixed; i++) {
+        const size_t lengths[2] = {strlen(mixed[i][0]), strlen(mixed[i][1])};
+        int32_t *tokens[2];
+        size_t n[2];
+        int spaced[2];
+        assert_int_equal(qkv_find_answer_pair(model, tokens, n, spaced, mixed[i], lengths, &err),
+                         QKV_ERR_ARGUMENT);
+        assert_null(tokens[0]);
+        assert_null(tokens[1]);
+        assert_non_null(strstr(err.message, mixed[i][2]));
+    }
+    qkv_model_free(model);
+}
+
+static int lacks_space(const qkv_model *model, const char *prompt, const char *answer) {
+    qkv_error err = {0};
+    int32_t *before = NULL, *tokens = NULL;
+    size_t n_before, n;
+    int lacks = -1;
+    expect_ok(qkv_tokenize(model, &before, &n_before, prompt, strlen(prompt), 0, &err), &err,
+              prompt);
+    expect_ok(qkv_find_answer(model, &tokens, &n, NULL, answer, strlen(answer), &err), &err,
+              answer);
+    expect_ok(qkv_answer_lacks_space(model, &lacks, before, n_before, tokens, n, &err), &err,
+              answer);
+    qkv_tokens_free(before);
+    qkv_tokens_free(tokens);
+    return lacks;
+}
+
+static void answers_that_lack_a_space(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_model *model = NULL;
+    expect_ok(qkv_model_open(&model, QKV_TEST_MODELS "/default.gguf", &err), &err, "default.gguf");
+    assert_int_equal(lacks_space(model, "The river runs to the", "wide blue sea"), 1);
+    assert_int_equal(lacks_space(model, "The river runs to the", " wide blue sea"), 0);
+    assert_int_equal(lacks_space(model, "The river runs to the ", "wide blue sea"), 0);
+    assert_int_equal(lacks_space(model, "The river runs to the\n", "wide blue sea"), 0);
+    assert_int_equal(lacks_space(model, "The river runs to the", "sea"), 0); /* one token */
+    assert_int_equal(lacks_space(model, "The river runs", ", and the sea"), 0);
+    qkv_model_free(model);
+}
+
+/* Answers are what a run of the whole text gives; edits count as in the prompt. */
+static void answers_are_those_of_the_whole_text(void **state) {
+    (void)state;
+    enum { PROMPT = 4 };
+    static const char *const edits[] = {"z@1.h2=zero", "z@0[-1]=zero", "v@1[0]=zero",
+                                        "resid_pre@0=patch:other"};
+    /* The same, in a prompt that has the answer's tokens. */
+    static const char *const whole[] = {"z@1.h2=zero", "z@0[3]=zero", "v@1[0]=zero",
+                                        "resid_pre@0=patch:other", NULL};
+    static const int32_t other[] = {6, 10, 41, 78, 9, 101};
+    const int32_t *answers[] = {TOKENS + PROMPT, TOKENS + PROMPT};
+    const size_t lengths[] = {3, 1}, source = PROMPT;
+    const char *names[] = {"other"};
+    const int32_t *sources[] = {other};
+    qkv_next_options how = QKV_NEXT_OPTIONS_INIT;
+    how.variants = edits;
+    how.n_variants = 4;
+    how.source_names = names;
+    how.source_tokens = sources;
+    how.source_lengths = &source;
+    how.n_sources = 1;
+    how.answers = answers;
+    how.answer_lengths = lengths;
+    how.n_answers = 2;
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    qkv_error err = {0};
+    expect_ok(qkv_plan_new(&plan, e.model, TOKENS, N - 1, &err), &err, "a plan");
+    expect_ok(qkv_plan_add_source(plan, "other", other, N - 1, &err), &err, "a source");
+    for (size_t v = 0; whole[v]; v++)
+        expect_ok(qkv_plan_add_variant(plan, whole[v], NULL, &err), &err, whole[v]);
+    expect_ok(qkv_plan_add_capture(plan, "logits", &err), &err, "a capture");
+    expect_ok(qkv_session_run(e.session, &result, plan, &err), &err, "a run");
+    for (size_t memory = 0; memory < 2; memory++) { /* all rows at once, and one at a time */
+        qkv_next *next = NULL;
+        how.memory = memory;
+        expect_ok(qkv_next_new(&next, e.session, TOKENS, PROMPT, &how, &err), &err, "next");
+        for (size_t v = 0; v <= 4; v++) {
+            const float *rows = engine_tensor(result, v, QKV_SITE_LOGITS, 0).data;
+            qkv_next_answer all = QKV_NEXT_ANSWER_INIT, first = QKV_NEXT_ANSWER_INIT,
+                            base = QKV_NEXT_ANSWER_INIT;
+            double sum = 0, one = 0;
+            for (size_t i = PROMPT - 1; i < N - 1; i++) {
+                double norm = 0;
+                for (size_t t = 0; t < V; t++) norm += exp((double)rows[i * V + t]);
+                sum += (double)rows[i * V + (size_t)TOKENS[i + 1]] - log(norm);
+                if (i == PROMPT - 1) one = sum;
+            }
+            assert_true(qkv_next_get_answer(next, v, 0, &all));
+            assert_true(qkv_next_get_answer(next, v, 1, &first));
+            assert_true(qkv_next_get_answer(next, 0, 0, &base));
+            assert_false(qkv_next_get_answer(next, v, 2, &first));
+            assert_int_equal(all.n_tokens, 3);
+            assert_true(fabs(all.log_probability - sum) < 1e-9);
+            assert_true(fabs(first.log_probability - one) < 1e-9);
+            assert_true(fabs(all.probability - exp(sum)) < 1e-12);
+            assert_true(all.log_probability_change == all.log_probability - base.log_probability);
+            assert_true(v == 0 || all.log_probability_change != 0);
+        }
+        qkv_next_free(next);
+    }
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    how.at = 1;
+    assert_int_equal(qkv_next_check(e.model, TOKENS, PROMPT, &how, &err), QKV_ERR_ARGUMENT);
+    assert_non_null(strstr(err.message, "last token"));
+}
+
 static void tokens_by_text(void **state) {
     (void)state;
     expect_found("a", NULL);
@@ -379,12 +561,155 @@ static void tokens_by_text(void **state) {
                  "\"\\n\"");
 }
 
+/* ---- the study ---- */
+
+static qkv_study *study_of(const char *variant) {
+    qkv_error err = {0};
+    qkv_study *study = NULL;
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    prompt.tokens = TOKENS;
+    prompt.n_tokens = N;
+    expect_ok(qkv_study_new(&study, "next", &err), &err, "qkv_study_new");
+    expect_ok(qkv_study_set(study, "variant", variant, &err), &err, "variant");
+    expect_ok(qkv_study_add_prompt(study, &prompt, &err), &err, "qkv_study_add_prompt");
+    return study;
+}
+
+/* A number of the study's table `tokens`, the last one. */
+static double number_at(const qkv_study *study, size_t row, const char *column) {
+    qkv_error err = {0};
+    qkv_study_info info = QKV_STUDY_INFO_INIT;
+    double number = 0;
+    const char *text = NULL, *name;
+    expect_ok(qkv_study_get_info(study, &info, &err), &err, "qkv_study_get_info");
+    for (size_t c = 0; (name = qkv_study_column(study, info.n_tables - 1, c)); c++) {
+        if (strcmp(name, column) != 0) continue;
+        expect_ok(qkv_study_get_value(study, info.n_tables - 1, row, c, &number, &text, &err), &err,
+                  column);
+        return number;
+    }
+    fail_msg("no column %s", column);
+    return 0;
+}
+
+static void the_study_has_the_same_numbers(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_next_options how = usual();
+    how.n_variants = 1;
+    how.top = V;
+    qkv_next *next = make(&how);
+    qkv_study *study = study_of(EDITS[0]);
+    expect_ok(qkv_study_set(study, "top", "100000", &err), &err, "top");
+    expect_ok(qkv_study_run(study, e.session, NULL, &err), &err, "qkv_study_run");
+    for (size_t v = 0; v < 2; v++) {
+        qkv_next_token t = QKV_NEXT_TOKEN_INIT;
+        for (size_t i = 0; qkv_next_get(next, v, i, &t); i++) {
+            assert_true(number_at(study, v * V + i, "token") == t.token);
+            assert_true(number_at(study, v * V + i, "logit") == t.logit);
+            assert_true(number_at(study, v * V + i, "probability") == t.probability);
+            assert_true(number_at(study, v * V + i, "kl") == qkv_next_kl(next, v));
+        }
+    }
+    qkv_study_free(study);
+    qkv_next_free(next);
+}
+
+/* Fields and prompts with names are two ways to the same. */
+static void sources_of_the_study(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_study *fields = study_of("v@0[1<-2]=patch:far + z@1=mean:set");
+    qkv_study *prompts = study_of("v@0[1<-2]=patch:far + z@1=mean:set");
+    static const char *const named[][2] = {
+        {"far", "the thin end"}, {QKV_SET_PROMPT, "one"}, {QKV_SET_PROMPT, "another one"}};
+    expect_ok(qkv_study_set(fields, "source", "far=the thin end", &err), &err, "source");
+    expect_ok(qkv_study_set(fields, "set_prompts", "one\n\nanother one\n", &err), &err, "set");
+    for (size_t i = 0; i < 3; i++) {
+        qkv_prompt prompt = QKV_PROMPT_INIT;
+        prompt.name = named[i][0];
+        prompt.text = named[i][1];
+        expect_ok(qkv_study_add_prompt(prompts, &prompt, &err), &err, "qkv_study_add_prompt");
+    }
+    expect_ok(qkv_study_run(fields, e.session, NULL, &err), &err, "of fields");
+    expect_ok(qkv_study_run(prompts, e.session, NULL, &err), &err, "of prompts");
+    qkv_study_info a = QKV_STUDY_INFO_INIT, b = QKV_STUDY_INFO_INIT;
+    expect_ok(qkv_study_get_info(fields, &a, &err), &err, "qkv_study_get_info");
+    expect_ok(qkv_study_get_info(prompts, &b, &err), &err, "qkv_study_get_info");
+    assert_string_equal(a.recipe, b.recipe);
+    assert_true(number_at(fields, 10, "kl") > 0);
+    qkv_study_free(fields);
+    qkv_study_free(prompts);
+}
+
+static void expect_study_fails(const char *variant, const char *field, const char *value,
+                               const char *message) {
+    qkv_error err = {0};
+    qkv_study *study = study_of(variant);
+    if (field) expect_ok(qkv_study_set(study, field, value, &err), &err, field);
+    assert_int_not_equal(qkv_study_run(study, e.session, NULL, &err), QKV_OK);
+    assert_string_equal(err.message, message);
+    qkv_study_free(study);
+}
+
+static void mistakes_of_the_study(void **state) {
+    (void)state;
+    expect_study_fails("v@0=zero", "source", "far=a b",
+                       "no edit uses the source 'far'; write "
+                       "SITE@LAYERS=patch:far");
+    expect_study_fails("v@0=zero", "source", "far", "a `source` is written NAME=TEXT, not 'far'");
+    expect_study_fails("v@0=zero", "set_prompts", "one\ntwo",
+                       "no edit uses `set_prompts`; write SITE@LAYERS=mean:set or "
+                       "SITE@LAYERS=patch:resample");
+    expect_study_fails("v@0=zero", "diff", "a/b/c", "`diff` wants two tokens, A/B, not 'a/b/c'");
+    expect_study_fails("v@0=zero", "of", "a,,b", "`of`: the text of a token is empty");
+    /* Files are read where that was allowed, and nowhere else. */
+    qkv_error err = {0};
+    qkv_study *study = study_of("v@0=set:@/nowhere/x.safetensors#y");
+    assert_int_not_equal(qkv_study_run(study, e.session, NULL, &err), QKV_OK);
+    assert_null(strstr(err.message, "No such file"));
+    qkv_study_free(study);
+    study = study_of("v@0=set:@/nowhere/x.safetensors#y");
+    expect_ok(qkv_study_set(study, "read_vectors", NULL, &err), &err, "read_vectors");
+    assert_int_not_equal(qkv_study_run(study, e.session, NULL, &err), QKV_OK);
+    assert_non_null(strstr(err.message, "No such file"));
+    qkv_study_free(study);
+}
+
+/* Edits of other kinds name nothing. */
+static void kinds_without_sources(void **state) {
+    (void)state;
+    qkv_error err = {0};
+    qkv_study *study = NULL;
+    qkv_prompt prompt = QKV_PROMPT_INIT;
+    prompt.text = "one";
+    prompt.name = "far";
+    expect_ok(qkv_study_new(&study, "lens", &err), &err, "qkv_study_new");
+    assert_int_not_equal(qkv_study_set(study, "source", "far=a", &err), QKV_OK);
+    expect_ok(qkv_study_add_prompt(study, &prompt, &err), &err, "qkv_study_add_prompt");
+    assert_int_not_equal(qkv_study_run(study, e.session, NULL, &err), QKV_OK);
+    assert_string_equal(err.message, "the study 'lens' has no edits that name prompts");
+    qkv_study_free(study);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(positions),     cmocka_unit_test(every_token_can_be_asked_for),
-        cmocka_unit_test(unreached),     cmocka_unit_test(sources),
-        cmocka_unit_test(losses),        cmocka_unit_test(edits_of_blocks),
-        cmocka_unit_test(metrics_agree), cmocka_unit_test(mistakes),
-        cmocka_unit_test(most_likely),   cmocka_unit_test(tokens_by_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(positions),
+                                       cmocka_unit_test(every_token_can_be_asked_for),
+                                       cmocka_unit_test(unreached),
+                                       cmocka_unit_test(sources),
+                                       cmocka_unit_test(losses),
+                                       cmocka_unit_test(edits_of_blocks),
+                                       cmocka_unit_test(metrics_agree),
+                                       cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(most_likely),
+                                       cmocka_unit_test(tokens_by_text),
+                                       cmocka_unit_test(answers_by_text),
+                                       cmocka_unit_test(pairs_of_answers_have_blanks_alike),
+                                       cmocka_unit_test(answers_that_lack_a_space),
+                                       cmocka_unit_test(answers_are_those_of_the_whole_text),
+                                       cmocka_unit_test(the_study_has_the_same_numbers),
+                                       cmocka_unit_test(sources_of_the_study),
+                                       cmocka_unit_test(mistakes_of_the_study),
+                                       cmocka_unit_test(kinds_without_sources)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

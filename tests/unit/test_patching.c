@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "qkv/edit_data.h"
 #include "qkv/next.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
@@ -152,7 +153,9 @@ static void mistakes_are_named(void **state) {
     refuse("{" PAIR ", \"metrics\": \"logit_diff\"}", "needs two tokens");
     refuse("{" PAIR ", \"metrics\": \"logit_dif: river/ church\"}", "did you mean 'logit_diff'");
     refuse("{" PAIR ", \"metrics\": \"logit_diff: river\"}", "two tokens");
-    refuse("{" PAIR ", \"metrics\": \"prob: riverbank\"}", "\" riverbank\" is not one token");
+    refuse("{" PAIR ", \"metrics\": \"logit: riverbank\"}", "\" riverbank\" is not one token");
+    refuse("{" PAIR ", \"metrics\": \"logit_diff: riverbank/ river\"}", "logprob_diff:A/B takes");
+    refuse("{" PAIR ", \"metrics\": \"prob: riverbank@-2\"}", "follows the whole prompt");
     refuse("{" PAIR ", \"metrics\": \"kl: river\"}", "has no tokens");
     refuse("{" PAIR ", \"metrics\": \"kl@40\"}", "position @40 is out of range");
     refuse("{" PAIR ", \"metrics\": [\"kl\", \"kl@-2\"]}", "one position");
@@ -173,7 +176,7 @@ static void mistakes_are_named(void **state) {
     refuse("{\"pairs\": [], \"metrics\": \"kl\"}", "pairs must be");
     refuse("{\"pairs\": [{" PAIR "}], " PAIR ", \"metrics\": \"kl\"}", "not both");
     refuse("{\"pairs\": [{" PAIR ", \"answer\": \" riverbank\"}], \"metrics\": \"logit\"}",
-           "pair 0: answer:");
+           "pair 0: \" riverbank\" is 3 tokens");
     refuse("{\"pairs\": [{" PAIR "}, {\"clean\": \"The river\", \"corrupt\": \"The church\"}],"
            " \"metrics\": \"kl\"}",
            "of one length");
@@ -189,6 +192,68 @@ static void equal_values_cannot_be_recovered(void **state) {
     assert_int_equal(qkv_sweep_compute(sweep, e.session, 0, values, &err), QKV_ERR_PLAN);
     assert_non_null(strstr(err.message, "nothing to recover"));
     qkv_sweep_free(sweep);
+}
+
+/* A text that is a token only with a blank before it is taken so, and the metric is named so. */
+static void blanks_that_were_left_out_are_put_in(void **state) {
+    (void)state;
+    qkv_sweep *a = make("{" PAIR ", \"metrics\": [\"" DIFF "\", \"logit: sea@-1\"]}");
+    qkv_sweep *b = make("{" PAIR ", \"metrics\": [\"logit_diff:river/church\","
+                        " \"logit:sea@-1\"]}");
+    assert_string_equal(qkv_sweep_spec(a), qkv_sweep_spec(b));
+    assert_string_equal(qkv_sweep_metric(b, 0), DIFF);
+    assert_string_equal(qkv_sweep_metric(b, 1), "logit: sea@-1");
+    qkv_sweep_free(a);
+    qkv_sweep_free(b);
+    a = make("{\"pairs\": [{" PAIR ", \"answer\": \"river\", \"wrong\": \" church\"}],"
+             " \"metrics\": \"logit_diff\"}");
+    assert_non_null(strstr(qkv_sweep_spec(a), "\" river\""));
+    qkv_sweep_free(a);
+}
+
+/* "or" is a token with and without a blank: beside "river", which needs one, it has one. */
+static void pairs_of_answers_have_blanks_alike(void **state) {
+    (void)state;
+    qkv_sweep *sweep = make("{" PAIR ", \"metrics\": [\"logit_diff:river/or\","
+                            " \"logprob_diff:\\\"or\\\"/river\", \"logit:or\"]}");
+    assert_string_equal(qkv_sweep_metric(sweep, 0), "logit_diff: river/ or");
+    assert_string_equal(qkv_sweep_metric(sweep, 1), "logprob_diff:\" or\"/ river");
+    assert_string_equal(qkv_sweep_metric(sweep, 2), "logit:or");
+    qkv_sweep_free(sweep);
+    sweep = make("{\"pairs\": [{" PAIR ", \"answer\": \"or\", \"wrong\": \"river\"}],"
+                 " \"metrics\": \"logit_diff\"}");
+    assert_non_null(strstr(qkv_sweep_spec(sweep), "\"answer\":\" or\""));
+    assert_non_null(strstr(qkv_sweep_spec(sweep), "\"wrong\":\" river\""));
+    qkv_sweep_free(sweep);
+    refuse("{" PAIR ", \"metrics\": \"logit_diff:river/ing\"}", "as in \" river/ing\"");
+    refuse("{\"pairs\": [{" PAIR ", \"answer\": \"ing\", \"wrong\": \"river\"}],"
+           " \"metrics\": \"logit_diff\"}",
+           "the answers of pair 0: \"river\" is a token only with a space before it");
+    refuse("{\"pairs\": [{" PAIR ", \"answer\": \"\", \"wrong\": \"river\"}],"
+           " \"metrics\": \"logit_diff\"}",
+           "pair 0: answer is empty");
+    refuse("{" PAIR ", \"metrics\": \"logprob:river/or\"}", "logprob wants one answer, not 2");
+    refuse("{" PAIR ", \"metrics\": \"logprob_diff:river\"}", "logprob_diff wants two answers");
+    refuse("{" PAIR ", \"metrics\": \"logit: river/ or\"}", "logit wants one token, not 2");
+}
+
+/* Answers of several tokens are as they are written; that they lack a space is said. */
+static void answers_without_a_space_are_warned_of(void **state) {
+    (void)state;
+    qkv_sweep *sweep = make("{\"pairs\": [{" PAIR ", \"answer\": \"river bank\","
+                            " \"wrong\": \"church yard\"}],"
+                            " \"metrics\": [\"logprob:river bank\", \"logprob_diff\","
+                            " \"prob: river bank\"]}");
+    assert_string_equal(qkv_sweep_warning(sweep, 0),
+                        "pairs: \"river bank\" follows the prompt without a space; with one it is "
+                        "written \" river bank\" (and 1 more)");
+    assert_string_equal(qkv_sweep_warning(sweep, 1),
+                        "metric 'logprob:river bank': \"river bank\" follows the prompt without a "
+                        "space; with one it is written \" river bank\"");
+    assert_null(qkv_sweep_warning(sweep, 2));
+    assert_string_equal(qkv_sweep_metric(sweep, 0), "logprob:river bank");
+    qkv_sweep_free(sweep);
+    assert_null(qkv_sweep_warning(NULL, 0));
 }
 
 /* ---- values ---- */
@@ -303,6 +368,244 @@ static row reference_of(const ref_model *model, const qkv_cell *cell, int32_t *c
     return r;
 }
 
+/* Answers of several tokens: what `next` gives with the cell's edits, digit by digit; prompts of different
+ * length, too, where edits say which token takes which. */
+static void check_answers(const char *spec, const char *clean, const char *corrupt) {
+    qkv_sweep *sweep = make(spec);
+    double *values = compute(sweep);
+    const char *texts[] = {" river bank", " church yard"}, *names[] = {"clean", "corrupt"};
+    int32_t *answers[2], *prompts[2];
+    size_t lengths[2], n[2], changed = 0;
+    qkv_error err = {0};
+    tokenize(clean, &prompts[0], &n[0]);
+    tokenize(corrupt, &prompts[1], &n[1]);
+    for (size_t i = 0; i < 2; i++)
+        expect_ok(qkv_find_answer(e.model, &answers[i], &lengths[i], NULL, texts[i],
+                                  strlen(texts[i]), &err),
+                  &err, texts[i]);
+    assert_int_equal(lengths[0], 2);
+    for (int64_t i = 0; i < qkv_sweep_n_cells(sweep); i++) {
+        const qkv_cell cell = sweep_cell(sweep, i);
+        const char *variants[] = {cell.edit};
+        const int32_t *sources[] = {prompts[0], prompts[1]};
+        const size_t own = cell.prompt % 2, v = cell.edit[0] ? 1 : 0;
+        qkv_next_options how = QKV_NEXT_OPTIONS_INIT;
+        qkv_next_answer a = QKV_NEXT_ANSWER_INIT, b = QKV_NEXT_ANSWER_INIT;
+        qkv_next *next = NULL;
+        how.variants = variants;
+        how.n_variants = v;
+        how.source_names = names;
+        how.source_tokens = sources;
+        how.source_lengths = n;
+        how.n_sources = 2;
+        how.answers = (const int32_t *const *)answers;
+        how.answer_lengths = lengths;
+        how.n_answers = 2;
+        expect_ok(qkv_next_new(&next, e.session, prompts[own], n[own], &how, &err), &err,
+                  cell.edit);
+        assert_true(qkv_next_get_answer(next, v, 0, &a) && qkv_next_get_answer(next, v, 1, &b));
+        const double wanted[] = {a.log_probability - b.log_probability, a.log_probability,
+                                 a.probability};
+        for (size_t m = 0; m < 3; m++) {
+            if (values[3 * i + (int64_t)m] != wanted[m])
+                fail_msg("%s: %.17g and not %.17g", cell.edit, values[3 * i + (int64_t)m],
+                         wanted[m]);
+        }
+        changed += v && wanted[0] != values[own ? 3 : 0];
+        qkv_next_free(next);
+    }
+    assert_true(changed > (size_t)qkv_sweep_n_cells(sweep) / 2);
+    for (size_t i = 0; i < 2; i++) {
+        qkv_tokens_free(answers[i]);
+        qkv_tokens_free(prompts[i]);
+    }
+    free(values);
+    qkv_sweep_free(sweep);
+}
+
+#define ANSWERS                                                                                    \
+    " \"metrics\": [\"logprob_diff: river bank/ church yard\", \"logprob: river bank\","           \
+    " \"prob: river bank\"]}"
+
+static void answers_of_several_tokens(void **state) {
+    (void)state;
+    check_answers("{" PAIR ", \"direction\": \"both\", \"layers\": \"1,4\", \"heads\": \"0-1\","
+                  " \"targets\": \"resid_pre,z,q\", \"positions\": \"2,12\"," ANSWERS,
+                  CLEAN, CORRUPT);
+    /* By position alone: by head, cells patch the answer's tokens too, and `next` does not. */
+    check_answers("{\"clean\": \"" CLEAN "\", \"corrupt\": \"See: " CORRUPT "\","
+                  " \"align\": \"suffix\", \"layers\": \"1,4\", \"positions\": \"2,12\","
+                  " \"targets\": \"resid_pre\"," ANSWERS,
+                  CLEAN, "See: " CORRUPT);
+}
+
+/* By head, every stretch of tokens has an edit, and the answer's too. */
+static void answers_behind_prompts_of_different_length(void **state) {
+    (void)state;
+    qkv_sweep *sweep = make("{\"clean\": \"" CLEAN "\", \"corrupt\": \"See: " CORRUPT "\","
+                            " \"align\": \"suffix\", \"layers\": \"5\", \"targets\": \"z\","
+                            " \"metrics\": \"logprob: river bank\"}");
+    double *values = compute(sweep);
+    for (int64_t i = 2; i < qkv_sweep_n_cells(sweep); i++)
+        assert_true(isfinite(values[i]) && values[i] != values[1]);
+    free(values);
+    qkv_sweep_free(sweep);
+}
+
+/* ---- paths ---- */
+
+/* What the residual stream before a layer is when a sender is patched. */
+static float *sent(const qkv_cell *cell, int32_t *const prompts[2], size_t n, int layer, int last,
+                   int freeze_mlps) {
+    const size_t own = cell->prompt % 2;
+    char edit[200], capture[32];
+    qkv_plan *plan = NULL;
+    qkv_result *result = NULL;
+    qkv_error err = {0};
+    int at = snprintf(edit, sizeof edit, "z@%d.h%d=patch:other", cell->layer, cell->head);
+    for (int il = cell->layer + 1; il < last; il++)
+        at += snprintf(edit + at, sizeof edit - (size_t)at, " + freeze:z@%d", il);
+    for (int il = cell->layer; il < last && freeze_mlps; il++)
+        at += snprintf(edit + at, sizeof edit - (size_t)at, " + freeze:mlp_out@%d", il);
+    snprintf(capture, sizeof capture, "resid_pre@%d", layer);
+    expect_ok(qkv_plan_new(&plan, e.model, prompts[own], n, &err), &err, "a plan");
+    expect_ok(qkv_plan_add_source(plan, "other", prompts[1 - own], n, &err), &err, "a source");
+    expect_ok(qkv_plan_add_variant(plan, edit, NULL, &err), &err, edit);
+    expect_ok(qkv_plan_add_capture(plan, capture, &err), &err, capture);
+    expect_ok(qkv_session_run(e.session, &result, plan, &err), &err, "the first run");
+    const qkv_tensor t = engine_tensor(result, 1, QKV_SITE_RESID_PRE, layer);
+    const size_t size = n * (size_t)e.info->n_embd * sizeof(float);
+    float *copy = malloc(size);
+    assert_non_null(copy);
+    memcpy(copy, t.data, size);
+    qkv_result_free(result);
+    qkv_plan_free(plan);
+    return copy;
+}
+
+/* The difference of logits with these edits, which name the vectors a and b. */
+static double received(const qkv_cell *cell, int32_t *const prompts[2], size_t n,
+                       float *const inputs[2], const char *edits) {
+    const size_t own = cell->prompt % 2;
+    const int32_t diff[] = {token_of(" river"), token_of(" church")};
+    const int64_t shape[] = {(int64_t)n, e.info->n_embd};
+    qkv_next_options how = QKV_NEXT_OPTIONS_INIT;
+    qkv_edit_data *data = NULL;
+    qkv_next *next = NULL;
+    qkv_error err = {0};
+    double value = NAN;
+    expect_ok(qkv_edit_data_new(&data, &err), &err, "data");
+    for (size_t i = 0; i < 2 && inputs[i]; i++)
+        expect_ok(qkv_edit_data_add_vector(data, i ? "b" : "a", inputs[i], shape, 2, &err), &err,
+                  "a vector");
+    how.variants = &edits;
+    how.n_variants = 1;
+    how.diff = diff;
+    how.n_diff = 1;
+    how.data = data;
+    expect_ok(qkv_next_new(&next, e.session, prompts[own], n, &how, &err), &err, edits);
+    assert_true(qkv_next_get_diff(next, 1, 0, &value, NULL));
+    qkv_next_free(next);
+    qkv_edit_data_free(data);
+    return value;
+}
+
+/* Every cell of a sweep against two runs: `edits` for senders before layer 3, `later` for those after it,
+ * which reach the receivers of layer 5 only. */
+static void check_paths(const char *spec, const char *edits, const char *later, int freeze_mlps) {
+    qkv_sweep *sweep = make(spec);
+    double *values = compute(sweep);
+    int32_t *prompts[2];
+    size_t n[2], changed = 0;
+    tokenize(CLEAN, &prompts[0], &n[0]);
+    tokenize(CORRUPT, &prompts[1], &n[1]);
+    for (int64_t i = 2; i < qkv_sweep_n_cells(sweep); i++) {
+        const qkv_cell cell = sweep_cell(sweep, i);
+        const int early = cell.layer < 3;
+        float *inputs[2] = {sent(&cell, prompts, n[0], 5, 5, freeze_mlps),
+                            early ? sent(&cell, prompts, n[0], 3, 5, freeze_mlps) : NULL};
+        const double wanted = received(&cell, prompts, n[0], inputs, early ? edits : later);
+        if (values[i] != wanted) fail_msg("%s: %.17g and not %.17g", cell.edit, values[i], wanted);
+        changed += wanted != values[cell.prompt % 2];
+        free(inputs[0]);
+        free(inputs[1]);
+    }
+    assert_int_equal(qkv_sweep_n_cells(sweep) % 2, 0);
+    assert_true(changed > (size_t)qkv_sweep_n_cells(sweep) / 2);
+    qkv_tokens_free(prompts[0]);
+    qkv_tokens_free(prompts[1]);
+    free(values);
+    qkv_sweep_free(sweep);
+}
+
+static void paths_are_two_runs(void **state) {
+    (void)state;
+    check_paths("{" PAIR ", \"receivers\": \"q@5.h1\", \"metrics\": \"" DIFF "\"}",
+                "q_in@5.h1=set:@a", "q_in@5.h1=set:@a", 0);
+    check_paths("{" PAIR
+                ", \"receivers\": [\"q@3,5.h0,2\", \"v_in@5.h1[-3:]\"], \"heads\": \"1-2\","
+                " \"freeze_mlps\": true, \"direction\": \"both\", \"metrics\": \"" DIFF "\"}",
+                "q_in@3.h0,2=set:@b + q_in@5.h0,2=set:@a + v_in@5.h1[-3:]=set:@a",
+                "q_in@5.h0,2=set:@a + v_in@5.h1[-3:]=set:@a", 1);
+    check_paths("{" PAIR ", \"receivers\": [\"k@5.h3\", \"resid_post@2\"], \"layers\": \"0,2-4\","
+                " \"direction\": \"denoise\", \"metrics\": \"" DIFF "\"}",
+                "resid_pre@3=set:@b + k_in@5.h3=set:@a", "k_in@5.h3=set:@a", 0);
+}
+
+/* To the logits, the run with everything after the sender frozen is all. */
+static void paths_to_the_logits(void **state) {
+    (void)state;
+    qkv_sweep *sweep = make("{" PAIR ", \"receivers\": [\"logits\"], \"direction\": \"both\","
+                            " \"metrics\": [\"" DIFF "\", \"prob: river\"]}");
+    double *values = compute(sweep);
+    int32_t *prompts[2];
+    size_t n[2];
+    tokenize(CLEAN, &prompts[0], &n[0]);
+    tokenize(CORRUPT, &prompts[1], &n[1]);
+    assert_int_equal(qkv_sweep_n_cells(sweep), 2 + 2 * 6 * 4);
+    assert_string_equal(sweep_cell(sweep, 2).edit, "z@0.h0=patch:clean + freeze:z@1-5");
+    assert_string_equal(sweep_cell(sweep, 49).edit, "z@5.h3=patch:corrupt");
+    for (int64_t i = 0; i < qkv_sweep_n_cells(sweep); i++) {
+        const qkv_cell cell = sweep_cell(sweep, i);
+        double alone[2];
+        run_alone(&cell, prompts, n[0], alone);
+        assert_true(values[2 * i] == alone[0] && values[2 * i + 1] == alone[1]);
+    }
+    qkv_tokens_free(prompts[0]);
+    qkv_tokens_free(prompts[1]);
+    free(values);
+    qkv_sweep_free(sweep);
+}
+
+static void paths_are_specified(void **state) {
+    (void)state;
+    qkv_sweep *a = make("{" PAIR ", \"receivers\": \"q@3.h1\", \"metrics\": \"kl\"}");
+    qkv_sweep *b = make(qkv_sweep_spec(a));
+    assert_string_equal(qkv_sweep_spec(a), qkv_sweep_spec(b));
+    assert_non_null(strstr(qkv_sweep_spec(a), "\"noise\""));
+    assert_int_equal(qkv_sweep_n_cells(a), 2 + 3 * 4); /* heads of the layers before the receiver */
+    qkv_sweep_free(a);
+    qkv_sweep_free(b);
+#define PATHS(rest) "{" PAIR ", \"metrics\": \"kl\", " rest "}"
+    refuse(PATHS("\"receivers\": \"q@0.h1\""), "none can send");
+    refuse(PATHS("\"receivers\": \"q@3.h1\", \"layers\": \"2-3\""), "from layer 3 no path");
+    refuse(PATHS("\"receivers\": \"z@3.h1\""), "receivers are q@9.h9");
+    refuse(PATHS("\"receivers\": \"logit\""), "did you mean 'logits'");
+    refuse(PATHS("\"receivers\": \"q\""), "which layer");
+    refuse(PATHS("\"receivers\": \"q@9.h0\""), "layer 9 is out of range");
+    refuse(PATHS("\"receivers\": \"q@3.h1{4}\""), "no channels");
+    refuse(PATHS("\"receivers\": \"q@3.h1[40]\""), "token 40");
+    refuse(PATHS("\"receivers\": [\"q@3.h1\", \"q@2-4\"]"), "overlap");
+    refuse(PATHS("\"receivers\": [\"q@3.h1\", \"logits\"]"), "the only receiver");
+    refuse(PATHS("\"receivers\": []"), "a list of texts");
+    refuse(PATHS("\"receivers\": [3]"), "a list of texts");
+    refuse(PATHS("\"receivers\": \"q@3.h1\", \"targets\": \"q\""), "leave out targets");
+    refuse(PATHS("\"receivers\": \"q@3.h1\", \"by\": \"position\""), "leave out by");
+    refuse(PATHS("\"freeze_mlps\": true"), "give receivers");
+    refuse(PATHS("\"receivers\": \"q@3.h1\", \"freeze_mlps\": 1"), "true or false");
+#undef PATHS
+}
+
 static void expect_near(const qkv_cell *cell, const char *what, double got, double wanted,
                         double least) {
     const double allowed = least + 2e-3 * fabs(wanted);
@@ -379,7 +682,15 @@ int main(void) {
         cmocka_unit_test(quotes_around_tokens_do_not_count),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(equal_values_cannot_be_recovered),
+        cmocka_unit_test(blanks_that_were_left_out_are_put_in),
+        cmocka_unit_test(pairs_of_answers_have_blanks_alike),
+        cmocka_unit_test(answers_without_a_space_are_warned_of),
         cmocka_unit_test(cells_are_what_each_gives_alone),
+        cmocka_unit_test(answers_of_several_tokens),
+        cmocka_unit_test(answers_behind_prompts_of_different_length),
+        cmocka_unit_test(paths_are_two_runs),
+        cmocka_unit_test(paths_to_the_logits),
+        cmocka_unit_test(paths_are_specified),
         cmocka_unit_test(cells_agree_with_the_reference),
         cmocka_unit_test(files_hold_positions_and_recovery),
     };

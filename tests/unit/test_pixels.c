@@ -4,6 +4,7 @@
  * middle at 0.
  */
 #define _POSIX_C_SOURCE 200809L
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +107,9 @@ static void check_columns(const qkv_grid *grid, const qkv_grid_style *style, int
             if (r >= n / 2) assert_int_equal(cell_pixel(&made, grid, p, r, n / 2), one);
         }
         assert_int_equal(cell_pixel(&made, grid, p, n - 1, n / 4), zero);
-        if (cells_per_pixel == 1) {
+        const int is_wide =
+            made.layout.panels[p].width * made.report.dpi / 72 >= QKV_STRONG_PIXELS * n;
+        if (cells_per_pixel == 1 && is_wide) {
             assert_int_equal(cell_pixel(&made, grid, p, n - 1, 1), zero);
             assert_int_equal(cell_pixel(&made, grid, p, n - 1, n / 2 - 1), zero);
             assert_int_equal(cell_pixel(&made, grid, p, n - 1, n / 2 + 1), zero);
@@ -125,19 +128,19 @@ static void test_columns(void **state) {
         qkv_grid_style style = plain_style();
         style.cell_values = 0;
         style.scale = (qkv_scale)(i % 3);
-        check_columns(grid, &style, sizes[i], 1);
+        check_columns(grid, &style, sizes[i], sizes[i] > 2083 ? 2 : 1);
         qkv_grid_free(grid);
         free(values);
     }
 }
 
-/* Nine panels of 4096 x 4096 are more than a page may have. */
+/* Nine panels of 4096 x 4096 are more than a printed page can show. */
 static void test_columns_of_nine_panels(void **state) {
     (void)state;
     float *values = two_columns(4096);
     qkv_grid *grid = causal_grid(3, values, 4096);
     qkv_grid_style style = plain_style();
-    check_columns(grid, &style, 4096, 2);
+    check_columns(grid, &style, 4096, 5);
     qkv_grid_free(grid);
     free(values);
 }
@@ -190,12 +193,16 @@ static void test_note(void **state) {
         int diverging;
         const char *text;
     } cases[] = {
-        {{1, 1, 0, 0}, 0, "layer 1"},
-        {{4, 4, 0, 1}, 0, "layer 1 \u00b7 a pixel shows the largest of 4 \u00d7 4 cells"},
-        {{3, 2, 1, 1}, 0, "layer 1 \u00b7 a pixel shows the largest of up to 3 \u00d7 2 cells"},
-        {{2, 2, 0, 1},
+        {{1, 1, 0, 0, 0}, 0, "layer 1"},
+        {{4, 4, 0, 1, 0}, 0, "layer 1 \u00b7 a pixel shows the largest of 4 \u00d7 4 cells"},
+        {{3, 2, 1, 1, 0}, 0, "layer 1 \u00b7 a pixel shows the largest of up to 3 \u00d7 2 cells"},
+        {{2, 2, 0, 1, 0},
          1,
          "layer 1 \u00b7 a pixel shows the value of largest magnitude of 2 \u00d7 2 cells"},
+        {{1, 1, 0, 0, 2},
+         0,
+         "layer 1 \u00b7 keys and distances that hold a tenth of the weight or more are drawn at "
+         "least 3 pixels wide"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         qkv_grid_style style = plain_style();
@@ -206,6 +213,159 @@ static void test_note(void **state) {
         assert_string_equal(text.data, cases[i].text);
         qkv_text_release(&text);
     }
+}
+
+/* ---- cells alone ---- */
+
+/* The cells of a causal n x n map, `side` pixels wide from (`x`, `y`) on, on a white page on which
+ * cairo draws nothing, as where its memory is short. */
+static cairo_surface_t *paint_cells(const float *values, int32_t n, int page, int x, int y,
+                                    int side, const qkv_grid_style *style) {
+    qkv_grid *grid = causal_grid(1, (float *)values, n);
+    qkv_color_table colors;
+    qkv_color_table_make(&colors, style);
+    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, page, page);
+    cairo_t *cr = cairo_create(image);
+    cairo_rectangle(cr, 0, 0, 0, 0);
+    cairo_clip(cr);
+    assert_int_equal(qkv_paint_background(cr, NULL), QKV_OK);
+    for (int i = 0; i < page * page; i++)
+        assert_int_equal(pixel(image, i % page, i / page), 0xffffff);
+    qkv_layout layout = {.scale = 1};
+    const qkv_painter painter = {
+        .cr = cr, .pixels = 2, .grid = grid, .style = style, .layout = &layout, .colors = &colors};
+    const qkv_box box = {x / 2.0, y / 2.0, side / 2.0, side / 2.0};
+    assert_int_equal(qkv_paint_cells(&painter, grid->panels, &box, NULL), QKV_OK);
+    cairo_destroy(cr);
+    qkv_grid_free(grid);
+    return image;
+}
+
+static void test_pixels_without_cairo(void **state) {
+    (void)state;
+    enum { N = 12 };
+    float *values = two_columns(N);
+    const qkv_grid_style style = plain_style();
+    cairo_surface_t *image = paint_cells(values, N, 400, 40, 60, 240, &style);
+    assert_int_equal(pixel(image, 39, 61), 0xffffff);
+    assert_int_equal(pixel(image, 40, 60), qkv_grid_color(&style, 1));
+    assert_int_equal(pixel(image, 41, 299), qkv_grid_color(&style, 1));
+    assert_int_equal(pixel(image, 279, 299), qkv_grid_color(&style, 0));
+    assert_int_equal(pixel(image, 280, 299), 0xffffff);
+    assert_int_equal(pixel(image, 41, 300), 0xffffff);
+    cairo_surface_destroy(image);
+    free(values);
+}
+
+/* All weight is at one distance. In every row it has three pixels, and no more: around the middle of
+ * its cell, or beside the mask; where cells have three pixels, those of the cell. */
+static void test_three_pixels(void **state) {
+    (void)state;
+    static const struct {
+        int32_t n, side;
+    } cases[] = {{124, 200}, {124, 260}, {500, 200}, {500, 760}, {124, 372}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int32_t distance = 0; distance < 40; distance = 3 * distance + 1) {
+            const int32_t n = cases[i].n, side = cases[i].side;
+            const qkv_grid_style style = plain_style();
+            float *values = zeros(n);
+            for (int32_t r = distance; r < n; r++)
+                values[(size_t)r * (size_t)n + (size_t)(r - distance)] = 1;
+            cairo_surface_t *image = paint_cells(values, n, side, 0, 0, side, &style);
+            for (int32_t y = side / 2; y < side; y++) {
+                const double cell = (double)n / side, middle = ((y + 0.5) * cell - distance) / cell;
+                int count = 0, first = -1;
+                for (int32_t x = 0; x < side; x++) {
+                    if (pixel(image, x, y) != qkv_grid_color(&style, 1)) continue;
+                    if (!count++) first = x;
+                }
+                if (count < 3 || count > (cell > 1 ? 4 : 3))
+                    fail_msg("%d tokens, %d pixels, distance %d, line %d: %d", n, side, distance, y,
+                             count);
+                /* Half a cell to either side is still the cell. */
+                const double off = first + count / 2.0 - middle;
+                assert_true(fabs(off) <= 0.5 / cell + (distance * side < 3 * n ? 2 : 1.5));
+            }
+            cairo_surface_destroy(image);
+            free(values);
+        }
+    }
+}
+
+/* ---- long prompts ---- */
+
+/* Three quarters of the weight on the first key, a fifth at one distance, and a few on one other key. */
+static float *sink_and_stripe(int32_t n, int32_t distance) {
+    float *values = zeros(n);
+    for (int32_t r = 0; r < n; r++) {
+        float *row = values + (size_t)r * (size_t)n;
+        row[0] = 0.75f;
+        if (r >= distance) row[r - distance] += 0.2f;
+        if (r >= n / 8) row[n / 8] += 0.05f;
+    }
+    return values;
+}
+
+/* Neighbouring pixels of a row that have the colour of the one in a cell's middle. */
+static long run_length(const picture *made, const qkv_grid *grid, int32_t row, int32_t col) {
+    const qkv_panel_data *data = &grid->panels[0];
+    const double s = made->report.dpi / 72;
+    const qkv_painter painter = {.pixels = s};
+    const qkv_box box = qkv_paint_snap(&painter, &made->layout.panels[0]);
+    const long y = (long)((box.y + (row + 0.5) * box.height / data->n_rows) * s);
+    const long x = (long)((box.x + (col + 0.5) * box.width / data->n_cols) * s);
+    const uint32_t color = pixel(made->image, x, y);
+    long left = x, right = x;
+    while (pixel(made->image, left - 1, y) == color) left--;
+    while (pixel(made->image, right + 1, y) == color) right++;
+    return right - left + 1;
+}
+
+static void test_long_prompts(void **state) {
+    (void)state;
+    static const int32_t sizes[] = {500, 2000, 4096};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int32_t n = sizes[i], distance = n / 3, row = 4 * n / 5;
+        float *values = sink_and_stripe(n, distance);
+        qkv_grid *grid = causal_grid(1, values, n);
+        qkv_grid_style style = plain_style();
+        picture made = draw(grid, &style);
+        assert_int_equal(made.report.cells_per_pixel, n > 2083 ? 2 : 1);
+        assert_true(cairo_image_surface_get_width(made.image) <= 2600);
+        assert_true(made.layout.width <= 640 && made.layout.panels[0].width <= 500);
+        assert_int_equal(cell_pixel(&made, grid, 0, row, 0), qkv_grid_color(&style, 0.75f));
+        assert_int_equal(cell_pixel(&made, grid, 0, row, row - distance),
+                         qkv_grid_color(&style, 0.2f));
+        const double s = made.report.dpi / 72;
+        const long wide = (long)fmax(ceil(made.layout.panels[0].width * s / n), 3);
+        assert_int_equal(run_length(&made, grid, row, 0), wide);
+        assert_in_range(run_length(&made, grid, row, row - distance), 3, wide + 1);
+        assert_true(run_length(&made, grid, row, n / 8) <= 2); /* little of the weight */
+        release(&made);
+        qkv_grid_free(grid);
+        free(values);
+    }
+}
+
+/* The diagonal holds all weight: it is wide, and not over what the mask took away. */
+static void test_diagonal_keeps_mask(void **state) {
+    (void)state;
+    enum { N = 1000 };
+    float *values = zeros(N);
+    for (size_t i = 0; i < N; i++) values[i * N + i] = 1;
+    qkv_grid *grid = causal_grid(1, values, N);
+    for (int masked = QKV_MASKED_ZERO; masked <= QKV_MASKED_WHITE; masked++) {
+        qkv_grid_style style = plain_style();
+        style.masked = (qkv_masked)masked;
+        picture made = draw(grid, &style);
+        const uint32_t one = qkv_grid_color(&style, 1);
+        assert_true(run_length(&made, grid, N / 2, N / 2) >= 3);
+        assert_int_equal(cell_pixel(&made, grid, 0, N / 2, N / 2 - 1), one);
+        assert_int_not_equal(cell_pixel(&made, grid, 0, N / 2, N / 2 + 1), one);
+        release(&made);
+    }
+    qkv_grid_free(grid);
+    free(values);
 }
 
 /* ---- masks ---- */
@@ -396,6 +556,10 @@ int main(void) {
         cmocka_unit_test(test_columns_of_fixed_size),
         cmocka_unit_test(test_signed_pooling),
         cmocka_unit_test(test_note),
+        cmocka_unit_test(test_pixels_without_cairo),
+        cmocka_unit_test(test_three_pixels),
+        cmocka_unit_test(test_long_prompts),
+        cmocka_unit_test(test_diagonal_keeps_mask),
         cmocka_unit_test(test_masked_cells),
         cmocka_unit_test(test_hatching),
         cmocka_unit_test(test_colormaps),

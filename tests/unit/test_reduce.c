@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "run/reduce.h"
+#include "run/graph/reduce.h"
 #include "support/dice.h"
 #include "support/engine.h"
 #include "support/reduced.h"
@@ -61,8 +61,9 @@ static void expect_worked(size_t i, const double *out) {
 static void worked_by_hand(void **state) {
     (void)state;
     for (size_t i = 0; i < WORKED; i++) {
-        double out[N * N] = {0};
+        double out[N * N];
         assert_int_equal(qkv_reduction_size(worked[i].kind, worked[i].side, N), worked[i].n);
+        qkv_reduce_start(worked[i].kind, worked[i].side, N, out);
         qkv_reduce_rows(worked[i].kind, worked[i].side, N, map, 0, N, N, out);
         qkv_reduce_finish(worked[i].kind, worked[i].side, N, out);
         expect_worked(i, out);
@@ -73,7 +74,8 @@ static void worked_by_hand(void **state) {
 static void rows_as_they_come(void **state) {
     (void)state;
     for (size_t i = 0; i < WORKED; i++) {
-        double out[N * N] = {0};
+        double out[N * N];
+        qkv_reduce_start(worked[i].kind, worked[i].side, N, out);
         for (int r = 0; r < N; r++)
             qkv_reduce_rows(worked[i].kind, worked[i].side, N, map + N * r, r, 1, r + 1, out);
         qkv_reduce_finish(worked[i].kind, worked[i].side, N, out);
@@ -93,13 +95,97 @@ static void computed_again(void **state) {
     }
 }
 
+/* ---- any numbers ---- */
+
+enum { SIGNS = 4, MOST = 13 };
+
+/* Weights of one sign or both, or all 0; above the diagonal 0, as a mask leaves it. */
+static void fill_map(float *weights, int n, int sign, dice *d) {
+    for (int i = 0; i < n * n; i++) {
+        const float size = (float)(1 + dice_below(d, 999)) / 1000;
+        const int negative = sign == 1 || (sign == 2 && dice_below(d, 2));
+        weights[i] = i % n > i / n || sign == 3 ? 0 : negative ? -size : size;
+    }
+}
+
+/* Rows in blocks, without the keys that none of a block's queries sees. */
+static void reduce(const float *weights, int n, qkv_reduction kind, int side, int rows,
+                   double *out) {
+    float block[MOST * MOST];
+    qkv_reduce_start(kind, side, n, out);
+    for (int first = 0; first < n; first += rows) {
+        const int end = first + rows < n ? first + rows : n;
+        for (int r = first; r < end; r++)
+            memcpy(block + (ptrdiff_t)(r - first) * end, weights + (ptrdiff_t)r * n,
+                   (size_t)end * sizeof *block);
+        qkv_reduce_rows(kind, side, n, block, first, end - first, end, out);
+    }
+    qkv_reduce_finish(kind, side, n, out);
+}
+
+static int64_t side_of(qkv_reduction kind, int side, int n) {
+    return qkv_reduction_dims(kind) == 2 ? qkv_reduction_side(side, n) : n;
+}
+
+static void weights_of_any_sign(void **state) {
+    (void)state;
+    dice d = {11};
+    for (int turn = 0; turn < 2000; turn++) {
+        float weights[MOST * MOST];
+        double out[MOST * MOST];
+        const int n = 1 + (int)dice_below(&d, MOST), sign = turn % SIGNS;
+        const int rows = 1 + (int)dice_below(&d, (uint64_t)n);
+        const qkv_reduction kind = (qkv_reduction)(1 + dice_below(&d, QKV_REDUCTION_COUNT - 1));
+        const int side = (int)side_of(kind, 1 + (int)dice_below(&d, MOST + 3), n);
+        fill_map(weights, n, sign, &d);
+        reduce(weights, n, kind, side, rows, out);
+        for (int64_t c = 0; c < qkv_reduction_size(kind, side, n); c++) {
+            const int at = (int)c;
+            const double expected = reduced_cell(weights, n, kind, side, at / side, at % side);
+            if (!(fabs(out[c] - expected) <= 1e-9))
+                fail_msg("%s of %d x %d to %d, blocks of %d, sign %d, cell %d: %g, not %g",
+                         qkv_reduction_name(kind), n, n, side, rows, sign, at, out[c], expected);
+        }
+    }
+}
+
+/* One weight that is not a number shows in the cells that it belongs to, and in no other. */
+static void not_a_number_shows(void **state) {
+    (void)state;
+    dice d = {5};
+    for (int turn = 0; turn < 2000; turn++) {
+        float weights[MOST * MOST];
+        double plain[MOST * MOST], out[MOST * MOST];
+        const int n = 1 + (int)dice_below(&d, MOST), rows = 1 + (int)dice_below(&d, (uint64_t)n);
+        const qkv_reduction kind = (qkv_reduction)(1 + dice_below(&d, QKV_REDUCTION_COUNT - 1));
+        const int side = (int)side_of(kind, 1 + (int)dice_below(&d, MOST), n);
+        fill_map(weights, n, turn % SIGNS, &d);
+        reduce(weights, n, kind, side, rows, plain);
+        const int i = (int)dice_below(&d, (uint64_t)n), j = (int)dice_below(&d, (uint64_t)i + 1);
+        const int at = kind == QKV_REDUCTION_FIRST       ? (j == 0 ? i : -1)
+                       : kind == QKV_REDUCTION_SINK      ? i
+                       : kind == QKV_REDUCTION_COLUMNS   ? j
+                       : kind == QKV_REDUCTION_DIAGONALS ? i - j
+                                                         : i * side / n * side + j * side / n;
+        weights[i * n + j] = NAN;
+        reduce(weights, n, kind, side, rows, out);
+        for (int c = 0; c < (int)qkv_reduction_size(kind, side, n); c++) {
+            if (c == at ? !isnan(out[c]) : out[c] < plain[c] || out[c] > plain[c] || isnan(out[c]))
+                fail_msg("%s of %d x %d to %d, NaN at %d,%d: cell %d is %g",
+                         qkv_reduction_name(kind), n, n, side, i, j, c, out[c]);
+        }
+    }
+}
+
 /* ---- captures ---- */
 
 enum { T = 21 };
 
-static const char *const edits[] = {
-    "q@1.h2=scale:0.3",  "k@1.h1=zero",         "k@0=scale:0.5",    "v@1=zero",
-    "pattern@1=set:0.1", "scores@1[:,3]=add:2", "resid_pre@1=zero", NULL};
+static const char *const edits[] = {"q@1.h2=scale:0.3",   "k@1.h1=zero",
+                                    "k@0=scale:0.5",      "v@1=zero",
+                                    "pattern@1=set:0.1",  "scores@1[:,3]=add:2",
+                                    "resid_pre@1=zero",   "pattern@1=scale:-1",
+                                    "pattern@1=add:-0.5", NULL};
 enum { VARIANTS = sizeof edits / sizeof *edits }; /* with the baseline */
 
 static qkv_result *run(engine *e, const char *const *captures) {
@@ -194,6 +280,7 @@ int main(void) {
         cmocka_unit_test(worked_by_hand),       cmocka_unit_test(rows_as_they_come),
         cmocka_unit_test(computed_again),       cmocka_unit_test(captures_against_the_whole_map),
         cmocka_unit_test(beside_the_whole_map), cmocka_unit_test(share_of_the_sink),
+        cmocka_unit_test(weights_of_any_sign),  cmocka_unit_test(not_a_number_shows),
     };
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

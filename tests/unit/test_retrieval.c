@@ -17,6 +17,7 @@
 #include "study/retrieval.h"
 #include "support/engine.h"
 #include "support/scratch.h"
+#include "support/study_maker.h"
 
 static const char FILLER[] =
     "The river runs past the old mill. In spring the water is high. Farmers wait for the ground to "
@@ -37,13 +38,14 @@ static int close_model(void **state) {
 static int make(qkv_study **study, const char *filler, const char *results, const char *options,
                 qkv_error *err) {
     qkv_prompt prompt = QKV_PROMPT_INIT;
-    qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
     prompt.text = filler;
-    inputs.session = e.session;
-    inputs.prompts = &prompt;
-    inputs.n_prompts = 1;
-    inputs.results = results;
-    return qkv_study_make(study, "retrieval-heads", &inputs, options, err);
+    const study_case of = {.kind = "retrieval-heads",
+                           .options = options,
+                           .prompts = &prompt,
+                           .n_prompts = 1,
+                           .session = e.session,
+                           .results = results};
+    return study_make(study, &of, err);
 }
 
 static qkv_study *study_of(const char *results, const char *options) {

@@ -159,8 +159,8 @@ static void prompts(void **state) {
     static const char *const good[] = {
         "{\"text\": \"a\"}", "{\"text\": \"a\", \"parse_special\": true}", "{\"tokens\": [1, 2]}",
         "{\"chat\": {\"turns\": [{\"role\": \"user\", \"content\": \"a\"}]}}",
-        "{\"chat\": {\"system\": \"s\", \"date\": \"2026-01-31\", \"turns\": [{\"role\": \"user\", \"content\": \"a\"}, "
-        "{\"role\": \"assistant\", \"content\": \"b\"}, {\"role\": \"user\", \"content\": \"c\"}]}}"};
+        ("{\"chat\": {\"system\": \"s\", \"date\": \"2026-01-31\", \"turns\": [{\"role\": \"user\", \"content\": \"a\"}, "
+         "{\"role\": \"assistant\", \"content\": \"b\"}, {\"role\": \"user\", \"content\": \"c\"}]}}")};
     static const char *const wrong[] = {
         "{}",
         "{\"text\": \"\"}",

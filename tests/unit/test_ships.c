@@ -18,6 +18,7 @@
 #include "study/phrases.h"
 #include "support/engine.h"
 #include "support/scratch.h"
+#include "support/study_maker.h"
 
 enum { N_PROMPTS = 2, N_TOKENS = 6 };
 
@@ -39,17 +40,18 @@ static int close_model(void **state) {
 static int make(qkv_study **study, const char *kind, size_t n_prompts, const char *results,
                 const char *options, qkv_error *err) {
     qkv_prompt prompts[N_PROMPTS];
-    qkv_study_inputs inputs = QKV_STUDY_INPUTS_INIT;
     for (size_t i = 0; i < N_PROMPTS; i++) {
         prompts[i] = (qkv_prompt)QKV_PROMPT_INIT;
         prompts[i].tokens = TOKENS[i];
         prompts[i].n_tokens = N_TOKENS;
     }
-    inputs.session = e.session;
-    inputs.prompts = prompts;
-    inputs.n_prompts = n_prompts;
-    inputs.results = results;
-    return qkv_study_make(study, kind, &inputs, options, err);
+    const study_case of = {.kind = kind,
+                           .options = options,
+                           .prompts = prompts,
+                           .n_prompts = n_prompts,
+                           .session = e.session,
+                           .results = results};
+    return study_make(study, &of, err);
 }
 
 static qkv_study *study_of(const char *kind, const char *results, const char *options) {
@@ -293,7 +295,7 @@ static void what_is_refused(void **state) {
     refuse("phrase-rates", 2, NULL, "{\"heads\": \"3.0\", \"phrases\": \"x\"}", "no head '3.0'");
     refuse("phrase-rates", 2, NULL, "{\"heads\": \"3.h0 3.h0\", \"phrases\": \"x\"}", "twice");
     refuse("phrase-rates", 2, scratch_path("x.sqlite"), "{\"heads\": \"3.h0\"}",
-           "keeps no results");
+           "no option \"results\"");
 }
 
 int main(void) {

@@ -146,17 +146,18 @@ static void test_refusals(void **state) {
     static const struct {
         const char *shape, *type, *message;
     } cases[] = {
-        {"no-such-shape", "f32", "is no shape"},
-        {"2,4,2,64,128", "f32", "is no shape"},
-        {"2,4,2,64,128,300,64,1", "f32", "is no shape"},
-        {"2,4,2,64,,300", "f32", "is no shape"},
-        {"", "f32", "is no shape"},
+        {"no-such-shape", "f32", "is not a shape"},
+        {"2,4,2,64,128", "f32", "is not a shape"},
+        {"2,4,2,64,128,300,64,1", "f32", "is not a shape"},
+        {"2,4,2,64,,300", "f32", "is not a shape"},
+        {"", "f32", "is not a shape"},
         {"0,4,2,64,128,300", "f32", "layers must be 1 to"},
         {"2,4,3,64,128,300", "f32", "share 3 key/value heads evenly"},
         {"2,4,2,36,128,300", "f32", "even number of channels"},
         {"mamba:2,4,2,64,128,300", "f32", "no family 'mamba'"},
-        {"2,4,2,64,128,300", "f33", "is no type"},
-        {"2,4,2,64,128,300", "q8_1", "is no type"},
+        {"lama:2,4,2,64,128,300", "f32", "did you mean 'llama'"},
+        {"2,4,2,64,128,300", "f33", "is not a type"},
+        {"2,4,2,64,128,300", "q8_1", "is not a type"},
         {"2,4,2,64,128,300", "q4_k", "blocks of 256"},
         {"2,4,2,256,512,300", "iq2_xs", "importance matrix"},
     };

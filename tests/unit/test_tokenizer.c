@@ -103,6 +103,22 @@ static void test_bos_and_special_tokens(void **state) {
     free(ids);
 }
 
+/* Behind another text SentencePiece puts no blank of its own before the first word. */
+static void test_continuations(void **state) {
+    (void)state;
+    const unsigned more = QKV_TOKENIZE_CONTINUES;
+    CHECK_IDS("llama-spm", "Hello", 0, 15043);
+    CHECK_IDS("llama-spm", " Hello", 0, 29871, 15043);
+    CHECK_IDS("llama-spm", " Hello", more, 15043);
+    CHECK_IDS("llama-spm", "Hello", more, 10994);
+    CHECK_IDS("llama-spm", "  Hello", more, 29871, 15043);
+    CHECK_IDS("llama-spm", " ", more, 29871);
+    CHECK_IDS("llama-spm", " Hello</s>Hello", more | QKV_TOKENIZE_PARSE_SPECIAL, 15043, 2, 15043);
+    CHECK_IDS("nomic-bert-moe", " Hello World!", more, 35378, 6661, 38);
+    CHECK_IDS("gpt-2", " Hello", more, 18435);
+    CHECK_IDS("gpt-2", "Hello", more, 15496);
+}
+
 /* What transformers gives with bert-base-uncased's vocabulary, which bge's is. */
 static void test_wordpiece(void **state) {
     (void)state;
@@ -199,6 +215,7 @@ int main(void) {
         cmocka_unit_test(test_matches_other_implementations),
         cmocka_unit_test(test_every_vocabulary_is_listed),
         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_continuations),
         cmocka_unit_test(test_wordpiece),
         cmocka_unit_test(test_unigram),
         cmocka_unit_test(test_bos_and_special_tokens),

@@ -96,7 +96,7 @@ static const struct {
     {PRE_OF("{'type':'Metaspace','replacement':'\\u2581','prepend_scheme':'odd'}"), "'odd'"},
     {PRE_OF("{'type':'Sequence','pretokenizers':[{'type':'Digits'},"
             "{'type':'Metaspace','replacement':'\\u2581'}]}"),
-     "Metaspace behind"},
+     "Metaspace after"},
     {PRE_OF("{'type':'Sequence','pretokenizers':[{'type':'Digits'},{'type':'ByteLevel'}]}"),
      "add_prefix_space"},
     {FILE_OF("", "null", ONLY_BYTES, "null", UNIGRAM("")), "other than BPE"},

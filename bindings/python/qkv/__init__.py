@@ -18,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._core import Error, MissingError
+from ._kinds import StudyKind
 from .edits import (
     Edit,
     add,
@@ -33,21 +34,25 @@ from .edits import (
     remove,
     resample,
     scale,
-    set,
     zero,
 )
+from .edits import set as set
 from .hooks import hooks, site
-from .model import Info, Model, open
-from .names import codes, default_prompts, families, metrics, models, operations, reductions, sites, version
+from .model import Info, Model
+from .model import open as open
+from .names import codes, default_prompts, families, metrics, models, operations, reductions, sites, studies, version
+from .notices import Notice
 
 if TYPE_CHECKING:
     from .charts import Heatmap, heatmap
     from .explorer import Explorer
-    from .figures import Figure, Page, Panel, Report, figure_options, notebook
+    from .figures import Difference, Figure, Page, Panel, Report, figure_options, notebook
     from .files import load
     from .generation import Generation, Step
     from .predictions import Predictions
+    from .reproductions import recipe, recipes, reproduce
     from .results import Result, Tensor, Variant
+    from .study import Study, Table
     from .sweeps import Plot, Sweep, load_sweep
     from .tables import Rows
     from .weights import Weight, Weights
@@ -58,6 +63,7 @@ _LAZY = {
     "Heatmap": "charts",
     "heatmap": "charts",
     "Explorer": "explorer",
+    "Difference": "figures",
     "Figure": "figures",
     "Page": "figures",
     "Panel": "figures",
@@ -68,9 +74,14 @@ _LAZY = {
     "Generation": "generation",
     "Step": "generation",
     "Predictions": "predictions",
+    "recipe": "reproductions",
+    "recipes": "reproductions",
+    "reproduce": "reproductions",
     "Result": "results",
     "Tensor": "results",
     "Variant": "results",
+    "Study": "study",
+    "Table": "study",
     "Plot": "sweeps",
     "Sweep": "sweeps",
     "load_sweep": "sweeps",
@@ -79,7 +90,9 @@ _LAZY = {
     "Weights": "weights",
 }
 
+# For `from qkv import *`, which must not replace Python's own open and set.
 __all__ = [
+    "Difference",
     "Edit",
     "Error",
     "Explorer",
@@ -89,6 +102,7 @@ __all__ = [
     "Info",
     "MissingError",
     "Model",
+    "Notice",
     "Page",
     "Panel",
     "Plot",
@@ -97,7 +111,10 @@ __all__ = [
     "Result",
     "Rows",
     "Step",
+    "Study",
+    "StudyKind",
     "Sweep",
+    "Table",
     "Tensor",
     "Variant",
     "Weight",
@@ -121,17 +138,19 @@ __all__ = [
     "models",
     "noise",
     "notebook",
-    "open",
     "operations",
     "patch",
     "quant",
+    "recipe",
+    "recipes",
     "reductions",
     "remove",
+    "reproduce",
     "resample",
     "scale",
-    "set",
     "site",
     "sites",
+    "studies",
     "version",
     "zero",
 ]

@@ -6,6 +6,7 @@ again when C has returned.
 """
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
@@ -129,6 +130,11 @@ def new_error() -> Any:
     return ffi.new("qkv_error *")
 
 
+def with_names(message: str) -> str:
+    """The library writes names of options between backquotes; they are the keywords of Python."""
+    return re.sub(r"`([a-z][a-z0-9_]*)`", r"'\1'", message)
+
+
 def check(status: int, err: Any, customs: Iterable[Any] = ()) -> None:
     """Raises what C, or a callback on the way, has to say."""
     for custom in customs:
@@ -137,7 +143,7 @@ def check(status: int, err: Any, customs: Iterable[Any] = ()) -> None:
         exception, _pending.exception = _pending.exception, None
         raise exception
     if status != 0:
-        raise Error(status, text_of(err.message))
+        raise Error(status, with_names(text_of(err.message)))
 
 
 def new_struct(name: str) -> Any:
@@ -183,31 +189,37 @@ def note_exception(kind: Any, exception: BaseException, traceback: Any) -> None:
 
 @ffi.def_extern(error=1, onerror=note_exception)
 def qkvpy_step(user: Any, what: Any, done: float, total: float) -> int:
-    show = ffi.from_handle(user).show
-    if show is not None:
-        with Called():
-            show(text_of(what), done, total)
+    ffi.from_handle(user).tell(text_of(what), done, total)
     return 0
 
 
 @ffi.def_extern(error=1, onerror=note_exception)
 def qkvpy_swept(user: Any, done: int, wanted: int) -> int:
-    show = ffi.from_handle(user).show
-    if show is not None:
-        with Called():
-            show("cells", done, wanted)
+    ffi.from_handle(user).tell("cells", done, wanted)
     return 0
 
 
 class Watch:
-    """What a callback of C finds behind its `user`: who is told how far the work has come."""
+    """What a callback of C is given as its `user`: who is told how far the work has come."""
 
-    def __init__(self, show: Optional[Show] = None) -> None:
-        self.show = show
+    def __init__(self) -> None:
+        self.show: Optional[Show] = None
+        self.last: Optional[tuple[str, float, float]] = None
         self.handle = ffi.new_handle(self)
         self.progress = new_struct("progress")
         self.progress.step = lib.qkvpy_step
         self.progress.user = self.handle
+
+    def tell(self, what: str, done: float, total: float) -> None:
+        if self.show is not None:
+            self.last = what, done, total
+            with Called():
+                self.show(what, done, total)
+
+    def finish(self) -> None:
+        """C tells how far it has come now and then, and not that it is done."""
+        if self.last is not None and self.last[1] < self.last[2]:
+            self.tell(self.last[0], self.last[2], self.last[2])
 
 
 class Session:
@@ -234,11 +246,18 @@ class Showing:
     def __init__(self, watch: Watch, show: Optional[Show]) -> None:
         self.watch, self.show = watch, show
 
-    def __enter__(self) -> None:
-        self.before, self.watch.show = self.watch.show, self.show
+    def __enter__(self) -> "Showing":
+        self.before = self.watch.show, self.watch.last
+        self.watch.show, self.watch.last = self.show, None
+        return self
+
+    def check(self, status: int, err: Any, customs: Iterable[Any] = ()) -> None:
+        """Raises what C has to say; else the work is done, and that is told."""
+        check(status, err, customs)
+        self.watch.finish()
 
     def __exit__(self, *problem: Any) -> None:
-        self.watch.show = self.before
+        self.watch.show, self.watch.last = self.before
         close = getattr(self.show, "close", None)
         if close is not None:
             close()

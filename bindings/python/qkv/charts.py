@@ -6,7 +6,8 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from ._core import Strings, ffi, lib, names_of, new_struct, wrong
-from .figures import Drawing, enum_number
+from . import selections
+from .figures import Drawing, bounds, enum_number
 
 __all__ = ["Heatmap", "heatmap"]
 
@@ -38,7 +39,7 @@ class Heatmap(Drawing):
         panel.values = keep.keep(ffi.from_buffer("double[]", self.data))
         panel.n_rows, panel.n_cols = self.data.shape
         for name, field, n in (("rows", "row_labels", panel.n_rows), ("cols", "col_labels", panel.n_cols)):
-            labels = options[name]
+            labels = selections.ordered(options[name], name)
             if labels is not None:
                 if len(labels) != n:
                     raise wrong(f"{name}: {len(labels)} labels for {n} {name}")
@@ -51,7 +52,7 @@ class Heatmap(Drawing):
             chart.color.label = keep.one(options["label"])
         chart.color.scale = enum_number("scale", options["scale"], names_of(lib.qkv_scale_name)[:2])
         if options["range"] is not None:
-            chart.color.low, chart.color.high = (float(v) for v in options["range"])
+            chart.color.low, chart.color.high = bounds(options["range"])
         chart.diverging = options["diverging"]
         chart.colormap = enum_number("colormap", options["colormap"], names_of(lib.qkv_colormap_name))
         style = new_struct("chart_style")

@@ -8,11 +8,15 @@
 """
 from __future__ import annotations
 
-import operator
-from typing import Any, Callable, Iterable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
+from . import selections
 from ._core import Called, check, encoded, ffi, lib, new_error, new_struct, note_exception, wrong
 from .hooks import translated
+from .selections import Mask, Numbers, Selected
+
+if TYPE_CHECKING:
+    from .model import Model
 
 __all__ = [
     "Edit",
@@ -32,71 +36,10 @@ __all__ = [
     "custom",
 ]
 
-# Layers or heads: a number, several, a range, or "*".
-Numbers = Union[int, str, slice, range, Iterable[int], None]
-
-
-def _number(value: Any, what: str) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"{what} must be a whole number, not {value!r}") from None
-
-
-def _list(value: Numbers, what: str) -> str:
-    """Layers or heads as the notation has them."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return "*"
-    if isinstance(value, slice):
-        if value == slice(None):
-            return "*"
-        if value.step not in (None, 1) or value.start is None or value.stop is None:
-            raise TypeError(f"{what}: a slice needs a start and a stop, and no step: slice(2, 5)")
-        value = range(value.start, value.stop)
-    if _is_list(value):
-        several: Any = value
-        numbers = [str(_number(v, what)) for v in several]
-        if not numbers:
-            raise ValueError(f"{what}: the list is empty")
-        return ",".join(numbers)
-    return str(_number(value, what))
-
-
-def _is_list(value: Any) -> bool:
-    """Arrays of one number are numbers."""
-    return hasattr(value, "__iter__") and not isinstance(value, str) and getattr(value, "ndim", 1) > 0
-
-
-def _token(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, slice):
-        if value.step not in (None, 1):
-            raise TypeError("tokens: a slice with a step cannot be written; give a list")
-        start = "" if value.start is None else str(_number(value.start, "a token"))
-        stop = "" if value.stop is None else str(_number(value.stop, "a token"))
-        return f"{start}:{stop}"
-    return str(_number(value, "a token"))
-
-
-def _tokens(value: Any) -> str:
-    """`[...]` of the notation; a pair is rows and columns of a map."""
-    if value is None:
-        return ""
-    if _is_list(value):
-        return "[" + ",".join(_token(v) for v in value) + "]"
-    return f"[{_token(value).strip('[]')}]"
-
-
 def _float(value: Any, what: str) -> str:
     if isinstance(value, str):
         return value
-    try:
-        return repr(float(value))
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number, not {value!r}") from None
+    return repr(selections.real(value, what))
 
 
 def _vector(name: Any) -> str:
@@ -106,27 +49,27 @@ def _vector(name: Any) -> str:
     return "@" + name.lstrip("@")
 
 
-def _channels(value: Any) -> str:
-    """`{...}` of the notation, which is that of tokens."""
-    return "" if value is None else "{" + _tokens(value.strip("{}") if isinstance(value, str) else value)[1:-1] + "}"
-
-
-def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any, channels: Any = None) -> str:
+def place(site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any, channels: Any = None) -> Selected:
     """Where an edit is: `q@8.h11[1:]`."""
-    from .names import WITHOUT_LAYER
+    from .names import SHAPES, WITHOUT_LAYER
 
     text = translated(site)
+    shape = SHAPES.get(text.split("@")[0], "T,D")
+    parts = [Selected(text)]
     if "@" not in text and text not in WITHOUT_LAYER:
-        text += "@" + _list(layer, "layer")
+        chosen = selections.numbers(layer, "layer", "L")
+        parts.append(Selected("@" + chosen.text, chosen.masks))
     elif layer is not None:
         raise wrong(f"'{site}' says its layer itself, or has none: leave out layer")
     if head is not None and kv_head is not None:
         raise wrong("give head (query heads) or kv_head (key/value heads), not both")
-    if head is not None:
-        text += ".h" + _list(head, "head")
-    if kv_head is not None:
-        text += ".g" + _list(kv_head, "kv_head")
-    return text + _tokens(tokens) + _channels(channels)
+    for given, name, letter in ((head, "head", "h"), (kv_head, "kv_head", "g")):
+        if given is not None:
+            chosen = selections.numbers(given, name, letter.upper())
+            parts.append(Selected(f".{letter}{chosen.text}", chosen.masks))
+    parts.append(selections.tokens(tokens, shape == "H,T,T"))
+    parts.append(selections.channels(channels, shape[-1]))
+    return Selected("".join(p.text for p in parts), tuple(m for p in parts for m in p.masks))
 
 
 class Edit:
@@ -138,8 +81,9 @@ class Edit:
     (Edit('q@3.h1=zero + v@2=scale:0.5'), 'q@3.h1=zero + v@2=scale:0.5')
     """
 
-    def __init__(self, text: str, function: Optional["Function"] = None) -> None:
+    def __init__(self, text: str, function: Optional["Function"] = None, masks: tuple[Mask, ...] = ()) -> None:
         self._parts: tuple[tuple[str, Optional[Function]], ...] = ((str(text), function),)
+        self._masks = masks
 
     @property
     def text(self) -> str:
@@ -158,7 +102,7 @@ class Edit:
         if not isinstance(other, Edit):
             return NotImplemented
         both = Edit("")
-        both._parts = self._parts + other._parts
+        both._parts, both._masks = self._parts + other._parts, self._masks + other._masks
         return both
 
     def __radd__(self, other: str) -> "Edit":
@@ -172,7 +116,8 @@ class Edit:
 
 
 def _edit(op: str, site: str, layer: Numbers, head: Numbers, kv_head: Numbers, tokens: Any, channels: Any) -> Edit:
-    return Edit(f"{place(site, layer, head, kv_head, tokens, channels)}={op}")
+    where = place(site, layer, head, kv_head, tokens, channels)
+    return Edit(f"{where.text}={op}", masks=where.masks)
 
 
 def scale(
@@ -322,7 +267,7 @@ def noise(
     >>> print(qkv.noise("q", layer=3, sd=0.1, seed=7))
     q@3=noise:0.1,seed=7
     """
-    return _edit(f"noise:{_float(sd, 'sd')},seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens, channels)
+    return _edit(f"noise:{_float(sd, 'sd')},seed={selections.number(seed, 'seed')}", site, layer, head, kv_head, tokens, channels)
 
 
 def clamp(
@@ -448,7 +393,13 @@ def patch(
     if source_tokens is not None:
         if tokens is None:
             raise wrong("source_tokens go with tokens: which of the prompt takes which of the source")
-        tokens = f"{_tokens(tokens)[1:-1]}<-{_tokens(source_tokens)[1:-1]}"
+        own, others = (
+            selections.tokens(selections.ordered(given, what), False)
+            for given, what in ((tokens, "tokens"), (source_tokens, "source_tokens"))
+        )
+        if own.masks or others.masks:
+            raise TypeError("tokens and source_tokens stand in an order, which a mask does not have: give numbers")
+        tokens = f"{own.text[1:-1]}<-{others.text[1:-1]}"
     return _edit(f"patch:{source}", site, layer, head, kv_head, tokens, channels)
 
 
@@ -468,7 +419,7 @@ def resample(
     >>> print(qkv.resample("z", layer=3, head=1, seed=7))
     z@3.h1=patch:resample,seed=7
     """
-    return _edit(f"patch:resample,seed={_number(seed, 'seed')}", site, layer, head, kv_head, tokens, channels)
+    return _edit(f"patch:resample,seed={selections.number(seed, 'seed')}", site, layer, head, kv_head, tokens, channels)
 
 
 def freeze(
@@ -486,7 +437,8 @@ def freeze(
     >>> print(qkv.zero("z", layer=1, head=0) + qkv.freeze("mlp_out", layer="*"))
     z@1.h0=zero + freeze:mlp_out@*
     """
-    return Edit(f"freeze:{place(site, layer, head, kv_head, tokens, channels)}")
+    where = place(site, layer, head, kv_head, tokens, channels)
+    return Edit(f"freeze:{where.text}", masks=where.masks)
 
 
 # ---- functions ----
@@ -603,7 +555,8 @@ def custom(
     if name is None:
         called = "".join(c if c.isalnum() or c in "_.-" else "_" for c in called).strip("_") or "function"
     function = Function(called, fn, by_token)
-    return Edit(f"{place(site, layer, head, kv_head, tokens, channels)}=custom:{called}", function)
+    where = place(site, layer, head, kv_head, tokens, channels)
+    return Edit(f"{where.text}=custom:{called}", function, where.masks)
 
 
 class Registered:
@@ -652,18 +605,23 @@ Edits = Union[None, str, Edit, Sequence[Any]]
 class Variants:
     """Edits as they were given: a text for each variant, and the functions that they name."""
 
-    def __init__(self, edits: Edits) -> None:
+    def __init__(self, edits: Edits, with_unedited: bool = False) -> None:
+        """With `with_unedited`, an empty text is a variant without edits. Else the first one may be empty, as in
+        `Result.edits`: it stands for the unedited run, which there is anyway."""
         self.texts: list[str] = []
         self.registered: list[Registered] = []
+        self.masks: list[Mask] = []
         if edits is None or edits is Ellipsis:
             return
         if isinstance(edits, (str, Edit)):
             edits = [edits]
         if isinstance(edits, (dict, bytes)) or not hasattr(edits, "__iter__"):
             raise TypeError(f"edits are a list of texts such as 'q@3.h1=zero' or of Edits, not {edits!r}")
-        for variant in edits:
+        for variant in selections.ordered(edits, "edits"):
             if variant is not Ellipsis:  # "..." stands for edits to be filled in
                 self.texts.append(self._text(variant))
+        if not with_unedited and self.texts and not self.texts[0].strip():
+            del self.texts[0]
 
     def _text(self, variant: Any) -> str:
         if isinstance(variant, str):
@@ -677,6 +635,7 @@ class Variants:
     def _with_functions(self, edit: Edit) -> str:
         """Its text, with the names that its functions have here."""
         parts = []
+        self.masks += edit._masks
         for text, function in edit._parts:
             if function is not None:
                 text = text[: -len(function.name)] + self._register(function).name
@@ -693,6 +652,11 @@ class Variants:
             name, n = f"{function.name}_{n}", n + 1
         self.registered.append(Registered(function, name))
         return self.registered[-1]
+
+    def check_masks(self, model: "Model", n_tokens: int) -> None:
+        """Masks must be as long as what they select from."""
+        for mask in self.masks:
+            mask.check(model, n_tokens)
 
     def structs(self) -> Any:
         """The functions as an array for C."""

@@ -13,6 +13,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
+from . import selections
 from ._core import Strings, check, ffi, lib, new_error, new_struct, text_of, wrong
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Explorer:
     def __init__(self, model: "Model", text: Optional[str], height: int, port: int, host: str) -> None:
         if host not in HOSTS:
             raise wrong(f"host is one of {', '.join(HOSTS)}, not {host!r}")
+        self._height = selections.number(height, "height")
         strings, options, entry = Strings(), new_struct("server_options"), new_struct("server_model")
         name = os.path.basename(model.name) or "model"
         entry.name, entry.path = strings.one(name), strings.one(os.fsencode(model.info.path))
@@ -47,11 +49,11 @@ class Explorer:
         options.models, options.n_models = entry, 1
         if text is not None:
             options.prompt = strings.one(text)
-        options.port, options.frame_ancestors = port, strings.one(FRAME_ANCESTORS)
+        options.port, options.frame_ancestors = selections.number(port, "port"), strings.one(FRAME_ANCESTORS)
         options.n_threads, options.memory_budget = model._threads, model._memory
         out, err = ffi.new("qkv_server **"), new_error()
         check(lib.qkv_server_new(out, options, err), err)
-        self._height, self._lock = height, threading.Lock()
+        self._lock = threading.Lock()
         #: What to open in a browser, with the token.
         self.url = text_of(lib.qkv_server_url(out[0])).replace("//127.0.0.1:", f"//{host}:", 1)
         # Also at the end of the interpreter, when objects may not be collected any more.

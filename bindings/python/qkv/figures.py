@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, NamedTuple, Optional, 
 import numpy as np
 
 from ._core import Strings, check, encoded, ffi, lib, names_of, new_error, new_struct, take_bytes, text_of, wrong
-from .edits import Edit
+from . import selections
+from .edits import Edit, Edits, Variants
+from .notices import notice
 from .progress import shower
 from .results import view
 
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["Figure", "Page", "Panel", "Report", "figure_options", "notebook"]
+__all__ = ["Difference", "Figure", "Page", "Panel", "Report", "figure_options", "notebook"]
 
 # What notebooks are given.
 _notebook = "png"
@@ -41,10 +43,10 @@ _FLAGS = (
     "auto_range",
     "hide_notes",
     "no_recipe",
-    "query",
 )
-_FLOATS = ("gamma", "dpi", "panel_size", "width")
-_TEXTS = ("title", "font", "layers")
+_WHOLES = ("query",)
+_FLOATS = ("gamma", "dpi", "panel_size", "width", "font_size")
+_TEXTS = ("title", "font", "bar_label")
 _ENUMS: dict[str, Any] = {
     "labels": ("auto", "tokens", "index", "none"),
     "values": ("auto", "always", "never"),
@@ -52,7 +54,7 @@ _ENUMS: dict[str, Any] = {
     "text": ("auto", "paths", "text"),
 }
 _LISTED = {"scale": "qkv_scale_name", "colormap": "qkv_colormap_name", "masked": "qkv_masked_name"}
-_OTHERS = ("range", "parse_special", "special")
+_OTHERS = ("layers", "heads", "range", "parse_special", "special")
 
 
 def figure_options() -> list[str]:
@@ -62,7 +64,7 @@ def figure_options() -> list[str]:
     >>> "colormap" in qkv.figure_options()
     True
     """
-    return sorted((*_FLAGS, *_FLOATS, *_TEXTS, *_ENUMS, *_LISTED, *_OTHERS))
+    return sorted((*_FLAGS, *_WHOLES, *_FLOATS, *_TEXTS, *_ENUMS, *_LISTED, *_OTHERS))
 
 
 def notebook(drawings: str) -> None:
@@ -88,6 +90,11 @@ def enum_number(name: str, value: Any, names: Sequence[str]) -> int:
         raise wrong(f"{name} is one of {', '.join(names)}, not {value!r}") from None
 
 
+def bounds(given: Any) -> list[float]:
+    """The two ends of a range."""
+    return [selections.real(v, "range") for v in selections.ordered(given, "range")]
+
+
 # ---- what can be drawn ----
 
 
@@ -104,14 +111,37 @@ def png_density(data: bytes) -> float:
     return int.from_bytes(data[at + 4 : at + 8], "big") * 0.0254 if at > 0 else 150.0
 
 
+class Difference(NamedTuple):
+    """How the numbers of a file and of what `qkv.reproduce` made of it differ.
+
+    >>> import os, qkv, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.png")
+    >>> qkv.open().modify(layer=3, head=1).save(path)
+    >>> qkv.reproduce(path).difference.n_panels
+    9
+    """
+
+    same_bits: bool  # all values are the same, bit for bit
+    same_versions: bool  # of qkv, ggml and its backend: bits should be the same
+    same_shape: bool  # False: panels of another size, and nothing is compared
+    n_panels: int
+    n_different: int
+    row: int  # of the panel with the largest difference
+    col: int
+    largest: float  # of the values that the recipe holds
+
+
 class Drawing:
     """What figures and plots have in common. A drawing is used by one thread at a time."""
 
     _formats: Sequence[str] = ()
     id: str = ""
+    #: Of what `qkv.reproduce` made: whether its numbers are those of the file. None: it was not made from a file.
+    same: Optional[bool] = None
+    difference: Optional[Difference] = None
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._made: dict[str, bytes] = {}
 
     def _render(self, kind: bytes, out: Any, n: Any, err: Any) -> int:
@@ -304,7 +334,7 @@ class Figure(Drawing):
     def __getitem__(self, place: tuple[int, int]) -> Panel:
         if not isinstance(place, tuple) or len(place) != 2:
             raise TypeError("a figure is indexed with a row and a column: figure[0, 1]")
-        row, col = (range(n)[i] for i, n in zip(place, self.shape))
+        row, col = (range(n)[selections.number(i, "a row or column")] for i, n in zip(place, self.shape))
         panel, err = new_struct("figure_panel"), new_error()
         check(lib.qkv_figure_get_panel(self._pointer, row, col, panel, err), err)
         whole = (panel.n_rows, panel.n_rows)
@@ -380,13 +410,14 @@ class Figure(Drawing):
 # ---- making one ----
 
 
-def _prompt_array(
+def prompt_array(
     model: "Model",
     given: Sequence[Any],
     names: Optional[Sequence[str]],
     special: bool,
     parse_special: bool,
     strings: Strings,
+    pair: Optional[str] = None,
 ) -> Any:
     array = strings.keep(ffi.new("qkv_prompt[]", max(1, len(given))))
     for i, prompt in enumerate(given):
@@ -402,45 +433,73 @@ def _prompt_array(
         )
         if names is not None:
             array[i].name = strings.one(names[i])
+        if pair is not None:
+            array[i].pair = strings.one(pair)
     return array
 
 
-def _edits_text(value: Any) -> str:
-    if isinstance(value, (list, tuple)):
-        return " + ".join(_edits_text(v) for v in value)
-    if isinstance(value, Edit) and any(function for _, function in value._parts):
-        raise wrong(
-            "a figure can be made again from what its files say, and a function cannot: use run() and draw that"
-        )
-    return str(value)
+class _Drawn:
+    """The edits of a figure: texts as everywhere, and what has to be checked about them."""
+
+    def __init__(self, model: "Model", prompts: Optional[Sequence[Any]], special: bool, parse_special: bool) -> None:
+        self.model, self.prompts, self.flags = model, prompts, (special, parse_special)
+
+    def texts(self, edits: Edits) -> list[str]:
+        found = Variants(edits, with_unedited=True)
+        if found.registered:
+            raise wrong(
+                "a figure can be made again from what its files say, and a function cannot: use run() and draw that"
+            )
+        for mask in found.masks:
+            if mask.axis == "T" and self.prompts is None:
+                raise wrong("a mask of tokens needs the prompt that it is for")
+            for prompt in self.prompts or [""]:
+                mask.check(self.model, self.model._ids(prompt, *self.flags)[1] if mask.axis == "T" else None)
+        return found.texts
+
+    def one(self, edits: Edits) -> str:
+        """Of a figure that draws one variant."""
+        found = self.texts(edits)
+        if len(found) > 1:
+            raise wrong(
+                f"this figure draws one variant, and a list of {len(found)} edits is {len(found)} variants: join edits "
+                f"that are to be made at once by ' + ', or put them into a list of their own, [[...]]"
+            )
+        return found[0] if found else ""
+
+    def sides(self, given: Any, strings: Strings) -> tuple[Any, int]:
+        """Rows or columns: labels and edits, or edits that are their own labels."""
+        if isinstance(given, Mapping):
+            labels, texts = [str(label) for label in given], self.texts(list(given.values()))
+        else:
+            labels = texts = self.texts(given)
+        array = strings.keep(ffi.new("qkv_figure_side[]", max(1, len(texts))))
+        for i, (label, text) in enumerate(zip(labels, texts)):
+            lib.qkvpy_init_figure_side(array + i)
+            array[i].label, array[i].edits = strings.one(label), strings.one(text)
+        return array, len(texts)
 
 
-def _sides(given: Any, strings: Strings) -> tuple[Any, int]:
-    """Rows or columns: labels and edits, or edits that are their own labels."""
-    if isinstance(given, (str, Edit)):
-        given = [given]
-    pairs = list(given.items()) if isinstance(given, Mapping) else [(_edits_text(e), e) for e in given]
-    array = strings.keep(ffi.new("qkv_figure_side[]", max(1, len(pairs))))
-    for i, (label, edits) in enumerate(pairs):
-        lib.qkvpy_init_figure_side(array + i)
-        array[i].label = strings.one(str(label))
-        array[i].edits = strings.one(_edits_text(edits))
-    return array, len(pairs)
-
-
-def _set_option(options: Any, name: str, value: Any, strings: Strings) -> None:
+def _set_option(options: Any, name: str, value: Any, strings: Strings, drawn: _Drawn) -> None:
     if name in _FLAGS:
-        setattr(options, name, int(value))
+        setattr(options, name, selections.flag(value, name))
+    elif name in _WHOLES:
+        setattr(options, name, selections.number(value, name))
     elif name in _FLOATS:
-        setattr(options, name, float(value))
+        setattr(options, name, selections.real(value, name))
     elif name in _TEXTS:
-        setattr(options, name, strings.one(value if isinstance(value, str) else ",".join(map(str, np.ravel(value)))))
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is a text, not {value!r}")
+        setattr(options, name, strings.one(value))
+    elif name in ("layers", "heads"):
+        axis = "L" if name == "layers" else "H"
+        setattr(options, name, strings.one(selections.for_model(value, name, axis, drawn.model)))
     elif name in _ENUMS:
         setattr(options, name, enum_number(name, value, _ENUMS[name]))
     elif name in _LISTED:
         setattr(options, name, enum_number(name, value, names_of(getattr(lib, _LISTED[name]))))
     elif name == "range":
-        options.range = [float(v) for v in value]
+        options.range = bounds(value)
     elif name in ("layer", "head"):
         setattr(options, name, value)
     elif name == "eps":
@@ -448,55 +507,50 @@ def _set_option(options: Any, name: str, value: Any, strings: Strings) -> None:
             value
             if isinstance(value, str)
             else ",".join(
-                v if isinstance(v, str) else repr(float(v)) for v in (value if np.iterable(value) else [value])
+                v if isinstance(v, str) else repr(selections.real(v, name))
+                for v in (selections.ordered(value, name) if np.iterable(value) else [value])
             )
         )
     elif name == "variant":
-        options.variant = strings.one(_edits_text(value))
+        options.variant = strings.one(drawn.one(value))
     else:
         raise TypeError(f"a figure has no option '{name}'; there are {', '.join(figure_options())}")
 
 
 def _fill(model: "Model", prompts: Any, given: dict[str, Any], strings: Strings) -> Any:
-    from .model import is_prompt
+    from .model import prompt_list
 
     options = new_struct("figure_options")
     special, parse_special = bool(given.pop("special", True)), bool(given.pop("parse_special", False))
-    if prompts is not None:
-        several = [prompts] if is_prompt(prompts) else list(prompts)
-        options.prompts = _prompt_array(model, several, None, special, parse_special, strings)
+    pair = given.pop("pair", None)
+    several = None if prompts is None else prompt_list(prompts)
+    drawn = _Drawn(model, several, special, parse_special)
+    if several is not None:
+        options.prompts = prompt_array(model, several, None, special, parse_special, strings, pair)
         options.n_prompts = len(several)
+    elif pair is not None:
+        raise wrong("a pair needs a prompt, its first text")
     sources = given.pop("sources", None)
     if sources:
-        options.sources = _prompt_array(model, list(sources.values()), list(sources), special, parse_special, strings)
+        options.sources = prompt_array(model, list(sources.values()), list(sources), special, parse_special, strings)
         options.n_sources = len(sources)
-    members = list(given.pop("set_prompts", None) or [])
+    members = list(selections.ordered(given.pop("set_prompts", None), "set_prompts") or [])
     if members:
-        options.set_prompts = _prompt_array(model, members, None, special, parse_special, strings)
+        options.set_prompts = prompt_array(model, members, None, special, parse_special, strings)
         options.n_set_prompts = len(members)
     for name, field in (("rows", "n_rows"), ("cols", "n_cols")):
         sides = given.pop(name, None)
         if sides is not None:
-            array, n = _sides(sides, strings)
+            array, n = drawn.sides(sides, strings)
             setattr(options, name, array)
             setattr(options, field, n)
     for name, n in (("layer", model.info.n_layer), ("head", model.info.n_head)):
         if given.get(name) is not None:
-            given[name] = _counted(name, given[name], n)
+            given[name] = selections.counted(name, given[name], n)
     for name, value in given.items():
         if value is not None:
-            _set_option(options, name, value, strings)
+            _set_option(options, name, value, strings, drawn)
     return options
-
-
-def _counted(what: str, value: Any, n: int) -> int:
-    """A layer or head, from the end where it is negative."""
-    if not hasattr(value, "__index__"):
-        raise TypeError(f"{what} is a whole number, not {value!r}")
-    number = int(value.__index__())
-    if number < -n:
-        raise wrong(f"{what} {number} is out of range; the model has {n}")
-    return number + n if number < 0 else number
 
 
 def make_figure(model: "Model", kind: str, prompts: Any, given: dict[str, Any], progress: Any) -> Figure:
@@ -504,11 +558,15 @@ def make_figure(model: "Model", kind: str, prompts: Any, given: dict[str, Any], 
     strings, err, out = Strings(), new_error(), ffi.new("qkv_figure **")
     options = _fill(model, prompts, dict(given), strings)
     session = model._session()
-    with session.showing(shower(progress)):
+    with session.showing(shower(progress)) as shown:
         status = getattr(lib, f"qkv_figure_{kind}")(out, session.pointer, options, err)
-    check(status, err)
+        pointer = ffi.gc(out[0], lib.qkv_figure_free)
+        shown.check(status, err)
 
     def again(option: str) -> Figure:
         return make_figure(model, kind, prompts, {**given, option: True}, progress)
 
-    return Figure(ffi.gc(out[0], lib.qkv_figure_free), given, again)
+    figure = Figure(pointer, given, again)
+    for warning in figure.warnings:
+        notice(warning)
+    return figure

@@ -24,6 +24,8 @@ class FileStore:
         self.path = path
         self.pointer = ffi.gc(out[0], lib.qkv_store_reader_close)
         self._about: dict[str, Any] = json.loads(text_of(lib.qkv_store_reader_metadata(self.pointer)))
+        for key in [k for k in self._about if k.startswith("side.")]:
+            self._about[key] = int(self._about[key])  # safetensors hold nothing but texts
         if not isinstance(self._about.get("tensors"), dict) or not isinstance(self._about.get("tokens"), list):
             raise wrong(
                 f"{path} holds an array alone: read it with numpy.load"

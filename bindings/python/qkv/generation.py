@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
+from . import selections
 from ._core import Strings, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .edits import Variants
+from .notices import notice_idle
 from .predictions import set_others
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Generation:
     3  said
     >>> g
     <qkv.Generation: 2 variants, 4 of at most 4 tokens>
-    >>> g.run(capture="pattern@3")[1]["pattern", 3].shape        # prompt and new text in one pass
+    >>> g.run(capture="pattern@4")[1]["pattern", 4].shape        # prompt and new text in one pass
     (4, 12, 12)
     """
 
@@ -93,11 +95,12 @@ class Generation:
         self._model, self._variants, self._strings = model, variants, Strings()
         self._lock = threading.RLock()
         self._stops = [s.encode() for s in ([stop] if isinstance(stop, str) else stop)]
-        self._max_new = n.__index__()
+        self._max_new = selections.number(n, "n")
         self._sampler = self._drawing(drawing)
         options, err, out = new_struct("generator_options"), new_error(), ffi.new("qkv_generator **")
         ids, n_tokens, text = model._ids(prompt, special, parse_special)
         keep = self._strings
+        variants.check_masks(model, n_tokens)
         if self._max_new < 0:
             raise wrong(f"n must be 0 or above, not {n}")
         options.max_new = self._max_new
@@ -120,8 +123,11 @@ class Generation:
         temperature = given["temperature"]
         if temperature is None:
             temperature = 1.0 if given["top_k"] or given["top_p"] or given["min_p"] else 0.0
-        sampler.temperature, sampler.top_k, sampler.top_p = temperature, given["top_k"], given["top_p"]
-        sampler.min_p, sampler.seed = given["min_p"], given["seed"]
+        sampler.temperature = selections.real(temperature, "temperature")
+        for name in ("top_p", "min_p"):
+            setattr(sampler, name, selections.real(given[name], name))
+        for name in ("top_k", "seed"):
+            setattr(sampler, name, selections.number(given[name], name))
         check(lib.qkv_sampler_check(sampler, err), err)
         return sampler
 
@@ -244,22 +250,32 @@ class Generation:
     def run(self, capture: "Captures" = "pattern", variant: Optional[int] = None) -> "Result":
         """Captures of prompt and new text in one pass: variant 1 of the result has the edits.
 
-        Which text: that of `variant`, by default the last one.
+        Which text: that of `variant`, by default the last one. The last token of it was drawn and not computed with:
+        it is not part of the pass, and `logits[-1]` are those that it was drawn from.
+
+        >>> import qkv
+        >>> g = qkv.open().generate("The river runs to the sea.", n=3)
+        >>> tokens = [step.tokens[0] for step in g]
+        >>> r = g.run("logits[-1]")
+        >>> r.tokens[-2:].tolist() == tokens[:2], int(r[0]["logits"][0].argmax()) == tokens[2]
+        (True, True)
         """
         from .model import _captures
         from .results import Result, RunStore
 
-        number = range(len(self._stories))[len(self._stories) - 1 if variant is None else variant]
+        number = range(len(self._stories))[-1 if variant is None else selections.number(variant, "variant")]
         out, err = ffi.new("qkv_plan **"), new_error()
         with self._lock:
             check(lib.qkv_generator_plan(self._pointer, out, number, err), err)
         plan = _PlanOfText(ffi.gc(out[0], lib.qkv_plan_free), self._variants)
-        for text in _captures(capture):
+        for text in _captures(capture, self._model):
             check(lib.qkv_plan_add_capture(plan.pointer, encoded(text), err), err)
         result, session = ffi.new("qkv_result **"), self._model._session()
         status = lib.qkv_session_run(session.pointer, result, plan.pointer, err)
         check(status, err, self._variants.registered)
-        return Result(RunStore(self._model, ffi.gc(result[0], lib.qkv_result_free), plan))  # type: ignore[arg-type]
+        made = Result(RunStore(self._model, ffi.gc(result[0], lib.qkv_result_free), plan))  # type: ignore[arg-type]
+        notice_idle(variant.changed for variant in made)
+        return made
 
     def __len__(self) -> int:
         return self._steps

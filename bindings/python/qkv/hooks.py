@@ -7,7 +7,7 @@ __all__ = ["hooks", "site"]
 
 
 def hooks() -> dict[str, str]:
-    """Hooks of TransformerLens, `L` being the layer, and what they are here.
+    """Hooks of TransformerLens, `L` being the layer where they have one, and what they are here.
 
     >>> import qkv
     >>> qkv.hooks()["blocks.L.attn.hook_q"]
@@ -19,7 +19,11 @@ def hooks() -> dict[str, str]:
         name = lib.qkv_hook_name(len(found), number)
         if name == ffi.NULL:
             return found
-        found[f"blocks.L.{text_of(name)}"] = f"{text_of(lib.qkv_site_name(number[0]))}@L"
+        here = text_of(lib.qkv_site_name(number[0]))
+        if lib.qkv_site_has_layer(number[0]):
+            found[f"blocks.L.{text_of(name)}"] = f"{here}@L"
+        else:
+            found[text_of(name)] = here
 
 
 def site(hook: str) -> str:
@@ -30,6 +34,8 @@ def site(hook: str) -> str:
     'q@3'
     >>> qkv.site("blocks.*.hook_mlp_out")
     'mlp_out@*'
+    >>> qkv.site("blocks.-1.hook_resid_post"), qkv.site("ln_final.hook_normalized")
+    ('resid_post@-1', 'final_norm')
     """
     out, err = ffi.new("char[]", lib.QKV_HOOK_SIZE), new_error()
     check(lib.qkv_hook_translate(out, encoded(str(hook)), err), err)
@@ -38,4 +44,4 @@ def site(hook: str) -> str:
 
 def translated(text: str) -> str:
     """A place that may be written as a hook."""
-    return site(text) if text.startswith("blocks.") else text
+    return site(text) if text.startswith("blocks.") or ".hook_" in text else text

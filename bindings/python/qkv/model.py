@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -20,8 +21,11 @@ from ._core import (
     text_of,
     wrong,
 )
-from .edits import Edits, Variants, _list
+from . import selections
+from ._studies import Studies
+from .edits import Edits, Variants
 from .hooks import hooks, translated
+from .notices import notice_idle
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from .generation import Generation
     from .predictions import Predictions
     from .results import Result
+    from .study import Study
     from .sweeps import Sweep
     from .tables import Rows
     from .weights import Weights
@@ -98,8 +103,17 @@ def is_prompt(given: Any) -> bool:
     if isinstance(given, str):
         return True
     if hasattr(given, "dtype") and hasattr(given, "ndim"):
-        return bool(given.ndim == 1 and given.dtype.kind in "iu")
-    return isinstance(given, (list, tuple)) and len(given) > 0 and all(hasattr(i, "__index__") for i in given)
+        return bool(given.ndim == 1 and getattr(given.dtype, "kind", "i") in "iu")
+    if not isinstance(given, (list, tuple, range)) or len(given) == 0:
+        return False
+    return all(hasattr(i, "__index__") and not selections.is_list(i) for i in given)  # arrays have an __index__ too
+
+
+def prompt_list(given: Any) -> list[Any]:
+    """One prompt or several, as a list."""
+    if not is_prompt(given) and (isinstance(given, (bytes, Mapping)) or not hasattr(given, "__iter__")):
+        raise TypeError(f"a prompt is a text or a list of token ids, and prompts are a list of these, not {given!r}")
+    return [given] if is_prompt(given) else list(selections.ordered(given, "prompts"))
 
 
 def source_items(sources: Any) -> list[tuple[str, Any]]:
@@ -119,7 +133,7 @@ class Others:
         self.vectors = dict(vectors or {})
         if set_prompts is not None and (is_prompt(set_prompts) or not hasattr(set_prompts, "__iter__")):
             raise TypeError(f"set_prompts are several prompts, not {set_prompts!r}")
-        self.set_prompts = [] if set_prompts is None else list(set_prompts)
+        self.set_prompts = [] if set_prompts is None else list(selections.ordered(set_prompts, "set_prompts"))
 
     def data(self, model: "Model", variants: Variants, special: bool, parse_special: bool) -> Any:
         """The set and the vectors, also those that edits take from files, as C takes them."""
@@ -166,6 +180,7 @@ class Plan:
         check(lib.qkv_plan_new(out, model._pointer, ids, n, err), err)
         self.pointer: Any = ffi.gc(out[0], lib.qkv_plan_free)
         self.variants = variants
+        variants.check_masks(model, n)
         if text is not None:
             check(lib.qkv_plan_set_prompt(self.pointer, text, len(text), err), err)
         for name, other in others.sources:
@@ -178,23 +193,23 @@ class Plan:
             check(lib.qkv_plan_add_capture(self.pointer, encoded(capture), err), err)
 
 
-def _captures(given: Captures) -> list[str]:
+def _captures(given: Captures, model: "Model") -> list[str]:
     """Texts; ("pattern", 8) is pattern@8, and a hook of TransformerLens its site."""
     if isinstance(given, str):
-        return [translated(given)]
+        return [given]
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and not isinstance(given[1], str):
-        return [f"{translated(given[0])}@{_list(given[1], 'a layer')}"]
+        return [f"{translated(given[0])}@{selections.for_model(given[1], 'a layer', 'L', model)}"]
     if isinstance(given, (dict, bytes)) or not hasattr(given, "__iter__"):
         raise TypeError(f"capture is a text such as 'pattern@3', or a list of them, not {given!r}")
     found: list[str] = []
     for one in given:
         if not isinstance(one, (str, tuple)):
             raise TypeError(f"a capture is a text such as 'pattern@3', not {one!r}")
-        found += _captures(one)
+        found += _captures(one, model)
     return found
 
 
-class Model:
+class Model(Studies):
     """An opened model. Any thread may use it; each gets a session of its own when it first computes.
 
     >>> import qkv
@@ -209,7 +224,7 @@ class Model:
         out, err = ffi.new("qkv_model **"), new_error()
         check(lib.qkv_model_open(out, encoded(os.fsencode(path)), err), err)
         self._pointer = ffi.gc(out[0], lib.qkv_model_free)
-        self._threads, self._memory = threads, memory
+        self._threads, self._memory = selections.number(threads, "threads"), selections.number(memory, "memory")
         self._local = threading.local()
         #: What it was opened as.
         self.name = name if name is not None else path
@@ -276,11 +291,10 @@ class Model:
         if isinstance(prompt, (bytes, dict)) or not hasattr(prompt, "__iter__"):
             raise TypeError(f"a prompt is a text or a list of token ids, not {prompt!r}")
         try:
-            ids = ffi.new("int32_t[]", [i.__index__() for i in prompt])
-        except AttributeError:
-            raise TypeError(
-                f"a prompt is a text or a list of token ids, which are whole numbers: {prompt!r}"
-            ) from None
+            given = selections.ordered(prompt, "token ids")
+            ids = ffi.new("int32_t[]", [selections.number(i, "a token id") for i in given])
+        except TypeError as problem:
+            raise TypeError(f"a prompt is a text or a list of token ids: {problem}") from None
         except OverflowError:
             raise wrong(f"token ids are 0 to {self.info.n_vocab - 1}") from None
         return ids, len(ids), None
@@ -323,7 +337,7 @@ class Model:
         ' river'
         """
         out, length, err = ffi.new("char **"), ffi.new("size_t *"), new_error()
-        check(lib.qkv_token_text(self._pointer, out, length, token, err), err)
+        check(lib.qkv_token_text(self._pointer, out, length, selections.number(token, "a token"), err), err)
         try:
             return bytes(ffi.buffer(out[0], length[0])).decode("utf-8", "backslashreplace")
         finally:
@@ -339,6 +353,45 @@ class Model:
         out, err, data = ffi.new("int32_t *"), new_error(), text.encode()
         check(lib.qkv_find_token(self._pointer, out, data, len(data), err), err)
         return int(out[0])
+
+    def find_answer(self, text: str) -> list[int]:
+        """The tokens of a text that follows a prompt, one or more.
+
+        A text that is not a token, while it is one with a blank before it, is taken so, with a warning.
+
+        >>> import qkv
+        >>> qkv.open().find_answer(" wide blue sea")
+        [1819, 2350, 2161]
+        """
+        out, n, err, data = ffi.new("int32_t **"), ffi.new("size_t *"), new_error(), text.encode()
+        spaced = ffi.new("int *")
+        check(lib.qkv_find_answer(self._pointer, out, n, spaced, data, len(data), err), err)
+        tokens = [int(t) for t in ffi.unpack(out[0], n[0])]
+        lib.qkv_tokens_free(out[0])
+        if spaced[0]:
+            warnings.warn(f"{text!r} is not a token of the model: {' ' + text!r} is taken", stacklevel=2)
+        return tokens
+
+    def find_answer_pair(self, a: str, b: str) -> tuple[list[int], list[int]]:
+        """The tokens of two answers that are compared.
+
+        Where one of them is a token only with a blank before it, both are taken with one, with a warning.
+
+        >>> import qkv
+        >>> qkv.open().find_answer_pair(" sea", " land")
+        ([2161], [977])
+        """
+        out, n, spaced, err = ffi.new("int32_t *[2]"), ffi.new("size_t[2]"), ffi.new("int[2]"), new_error()
+        data = [ffi.new("char[]", text.encode()) for text in (a, b)]
+        texts, lengths = ffi.new("char *[2]", data), ffi.new("size_t[2]", [len(d) - 1 for d in data])
+        check(lib.qkv_find_answer_pair(self._pointer, out, n, spaced, texts, lengths, err), err)
+        first, second = ([int(t) for t in ffi.unpack(out[i], n[i])] for i in range(2))
+        lib.qkv_tokens_free(out[0])
+        lib.qkv_tokens_free(out[1])
+        if spaced[0] or spaced[1]:
+            taken = tuple(" " * spaced[i] + text for i, text in enumerate((a, b)))
+            warnings.warn(f"{(a, b)!r} is taken as {taken!r}: blanks belong to tokens", stacklevel=2)
+        return first, second
 
     def chat(
         self,
@@ -418,12 +471,15 @@ class Model:
         from .results import Result, RunStore
 
         others = Others(sources, set_prompts, vectors)
-        plan = Plan(self, prompt, Variants(edits), _captures(capture), others, special, parse_special)
+        plan = Plan(self, prompt, Variants(edits), _captures(capture, self), others, special, parse_special)
         out, err, session = ffi.new("qkv_result **"), new_error(), self._session()
-        with session.showing(shower(progress)):
+        with session.showing(shower(progress)) as shown:
             status = lib.qkv_session_run(session.pointer, out, plan.pointer, err)
-        check(status, err, plan.variants.registered)
-        return Result(RunStore(self, ffi.gc(out[0], lib.qkv_result_free), plan))
+            pointer = ffi.gc(out[0], lib.qkv_result_free)
+            shown.check(status, err, plan.variants.registered)
+        result = Result(RunStore(self, pointer, plan))
+        notice_idle(variant.changed for variant in result)
+        return result
 
     def explain(
         self,
@@ -445,7 +501,7 @@ class Model:
         total: 1 pass, ...
         """
         others = Others(sources, set_prompts, vectors)
-        plan = Plan(self, prompt, Variants(edits), _captures(capture), others, special, parse_special)
+        plan = Plan(self, prompt, Variants(edits), _captures(capture, self), others, special, parse_special)
         out, err = ffi.new("char **"), new_error()
         check(lib.qkv_session_explain(self._session().pointer, out, plan.pointer, err), err)
         try:
@@ -492,8 +548,9 @@ class Model:
         edits: Edits = None,
         top: int = 10,
         *,
-        of: Sequence[Union[int, str]] = (),
-        diff: Sequence[tuple[Union[int, str], Union[int, str]]] = (),
+        of: Union[int, str, Sequence[Union[int, str]]] = (),
+        diff: Union[tuple[Union[int, str], Union[int, str]], Sequence[tuple[Union[int, str], Union[int, str]]]] = (),
+        answer: Union[str, Sequence[Union[str, Sequence[int]]]] = (),
         at: int = -1,
         every: bool = False,
         sources: Optional[Mapping[str, Prompt]] = None,
@@ -505,8 +562,10 @@ class Model:
     ) -> "Predictions":
         """The most likely next tokens of the unedited model and of every variant.
 
-        `of` are tokens, or their texts, to look at whatever their rank, `diff` pairs whose logits are subtracted;
-        `at` is the token behind which to look. With `every`, the loss of each token of the prompt instead.
+        `of` are tokens, or their texts, to look at whatever their rank, `diff` a pair of them whose logits are
+        subtracted, or several pairs; `at` is the token after which to look. `answer` is one text or several that follow
+        the prompt, of one token or more: `answers()` gives their log-probability. With `every`, the loss of each token of
+        the prompt instead.
 
         >>> import qkv
         >>> n = qkv.open().next("The river runs to the", edits="z@3.h1=zero", top=3)
@@ -518,7 +577,7 @@ class Model:
         from .predictions import predict
 
         others = Others(sources, set_prompts, vectors)
-        return predict(self, prompt, edits, top, of, diff, at, every, others, special, parse_special, progress)
+        return predict(self, prompt, edits, top, of, diff, answer, at, every, others, special, parse_special, progress)
 
     def generate(
         self,
@@ -613,6 +672,34 @@ class Model:
         )
         return run_sweep(self, prompts, spec, parse_special, to, processes, progress)
 
+    def study(
+        self,
+        kind: str,
+        /,
+        *prompts: Any,
+        other: Optional["Model"] = None,
+        special: bool = True,
+        parse_special: bool = False,
+        progress: Progress = False,
+        **fields: Any,
+    ) -> "Study":
+        """A study of any kind that `qkv.studies()` lists: "lens", "patch", "compare", "weights", "roles", ...
+
+        Prompts are given one by one, as a list, or by their names (`clean`, `corrupt`); `other` is the second model of
+        a comparison. Keywords are the options of the command of the same name, with `_` for `-`. Most kinds have a
+        method of their own: `m.lens`, `m.patch`, ...
+
+        >>> import qkv
+        >>> m = qkv.open()
+        >>> m.study("roles", top=3).tables["heads"].shape
+        (24,)
+        >>> m.study("weights", circuit="ov", layers=[0, 1])
+        <qkv.Study weights: tables top, heads, singular, eigen; pictures ...>
+        """
+        from .study import make_study
+
+        return make_study(self, kind, prompts, other, fields, special, parse_special, progress)
+
     def choose_head(
         self,
         prompt: Prompt,
@@ -631,7 +718,10 @@ class Model:
         choice, err = ffi.new("qkv_head_choice *"), new_error()
         choice.size = ffi.sizeof("qkv_head_choice")
         ids, n, _ = self._ids(prompt, special, parse_special)
-        wanted = [-1 if v is None else v for v in (layer, head)]
+        wanted = [
+            -1 if v is None else selections.counted(what, v, n)
+            for what, v, n in (("layer", layer, self.info.n_layer), ("head", head, self.info.n_head))
+        ]
         check(lib.qkv_choose_head(self._session().pointer, ids, n, wanted[0], wanted[1], choice, err), err)
         return int(choice.layer), int(choice.head)
 
@@ -722,11 +812,11 @@ class Model:
         prompt: Optional[Prompt] = None,
         *,
         layers: Any = None,
-        edits: Any = None,
+        edits: Edits = None,
         progress: Progress = False,
         **options: Any,
     ) -> "Figure":
-        """A small map of every head.
+        """A small map of every head, with `edits` of one variant.
 
         >>> import qkv
         >>> qkv.open().heads("The river runs.", layers="2-3")
@@ -736,6 +826,38 @@ class Model:
 
         return make_figure(self, "heads", prompt, dict(options, layers=layers, variant=edits), progress)
 
+    def pattern(
+        self,
+        prompts: Prompts = None,
+        *,
+        layer: Optional[int] = None,
+        head: Any = None,
+        edits: Any = None,
+        pair: Optional[str] = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> "Figure":
+        """The map of one head, or of several heads of a layer: `head=[1, 3]` or `head="0-3"`.
+
+        With `edits` the map under these edits; `diff=True` draws its change, `baseline=True` both. `pair` is the second
+        text of a pair, for models with segments such as BERT.
+
+        >>> import qkv
+        >>> qkv.open().pattern("The river runs.", layer=2, head=3)
+        <qkv.Figure pattern: 1 x 1 panels, layer 2, head 3>
+        >>> qkv.open().pattern("The river runs.", layer=2, head=[1, 3]).data.shape
+        (1, 2, 6, 6)
+        """
+        import numpy as np
+
+        from .figures import make_figure
+
+        several = isinstance(head, (str, slice)) or np.ndim(head) > 0
+        heads = {"heads": head} if several else {"head": head}
+        return make_figure(
+            self, "pattern", prompts, dict(options, layer=layer, variant=edits, pair=pair, **heads), progress
+        )
+
     def rows(
         self,
         prompts: Prompts = None,
@@ -743,11 +865,11 @@ class Model:
         layer: Optional[int] = None,
         head: Optional[int] = None,
         query: int = -1,
-        edits: Any = None,
+        edits: Edits = None,
         progress: Progress = False,
         **options: Any,
     ) -> "Figure":
-        """The weights of one query in every layer, or with `layer` in each of its heads.
+        """The weights of one query in every layer, or with `layer` in each of its heads; `edits` are one variant.
 
         >>> import qkv
         >>> qkv.open().rows("The river runs.", query=2).data.shape
@@ -803,7 +925,7 @@ class Model:
         'q@3'
         """
         return {
-            hook.replace("L", str(i), 1): site[:-1] + str(i)
+            hook.replace(".L.", f".{i}.", 1): site.replace("@L", f"@{i}")
             for i in range(self.info.n_layer)
             for hook, site in hooks().items()
         }

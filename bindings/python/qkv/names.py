@@ -1,8 +1,10 @@
 """Lists that the library knows: sites, operations, metrics, families, statuses, models."""
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, Optional
 
+from ._kinds import StudyKind, read_kinds
 from ._core import check, ffi, lib, names_of, new_error, text_of
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "reductions",
     "codes",
     "models",
+    "studies",
     "version",
     "default_prompts",
 ]
@@ -154,6 +157,23 @@ def codes() -> dict[str, int]:
         found[text_of(name)[len("QKV_") :]] = status[0]
 
 
+@lru_cache(maxsize=None)
+def study_kinds() -> dict[str, StudyKind]:
+    """The kinds of studies by name."""
+    return read_kinds(ffi, lib)
+
+
+def studies() -> list[StudyKind]:
+    """The kinds of studies that `Model.study` makes, with the keywords that each takes.
+
+    >>> import qkv
+    >>> lens = next(kind for kind in qkv.studies() if kind.name == "lens")
+    >>> lens.name, [field.name for field in lens.fields if field.use == "work"]
+    ('lens', ['answer', 'top', 'heads'])
+    """
+    return list(study_kinds().values())
+
+
 def models() -> list[LocalModel]:
     """The models on this machine that `qkv.open` takes by name: those of `qkv pull`, and Hugging Face's cache.
 
@@ -190,6 +210,8 @@ def version() -> str:
 
 SITES: dict[str, int] = {name: i for i, name in enumerate(names_of(lib.qkv_site_name))}
 REDUCTIONS: dict[str, int] = {name: i for i, name in enumerate(names_of(lib.qkv_reduction_name))}
+#: What each index of a site counts: "T,H,d".
+SHAPES: dict[str, str] = {name: text_of(lib.qkv_site_shape(i)) for name, i in SITES.items()}
 #: Sites behind all layers: "logits", "final_norm".
 WITHOUT_LAYER: frozenset[str] = frozenset(name for name, i in SITES.items() if not lib.qkv_site_has_layer(i))
 

@@ -1,12 +1,15 @@
 """Next tokens: what the model expects behind a text, and how edits change that."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Sequence, Union
+import warnings
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
-from ._core import Strings, check, ffi, lib, new_error, new_struct, text_of
+from . import selections
+from ._core import Strings, check, ffi, lib, new_error, new_struct, text_of, wrong
 from .edits import Edits, Variants
+from .notices import notice_idle
 from .progress import shower
 from .tables import Rows, html_table, make_rows
 
@@ -17,7 +20,8 @@ __all__ = ["Predictions"]
 
 _TOKEN = ("token", "rank", "rank_change", "logit", "logit_change", "probability", "probability_change")
 _LOSS = ("position", "token", "loss", "loss_change", "rank", "rank_change", "kl")
-_KINDS = {"token": np.int32, "position": np.int32, "rank": np.int64, "rank_change": np.int64}
+_ANSWER = ("n_tokens", "log_probability", "log_probability_change", "probability", "probability_change")
+_KINDS = {"n_tokens": np.int64, "token": np.int32, "position": np.int32, "rank": np.int64, "rank_change": np.int64}
 
 
 class Predictions:
@@ -37,8 +41,10 @@ class Predictions:
     ((1,), 1)
     """
 
-    def __init__(self, model: "Model", pointer: Any, variants: Variants, n_diff: int) -> None:
-        self._model, self._pointer, self._n_diff = model, pointer, n_diff
+    def __init__(
+        self, model: "Model", pointer: Any, variants: Variants, n_diff: int, answers: Sequence[str] = ()
+    ) -> None:
+        self._model, self._pointer, self._n_diff, self._answers = model, pointer, n_diff, answers
         #: The edits of every variant, "" first.
         self.edits: list[str] = ["", *variants.texts]
 
@@ -84,7 +90,7 @@ class Predictions:
             i += 1
 
     def _rows(self, get: Any, variant: int, struct_name: str, fields: Sequence[str]) -> Rows:
-        number = range(len(self))[variant]
+        number = range(len(self))[selections.number(variant, "a variant")]
         struct = new_struct(struct_name)
         found: list[list[Any]] = []
         while get(self._pointer, number, len(found), struct):
@@ -109,6 +115,25 @@ class Predictions:
     def of(self, variant: int) -> Rows:
         """The tokens that were asked for by name, whatever their rank."""
         return self._rows(lib.qkv_next_get_of, variant, "next_token", _TOKEN)
+
+    def answers(self, variant: int) -> Rows:
+        """The answers that were asked for: the log-probability of each, of one token or more.
+
+        >>> import qkv
+        >>> n = qkv.open().next("The river runs to the", edits="z@3.h1=zero", answer=[" wide blue sea", " land"])
+        >>> n.answers(0)["n_tokens"].tolist(), round(float(n.answers(0)["log_probability"][0]), 3)
+        ([3, 1], -23.791)
+        """
+        number, struct = range(len(self))[selections.number(variant, "a variant")], new_struct("next_answer")
+        found: list[list[Any]] = []
+        while lib.qkv_next_get_answer(self._pointer, number, len(found), struct):
+            found.append([getattr(struct, field) for field in _ANSWER])
+        columns: dict[str, Any] = {
+            field: np.array([row[i] for row in found], dtype=_KINDS.get(field, np.float64))
+            for i, field in enumerate(_ANSWER)
+        }
+        columns["text"] = np.array(list(self._answers), dtype=object)
+        return make_rows(columns)
 
     def __len__(self) -> int:
         return int(lib.qkv_next_n_variants(self._pointer))
@@ -144,8 +169,73 @@ class Predictions:
         return "".join(parts)
 
 
-def _token_ids(model: "Model", given: Sequence[Union[int, str]]) -> list[int]:
-    return [model.find_token(t) if isinstance(t, str) else int(t) for t in given]
+Token = Union[int, str]
+
+
+def _is_token(given: Any) -> bool:
+    return isinstance(given, str) or (hasattr(given, "__index__") and not selections.is_list(given))
+
+
+def _token_id(model: "Model", given: Any) -> int:
+    """Of a text also the token that it is with a blank before it."""
+    if isinstance(given, str):
+        found = model.find_answer(given)
+        return found[0] if len(found) == 1 else model.find_token(given)
+    return selections.number(given, "a token")
+
+
+def _tokens(model: "Model", given: Any) -> list[int]:
+    """Of one token, or of several."""
+    if isinstance(given, (bytes, Mapping)) or not (_is_token(given) or selections.is_list(given)):
+        raise TypeError(f"of takes tokens, or their texts: [' sea', 2290], not {given!r}")
+    return [_token_id(model, t) for t in ([given] if _is_token(given) else selections.ordered(given, "of"))]
+
+
+def _pair_ids(model: "Model", a: Any, b: Any) -> list[int]:
+    """Of two texts, a blank that one of them needs is put before both."""
+    if not (isinstance(a, str) and isinstance(b, str)):
+        return [_token_id(model, a), _token_id(model, b)]
+    found = model.find_answer_pair(a, b)
+    return [ids[0] if len(ids) == 1 else model.find_token(text) for text, ids in zip((a, b), found)]
+
+
+def _pairs(model: "Model", given: Any) -> list[int]:
+    """Of one pair, or of several, one after the other."""
+    if isinstance(given, (str, bytes, Mapping)) or not selections.is_list(given):
+        raise TypeError(f"diff takes pairs of tokens: [(' sea', ' land')], not {given!r}")
+    several = list(selections.ordered(given, "diff"))
+    if several and all(_is_token(t) for t in several):
+        several = [several]
+    found: list[int] = []
+    for pair in several:
+        if isinstance(pair, (str, bytes, Mapping)) or not selections.is_list(pair) or len(pair) != 2:
+            raise TypeError(f"diff takes pairs of tokens: [(' sea', ' land')], and {pair!r} is not a pair")
+        found += _pair_ids(model, *selections.ordered(pair, "diff"))
+    return found
+
+
+def _answer_ids(model: "Model", given: Any) -> tuple[list[int], str]:
+    """The tokens of an answer, and its text."""
+    if isinstance(given, str):
+        ids = model.find_answer(given)
+        if len(ids) > 1:
+            return ids, given
+    elif isinstance(given, (bytes, Mapping)) or not selections.is_list(given):
+        raise TypeError(f"answer takes texts, or lists of tokens: [' wide sea', [1819, 2161]], not {given!r}")
+    else:
+        ids = [selections.number(t, "a token") for t in selections.ordered(given, "answer")]
+    return ids, "".join(model.token_text(t) for t in ids) if model.info.tokenizer != "none" else str(ids)
+
+
+def _warn_spaces(model: "Model", prompt: Any, n: int, answers: Sequence[tuple[list[int], str]]) -> None:
+    """Of answers that most likely lack a space after the prompt."""
+    for ids, text in answers:
+        lacks, err = ffi.new("int *"), new_error()
+        tokens = ffi.new("int32_t[]", ids)
+        check(lib.qkv_answer_lacks_space(model._pointer, lacks, prompt, n, tokens, len(ids), err), err)
+        if lacks[0]:
+            note = f"{text!r} follows the prompt without a space; with one it is written {' ' + text!r}"
+            warnings.warn(note, stacklevel=4)
 
 
 def set_others(
@@ -173,8 +263,9 @@ def predict(
     prompt: Any,
     edits: Edits,
     top: int,
-    of: Sequence[Union[int, str]],
-    diff: Sequence[tuple[Union[int, str], Union[int, str]]],
+    of: Union[Token, Sequence[Token]],
+    diff: Union[tuple[Token, Token], Sequence[tuple[Token, Token]]],
+    answer: Any,
     at: int,
     every: bool,
     others: "Others",
@@ -185,18 +276,30 @@ def predict(
     """See Model.next."""
     variants, strings, options, err = Variants(edits), Strings(), new_struct("next_options"), new_error()
     ids, n, _ = model._ids(prompt, special, parse_special)
+    variants.check_masks(model, n)
     options.variants, options.n_variants = strings.array(variants.texts), len(variants.texts)
     options.customs, options.n_customs = strings.keep(variants.structs()), len(variants.registered)
     set_others(options, model, variants, others, special, parse_special, strings)
-    if isinstance(of, (str, int)):
-        of = [of]
-    wanted = _token_ids(model, of)
-    pairs = [t for pair in diff for t in _token_ids(model, pair)]
-    options.of, options.n_of = strings.keep(ffi.new("int32_t[]", wanted)), len(wanted)
-    options.diff, options.n_diff = strings.keep(ffi.new("int32_t[]", pairs)), len(pairs) // 2
-    options.at, options.top, options.all = at, top, every
+    wanted, pairs = _tokens(model, of), _pairs(model, diff)
+    asked = [answer] if isinstance(answer, str) else list(selections.ordered(answer, "answer"))
+    answers = [_answer_ids(model, a) for a in asked]
+    _warn_spaces(model, ids, n, [found for a, found in zip(asked, answers) if isinstance(a, str)])
+    try:
+        options.of, options.n_of = strings.keep(ffi.new("int32_t[]", wanted)), len(wanted)
+        options.diff, options.n_diff = strings.keep(ffi.new("int32_t[]", pairs)), len(pairs) // 2
+        arrays = [strings.keep(ffi.new("int32_t[]", ids_of)) for ids_of, _ in answers]
+    except OverflowError:
+        raise wrong(f"token ids are 0 to {model.info.n_vocab - 1}") from None
+    options.answers = strings.keep(ffi.new("int32_t *[]", arrays))
+    options.answer_lengths = strings.keep(ffi.new("size_t[]", [len(ids_of) for ids_of, _ in answers]))
+    options.n_answers = len(answers)
+    options.at, options.top = selections.number(at, "at"), selections.number(top, "top")
+    options.all = every
     out, session = ffi.new("qkv_next **"), model._session()
-    with session.showing(shower(progress)):
+    with session.showing(shower(progress)) as shown:
         status = lib.qkv_next_new(out, session.pointer, ids, n, options, err)
-    check(status, err, variants.registered)
-    return Predictions(model, ffi.gc(out[0], lib.qkv_next_free), variants, len(pairs) // 2)
+        pointer = ffi.gc(out[0], lib.qkv_next_free)
+        shown.check(status, err, variants.registered)
+    found = Predictions(model, pointer, variants, len(pairs) // 2, [text for _, text in answers])
+    notice_idle(found.changed, "looked at")
+    return found

@@ -5,11 +5,12 @@ be changed. The same objects show a file that `qkv run -o` or `Result.save` wrot
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Union, overload
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from . import selections
 from ._core import MissingError, check, encoded, ffi, lib, new_error, new_struct, text_of, wrong
 from .hooks import translated
 from .names import REDUCTIONS, SITES, WITHOUT_LAYER
@@ -61,6 +62,7 @@ class Captured(NamedTuple):
     heads: tuple[int, ...]
     head_kind: str  # "h", "g" or ""
     channels: tuple[int, ...] = ()  # where the capture named some
+    n_heads: Optional[int] = None  # of that kind in the model; None: not known
 
 
 class EditReport(NamedTuple):
@@ -135,7 +137,8 @@ class RunStore:
         heads = tuple(ffi.unpack(tensor.heads, tensor.n_heads)) if tensor.n_heads else ()
         kind = tensor.head_kind.decode() if tensor.n_heads else ""
         channels = tuple(ffi.unpack(tensor.channels, tensor.n_channels)) if tensor.n_channels else ()
-        return Captured(view(tensor.data, shape, self.pointer), heads, kind, channels)
+        n_heads = self.model.info.n_kv_head if kind == "g" else self.model.info.n_head
+        return Captured(view(tensor.data, shape, self.pointer), heads, kind, channels, n_heads)
 
     def keys(self, variant: int) -> list[Key]:
         found, index = [], 0
@@ -181,16 +184,12 @@ class RunStore:
     def metadata(self) -> dict[str, Any]:
         import json
 
-        out, n, err = ffi.new("char **"), ffi.new("size_t *"), new_error()
-        nothing = self.plan.pointer
-        check(lib.qkv_store_render(self.pointer, nothing, self.model._pointer, b"safetensors", out, n, err), err)
+        out, err = ffi.new("char **"), new_error()
+        check(lib.qkv_store_describe(self.pointer, self.plan.pointer, self.model._pointer, out, err), err)
         try:
-            data = ffi.buffer(out[0], n[0])
-            length = int.from_bytes(data[:8], "little")
-            texts = json.loads(bytes(data[8 : 8 + length]))["__metadata__"]
+            return dict(json.loads(ffi.string(out[0]).decode()))
         finally:
-            lib.qkv_bytes_free(out[0])
-        return {k: json.loads(v) if v[:1] in ("[", "{") else v for k, v in texts.items()}
+            lib.qkv_text_free(out[0])
 
     def save(self, path: str) -> None:
         import os
@@ -217,9 +216,11 @@ class _Heads:
             has = {"h": "query heads: use .h", "g": "key/value heads: use .g", "": "no heads"}[tensor.head_kind]
             raise MissingError(f"{tensor.key} has {has}")
         if isinstance(head, slice):
-            head = list(range(len(tensor.heads)))[head] if tensor.heads == tuple(range(len(tensor.heads))) else None
-            if head is None:
+            n = len(tensor.heads)
+            from_end = any(i is not None and selections.number(i, "a head") < 0 for i in (head.start, head.stop))
+            if tensor.heads != tuple(range(n)) or (from_end and tensor._n_heads != n):
                 raise MissingError(f"{tensor.key} has heads {list(tensor.heads)}: name them, or index the array")
+            head = range(n)[head]
         if isinstance(head, (list, tuple, range, np.ndarray)) and np.ndim(head) > 0:
             return np.take(tensor.array, [self._place(h) for h in head], axis=tensor._head_axis)
         place = self._place(head)
@@ -229,12 +230,26 @@ class _Heads:
         if isinstance(head, (bool, np.bool_)) or not hasattr(head, "__index__"):
             raise TypeError(f"heads are named by whole numbers, not by {head!r}; index the array itself for a mask")
         try:
-            return self.tensor.heads.index(head.__index__())
+            return self.tensor.heads.index(self._counted(head.__index__()))
         except ValueError:
             raise MissingError(
                 f"head {self.kind}{head} of {self.tensor.key} was not captured; there are "
                 f"{', '.join(self.kind + str(h) for h in self.tensor.heads)}"
             ) from None
+
+    def _counted(self, head: int) -> int:
+        """Of the model's heads, from the end where it is negative."""
+        n = self.tensor._n_heads
+        if head >= 0:
+            return head
+        if n is None:
+            raise MissingError(
+                f"head {self.kind}{head} of {self.tensor.key}: the file does not say how many heads the model has; "
+                "count from 0"
+            )
+        if head < -n:
+            raise MissingError(f"head {self.kind}{head} is out of range; the model has {n} such heads")
+        return head + n
 
     def __repr__(self) -> str:
         return f"<heads {', '.join(self.kind + str(h) for h in self.tensor.heads)} of {self.tensor.key}>"
@@ -260,6 +275,7 @@ class Tensor(NDArrayOperatorsMixin):
         self.head_kind = captured.head_kind
         #: The channels, where the capture named some; () where it has all.
         self.channels = captured.channels
+        self._n_heads = captured.n_heads
 
     @property
     def site(self) -> str:
@@ -300,12 +316,12 @@ class Tensor(NDArrayOperatorsMixin):
 
     @property
     def h(self) -> _Heads:
-        """Query heads by number: `t.h[11]`."""
+        """Query heads by number: `t.h[11]`, or from the model's last one: `t.h[-1]`."""
         return _Heads(self, "h")
 
     @property
     def g(self) -> _Heads:
-        """Key/value heads by number: `t.g[1]`."""
+        """Key/value heads by number: `t.g[1]`, or from the model's last one: `t.g[-1]`."""
         return _Heads(self, "g")
 
     def copy(self) -> Array:
@@ -420,6 +436,14 @@ class Variant:
         """What was captured: site, layer, reduction."""
         return list(self._store.keys(self.number))
 
+    def values(self) -> list[Array]:
+        """The captured arrays, in the order of `keys`."""
+        return [self[key] for key in self.keys()]
+
+    def items(self) -> list[tuple[Key, Array]]:
+        """Keys and arrays."""
+        return [(key, self[key]) for key in self.keys()]
+
     def _key(self, given: Any) -> Key:
         parts = given if isinstance(given, tuple) else (given,)
         if not parts or len(parts) > 3 or not isinstance(parts[0], str):
@@ -432,9 +456,9 @@ class Variant:
         layer = rest[0] if rest else None
         if layer is None and "@" in site:
             site, number = site.split("@", 1)
-            layer = int(number) if number.isdigit() else None
+            layer = int(number) if number[number.startswith("-") :].isdecimal() else None
         if layer is not None:
-            if not hasattr(layer, "__index__"):
+            if not hasattr(layer, "__index__") or selections.is_truth(layer):
                 raise TypeError(f"a layer is one whole number, not {layer!r}; {site}.stack() has all of them")
             layer = self._layer(site, layer.__index__())
         return Key(site, None if site in WITHOUT_LAYER else layer, reduction.split("=")[0])
@@ -547,7 +571,7 @@ class Result:
 
     @property
     def edits(self) -> list[str]:
-        """The edits of every variant, as they were given."""
+        """The edits of every variant, as they were given; "" first. `m.run(prompt, r.edits)` makes them again."""
         return [variant.edits for variant in self]
 
     @property
@@ -584,8 +608,17 @@ class Result:
 
         self._store.save(os.fspath(path))
 
-    def __getitem__(self, variant: int) -> Variant:
-        if not hasattr(variant, "__index__"):
+    @overload
+    def __getitem__(self, variant: int) -> Variant: ...
+
+    @overload
+    def __getitem__(self, variant: slice) -> list[Variant]: ...
+
+    def __getitem__(self, variant: Union[int, slice]) -> Union[Variant, list[Variant]]:
+        """A variant; of a slice, a list of them: `r[1:]` are all that have edits."""
+        if isinstance(variant, slice):
+            return [self[i] for i in range(len(self))[variant]]
+        if not hasattr(variant, "__index__") or selections.is_truth(variant):
             raise TypeError(f"a result is indexed with the number of a variant, then with a site: r[1][{variant!r}]")
         number = variant.__index__()
         number += len(self) if number < 0 else 0

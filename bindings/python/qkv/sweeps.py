@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
@@ -23,7 +23,8 @@ from ._core import (
     text_of,
     wrong,
 )
-from .figures import Drawing, Page, enum_number
+from . import selections
+from .figures import Drawing, Page, bounds, enum_number
 from .progress import shower
 from .tables import Rows, int_column, make_rows, names_column
 
@@ -35,37 +36,35 @@ __all__ = ["Sweep", "Plot", "load_sweep"]
 USUAL_EPSILON = "logspace:1e-4,1,5"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON takes: arrays and ranges become lists, numpy's numbers Python's."""
     if isinstance(value, (str, bool)) or value is None:
         return value
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple, range)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value
 
 
-def _numbers(value: Any) -> Any:
-    """Layers and heads are texts such as "0-5,7": numbers are written that way."""
-    value = _plain(value)
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, list):
-        return ",".join(str(v) for v in value)
-    return value
+def _text(value: Any) -> str:
+    """A number, a text, or several of them."""
+    value = plain(value)
+    return ",".join(str(v) for v in value) if isinstance(value, list) else str(value)
 
 
-def _spec(prompts: Any, given: Mapping[str, Any], parse_special: bool) -> str:
-    from .model import is_prompt
+def _spec(model: "Model", prompts: Any, given: Mapping[str, Any], parse_special: bool) -> str:
+    from .model import prompt_list
 
-    spec: dict[str, Any] = {key: _plain(value) for key, value in given.items() if value is not None}
-    for key in ("layers", "heads"):
+    spec: dict[str, Any] = {key: plain(value) for key, value in given.items() if value is not None}
+    for key, axis in (("layers", "L"), ("heads", "H")):
         if key in spec:
-            spec[key] = _numbers(given[key])
+            spec[key] = selections.for_model(given[key], key, axis, model)
     if given.get("epsilon") is Ellipsis:
         spec["epsilon"] = USUAL_EPSILON
-    spec["prompts"] = [_plain(p) for p in ([prompts] if is_prompt(prompts) else prompts)]
+    spec["prompts"] = [plain(p) for p in prompt_list(prompts)]
+    if not spec["prompts"]:
+        raise wrong("a sweep needs prompts: a list of texts")
     if parse_special:
         spec["parse_special"] = True
     try:
@@ -94,23 +93,25 @@ def run_sweep(
     progress: Any,
 ) -> "Sweep":
     """See Model.sweep."""
-    if prompts is None or (not isinstance(prompts, str) and len(prompts) == 0):
+    if prompts is None:
         raise wrong("a sweep needs prompts: a list of texts")
     out, err = ffi.new("qkv_sweep **"), new_error()
-    spec = _spec(prompts, given, parse_special).encode()
+    spec = _spec(model, prompts, given, parse_special).encode()
     refuse_inside()
     check(lib.qkv_sweep_new(out, model._pointer, spec, err), err)
     sweep = ffi.gc(out[0], lib.qkv_sweep_free)
     temporary = _Temporary() if to is None else None
     path = temporary.path if temporary else os.fspath(to)
     show = shower(progress)
-    watch, session_watch = Watch(show), Watch()
+    watch, session_watch = Watch(), Watch()
+    watch.show = show
     options = new_struct("sweep_share_options")
-    options.n_processes, options.memory_budget = processes, model._memory
+    options.n_processes, options.memory_budget = selections.number(processes, "processes"), model._memory
     options.progress, options.user = lib.qkvpy_swept, watch.handle
     options.session_progress = session_watch.progress
     try:
         check(lib.qkv_sweep_share(sweep, encoded(os.fsencode(path)), options, ffi.NULL, err), err)
+        watch.finish()
     finally:
         close = getattr(show, "close", None)
         if close is not None:
@@ -226,7 +227,7 @@ class Sweep:
         >>> s.plot("tv", kind="heatmap")
         <qkv.Plot heatmap of tv: 24 values>
         """
-        return Plot(self, metric, kind, options)
+        return _make_plot(self, metric, kind, options)
 
     def __len__(self) -> int:
         names = self.metrics
@@ -250,9 +251,11 @@ def load_sweep(path: Union[str, "os.PathLike[str]"]) -> Sweep:
     return Sweep(path)
 
 
-_TEXTS = ("target", "op", "epsilon", "layers", "heads", "title", "font")
-_FLAGS = ("change", "top", "hide_notes", "no_recipe", "living")
-_FLOATS = ("dpi", "width")
+_TEXTS = ("target", "op", "epsilon", "title", "font")
+_NUMBERS = ("layers", "heads")
+_FLAGS = ("change", "hide_notes", "no_recipe", "living")
+_WHOLES = ("top",)
+_FLOATS = ("dpi", "width", "font_size")
 _ENUMS = {
     "by": ("auto", "target", "layer", "head"),
     "band": ("auto", "range", "sd", "none"),
@@ -261,6 +264,43 @@ _ENUMS = {
     "order": ("auto", "largest", "smallest", "magnitude"),
     "text": ("auto", "paths", "text"),
 }
+
+
+def _make_plot(sweep: Sweep, metric: Optional[str], kind: str, given: Mapping[str, Any]) -> "Plot":
+    """See Sweep.plot."""
+    strings, options, err, out = Strings(), new_struct("plot_options"), new_error(), ffi.new("qkv_plot **")
+    options.kind = enum_number("kind", kind, names_of(lib.qkv_plot_kind_name))
+    if metric is not None:
+        options.metric = strings.one(metric)
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name in _TEXTS:
+            setattr(options, name, strings.one(_text(value)))
+        elif name in _NUMBERS:
+            chosen = selections.numbers(value, name, "")
+            if chosen.masks:
+                raise TypeError(f"{name}: a results file does not say how long a mask must be; give numbers")
+            setattr(options, name, strings.one(chosen.text))
+        elif name in _FLAGS:
+            setattr(options, name, selections.flag(value, name))
+        elif name in _WHOLES:
+            setattr(options, name, selections.number(value, name))
+        elif name in _FLOATS:
+            setattr(options, name, selections.real(value, name))
+        elif name == "range":
+            options.range = bounds(value)
+        elif name == "colormap":
+            options.colormap = enum_number(name, value, names_of(lib.qkv_colormap_name))
+        elif name in _ENUMS:
+            setattr(options, name, enum_number(name, value, _ENUMS[name]))
+        else:
+            known = (*_TEXTS, *_NUMBERS, *_FLAGS, *_WHOLES, *_FLOATS, "range", "colormap", *_ENUMS)
+            raise TypeError(f"a plot has no option '{name}'; there are {', '.join(sorted(known))}")
+    with sweep._lock:
+        check(lib.qkv_plot_new(out, sweep._pointer, options, err), err)
+    living = None if given.get("living") else lambda: _make_plot(sweep, metric, kind, {**given, "living": True})
+    return Plot(ffi.gc(out[0], lib.qkv_plot_free), living)
 
 
 class Plot(Drawing):
@@ -274,35 +314,11 @@ class Plot(Drawing):
 
     _formats = ("png", "svg", "pdf", "html")
 
-    def __init__(self, sweep: Sweep, metric: Optional[str], kind: str, given: Mapping[str, Any]) -> None:
+    def __init__(self, pointer: Any, make_living: Optional[Callable[[], "Plot"]]) -> None:
+        """`make_living` makes the same chart with what its page needs; None: it has that, or cannot be made anew."""
         super().__init__()
-        self._made_of = (sweep, metric, kind, given)
-        strings, options, err, out = Strings(), new_struct("plot_options"), new_error(), ffi.new("qkv_plot **")
-        options.kind = enum_number("kind", kind, names_of(lib.qkv_plot_kind_name))
-        if metric is not None:
-            options.metric = strings.one(metric)
-        for name, value in given.items():
-            if value is None:
-                continue
-            if name in _TEXTS:
-                setattr(options, name, strings.one(str(_numbers(value))))
-            elif name in _FLAGS:
-                setattr(options, name, int(value))
-            elif name in _FLOATS:
-                setattr(options, name, float(value))
-            elif name == "range":
-                options.range = [float(v) for v in value]
-            elif name == "colormap":
-                options.colormap = enum_number(name, value, names_of(lib.qkv_colormap_name))
-            elif name in _ENUMS:
-                setattr(options, name, enum_number(name, value, _ENUMS[name]))
-            else:
-                known = (*_TEXTS, *_FLAGS, *_FLOATS, "range", "colormap", *_ENUMS)
-                raise TypeError(f"a plot has no option '{name}'; there are {', '.join(sorted(known))}")
-        with sweep._lock:
-            check(lib.qkv_plot_new(out, sweep._pointer, options, err), err)
-        self._pointer = ffi.gc(out[0], lib.qkv_plot_free)
-        info = new_struct("plot_info")
+        self._pointer, self._make_living = pointer, make_living
+        info, err = new_struct("plot_info"), new_error()
         check(lib.qkv_plot_get_info(self._pointer, info, err), err)
         self.kind = names_of(lib.qkv_plot_kind_name)[info.kind]
         self.metric, self.title, self.id = text_of(info.metric), text_of(info.title), text_of(info.id)
@@ -320,8 +336,7 @@ class Plot(Drawing):
 
     def interactive(self) -> Page:
         """The chart as a page whose cells open, with all metrics of the sweep, in a frame."""
-        sweep, metric, kind, given = self._made_of
-        return Page(self if given.get("living") else Plot(sweep, metric, kind, {**given, "living": True}))
+        return Page(self if self._make_living is None else self._make_living())
 
     def rows(self) -> Rows:
         """The numbers that are drawn."""

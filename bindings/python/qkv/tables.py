@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 import numpy as np
 
 from ._core import check, encoded, ffi, lib, new_error, new_struct, text_of
-from .edits import Edits, Variants, _list
+from . import selections
+from .edits import Edits, Variants
+from .notices import notice_idle
 from .progress import shower
 
 if TYPE_CHECKING:
@@ -138,15 +140,15 @@ def _measure_texts(measure: Any) -> tuple[list[str], dict[str, str]]:
         texts.append(text_of(text))
 
 
-def _new_measure(metrics: Any, layers: Any, heads: Any) -> Any:
+def _new_measure(model: "Model", metrics: Any, layers: Any, heads: Any) -> Any:
     options, err, out = new_struct("measure_options"), new_error(), ffi.new("qkv_measure **")
     kept = [
-        ffi.new("char[]", encoded(_list(v, what))) if v is not None else ffi.NULL
-        for v, what in ((layers, "layers"), (heads, "heads"))
+        ffi.new("char[]", encoded(selections.for_model(v, what, axis, model))) if v is not None else ffi.NULL
+        for v, what, axis in ((layers, "layers", "L"), (heads, "heads", "H"))
     ]
     options.layers, options.heads = kept
     if metrics is not None and not isinstance(metrics, str):
-        metrics = ",".join(metrics)
+        metrics = ",".join(selections.ordered(metrics, "metrics"))
     check(lib.qkv_measure_new(out, ffi.NULL if metrics is None else encoded(metrics), options, err), err)
     return ffi.gc(out[0], lib.qkv_measure_free)
 
@@ -178,16 +180,16 @@ def measure(
     progress: Any,
 ) -> Rows:
     """See Model.measure."""
-    from .model import Plan, is_prompt
+    from .model import Plan, prompt_list
     from .names import default_prompts
 
-    texts_of = default_prompts() if prompts is None else [prompts] if is_prompt(prompts) else list(prompts)
-    variants, measuring, session = Variants(edits), _new_measure(metrics, layers, heads), model._session()
+    texts_of = default_prompts() if prompts is None else prompt_list(prompts)
+    variants, measuring, session = Variants(edits), _new_measure(model, metrics, layers, heads), model._session()
     names, formulas = _measure_texts(measuring)
     parts, changed = [], []
     show = _over_prompts(shower(progress), len(texts_of))
     err = new_error()
-    with session.showing(show):
+    with session.showing(show) as shown:
         for number, prompt in enumerate(texts_of):
             plan = Plan(model, prompt, variants, (), others, special, parse_special)
             out = ffi.new("qkv_table **")
@@ -198,8 +200,9 @@ def measure(
             table = ffi.gc(out[0], lib.qkv_table_free)
             parts.append(_columns(table, number, names))
             changed.append(_changes(lib.qkv_table_result(table), len(variants.texts) + 1))
-    out = ffi.new("qkv_table **")
-    check(lib.qkv_measure_finish(measuring, out, err), err)
+        out = ffi.new("qkv_table **")
+        shown.check(lib.qkv_measure_finish(measuring, out, err), err)
+    notice_idle(changed[0] if changed else ())
     parts.append(_columns(ffi.gc(out[0], lib.qkv_table_free), -1, names))
     rows = make_rows({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
     rows.variants, rows.prompts, rows.formulas, rows.changed = ["", *variants.texts], texts_of, formulas, changed

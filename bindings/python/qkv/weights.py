@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional
 
 import numpy as np
 
+from . import selections
 from ._core import Error, MissingError, check, encoded, ffi, lib, new_error, new_struct, text_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Weights:
             raise TypeError('index with a name and a layer: weights["q", 3], or weights["token_embd"]')
         if layer is None:
             return encoded(name), -1
-        if not hasattr(layer, "__index__"):
+        if not hasattr(layer, "__index__") or selections.is_truth(layer):
             raise TypeError(f"a layer is one whole number, not {layer!r}")
         number = int(layer.__index__())
         if number < 0:
@@ -115,7 +116,8 @@ class Weights:
         (2, 128)
         """
         _, number, struct = self._find(name if layer is None else (name, layer))
-        first, end, _ = slice(start, stop).indices(struct.n_rows)
+        last = None if stop is None else selections.number(stop, "stop")
+        first, end, _ = slice(selections.number(start, "start"), last).indices(struct.n_rows)
         array = np.empty((max(0, end - first), struct.width), dtype=np.float32)
         self._read(encoded(name), number, first, len(array), array)
         return array

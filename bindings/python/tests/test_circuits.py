@@ -90,7 +90,7 @@ def test_random_matrices_compose_by_one_over_root_d():
     assert np.mean(scores) == pytest.approx(1 / np.sqrt(width), rel=0.02)
 
 
-# ---- qkv heads ----
+# ---- qkv roles ----
 
 THRESHOLDS = {"name_mover": 0.3, "induction": 0.4, "duplicate": 0.4, "previous": 0.4, "self": 0.4, "sink": 0.5}
 PAIRS = [
@@ -111,14 +111,14 @@ def rms(x, weight, eps=1e-5):
 
 @pytest.fixture(scope="module")
 def labelled(program, tmp_path_factory):
-    """The tables of `qkv heads` on two texts, short random repeats and pairs."""
+    """The tables of `qkv roles` on two texts, short random repeats and pairs."""
     folder = tmp_path_factory.mktemp("heads")
     pairs = folder / "pairs.tsv"
     pairs.write_text("".join(f"{prompt}\t{answer}\n" for prompt, answer in PAIRS))
     texts = ["The river runs past the old mill.", "A dog and a cat sat by the door of the house."]
     given = [a for t in texts for a in ("-p", t)]
     how = ["--length", 12, "--sequences", 3, "--seed", 7, "--pairs", pairs]
-    return texts, program.json("heads", *given, *how, "--json")
+    return texts, program.json("roles", *given, *how, "--json")
 
 
 def by_head(model, tables, column):

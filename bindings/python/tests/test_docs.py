@@ -69,6 +69,10 @@ def test_every_method_is_in_the_guide(source):
         "rows",
         "explore",
         "weights",
+        "study",
+        "lens",
+        "patch",
+        "compare",
     ):
         assert re.search(rf"\bm\.{name}\b", guide), name
     assert os.path.exists(source / "examples" / "notebooks" / "patching.ipynb")

@@ -161,7 +161,7 @@ def test_options(model):
         model.modify(layer=99)
     with pytest.raises(qkv.Error):
         model.modify(eps="a,b")
-    with pytest.raises(qkv.Error, match="`prompts`|prompt"):
+    with pytest.raises(qkv.Error, match="prompt"):
         model.modify([text, text])
     assert model.modify(model.tokenize(text), layer=1, head=0).data.shape[-1] == len(model.tokenize(text))
 
@@ -318,3 +318,44 @@ def test_every_format_of_the_guide(model, tmp_path, suffix):
         assert path.read_text() == figure.interactive().html
     if suffix == "json":
         assert json.loads(path.read_text())["facts"] == figure.report().data["facts"]
+
+
+def test_a_list_of_edits_is_variants_everywhere(model, text):
+    """A figure of one variant refuses two, which it cannot draw, and takes edits that are made at once."""
+    pair = ["q@3=zero", "v@2=zero"]
+    for count in (
+        len(model.run(text, pair, "logits[-1]")) - 1,
+        len(model.measure(text, pair, "tv").variants) - 1,
+        len(model.next(text, pair)) - 1,
+        len(model.generate(text, pair, n=1).edits) - 1,
+        model.grid(text, cols=pair, layer=3, head=1).shape[1],
+        model.grid(text, rows=pair, layer=3, head=1).shape[0],
+    ):
+        assert count == 2
+    for draw in (model.heads, model.rows):
+        for several in (pair, tuple(pair), [qkv.Edit(e) for e in pair], [pair, "k@1=zero"]):
+            with pytest.raises(qkv.Error, match="draws one variant, and a list of 2 edits is 2 variants"):
+                draw(text, edits=several)
+        joined = draw(text, edits=" + ".join(pair))
+        for at_once in ([pair], [tuple(pair)], qkv.Edit(pair[0]) + pair[1], [" + ".join(pair)]):
+            made = draw(text, edits=at_once)
+            assert made.edits == joined.edits and (made.data == joined.data).all()
+        assert draw(text, edits=[pair[0]]).edits == draw(text, edits=pair[0]).edits
+        assert (draw(text, edits=[]).data == draw(text).data).all()
+    assert model.grid(text, cols={"both": pair}, layer=3, head=1)[0, 0].edits == joined.edits
+
+
+def test_pattern(model):
+    one = model.pattern("The river runs.", layer=2, head=3)
+    maps = model.run("The river runs.", capture="pattern@2")[0]["pattern", 2]
+    assert (one.layer, one.head) == (2, 3)
+    assert np.array_equal(one.data[0, 0], maps[3])
+    for heads in ([1, 3], "1,3", np.array([1, 3])):
+        several = model.pattern("The river runs.", layer=2, head=heads)
+        assert np.array_equal(several.data[0], maps[[1, 3]])
+    changed = model.pattern("The river runs.", layer=2, head=3, edits="q@2=zero", diff=True)
+    assert np.abs(changed.data).max() > 0
+    with pytest.raises(qkv.Error, match="segments"):
+        model.pattern("The river runs.", pair="It is wide.")
+    with pytest.raises(qkv.Error, match="first text"):
+        model.pattern(pair="It is wide.")

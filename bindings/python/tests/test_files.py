@@ -117,3 +117,9 @@ def test_layers_of_files_count_from_the_start(model, tmp_path):
     model.run("The river runs.", capture="pattern@2").save(path)
     with pytest.raises(qkv.MissingError, match="how many layers"):
         qkv.load(path)[0]["pattern", -1]
+    heads = qkv.load(path)[0].pattern[2].h
+    with pytest.raises(qkv.MissingError, match="the file does not say how many heads"):
+        heads[-1]
+    with pytest.raises(qkv.MissingError, match="name them, or index the array"):
+        heads[-1:]
+    assert heads[1:].shape[0] == 3

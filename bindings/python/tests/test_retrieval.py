@@ -97,7 +97,7 @@ def test_every_number(model, program, options):
     assert [row["heads"] for row in table(study, "classes")] == counted
     assert wanted == ANSWER or heads.max() > 0
     assert not forced or (heads.max() > 0.5 and {(r["layer"], r["head"]) for r in table(study, "ranking")[:2]} ==
-                          {(5, 0), (5, 1)})  # the induction heads that `qkv heads` finds
+                          {(5, 0), (5, 1)})  # the induction heads that `qkv roles` finds
 
 
 def test_prompts(model, program, source):

@@ -1,5 +1,7 @@
 """Running, results, captures: the numbers are the program's, and arrays are where C has them."""
 import pickle
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -293,6 +295,21 @@ def test_open(unset_model, monkeypatch, tmp_path, source):
     assert qkv.open(odd).info.n_layer == 6
 
 
+def test_models_by_name_in_c(tmp_path, monkeypatch, source):
+    """qkv_model_open takes what -m and qkv.open take."""
+    from qkv._core import check, new_error
+
+    folder = tmp_path / "models" / "river"
+    folder.mkdir(parents=True)
+    (folder / "river.gguf").write_bytes((source / "models" / "default.gguf").read_bytes())
+    monkeypatch.setenv("QKV_CACHE", str(tmp_path))
+    out, err = ffi.new("qkv_model **"), new_error()
+    check(lib.qkv_model_open(out, b"river", err), err)
+    assert lib.qkv_model_get_info(out[0]).n_layer == 6
+    lib.qkv_model_free(out[0])
+    assert qkv.open("river").info.n_layer == 6 and qkv.Model("river").info.path.endswith("river.gguf")
+
+
 def test_lists():
     assert {s.name for s in qkv.sites()} >= {"q", "logits"} and {o.name for o in qkv.operations()} >= {"scale", "custom"}
     assert len(qkv.metrics()) > 40 and "llama" in qkv.families() and qkv.version() == qkv.__version__
@@ -307,7 +324,7 @@ def test_lists():
 
 def test_hooks(model):
     assert qkv.site("blocks.3.attn.hook_q") == "q@3" and qkv.hooks()["blocks.L.hook_resid_post"] == "resid_post@L"
-    assert model.hooks["blocks.5.attn.hook_rot_k"] == "k_rot@5" and len(model.hooks) == 6 * len(qkv.hooks())
+    assert model.hooks["blocks.5.attn.hook_rot_k"] == "k_rot@5" and len(model.hooks) == 6 * (len(qkv.hooks()) - 1) + 1
     r = model.run("The river runs.", capture="blocks.3.attn.hook_z")
     assert r[0]["z", 3].shape == r[0]["blocks.3.attn.hook_z"].shape
     with pytest.raises(qkv.Error, match="sum of resid_pre and attn_out"):
@@ -382,7 +399,7 @@ def test_tensors_cannot_be_written(model, text):
 
 def test_layers_of_wrong_kinds(model, text):
     v = model.run(text, capture="pattern")[0]
-    for layer in (slice(1, 3), 1.0):
+    for layer in (slice(1, 3), 1.0, True):
         with pytest.raises(TypeError, match="one whole number"):
             v["pattern", layer]
         with pytest.raises(TypeError, match="one whole number"):
@@ -439,3 +456,157 @@ def test_zero_bytes_end_nothing(model, text, tmp_path):
     ):
         with pytest.raises(qkv.Error, match="zero byte"):
             call()
+
+
+def test_lists_of_arrays_are_prompts(model):
+    """What m.tokenize gives is a prompt wherever a text is, alone and in lists."""
+    texts = ["The river runs past the mill.", "A boat lies at the quay."]
+    arrays = [model.tokenize(t) for t in texts]
+
+    def compare(work, *fields):
+        expected = work(texts)
+        for given in (arrays, tuple(arrays), [a.tolist() for a in arrays], iter(arrays)):
+            found = work(given)
+            for field in fields:
+                assert np.array_equal(found[field], expected[field])
+
+    compare(lambda p: model.measure(p, "q@3=zero", "sink,tv"), "prompt", "value")
+    compare(
+        lambda p: model.sweep(p, layers=3, targets="q", ops="zero", metrics="tv").rows("tv"), "prompt", "layer", "value"
+    )
+    compare(lambda p: {i: panel.values for i, panel in enumerate(model.mean(p, layer=3, head=1))}, *range(6))
+    compare(lambda p: model.run(texts[0], "z@2=mean:set", "logits[-1]", set_prompts=p)[1], "logits")
+    compare(lambda p: model.next(texts[0], "z@2=mean:set", set_prompts=p)[1], "logit")
+    compare(
+        lambda p: {0: model.grid(texts[0], cols={"a": "z@2=mean:set"}, layer=3, head=1, set_prompts=p).data}, 0
+    )
+    sources = {"other": arrays[0]}
+    run = model.run(arrays[0], "z@2=patch:other", "logits[-1]", sources=sources)
+    assert np.array_equal(run[0]["logits"], run[1]["logits"])
+    same = np.stack([arrays[0], arrays[0]])  # rows of equal length
+    assert len(model.measure(same, metrics="sink").prompts) == 2
+    assert len(model.measure(range(5, 9), metrics="sink").prompts) == 1
+    for wrong in (5, b"text", {"a": 1}, [1.5], [None], [[1.5]]):
+        for work in (
+            lambda p: model.measure(p, metrics="sink"),
+            lambda p: model.mean(p, layer=3, head=1),
+            lambda p: model.sweep(p, targets="q", ops="zero", metrics="tv"),
+        ):
+            with pytest.raises((TypeError, qkv.Error)):
+                work(wrong)
+
+
+def test_edits_that_nothing_depends_on(model, text):
+    """The program warns about them, and so does Python, at the line of the caller."""
+    idle = ["q@5=zero", "q@3=zero + v@4=zero"]
+    said = ["q@5=zero (v1) was not computed", "v@4=zero (v2) was not computed"]
+    generation = model.generate(text, "q@5=zero", n=2)
+    list(generation)
+    for work, count in (
+        (lambda: model.run(text, idle, "pattern@3"), 2),
+        (lambda: model.measure([text, text], idle, "sink", layers=3), 2),
+        (lambda: model.next(text, ["q@5[-1]=zero", "q@5[3]=zero"]), 1),
+        (lambda: generation.run("pattern@3"), 1),
+        (lambda: model.heads(text, layers="3", edits="q@5=zero"), 1),
+    ):
+        with pytest.warns(qkv.Notice) as caught:
+            work()
+        texts = [str(w.message) for w in caught]
+        assert len(texts) == count and all("was not computed: nothing that is" in t for t in texts), texts
+        assert all(w.filename == __file__ for w in caught)
+        if count == 2:
+            assert [t[: len(s)] for t, s in zip(texts, said)] == said
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.run(text, ["q@3=zero", "q@3=scale:1"], "pattern@3")  # which changes no value, and says 0
+        with pytest.raises(qkv.Notice):
+            model.run(text, idle, "pattern@3")
+
+
+def test_slices_and_items(model, text):
+    r = model.run(text, ["q@3=zero", "v@2=zero"], ["pattern@3", "logits[-1]", "pattern@*:first"])
+    assert [v.number for v in r[1:]] == [1, 2] and [v.number for v in r[::-1]] == [2, 1, 0] and r[5:] == []
+    for v in r:
+        assert [key for key, _ in v.items()] == v.keys() == list(v)
+        assert all(a is not None and np.array_equal(a, v[key]) for key, a in v.items())
+        assert len(dict(v.items())) == len(v) == len(v.values()) and dict(v)[v.keys()[0]].size
+    for wrong in (True, 1.0, "1", None):
+        with pytest.raises(TypeError):
+            r[wrong]
+    with pytest.raises(TypeError):
+        r[0]["pattern", True]
+
+
+def test_the_edits_of_a_result_can_be_run(model, text):
+    r = model.run(text, ["q@3=zero", "v@2=zero + z@1=zero"], "logits[-1]")
+    again = model.run(text, r.edits, "logits[-1]")
+    assert again.edits == r.edits == ["", "q@3=zero", "v@2=zero + z@1=zero"]
+    assert all(np.array_equal(a["logits"], b["logits"]) for a, b in zip(r, again))
+    assert model.measure(text, r.edits, "tv").variants == r.edits
+    assert model.next(text, r.edits).edits == model.generate(text, r.edits, n=1).edits == r.edits
+    assert len(model.run(text, "", "logits[-1]")) == 1
+    with pytest.raises(qkv.Error, match="empty"):
+        model.run(text, ["q@3=zero", ""], "logits[-1]")
+    assert model.grid(text, cols=["", "q@3=zero"], layer=3, head=1).shape == (1, 2)
+
+
+def test_metadata_without_the_tensors(model, text, tmp_path, monkeypatch):
+    r = model.run(text, ["q@3=zero"], ["pattern@3", "logits"])
+    r.save(tmp_path / "out.safetensors")
+    assert r.metadata == qkv.load(tmp_path / "out.safetensors").metadata and len(r.metadata) > 5
+    tall = model.run(text * 6, capture=["resid_post", "mlp_act", "scores", "pattern"])
+
+    def cost(work):
+        tracked = []
+        for _ in range(5):
+            begin = time.perf_counter()
+            work()
+            tracked.append(time.perf_counter() - begin)
+        return min(tracked)
+
+    tall.metadata  # hashes the model once
+    assert cost(lambda: tall.metadata) < 0.5 * cost(lambda: tall.save(tmp_path / "tall.safetensors"))
+
+
+def test_progress_ends_at_the_end(model, text):
+    from qkv._core import Watch
+
+    watch, seen = Watch(), []
+    watch.show = lambda *step: seen.append(step)
+    for steps in ([("layers", 3, 6)], [("layers", 3, 6), ("layers", 6, 6)], []):
+        watch.last = None
+        for step in steps:
+            watch.tell(*step)
+        watch.finish()
+    assert seen == [("layers", 3, 6), ("layers", 6, 6)] * 2
+    long, told = text * 8, 0
+    for work in (
+        lambda show: model.run(long, ["q@3=zero"], "logits", progress=show),
+        lambda show: model.measure([long] * 3, "q@3=zero", "sink,tv", progress=show),
+        lambda show: model.next(long, every=True, progress=show),
+        lambda show: model.modify(long, layer=3, head=1, progress=show),
+        lambda show: model.sweep([text], layers=3, targets="q", ops="zero", metrics="tv", progress=show),
+    ):
+        seen = []
+        for _ in range(20):  # a short run may end before the first step is told
+            work(lambda *step: seen.append(step))
+            if seen:
+                break
+        assert not seen or seen[-1][1] == seen[-1][2] > 0, seen[-3:]
+        told += bool(seen)
+        assert all(a[1] <= b[1] for a, b in zip(seen, seen[1:]) if a[0] == b[0] and a[2] == b[2])
+    assert told > 0
+    seen = []
+    with pytest.raises(qkv.Error):
+        model.run(long, ["resid_post@2=set:3e38"], "logits", progress=lambda *step: seen.append(step))
+    assert not seen or seen[-1][1] < seen[-1][2]
+
+
+def test_import_star():
+    import builtins
+
+    names = {}
+    exec("from qkv import *", names)
+    assert not set(qkv.__all__) & set(dir(builtins)) and "scale" in names and "Model" in names
+    assert "open" not in names and "set" not in names and callable(qkv.open) and callable(qkv.set)
+    assert all(hasattr(qkv, name) for name in qkv.__all__) and {"open", "set"} <= set(dir(qkv))

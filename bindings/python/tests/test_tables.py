@@ -14,6 +14,13 @@ def variants(edits):
     return [a for e in edits for a in ("--variant", e)]
 
 
+def rows_of(study, name, **wanted):
+    """The rows of a study's table as dicts, those whose columns have the values that are wanted."""
+    (table,) = [t for t in study["tables"] if t["name"] == name]
+    rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
+    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
+
+
 def test_measure_is_the_programs(model, program, tmp_path):
     metrics = ["sink", "tv", "entropy", "sink_rate", "output_kl", "loss", "massive", "previous"]
     metrics = [m for m in metrics if m in {k.name for k in qkv.metrics()}]
@@ -28,7 +35,7 @@ def test_measure_is_the_programs(model, program, tmp_path):
         assert mine["metric"] == other["metric"] and mine["variant"] == names[other["variant"]]
         for field in ("prompt", "layer", "head"):
             assert mine[field] == (int(other[field]) if other[field] else -1)
-        assert f"{mine['value']:.12g}" == f"{float(other['value']):.12g}"
+        assert f"{mine['value']:.12g}" == f"{float(other['value'] or 'nan'):.12g}"
 
 
 def test_measure_is_bit_for_bit(model):
@@ -91,28 +98,52 @@ def test_next_is_the_programs(model, program):
         "next", "-p", prompt, *variants(EDITS), "--top", 5, "--of", " sea", "--diff", " sea/ land", "--json"
     )
     ours = model.next(prompt, EDITS, top=5, of=[" sea"], diff=[(" sea", " land")])
-    assert ours.position == theirs["prompts"][0]["position"]
-    for mine, of, other, v in zip(ours, map(ours.of, range(3)), theirs["prompts"][0]["variants"], range(3)):
-        assert ours.kl[v] == other["kl"] and ours.diff[v][0] == other["diff"][0]["difference"]
-        for rows, lines in ((mine, other["top"]), (of, other["of"])):
-            assert len(rows) == len(lines)
+    fields = ("token", "text", "rank", "rank_change", "logit", "logit_change", "probability", "probability_change")
+    for mine, of, name, v in zip(ours, map(ours.of, range(3)), ["baseline", *EDITS], range(3)):
+        (diff,) = rows_of(theirs, "tokens", variant=name, list="diff")
+        assert ours.position == diff["position"] and ours.kl[v] == diff["kl"] and ours.diff[v][0] == diff["logit"]
+        for rows, kind in ((mine, "top"), (of, "of")):
+            lines = rows_of(theirs, "tokens", variant=name, list=kind)
+            assert len(rows) == len(lines) > 0
             for row, line in zip(rows, lines):
-                for field, value in line.items():
-                    assert row[field] == value, field
+                for field in fields:
+                    assert row[field] == line[field], field
     assert ours.changed[2] == {"z@2=zero": 7 * 128} and ours.edits == ["", *EDITS]
 
 
+def test_answers_are_the_programs(model, program):
+    prompt, texts = "The river runs to the", [" wide blue sea", " land"]
+    asked = [word for text in texts for word in ("--answer", text)]
+    theirs = program.json("next", "-p", prompt, *variants(EDITS), *asked, "--json")
+    ours = model.next(prompt, EDITS, answer=texts)
+    by_ids = model.next(prompt, EDITS, answer=[model.find_answer(text) for text in texts])
+    for v, name in enumerate(["baseline", *EDITS]):
+        rows, lines = ours.answers(v), rows_of(theirs, "tokens", variant=name, list="answer")
+        assert len(lines) == 2
+        assert rows["text"].tolist() == texts and rows["n_tokens"].tolist() == [3, 1]
+        assert rows["log_probability"].tolist() == by_ids.answers(v)["log_probability"].tolist()
+        for row, line in zip(rows, lines):
+            for field in ("log_probability", "log_probability_change", "probability", "probability_change"):
+                assert row[field] == line[field], field
+    every = model.next(prompt + texts[0], every=True)
+    assert abs(every[0]["loss"][-3:].sum() + ours.answers(0)["log_probability"][0]) < 1e-5
+    with pytest.warns(UserWarning, match="' sea' is taken"):
+        spaced = model.next(prompt, of="sea", top=0)
+    assert spaced.of(0)["text"].tolist() == [" sea"]
+
+
 def test_next_every(model, program):
-    theirs = program.json("next", "-p", TEXTS[0], *variants(EDITS), "--all", "--json")["prompts"][0]["variants"]
+    theirs = program.json("next", "-p", TEXTS[0], *variants(EDITS), "--all", "--json")
     ours = model.next(TEXTS[0], EDITS, every=True)
-    for v, other in enumerate(theirs):
-        assert ours.mean_loss[v] == other["mean_loss"]
-        assert [r["loss"] for r in ours[v]] == [line["loss"] for line in other["losses"]]
+    for v, name in enumerate(["baseline", *EDITS]):
+        assert ours.mean_loss[v] == rows_of(theirs, "variants", variant=name)[0]["mean_loss"]
+        lines = rows_of(theirs, "losses", variant=name)
+        assert [r["loss"] for r in ours[v]] == [line["loss"] for line in lines] != []
     assert ours.position == -1 and "losses" in repr(ours) and str(ours).startswith("unedited\n  1 ")
 
 
 def test_next_mistakes(model):
-    with pytest.raises(qkv.Error, match="`at`"):
+    with pytest.raises(qkv.Error, match="'at'"):
         model.next("The river", at=50)
     with pytest.raises(qkv.Error):
         model.next("The river", of=["no single token"])
@@ -125,6 +156,36 @@ def test_next_mistakes(model):
     one, other = "The old river", "The new river"
     n = model.next(one, "resid_pre@0=patch:a", sources={"a": other}, top=1)
     assert n[1]["logit"][0] == model.next(other, top=1)[0]["logit"][0]
+
+
+def test_next_pairs(model):
+    """One pair needs no list; what is not a pair, or not a token, is refused."""
+    prompt, a, b = "The river runs to the", " sea", " land"
+    ids = model.find_token(a), model.find_token(b)
+    expected = model.next(prompt, "z@3=zero", diff=[(a, b)]).diff
+    assert expected.shape == (2, 1)
+    for same in ((a, b), [a, b], ids, np.array(ids), [ids], np.array([ids]), ((a, ids[1]),)):
+        assert (model.next(prompt, "z@3=zero", diff=same).diff == expected).all()
+    assert model.next(prompt, diff=[(a, b), (b, a)]).diff.tolist() == [[expected[0, 0], -expected[0, 0]]]
+    assert model.next(prompt, diff=()).diff.shape == model.next(prompt, diff=[]).diff.shape == (1, 0)
+    with pytest.warns(UserWarning, match="is taken as"):  # "or" is a token, too, and "sea" is none
+        assert model.next(prompt, diff=("sea", "or")).diff == model.next(prompt, diff=(" sea", " or")).diff
+    with pytest.raises(qkv.Error, match='as in " sea/ing"'):
+        model.next(prompt, diff=("sea", "ing"))
+    with pytest.warns(UserWarning, match="without a space; with one it is written ' wide sea'"):
+        model.next(prompt, answer="wide sea")
+    wrong = [a, (a,), (a, b, a), [(1, 2, 3)], [(1,)], [(a, b), a], (1.5, 2.5), [(1.5, 2)], {a: b}, 3, None, (True, False)]
+    for diff in wrong:
+        with pytest.raises(TypeError):
+            model.next(prompt, diff=diff)
+    for of in (1.5, [1.5], [True], None, {a: b}, b"sea", [[1, 2]]):
+        with pytest.raises(TypeError):
+            model.next(prompt, of=of)
+    assert [len(model.next(prompt, of=of).of(0)) for of in (np.int64(5), 5, np.array([5, 6]), (a, b))] == [1, 1, 2, 2]
+    for beyond in (-1, 4096, 2**40):
+        for options in (dict(of=beyond), dict(diff=(beyond, 1))):
+            with pytest.raises(qkv.Error, match="0 to 4095"):
+                model.next(prompt, **options)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +234,32 @@ def test_generation_ends(model):
     a, b = (model.generate("The river", "q@1=zero", n=3, edit_tokens=w) for w in ("prompt", "new"))
     list(a), list(b)
     assert a.changed[1] != b.changed[1]
+
+
+def test_one_variant_ends_before_the_others(model):
+    """The unedited text has the word that ends a text; the others continue as they do alone."""
+    prompt, edits = "The river runs to the sea.", ["z@*=zero", "q@3=zero"]
+    free = model.generate(prompt, edits, n=8)
+    list(free)
+    g = model.generate(prompt, edits, n=8, stop=" LORD")
+    steps = list(g)
+    assert g.texts[0] == " And the" and g.finish[0] == "stop" and len(g.tokens[0]) == 3
+    assert " LORD" not in free.texts[1] and g.texts[1] == free.texts[1] and len(steps) == 8
+    assert steps[3].tokens[0] is None and steps[3].text[0] is None and steps[3].tokens[1] == free.tokens[1][3]
+    with pytest.raises(qkv.Error, match="has ended"):
+        steps[-1].logits(0)
+    assert steps[-1].logits(1).argmax() == g.tokens[1][-1]
+
+
+def test_every_name_of_the_library_is_there(source):
+    """A macro of a header is not a name of the binding: it would fail when it is first used."""
+    import re
+
+    from qkv._core import lib
+
+    for path in (source / "bindings" / "python" / "qkv").glob("*.py"):
+        for name in re.findall(r"(?<![\w.])lib\.(\w+)", path.read_text()):
+            assert hasattr(lib, name), f"{path.name}: {name}"
 
 
 def test_choose_head(model, text):

@@ -1,9 +1,10 @@
 /*
  * bert: BERT, bidirectional.
  *
- * Every token sees every other one. LayerNorm behind each residual addition and on the embeddings, to
- * which learned positions and token type 0 are added; biases everywhere; GELU in its exact form. There
- * are no logits: the output is the last layer's resid_post.
+ * Every token sees every other one. LayerNorm after each residual addition and on the embeddings, to
+ * which learned positions and segments are added: the second segment begins after the first separator.
+ * Biases everywhere; GELU in its exact form. There are no logits: the output is the last layer's
+ * resid_post.
  */
 #include "model/hf/hf.h"
 

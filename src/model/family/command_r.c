@@ -1,7 +1,7 @@
 /*
  * command-r: Command R and R+, Aya 23 (Hugging Face: cohere).
  *
- * Attention and feed-forward side by side behind one LayerNorm without bias; RoPE on adjacent channels,
+ * Attention and feed-forward side by side after one LayerNorm without bias; RoPE on adjacent channels,
  * in the original order; logits times a factor; tied output. R+ normalises queries and keys per head,
  * each head with weights of its own.
  */

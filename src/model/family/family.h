@@ -2,7 +2,7 @@
  * Architecture families, described by data.
  *
  * A family says which tensors a model of it has and how its block is put together; the forward pass
- * (run/forward.c) reads these fields, or asks whether a weight is there, and never which family it
+ * (run/graph/forward.c) reads these fields, or asks whether a weight is there, and never which family it
  * is. Adding a family is one file with a const qkv_family and one line in QKV_FAMILY_LIST.
  *
  * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d,

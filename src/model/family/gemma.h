@@ -9,7 +9,7 @@
 /* gemma.c */
 extern const qkv_hf_name qkv_gemma_model_names[];
 
-/* Entries for layers with a norm before and behind each block: Gemma 2 and later. */
+/* Entries for layers with a norm before and after each block: Gemma 2 and later. */
 #define QKV_GEMMA_SANDWICH_NORMS                                                                   \
     {"input_layernorm", "attn_norm", &qkv_maker_plus_one},                                         \
         {"post_attention_layernorm", "post_attention_norm", &qkv_maker_plus_one},                  \

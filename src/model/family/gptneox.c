@@ -2,8 +2,8 @@
  * gptneox: GPT-NeoX and Pythia.
  *
  * LayerNorms and biases everywhere, fused projection, RoPE on a part of the channels (base 10000, no
- * key), GELU in its exact form (the 20B model's config says the tanh form). Attention and feed-forward stand side by side, each behind its own
- * norm, unless the file says otherwise.
+ * key), GELU in its exact form (the 20B model's config says the tanh form). Attention and feed-forward
+ * stand side by side, each after its own norm, unless the file says otherwise.
  */
 #include "model/hf/hf.h"
 

@@ -1,7 +1,7 @@
 /*
  * phi2: Phi 1, 1.5 and 2 (Hugging Face: phi).
  *
- * Attention and feed-forward side by side behind one LayerNorm, RoPE on a part of the channels, biases
+ * Attention and feed-forward side by side after one LayerNorm, RoPE on a part of the channels, biases
  * everywhere, on the output projection too. Older files have the three projections fused.
  */
 #include "model/hf/hf.h"

@@ -2,7 +2,7 @@
  * stablelm: StableLM 3B, 2 1.6B and 2 12B.
  *
  * LayerNorms, gated SiLU, RoPE on a part of the channels (base 10000, no key), biases on query, key and
- * value in some. The 12B model has attention and feed-forward side by side behind one norm, and
+ * value in some. The 12B model has attention and feed-forward side by side after one norm, and
  * LayerNorms per head, each head with weights of its own, on queries and keys.
  */
 #include "model/hf/hf.h"

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "model/hf/hf.h"
 
@@ -202,8 +203,8 @@ static int find_family(qkv_hf_config *config, qkv_error *err) {
 }
 
 static int add_missing(qkv_hf_config *config, const char *text, qkv_error *err) {
-    json_t *defaults = json_loads(text, 0, NULL);
-    const int failed = !defaults || json_object_update_missing(config->settings, defaults) != 0;
+    json_t *defaults = qkv_json_parse(text, strlen(text), 0, NULL);
+    const int failed = !defaults || qkv_json_put_missing(config->settings, defaults) != 0;
     json_decref(defaults);
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }
@@ -437,7 +438,7 @@ int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err) {
 /* ---- all of them ---- */
 
 int qkv_hf_config_read(qkv_hf_config *config, json_t *json, qkv_error *err) {
-    config->settings = json_copy(json);
+    config->settings = qkv_json_copy(json);
     if (!config->settings) return qkv_fail_memory(err);
     int status = qkv_hf_unwrap(config, err);
     if (status == QKV_OK) status = find_family(config, err);

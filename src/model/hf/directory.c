@@ -107,11 +107,12 @@ static int add_indexed(opener *o, qkv_json_span tensor, qkv_json_span file, qkv_
     int status = name.failed ? qkv_fail_memory(err) : QKV_OK;
     if (status == QKV_OK &&
         (!*text || strlen(text) != name.length || strchr(text, '/') || text[0] == '.'))
-        status = qkv_fail(err, QKV_ERR_FORMAT,
-                          "%s/" INDEX_NAME ": tensor %.*s is said to be in '%.100s', which is no "
-                          "file of this directory",
-                          o->file->path, (int)(tensor.length < 100 ? tensor.length : 100),
-                          tensor.text, *text ? text : "?");
+        status =
+            qkv_fail(err, QKV_ERR_FORMAT,
+                     "%s/" INDEX_NAME ": tensor %.*s is said to be in '%.100s', which is not a "
+                     "file of this directory",
+                     o->file->path, (int)(tensor.length < 100 ? tensor.length : 100), tensor.text,
+                     *text ? text : "?");
     if (status == QKV_OK) status = add_name(o, text, err);
     qkv_text_release(&name);
     return status;
@@ -263,7 +264,7 @@ static int set_vocab_size(opener *o, qkv_hf_config *config, qkv_error *err) {
     return QKV_OK;
 }
 
-/* config.json says things that are known to nobody. */
+/* config.json says things that are not known. */
 static int note_ignored(opener *o, const qkv_hf_config *config, qkv_error *err) {
     qkv_text text = {0};
     if (config->n_ignored == 0) return QKV_OK;

@@ -4,7 +4,7 @@
  *
  * A directory (config.json, *.safetensors, tokenizer.json) is opened as if it were the GGUF file
  * that llama.cpp's converter would make of it: config.c and rope_settings.c write the keys, tensor_map.c
- * finds the tensors, and nothing behind qkv_gguf knows the difference. Tensors whose bytes can be
+ * finds the tensors, and nothing that uses qkv_gguf knows the difference. Tensors whose bytes can be
  * used as they are stay in the mapping; the others carry a maker (tensor_maker.c) and are made when
  * they are needed.
  *
@@ -127,7 +127,7 @@ struct qkv_hf {
     const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
     const qkv_hf_name *layer_names, *model_names; /* beyond the common ones; end with {NULL} */
     const qkv_hf_setting *settings;               /* the same */
-    const char *const *ignored; /* ends of names of tensors that are no weights; ends with NULL */
+    const char *const *ignored; /* ends of names of tensors that are not weights; ends with NULL */
     int plain_names;            /* the common names are not this family's */
     int plain_output;           /* nor is the output's, or it has none */
     int partial_rotary;         /* RoPE may turn a part of the channels */
@@ -146,7 +146,7 @@ typedef struct qkv_hf_wrapper {
 } qkv_hf_wrapper;
 
 struct qkv_hf_config {
-    json_t *settings; /* what nobody has asked for yet */
+    json_t *settings; /* what no code has asked for yet */
     json_t *outer;    /* the same of the model that this is the language part of, or NULL */
     const qkv_hf_wrapper *wrapper; /* that model, or NULL */
     qkv_text ignored;              /* names of settings without effect */
@@ -177,7 +177,7 @@ extern const qkv_hf_wrapper qkv_hf_wrappers[]; /* ends with {NULL} */
 extern const char *const qkv_hf_text_prefixes[], *const qkv_hf_other_parts[],
                                                      *const qkv_hf_other_settings[];
 
-/* unused_settings.c: what nobody has asked for is refused, said to have no effect, or known to have
+/* unused_settings.c: what no code has asked for is refused, said to have no effect, or known to have
  * none. */
 int qkv_hf_check_unused(qkv_hf_config *config, qkv_error *err);
 /* Adds a name to config->ignored; `object` stands before it, or is NULL. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "model/hf/hf.h"
 
@@ -78,7 +79,7 @@ static int find_scaling(rope *r, qkv_error *err) {
     if (status == QKV_OK && json_is_object(full)) used = full;
     r->scaling = (qkv_hf_config){.path = r->config->path};
     if (status == QKV_OK) {
-        r->scaling.settings = used ? json_copy(used) : json_object();
+        r->scaling.settings = used ? qkv_json_copy(used) : json_object();
         status = r->scaling.settings ? take_numbers(&r->scaling, r, err) : qkv_fail_memory(err);
     }
     json_decref(old);
@@ -202,7 +203,7 @@ static int take_divisors(rope *r, const char *name, float **out, qkv_error *err)
     for (size_t i = 0; i < n && status == QKV_OK; i++) {
         (*out)[i] = (float)json_number_value(json_array_get(list, i));
         if (!((*out)[i] > 0))
-            status = qkv_fail(err, QKV_ERR_FORMAT, "%s: %s holds something that is no divisor",
+            status = qkv_fail(err, QKV_ERR_FORMAT, "%s: %s holds something that is not a divisor",
                               r->config->path, name);
     }
     json_decref(list);

@@ -1,5 +1,5 @@
 /*
- * What nobody has asked for when all of config.json has been read.
+ * What no code has asked for when all of config.json has been read.
  *
  * Settings of three kinds are left: those that transformers' classes know and that change nothing in
  * a forward pass; those that its base class uses for every model and that are not implemented here,
@@ -57,7 +57,7 @@ static int is_among(const char *const *list, const char *name) {
     return 0;
 }
 
-/* "quantization" is what MLX writes; its tensors are no others than its own programs read. */
+/* "quantization" is what MLX writes; only its own programs read its tensors. */
 static int is_quantised(const char *name, const json_t *value) {
     if (strcmp(name, "quantization") == 0) return json_object_size(value) > 0;
     return is_among(quantised, name) && !qkv_hf_says_nothing(value);

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "base/json.h"
 #include "model/hf/hf.h"
 
 const qkv_hf_wrapper qkv_hf_wrappers[] = {
@@ -66,10 +67,10 @@ static const qkv_hf_wrapper *find_wrapper(const json_t *settings) {
  * outside. */
 static int complete(const qkv_hf_config *config, const qkv_hf_class *text, qkv_error *err) {
     json_t *tied = json_object_get(config->outer, "tie_word_embeddings");
-    int failed = json_object_set_new(config->settings, "architectures",
-                                     json_pack("[s]", text->architecture)) != 0;
+    int failed =
+        qkv_json_put(config->settings, "architectures", json_pack("[s]", text->architecture)) != 0;
     if (json_is_boolean(tied) && !json_object_get(config->settings, "tie_word_embeddings"))
-        failed |= json_object_set(config->settings, "tie_word_embeddings", tied) != 0;
+        failed |= qkv_json_put(config->settings, "tie_word_embeddings", json_incref(tied)) != 0;
     return failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
@@ -77,7 +78,7 @@ int qkv_hf_unwrap(qkv_hf_config *config, qkv_error *err) {
     config->wrapper = find_wrapper(config->settings);
     if (!config->wrapper) return QKV_OK;
     config->outer = config->settings;
-    config->settings = json_copy(json_object_get(config->outer, "text_config"));
+    config->settings = qkv_json_copy(json_object_get(config->outer, "text_config"));
     json_object_del(config->outer, "text_config");
     if (!json_is_object(config->settings))
         return qkv_fail(err, QKV_ERR_FORMAT, "%s: %s without an object text_config", config->path,

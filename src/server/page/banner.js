@@ -20,13 +20,18 @@ export class Banner {
     }
 
     showProblem(message) {
+        this.showNotice(message, el('b', {}, 'Problem:'));
+    }
+
+    // Nothing is wrong, but it should be known.
+    showNotice(message, ...title) {
         this.why = null;
         const close = el(
             'button',
             { type: 'button', class: 'quiet', 'aria-label': 'Dismiss', onclick: () => this.hide() },
             '✕',
         );
-        this.show(el('b', {}, 'Problem:'), el('span', {}, message), close);
+        this.show(...title, el('span', {}, message), close);
     }
 
     // why: 'gone', or 'refused' where it came back with another token. Asked again and again, it is shown once.

@@ -66,7 +66,7 @@ export class Chips {
         this.setPinned(this.pins.queries, this.pins.keys);
         this.pointed = undefined;
         this.buildMore(to);
-        this.tip.textContent = `${countText(this.ids.length)} tokens`;
+        this.tip.textContent = this.ids.length ? `${countText(this.ids.length)} tokens` : '';
     }
 
     buildMore(to) {

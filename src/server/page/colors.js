@@ -202,6 +202,27 @@ export class ColorScale {
     }
 }
 
+export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
+
+// The scale of attention weights, as the figures have it. options: scale, low and high of a head view (head.js).
+// largest: the largest weight that is shown, where keys are hidden: colours end there if no range is chosen.
+export function weightScale(table, { scale, low, high }, tokens, largest = null) {
+    const bottom = low ?? 0,
+        top = high ?? (low === null && largest !== null ? largest : 1),
+        end = top > bottom ? top : bottom + 1;
+    return new ColorScale(table, {
+        kind: scale !== 'auto' ? scale : tokens <= LINEAR_TOKENS ? 'linear' : 'log',
+        low: bottom,
+        high: end,
+        floor: logFloor(bottom, end, tokens),
+    });
+}
+
+// The two ends of a scale, as its bar says them.
+export function endsOf({ kind, diverging, floor, low, high }) {
+    return [kind === 'log' && !diverging ? floor : low, high];
+}
+
 // Draws the map itself as a bar, low at the left.
 export function drawColorBar(canvas, scale) {
     const width = 128;

@@ -20,8 +20,11 @@ export function runBody({ model }, prompt, edits) {
 }
 
 // Of a page without a fragment this is what the server expects, and has computed (job_runner.c).
-export function overviewBody(state, prompt, edits) {
-    return { ...runBody(state, prompt, edits), metric: state.overview.metric };
+// tokens: of the prompt, where they are known: at least one key is left.
+export function overviewBody(state, prompt, edits, tokens = Infinity) {
+    const body = { ...runBody(state, prompt, edits), metric: state.overview.metric },
+        skip = Math.min(state.view.skipKeys, tokens - 1);
+    return skip > 0 ? { ...body, skip_keys: skip } : body;
 }
 
 export function headBody(state, prompt, edits) {

@@ -2,11 +2,13 @@
 //
 //     const panel = new EditsPanel(element, { sites, ops });
 //     panel.set({ edits, active, follow });
-//     panel.onchange = ({ edits, active, follow }, moving) => ...;   // moving: a slider is held
+//     panel.shown = { layer, head };   panel.model = facts;
+//     panel.onchange = ({ edits, active, follow }, moving, group) => ...;   // moving: a slider is held
+//         // group: changes that follow each other and have the same one are one change by hand; null: each is one
 //     panel.setReport([{ changed, selected, ran }], whole);   panel.setError({ index, at, length, message });
 import { clampNumber, countText, el, factorText, fillSelect, plainNumber } from './text.js';
 import { factorAt, FACTOR_STEPS, FACTOR_TICKS, placeOf, SMALLEST_PLACE } from './factor.js';
-import { factorOf, parseEdit, splitEdits, withFactor, writeEdit } from './notation.js';
+import { factorOf, parseEdit, reachesHead, splitEdits, withFactor, writeEdit } from './notation.js';
 
 const FIGURE_FACTORS = [0.5, 1e-3, 1e-10]; // the columns of `qkv figure modify`
 const DEFAULT_ARGS = {
@@ -21,7 +23,9 @@ const DEFAULT_ARGS = {
     quant: 'bits=2,axis=token,group=16',
 };
 const NO_ARGS = ['zero', 'freeze'];
-const SCORES_ONLY = ['mask', 'keep'];
+const isScores = (site) => site?.name === 'scores';
+const OP_SITES = { mask: isScores, keep: isScores, quant: hasChannels }; // the sites that an operation is for; else: all
+const ADDED_SITES = ['q', 'k', 'v', 'z'];
 const NOT_HERE = ['patch', 'remove']; // they need another prompt, or a vector from a file: nothing of the page is one
 const NAMES = { q: 'Query', k: 'Key', v: 'Value' };
 
@@ -31,7 +35,10 @@ export class EditsPanel {
         this.ops = ops;
         this.state = { edits: [], active: 0, follow: true };
         this.shown = { layer: 0, head: 0 };
+        this.model = { heads: 1, kv_heads: 1 };
         this.reports = [];
+        this.reportNodes = []; // of all forms, also while these are made anew: they can be marked as older
+        this.forms = [];
         this.onchange = this.onhold = () => {};
         this.list = el('div', { class: 'edit-list' });
         const add = el('button', { type: 'button', onclick: () => this.add() }, '+ Add edit');
@@ -79,19 +86,29 @@ export class EditsPanel {
         return el('div', { class: 'presets' }, row('Scale by ε', 'scale'), row('Mean of heads', 'mean'));
     }
 
+    // Takes the place of an edit of the same values, else of the active one; the others stay.
     usePreset(site, op) {
         const { layer, head } = this.shown,
-            factor = factorOf(this.state.edits[this.state.active] ?? '');
-        const args = op === 'scale' ? factorText(factor ?? 0.5) : 'head';
-        this.commit({ edits: [`${site}@${layer}.h${head}=${op}:${args}`], active: 0 }, { rebuild: true });
+            { edits, active } = this.state,
+            factor = factorOf(edits[active] ?? '');
+        const args = op === 'scale' ? factorText(factor ?? 0.5) : 'head',
+            target = `${site}@${layer}.h${head}`;
+        const same = edits.findIndex((edit) => edit.replace(/\s*=.*$/, '').trim() === target),
+            at = same >= 0 ? same : Math.min(active, edits.length);
+        const changed = edits.slice();
+        changed[at] = `${target}=${op}:${args}`;
+        this.commit({ edits: changed, active: at }, { rebuild: true });
     }
 
+    // Of values that no edit has yet: of the shown head, else of one after it.
     add() {
         const { layer, head } = this.shown,
-            used = new Set(this.state.edits.map((edit) => parseEdit(edit)?.site));
-        const site = ['q', 'k', 'v'].find((name) => !used.has(name)) || 'z';
-        const edits = [...this.state.edits, `${site}@${layer}.h${head}=scale:0.5`];
-        this.commit({ edits, active: edits.length - 1 }, { rebuild: true });
+            { edits } = this.state,
+            { heads } = this.model;
+        const places = Array.from({ length: heads }, (_, i) => ADDED_SITES.map((site) => ({ site, layer, head: (head + i) % heads }))).flat();
+        const free = places.find((place) => !edits.some((edit) => reachesHead(edit, place.site, place, this.model))) ?? places[0];
+        const added = [...edits, `${free.site}@${free.layer}.h${free.head}=scale:0.5`];
+        this.commit({ edits: added, active: added.length - 1 }, { rebuild: true });
     }
 
     remove(index) {
@@ -109,10 +126,10 @@ export class EditsPanel {
     }
 
     // A change by hand. rebuild: the form is made anew; else only what shows the text is brought up to date.
-    commit(change, { rebuild = false, moving = false } = {}) {
+    commit(change, { rebuild = false, moving = false, group = null } = {}) {
         this.state = { ...this.state, ...change };
         if (rebuild) this.build();
-        this.onchange({ ...this.state }, moving);
+        this.onchange({ ...this.state }, moving, group);
     }
 
     setText(index, text, { from = null, moving = false } = {}) {
@@ -122,7 +139,8 @@ export class EditsPanel {
         if (from !== 'text') form.text.value = text;
         if (from !== 'form') this.showFields(form, text);
         if (from !== 'slider') this.showSlider(form, text);
-        this.commit({ edits, active: index }, { moving });
+        const isTyped = from === 'text' || moving;
+        this.commit({ edits, active: index }, { moving, group: isTyped ? `${from} ${index}` : null });
     }
 
     // ---- elements ----
@@ -160,7 +178,7 @@ export class EditsPanel {
             '✕',
         );
         form.error = el('p', { class: 'edit-error', id: `edit-error-${index}`, role: 'alert', hidden: true });
-        form.report = el('p', { class: 'edit-report', 'aria-live': 'polite' });
+        form.report = this.reportNodes[index] ??= el('p', { class: 'edit-report', 'aria-live': 'polite' });
         form.fields = this.buildFields(form);
         form.slider = this.buildSlider(form);
         form.element = el(
@@ -190,8 +208,8 @@ export class EditsPanel {
             const value = (name) => form[name].value.trim();
             const op = value('op'),
                 old = parseEdit(form.text.value);
+            const site = this.siteFor(op, value('site'), form);
             const args = old && old.op === op ? value('args') : (DEFAULT_ARGS[op] ?? '');
-            const site = this.siteOf(SCORES_ONLY.includes(op) ? 'scores' : value('site'));
             this.setText(
                 form.index,
                 writeEdit({
@@ -202,13 +220,19 @@ export class EditsPanel {
                     tokens: value('tokens'),
                     channels: hasChannels(site) ? value('channels') : '',
                     op,
-                    args,
+                    args: op === 'mean' && args === 'head' && site?.has_heads === false ? 'token' : args,
                 }),
                 { from: 'fields' },
             );
         };
-        const pick = (name, pairs, label) => {
-            form[name] = el('select', { 'aria-label': label, onchange: write });
+        const pick = (name, pairs, label, picked = () => {}) => {
+            form[name] = el('select', {
+                'aria-label': label,
+                onchange: () => {
+                    picked();
+                    write();
+                },
+            });
             fillSelect(form[name], pairs);
             return form[name];
         };
@@ -233,6 +257,7 @@ export class EditsPanel {
                     'site',
                     this.sites.map((site) => [site.name, site.name]),
                     'Site',
+                    () => (form.leftSite = null),
                 ),
             ),
             row('Layers', box('layers', 'Layers', '3, 2-4, 0,2,5-7 or *')),
@@ -257,6 +282,17 @@ export class EditsPanel {
             ),
             form.note,
         );
+    }
+
+    // The site of an operation: the one that is chosen, where the operation is for it. One that had to change for an
+    // operation comes back with the next.
+    siteFor(op, name, form) {
+        const fits = (site) => site && (OP_SITES[op]?.(site) ?? true),
+            chosen = this.siteOf(form.leftSite ?? name);
+        form.leftSite = null;
+        if (fits(chosen)) return chosen;
+        form.leftSite = chosen?.name ?? null;
+        return [this.siteOf('k'), ...this.sites].find(fits);
     }
 
     siteOf(name) {
@@ -285,6 +321,7 @@ export class EditsPanel {
         form.layers.disabled = site?.has_layer === false;
         form.heads.disabled = form.group.disabled = site?.has_heads === false;
         form.channels.disabled = !hasChannels(site);
+        for (const option of form.site.options) option.disabled = OP_SITES[fields.op]?.(this.siteOf(option.value)) === false;
         form.args.disabled = NO_ARGS.includes(fields.op);
         form.args.title = op?.arguments ?? '';
         const notes = [site?.what && `${site.name}: ${site.what}`, op?.what && `${op.name}: ${op.what}`];

@@ -2,13 +2,14 @@
 export const FIGURE_KINDS = [
     ['grid', 'This head, before and after'],
     ['diff', 'The difference'],
+    ['pattern', 'This head, as it is now'],
     ['modify', 'Figure: scaling by ε'],
     ['mean', 'Figure: the mean over heads'],
     ['heads', 'All heads'],
 ];
 
 export function figureKind(kind, display) {
-    if (kind === 'grid' && display.diff) return 'diff';
+    if ((kind === 'grid' || kind === 'pattern') && display.diff) return 'diff';
     return FIGURE_KINDS.some(([name]) => name === kind) ? kind : 'grid';
 }
 

@@ -1,11 +1,11 @@
 // What follows from the edits: a metric of the head against ε, the next tokens, the text that is generated. They come
-// when the hand rests; until then what is there is marked as older.
+// when the hand rests; until then what is there is marked as older (belongs.js).
 //
 //     const follow = new Follow(element, { metrics });
 //     follow.set({ metric, generate, hasLogits });
-//     follow.setCurve(reply); follow.setNext(reply); follow.setGenerated(reply, edited); follow.markOlder();
+//     follow.setCurve(reply); follow.setNext(reply); follow.setGenerated(reply, edited); follow.clear();
 //     follow.setCursor(edit, { before, after });      // at every move: the cursor on the curve
-import { el, fillSelect, numberText, shortPower, svgEl } from './text.js';
+import { el, fillSelect, listed, numberText, shortPower, svgEl } from './text.js';
 import { curveFactors, FACTOR_STEPS, FACTOR_TICKS, placeOf } from './factor.js';
 import { factorOf, withFactor } from './notation.js';
 import { NextTable } from './next.js';
@@ -27,10 +27,9 @@ export class Follow {
     }
 
     buildPart(title, ...body) {
-        const older = el('span', { class: 'older-mark', hidden: true }, 'older');
-        const head = el('h3', {}, title, older),
-            content = el('div', { class: 'follow-body' }, ...body);
-        return { element: el('div', { class: 'follow-part' }, head, content), head, content, older };
+        const older = el('span', { class: 'older-mark', hidden: true });
+        const content = el('div', { class: 'follow-body' }, ...body);
+        return { element: el('div', { class: 'follow-part' }, el('h3', {}, `${title} `, older), content), content, older };
     }
 
     buildCurve(metrics) {
@@ -53,8 +52,7 @@ export class Follow {
         this.curveText = el(
             'p',
             { class: 'numbers' },
-            el('span', {}, 'before ', this.beforeText),
-            el('span', {}, 'now ', this.nowText),
+            ...listed([el('span', {}, 'before ', this.beforeText), el('span', {}, 'now ', this.nowText)]),
         );
         return this.buildPart('This head against ε', this.metric, this.svg, this.curveText);
     }
@@ -126,30 +124,6 @@ export class Follow {
         this.ongenerate(generate);
     }
 
-    // ---- older and newer ----
-
-    // The curve does not depend on where on it one stands; the page says when it is asked for anew.
-    markOlder() {
-        for (const name of ['next', 'generate']) this.mark(name, true);
-    }
-
-    markFresh(name) {
-        this.mark(name, false);
-    }
-
-    mark(name, older) {
-        const { element, content } = this.parts[name];
-        if (this.parts[name].older.hidden === !older) return;
-        this.parts[name].older.hidden = !older;
-        content.classList.toggle('older', older);
-        element.setAttribute('aria-busy', String(older));
-    }
-
-    failed(name, error) {
-        this.mark(name, true);
-        this.parts[name].older.title = error.message;
-    }
-
     // ---- the curve ----
 
     // What to ask for: the edits with the active one's factor left open; null where it has none.
@@ -162,9 +136,7 @@ export class Follow {
     setCurve(reply) {
         this.curve = reply && { factors: reply.epsilons, values: reply.values, baseline: reply.baseline };
         this.parts.curve.element.hidden = !reply;
-        if (!reply) return;
-        this.markFresh('curve');
-        this.drawCurve();
+        if (reply) this.drawCurve();
     }
 
     setCursor(edit, metric) {
@@ -264,12 +236,19 @@ export class Follow {
 
     setNext(reply) {
         this.next.show(reply);
-        this.markFresh('next');
     }
 
     // The mean loss of the prompt, from /api/losses.
     setLoss(reply) {
         this.next.showLoss(reply.mean_loss, reply.mean_loss_after);
+    }
+
+    // Nothing is known of this model yet.
+    clear() {
+        this.setCurve(null);
+        this.cursor = null;
+        this.next.clear();
+        for (const node of [this.without, this.withEdit, this.verdict]) node.replaceChildren();
     }
 
     generating(done, all) {
@@ -278,21 +257,50 @@ export class Follow {
 
     setGenerated(reply, edited) {
         const { baseline, variant, differs_at: differsAt } = reply;
-        const show = (node, pieces) => {
-            const from = differsAt ?? Infinity;
-            node.replaceChildren(
-                pieces.slice(0, from).join(''),
-                ...(pieces.length > from ? [el('span', { class: 'differs' }, pieces.slice(from).join(''))] : []),
-            );
-        };
-        show(this.without, baseline);
-        show(this.withEdit, edited ? variant : baseline);
+        const [plain, changed] = edited ? differences(baseline, variant) : [[], []];
+        this.without.replaceChildren(...markedPieces(baseline, plain));
+        this.withEdit.replaceChildren(...markedPieces(edited ? variant : baseline, changed));
+        const others = changed.filter(Boolean).length;
         this.verdict.textContent = !edited
             ? 'There is no edit.'
             : differsAt === null
               ? 'The edit does not change the text.'
-              : `The texts differ from token ${differsAt + 1} on.`;
+              : `The first difference is at token ${differsAt + 1}; ${others} of ${variant.length} tokens are marked as different.`;
     }
+}
+
+// Which pieces of two texts are not in the other, at their place: all but a longest series of pieces that both have, in
+// their order.
+export function differences(first, second) {
+    const width = second.length + 1,
+        common = new Uint16Array((first.length + 1) * width);
+    for (let i = first.length - 1; i >= 0; i--) {
+        for (let k = second.length - 1; k >= 0; k--)
+            common[i * width + k] =
+                first[i] === second[k]
+                    ? common[(i + 1) * width + k + 1] + 1
+                    : Math.max(common[(i + 1) * width + k], common[i * width + k + 1]);
+    }
+    const own = [first.map(() => true), second.map(() => true)];
+    for (let i = 0, k = 0; i < first.length && k < second.length; ) {
+        if (first[i] === second[k]) own[0][i++] = own[1][k++] = false;
+        else if (common[(i + 1) * width + k] >= common[i * width + k + 1]) i++;
+        else k++;
+    }
+    return own;
+}
+
+// Pieces of one kind that follow each other are one node.
+function markedPieces(pieces, marks) {
+    const nodes = [];
+    for (let i = 0; i < pieces.length; ) {
+        let end = i;
+        while (end < pieces.length && Boolean(marks[end]) === Boolean(marks[i])) end++;
+        const text = pieces.slice(i, end).join('');
+        nodes.push(marks[i] ? el('span', { class: 'differs' }, text) : text);
+        i = end;
+    }
+    return nodes;
 }
 
 // Short enough for the room beside the axis.

@@ -25,8 +25,8 @@
 //     maskedZero     masked cells look like weight 0
 //     lines          'after' | 'before' | 'diff': what the lines show
 //     pins           { queries: [..], keys: [..] };  zoom: [r0, r1, c0, c1] or null for all
-import { ColorScale, drawColorBar, logFloor, CHOSEN_GAMMA, POWER_GAMMA } from './colors.js';
-import { clampNumber, el, fillSelect, numberText } from './text.js';
+import { ColorScale, drawColorBar, endsOf, logFloor, weightScale, CHOSEN_GAMMA, LINEAR_TOKENS, POWER_GAMMA } from './colors.js';
+import { clampNumber, countText, el, fillSelect, numberText } from './text.js';
 import { AttentionMap, cellOf } from './map.js';
 import { TokenLines } from './lines.js';
 import { HeadNumbers } from './head_numbers.js';
@@ -34,7 +34,6 @@ import { defaultHeadOptions } from './head_options.js';
 import { HeadTools } from './head_tools.js';
 
 const PANELS = ['before', 'after', 'diff', 'lines'];
-export const LINEAR_TOKENS = 40; // as the figures: longer prompts are drawn on a log scale, differences on a power scale
 const FEW_LINES = 32; // tokens: up to here all lines follow the hand
 const ALL_LINES = 1500,
     MOVING_LINES = 200,
@@ -42,6 +41,7 @@ const ALL_LINES = 1500,
     SETTLE_REST = 100;
 const PANEL_GAP = 14;
 const WIDEST_PANEL = 1.4; // times its height
+export const NARROW = 520; // pixels: here panels need not be seen together, as the page is scrolled anyway
 
 export class HeadView {
     // names: what the two maps are called; after null: there will never be a second one.
@@ -83,7 +83,7 @@ export class HeadView {
         this.numbers = new HeadNumbers(this);
         this.tools = new HeadTools(this, this.possiblePanels().map((name) => [name, titles[name]]));
         this.spoken = el('p', { class: 'unseen', role: 'status', 'aria-live': 'polite' });
-        this.panels = el('div', { class: 'panels' }, ...PANELS.map((name) => this.figures[name].element));
+        this.panels = el('div', { class: 'panels', hidden: true }, ...PANELS.map((name) => this.figures[name].element));
         this.element.classList.add('head-view');
         const { lines, profile } = this.numbers;
         this.element.append(this.tools.element, lines, this.panels, profile.element, this.spoken);
@@ -150,7 +150,10 @@ export class HeadView {
 
     // ---- data ----
 
+    // null: there is nothing to show.
     setData(data) {
+        this.panels.hidden = !data;
+        if (!data) return this.forgetData();
         const n = data.n;
         this.data = { rows: n, cols: n, step: 1, r0: 0, c0: 0, window: 0, sink: null, ...data };
         if (this.labelled !== data.queries) {
@@ -158,6 +161,15 @@ export class HeadView {
             this.dropStrayPins();
             this.refresh();
         } else this.repaint();
+    }
+
+    forgetData() {
+        this.data = this.values = this.labelled = null;
+        this.hover = { query: -1, key: -1 };
+        clearTimeout(this.settleTimer);
+        clearTimeout(this.linesTimer);
+        this.numbers.showReadout();
+        this.numbers.showPinned();
     }
 
     // The same maps with other last digits: numbers change at once, and what is painted when the hand rests.
@@ -215,32 +227,23 @@ export class HeadView {
 
     // ---- scales ----
 
-    chosenScale(diff) {
+    // Of the difference.
+    chosenScale() {
         const { scale } = this.settings;
-        return diff && scale === 'log' ? 'auto' : scale;
+        return scale === 'log' ? 'auto' : scale;
     }
 
-    scaleKind(diff) {
-        const scale = this.chosenScale(diff);
+    changeKind() {
+        const scale = this.chosenScale();
         if (scale !== 'auto') return scale;
-        if (this.data.n <= LINEAR_TOKENS) return 'linear';
-        return diff ? 'power' : 'log';
+        return this.data.n <= LINEAR_TOKENS ? 'linear' : 'power';
     }
 
     makeScales(before, after, diff) {
-        const { low, high, skipKeys, renormalise, colormap } = this.settings;
-        const bottom = low ?? 0;
-        let top = high ?? 1;
+        const { high, skipKeys, renormalise, colormap } = this.settings;
         // As --skip-keys: with the sink hidden, colours end at the largest weight that is left.
-        if (high === null && low === null && skipKeys && !renormalise)
-            top = Math.max(this.largest(before), this.largest(after));
-        const end = top > bottom ? top : bottom + 1;
-        this.weights = new ColorScale(this.palette.table(colormap), {
-            kind: this.scaleKind(false),
-            low: bottom,
-            high: end,
-            floor: logFloor(bottom, end, this.data.n),
-        });
+        const left = skipKeys && !renormalise ? Math.max(this.largest(before), this.largest(after)) : null;
+        this.weights = weightScale(this.palette.table(colormap), this.settings, this.data.n, left);
         // A change of weights is seldom near 1: colours end at the largest, as in the figures. While a slider is
         // held they end no lower than they did, so they do not flicker.
         const most = this.largest(diff),
@@ -250,11 +253,11 @@ export class HeadView {
         this.diffLabels = this.labelled;
         const diffEnd = high ?? this.diffReach;
         this.changes = new ColorScale(this.palette.table('coolwarm'), {
-            kind: this.scaleKind(true),
+            kind: this.changeKind(),
             high: diffEnd,
             diverging: true,
             floor: logFloor(0, diffEnd, this.data.n),
-            gamma: this.chosenScale(true) === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
+            gamma: this.chosenScale() === 'auto' ? CHOSEN_GAMMA : POWER_GAMMA,
         });
     }
 
@@ -310,12 +313,16 @@ export class HeadView {
 
     // As many panels side by side as makes them largest.
     arrange(shown, room) {
-        const caption = 30,
+        // Notes stand below the titles wherever there may be some, so that they come and go without moving the maps.
+        const noted = this.data.n > LINEAR_TOKENS || this.settings.scale !== 'auto';
+        this.panels.classList.toggle('noted', noted);
+        const caption = this.figures.before.caption.offsetHeight + 4,
             tall = Math.max(this.maxHeight(), 260);
         let best = { side: 0, columns: 1 };
         for (let columns = 1; columns <= shown; columns++) {
             const lines = Math.ceil(shown / columns);
-            const side = Math.min((room - PANEL_GAP * (columns - 1)) / columns, (tall - lines * caption) / lines);
+            const high = room < NARROW ? tall - caption : (tall - lines * caption) / lines;
+            const side = Math.min((room - PANEL_GAP * (columns - 1)) / columns, high);
             if (side > best.side + 1) best = { side, columns };
         }
         const side = Math.floor(Math.max(best.side, 160));
@@ -369,11 +376,19 @@ export class HeadView {
         this.lines.most = few ? ALL_LINES : MOVING_LINES;
         this.paintLines(this.zoomShown());
         clearTimeout(this.linesTimer);
-        if (few) return;
+        if (few) return this.noteLines();
         this.linesTimer = setTimeout(() => {
             this.lines.most = ALL_LINES;
             this.paintLines(this.zoomShown());
+            this.noteLines();
         }, LINES_REST);
+    }
+
+    // Of many lines the strongest are drawn, and the panel says how many.
+    noteLines() {
+        if (this.figures.lines.element.hidden) return;
+        const { drawn, possible } = this.lines;
+        this.setNote('lines', drawn < possible ? `the strongest ${countText(drawn)} of ${countText(possible)}` : '');
     }
 
     paintLines(zoom) {
@@ -410,12 +425,9 @@ export class HeadView {
                 figure.drawn = key;
                 if (figure.bared !== scale.table.name) drawColorBar(figure.bar, scale);
                 figure.bared = scale.table.name;
-                figure.low.textContent = numberText(
-                    scale.kind === 'log' && !scale.diverging ? scale.floor : scale.low,
-                    2,
-                );
-                figure.high.textContent =
-                    numberText(scale.high, 2) + (scale.kind === 'linear' ? '' : ` ${scale.kind}`);
+                const [low, high] = endsOf(scale);
+                figure.low.textContent = numberText(low, 2);
+                figure.high.textContent = numberText(high, 2) + (scale.kind === 'linear' ? '' : ` ${scale.kind}`);
             }
         }
         const block = Math.ceil(this.data.step);
@@ -448,7 +460,7 @@ export class HeadView {
         }
         this.paintLines(this.zoomShown());
         this.numbers.showReadout();
-        if (place.spoken) this.spoken.textContent = this.numbers.readout.textContent;
+        if (place.spoken) this.spoken.textContent = this.numbers.readout.title;
         this.onhover(this.hover);
     }
 
@@ -470,9 +482,7 @@ export class HeadView {
         this.settings.pins = pins;
         this.repaint();
         this.onpin(pins);
-        this.spoken.textContent = this.numbers.pinned.hidden
-            ? 'Nothing pinned.'
-            : this.numbers.pinned.dataset.spoken;
+        this.spoken.textContent = this.numbers.pinned.hidden ? 'Nothing pinned.' : this.numbers.pinned.title;
     }
 
     unpin() {

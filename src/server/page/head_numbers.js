@@ -1,5 +1,5 @@
 // The numbers of a head's maps: those of the cell under the pointer, those that are pinned, and their sums.
-import { changeText, countText, el, numberText, tokenNode } from './text.js';
+import { changeText, countText, el, listed, numberText, tokenNode } from './text.js';
 import { Profile } from './profile.js';
 
 const DIGITS = 6;
@@ -15,7 +15,8 @@ export class HeadNumbers {
             'A click pins a cell, a label its row or column. Shift adds to the sum, Esc unpins.',
         );
         this.pinHint.title = this.pinHint.textContent;
-        // Both lines are always there, as high as they are: the maps below them must not move under the pointer.
+        // Both are always there, as high as they are: the maps below them must not move under the pointer. Where tokens and
+        // weights do not fit beside each other, each has two lines.
         this.lines = el('div', { class: 'head-lines' }, this.readout, this.pinned, this.pinHint);
         this.profile = new Profile();
     }
@@ -46,7 +47,7 @@ export class HeadNumbers {
     showReadout() {
         const { query, key } = this.view.hover,
             { readout } = this;
-        if (query < 0 && key < 0) {
+        if (!this.view.data || (query < 0 && key < 0)) {
             if (readout.firstChild?.className === 'hint') return;
             readout.replaceChildren(
                 el('span', { class: 'hint' }, 'Point at a cell for its numbers.'),
@@ -54,26 +55,27 @@ export class HeadNumbers {
             readout.title = '';
             return;
         }
-        const parts = [];
-        if (query >= 0) parts.push(this.tokenLabel('query', query));
-        if (key >= 0) parts.push(this.tokenLabel('key', key));
+        const places = [],
+            weights = [];
+        if (query >= 0) places.push(this.tokenLabel('query', query));
+        if (key >= 0) places.push(this.tokenLabel('key', key));
         if (query >= 0 && key >= 0) {
-            parts.push(
+            weights.push(
                 ...this.weightTexts(this.view.weight('before', query, key), this.view.weight('after', query, key)),
             );
-            if (this.view.data.step > 1) parts.push(el('span', { class: 'hint' }, 'the largest of its block'));
+            if (this.view.data.step > 1) weights.push(el('span', { class: 'hint' }, 'largest of its block'));
         } else if (this.view.data.sink && query >= 0) {
             const { before, after } = this.view.data.sink;
-            parts.push(el('span', {}, 'learned sink'), ...this.weightTexts(before[query], after?.[query]));
+            weights.push(el('span', {}, 'learned sink'), ...this.weightTexts(before[query], after?.[query]));
         }
-        readout.replaceChildren(...parts);
-        readout.title = fullText(parts);
+        readout.replaceChildren(...groups(places, weights));
+        readout.title = fullText([...places, ...weights]);
     }
 
     showPinned() {
         const { queries, keys } = this.view.settings.pins,
             { pinned } = this;
-        pinned.hidden = !queries.length && !keys.length;
+        pinned.hidden = !this.view.data || (!queries.length && !keys.length);
         this.pinHint.hidden = !pinned.hidden;
         if (pinned.hidden) return this.profile.show(null);
         const close = el(
@@ -87,10 +89,11 @@ export class HeadNumbers {
             },
             '✕',
         );
-        const parts = [];
+        const places = [el('span', { class: 'pin-mark' }, 'pinned')],
+            weights = [];
         const list = (kind, tokens) => {
             if (!tokens.length) return;
-            if (tokens.length === 1) parts.push(this.tokenLabel(kind, tokens[0]));
+            if (tokens.length === 1) places.push(this.tokenLabel(kind, tokens[0]));
             else {
                 const nodes = tokens
                     .slice(0, 8)
@@ -99,7 +102,7 @@ export class HeadNumbers {
                         ' ',
                     ]);
                 if (tokens.length > 8) nodes.push('…');
-                parts.push(
+                places.push(
                     el(
                         'span',
                         { class: 'place several' },
@@ -120,12 +123,11 @@ export class HeadNumbers {
                           0,
                       )
                     : undefined;
-            if (queries.length * keys.length > 1) parts.push(el('span', {}, 'sum'));
-            parts.push(...this.weightTexts(sum('before'), sum('after')));
+            const several = queries.length * keys.length > 1;
+            weights.push(...(several ? [el('span', {}, 'sum')] : []), ...this.weightTexts(sum('before'), sum('after')));
         }
-        pinned.replaceChildren(el('span', { class: 'pin-mark' }, 'pinned'), ...parts, close);
-        pinned.title = fullText(parts);
-        pinned.dataset.spoken = `Pinned: ${parts.map((part) => part.textContent).join(', ')}`;
+        pinned.replaceChildren(...groups(places, weights), close);
+        pinned.title = fullText([...places, ...weights]);
         this.showProfile(queries, keys);
     }
 
@@ -165,5 +167,11 @@ export class HeadNumbers {
 
 // What a line says, in full: where there is no room, long tokens are cut.
 function fullText(parts) {
-    return parts.map((part) => part.textContent).join('   ');
+    return parts.map((part) => part.textContent).join(', ');
+}
+
+// The tokens, and their weights: on one line or two.
+function groups(places, weights) {
+    const group = (name, parts) => el('span', { class: name }, ...listed(parts));
+    return listed([group('places', places), ...(weights.length ? [group('weights', weights)] : [])]);
 }

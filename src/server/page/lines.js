@@ -5,7 +5,8 @@
 //     lines.setZoom([..]); lines.setWidth(300); lines.height = 320; lines.paint();
 //
 // A pointed-at or pinned token's lines stand out, the others fade. Signed values (a difference) are drawn solid
-// where a weight grew and dashed where it fell. At most `most` are drawn, the strongest.
+// where a weight grew and dashed where it fell. At most `most` are drawn, the strongest: `drawn` of `possible`, those
+// that are strong enough to be seen.
 import { axisLabel, clampNumber, el, isolated } from './text.js';
 import { cellOf, firstToken, sizeCanvas, themeColors } from './map.js';
 
@@ -22,6 +23,7 @@ export class TokenLines {
         this.hover = { query: -1, key: -1 };
         this.pins = { queries: [], keys: [] };
         this.most = 1500;
+        this.drawn = this.possible = 0;
         this.width = 0;
         this.height = 0;
         this.onhover = this.onpick = () => {};
@@ -78,6 +80,7 @@ export class TokenLines {
         const colTo = Math.min(cols, Math.ceil((this.zoom[3] - c0) / step));
         const shown = { rowFrom, rowTo, colFrom, colTo };
         const { most, least } = this.limits(shown);
+        this.drawn = 0;
         if (most === 0) return found;
         for (let row = rowFrom; row < rowTo; row++) {
             const query = firstToken(row, r0, step);
@@ -91,6 +94,7 @@ export class TokenLines {
                 found.push([query, key, value, bright ? shade : shade * 0.06]);
             }
         }
+        this.drawn = found.length;
         return found;
     }
 
@@ -105,9 +109,12 @@ export class TokenLines {
                 if (size > most) most = size;
             }
         }
+        this.possible = 0;
         for (let row = rowFrom; row < rowTo && most > 0; row++) {
             for (let at = row * cols + colFrom, end = row * cols + colTo; at < end; at++) {
-                counts[Math.floor(((values[at] < 0 ? -values[at] : values[at]) / most) * LEVELS)]++;
+                const part = (values[at] < 0 ? -values[at] : values[at]) / most;
+                counts[Math.floor(part * LEVELS)]++;
+                if (part >= WEAKEST) this.possible++;
             }
         }
         let level = LEVELS,

@@ -12,7 +12,8 @@
 //     map.paint();
 //
 // values: rows x cols cells, row-major, each of step x step tokens (not always a whole number: token t lies in cell
-// floor(t / step), as run/reduce.c has it), beginning at token r0, c0. The pointer and
+// floor(t / step), as reduce.c has it), beginning at token r0, c0. texts: what stands in the cells in place of their
+// numbers, a list as long as values, or none. The pointer and
 // the keys are told to whoever owns the map: onhover({query, key}), onpick({query, key, add}), onzoom([..]),
 // onescape(), ondouble(pins), the pins before a double click. query or key is -1 where a label of the other axis is meant.
 import { axisLabel, cellText, clampNumber, el, isolated } from './text.js';
@@ -21,6 +22,9 @@ import { MapInput } from './map_input.js';
 const LABEL_ROOM = 0.24; // of the width, at most
 const NUMBER_CELL = 21; // the smallest cell, in pixels, that has room for a number
 const NUMBER_CELLS = 1600; // more numbers than that are not drawn
+const LEAST_TEXT = 8; // pixels: smaller texts in cells are not drawn
+const TEXT_SHARE = 0.92; // of a cell's width
+const TAG_ROOM = 9; // pixels that a tag has before and after its text, and to the plot
 
 // The colours of the page where the element stands, for drawing on a canvas.
 export function themeColors(element) {
@@ -150,24 +154,36 @@ export class AttentionMap {
         return labels;
     }
 
+    // Pixels beside an axis: for the widest of its tokens, also of those that have no label of their own, as it is written
+    // when it is pinned; `most` at most.
+    labelRoom(texts, from, count, most) {
+        const measure = this.base.getContext('2d'),
+            labels = new Set();
+        for (let i = from; i < from + count; i++) labels.add(axisLabel(texts[i] ?? String(i)));
+        measure.font = this.tagFont(true);
+        let widest = this.fontSize;
+        for (const text of labels) {
+            if (widest >= most) break;
+            widest = Math.max(widest, measure.measureText(isolated(text)).width);
+        }
+        return Math.ceil(Math.min(most, widest) + TAG_ROOM);
+    }
+
+    tagFont(pinned) {
+        return `${pinned ? '600 ' : ''}${this.fontSize}px ${this.theme.font}`;
+    }
+
     layout() {
         const theme = (this.theme = themeColors(this.element));
         const ratio = window.devicePixelRatio || 1;
         this.fontSize = clampNumber(theme.size * 0.78, 9, 18);
-        const measure = this.base.getContext('2d');
-        measure.font = `${this.fontSize}px ${theme.font}`;
         const room = this.width * LABEL_ROOM;
         const rough = (this.width - room) / Math.max(this.rows, this.cols, 1);
         const roughRow = Math.min(rough, Math.max(1, this.mostTall - room) / Math.max(this.rows, 1));
         this.rowLabels = this.labelsOf(this.data.queries, this.zoom[0], this.rows, roughRow);
         this.colLabels = this.labelsOf(this.data.keys, this.zoom[2], this.cols, rough);
-        const widest = (labels) =>
-            labels.reduce(
-                (most, [, text]) => Math.max(most, measure.measureText(isolated(text)).width),
-                this.fontSize,
-            );
-        this.left = Math.ceil(Math.min(room, widest(this.rowLabels)) + 7);
-        this.foot = Math.ceil(Math.min(room, widest(this.colLabels)) + 7);
+        this.left = this.labelRoom(this.data.queries, this.zoom[0], this.rows, room);
+        this.foot = this.labelRoom(this.data.keys, this.zoom[2], this.cols, room);
         // Cells of whole pixels where they are large enough for that to matter.
         this.sinkRoom = this.data.sink ? Math.round(Math.max(8, rough * 0.8)) + 4 : 0;
         const pixels = (this.width - this.left - 2 - this.sinkRoom) * ratio;
@@ -361,7 +377,47 @@ export class AttentionMap {
         }
     }
 
+    // One size for all: the longest text fits its cell, or is cut where it would become too small to be read.
+    paintTexts() {
+        const { context, scale } = this,
+            { texts, values, cols, r0, c0 } = this.data,
+            [top, bottom, left, right] = this.shownCells();
+        const room = (TEXT_SHARE * this.plotWidth) / this.cols,
+            most = Math.min(this.theme.size, (0.72 * this.plotHeight) / this.rows);
+        if (most < LEAST_TEXT || room < LEAST_TEXT) return;
+        const font = (size) => `${size}px ${this.theme.font}`;
+        context.font = font(most);
+        const widest = texts.reduce((width, text) => Math.max(width, context.measureText(isolated(text)).width), 1);
+        context.font = font(clampNumber((most * room) / widest, Math.min(most, LEAST_TEXT + 2), most));
+        context.textAlign = 'center';
+        context.textBaseline = 'middle';
+        for (let row = top; row < bottom; row++) {
+            for (let col = left; col < right; col++) {
+                const at = row * cols + col;
+                if (!texts[at]) continue;
+                context.fillStyle = scale.isDark(values[at]) ? 'white' : 'black';
+                context.fillText(
+                    isolated(this.cutText(texts[at], room)),
+                    this.plotLeft + ((c0 + col - this.zoom[2] + 0.5) / this.cols) * this.plotWidth,
+                    1 + ((r0 + row - this.zoom[0] + 0.5) / this.rows) * this.plotHeight,
+                );
+            }
+        }
+    }
+
+    // What has room of a text, with an ellipsis where that is not all.
+    cutText(text, room, context = this.context) {
+        const letters = [...text];
+        let shown = text;
+        while (letters.length && context.measureText(isolated(shown)).width > room) {
+            letters.pop();
+            shown = letters.join('') + '…';
+        }
+        return shown;
+    }
+
     paintNumbers() {
+        if (this.data.texts) return this.paintTexts();
         const cell = Math.min(this.plotWidth / this.cols, this.plotHeight / this.rows);
         if (this.data.step > 1 || cell < NUMBER_CELL || this.rows * this.cols > NUMBER_CELLS) return;
         const { context, scale } = this,
@@ -461,8 +517,11 @@ export class AttentionMap {
             [at, size] = band;
         context.lineWidth = weight;
         context.strokeStyle = weight > 1 ? theme.mark : theme.ink;
-        if (isRow) context.strokeRect(this.plotLeft, 1 + at, this.plotWidth, size);
-        else context.strokeRect(this.plotLeft + at, 1, size, this.plotHeight);
+        // Lines lie beside the row or column, not over it: one of a single pixel is still seen.
+        const from = at - weight / 2,
+            wide = size + weight;
+        if (isRow) context.strokeRect(this.plotLeft, 1 + from, this.plotWidth, wide);
+        else context.strokeRect(this.plotLeft + from, 1, wide, this.plotHeight);
     }
 
     // Tokens in full beside their frames: the one that is pointed at, then the pinned ones that have room. Labels below
@@ -471,11 +530,13 @@ export class AttentionMap {
         const isRow = kind === 'row',
             cell = isRow ? this.plotHeight / this.rows : this.plotWidth / this.cols,
             tall = clampNumber(cell, this.fontSize + 1, this.fontSize + 4), // no taller than what it names
+            end = isRow ? this.height - 1 : this.width - this.plotLeft,
             tags = [];
         for (const token of [pointed, ...pinned]) {
             const band = this.bandOf(kind, token);
             if (!band) continue;
-            const middle = band[0] + band[1] / 2;
+            // At the edge it is moved inwards, so that it is not cut.
+            const middle = clampNumber(band[0] + band[1] / 2, tall / 2 - 1, end - tall / 2);
             if (tags.some((tag) => Math.abs(tag.middle - middle) < tall)) continue;
             tags.push({ token, middle, isPinned: token !== pointed });
         }
@@ -497,15 +558,17 @@ export class AttentionMap {
         }
     }
 
+    // The whole token: one that is wider than the room beside the axis begins at the canvas' edge and ends over the map.
     drawTag(isRow, text, middle, height, pinned) {
-        const { overContext: context, theme, fontSize } = this;
+        const { overContext: context, theme } = this;
         context.save();
-        context.font = `${pinned ? '600 ' : ''}${fontSize}px ${theme.font}`;
-        const label = isolated(axisLabel(text ?? '', 18));
-        const width = Math.min(context.measureText(label).width, (isRow ? this.left : this.foot) * 1.6);
-        if (isRow) context.translate(this.left - 3, 1 + middle);
+        context.font = this.tagFont(pinned);
+        const room = (isRow ? this.width : this.height) - TAG_ROOM,
+            label = isolated(this.cutText(axisLabel(text ?? '', Infinity), room, context)),
+            width = context.measureText(label).width;
+        if (isRow) context.translate(Math.max(this.left - 3, width + 6), 1 + middle);
         else {
-            context.translate(this.plotLeft + middle, this.plotHeight + 3);
+            context.translate(this.plotLeft + middle, Math.min(this.plotHeight + 3, this.height - width - 6));
             context.rotate(-Math.PI / 2);
         }
         context.fillStyle = pinned ? theme.mark : theme.ink;
@@ -513,7 +576,7 @@ export class AttentionMap {
         context.fillStyle = theme.paper;
         context.textAlign = 'right';
         context.textBaseline = 'middle';
-        context.fillText(label, -2.5, 0.5, width);
+        context.fillText(label, -2.5, 0.5);
         context.restore();
     }
 }

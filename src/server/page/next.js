@@ -1,11 +1,13 @@
 // The next tokens: probability before and after, and their change as bars. Before is an outline, after is filled.
-import { changeText, el, numberText, svgEl, tokenNode } from './text.js';
+import { changeText, el, listed, numberText, svgEl, tokenNode } from './text.js';
 
 const MOST_ROWS = 12;
 
 export class NextTable {
     constructor() {
         this.rows = el('tbody');
+        this.divergence = el('span');
+        this.loss = el('span');
         this.numbers = el('p', { class: 'numbers' });
         this.element = el(
             'div',
@@ -36,25 +38,23 @@ export class NextTable {
     show({ tokens, kl }) {
         const most = Math.max(1e-9, ...tokens.map(({ before, after }) => Math.max(before, after ?? 0)));
         this.rows.replaceChildren(...tokens.slice(0, MOST_ROWS).map((token) => this.row(token, most)));
-        this.kl = kl;
-        this.showNumbers();
+        this.showNumbers(this.divergence, 'KL', [kl]);
+    }
+
+    clear() {
+        this.rows.replaceChildren();
+        for (const node of [this.divergence, this.loss]) this.showNumbers(node, '', []);
     }
 
     showLoss(before, after) {
-        this.loss = [before, after].filter((value) => value !== null && value !== undefined);
-        this.showNumbers();
+        this.showNumbers(this.loss, 'mean loss of the prompt', [before, after]);
     }
 
-    showNumbers() {
-        const parts = [];
-        const add = (name, texts) => parts.push(el('span', {}, `${name} `, el('b', {}, texts.join(' → '))));
-        if (this.kl !== null && this.kl !== undefined) add('KL', [numberText(this.kl)]);
-        if (this.loss?.length)
-            add(
-                'mean loss of the prompt',
-                this.loss.map((value) => numberText(value)),
-            );
-        this.numbers.replaceChildren(...parts);
+    // Those that there are, before → after, in their place of the line.
+    showNumbers(node, name, values) {
+        const known = values.filter((value) => value !== null && value !== undefined);
+        node.replaceChildren(...(known.length ? [`${name} `, el('b', {}, known.map((value) => numberText(value)).join(' → '))] : []));
+        this.numbers.replaceChildren(...listed([this.divergence, this.loss].filter((part) => part.firstChild)));
     }
 
     row({ text, before, after = null, rank_before: rankBefore, rank_after: rankAfter }, most) {

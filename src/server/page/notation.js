@@ -77,3 +77,24 @@ export function movedEdit(edit, from, to) {
         return edit;
     return writeEdit({ ...fields, layers: String(to.layer), heads: String(to.head) });
 }
+
+// A list of numbers in the notation, 3, 2-4 or 0,2,5-7, as pairs [first, last]; null where it is all of them, or not one.
+function ranges(text) {
+    const parts = text.split(',').map((part) => /^\s*(\d+)(?:-(\d+))?\s*$/.exec(part));
+    return parts.every(Boolean) ? parts.map(([, first, last = first]) => [Number(first), Number(last)]) : null;
+}
+
+// Has a model the layers and heads that an edit names? Of a text that does not look like an edit the server knows more.
+export function fitsModel(edit, { layers, heads, kv_heads: groups }) {
+    const fields = parseEdit(edit),
+        within = (text, count) => (ranges(text) ?? []).every(([, last]) => last < count);
+    return !fields || (within(fields.layers, layers) && within(fields.heads, fields.group === 'g' ? groups : heads));
+}
+
+// May an edit change something at this site of a head?
+export function reachesHead(edit, site, { layer, head }, { heads, kv_heads: groups }) {
+    const fields = parseEdit(edit),
+        has = (text, number) => (ranges(text) ?? [[0, Infinity]]).some(([first, last]) => first <= number && number <= last);
+    if (!fields || fields.site !== site || !has(fields.layers, layer)) return false;
+    return has(fields.heads, fields.group === 'g' ? Math.floor(head / (heads / groups)) : head);
+}

@@ -1,9 +1,10 @@
 // A figure in a file: its panels as they were drawn, and beside them the head view of the one that is chosen, with a
 // slider for every factor. Maps under other factors than the figure's are made of scores (attention.js).
 import { ScoredHead, decodeMap } from './attention.js';
-import { ColorScale } from './colors.js';
+import { ColorScale, LINEAR_TOKENS } from './colors.js';
 import { FactorSlider } from './factor_slider.js';
-import { HeadView, LINEAR_TOKENS } from './head.js';
+import { HeadView } from './head.js';
+import { revealCard } from './offline_cell.js';
 import { TableView } from './tables.js';
 import { countText, el, numberText } from './text.js';
 import { thumbCanvas } from './thumbs.js';
@@ -230,7 +231,8 @@ export class OfflineFigure {
         this.buildControls(panel);
         this.showNumbers(panel);
         this.update();
-        if (byHand && this.data.panels.length > SIDE_PANELS) this.viewElement.scrollIntoView({ block: 'nearest' });
+        // Beside the panels it is in sight; below them, as on a narrow page, it may not be.
+        if (byHand) revealCard(this.viewElement, this.thumbs[index].getBoundingClientRect().top);
     }
 
     // The factors that panels of the figure have for the same target: ticks of the slider.

@@ -6,7 +6,8 @@ import { CellAttention } from './cell_attention.js';
 import { drawBars, drawCurve } from './charts.js';
 import { ColorScale, drawColorBar } from './colors.js';
 import { AttentionMap } from './map.js';
-import { titleNodes } from './offline_figure.js';
+import { revealCard } from './offline_cell.js';
+import { plainTitle, titleNodes } from './offline_figure.js';
 import { countText, el, factorText, fillSelect, numberText } from './text.js';
 
 const placeText = (value, word) => (value === -1 ? `all ${word}s` : value === -2 ? `mean of ${word}s` : `${word} ${value}`);
@@ -108,7 +109,7 @@ export class OfflinePlot {
         this.maps = data.targets.map((_, target) => {
             const map = new AttentionMap({ title: data.target_names[target] });
             map.onhover = (at) => this.hover(target, at);
-            map.onpick = ({ query, key }) => query >= 0 && key >= 0 && this.open({ target, place: query * data.heads.length + key });
+            map.onpick = ({ query, key }) => query >= 0 && key >= 0 && this.openByHand({ target, place: query * data.heads.length + key });
             map.element.setAttribute('aria-label', `${data.target_names[target]}: layers down, heads across. Arrow keys move, Enter opens a cell.`);
             return map;
         });
@@ -157,10 +158,10 @@ export class OfflinePlot {
         if (!width) return;
         if (data.plot === 'ranking') {
             const bars = data.values.map((value) => ({ ...value, label: this.nameOf(value), group: data.targets.indexOf(value.target) }));
-            this.chart.replaceChildren(drawBars(bars, { width, label: data.label, groups: data.target_names,
-                                                         onpick: (bar) => this.open(this.cellOf(bar)) }));
+            this.chart.replaceChildren(drawBars(bars, { width, label: plainTitle(data.label), groups: data.target_names,
+                                                         onpick: (bar) => this.openByHand(this.cellOf(bar)) }));
         } else {
-            this.chart.replaceChildren(drawCurve(this.lines(), { width, height: 300, label: data.label, log: data.look.axis === 'log',
+            this.chart.replaceChildren(drawCurve(this.lines(), { width, height: 300, label: plainTitle(data.label), log: data.look.axis === 'log',
                 logY: data.look.scale === 'log', reference: data.reference, band: data.look.band !== 'none' }));
         }
     }
@@ -259,6 +260,16 @@ export class OfflinePlot {
     }
 
     // ---- an open cell ----
+
+    // On a narrow page what is opened lies below the map; the attention always does.
+    openByHand(at) {
+        if (!at) return;
+        this.open(at);
+        const map = this.maps[at.target], band = map.bandOf('row', Math.floor(at.place / this.data.heads.length));
+        const top = () => map.element.getBoundingClientRect().top + (band?.[0] ?? 0);
+        revealCard(this.detail, top());
+        if (this.attention) revealCard(this.attention.element, top(), false);
+    }
 
     open(at) {
         if (!at) return;

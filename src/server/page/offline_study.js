@@ -1,11 +1,14 @@
-// A study in a file: its heatmaps, whose cells say their number and open the attention behind them; other charts as
-// images; all tables.
+// A study in a file: its heatmaps, whose cells say their number and open their attention, or all numbers of the
+// cell where there is none; other charts as images; all tables.
 import { ScoredHead, decodeMap } from './attention.js';
 import { ColorScale, drawColorBar } from './colors.js';
 import { HeadView } from './head.js';
 import { AttentionMap } from './map.js';
-import { titleNodes } from './offline_figure.js';
-import { countText, el, fillSelect, numberText } from './text.js';
+import { CellNumbers, revealCard, tableNode } from './offline_cell.js';
+import { plainTitle, titleNodes } from './offline_figure.js';
+import { clampNumber, countText, el, fillSelect, numberText } from './text.js';
+
+const LETTER_WIDTH = 8, LEAST_TEXT_CELL = 30, MOST_TEXT_CELL = 54; // pixels of cells that texts stand in
 
 const names = (labels, n) => labels ?? Array.from({ length: n }, (_, i) => String(i));
 
@@ -20,7 +23,8 @@ function axisWords(axis) {
 class StudyMap {
     constructor(picture, palette, colormap) {
         Object.assign(this, { picture, palette, colormap });
-        this.onopen = null;
+        this.onopen = () => {};
+        this.opens = null; // what a click opens, in words
         this.panels = picture.panels.map((panel) => ({ ...panel, numbers: decodeMap(panel.values), rowNames: names(panel.row_labels, panel.rows),
                                                        colNames: names(panel.col_labels, panel.cols) }));
         this.scale = this.makeScale();
@@ -45,10 +49,10 @@ class StudyMap {
     }
 
     makeMap(panel, index) {
-        const map = new AttentionMap({ title: panel.title || this.picture.name });
+        const map = new AttentionMap({ title: plainTitle(panel.title) || this.picture.name });
         map.onhover = (at) => this.hover(index, at);
-        map.onpick = ({ query, key }) => query >= 0 && key >= 0 && this.open(index, query, key);
-        map.element.setAttribute('aria-label', `${panel.title || this.picture.name}: ${this.axes()}. Arrow keys move, Enter opens a cell.`);
+        map.onpick = ({ query, key }) => query >= 0 && key >= 0 && this.open(index, query, key, true);
+        map.element.setAttribute('aria-label', `${plainTitle(panel.title) || this.picture.name}: ${this.axes()}. Arrow keys move, Enter opens a cell.`);
         return map;
     }
 
@@ -69,19 +73,27 @@ class StudyMap {
         const room = this.place.clientWidth;
         if (room < 60) return;
         const count = this.maps.length, columns = Math.min(count, Math.max(1, Math.floor(room / 260)));
-        const width = Math.floor(Math.min((room - 14 * (columns - 1)) / columns, count > 1 ? 560 : 1000));
+        const share = Math.min((room - 14 * (columns - 1)) / columns, count > 1 ? 560 : 1000);
+        const width = Math.floor(Math.max(share, ...this.panels.map((panel) => this.widthOfTexts(panel))));
         this.place.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
         this.maps.forEach((map, i) => {
-            const { rows, cols, numbers, rowNames, colNames } = this.panels[i];
+            const { rows, cols, numbers, texts, rowNames, colNames } = this.panels[i];
             map.setWidth(width);
-            map.mostHeight = rows * Math.min(34, Math.max(12, width / cols));
-            map.setData({ values: numbers, rows, cols, step: 1, r0: 0, c0: 0, n: Math.max(rows, cols), queries: rowNames, keys: colNames,
+            map.mostHeight = rows * Math.min(34, Math.max(texts ? 22 : 12, width / cols));
+            map.setData({ values: numbers, texts, rows, cols, step: 1, r0: 0, c0: 0, n: Math.max(rows, cols), queries: rowNames, keys: colNames,
                           causal: false, window: 0, sink: null });
             map.setZoom([0, rows, 0, cols]);
             map.setScale(this.scale);
             map.pins = this.pinsOf(i);
             map.paint();
         });
+    }
+
+    // Wider than the page where texts need it: then the map is scrolled.
+    widthOfTexts({ texts, cols }) {
+        if (!texts) return 0;
+        const longest = Math.max(...texts.map((text) => [...text].length));
+        return 60 + cols * clampNumber(longest * LETTER_WIDTH + 6, LEAST_TEXT_CELL, MOST_TEXT_CELL);
     }
 
     pinsOf(index) {
@@ -95,32 +107,53 @@ class StudyMap {
             if (map.data) map.paintOver();
         });
         if (index < 0 || query < 0 || key < 0) {
-            const opens = this.onopen ? ', click to open the attention behind it' : '';
-            this.readout.replaceChildren(el('span', { class: 'hint' }, `Point at a cell for its number${opens}.`));
+            const what = this.opens ?? 'all its numbers';
+            this.readout.replaceChildren(el('span', { class: 'hint' }, `Point at a cell for its number, click to open ${what}.`));
             return;
         }
         const panel = this.panels[index], at = query * panel.cols + key, text = panel.texts?.[at];
         const { row_axis: rows, col_axis: cols, label } = this.picture, value = panel.numbers[at];
-        this.readout.replaceChildren(...(panel.title ? [el('span', {}, panel.title)] : []), el('span', {}, `${rows.toLowerCase()} ${panel.rowNames[query]}`),
+        this.readout.replaceChildren(...(panel.title ? [el('span', {}, ...titleNodes(panel.title))] : []), el('span', {}, `${rows.toLowerCase()} ${panel.rowNames[query]}`),
             el('span', {}, `${cols.toLowerCase()} ${panel.colNames[key]}`), ...(text ? [el('span', {}, '“', el('b', {}, text), '”')] : []),
-            el('span', { class: 'weight' }, `${label} `, el('b', {}, Number.isNaN(value) ? 'no value' : numberText(value, 5))));
+            el('span', { class: 'weight' }, ...titleNodes(label), ' ', el('b', {}, Number.isNaN(value) ? 'no value' : numberText(value, 5))));
     }
 
-    open(index, row, col) {
-        this.opened = { index, row, col };
+    open(index, row, col, byHand = false) {
+        this.mark({ index, row, col });
+        this.onopen(row, col, byHand);
+    }
+
+    // Which cell is open: null where it is one of another picture.
+    mark(opened) {
+        this.opened = opened;
         this.maps.forEach((map, i) => {
             map.pins = this.pinsOf(i);
             if (map.data) map.paintOver();
         });
-        this.onopen?.(row, col);
+    }
+
+    // How far from the top of the window the open cell begins.
+    get openedTop() {
+        const map = this.maps[this.opened.index], band = map.layoutDone ? map.bandOf('row', this.opened.row) : null;
+        return map.element.getBoundingClientRect().top + (band?.[0] ?? 0);
     }
 
     // The cell that stands out.
     openLargest() {
-        const { numbers, cols } = this.panels[0];
+        const { numbers, cols } = this.panels[0], size = (i) => Math.abs(numbers[i]) || 0;
         let best = 0;
-        numbers.forEach((value, i) => Math.abs(value) > Math.abs(numbers[best]) && (best = i));
+        numbers.forEach((_, i) => size(i) > size(best) && (best = i));
         this.open(0, Math.floor(best / cols), best % cols);
+    }
+
+    // What each panel says about the cell of these names: [name, value]; none where it has no such cell. Names may repeat, as
+    // tokens do: the one at the same place is meant.
+    numbersOf(rowName, row, colName, col) {
+        const find = (list, name, at) => (list[at] === name ? at : list.indexOf(name));
+        return this.panels.flatMap(({ title, rowNames, colNames, cols, numbers }) => {
+            const [r, c] = [find(rowNames, rowName, row), find(colNames, colName, col)];
+            return r < 0 || c < 0 ? [] : [[plainTitle(title || this.picture.label), numbers[r * cols + c]]];
+        });
     }
 
     forgetTheme() {
@@ -181,13 +214,11 @@ export class OfflineStudy {
         Object.assign(this, { data, palette });
         this.attention = data.attention ? new StudyAttention(data.attention, palette) : null;
         this.maps = [];
+        this.cell = new CellNumbers(data.tables);
         const pictures = data.pictures.map((picture) => this.buildPicture(picture));
         const header = el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null);
-        const [first, ...others] = pictures;
-        root.append(header, ...(first ? [first] : []), ...(this.attention ? [this.attention.element] : []), ...others,
-                    ...data.tables.map((table, i) => this.buildTable(table, i === 0)), this.buildNotes());
-        const linked = this.maps.find((map) => map.onopen);
-        linked?.openLargest();
+        root.append(header, ...pictures, ...data.tables.map((table, i) => this.buildTable(table, i === 0)), this.buildNotes());
+        (this.maps.find((map) => map.opens) ?? this.maps[0])?.openLargest();
     }
 
     buildPicture(picture) {
@@ -196,24 +227,39 @@ export class OfflineStudy {
                       el('img', { class: 'chart', src: picture.source, alt: picture.name }));
         }
         const map = new StudyMap(picture, this.palette, this.data.colormap);
-        if (this.attention?.has(picture.prompt) && picture.cells !== 'none') {
-            const byHead = picture.cells === 'heads';
-            map.onopen = (row, col) => {
-                const layer = picture.layers?.[row] ?? row, place = picture.columns?.[col] ?? col;
-                this.attention.show(picture.prompt, layer, byHead ? place : null, byHead ? null : place);
-            };
-            map.hover(-1, { query: -1, key: -1 });
-        }
+        const byHead = picture.cells === 'heads', isLinked = this.attention?.has(picture.prompt) && picture.cells !== 'none';
+        if (isLinked) map.opens = 'its attention';
+        map.onopen = (row, col, byHand) => {
+            const layer = picture.layers?.[row] ?? row, place = picture.columns?.[col] ?? col, card = isLinked ? this.attention : this.cell;
+            for (const other of this.maps) if (other !== map && other.opened) other.mark(null);
+            this.moveBelow(map, card.element);
+            if (isLinked) this.attention.show(picture.prompt, layer, byHead ? place : null, byHead ? null : place);
+            else this.showNumbers(map, row, col);
+            if (byHand) revealCard(card.element, map.openedTop);
+        };
+        map.hover(-1, { query: -1, key: -1 });
         this.maps.push(map);
         return map.element;
     }
 
+    // What is opened stands below the map that it was opened from, and that map stays where it is on the screen.
+    moveBelow(map, card) {
+        const before = map.element.getBoundingClientRect().top;
+        for (const other of [this.attention?.element, this.cell.element]) if (other !== card) other?.remove();
+        if (map.element.nextElementSibling !== card) map.element.after(card);
+        window.scrollBy(0, map.element.getBoundingClientRect().top - before);
+    }
+
+    showNumbers(map, row, col) {
+        const { picture, panels } = map, { rowNames, colNames } = panels[map.opened.index];
+        const alike = this.maps.filter(({ picture: other }) => other.row_axis === picture.row_axis && other.col_axis === picture.col_axis);
+        this.cell.show(picture, rowNames[row], colNames[col], alike.flatMap((other) => other.numbersOf(rowNames[row], row, colNames[col], col)));
+    }
+
     buildTable({ name, title, columns, rows, n_rows: all }, open) {
-        const text = (cell) => (cell === null ? '–' : typeof cell === 'number' ? numberText(cell, 5) : cell);
-        const body = rows.map((row) => el('tr', {}, ...row.map((cell) => el('td', {}, text(cell)))));
         const note = all > rows.length ? [el('p', { class: 'hint' }, `The first ${countText(rows.length)} of ${countText(all)} rows.`)] : [];
-        const details = el('details', { class: 'card', id: `table-${name}` }, el('summary', {}, ...titleNodes(title)), el('div', { class: 'wide' },
-            el('table', {}, el('thead', {}, el('tr', {}, ...columns.map((column) => el('th', { scope: 'col' }, column)))), el('tbody', {}, ...body))), ...note);
+        const details = el('details', { class: 'card', id: `table-${name}` }, el('summary', {}, ...titleNodes(title)),
+                           el('div', { class: 'wide' }, tableNode(columns, rows)), ...note);
         details.open = open;
         return details;
     }

@@ -6,6 +6,8 @@ import { copyText, countText, el, fillSelect } from './text.js';
 
 const FORMATS = ['png', 'svg', 'pdf', 'html'];
 const NUMBERS = ['safetensors', 'csv'];
+const MOST_NAME = 100,
+    MOST_EDITS = 60; // letters of a file's name
 const MOST_BYTES = 32 * 2 ** 20; // what the server reads of a file
 const TYPES = {
     png: 'image/png',
@@ -20,14 +22,12 @@ export class OutPanel {
     constructor(element, { connection }) {
         this.connection = connection;
         this.request = () => ({});
-        this.onrecipe = this.onkind = () => {};
+        this.onrecipe = this.onkind = this.onformat = () => {};
+        this.formats = { command: 'png', numbers: 'csv' }; // of the command lines: those that were saved last
         this.kind = el('select', { 'aria-label': 'What is drawn', onchange: () => this.onkind(this.kind.value) });
         fillSelect(this.kind, FIGURE_KINDS);
-        this.command = el('pre', {
-            class: 'code',
-            tabindex: '0',
-            'aria-label': 'The command line that gives the same',
-        });
+        const line = (label) => el('pre', { class: 'code', tabindex: '0', 'aria-label': label });
+        this.lines = { command: line('The command line that gives the same figure'), numbers: line('The command line that gives the same numbers') };
         this.status = el('p', { class: 'tip', role: 'status' });
         this.unlike = el('p', { class: 'tip unlike', hidden: true });
         const save = (format) =>
@@ -36,11 +36,10 @@ export class OutPanel {
                 { type: 'button', 'data-format': format, onclick: () => this.save(format) },
                 format.toUpperCase(),
             );
-        const copy = el(
-            'button',
-            { type: 'button', onclick: () => copyText(this.command.textContent, copy) },
-            'Copy',
-        );
+        const command = (of) => {
+            const copy = el('button', { type: 'button', onclick: () => copyText(this.lines[of].textContent, copy) }, 'Copy');
+            return el('div', { class: 'command' }, this.lines[of], copy);
+        };
         const file = el('input', {
             type: 'file',
             accept: '.png,.svg,.pdf,.html,.json',
@@ -48,17 +47,11 @@ export class OutPanel {
             onchange: () => file.files[0] && this.read(file.files[0]),
         });
         element.append(
-            el(
-                'div',
-                { class: 'row' },
-                this.kind,
-                el('span', { class: 'soft' }, 'Figure'),
-                ...FORMATS.map(save),
-                el('span', { class: 'soft' }, 'Numbers'),
-                ...NUMBERS.map(save),
-            ),
+            el('div', { class: 'row' }, this.kind, el('span', { class: 'soft' }, 'Figure'), ...FORMATS.map(save)),
             this.unlike,
-            el('div', { class: 'command' }, this.command, copy),
+            command('command'),
+            el('div', { class: 'row' }, el('span', { class: 'soft' }, 'Numbers'), ...NUMBERS.map(save)),
+            command('numbers'),
             el(
                 'div',
                 { class: 'row soft' },
@@ -87,8 +80,8 @@ export class OutPanel {
         if (options.kind === 'heads') {
             delete options.layer;
             delete options.head;
-            if (edits) options.variant = edits;
         }
+        if ((options.kind === 'heads' || options.kind === 'pattern') && edits) options.variant = edits;
         return { ...options, ...this.displayOptions(view, chosen === 'diff') };
     }
 
@@ -114,33 +107,53 @@ export class OutPanel {
         this.unlike.textContent = missing.length ? `The figure and its numbers show ${missing.join(', and ')}.` : '';
     }
 
-    dryRequest(request) {
-        this.showUnlike(request.view);
-        return { ...this.figureOptions(request), format: 'png', dry: true };
+    // What a file is called, without its ending: the model, what is drawn of it, and the edits.
+    nameOf({ modelName, edits = '', layer, head }) {
+        const kind = this.kind.value,
+            isOwn = kind === 'modify' || kind === 'mean'; // these have edits of their own
+        const parts = [
+            modelName.replace(/^.*\//, '').replace(/\.gguf$/, ''),
+            kind === 'heads' ? 'heads' : `l${layer}-h${head}`,
+            isOwn ? '' : edits.replaceAll(`@${layer}.h${head}`, '').slice(0, MOST_EDITS),
+            kind === 'grid' || kind === 'heads' ? '' : kind,
+        ];
+        const plain = (text) => text.replace(/[^A-Za-z0-9.]+/g, '-').replace(/^[-.]+|[-.]+$/g, '');
+        return plain(parts.map(plain).filter(Boolean).join('-').slice(0, MOST_NAME));
     }
 
-    setCommand({ command }) {
-        this.command.textContent = command;
+    fileRequest(request, format) {
+        return { ...this.figureOptions(request), name: this.nameOf(request), format };
+    }
+
+    // of: 'command' or 'numbers'
+    dryRequest(of, request) {
+        this.showUnlike(request.view);
+        return { ...this.fileRequest(request, this.formats[of]), dry: true };
+    }
+
+    setCommand(of, { command }) {
+        this.lines[of].textContent = command;
         if (this.hasFailed) this.status.textContent = '';
         this.hasFailed = false;
     }
 
-    failed(error) {
-        this.command.textContent = '';
+    failed(of, error) {
+        this.lines[of].textContent = '';
         this.status.textContent = error.message;
         this.hasFailed = true;
     }
 
     async save(format) {
         this.status.textContent = `drawing ${format.toUpperCase()}…`;
+        this.formats[NUMBERS.includes(format) ? 'numbers' : 'command'] = format;
+        this.onformat();
         try {
-            const reply = await this.connection.post('/api/figure', {
-                ...this.figureOptions(this.request()),
-                format,
-            });
+            const request = this.fileRequest(this.request(), format),
+                name = `${request.name}.${format}`,
+                reply = await this.connection.post('/api/figure', request);
             const bytes = await reply.arrayBuffer();
-            offer(new Blob([bytes], { type: TYPES[format] }), `figure.${format}`);
-            this.status.textContent = `figure.${format} saved, ${countText(bytes.byteLength)} bytes`;
+            offer(new Blob([bytes], { type: TYPES[format] }), name);
+            this.status.textContent = `${name} saved, ${countText(bytes.byteLength)} bytes`;
         } catch (error) {
             this.status.textContent = error.message;
         }

@@ -1,7 +1,7 @@
 // The prompt: a text or a conversation, and its tokens.
 //
 //     const panel = new PromptPanel(element, { examples });
-//     panel.set(prompt, { hasChat });      panel.onchange = (prompt) => ...;
+//     panel.set(prompt, { hasChat, keptChat });      panel.onchange = (prompt, typing) => ...;
 import { el, fillSelect } from './text.js';
 import { Chips } from './chips.js';
 
@@ -10,6 +10,7 @@ const TYPING_REST = 350; // milliseconds without a key before what was typed is 
 export class PromptPanel {
     constructor(element, { examples }) {
         this.prompt = { text: '' };
+        this.keptChat = null; // the conversation that a text was made of
         this.onchange = () => {};
         this.text = el('textarea', {
             rows: '3',
@@ -29,6 +30,7 @@ export class PromptPanel {
         const example = el('select', {
             'aria-label': 'Examples',
             onchange: () => {
+                this.keptChat = null;
                 if (example.value) this.use({ text: example.value });
                 example.value = '';
             },
@@ -56,9 +58,9 @@ export class PromptPanel {
         this.chips = new Chips(tokens);
     }
 
-    set(prompt, { hasChat }) {
-        this.prompt = prompt;
-        this.hasChat = hasChat;
+    set(prompt, { hasChat, keptChat }) {
+        clearTimeout(this.timer);
+        Object.assign(this, { prompt, hasChat, keptChat });
         this.special.checked = Boolean(prompt.parse_special);
         this.show();
     }
@@ -82,29 +84,40 @@ export class PromptPanel {
         }
     }
 
+    // A text has room for one turn, the last. The others, and the system's, are there again when it becomes a chat.
     setMode(mode) {
         if (mode === this.mode) return;
-        const last = this.prompt.chat?.turns.at(-1)?.content ?? this.prompt.text ?? '';
-        this.use(mode === 'chat' ? { chat: { turns: [{ role: 'user', content: last }] } } : { text: last });
+        clearTimeout(this.timer);
+        const { chat, text = '' } = this.readFields();
+        if (mode === 'text') {
+            this.keptChat = chat;
+            return this.use({ text: chat.turns.at(-1).content });
+        }
+        const { turns, ...rest } = this.keptChat ?? { turns: [{ role: 'user' }] };
+        this.use({ chat: { ...rest, turns: [...turns.slice(0, -1), { ...turns.at(-1), content: text }] } });
     }
 
     use(prompt) {
-        this.prompt = this.special.checked ? { ...prompt, parse_special: true } : prompt;
+        this.prompt = this.withSpecial(prompt);
         this.show();
-        this.onchange(this.prompt);
+        this.onchange(this.prompt, false);
+    }
+
+    withSpecial(prompt) {
+        return this.special.checked ? { ...prompt, parse_special: true } : prompt;
+    }
+
+    // What the fields say.
+    readFields() {
+        if (this.mode === 'chat') return { chat: this.readChat() };
+        return this.prompt.tokens && !this.text.value ? { tokens: this.prompt.tokens } : { text: this.text.value };
     }
 
     typed(rest = TYPING_REST) {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => {
-            const prompt =
-                this.mode === 'chat'
-                    ? { chat: this.readChat() }
-                    : this.prompt.tokens && !this.text.value
-                      ? { tokens: this.prompt.tokens }
-                      : { text: this.text.value };
-            this.prompt = this.special.checked ? { ...prompt, parse_special: true } : prompt;
-            this.onchange(this.prompt);
+            this.prompt = this.withSpecial(this.readFields());
+            this.onchange(this.prompt, rest > 0);
         }, rest);
     }
 

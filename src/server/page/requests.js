@@ -3,8 +3,10 @@
 //
 // What follows the hand (the shown head's maps) is asked for at once, one request at a time; where the page can make the
 // map itself it shows that until the answer is there (preview.js). What comes when the hand
-// rests (overview, curve, next tokens, text) is marked as older at once and asked for a moment later.
+// rests (overview, curve, next tokens, text) is asked for a moment later. Whatever belongs to another prompt or edit than
+// those that are chosen is marked as older (belongs.js).
 import { Channel } from './api.js';
+import { belongsTo } from './belongs.js';
 import { editsOf, first, headBody, overviewBody, runBody, SIDE } from './early.js';
 import { factorOf, placeInEdits } from './notation.js';
 import { Preview, previewKey } from './preview.js';
@@ -13,7 +15,6 @@ import { afterFrame, byId } from './text.js';
 const REST = 180; // milliseconds without a move: the hand rests
 const LONG_REST = 700; // before text is generated
 const FIRST_WORDS = 6; // tokens of it that come first
-const LONG_TOKENS = 40; // beyond it the figures' colours are on a log scale
 
 export class ExplorerRequests {
     constructor() {
@@ -28,6 +29,7 @@ export class ExplorerRequests {
             generate: channel('/api/generate', { slot: 'generate' }),
             why: channel('/api/why', { slot: 'why' }),
             command: channel('/api/figure', { slot: 'command' }),
+            numbers: channel('/api/figure', { slot: 'numbers' }),
         };
         this.preview = new Preview();
         this.previewed = null; // what is shown by it: { about, edits }
@@ -53,11 +55,74 @@ export class ExplorerRequests {
         return this.runOf(this.editsText);
     }
 
+    // ---- what is shown, and what should be ----
+
+    // What a part of the page belongs to when it shows an answer about `run`; null: it should show nothing.
+    aboutPart(name, { model, prompt, edits }, n = this.state.generate.n) {
+        const { layer, head, curve, active, figure, view } = this.state,
+            fed = { model: model ?? this.info.models[0].name, prompt: prompt ?? this.info.prompt },
+            run = { ...fed, edits },
+            ofHead = { ...run, layer, head };
+        if (name === 'tokens') return belongsTo(fed);
+        if (name === 'overview') {
+            const { metric, skip_keys: skip } = overviewBody(this.state, prompt, '', this.tokens?.n);
+            return belongsTo({ ...fed, edits: layer === null ? '' : edits, metric, skip });
+        }
+        if (layer === null) return null;
+        if (name === 'head') return belongsTo({ ...ofHead, window: this.zoomWindow() });
+        if (name === 'out') return belongsTo({ ...ofHead, figure, view });
+        if (name === 'curve') {
+            const open = this.follow.curveRequest(this.state.edits ?? [], active);
+            return open && belongsTo({ ...ofHead, edits: open.edits, metric: curve });
+        }
+        if (name === 'why') {
+            const { queries, keys } = view.pins;
+            return queries.length === 1 && keys.length === 1 ? belongsTo({ ...ofHead, query: queries[0], key: keys[0] }) : null;
+        }
+        return belongsTo(name === 'generate' ? { ...run, ...this.state.generate, n } : run); // else next, losses, report
+    }
+
+    // What is wanted may be more than what can be asked for: a model that is being opened, a prompt whose tokens are not
+    // known or that is wrong.
+    checkShown() {
+        this.isToCheck = false;
+        if (!this.shown || !this.model) return;
+        const run = runBody({ model: this.opening?.name ?? this.state.model }, this.state.prompt ?? undefined, this.editsText);
+        for (const name of this.shown.names) this.shown.want(name, this.aboutPart(name, run));
+    }
+
+    // One move of a slider asks for several things: what is shown is checked once, before the frame is painted.
+    checkShownOnce() {
+        if (!this.isToCheck) queueMicrotask(() => this.checkShown());
+        this.isToCheck = true;
+    }
+
+    // Another model has other heads: what is shown has no place in it.
+    forgetShown() {
+        for (const channel of Object.values(this.channels)) channel.drop();
+        for (const name of this.shown.names) this.shown.set(name, null);
+        this.tokens = this.baseline = this.lastHead = this.previewed = null;
+        this.hasError = false;
+        this.overview.setData(null);
+        this.head.setData(null);
+        this.follow.clear();
+        this.why.show(null);
+        this.prompt.chips.setTokens([], []);
+        this.forgetReport();
+        this.edits.setError(null);
+    }
+
     // ---- the shown head ----
 
-    // Part of a long map: the zoom, where the whole is pooled.
+    // Part of a long map, where the whole is pooled: the zoom, and without the keys that are hidden, which would be in
+    // one block with those that are not.
     zoomWindow() {
-        return this.isPooled ? this.state.view.zoom : null;
+        const { zoom, skipKeys } = this.state.view;
+        if (!this.isPooled || (!zoom && !skipKeys)) return null;
+        const { n } = this.tokens,
+            [r0, r1, c0, c1] = zoom ?? [0, n, 0, n],
+            first = Math.min(Math.max(c0, skipKeys), n - 1);
+        return [r0, r1, first, Math.max(c1, first + 1)];
     }
 
     get isPooled() {
@@ -73,12 +138,13 @@ export class ExplorerRequests {
         const window = this.zoomWindow(),
             body = this.headBody();
         if (window) body.window = window;
-        const about = this.aboutHead(body, window);
+        const about = this.aboutHead(body, window),
+            { tokens } = this;
         // The baseline is known while only edits change: half the bytes.
         if (body.edits && this.baseline?.about === about) body.only = 'after';
         this.channels.head.ask(
             body,
-            (reply) => this.headCame(reply, body, about, this.tokens),
+            (reply) => this.headCame(reply, body, about, tokens),
             (error) => this.headFailed(error),
         );
     }
@@ -94,6 +160,7 @@ export class ExplorerRequests {
         const data = this.headData(facts, body.edits ? reply : {});
         if (shown !== null && shown === body.edits) this.head.settle(data);
         else this.head.setData(data);
+        this.shown.set('head', this.aboutPart('head', body));
         this.previewed = null;
         this.lastHead = facts;
         const metric = facts.metrics && {
@@ -153,6 +220,7 @@ export class ExplorerRequests {
         this.previewed = { about, edits: this.editsText };
         const sink = made.sink && { values: made.sink };
         this.head.setData(this.headData(this.lastHead, { after: { values: made.after }, sink_after: sink }));
+        this.shown.set('head', this.aboutPart('head', this.run));
         document.documentElement.dataset.shown = this.editsText;
         return true;
     }
@@ -178,6 +246,7 @@ export class ExplorerRequests {
 
     headFailed(error) {
         this.hasError = true; // what comes when the hand rests is not asked for
+        this.forgetReport();
         if (!this.head.data && this.editsText) this.askBaseline();
         if (error.at !== null && error.at !== undefined) {
             this.edits.setError({
@@ -198,6 +267,7 @@ export class ExplorerRequests {
         this.channels.head.ask(body, (reply) => {
             this.baseline = { about, before: reply.before, sink: reply.sink_before?.values ?? null };
             this.head.setData(this.headData(JSON.parse(reply.metadata.qkv), {}));
+            this.shown.set('head', this.aboutPart('head', body));
             this.askOverview();
             this.showWork();
         });
@@ -240,48 +310,45 @@ export class ExplorerRequests {
         this.after('generate', delay + LONG_REST, () => this.askGenerate());
     }
 
-    markOlder() {
-        byId('overview-older').hidden = !this.overview.data;
-        this.follow.markOlder();
-        this.why.markOlder();
-    }
-
     askOverview() {
         if (!this.tokens) return;
         const tokens = this.tokens,
             edits = this.state.layer === null || this.hasError ? '' : this.editsText,
-            body = overviewBody(this.state, this.currentPrompt, edits);
+            body = overviewBody(this.state, this.currentPrompt, edits, tokens.n),
+            about = this.aboutPart('overview', this.runOf(edits));
         const key = JSON.stringify(body);
-        if (key === this.overviewKey) return void (byId('overview-older').hidden = true);
+        if (this.shown.has('overview', about)) return;
         if (key === this.overviewAsked && this.channels.overview.running) return;
         this.overviewAsked = key;
         this.channels.overview.ask(
             body,
             (reply) => {
                 if (tokens !== this.tokens) return;
-                this.overviewKey = key;
-                this.overviewCame(reply, tokens);
+                this.overviewCame(reply, tokens, body.metric);
+                this.shown.set('overview', about);
             },
             (error) => !body.edits && this.banner.showProblem(error.message),
         );
     }
 
-    overviewCame(reply, tokens) {
+    overviewCame(reply, tokens, metric) {
         const maps = reply.after ?? reply.before,
-            { layers, heads, side } = JSON.parse(reply.metadata.qkv);
+            [, rows, cols] = maps.shape,
+            { layers, heads, skip_keys: skip } = JSON.parse(reply.metadata.qkv);
         this.overview.setData({
             layers,
             heads,
-            side,
+            rows,
+            cols,
+            skip,
             maps: maps.values,
             tv: reply.tv?.values ?? null,
             causal: this.model.causal,
             n: tokens.n,
-            long: tokens.n > LONG_TOKENS,
+            metric,
             before: reply.metric_before?.values ?? null,
             after: reply.metric_after?.values ?? null,
         });
-        byId('overview-older').hidden = true;
         this.markFirst('qkv-overview');
         if (this.state.layer === null) afterFrame(() => this.openStrongest(reply.metric_before?.values, heads));
     }
@@ -299,22 +366,26 @@ export class ExplorerRequests {
 
     askLosses() {
         if (!this.model.has_logits) return;
+        const about = this.aboutPart('losses', this.run);
         this.channels.losses.ask(this.run, (reply) => {
             this.prompt.chips.setLosses(reply.tokens);
             this.follow.setLoss(reply);
+            this.shown.set('losses', about);
         });
     }
 
     askNext() {
         if (!this.model.has_logits) return;
-        const body = { ...this.run, top: 10 };
+        const body = { ...this.run, top: 10 },
+            about = this.aboutPart('next', this.run);
         this.channels.next.ask(
             body,
             (reply) => {
                 this.follow.setNext(reply);
+                this.shown.set('next', about);
                 this.showReport(body, reply.edits, true);
             },
-            (error) => this.follow.failed('next', error),
+            (error) => this.shown.fail('next', error.message),
         );
     }
 
@@ -329,29 +400,37 @@ export class ExplorerRequests {
             whole: whole || old.whole,
         };
         this.edits.setReport(this.reported.list, this.reported.whole);
+        this.shown.set('report', list.length ? this.aboutPart('report', { model, prompt, edits }) : null);
+    }
+
+    forgetReport() {
+        this.reported = null;
+        this.edits.setReport([]);
+        this.shown.set('report', null);
     }
 
     askCurve() {
         const { layer, head, active, curve } = this.state;
         const wanted = this.follow.curveRequest(this.state.edits ?? [], active);
-        if (!wanted || layer === null || !this.tokens) return this.follow.setCurve(null);
-        const body = { ...this.runOf(''), ...wanted, layer, head, metric: curve };
-        const key = JSON.stringify(body);
-        if (key === this.curveKey) return this.follow.markFresh('curve');
+        const show = (reply, about) => {
+            this.follow.setCurve(reply);
+            this.shown.set('curve', about);
+        };
+        if (!wanted || layer === null || !this.tokens) return show(null, null);
+        const body = { ...this.runOf(''), ...wanted, layer, head, metric: curve },
+            about = this.aboutPart('curve', this.runOf(''));
+        if (this.shown.has('curve', about)) return;
         this.channels.curve.ask(
             body,
-            (reply) => {
-                this.curveKey = key;
-                this.follow.setCurve(reply);
-            },
-            (error) => this.follow.failed('curve', error),
+            (reply) => show(reply, about),
+            (error) => this.shown.fail('curve', error.message),
         );
     }
 
     askGenerate() {
         const { n, temperature, seed } = this.state.generate;
         if (!this.model?.has_logits || !this.tokens || this.hasError) return;
-        if (n === 0) return this.follow.markFresh('generate');
+        if (n === 0) return this.shown.set('generate', this.aboutPart('generate', this.run));
         this.follow.generating(0, n);
         const drawn = temperature > 0 ? { temperature, seed } : {}; // else the most likely tokens: nothing is drawn
         this.generateMore({ ...this.run, ...drawn }, Math.min(FIRST_WORDS, n), n);
@@ -365,34 +444,45 @@ export class ExplorerRequests {
             (reply) => {
                 this.follow.setGenerated(reply, Boolean(run.edits));
                 const ended = (reply.variant_ids ?? reply.baseline_ids).length < n && reply.baseline_ids.length < n;
-                if (n >= all || ended) return this.follow.markFresh('generate');
+                const isWhole = n >= all || ended;
+                this.shown.set('generate', this.aboutPart('generate', run, isWhole ? all : n));
+                if (isWhole) return;
                 this.follow.generating(n, all);
                 this.generateMore(run, Math.min(4 * n, all), all);
             },
-            (error) => this.follow.failed('generate', error),
+            (error) => this.shown.fail('generate', error.message),
         );
     }
 
     askWhy() {
         const { layer, head } = this.state,
             { queries, keys } = this.state.view.pins;
-        if (!this.tokens || layer === null || queries.length !== 1 || keys.length !== 1) return this.why.show(null);
-        if (queries[0] >= this.tokens.n || keys[0] >= this.tokens.n) return this.why.show(null);
+        const show = (about, act) => {
+            act();
+            this.shown.set('why', about);
+        };
+        const about = this.tokens && this.aboutPart('why', this.run);
+        if (!about || queries[0] >= this.tokens.n || keys[0] >= this.tokens.n) return show(null, () => this.why.show(null));
         const body = { ...this.run, layer, head, query: queries[0], key: keys[0] },
             tokens = this.tokens;
         this.channels.why.ask(
             body,
-            (reply) => this.why.show(reply, { ...body, tokens: tokens.texts }),
-            (error) => this.why.fail(error),
+            (reply) => show(about, () => this.why.show(reply, { ...body, tokens: tokens.texts })),
+            (error) => show(null, () => this.why.fail(error)),
         );
     }
 
     askCommand() {
         if (!this.tokens || this.state.layer === null) return;
-        this.channels.command.ask(
-            this.out.dryRequest(this.figureRequest()),
-            (reply) => this.out.setCommand(reply),
-            (error) => this.out.failed(error),
-        );
+        const about = this.aboutPart('out', this.run);
+        for (const of of ['command', 'numbers'])
+            this.channels[of].ask(
+                this.out.dryRequest(of, this.figureRequest()),
+                (reply) => {
+                    this.out.setCommand(of, reply);
+                    this.shown.set('out', about);
+                },
+                (error) => this.out.failed(of, error),
+            );
     }
 }

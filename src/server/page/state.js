@@ -11,6 +11,7 @@ export function defaultState() {
     return {
         model: null, // null: the server's first
         prompt: null, // null: the server's; { text } or { chat: { system, date, turns } } or { tokens }, and parse_special
+        keptChat: null, // the conversation that the text was made of; in the steps, and in no address: links hold what is seen
         edits: null, // null: one that scales the shown head's query; else a list of texts
         active: 0,
         follow: true, // edits of the shown head go along when another is shown

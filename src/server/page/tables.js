@@ -4,6 +4,7 @@
 //     const view = new TableView(element, { palette, look, rowName: 'Layer' });
 //     view.setData({ rowNames, keys, before, after });     // after: null without an edit
 import { ColorScale } from './colors.js';
+import { NARROW } from './head.js';
 import { AttentionMap } from './map.js';
 import { changeText, el, numberText, tokenNode } from './text.js';
 
@@ -49,8 +50,9 @@ export class TableView {
         if (!this.data || room < 60) return;
         const { rowNames, keys } = this.data, rows = rowNames.length, cols = keys.length;
         const shown = TABLES.filter(([name]) => this.values[name]);
-        const width = Math.floor(Math.min((room - 14 * (shown.length - 1)) / shown.length, 900));
-        this.panels.style.gridTemplateColumns = `repeat(${shown.length}, ${width}px)`;
+        const columns = room < NARROW ? 1 : shown.length;
+        const width = Math.floor(Math.min((room - 14 * (columns - 1)) / columns, 900));
+        this.panels.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
         for (const [name] of shown) {
             const map = this.maps[name];
             map.setWidth(width);

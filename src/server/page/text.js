@@ -35,6 +35,11 @@ export function fillSelect(select, pairs, chosen) {
     if (chosen !== undefined) select.value = chosen;
 }
 
+// Parts of a line that a gap keeps apart: a space between them keeps them apart for those who listen, or copy the text.
+export function listed(parts) {
+    return parts.flatMap((part, i) => (i ? [' ', part] : [part]));
+}
+
 const MARKS = new Map([
     ['\n', '↵'],
     ['\r', '␍'],

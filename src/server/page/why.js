@@ -1,6 +1,6 @@
 // Why a pinned cell has its weight: what each channel adds to the product of query and key, and which tokens the head
 // would write for that key's value, through the output matrix.
-import { changeText, clampNumber, el, numberText, tokenNode } from './text.js';
+import { changeText, clampNumber, el, listed, numberText, tokenNode } from './text.js';
 import { sizeCanvas, themeColors } from './map.js';
 
 const HINT =
@@ -14,7 +14,7 @@ export class Why {
         this.canvas = el('canvas', { role: 'img' });
         this.tip = el('p', { class: 'tip' });
         this.title = el('h3');
-        this.older = el('span', { class: 'older-mark', hidden: true }, 'older');
+        this.older = el('span', { class: 'older-mark', hidden: true });
         this.sums = el('p', { class: 'numbers' });
         this.body = el('div', { class: 'why-part' }, this.title, this.canvas, this.tip, this.sums);
         this.written = el('div', { class: 'why-part' });
@@ -22,10 +22,6 @@ export class Why {
         this.canvas.addEventListener('pointerleave', () => this.showLargest());
         new ResizeObserver(() => this.reply && this.paint()).observe(element);
         this.show(null);
-    }
-
-    markOlder() {
-        this.older.hidden = !this.reply;
     }
 
     fail(error) {
@@ -38,7 +34,6 @@ export class Why {
         this.reply = reply;
         if (!reply) return this.element.replaceChildren(el('p', { class: 'hint' }, HINT));
         this.element.replaceChildren(this.body, this.written);
-        this.older.hidden = true;
         this.title.replaceChildren(
             'q·k of query ',
             tokenNode(about.tokens[about.query]),
@@ -55,7 +50,7 @@ export class Why {
                 `${name}: sum of ${side.channels.length} channels `,
                 el('b', {}, numberText(side.score, 6)),
             );
-        this.sums.replaceChildren(...[sum('before', before), after && sum('after', after)].filter(Boolean));
+        this.sums.replaceChildren(...listed([sum('before', before), after && sum('after', after)].filter(Boolean)));
         this.paint();
         this.showLargest();
         this.showWritten(reply, about);

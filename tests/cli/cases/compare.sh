@@ -12,14 +12,9 @@ done
 # Made again, with both models given; the error names the option that is missing.
 qkv reproduce c.png --check -m full.gguf --other small.gguf
 qkv reproduce c.png --check -m full.gguf || echo "exit $?" >&2
-# However little memory: the same numbers.
-qkv compare -m full.gguf -m small.gguf -f prompts.txt --no-recipe --json >a.json
-qkv compare -m full.gguf -m small.gguf -f prompts.txt --no-recipe --json --memory 1 -t 1 | cmp - a.json
 for distance in js kl max; do
     qkv compare -m full.gguf -m small.gguf -f prompts.txt --distance $distance --top 1 | tail -1
 done
-# A model and itself: no difference anywhere.
-qkv compare -m full.gguf -m full.gguf -f prompts.txt --top 1
 qkv compare -m full.gguf --edit 'q@3.h1=zero' -f prompts.txt --top 2
 cp "$VECTORS/bert/model.gguf" encoder.gguf
 qkv compare -m encoder.gguf -m encoder.gguf --tokens 1,2,3 --top 1

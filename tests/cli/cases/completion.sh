@@ -25,8 +25,39 @@ c qkv recipe head
 c qkv pull ''
 c qkv completion ''
 c qkv help fi
+c qkv measure --metrics sink_
+c qkv measure --metrics tv,sink_
+c qkv run --capture resid
+c qkv sweep --targets q,k_
+c qkv lens --picture ''
+c qkv weights ov --table ''
+touch a.gguf b.txt; mkdir -p dir
+c qkv info -m ''
+c qkv convert ''
 END
-bash try.bash
+HF_HUB_CACHE=$PWD/none QKV_CACHE=$PWD/none bash try.bash | sed "s|$MODELS|MODELS|g"
+# The pictures and tables that are offered are those that there are.
+offered() { # COMMAND OPTION
+    sed -n "/^    '$1')/,/^        ;;/p" qkv.bash | sed -n "s/^ *--$2) .*compgen -W '\([^']*\)'.*/\1/p" | tr ' ' '\n' | sort
+}
+there_are() { # OPTION COMMAND...
+    option=$1
+    shift
+    qkv "$@" "--$option" nothing -o none.png 2>&1 | sed 's/.*; there \(are\|is\) //; s/, /\n/g'
+}
+for option in picture table; do
+    {
+        there_are $option lens -p 'The river' --answer ' sea' --heads
+        there_are $option lens -p 'The river' --answer ' sea'
+    } | sort -u >lens
+    there_are $option compare --edit q@0=zero -p 'The river' | sort >compare
+    for circuit in ov qk composition; do there_are $option weights $circuit --layers 0-1 --heads 0; done | sort -u >weights
+    there_are $option roles -p 'The river' --length 8 --sequences 1 | sort >roles
+    there_are $option patch --clean 'The river' --corrupt 'The road' --metric kl | sort >patch
+    for command in lens compare weights roles patch; do
+        offered $command $option | diff - $command | sed "s/^/$command $option /"
+    done
+done
 # Every option of every command is there.
 qkv help --names | while read -r name; do
     # shellcheck disable=SC2086 # two words

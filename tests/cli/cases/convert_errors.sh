@@ -1,7 +1,7 @@
 qkv convert
 qkv convert model
 qkv convert a b -o out.gguf
-qkv convert "$VECTORS/llama/hf" -o out.gguf --type q4_9 2>&1 | cut -c 1-60 >&2
+qkv convert "$VECTORS/llama/hf" -o out.gguf --type q4_9 2>&1 | cut -c 1-63 >&2
 qkv convert "$VECTORS/llama/hf" -o out.gguf --type iq1_s
 qkv convert "$VECTORS/llama/hf" -o no/such/place/out.gguf
 mkdir pickles parts empty broken

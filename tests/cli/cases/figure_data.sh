@@ -1,4 +1,9 @@
 qkv figure mean --layer 0 --head 0 --tokens 5,6 --tokens 5,6,7 --skip-keys 1 --baseline --data d.safetensors
-length=$(od -An -tu8 -N8 d.safetensors | tr -d ' ')
-head -c $((8 + length)) d.safetensors | tail -c +9 | sed 's/ *$//'
-echo
+python3 -c 'from tensors import header; print(header("d.safetensors")[0].rstrip())'
+# -o writes numbers and reports, too; --json prints the tables.
+qkv figure modify --layer 0 --head 0 --tokens 5,6,7 --data numbers.csv
+qkv figure modify --layer 0 --head 0 --tokens 5,6,7 -o same.csv -o report.md -o report.json
+cmp numbers.csv same.csv && head -1 report.md
+qkv figure modify --layer 0 --head 0 --tokens 5,6,7 --json >printed.json
+python3 -c 'import json
+for name in ("report.json", "printed.json"): print(sorted(json.load(open(name)))[:4])'

@@ -1,30 +1,58 @@
-# Every way to draw: each must leave a figure.
-draw() {
-    qkv figure "$@" --layer 0 --head 0 --tokens 5,6,7,8,9 || echo "failed: $*"
-}
-draw modify -o 01.svg --labels index
-draw modify -o 02.svg --labels none --no-axis-labels
-draw modify -o 03.svg --values always
-draw modify -o 04.svg --values never
-draw modify -o 05.svg --baseline
-draw modify -o 06.svg --diff
-draw modify -o 07.svg --diff --scale power --gamma 0.3
-draw modify -o 08.svg --scale log
-draw modify -o 09.svg --scale power
-draw modify -o 10.svg --skip-keys 1
-draw modify -o 11.svg --skip-keys 4 --scale log
-draw modify -o 12.svg --range 0,0.5
-draw modify -o 13.svg --diff --range -0.5,0.5
-draw modify -o 14.svg --title 'A *title*'
-draw modify -o 15.svg --title ''
-draw modify -o 16.png --dpi 40
-draw modify -o 17.svg --panel-size 60
-draw modify -o 18.svg --edit-heads all
-draw modify -o 19.svg --eps 0.25
-draw modify -o 20.svg --eps 1,0.5,0.25,0.125,0
-draw mean -o 21.svg --baseline
-draw mean -o 22.svg --diff --edit-heads all
-draw grid -o 23.svg --show scores --col 'Plain=' --col 'Half=q@{layer}.h{head}=scale:0.5'
-draw grid -o 24.svg --row 'A=v@0=zero' --row 'B=' --col 'Plain=' --col 'K=k@{layer}.h{head}=zero' --baseline
-qkv figure modify --tokens 5 -o 25.svg --layer 0 --head 0 || echo 'failed: one token'
-ls
+# What an option changes in a figure, as its recipe tells. After a semicolon: what of the page becomes less.
+cat >changes.py <<'PY'
+import json, re, shlex, subprocess, sys
+
+
+def draw(kind, *words):
+    where = ["--layer", "0", "--head", "0", "--tokens", "5,6,7,8,9"]
+    subprocess.run(["qkv", "figure", kind, *where, *words, "-o", "a.svg"], check=True)
+    told = json.loads(subprocess.run(["qkv", "recipe", "extract", "a.svg"], capture_output=True, check=True).stdout)
+    svg = open("a.svg").read()
+    width, height = map(int, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
+    facts = {**told["options"], **told["look"], "range": told["range"]}
+    facts["edits"] = [p["edits"] for p in told["panels"]]
+    return facts, {"width": width, "height": height, "letters": svg.count("<use")}
+
+
+def compare(kind, *words, less):
+    facts, page = draw(kind, *words)
+    print(kind, shlex.join(words))
+    changed = {k: v for k, v in facts.items() if plain[kind][0].get(k) != v}
+    text = json.dumps(changed, sort_keys=True)
+    print("   ", re.sub(r"[0-9.]{6,}(e-[0-9]+)?", lambda number: f"{float(number[0]):.3g}", text))
+    for name in less:
+        if not page[name] < plain[kind][1][name]: print("    not less", name)
+
+
+plain = {kind: draw(kind) for kind in ("modify", "mean")}
+for line in sys.stdin:
+    words, _, less = line.rstrip("\n").partition(";")
+    compare(*words.split("|"), less=less.split())
+PY
+python3 changes.py <<'END'
+modify|--labels|index
+modify|--labels|none|--no-axis-labels;width height letters
+modify|--values|always
+modify|--values|never;letters
+modify|--baseline
+modify|--diff
+modify|--diff|--scale|power|--gamma|0.3
+modify|--scale|log
+modify|--skip-keys|4|--scale|log
+modify|--diff|--range|-0.5,0.5
+modify|--title|A *title*
+modify|--title|;height letters
+modify|--panel-size|60;width height
+modify|--edit-heads|all
+modify|--eps|1,0.5,0.25,0.125,0
+mean|--baseline
+mean|--diff|--edit-heads|all
+END
+# Pixels are as many as the resolution says, and one token is enough.
+qkv figure modify --layer 0 --head 0 --tokens 5 -o one.svg -o one.png --dpi 144
+python3 - <<'PY'
+import re, struct
+width, height = map(int, re.search(r'viewBox="0 0 (\d+) (\d+)"', open("one.svg").read()).groups())
+pixels = struct.unpack(">II", open("one.png", "rb").read(24)[16:])
+print(all(abs(p - 2 * points) <= 2 for p, points in zip(pixels, (width, height))))
+PY

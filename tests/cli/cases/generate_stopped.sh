@@ -1,6 +1,6 @@
 # Ctrl-C, and the text of a model without a tokenizer: what was generated stays, on standard output and in the file.
 shape=4,8,8,512,1024,300,16384
-qkv bench --shape $shape --type f16 --keep models -T 8 -t 1 --repeats 1 --only load >/dev/null 2>&1
+qkv-bench --shape $shape --type f16 --keep models -T 8 -t 1 --repeats 1 --only load >/dev/null 2>&1
 cat >stop.py <<'PY'
 import json, signal, subprocess, sys, time
 command = ["qkv", "generate", "-m", sys.argv[1], "--tokens", "1,2,3", "-n", "16000", "-o", "out.jsonl"] + sys.argv[2:]
@@ -14,7 +14,8 @@ with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, b
     rest, errors = run.communicate(timeout=60)
 said = (seen + rest).decode()
 lines = [json.loads(line) for line in open("out.jsonl")]
-print("by signal", -run.returncode, errors.decode().strip())
+# How far it was depends on the machine.
+print("by signal", -run.returncode, "".join(line for line in errors.decode().splitlines() if " %" not in line))
 if "--json" in command:
     lines = json.loads(said)[0]["variants"]
     said = lines[0]["text"] + "\n"

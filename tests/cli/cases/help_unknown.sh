@@ -1,1 +1,3 @@
+qkv help --man weather
+qkv help --names run
 qkv help weather

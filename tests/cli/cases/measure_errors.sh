@@ -5,6 +5,8 @@ try() {
     ls >&2
 }
 try --metrics sink,nothing
+try --metrics all,nothing
+try --metrics all,sink
 try --metrics sink:x
 try --layers 99
 try --heads 1,99

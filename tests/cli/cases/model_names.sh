@@ -50,4 +50,3 @@ qkv sweep spec.json -o a.sqlite 2>errors && qkv sweep spec.json -m "$file" -o a.
 
 qkv convert mill/river -o a.gguf && qkv convert "$VECTORS/llama_gqa/hf-sharded" -o b.gguf
 cmp -n 24 a.gguf b.gguf && qkv info -m a.gguf | grep '^name'
-qkv bench -m mill/river-GGUF:F32 --only forward --repeats 1 -T 4 | grep -o '^.*river-GGUF:F32' | head -1

@@ -16,7 +16,6 @@ refused "a name"
 refused mill/../river
 QKV_MODEL=mill/river qkv tokens text
 qkv convert mill/river -o a.gguf
-qkv bench -m mill/river --only forward
 echo '{"model": "mill/river", "prompts": ["a"]}' >spec.json
 qkv sweep spec.json -o a.sqlite
 echo '{"model": 3, "prompts": ["a"]}' >spec.json

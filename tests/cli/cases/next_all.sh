@@ -5,5 +5,5 @@ qkv next -p "$prompt" --all --variant 'z@3.h1=zero' -o whole.csv >/dev/null
 qkv next -p "$prompt" --all --variant 'z@3.h1=zero' --memory 1 -o blocks.csv >/dev/null
 wc -l <whole.csv
 cmp whole.csv blocks.csv
-qkv next -p "$prompt" --all --json | sed -n 's/.*"mean_loss": \([0-9.]\{8\}\).*/\1/p'
+qkv next -p "$prompt" --all --table variants -o - | sed -n 's/.*baseline,\([0-9.]\{8\}\).*/\1/p'
 qkv measure -p "$prompt" --metrics loss -o - | sed -n 's/.*loss,\([0-9.]\{8\}\).*/\1/p'

@@ -21,4 +21,8 @@ try -p 'The river' --variant 'v@0=patch:a' --source 'a=The'
 try -p 'The river' -o out.txt
 try -p 'The river' -o /nowhere/out.csv
 try -p 'The river' --json -o -
+try -p 'The river' -o out.png
+try -p 'The river' --source 'a=The sea'
+try -p 'The river' --answer ' wide
+ sea'
 try -p 'The river' --top 1 --at 0 --variant 'v@0[1]=zero' --variant 'q@0=scale:1'

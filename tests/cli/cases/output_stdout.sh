@@ -10,9 +10,9 @@ head -c 4 fig.png | od -An -c
 head -c 5 fig.svg
 head -c 4 fig.pdf
 echo
-qkv measure -p A --metrics sink --layers 0 -o m.csv -o m.json >/dev/null
+qkv measure -p A --metrics sink --layers 0 --no-recipe -o m.csv -o m.json >/dev/null
 qkv measure -p A --metrics sink --layers 0 -o - | cmp - m.csv
-qkv measure -p A --metrics sink --layers 0 -o - --format json | cmp - m.json
+qkv measure -p A --metrics sink --layers 0 --no-recipe -o - --format json | cmp - m.json
 qkv sweep -q -p A --epsilon 1 --layers 0 --metrics tv -o r.sqlite
 qkv sweep export r.sqlite -o s.csv -o - --format json >s.json
 qkv sweep export r.sqlite -o - | cmp - s.csv

@@ -8,8 +8,8 @@ for align in suffix prefix 0-1=0-1,2=3; do
 done
 cell() { awk -F, -v site=$1 -v place=$2 '$3 == site && $4 == 3 && $5 "," $6 == place { printf "%.8g\n", $9 }' suffix.csv; }
 alone() {
-    qkv next -q -p "$corrupt" --source "clean=$clean" --variant "$1=patch:clean" --diff ' river/ church' --json |
-        sed -n 's/.*"difference": \([-0-9.e]*\),.*/\1/p' | awk '{ last = $1 } END { printf "%.8g\n", last }'
+    qkv next -q -p "$corrupt" --source "clean=$clean" --variant "$1=patch:clean" --diff ' river/ church' -o - |
+        tail -n 1 | awk -F, '{ printf "%.8g\n", $9 }'
 }
 for pair in 'resid_pre ,2 resid_pre@3[3<-2]' 'resid_pre ,14 resid_pre@3[15<-14]' 'z 2, z@3.h2[1:16<-0:15]'; do
     set -- $pair

@@ -24,8 +24,9 @@ two --metric kl --direction up
 two --metric kl --align middle
 two --metric kl --shard 1/2
 two --metric kl --shard 3/2
+: >pairs.csv
 two --metric kl --pairs pairs.csv
-patch --pairs pairs.txt --metric kl
+patch --pairs pairs.csv --metric kl
 patch --pairs none.csv --metric kl
 printf 'clean,wrong\na,b\n' >pairs.csv
 patch --pairs pairs.csv --metric kl

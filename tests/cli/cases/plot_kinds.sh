@@ -24,3 +24,8 @@ draw --metric sink --target none --kind ranking --order magnitude --range 0,2 -o
 draw --metric sink --op scale --title 'A *title*' --range 0,1 -o 19.svg -o 19.pdf
 draw --kind lines --metric sink -o 20.svg
 ls
+# ε = 0 beside a logarithmic list stands apart, and the small print says so.
+qkv sweep -q -p 'The river runs to the sea.' --layers 0 --heads 0 --targets q --epsilon 0,logspace:1e-3,1,4 --metrics tv -o zero.sqlite
+qkv plot zero.sqlite --text text -o zero.svg && grep -o 'stands apart: the axis is broken' zero.svg | sort -u
+qkv plot zero.sqlite --axis linear --text text -o linear.svg && grep -c 'stands apart' linear.svg
+true

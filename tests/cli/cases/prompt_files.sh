@@ -20,8 +20,8 @@ qkv tokens -f one --json | sed -n 1,4p
 qkv tokens --file two | wc -l
 qkv tokens --tokens 5,6
 # Commands that take several count the same prompts.
-qkv measure -f two --metrics loss --json | head -n 2
-qkv measure --file two --metrics loss --json | head -n 2
+qkv measure -f two --metrics loss -o - | cut -d, -f1
+qkv measure --file two --metrics loss -o - | cut -d, -f1
 qkv sweep -f two --epsilon 1 --metrics tv --explain --json -q | grep prompts
 qkv sweep --file two --epsilon 1 --metrics tv --explain --json -q | grep prompts
 qkv figure mean -f two -q --layer 0 --head 0 --data mean.npz

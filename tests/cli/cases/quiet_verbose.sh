@@ -1,4 +1,4 @@
-# --quiet leaves errors on standard error and nothing else; --verbose says more. Every command has both.
+# --quiet leaves errors on standard error and nothing else; --verbose says more.
 quiet() {
     "$@" --quiet 2>err >out || echo "exit $?"
     cat err
@@ -11,10 +11,6 @@ quiet qkv plot r.sqlite -o -
 quiet qkv figure modify -q -p ''
 qkv run -v -p 'A quiet street.' --capture pattern@0 2>&1 >out | sed 's,model .*/,model ,; s/[0-9.e-]* s$/TIME/; s/[0-9.]* GFLOP, [0-9.]*/N GFLOP, N/'
 qkv figure modify --verbose -p 'A quiet street.' --layer 0 --head 0 -o a.png 2>&1 | sed 's,model .*/,model ,; s/[0-9.e-]* s$/TIME/; s/[0-9.]* GFLOP, [0-9.]*/N GFLOP, N/'
-for command in info models tokens run measure metrics 'figure modify' 'figure mean' 'figure grid' sweep 'sweep export' \
-    'sweep merge' recipe plot convert bench pull help; do
-    qkv $command --help | grep -c -e '--quiet' -e '--verbose'
-done | sort | uniq -c
 qkv info --quiet --verbose
 echo "exit $?" >&2
 qkv info --quiet=yes

@@ -6,3 +6,5 @@ qkv recipe mine.json -p 'The river runs past the old mill and turns south below 
     -o mine.sqlite 2>/dev/null | sed 's/  *[0-9.]*$//'
 qkv sweep export mine.sqlite -o mine.csv && cut -d, -f1-7 mine.csv
 ls
+qkv recipe kivi --help
+qkv recipe gu-sink --help | tail -n 3

@@ -10,7 +10,7 @@ grep -c '"recipe": {' l.json
 printf '{"study": "lens", "options": {"top": 1}}' >bare.json
 qkv recipe bare.json | head -3
 printf 'id,text,note\r\n1,"The river, ""wide"",\nruns",a\r\n\r\n2,The sea,b\n' >p.csv
-qkv next -f p.csv --column text --prompt-template 'Now: {}' --top 1 | grep -v '^ *[0-9]'
+qkv next -f p.csv --column text --prompt-template 'Now: {}' --top 1 --json | grep '"text": "Now'
 try() { qkv recipe "$@" >out; echo "exit $?, $(wc -c <out) bytes" >&2; }
 try r.json --set top
 try r.json --set top=x

@@ -16,19 +16,12 @@ fails() {
     qkv recipe "$@" >out
     echo "exit $?: $(cat out)"
 }
-fails retrieval-heads --set lengths=20
-fails retrieval-heads --set lengths=4096
-fails retrieval-heads --set depths=2
 fails retrieval-heads --set needle=
-fails retrieval-heads --needles needles.jsonl --set answer=x
 fails retrieval-heads --needles nowhere.jsonl
 fails retrieval-heads --tokens 1,2,3
-fails retrieval-heads -p ' '
 : >empty.txt
 fails retrieval-heads --file empty.txt
 fails retrieval-heads --chat 2>&1 | sed "s|$MODELS|MODELS|"
 fails retrieval-heads --system Hi
 fails retrieval-heads --chat --turn user=Hi
-fails retrieval-heads --set template='{context}'
-fails retrieval-heads --set decode=forced --parity
 fails undifferentiated -p Hi --needles needles.jsonl

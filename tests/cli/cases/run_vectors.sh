@@ -13,10 +13,8 @@ grep -o '"edits_notes[^]]*]' out.json | sed 's/hash [0-9a-f]*/hash .../'
 refused() {
     qkv run --tokens 5,6,7 --variant "$1"
 }
-refused 'resid_post@0=add:@states.safetensors#v0/resid_post.1'
 refused 'resid_post@0=add:@states.safetensors#v0/q.0'
 refused 'resid_post@0=add:@nowhere.safetensors#v'
-refused 'resid_post@0=add:@states.safetensors'
 refused 'pattern@0=add:@states.safetensors#v0/q.0'
 head -c 3000 states.safetensors >cut.safetensors
 refused 'resid_post@0=add:@cut.safetensors#v0/resid_post.0'

@@ -9,7 +9,8 @@ qkv run -t 1 -p "$text" --set-prompts set.txt --capture 'logits[-1]' --variant '
 tr ',' '\n' <out.safetensors | grep -a -o 'source.set:[0-9]' | sort
 tr '}' '\n' <out.safetensors | grep -a -o 'drew prompt [0-9] of the set.s 0 to 3' | sort
 # The same in every command with edits.
-qkv next -q -t 1 -p "$text" --set-prompts set.txt --variant 'z@3=mean:set' --top 2
+qkv next -q -t 1 -p "$text" --set-prompts set.txt --variant 'z@3=mean:set' --top 2 -o next.json
+qkv reproduce next.json --check
 qkv measure -q -t 1 -p "$text" --set-prompts set.txt --variant 'z@3=mean:set' --metrics kl
 qkv generate -q -t 1 -p "$text" --set-prompts set.txt --variant 'z@3=mean:set' \
     --variant 'z@3[:4]=patch:resample,seed=1' -n 4

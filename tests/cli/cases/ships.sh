@@ -12,13 +12,9 @@ fails() {
     qkv recipe "$@" >out
     echo "exit $?: $(cat out)"
 }
-fails sahara -p 'One prompt'
 fails generalised-ships -f prompts.txt --set rank=3
-fails ships -p Hi --set target=x
 fails ships -p Hi --set nothing
-fails ships -p Hi --set target=k --parity
 fails sahara -f prompts.txt --set steps=2 --set epsilon=0.5 --resume steps.sqlite
-fails phrase-rates -p Hi --set heads=9.h0
 : >empty.txt
 fails phrase-rates -p Hi --phrases empty.txt
 fails phrase-rates -p Hi --heads-from ships.json --set top=99

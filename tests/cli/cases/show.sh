@@ -17,7 +17,7 @@ qkv show s.sqlite | grep -v hash
 qkv figure modify --layer 5 --head 0 -p "$p" -o m.png --data data.safetensors
 qkv show data.safetensors --tensor r0.c0 | head -3
 qkv measure -p "$p" --metrics sink --layers 0 -o m.json >/dev/null
-qkv show m.json | grep '^prompts\|^variants'
+qkv show m.json | grep '^study\|^title'
 for wrong in nothing s.sqlite "$MODELS/default.gguf" "$0" "$MODELS"; do
     qkv show "$wrong" --tensor x
 done 2>&1 | sed "s|$MODELS|MODELS|g; s|$(dirname "$0")|CASES|g"

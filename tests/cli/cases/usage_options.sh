@@ -15,7 +15,7 @@ check qkv run -p text --capture 'pattern@0' -t many
 check qkv run -p text --capture 'pattern@0' -t -1
 check qkv figure modify --scale cubic -o a.png
 check qkv figure modify --layer first -o a.png
-check qkv figure modify --head -2 -o a.png
+check qkv figure modify --head 2.5 -o a.png
 check qkv figure modify --eps 1,,2 -o a.png
 check qkv figure modify --eps nan -o a.png
 check qkv figure modify --eps= -o a.png

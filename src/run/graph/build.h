@@ -1,0 +1,69 @@
+/*
+ * The pieces that the forward pass is made of: products, norms, activations; and the two blocks of
+ * a layer. They add nodes to the graph and read from the model what they need.
+ */
+#ifndef QKV_RUN_BUILD_H
+#define QKV_RUN_BUILD_H
+
+#include "run/graph/graph.h"
+#include "run/graph/product.h"
+
+#define LAYER(g, il, slot) ((g)->model->layers[il].w[QKV_LAYER_##slot])
+#define MODEL(g, slot) ((g)->model->w[QKV_MODEL_##slot])
+
+/* A tensor that is filled in before the graph is computed. */
+struct ggml_tensor *qkv_input(qkv_graph *g, enum ggml_type type, int64_t n0, int64_t n1,
+                              int64_t n2);
+/* The product with a weight, and a bias, which may be NULL. */
+struct ggml_tensor *qkv_linear(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
+                               struct ggml_tensor *x);
+/* The family's norm over the innermost axis; the input itself where there is no weight. */
+struct ggml_tensor *qkv_norm(qkv_graph *g, struct ggml_tensor *w, struct ggml_tensor *bias,
+                             struct ggml_tensor *x);
+/* x times a factor; the input itself for 1. */
+struct ggml_tensor *qkv_scaled(qkv_graph *g, struct ggml_tensor *x, float factor);
+/* c tanh(x/c); the input itself for c = 0. */
+struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
+/* The inputs of a pass are the same for all its variants. */
+struct ggml_tensor *qkv_for_each_variant(qkv_graph *g, struct ggml_tensor *x);
+
+/* attention.c: the layer's input x as attention reads it, after the norm if there is one. */
+struct ggml_tensor *qkv_attention_input(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+/* z [H·d, T, B] of the layer's input [D, T, B]. NULL where the pass ends with the maps. */
+struct ggml_tensor *qkv_attention(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+/* feed_forward.c: of the normalised input [D, T, B]; plain, gated, or experts. */
+struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x);
+
+/*
+ * Edits by query of keys and values (quant:…,per=query): a query sees those of the first tokens edited, and the
+ * others as they are.
+ *
+ * Products are computed with both, and each cell is taken from the one that its query sees. Variants and heads
+ * without such edits have the bits that they have without.
+ */
+
+/* Keys or values, packed: with edits by query, and without; the latter NULL where there are none. */
+typedef struct qkv_two_ways {
+    struct ggml_tensor *edited, *plain;
+} qkv_two_ways;
+
+/* Scores of a block, [keys, rows, heads, B] twice. */
+struct ggml_tensor *qkv_by_query_scores(qkv_graph *g, int32_t il, struct ggml_tensor *edited,
+                                        struct ggml_tensor *plain, const qkv_query_block *block);
+/* The pattern of a block times the values: [d, H, rows, B]. */
+struct ggml_tensor *qkv_by_query_values(qkv_graph *g, int32_t il, struct ggml_tensor *pattern,
+                                        qkv_two_ways values, const qkv_query_block *block);
+
+/*
+ * Positions within a small cache (mask:…,positions=cache).
+ *
+ * A query that stands further ahead in the text than the cache has places is turned back by RoPE to the
+ * last of these places. Its scores of the first keys, which stay at their own places, are then those of a
+ * cache that counts within itself; those of recent keys, which move with it, are the same as in the text.
+ */
+
+/* q [d, H, T, B] after RoPE, with the queries of such edits turned back; NULL where the layer has no such
+ * edit, or no RoPE. */
+struct ggml_tensor *qkv_queries_in_cache(qkv_graph *g, int32_t il, struct ggml_tensor *q);
+
+#endif

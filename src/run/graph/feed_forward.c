@@ -1,0 +1,113 @@
+/*
+ * The feed-forward block: plain, gated, or a choice of experts.
+ *
+ * Experts: the best k of all by the router's scores, weighted by a softmax over those k; which is
+ * the same as a softmax over all, of which the k are kept and brought back to a sum of 1.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "run/graph/build.h"
+
+/* x · sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x³): the tanh form. ggml's own GELU is a table of
+ * F16 values. */
+static struct ggml_tensor *gelu_tanh(qkv_graph *g, struct ggml_tensor *x) {
+    const float c = 2 * sqrtf(2 / 3.14159265358979f);
+    struct ggml_tensor *u = ggml_scale_bias(g->ctx, ggml_sqr(g->ctx, x), 0.044715f * c, c);
+    u = ggml_mul(g->ctx, u, x);
+    return ggml_mul(g->ctx, x, ggml_sigmoid(g->ctx, u));
+}
+
+static struct ggml_tensor *activate(qkv_graph *g, struct ggml_tensor *x) {
+    switch (g->model->hp.activation) {
+    case QKV_ACT_GELU_TANH:
+        return gelu_tanh(g, x);
+    case QKV_ACT_GELU_ERF:
+        return ggml_gelu_erf(g->ctx, x);
+    default:
+        return ggml_silu(g->ctx, x);
+    }
+}
+
+static struct ggml_tensor *gated(qkv_graph *g, struct ggml_tensor *gate, struct ggml_tensor *up) {
+    if (g->model->hp.activation == QKV_ACT_SWIGLU_CLAMPED)
+        return ggml_swiglu_oai(g->ctx, gate, up, 1.702f, 7.0f);
+    return ggml_mul(g->ctx, activate(g, gate), up);
+}
+
+/* One half of [2F, T, B]. */
+static struct ggml_tensor *half(qkv_graph *g, struct ggml_tensor *x, int second) {
+    int64_t n = x->ne[0] / 2;
+    return ggml_cont(g->ctx, ggml_view_3d(g->ctx, x, n, x->ne[1], x->ne[2], x->nb[1], x->nb[2],
+                                          second ? (size_t)n * sizeof(float) : 0));
+}
+
+static struct ggml_tensor *dense(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    struct ggml_tensor *up = qkv_linear(g, LAYER(g, il, UP), LAYER(g, il, UP_BIAS), x); // [F, T, B]
+    switch (g->model->family->mlp) {
+    case QKV_MLP_GATED:
+        up = gated(g, qkv_linear(g, LAYER(g, il, GATE), LAYER(g, il, GATE_BIAS), x), up);
+        break;
+    case QKV_MLP_GATED_FUSED:
+        up = gated(g, half(g, up, 0), half(g, up, 1));
+        break;
+    default:
+        up = activate(g, up);
+    }
+    up = qkv_tap(g, QKV_SITE_MLP_ACT, il, up);
+    return qkv_linear(g, LAYER(g, il, DOWN), LAYER(g, il, DOWN_BIAS), up); // [D, T, B]
+}
+
+/* Each token's product with the weights of the experts chosen for it: x [n, 1 or k, T·B]. */
+static struct ggml_tensor *expert_linear(qkv_graph *g, struct ggml_tensor *w,
+                                         struct ggml_tensor *bias, struct ggml_tensor *x,
+                                         struct ggml_tensor *chosen, struct ggml_tensor *list) {
+    x = qkv_expert_matmul(g, w, x, chosen, list);
+    return bias ? ggml_add_id(g->ctx, x, bias, chosen) : x;
+}
+
+/* [D, k, T·B] to [D, T, B], added in the order of the choice. One operation, so that the size of the
+ * graph does not depend on how many experts there are. */
+static void sum_experts(struct ggml_tensor *dst, int ith, int nth, void *unused) {
+    (void)unused;
+    const struct ggml_tensor *all = dst->src[0];
+    const int64_t D = all->ne[0], k = all->ne[1];
+    for (int64_t token = ith; token < all->ne[2]; token += nth) {
+        const float *from = (const float *)all->data + token * k * D;
+        float *to = (float *)dst->data + token * D;
+        memcpy(to, from, (size_t)D * sizeof *to);
+        for (int64_t i = 1; i < k; i++) {
+            for (int64_t d = 0; d < D; d++) to[d] += from[i * D + d];
+        }
+    }
+}
+
+static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    struct ggml_context *ctx = g->ctx;
+    const qkv_hparams *hp = &g->model->hp;
+    int64_t k = hp->n_expert_used, D = hp->n_embd, rows = x->ne[1], n = rows * g->n_batch;
+    struct ggml_tensor *scores = qkv_linear(g, LAYER(g, il, ROUTER), LAYER(g, il, ROUTER_BIAS), x);
+    scores = ggml_reshape_2d(ctx, scores, hp->n_expert, n);               // [E, T·B]
+    struct ggml_tensor *chosen = ggml_argsort_top_k(ctx, scores, (int)k); // [k, T·B]
+    struct ggml_tensor *share =
+        ggml_get_rows(ctx, ggml_reshape_3d(ctx, scores, 1, hp->n_expert, n), chosen); // [1, k, T·B]
+    share = ggml_soft_max(ctx, ggml_reshape_2d(ctx, share, k, n));
+    share = ggml_reshape_3d(ctx, share, 1, k, n);
+    struct ggml_tensor *list = qkv_expert_list(g, chosen, hp->n_expert);
+
+    x = ggml_reshape_3d(ctx, x, D, 1, n);
+    struct ggml_tensor *up =
+        expert_linear(g, LAYER(g, il, UP_EXPERTS), LAYER(g, il, UP_EXPERTS_BIAS), x, chosen, list);
+    struct ggml_tensor *gate = expert_linear(g, LAYER(g, il, GATE_EXPERTS),
+                                             LAYER(g, il, GATE_EXPERTS_BIAS), x, chosen, list);
+    up = gated(g, gate, up); // [f, k, T·B]
+    up = expert_linear(g, LAYER(g, il, DOWN_EXPERTS), LAYER(g, il, DOWN_EXPERTS_BIAS), up, chosen,
+                       list);
+    up = ggml_mul(ctx, up, share); // [D, k, T·B]
+    return ggml_custom_4d(ctx, GGML_TYPE_F32, D, rows, g->n_batch, 1, &up, 1, sum_experts,
+                          GGML_N_TASKS_MAX, NULL);
+}
+
+struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    return LAYER(g, il, ROUTER) ? experts(g, il, x) : dense(g, il, x);
+}

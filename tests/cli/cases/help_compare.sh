@@ -1,1 +1,0 @@
-qkv compare --help

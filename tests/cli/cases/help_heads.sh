@@ -1,1 +1,0 @@
-qkv figure heads -h

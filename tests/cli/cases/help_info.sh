@@ -1,1 +1,0 @@
-qkv info --help

@@ -1,1 +1,0 @@
-qkv lens --help

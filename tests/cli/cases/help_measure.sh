@@ -1,1 +1,0 @@
-qkv measure --help

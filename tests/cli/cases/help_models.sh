@@ -1,1 +1,0 @@
-qkv models --help

@@ -1,1 +1,0 @@
-qkv recipe --help

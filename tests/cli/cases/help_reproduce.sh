@@ -1,4 +1,0 @@
-qkv reproduce --help
-qkv recipe extract --help
-qkv recipe insert --help
-qkv recipe copy --help

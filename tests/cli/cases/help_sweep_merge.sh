@@ -1,1 +1,0 @@
-qkv sweep merge --help

@@ -1,1 +1,0 @@
-qkv help tokens
