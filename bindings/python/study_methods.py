@@ -250,13 +250,15 @@ def write(package, to):
     """The module for the library that `ffi_build` finds, of the package whose sources these are."""
     kinds, taken = kinds_of(package), taken_names(package)
     methods = [method(kind) for kind in kinds.values() if kind.method not in taken]
-    look = [field for field in next(iter(kinds.values())).fields if field.use == "look"]
+    look = {}  # kinds without pictures have less of it, figures have more
+    for field in (field for kind in kinds.values() for field in kind.fields if field.use == "look"):
+        look.setdefault(field.name, field)
     about = (
         "Writes a file; its suffix says what: .png, .svg, .pdf (a picture), .html (all pictures and tables), .csv (a\n"
         "table), .json or .sqlite (all tables). What is said here is of this file alone."
     )
     files = [
-        file_method("save", "path: Path", about, "None", look),
-        file_method("to_bytes", "format: str", 'The bytes of such a file: "png", "svg", ...', "bytes", look),
+        file_method("save", "path: Path", about, "None", look.values()),
+        file_method("to_bytes", "format: str", 'The bytes of such a file: "png", "svg", ...', "bytes", look.values()),
     ]
     to.write_text(HEADER + METHODS + "".join(methods) + LOOK + "".join(files))
