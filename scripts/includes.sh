@@ -19,8 +19,8 @@ draw:       qkv base
 store:      qkv base format
 sweep:      qkv base measure store
 page:       base
-study:      qkv base page store
-server:     qkv base page
+study:      qkv base page store run measure draw sweep model
+server:     qkv base page study draw model run measure
 hub:        qkv base format model
 cli:        qkv base
 '
