@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "qkv/weights.h"
 #include "study/greedy.h"
@@ -263,6 +264,15 @@ static void refuse(const greedy_task *task, const char *part) {
     qkv_greedy_release(&found);
 }
 
+static const char *former_file(const char *name, const char *sql) {
+    const char *path = scratch_path(name);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return path;
+}
+
 static void what_is_refused(void **state) {
     (void)state;
     greedy_task task = task_of("subspace_angle");
@@ -289,6 +299,9 @@ static void what_is_refused(void **state) {
     qkv_greedy_release(&found);
     task.op = "zero";
     refuse(&task, "another search");
+    task.file = former_file("former.sqlite", "CREATE TABLE search (task TEXT NOT NULL);"
+                                             "CREATE TABLE tried (step INTEGER, value REAL)");
+    refuse(&task, "earlier version of qkv");
     task.file = scratch_write("text.sqlite", "no database", 11);
     refuse(&task, "text.sqlite");
 }
