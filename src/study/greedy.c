@@ -97,7 +97,7 @@ static void add_values(block *some, const qkv_table *table, size_t n_tables) {
     }
 }
 
-static int try_prompt(const search *s, qkv_measure *measure, const greedy_prompt *prompt,
+static int try_prompt(const search *s, qkv_measure *measure, const qkv_own_prompt *prompt,
                       block *some, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_table *table = NULL;

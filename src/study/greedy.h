@@ -17,7 +17,7 @@
 #ifndef QKV_STUDY_GREEDY_H
 #define QKV_STUDY_GREEDY_H
 
-#include "base/fail.h"
+#include "base/prompt.h"
 #include "qkv/session.h"
 #include "store/journal.h"
 
@@ -25,14 +25,9 @@ typedef struct greedy_head {
     int32_t layer, head; /* query head */
 } greedy_head;
 
-typedef struct greedy_prompt {
-    const int32_t *tokens;
-    size_t n_tokens;
-} greedy_prompt;
-
 typedef struct greedy_task {
     qkv_session *session;
-    const greedy_prompt *prompts;
+    const qkv_own_prompt *prompts;
     size_t n_prompts;
     const char *target, *op, *metric; /* "q", "scale:1e-05", "subspace_angle" */
     const greedy_head *candidates;

@@ -87,7 +87,7 @@ void qkv_patch_range(const patch_cells *c, size_t cell, size_t metric, double *l
 
 /* ---- the specification ---- */
 
-static json_t *prompt_json(const study_prompt *prompt) {
+static json_t *prompt_json(const qkv_own_prompt *prompt) {
     if (prompt->text && prompt->flags & QKV_TOKENIZE_ADD_SPECIAL &&
         strlen(prompt->text) == prompt->length)
         return json_stringn(prompt->text, prompt->length);

@@ -27,7 +27,7 @@ static int put_prompts(qkv_database *db, const qkv_sweep *sweep, qkv_error *err)
     int row;
     int status = qkv_database_prepare(db, &insert, "INSERT INTO prompts VALUES (?1, ?2, ?3)", err);
     for (size_t i = 0; i < sweep->n_prompts && status == QKV_OK; i++) {
-        const qkv_sweep_prompt *prompt = &sweep->prompts[i];
+        const qkv_own_prompt *prompt = &sweep->prompts[i];
         qkv_text tokens = {0};
         for (size_t t = 0; t < prompt->n_tokens; t++)
             qkv_text_printf(&tokens, "%s%d", t ? "," : "[", (int)prompt->tokens[t]);

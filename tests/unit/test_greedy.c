@@ -25,9 +25,11 @@
 
 enum { N_PROMPTS = 3, N_HEADS = 12, N_STEPS = 3 };
 
-static const int32_t TOKENS[N_PROMPTS][7] = {
+static int32_t TOKENS[N_PROMPTS][7] = {
     {1, 20, 30, 40, 50, 60, 70}, {1, 99, 3, 17, 250, 8, 44}, {1, 300, 200, 100, 5, 6, 7}};
-static const greedy_prompt PROMPTS[N_PROMPTS] = {{TOKENS[0], 7}, {TOKENS[1], 5}, {TOKENS[2], 7}};
+static const qkv_own_prompt PROMPTS[N_PROMPTS] = {{.tokens = TOKENS[0], .n_tokens = 7},
+                                                  {.tokens = TOKENS[1], .n_tokens = 5},
+                                                  {.tokens = TOKENS[2], .n_tokens = 7}};
 
 static engine e;
 static greedy_head heads[N_HEADS];
