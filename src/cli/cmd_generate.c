@@ -120,7 +120,7 @@ typedef struct generate_state {
     const generate_args *args;
     qkv_model *model;
     qkv_session *session;
-    cli_prompts prompts;
+    qkv_own_prompts prompts;
     cli_sources sources;
     qkv_sampler_options sampler;
     unsigned flags;
@@ -361,7 +361,7 @@ static int go_on(generate_state *run, cli_generation *it, qkv_generator *generat
     return status;
 }
 
-static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
+static int run_prompt(generate_state *run, const qkv_own_prompt *prompt, qkv_error *err) {
     const generate_args *args = run->args;
     qkv_generator *generator = NULL;
     cli_generation it = {.model = run->model,
@@ -389,7 +389,7 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
 /* ---- all prompts ---- */
 
 /* What can be said of every prompt before the first of them goes on. */
-static int check_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
+static int check_prompt(generate_state *run, const qkv_own_prompt *prompt, qkv_error *err) {
     const cli_list *captures = &run->args->captures;
     const cli_generation it = {.prompt_ids = prompt->tokens, .n_prompt = prompt->n_tokens};
     qkv_generator *generator = NULL;
@@ -418,7 +418,7 @@ static int check_prompts(generate_state *run, qkv_error *err) {
 static int run_prompts(generate_state *run, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < run->prompts.n && status == QKV_OK; i++) {
-        const cli_prompt *prompt = &run->prompts.items[i];
+        const qkv_own_prompt *prompt = &run->prompts.items[i];
         if (run->prompts.n > 1 && !is_quiet(run->args)) {
             printf(i ? "\n> " : "> ");
             cli_print_line(prompt->text ? prompt->text : "(token ids)");
@@ -492,7 +492,7 @@ static int run_generate(const cli_call *call, qkv_error *err) {
         status = finish(&run, status, err);
     }
     cli_sources_release(&run.sources);
-    cli_prompts_release(&run.prompts);
+    qkv_own_prompts_release(&run.prompts);
     json_decref(run.all);
     free((void *)run.variants);
     free_stops(run.stops);

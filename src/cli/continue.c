@@ -50,7 +50,7 @@ static void say(const qkv_text *added, size_t n_new) {
 }
 
 /* A prompt of token ids has no text, and gets none. */
-static int add_text(cli_prompt *prompt, const qkv_text *added, qkv_error *err) {
+static int add_text(qkv_own_prompt *prompt, const qkv_text *added, qkv_error *err) {
     if (!prompt->text) return QKV_OK;
     char *text = realloc(prompt->text, prompt->length + added->length + 1);
     if (!text) return qkv_fail_memory(err);
@@ -60,7 +60,7 @@ static int add_text(cli_prompt *prompt, const qkv_text *added, qkv_error *err) {
     return QKV_OK;
 }
 
-static int continue_prompt(cli_prompt *prompt, qkv_session *session, size_t max_new,
+static int continue_prompt(qkv_own_prompt *prompt, qkv_session *session, size_t max_new,
                            qkv_error *err) {
     int32_t *tokens = NULL;
     size_t n = 0;
@@ -82,7 +82,7 @@ done:
     return status;
 }
 
-int cli_prompts_continue(cli_prompts *prompts, qkv_session *session, int64_t max_new,
+int cli_prompts_continue(qkv_own_prompts *prompts, qkv_session *session, int64_t max_new,
                          qkv_error *err) {
     if (max_new <= 0) return QKV_OK;
     int status = qkv_session_begin_work(session, "prompts", (double)prompts->n, err);
@@ -93,7 +93,7 @@ int cli_prompts_continue(cli_prompts *prompts, qkv_session *session, int64_t max
 }
 
 /* In place of what it was followed by before. */
-static int follow(cli_prompt *prompt, const int32_t *more, size_t n_more, qkv_error *err) {
+static int follow(qkv_own_prompt *prompt, const int32_t *more, size_t n_more, qkv_error *err) {
     const size_t own = prompt->n_tokens - prompt->n_new, n = own + n_more;
     int32_t *tokens = qkv_calloc(n, sizeof *tokens);
     if (!tokens) return qkv_fail_memory(err);
@@ -106,7 +106,7 @@ static int follow(cli_prompt *prompt, const int32_t *more, size_t n_more, qkv_er
     return QKV_OK;
 }
 
-int cli_sources_follow(cli_sources *sources, const cli_prompt *prompt, qkv_error *err) {
+int cli_sources_follow(cli_sources *sources, const qkv_own_prompt *prompt, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sources->n && status == QKV_OK; i++)
         status = follow(&sources->items[i].prompt,

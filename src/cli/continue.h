@@ -22,9 +22,9 @@ int cli_decode_behind(const qkv_model *model, int32_t last, const int32_t *token
                       qkv_text *out, qkv_error *err);
 
 /* Prompts that have tokens get up to max_new more (0: none), and a notice says which text they are. */
-int cli_prompts_continue(cli_prompts *prompts, qkv_session *session, int64_t max_new,
+int cli_prompts_continue(qkv_own_prompts *prompts, qkv_session *session, int64_t max_new,
                          qkv_error *err);
 /* Sources of patches are followed by the tokens that the prompt has got; again for another prompt. */
-int cli_sources_follow(cli_sources *sources, const cli_prompt *prompt, qkv_error *err);
+int cli_sources_follow(cli_sources *sources, const qkv_own_prompt *prompt, qkv_error *err);
 
 #endif

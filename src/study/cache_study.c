@@ -105,7 +105,7 @@ static double sum_losses(const work *w, const qkv_next *next, size_t variant, in
     return sum;
 }
 
-static int run_some(work *w, const study_prompt *prompt, size_t first, size_t n, qkv_error *err) {
+static int run_some(work *w, const qkv_own_prompt *prompt, size_t first, size_t n, qkv_error *err) {
     const char *variants[AT_A_TIME];
     qkv_next *next = NULL;
     qkv_next_options how = QKV_NEXT_OPTIONS_INIT;

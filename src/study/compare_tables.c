@@ -142,7 +142,7 @@ static int token_text(const compare_work *w, int32_t token, qkv_text *out, qkv_e
 }
 
 static int add_flip(const compare_work *w, const qkv_compare_flip *flip, qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[flip->prompt];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[flip->prompt];
     const int has_words = strcmp(qkv_model_get_info(w->in->model)->tokenizer, "none") != 0;
     qkv_text texts[3] = {{0}, {0}, {0}};
     const int32_t tokens[3] = {prompt->tokens[flip->position], flip->tokens[0], flip->tokens[1]};

@@ -14,7 +14,7 @@
 
 /* ---- inputs ---- */
 
-static json_t *describe_tokens(const study_prompt *prompt) {
+static json_t *describe_tokens(const qkv_own_prompt *prompt) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         qkv_json_push(list, json_integer(prompt->tokens[i]));
@@ -23,7 +23,7 @@ static json_t *describe_tokens(const study_prompt *prompt) {
 }
 
 /* Tokens are what counts; the text is for people, and so that a figure made of it is the same. */
-static json_t *describe_prompt(const study_prompt *prompt) {
+static json_t *describe_prompt(const qkv_own_prompt *prompt) {
     json_t *input = json_pack("{s:o}", "tokens", describe_tokens(prompt));
     if (input && prompt->name) qkv_json_put(input, "name", qkv_json_text(prompt->name));
     if (!input || !prompt->text) return input;
@@ -35,7 +35,7 @@ static json_t *describe_prompt(const study_prompt *prompt) {
     return input;
 }
 
-json_t *qkv_recipe_prompts(const study_prompts *prompts) {
+json_t *qkv_recipe_prompts(const qkv_own_prompts *prompts) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompts->n; i++) {
         qkv_json_push(list, describe_prompt(&prompts->items[i]));

@@ -28,7 +28,7 @@ extern const field_table qkv_figure_table;
 void qkv_recipe_add_summary(json_t *panel, const panel_summary *summary);
 
 /* Prompts: tokens, and the text where there is one. */
-json_t *qkv_recipe_prompts(const study_prompts *prompts);
+json_t *qkv_recipe_prompts(const qkv_own_prompts *prompts);
 
 /* The words of a command line; null where there are none. */
 json_t *qkv_recipe_command(const char *const *words, size_t n);

@@ -100,7 +100,7 @@ static int take_layer(head_parts *p, const qkv_model *model, const qkv_result *r
 
 static int compute(head_parts *p, const lens *l, const study_inputs *in, qkv_error *err) {
     static const char *const captures[] = {"resid_pre@0", "z@*", "attn_out@*", "mlp_out@*"};
-    const study_prompt *prompt = &in->prompts.items[0];
+    const qkv_own_prompt *prompt = &in->prompts.items[0];
     char last[32];
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;

@@ -85,7 +85,7 @@ static int check_prompts(const next_study *n, qkv_error *err) {
     const qkv_next_options how = options_of(n);
     int status = QKV_OK;
     for (size_t i = 0; i < n->in->prompts.n && status == QKV_OK; i++) {
-        const study_prompt *prompt = &n->in->prompts.items[i];
+        const qkv_own_prompt *prompt = &n->in->prompts.items[i];
         qkv_error why = {0};
         status = qkv_next_check(n->in->model, prompt->tokens, prompt->n_tokens, &how, &why);
         status = tell_prompt(n, i, status, &why, err);
@@ -98,7 +98,7 @@ static int run_prompts(const next_study *n, qkv_error *err) {
     int status = qkv_study_begin(n->in, "prompts", n->in->prompts.n, err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < n->in->prompts.n && status == QKV_OK; i++) {
-        const study_prompt *prompt = &n->in->prompts.items[i];
+        const qkv_own_prompt *prompt = &n->in->prompts.items[i];
         qkv_error why = {0};
         status = qkv_study_reach(n->in, (double)i, 1, &why);
         if (status == QKV_OK)

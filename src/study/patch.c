@@ -87,7 +87,7 @@ void qkv_patch_range(const patch_cells *c, size_t cell, size_t metric, double *l
 
 /* ---- the specification ---- */
 
-static json_t *prompt_json(const study_prompt *prompt) {
+static json_t *prompt_json(const qkv_own_prompt *prompt) {
     if (prompt->text && prompt->flags & QKV_TOKENIZE_ADD_SPECIAL &&
         strlen(prompt->text) == prompt->length)
         return json_stringn(prompt->text, prompt->length);
@@ -251,8 +251,8 @@ static int read_values(const qkv_sweep *sweep, const qkv_model *model, const cha
     const qkv_sweep_reader_info *info = qkv_sweep_reader_get_info(file);
     if (status == QKV_OK && (strcmp(info->spec_hash, qkv_sweep_hash(sweep)) != 0 ||
                              strcmp(info->model_hash, hash) != 0))
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s holds other patching, or that of another model", path);
+        status =
+            qkv_fail(err, QKV_ERR_ARGUMENT, "%s holds the results of another sweep or model", path);
     for (size_t m = 0; m < qkv_sweep_n_metrics(sweep) && status == QKV_OK; m++)
         status = read_metric(file, sweep, m, values, err);
     qkv_sweep_reader_close(file);

@@ -150,7 +150,7 @@ static int go_on(const phrase_rates *r, qkv_generator *generator, qkv_error *err
 }
 
 static int generate(phrase_rates *r, size_t at, qkv_error *err) {
-    const study_prompt *prompt = &r->in->prompts.items[at];
+    const qkv_own_prompt *prompt = &r->in->prompts.items[at];
     qkv_generator *generator = NULL;
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
     how.max_new = r->n_new;

@@ -62,9 +62,10 @@ static void release_bytes(token_bytes *bytes) {
 /* ---- filler ---- */
 
 /* All prompts, one after the other, `times` times. */
-static int join_filler(const study_prompts *prompts, size_t times, qkv_text *out, qkv_error *err) {
+static int join_filler(const qkv_own_prompts *prompts, size_t times, qkv_text *out,
+                       qkv_error *err) {
     for (size_t i = 0; i < times * prompts->n; i++) {
-        const study_prompt *prompt = &prompts->items[i % prompts->n];
+        const qkv_own_prompt *prompt = &prompts->items[i % prompts->n];
         if (!prompt->text)
             return qkv_fail(err, QKV_ERR_ARGUMENT,
                             "the filler is text, not token ids: give it with -p, -f or --file");

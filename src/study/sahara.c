@@ -36,7 +36,6 @@ typedef struct sahara {
     char metric[64];
     size_t n_layer, n_head, n_heads;
     greedy_head *heads;
-    greedy_prompt *prompts;
     greedy_task task;
     greedy found;
     qkv_error *err;
@@ -51,15 +50,10 @@ static int on_progress(void *user, int64_t done, int64_t wanted) {
 }
 
 static int prepare(sahara *s, qkv_error *err) {
-    const size_t n = s->in->prompts.n;
     s->heads = qkv_calloc(s->n_heads, sizeof *s->heads);
-    s->prompts = qkv_calloc(n, sizeof *s->prompts);
-    if (!s->heads || !s->prompts) return qkv_fail_memory(err);
+    if (!s->heads) return qkv_fail_memory(err);
     for (size_t i = 0; i < s->n_heads; i++)
         s->heads[i] = (greedy_head){(int32_t)(i / s->n_head), (int32_t)(i % s->n_head)};
-    for (size_t i = 0; i < n; i++)
-        s->prompts[i] =
-            (greedy_prompt){s->in->prompts.items[i].tokens, s->in->prompts.items[i].n_tokens};
     return QKV_OK;
 }
 
@@ -67,7 +61,7 @@ static int search(sahara *s, size_t n_steps, qkv_error *err) {
     int stopped = 0;
     s->err = err;
     s->task = (greedy_task){.session = s->in->session,
-                            .prompts = s->prompts,
+                            .prompts = s->in->prompts.items,
                             .n_prompts = s->in->prompts.n,
                             .target = s->how.target,
                             .op = s->how.op,
@@ -221,7 +215,6 @@ static int make_sahara(qkv_study *study, const study_inputs *in, const void *giv
     if (status == QKV_OK) status = show(&s, study, err);
     qkv_greedy_release(&s.found);
     free(s.heads);
-    free(s.prompts);
     return status;
 }
 

@@ -36,7 +36,7 @@ typedef struct ships {
 
 /* ---- computing ---- */
 
-static json_t *tokens_json(const study_prompt *prompt) {
+static json_t *tokens_json(const qkv_own_prompt *prompt) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++)
         qkv_json_push(list, json_integer(prompt->tokens[i]));

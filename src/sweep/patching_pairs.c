@@ -132,7 +132,7 @@ static int add_map(qkv_patch_pair *pair, const char *text, int64_t n_clean, int6
 static void quote_token(const qkv_sweep *s, size_t prompt, int64_t position, qkv_text *out) {
     char *bytes = NULL;
     size_t length = 0;
-    const qkv_sweep_prompt *p = &s->prompts[prompt];
+    const qkv_own_prompt *p = &s->prompts[prompt];
     if ((size_t)position >= p->n_tokens) {
         qkv_text_puts(out, "the end");
         return;
@@ -168,7 +168,7 @@ static int align_pair(qkv_spec *spec, size_t number, qkv_error *err) {
     const qkv_sweep *s = spec->sweep;
     const char *align = s->patching->align;
     qkv_patch_pair *pair = &s->patching->pairs[number];
-    const qkv_sweep_prompt *clean = &s->prompts[2 * number], *corrupt = clean + 1;
+    const qkv_own_prompt *clean = &s->prompts[2 * number], *corrupt = clean + 1;
     const int64_t a = (int64_t)clean->n_tokens, b = (int64_t)corrupt->n_tokens;
     const int64_t n = a < b ? a : b;
     pair->clean = qkv_calloc((size_t)n, sizeof *pair->clean);

@@ -147,7 +147,7 @@ static json_t *numbers_of(const int32_t *numbers, size_t n) {
     return list;
 }
 
-static json_t *prompt_of(const qkv_sweep_prompt *prompt) {
+static json_t *prompt_of(const qkv_own_prompt *prompt) {
     return prompt->text ? json_string(prompt->text) : numbers_of(prompt->tokens, prompt->n_tokens);
 }
 

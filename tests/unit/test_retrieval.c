@@ -272,7 +272,7 @@ static void other_files_are_refused(void **state) {
     (void)state;
     const char *path = scratch_path("other.sqlite");
     qkv_study_free(study_of(path, "{\"depths\": \"1\", \"tokens\": 8}"));
-    refuse(FILLER, path, "{\"depths\": \"1\", \"tokens\": 9}", "decoded in another way");
+    refuse(FILLER, path, "{\"depths\": \"1\", \"tokens\": 9}", "another way of decoding");
     refuse(FILLER, scratch_write("text.sqlite", "no database, but some text", 26),
            "{\"depths\": \"1\", \"tokens\": 8}", "text.sqlite");
 }
