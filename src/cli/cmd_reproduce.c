@@ -83,7 +83,7 @@ static int is_id(const char *text) {
     return strlen(text) == 8 && strspn(text, "0123456789abcdef") == 8;
 }
 
-static int is_carrier(const struct dirent *entry) {
+static int has_format(const struct dirent *entry) {
     static const char *const suffixes[] = {"json", "png", "svg",        "pdf",
                                            "html", "md",  "safetensors"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -115,7 +115,7 @@ static int find_id(qkv_reproduction **r, const char *id, const char *given, qkv_
     const char *set = getenv("QKV_RECIPES");
     const char *folder = given ? given : set && set[0] ? set : ".";
     struct dirent **entries = NULL;
-    const int n = scandir(folder, &entries, is_carrier, alphasort);
+    const int n = scandir(folder, &entries, has_format, alphasort);
     if (n < 0) return qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", folder);
     for (int i = 0; i < n; i++) {
         if (!*r) *r = open_entry(folder, entries[i]->d_name, id);

@@ -8,9 +8,9 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
-#include "study/carrier.h"
 #include "study/figure.h"
 #include "study/plot.h"
+#include "study/recipe_file.h"
 
 /* ---- reading ---- */
 
@@ -21,7 +21,7 @@ static json_t *parse(const char *text, size_t n) {
 static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *name,
                 qkv_error *err) {
     qkv_text recipe = {0};
-    int status = qkv_carrier_read(bytes, n, name, &recipe, &r->format, err);
+    int status = qkv_recipe_file_read(bytes, n, name, &recipe, &r->format, err);
     if (status != QKV_OK) {
         qkv_text_release(&recipe);
         return status;
@@ -208,7 +208,7 @@ int qkv_reproduction_insert(char **out, size_t *n_out, const char *bytes, size_t
     if (status == QKV_OK)
         status = !tree || ascii.failed
                      ? qkv_fail_memory(err)
-                     : qkv_carrier_write(bytes, n_bytes, name, ascii.data, &made, err);
+                     : qkv_recipe_file_write(bytes, n_bytes, name, ascii.data, &made, err);
     json_decref(tree);
     qkv_reproduction_free(r);
     qkv_text_release(&ascii);
