@@ -54,7 +54,7 @@
 #include "qkv/sweep.h"
 #include "study/edit_inputs.h"
 #include "study/fields.h"
-#include "study/figure_recipe.h"
+#include "study/study_recipe.h"
 #include "study/prompt.h"
 
 /* ---- what a maker is given ---- */
