@@ -45,7 +45,7 @@ static int check_old(kept_file *f, const char *task, qkv_error *err) {
                      ? qkv_fail_memory(err)
                      : qkv_database_number(&f->db, count.data, &is_one, err);
     if (status == QKV_OK && is_one != 2)
-        status = qkv_fail(err, QKV_ERR_FORMAT, "%s is no file of %s", f->db.path, f->kind->what);
+        status = qkv_fail(err, QKV_ERR_FORMAT, "%s is not a file of %s", f->db.path, f->kind->what);
     if (status == QKV_OK) status = qkv_database_text(&f->db, select.data, NULL, &found, err);
     if (status == QKV_OK && strcmp(found ? found : "", task) != 0)
         status = qkv_fail(err, QKV_ERR_ARGUMENT, "%s holds %s; give another name, or remove it",
