@@ -13,12 +13,13 @@ static int32_t place_at(const int32_t *list, size_t i) {
     return list ? list[i] : (int32_t)i;
 }
 
-size_t qkv_html_attention_count(const html_places *places, const study_prompt *prompt, int causal) {
+size_t qkv_html_attention_count(const html_places *places, const qkv_own_prompt *prompt,
+                                int causal) {
     const size_t n = prompt->n_tokens;
     return places->n_layers * places->n_heads * (causal ? n * (n + 1) / 2 : n * n);
 }
 
-json_t *qkv_html_attention_prompt(int64_t id, const study_prompt *prompt) {
+json_t *qkv_html_attention_prompt(int64_t id, const qkv_own_prompt *prompt) {
     return json_pack("{s:I, s:o, s:o}", "id", (json_int_t)id, "tokens",
                      qkv_html_texts((const char *const *)prompt->labels, prompt->n_tokens),
                      "scores", json_array());
@@ -39,7 +40,7 @@ static int add_heads(json_t *list, const html_places *places, const html_map *ma
 }
 
 int qkv_html_attention_add(json_t *entry, const html_places *places, size_t layer,
-                           qkv_session *session, const study_prompt *prompt, qkv_error *err) {
+                           qkv_session *session, const qkv_own_prompt *prompt, qkv_error *err) {
     const qkv_model *model = qkv_session_model(session);
     const qkv_model_info *info = qkv_model_get_info(model);
     const int32_t number = place_at(places->layers, layer);

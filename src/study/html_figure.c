@@ -291,7 +291,7 @@ static json_t *describe_panels(const qkv_figure *fig, const figure_maps *maps) {
 }
 
 static json_t *describe_prompt(const qkv_figure *fig, const figure_maps *maps, size_t p) {
-    const study_prompt *prompt = &fig->prompts.items[p];
+    const qkv_own_prompt *prompt = &fig->prompts.items[p];
     json_t *tokens = qkv_html_texts((const char *const *)prompt->labels, prompt->n_tokens);
     json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
     return json_pack("{s:o, s:o, s:o, s:o}", "text", text, "tokens", tokens, "map",

@@ -73,12 +73,13 @@ typedef struct html_places {
 } html_places;
 
 /* Numbers that a page stores of a prompt's attention. */
-size_t qkv_html_attention_count(const html_places *places, const study_prompt *prompt, int causal);
+size_t qkv_html_attention_count(const html_places *places, const qkv_own_prompt *prompt,
+                                int causal);
 /* A prompt, its labels and an empty list of scores, which qkv_html_attention_add appends to, layer by layer; `layer`
  * counts in the places. */
-json_t *qkv_html_attention_prompt(int64_t id, const study_prompt *prompt);
+json_t *qkv_html_attention_prompt(int64_t id, const qkv_own_prompt *prompt);
 int qkv_html_attention_add(json_t *entry, const html_places *places, size_t layer,
-                           qkv_session *session, const study_prompt *prompt, qkv_error *err);
+                           qkv_session *session, const qkv_own_prompt *prompt, qkv_error *err);
 /* All of them, with what the model does to scores; takes over the prompts. names: of two maps that are shown beside
  * each other; the first NULL: there is one. NULL when memory is short. */
 json_t *qkv_html_attention(const html_places *places, const qkv_model *model,

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "base/memory.h"
 #include "study/html_page.h"
 #include "study/plot_numbers.h"
 
@@ -38,21 +37,19 @@ static int add_prompt(json_t *list, const qkv_plot *p, const html_places *places
                       size_t *numbers, qkv_error *err) {
     qkv_session *session = p->options.session;
     const qkv_model *model = qkv_session_model(session);
-    study_prompts one = {.items = qkv_calloc(1, sizeof *one.items), .n = 1};
-    study_prompt *prompt = one.items;
+    qkv_own_prompt prompt = {0};
     json_t *entry = NULL;
-    if (!prompt) return qkv_fail_memory(err);
-    int status = qkv_sweep_reader_prompt(p->file, id, &prompt->tokens, &prompt->n_tokens, err);
-    *numbers += qkv_html_attention_count(places, prompt, qkv_model_get_info(model)->causal);
+    int status = qkv_sweep_reader_prompt(p->file, id, &prompt.tokens, &prompt.n_tokens, err);
+    *numbers += qkv_html_attention_count(places, &prompt, qkv_model_get_info(model)->causal);
     const int fits = *numbers <= MOST_NUMBERS;
-    if (status == QKV_OK && fits) status = qkv_prompt_make_labels(prompt, model, err);
-    if (status == QKV_OK && fits) entry = qkv_html_attention_prompt(id, prompt);
+    if (status == QKV_OK && fits) status = qkv_prompt_make_labels(&prompt, model, err);
+    if (status == QKV_OK && fits) entry = qkv_html_attention_prompt(id, &prompt);
     for (size_t l = 0; l < places->n_layers && status == QKV_OK && fits; l++)
-        status = qkv_html_attention_add(entry, places, l, session, prompt, err);
+        status = qkv_html_attention_add(entry, places, l, session, &prompt, err);
     if (status == QKV_OK && fits && qkv_json_push(list, json_incref(entry)) != 0)
         status = qkv_fail_memory(err);
     json_decref(entry);
-    qkv_prompts_release(&one);
+    qkv_own_prompt_release(&prompt);
     return status;
 }
 

@@ -27,7 +27,7 @@ static int has_second(const qkv_study *study, const study_inputs *in, size_t num
 
 /* As patterns, with the edits in them: no page changes these. */
 static int add_second_layer(json_t *list, const study_second *second, const study_inputs *in,
-                            const study_prompt *prompt, int32_t layer, qkv_error *err) {
+                            const qkv_own_prompt *prompt, int32_t layer, qkv_error *err) {
     const qkv_model *model = in->other ? in->other_model : in->model;
     const int is_edited = second->edits && second->edits[0];
     const size_t n = prompt->n_tokens;
@@ -58,7 +58,7 @@ static int add_second_layer(json_t *list, const study_second *second, const stud
 /* `done`: layers by now, counted on. */
 static int add_second(json_t *entry, const qkv_study *study, const study_inputs *in, size_t number,
                       double *done, qkv_error *err) {
-    const study_prompt *prompt = &in->prompts.items[in->other ? number : study->second.prompt];
+    const qkv_own_prompt *prompt = &in->prompts.items[in->other ? number : study->second.prompt];
     json_t *patterns = json_array();
     int status = QKV_OK;
     for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++) {
@@ -80,7 +80,7 @@ static int add_second(json_t *entry, const qkv_study *study, const study_inputs 
 
 static int add_prompt(json_t *list, const qkv_study *study, const study_inputs *in, size_t number,
                       double *done, qkv_error *err) {
-    const study_prompt *prompt = &in->prompts.items[number];
+    const qkv_own_prompt *prompt = &in->prompts.items[number];
     const html_places places = all_places(in->model);
     json_t *entry = qkv_html_attention_prompt((int64_t)number, prompt);
     int status = QKV_OK;
