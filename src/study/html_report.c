@@ -56,9 +56,12 @@ static json_t *describe_pairs(const report *r) {
         qkv_json_push(items, text.failed ? NULL : qkv_json_text(text.data));
         qkv_text_release(&text);
     }
-    return json_pack("{s:s, s:s, s:o, s:o}", "type", "list", "title", "Identical panels", "items",
-                     items, "note",
-                     json_sprintf("Nearly: largest difference of at most %g.", REPORT_NEAR));
+    qkv_text note = {0}; /* a number with a point, under every locale */
+    qkv_text_printf(&note, "Nearly: largest difference of at most %g.", REPORT_NEAR);
+    json_t *part = json_pack("{s:s, s:s, s:o, s:o}", "type", "list", "title", "Identical panels",
+                             "items", items, "note", note.failed ? NULL : json_string(note.data));
+    qkv_text_release(&note);
+    return part;
 }
 
 void qkv_report_parts(const report *r, json_t *parts) {
