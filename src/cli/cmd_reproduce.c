@@ -83,7 +83,7 @@ static int is_id(const char *text) {
     return strlen(text) == 8 && strspn(text, "0123456789abcdef") == 8;
 }
 
-static int is_carrier(const struct dirent *entry) {
+static int has_format(const struct dirent *entry) {
     static const char *const suffixes[] = {"json", "png", "svg",        "pdf",
                                            "html", "md",  "safetensors"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -115,7 +115,7 @@ static int find_id(qkv_reproduction **r, const char *id, const char *given, qkv_
     const char *set = getenv("QKV_RECIPES");
     const char *folder = given ? given : set && set[0] ? set : ".";
     struct dirent **entries = NULL;
-    const int n = scandir(folder, &entries, is_carrier, alphasort);
+    const int n = scandir(folder, &entries, has_format, alphasort);
     if (n < 0) return qkv_fail(err, QKV_ERR_IO, "cannot read the folder %s", folder);
     for (int i = 0; i < n; i++) {
         if (!*r) *r = open_entry(folder, entries[i]->d_name, id);
@@ -251,7 +251,7 @@ static int report(const qkv_reproduction_difference *d, const qkv_reproduction_i
 /* ---- the output ---- */
 
 /* A name that nothing has yet. */
-static char *free_name(const qkv_reproduction_info *info) {
+static char *unused_name(const qkv_reproduction_info *info) {
     const char *format = strcmp(info->format, "recipe") == 0 ? "png" : info->format;
     for (int i = 1; i < 1000; i++) {
         qkv_text name = {0};
@@ -267,7 +267,7 @@ static char *free_name(const qkv_reproduction_info *info) {
 /* NULL: nothing is written. */
 static int choose_output(char **out, const reproduce_args *args, const qkv_reproduction_info *info,
                          qkv_error *err) {
-    *out = args->output ? qkv_strdup(args->output) : args->check ? NULL : free_name(info);
+    *out = args->output ? qkv_strdup(args->output) : args->check ? NULL : unused_name(info);
     if (!*out) return args->check && !args->output ? QKV_OK : qkv_fail_memory(err);
     if (!cli_is_stdout(*out)) return qkv_output_check(*out, err);
     if (strcmp(info->format, "recipe") == 0) {
@@ -279,16 +279,7 @@ static int choose_output(char **out, const reproduce_args *args, const qkv_repro
     return cli_stdout_check(info->format, err);
 }
 
-/* Standard output gets the kind of file that the figure was. */
-static int write_figure(qkv_figure *figure, const qkv_reproduction_info *info, const char *output,
-                        qkv_error *err) {
-    char *bytes = NULL;
-    size_t n_bytes = 0;
-    if (!cli_is_stdout(output)) return qkv_figure_write(figure, output, err);
-    const int status = qkv_figure_render(figure, info->format, &bytes, &n_bytes, err);
-    return cli_print_bytes(status, bytes, n_bytes);
-}
-
+/* Standard output gets the kind of file that it was. */
 static int write_plot(qkv_plot *plot, const qkv_reproduction_info *info, const char *output,
                       qkv_error *err) {
     char *bytes = NULL;
@@ -316,35 +307,7 @@ static int say_output(const char *output, const reproduce_args *args) {
 
 /* ---- the command ---- */
 
-static int make_figure(const qkv_reproduction *r, const reproduce_args *args,
-                       const qkv_reproduction_info *info, const char *output, qkv_error *err) {
-    const qkv_session_options how = cli_session_options(args->threads, args->memory);
-    qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
-    qkv_model *model = NULL;
-    qkv_session *session = NULL;
-    qkv_figure *figure = NULL;
-    if (args->other) return cli_usage(err, "--other is for studies of two models");
-    if (args->results) return cli_usage(err, "--results is for charts of sweeps");
-    int status = open_model(&model, args->model, info, "-m", err);
-    if (status == QKV_OK) status = cli_session_new(&session, model, &how, err);
-    if (status == QKV_OK) {
-        status = cli_name_fields(qkv_reproduction_figure(r, &figure, session, err), err);
-    }
-    if (status == QKV_OK && output) {
-        status = cli_name_fields(write_figure(figure, info, output, err), err);
-        if (status == QKV_OK) say_output(output, args);
-    }
-    if (status == QKV_OK && args->check) {
-        status = qkv_reproduction_compare_figure(r, figure, &difference, err);
-        if (status == QKV_OK) status = report(&difference, info, err);
-    }
-    qkv_figure_free(figure);
-    qkv_session_free(session);
-    qkv_model_free(model);
-    return status;
-}
-
-/* Also a study of two models: the second is looked for by its hash, or given with --other. */
+/* Also of two models: the second is looked for by its hash, or given with --other. */
 static int make_study(const qkv_reproduction *r, const reproduce_args *args,
                       const qkv_reproduction_info *info, const char *output, qkv_error *err) {
     const qkv_session_options how = cli_session_options(args->threads, args->memory);
@@ -369,7 +332,9 @@ static int make_study(const qkv_reproduction *r, const reproduce_args *args,
     if (status == QKV_OK && output) status = write_study(study, info, output, err);
     if (status == QKV_OK && output) say_output(output, args);
     if (status == QKV_OK && args->check) {
-        status = qkv_reproduction_compare_study(r, study, &difference, err);
+        qkv_study_info made = QKV_STUDY_INFO_INIT;
+        status = qkv_study_get_info(study, &made, err);
+        if (status == QKV_OK) status = qkv_reproduction_compare(r, made.recipe, &difference, err);
         if (status == QKV_OK) status = report(&difference, info, err);
     }
     qkv_study_free(study);
@@ -409,7 +374,9 @@ static int make_plot(const qkv_reproduction *r, const reproduce_args *args,
         if (status == QKV_OK) say_output(output, args);
     }
     if (status == QKV_OK && args->check) {
-        status = qkv_reproduction_compare_plot(r, plot, &difference, err);
+        qkv_plot_info made = QKV_PLOT_INFO_INIT;
+        status = qkv_plot_get_info(plot, &made, err);
+        if (status == QKV_OK) status = qkv_reproduction_compare(r, made.recipe, &difference, err);
         if (status == QKV_OK) status = report(&difference, info, err);
     }
     qkv_plot_free(plot);
@@ -425,9 +392,7 @@ static int run_reproduce(const cli_call *call, qkv_error *err) {
     if (status == QKV_OK) status = qkv_reproduction_get_info(r, &info, err);
     if (status == QKV_OK) status = choose_output(&output, args, &info, err);
     if (status == QKV_OK) {
-        status = (info.is_study  ? make_study
-                  : info.is_plot ? make_plot
-                                 : make_figure)(r, args, &info, output, err);
+        status = (info.is_plot ? make_plot : make_study)(r, args, &info, output, err);
     }
     free(output);
     qkv_reproduction_free(r);

@@ -1,4 +1,4 @@
-/* --generate: prompts that the unedited model goes on with, before anything is looked at. */
+/* --generate: prompts that the unedited model continues, before anything is looked at. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +14,10 @@ static int write_ids(const int32_t *tokens, size_t n_tokens, qkv_text *out, qkv_
     return out->failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
-/* The last token before decides whether a blank belongs to the text; its own text is taken away
+/* The last token before decides whether a space belongs to the text; its own text is taken away
  * again. */
-int cli_decode_behind(const qkv_model *model, int32_t last, const int32_t *tokens, size_t n_tokens,
-                      qkv_text *out, qkv_error *err) {
+int cli_decode_after(const qkv_model *model, int32_t last, const int32_t *tokens, size_t n_tokens,
+                     qkv_text *out, qkv_error *err) {
     char *bytes = NULL, *before = NULL;
     size_t length = 0, skip = 0;
     if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0)
@@ -73,8 +73,8 @@ static int continue_prompt(qkv_own_prompt *prompt, qkv_session *session, size_t 
     prompt->tokens = tokens;
     prompt->n_tokens = n;
     prompt->n_new = n - before;
-    status = cli_decode_behind(qkv_session_model(session), tokens[before - 1], tokens + before,
-                               prompt->n_new, &added, err);
+    status = cli_decode_after(qkv_session_model(session), tokens[before - 1], tokens + before,
+                              prompt->n_new, &added, err);
     if (status == QKV_OK) status = add_text(prompt, &added, err);
     if (status == QKV_OK) say(&added, prompt->n_new);
 done:

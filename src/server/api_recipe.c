@@ -7,9 +7,11 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "qkv/reproduce.h"
+#include "base/memory.h"
+#include "base/number.h"
 #include "server/dropped_prompt.h"
 #include "server/request_plan.h"
+#include "study/reproduce.h"
 
 /* ---- the model ---- */
 
@@ -73,15 +75,19 @@ static json_t *fill_places(const char *edits, int layer, int head) {
     return list;
 }
 
-/* The first edits of a list of rows or columns that has any. */
-static const char *first_side(const json_t *recipe) {
-    static const char *const lists[] = {"cols", "rows"};
-    for (size_t l = 0; l < 2; l++) {
-        const json_t *list = json_object_get(recipe, lists[l]);
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            const char *edits =
-                json_string_value(json_object_get(json_array_get(list, i), "edits"));
-            if (edits && edits[0]) return edits;
+/* The first edits of the rows or columns, lines of LABEL=EDITS, that has any. Freed by the caller; NULL: none. */
+static char *first_side(const json_t *options) {
+    static const char *const fields[] = {"col", "row"};
+    for (size_t f = 0; f < 2; f++) {
+        const char *line = json_string_value(json_object_get(options, fields[f]));
+        while (line && *line) {
+            const size_t n = strcspn(line, "\n");
+            const char *equals = memchr(line, '=', n);
+            while (equals && equals > line && equals[-1] == '\\')
+                equals = memchr(equals + 1, '=', (size_t)(line + n - equals - 1));
+            if (equals && equals + 1 < line + n)
+                return qkv_strndup(equals + 1, (size_t)(line + n - equals - 1));
+            line += n + (line[n] == '\n');
         }
     }
     return NULL;
@@ -102,8 +108,11 @@ static json_t *find_edits(const json_t *recipe, int layer, int head) {
     const char *edits = NULL;
     for (size_t i = 0; !edits && i < n; i++) edits = panel_edits(recipe, i);
     if (!edits) edits = json_string_value(json_object_get(options, "variant"));
-    if (!edits) edits = first_side(recipe);
-    return edits ? fill_places(edits, layer, head) : json_array();
+    char *side = edits ? NULL : first_side(options);
+    if (side) edits = side;
+    json_t *list = edits ? fill_places(edits, layer, head) : json_array();
+    free(side);
+    return list;
 }
 
 /* How many different edits its panels have. */
@@ -142,11 +151,34 @@ static json_t *make_state(const json_t *recipe, const qkv_pool_model *which, con
 static const char *const display_names[] = {"scale", "colormap", "skip_keys",
                                             "range", "masked",   "diff"};
 
-static json_t *find_display(const json_t *recipe) {
-    json_t *options = json_object_get(recipe, "options"), *display = json_object();
+/* What was asked, work and look. */
+static json_t *find_asked(const json_t *recipe) {
+    json_t *asked = qkv_json_copy(json_object_get(recipe, "options"));
+    json_t *look = json_object_get(recipe, "look");
+    if (asked && look && json_object_update(asked, look) != 0) {
+        json_decref(asked);
+        return NULL;
+    }
+    return asked;
+}
+
+/* A range is two numbers there. */
+static json_t *range_value(const json_t *range) {
+    double low, high;
+    const char *text = json_string_value(range), *comma = text ? strchr(text, ',') : NULL;
+    if (!comma || !qkv_parse_double(text, (size_t)(comma - text), &low) ||
+        !qkv_parse_double(comma + 1, strlen(comma + 1), &high))
+        return NULL;
+    return json_pack("[o, o]", qkv_json_exact(low), qkv_json_exact(high));
+}
+
+static json_t *find_display(const json_t *asked) {
+    json_t *display = json_object();
     for (size_t i = 0; i < sizeof display_names / sizeof *display_names; i++) {
-        json_t *value = json_object_get(options, display_names[i]);
-        if (value) qkv_json_put(display, display_names[i], json_incref(value));
+        const char *name = display_names[i];
+        json_t *value = json_object_get(asked, name);
+        value = value && strcmp(name, "range") == 0 ? range_value(value) : json_incref(value);
+        if (value) qkv_json_put(display, name, value);
     }
     return display;
 }
@@ -156,8 +188,10 @@ static json_t *find_display(const json_t *recipe) {
 /* Options that the page has a place for: those of find_display, and these. `baseline` is its map
  * before the edits; the usual factors are those that it draws itself. It has no hatching. */
 static int is_kept(const char *name, const json_t *value) {
-    static const char *const kept[] = {"layer", "head", "variant", "baseline", "query", "show"};
+    static const char *const kept[] = {"layer", "head", "variant", "baseline",
+                                       "query", "show", "row",     "col"};
     const char *text = json_string_value(value);
+    if (strcmp(name, "range") == 0) return text && strcmp(text, "auto") != 0;
     if (strcmp(name, "masked") == 0) return text && strcmp(text, "hatch") != 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (strcmp(name, kept[i]) == 0) return 1;
@@ -166,11 +200,11 @@ static int is_kept(const char *name, const json_t *value) {
     return strcmp(name, "eps") == 0 && text && strcmp(text, "5e-1,1e-3,1e-10") == 0;
 }
 
-static void leave_options(json_t *list, const json_t *recipe) {
-    json_t *options = json_object_get(recipe, "options"), *value;
+static void leave_options(json_t *list, json_t *asked) {
+    json_t *value;
     const char *name;
     qkv_text names = {0};
-    json_object_foreach(options, name, value) {
+    json_object_foreach(asked, name, value) {
         if (!is_kept(name, value)) qkv_text_printf(&names, "%s%s", names.length ? ", " : "", name);
     }
     if (names.length && !names.failed)
@@ -178,9 +212,18 @@ static void leave_options(json_t *list, const json_t *recipe) {
     qkv_text_release(&names);
 }
 
+/* Of its inputs, those without a name; edits name the others. */
+static size_t count_shown(const json_t *recipe) {
+    const json_t *inputs = json_object_get(recipe, "inputs");
+    size_t n = 0;
+    for (size_t i = 0; i < json_array_size(inputs); i++)
+        n += json_object_get(json_array_get(inputs, i), "name") == NULL;
+    return n;
+}
+
 /* What of a figure the page does not bring back, in words that follow "but for". */
-static json_t *find_left_out(const json_t *recipe, const char *kind, int lost_chat) {
-    const size_t n_prompts = json_array_size(json_object_get(recipe, "inputs"));
+static json_t *find_left_out(const json_t *recipe, json_t *asked, const char *kind, int lost_chat) {
+    const size_t n_prompts = count_shown(recipe);
     const size_t n_edits = count_edits(recipe);
     const char *site = json_string_value(json_object_get(recipe, "site"));
     const int is_own = strcmp(kind, "modify") == 0 || strcmp(kind, "mean") == 0;
@@ -198,10 +241,9 @@ static json_t *find_left_out(const json_t *recipe, const char *kind, int lost_ch
                                         "page shows the maps of one head)"));
     if (site && strcmp(site, "scores") == 0)
         qkv_json_push(list, json_string("its scores (the page shows weights)"));
-    if (json_array_size(json_object_get(recipe, "sources")) ||
-        json_array_size(json_object_get(recipe, "set")))
+    if (json_array_size(json_object_get(recipe, "inputs")) > n_prompts)
         qkv_json_push(list, json_string("the prompts that its edits take values from"));
-    leave_options(list, recipe);
+    leave_options(list, asked);
     return list;
 }
 
@@ -222,13 +264,16 @@ static json_t *make_answer(const qkv_reproduction_info *info, const json_t *reci
                            const qkv_pool_model *which, const qkv_model *model) {
     int lost_chat = 0;
     json_t *prompt = qkv_dropped_prompt(recipe, model, &lost_chat);
-    json_t *state = make_state(recipe, which, model, prompt);
+    json_t *state = make_state(recipe, which, model, prompt), *asked = find_asked(recipe);
     json_t *query = strcmp(info->kind, "rows") == 0 ? find_query(recipe) : NULL;
     if (query) qkv_json_put(state, "query", query);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "state", state, "display",
-                     find_display(recipe), "left_out", find_left_out(recipe, info->kind, lost_chat),
-                     "kind", qkv_json_text(info->kind), "id", qkv_json_text(info->id), "made_with",
-                     qkv_json_text(info->model), "same_model", model != NULL);
+    json_t *answer = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "state", state, "display", find_display(asked),
+        "left_out", find_left_out(recipe, asked, info->kind, lost_chat), "kind",
+        qkv_json_text(info->kind), "id", qkv_json_text(info->id), "made_with",
+        qkv_json_text(info->model), "same_model", model != NULL);
+    json_decref(asked);
+    return answer;
 }
 
 static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply *reply,
@@ -238,15 +283,11 @@ static int send_state(const qkv_reproduction *r, qkv_model_pool *pool, qkv_reply
     if (status == QKV_OK && (info.is_plot || info.is_study))
         status = qkv_fail(err, QKV_ERR_UNSUPPORTED, "this is a %s: drop a figure of attention maps",
                           info.is_study ? "study" : "chart of a sweep");
-    json_t *recipe = status == QKV_OK
-                         ? qkv_json_parse(info.recipe, strlen(info.recipe), JSON_ALLOW_NUL, NULL)
-                         : NULL;
     if (status != QKV_OK) return status;
     const qkv_pool_model *which = NULL;
     qkv_model *model = find_model(pool, &info, &which);
-    status = qkv_reply_json(reply, make_answer(&info, recipe, which, model), err);
+    status = qkv_reply_json(reply, make_answer(&info, r->tree, which, model), err);
     qkv_model_free(model);
-    json_decref(recipe);
     return status;
 }
 

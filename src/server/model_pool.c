@@ -139,7 +139,7 @@ void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *u
 
 int qkv_model_pool_check(const qkv_model_pool *pool, qkv_error *err) {
     if (!pool->stop || !pool->stop(pool->user)) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_CANCELLED, "nobody waits for it any more");
+    return qkv_fail(err, QKV_ERR_CANCELLED, "the client no longer waits for it");
 }
 
 const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index) {

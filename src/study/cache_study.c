@@ -51,8 +51,9 @@ static int read_settings(work *w, qkv_error *err) {
     double value;
     while (qkv_number_list_next(&at, &text, &length, &value)) {
         if (!(value >= (double)q->least && value <= (double)q->most) || value != floor(value))
-            return qkv_fail(err, QKV_ERR_ARGUMENT, "%s '%.*s' is no whole number from %lld to %lld",
-                            q->setting, (int)length, text, (long long)q->least, (long long)q->most);
+            return qkv_fail(err, QKV_ERR_ARGUMENT,
+                            "%s '%.*s' is not a whole number from %lld to %lld", q->setting,
+                            (int)length, text, (long long)q->least, (long long)q->most);
         if (w->n_settings == MOST_SETTINGS)
             return qkv_fail(err, QKV_ERR_ARGUMENT, "there are more than %d settings",
                             MOST_SETTINGS);

@@ -168,7 +168,7 @@ static int add_flips(const compare_work *w, qkv_error *err) {
     qkv_compare_flip flip = QKV_COMPARE_FLIP_INIT;
     int status = qkv_study_add_table(
         w->study, "flips", "Positions whose top token is another, those with most KL",
-        COLUMNS("prompt", "position", "behind", "first", "p_first", "second", "p_second", "kl"), 8,
+        COLUMNS("prompt", "position", "after", "first", "p_first", "second", "p_second", "kl"), 8,
         err);
     for (size_t i = 0; status == QKV_OK && qkv_compare_get_flip(w->compare, i, &flip); i++)
         status = add_flip(w, &flip, err);

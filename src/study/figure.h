@@ -8,7 +8,7 @@
  *                       cells       what stands in which panel: prompt, edits, title
  *     figure_run.c      plan, run   one matrix per panel
  *     figure_watch.c    the same    where panels are put together of many heads or layers
- *     figure_recipe.c   recipe      how to make it again, and what came out
+ *     study_recipe.c    recipe      how to make it again, and what came out
  *     figure_notes.c    notes       small print
  *     living.c          living      what an HTML page needs, where it is asked for
  *     report.c          report      where it is asked for
@@ -25,9 +25,9 @@
 #include "base/text.h"
 #include "qkv/edit_data.h"
 #include "qkv/figure.h"
-#include "study/figure_recipe.h"
 #include "study/living_factors.h"
 #include "study/prompt.h"
+#include "study/study_recipe.h"
 
 /* What the two published figures change. */
 typedef struct figure_part {
@@ -125,6 +125,14 @@ struct qkv_figure {
 int qkv_figure_read_options(qkv_figure_options *to, qkv_figure_kind kind,
                             const qkv_figure_options *given, qkv_error *err);
 
+/* ---- figure_kinds.c ---- */
+
+/* By the names that recipes of earlier versions have. */
+extern const field_table qkv_figure_table;
+/* Options as the fields of the kind of study, for a recipe. */
+int qkv_figure_write_fields(qkv_figure_kind kind, const qkv_figure_options *o, json_t **work,
+                            json_t **look, qkv_error *err);
+
 /* ---- figure.c ---- */
 
 /* Of any kind. */
@@ -199,7 +207,7 @@ int qkv_figure_rows_titles(qkv_figure *fig, qkv_error *err);
 /* Is this a figure of many heads or layers? */
 int qkv_figure_is_watched(const qkv_figure *fig);
 
-/* ---- figure_recipe.c, figure_notes.c ---- */
+/* ---- study_recipe.c, figure_notes.c ---- */
 
 int qkv_figure_make_recipe(qkv_figure *fig, const qkv_session *session, qkv_error *err);
 /* Recipe and small print. */

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "base/sized.h"
 
 /* What a study of a figure is asked: the options of the figure, and fields that stand for several of them. */
 typedef struct figure_asked {
@@ -168,8 +169,7 @@ enum {
 #define NO_RECIPE                                                                                  \
     FLAGGED("no_recipe", no_recipe, "leave out of the files how they were made", NULL, NULL)
 
-/* Everything in qkv_figure_options but its lists and the command, by the names that recipes have: their ids are
- * made of them. What excludes each other, and what a kind has, is checked when the figure is made. */
+/* Everything in qkv_figure_options but its lists and the command, by the names that recipes of earlier versions have. What excludes each other, and what a kind has, is checked when the figure is made. */
 static const field recorded[] = {
     LAYER_CHOSEN,
     HEAD_CHOSEN,
@@ -215,7 +215,8 @@ static const field mean_fields[] = {LAYER_CHOSEN, HEAD_CHOSEN, EDIT_HEADS, CHANG
 static const field grid_fields[] = {
     LAYER_CHOSEN,
     HEAD_CHOSEN,
-    ASKED(row, LIST, "LABEL=EDITS", 1 << 20, "a row: its label, and the edits of all its panels"),
+    ASKED(row, LIST, "LABEL=EDITS", 1 << 20,
+          "a row: its label ('\\=' in it is '='), and the edits of all its panels"),
     ASKED(col, LIST, "LABEL=EDITS", 1 << 20,
           "a column: its label, and the edits of all its panels"),
     SHOW,
@@ -292,9 +293,24 @@ static int take_heads(const figure_asked *asked, qkv_figure_options *o, qkv_erro
 
 /* ---- rows and columns ---- */
 
+/* The end of the label; NULL: there is none. A backslash makes '=' a part of it. */
+static char *label_end(char *line) {
+    char *at = strchr(line, '=');
+    while (at && at > line && at[-1] == '\\') at = strchr(at + 1, '=');
+    return at;
+}
+
+static void drop_backslashes(char *label) {
+    char *to = label;
+    for (const char *at = label; *at; at++) {
+        if (*at != '\\' || at[1] != '=') *to++ = *at;
+    }
+    *to = '\0';
+}
+
 /* SITE@LAYERS=OP: the label was forgotten, and what it is taken for makes no sense. */
-static int check_side(const char *line, const char *name, qkv_error *err) {
-    const char *equals = strchr(line, '=');
+static int check_side(char *line, const char *name, qkv_error *err) {
+    const char *equals = label_end(line);
     if (!equals)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`%s` wants LABEL=EDITS, not '%s'", name, line);
     if (memchr(line, '@', (size_t)(equals - line)) && equals[1] && !strchr(equals, '@'))
@@ -317,14 +333,86 @@ static int take_sides(char *text, const char *name, qkv_figure_side **sides, siz
         if (end) *end = '\0';
         status = check_side(line, name, err);
         if (status != QKV_OK) break;
-        char *equals = strchr(line, '=');
+        char *equals = label_end(line);
         *equals = '\0';
+        drop_backslashes(line);
         (*sides)[*n] = (qkv_figure_side)QKV_FIGURE_SIDE_INIT;
         (*sides)[*n].label = line;
         (*sides)[(*n)++].edits = equals + 1;
         line = end ? end + 1 : NULL;
     }
     return status;
+}
+
+/* ---- back to fields, for recipes ---- */
+
+/* Texts of fields that stand for several options. */
+typedef struct figure_texts {
+    qkv_text row, col, range, head;
+} figure_texts;
+
+/* LABEL=EDITS, one to a line. */
+static void write_sides(qkv_text *out, const qkv_figure_side *sides, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        qkv_figure_side side = QKV_FIGURE_SIDE_INIT;
+        qkv_sized_read_item(&side, sizeof side, sides, i, "qkv_figure_side", NULL);
+        if (i) qkv_text_puts(out, "\n");
+        for (const char *at = side.label ? side.label : ""; *at; at++) {
+            if (*at == '=') qkv_text_puts(out, "\\");
+            qkv_text_append(out, *at == '\n' ? " " : at, 1);
+        }
+        qkv_text_printf(out, "=%s", side.edits ? side.edits : "");
+    }
+}
+
+static void write_range(qkv_text *out, const qkv_figure_options *o) {
+    if (o->auto_range) {
+        qkv_text_puts(out, "auto");
+    } else if (o->range[0] != 0 || o->range[1] != 0) {
+        qkv_text_append_number(out, o->range[0]);
+        qkv_text_puts(out, ",");
+        qkv_text_append_number(out, o->range[1]);
+    }
+}
+
+static void write_heads(qkv_text *out, const qkv_figure_options *o) {
+    if (o->heads)
+        qkv_text_puts(out, o->heads);
+    else if (o->head < QKV_AUTO)
+        qkv_text_printf(out, "-%d", (int)QKV_FROM_END(o->head));
+    else if (o->head != QKV_AUTO)
+        qkv_text_printf(out, "%d", (int)o->head);
+}
+
+/* The second text of a pair is in the prompt's text by now. */
+int qkv_figure_write_fields(qkv_figure_kind kind, const qkv_figure_options *o, json_t **work,
+                            json_t **look, qkv_error *err) {
+    const study_kind *of = qkv_study_find_kind(qkv_figure_kind_name(kind));
+    figure_texts texts = {0};
+    write_sides(&texts.row, o->rows, o->n_rows);
+    write_sides(&texts.col, o->cols, o->n_cols);
+    write_range(&texts.range, o);
+    if (kind == QKV_FIGURE_PATTERN) write_heads(&texts.head, o);
+    const int failed =
+        texts.row.failed || texts.col.failed || texts.range.failed || texts.head.failed;
+    const figure_asked asked = {
+        .options = *o,
+        .scale = o->always_linear || o->scale ? (int)o->scale + 1 : 0,
+        .range = texts.range.data,
+        .head = texts.head.data,
+        .row = texts.row.data,
+        .col = texts.col.data,
+    };
+    *work = failed ? NULL : qkv_fields_write(&of->fields, &asked);
+    *look = failed ? NULL : qkv_fields_write(&of->look, &asked);
+    qkv_text_release(&texts.row);
+    qkv_text_release(&texts.col);
+    qkv_text_release(&texts.range);
+    qkv_text_release(&texts.head);
+    if (*work && *look) return QKV_OK;
+    json_decref(*work);
+    json_decref(*look);
+    return qkv_fail_memory(err);
 }
 
 /* ---- all of it ---- */

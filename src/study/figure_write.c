@@ -13,10 +13,10 @@
 #include "base/memory.h"
 #include "qkv/fonts.h"
 #include "qkv/store.h"
-#include "study/carrier.h"
 #include "study/figure.h"
 #include "study/living.h"
 #include "study/print.h"
+#include "study/recipe_file.h"
 
 /* What a format is called, and where its bytes go. */
 typedef struct target {
@@ -103,7 +103,7 @@ static int add_recipe(const qkv_figure *fig, const target *to, qkv_text *text, q
     if (strcmp(to->format, "json") == 0) return QKV_OK;
     qkv_text with = {0};
     const int status =
-        qkv_carrier_write(text->data, text->length, to->format, fig->recipe, &with, err);
+        qkv_recipe_file_write(text->data, text->length, to->format, fig->recipe, &with, err);
     qkv_text_release(status == QKV_OK ? text : &with);
     if (status == QKV_OK) *text = with;
     return status;

@@ -166,7 +166,7 @@ static int tell_answer(qkv_study *study, const study_inputs *in, const lens_answ
                        "\"%s\" follows the prompt without a space; with one it is written \" %s\"",
                        given.data, given.data);
     if (status == QKV_OK && a->spaced)
-        qkv_study_warn(study, "\"%s\" is taken as \"%s\": blanks belong to tokens", given.data,
+        qkv_study_warn(study, "\"%s\" is taken as \"%s\": spaces belong to tokens", given.data,
                        taken.data);
     if (status == QKV_OK && a->n > 1) {
         qkv_study_warn(study, "\"%s\" is %zu tokens: the lens shows the first, \"%s\"", given.data,

@@ -240,7 +240,7 @@ static int show(const head_parts *p, const lens *l, qkv_study *study, const stud
     if (status == QKV_OK) status = add_layers(p, study, title.data, label, err);
     qkv_text_release(&title);
     qkv_study_note(study,
-                   "parts: behind token %zu (%s), the final norm's division held at its value",
+                   "parts: after token %zu (%s), the final norm's division held at its value",
                    p->position, in->prompts.items[0].labels[p->position]);
     if (qkv_unembed_cap(in->model, 1e6) < 1e5)
         qkv_study_note(study, "logits before the model's cap");

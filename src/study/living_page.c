@@ -11,8 +11,8 @@
 
 #include "page/page_bundle.h"
 #include "page/page_files.h"
-#include "study/carrier.h"
 #include "study/living.h"
+#include "study/recipe_file.h"
 
 /* ---- texts ---- */
 
@@ -156,7 +156,7 @@ static int put_page(const living_page *page, const page_parts *parts, qkv_text *
     qkv_text_puts(out, "<script type=\"module\">");
     qkv_text_append(out, parts->script.data, parts->script.length);
     qkv_text_puts(out, "</script>\n");
-    if (page->recipe) qkv_carrier_append_html(out, page->recipe);
+    if (page->recipe) qkv_recipe_file_append_html(out, page->recipe);
     qkv_text_puts(out, "</body></html>\n");
     return status == QKV_OK && out->failed ? qkv_fail_memory(err) : status;
 }

@@ -17,7 +17,7 @@ static const field fields[] = {
           "how many of the most likely tokens (default 10; none with `of`, `diff` or `answer`)"),
     FIELD(
         next_options, of, LIST, "TEXTS", 0, STUDY_MOST_TEXT,
-        "follow these tokens, e.g. ' Paris, Rome': commas between them, blanks count; may be repeated"),
+        "follow these tokens, e.g. ' Paris, Rome': commas between them, spaces count; may be repeated"),
     FIELD(next_options, diff, LIST, "A/B", 0, STUDY_MOST_TEXT,
           "the logit of token A minus that of token B; may be repeated"),
     FIELD(
@@ -166,11 +166,11 @@ const study_kind qkv_study_next = {
         "probability, and for variants the change of the probability and of the rank. The table 'variants' has "
         "KL(baseline || variant) of the whole distribution in nats. How edits are written: 'qkv help notation'.\n"
         "\n"
-        "Each text of `of` and `diff` must be one token. Blanks before a word belong to it: ' "
+        "Each text of `of` and `diff` must be one token. Spaces before a word belong to it: ' "
         "Paris' and 'Paris' are different tokens. \\n, \\t, \\xNN and \\\\ are what they are "
         "elsewhere, '\\,' is a comma in `of` and '\\/' a slash in `diff`. A text that is not a token, "
-        "while it is one with a blank before it, is taken so, and a warning says it; of "
-        "the two of `diff`, both are then taken with a blank.\n"
+        "but is one with a space before it, gets that space, with a warning; of "
+        "the two of `diff`, both then get one.\n"
         "\n"
         "An `answer` may have several tokens; one that most likely lacks a space before it is "
         "warned of. The log-probability of an answer is the sum of those of its "

@@ -134,7 +134,8 @@ static json_t *sites_json(const char *lines) {
 static int read_answers(const patch_options *o, size_t n_pairs, json_t **out, qkv_error *err) {
     *out = o->answers ? qkv_json_parse(o->answers, strlen(o->answers), 0, NULL) : NULL;
     if (!o->answers || json_array_size(*out) == n_pairs) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "`answers` is no JSON list of one item for each pair");
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "`answers` is not a JSON list of one item for each pair");
 }
 
 static int check(qkv_study *study, const void *given, qkv_error *err) {
@@ -275,7 +276,7 @@ static int take_means(patch_cells *c, const double *values, qkv_error *err) {
 
 /* ---- what was taken for what ---- */
 
-/* Texts that are tokens only with a blank before them. */
+/* Texts that are tokens only with a space before them. */
 static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_options *o,
                        qkv_error *err) {
     json_t *metrics = lines_json(o->metric), *answers = NULL;
@@ -285,7 +286,7 @@ static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_opt
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const char *given = json_string_value(json_array_get(metrics, i));
         if (strcmp(given, qkv_sweep_metric(sweep, i)) != 0)
-            qkv_study_warn(study, "metric '%s' is taken as '%s': blanks belong to tokens", given,
+            qkv_study_warn(study, "metric '%s' is taken as '%s': spaces belong to tokens", given,
                            qkv_sweep_metric(sweep, i));
     }
     const char *warning;
@@ -301,7 +302,7 @@ static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_opt
     if (n)
         qkv_study_warn(
             study,
-            "%zu of the pairs' answers are tokens only with a blank before them, and are "
+            "%zu of the pairs' answers are tokens only with a space before them, and are "
             "taken so",
             n);
     json_decref(answers);

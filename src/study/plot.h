@@ -17,7 +17,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "qkv/plot.h"
-#include "study/figure_recipe.h"
+#include "study/study_recipe.h"
 
 /* A value that is drawn, or goes into one that is; all but the prompt count within the plot. */
 typedef struct plot_cell {

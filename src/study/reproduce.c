@@ -1,4 +1,4 @@
-/* Reproductions: from a file to an object, and from that to a figure or chart. */
+/* Reproductions: from a file to an object, and from that to a study or chart. */
 #include "study/reproduce.h"
 
 #include <stdlib.h>
@@ -8,16 +8,20 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/sized.h"
-#include "study/carrier.h"
 #include "study/figure.h"
 #include "study/plot.h"
+#include "study/recipe_file.h"
 
 /* ---- reading ---- */
+
+static json_t *parse(const char *text, size_t n) {
+    return qkv_json_parse(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+}
 
 static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *name,
                 qkv_error *err) {
     qkv_text recipe = {0};
-    int status = qkv_carrier_read(bytes, n, name, &recipe, &r->format, err);
+    int status = qkv_recipe_file_read(bytes, n, name, &recipe, &r->format, err);
     if (status != QKV_OK) {
         qkv_text_release(&recipe);
         return status;
@@ -27,10 +31,9 @@ static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *na
     if (strcmp(r->format, "json") == 0 && !qkv_find_first(bytes, n, "\"recipe\": {")) {
         r->format = "recipe";
     }
-    r->tree =
-        qkv_json_parse(recipe.data, recipe.length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    r->tree = parse(recipe.data, recipe.length);
     if (!json_is_object(r->tree)) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: its recipe is no JSON object", name);
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: its recipe is not a JSON object", name);
     }
     status = qkv_reproduction_take(r, err);
     if (status == QKV_OK || status == QKV_ERR_MEMORY) return status;
@@ -67,19 +70,11 @@ int qkv_reproduction_open(qkv_reproduction **out, const char *path, qkv_error *e
     return status;
 }
 
-static void free_prompts(qkv_prompt *prompts, size_t n) {
-    for (size_t i = 0; prompts && i < n; i++) free((int32_t *)prompts[i].tokens);
-    free(prompts);
-}
-
 void qkv_reproduction_free(qkv_reproduction *r) {
     if (!r) return;
-    free_prompts(r->prompts, r->n_prompts);
-    free_prompts(r->sources, r->n_sources);
-    free_prompts(r->set, r->n_set);
+    for (size_t i = 0; i < r->n_prompts; i++) free((int32_t *)r->prompts[i].tokens);
+    free(r->prompts);
     free(r->command);
-    free(r->rows);
-    free(r->cols);
     free(r->text);
     json_decref(r->tree);
     free(r);
@@ -89,21 +84,20 @@ int qkv_reproduction_get_info(const qkv_reproduction *r, qkv_reproduction_info *
                               qkv_error *err) {
     QKV_NEED(err, r);
     QKV_NEED(err, info);
-    qkv_reproduction_info own = {
-        .is_plot = r->is_plot,
+    const qkv_reproduction_info own = {
+        .is_plot = !r->study,
         .format = r->format,
-        .kind = json_string_value(json_object_get(r->tree, "kind")),
+        .kind = r->study ? r->study->name : json_string_value(json_object_get(r->tree, "kind")),
         .id = json_string_value(json_object_get(r->tree, "id")),
         .model = r->names[0],
         .model_hash = r->hashes[0],
         .results = r->names[1],
         .results_hash = r->hashes[1],
         .recipe = r->text,
-        .is_study = r->study != NULL,
-        .other_model = r->other_name ? r->other_name : "",
-        .other_hash = r->other_hash ? r->other_hash : "",
+        .is_study = r->study && !r->study->figure,
+        .other_model = r->other_name,
+        .other_hash = r->other_hash,
     };
-    if (r->study) own.kind = r->study->name;
     return qkv_sized_write(info, &own, sizeof own, "qkv_reproduction_info", err);
 }
 
@@ -127,60 +121,22 @@ static qkv_prompt choose_form(const qkv_prompt *from, const qkv_model *model) {
     return same ? text : tokens;
 }
 
-static qkv_prompt *choose_forms(const qkv_prompt *from, size_t n, const qkv_model *model) {
-    qkv_prompt *prompts = qkv_calloc(n, sizeof *prompts);
-    for (size_t i = 0; prompts && i < n; i++) prompts[i] = choose_form(&from[i], model);
-    return prompts;
-}
-
-int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_session *session,
-                            qkv_error *err) {
-    QKV_NEED(err, out);
-    *out = NULL;
-    QKV_NEED(err, r);
-    QKV_NEED(err, session);
-    if (r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a chart of a sweep");
-    if (r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a study");
-    const qkv_model *model = qkv_session_model(session);
-    qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, model);
-    qkv_prompt *sources = choose_forms(r->sources, r->n_sources, model);
-    qkv_prompt *set = choose_forms(r->set, r->n_set, model);
-    int status = prompts && sources && set ? QKV_OK : qkv_fail_memory(err);
-    if (status == QKV_OK) {
-        qkv_figure_options o = r->figure;
-        o.command = r->command;
-        o.n_command = r->n_command;
-        o.prompts = prompts;
-        o.n_prompts = r->n_prompts;
-        o.sources = sources;
-        o.n_sources = r->n_sources;
-        o.set_prompts = set;
-        o.n_set_prompts = r->n_set;
-        o.rows = r->rows;
-        o.n_rows = r->n_rows;
-        o.cols = r->cols;
-        o.n_cols = r->n_cols;
-        o.living = 1; /* it may be written as any kind of file */
-        status = qkv_figure_make(out, session, (qkv_figure_kind)r->kind, &o, err);
+/* Everything but the run. */
+static int set_up(qkv_study *study, const qkv_reproduction *r, const qkv_model *model,
+                  qkv_error *err) {
+    const json_t *look = json_object_get(r->tree, "look");
+    int status = qkv_study_set_options(study, json_object_get(r->tree, "options"), err);
+    if (status == QKV_OK && look) status = qkv_study_set_options(study, look, err);
+    if (status == QKV_OK && r->study->figure && json_is_true(json_object_get(r->tree, "report")))
+        status = qkv_study_set(study, "report", "true", err);
+    /* It may be written as any kind of file. */
+    if (status == QKV_OK) status = qkv_study_set(study, "page", "true", err);
+    if (status == QKV_OK) status = qkv_study_set_command(study, r->command, r->n_command, err);
+    for (size_t i = 0; i < r->n_prompts && status == QKV_OK; i++) {
+        const qkv_prompt prompt = choose_form(&r->prompts[i], model);
+        status = qkv_study_add_prompt(study, &prompt, err);
     }
-    free(prompts);
-    free(sources);
-    free(set);
     return status;
-}
-
-int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_reader *results,
-                          qkv_error *err) {
-    QKV_NEED(err, out);
-    *out = NULL;
-    QKV_NEED(err, r);
-    QKV_NEED(err, results);
-    if (!r->is_plot) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is not a chart of a sweep");
-    qkv_plot_options o = r->plot;
-    o.living = 1; /* it may be written as any kind of file */
-    o.command = r->command;
-    o.n_command = r->n_command;
-    return qkv_plot_new(out, results, &o, err);
 }
 
 int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_session *session,
@@ -189,26 +145,47 @@ int qkv_reproduction_study(const qkv_reproduction *r, qkv_study **out, qkv_sessi
     *out = NULL;
     QKV_NEED(err, r);
     QKV_NEED(err, session);
-    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is not a study");
-    qkv_prompt *prompts = choose_forms(r->prompts, r->n_prompts, qkv_session_model(session));
+    if (!r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a chart of a sweep");
     qkv_study *study = NULL;
-    int status = prompts ? qkv_study_new(&study, r->study->name, err) : qkv_fail_memory(err);
-    if (status == QKV_OK)
-        status = qkv_study_set_options(study, json_object_get(r->tree, "options"), err);
-    if (status == QKV_OK && json_object_get(r->tree, "look"))
-        status = qkv_study_set_options(study, json_object_get(r->tree, "look"), err);
-    /* It may be written as any kind of file. */
-    if (status == QKV_OK) status = qkv_study_set(study, "page", "true", err);
-    if (status == QKV_OK) status = qkv_study_set_command(study, r->command, r->n_command, err);
-    for (size_t i = 0; i < r->n_prompts && status == QKV_OK; i++)
-        status = qkv_study_add_prompt(study, &prompts[i], err);
+    int status = qkv_study_new(&study, r->study->name, err);
+    if (status == QKV_OK) status = set_up(study, r, qkv_session_model(session), err);
     if (status == QKV_OK) status = qkv_study_run(study, session, other, err);
-    free(prompts);
     if (status == QKV_OK)
         *out = study;
     else
         qkv_study_free(study);
     return status;
+}
+
+int qkv_reproduction_figure(const qkv_reproduction *r, qkv_figure **out, qkv_session *session,
+                            qkv_error *err) {
+    qkv_study *study = NULL;
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, r);
+    if (!r->study || !r->study->figure)
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "it is a %s",
+                        r->study ? "study" : "chart of a sweep");
+    const int status = qkv_reproduction_study(r, &study, session, NULL, err);
+    if (status != QKV_OK) return status;
+    *out = study->figure;
+    study->figure = NULL;
+    qkv_study_free(study);
+    return QKV_OK;
+}
+
+int qkv_reproduction_plot(const qkv_reproduction *r, qkv_plot **out, qkv_sweep_reader *results,
+                          qkv_error *err) {
+    QKV_NEED(err, out);
+    *out = NULL;
+    QKV_NEED(err, r);
+    QKV_NEED(err, results);
+    if (r->study) return qkv_fail(err, QKV_ERR_ARGUMENT, "it is not a chart of a sweep");
+    qkv_plot_options o = r->plot;
+    o.living = 1; /* it may be written as any kind of file */
+    o.command = r->command;
+    o.n_command = r->n_command;
+    return qkv_plot_new(out, results, &o, err);
 }
 
 /* ---- files ---- */
@@ -225,11 +202,14 @@ int qkv_reproduction_insert(char **out, size_t *n_out, const char *bytes, size_t
     qkv_text made = {0}, ascii = {0};
     qkv_reproduction *r = NULL;
     int status = qkv_reproduction_read(&r, recipe, strlen(recipe), "the recipe", err);
-    if (status == QKV_OK) {
-        qkv_json_append_value(&ascii, r->tree);
-        status = ascii.failed ? qkv_fail_memory(err)
-                              : qkv_carrier_write(bytes, n_bytes, name, ascii.data, &made, err);
-    }
+    /* As it is: the reproduction's own is in the format of this version. */
+    json_t *tree = status == QKV_OK ? parse(r->text, strlen(r->text)) : NULL;
+    if (tree) qkv_json_append_value(&ascii, tree);
+    if (status == QKV_OK)
+        status = !tree || ascii.failed
+                     ? qkv_fail_memory(err)
+                     : qkv_recipe_file_write(bytes, n_bytes, name, ascii.data, &made, err);
+    json_decref(tree);
     qkv_reproduction_free(r);
     qkv_text_release(&ascii);
     if (status != QKV_OK) {

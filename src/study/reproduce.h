@@ -1,9 +1,8 @@
 /*
- * Reproductions from the inside:
+ * Reproductions from the inside (study_recipe.h says what recipes hold):
  *
- *     carrier*.c            file to recipe
  *     reproduce.c           the object, what can be asked of it
- *     reproduce_read.c      recipe to checked options
+ *     reproduce_read.c      recipe to checked fields and prompts
  *     reproduce_compare.c   numbers of two recipes
  */
 #ifndef QKV_STUDY_REPRODUCE_H
@@ -14,20 +13,15 @@
 #include "study/study.h"
 
 struct qkv_reproduction {
-    json_t *tree; /* texts of the options are its */
-    char *text;
+    json_t *tree; /* in the format of this version; texts of the options are its */
+    char *text;   /* as it was */
     const char *format;
-    int is_plot;
-    int kind;                         /* of figures or of plots */
+    const study_kind *study;          /* NULL: a chart of a sweep */
     const char *hashes[2], *names[2]; /* of the model and the results; "" */
-    qkv_figure_options figure;        /* without lists */
-    qkv_plot_options plot;
-    const study_kind *study; /* NULL: it is none */
     const char *other_hash, *other_name;
-    qkv_prompt *prompts, *sources, *set; /* with tokens; the text where there is one */
-    size_t n_prompts, n_sources, n_set;
-    qkv_figure_side *rows, *cols;
-    size_t n_rows, n_cols;
+    qkv_plot_options plot;
+    qkv_prompt *prompts; /* with tokens; the text where there is one */
+    size_t n_prompts;
     const char **command; /* for people; goes into what is made again as it is */
     size_t n_command;
 };

@@ -26,7 +26,7 @@ static double distance(const json_t *a, const json_t *b) {
     return fabs(json_number_value(a) - json_number_value(b));
 }
 
-/* The norm is no value of the panel: it counts where all that are known agree. */
+/* The norm is not a value of the panel: it counts where all that are known agree. */
 static double panel_distance(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"least", "most"};
     const json_t *left = json_object_get(a, "sample"), *right = json_object_get(b, "sample");
@@ -116,12 +116,12 @@ static int fail_values(const char *key, size_t panel, const json_t *given, const
 }
 
 static int fail_type(const statement *s, size_t panel, qkv_error *err) {
-    static const char *const types[] = {"text", "whole number", "list"};
+    static const char *const types[] = {"a text", "a whole number", "a list"};
     if (!panel) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of the recipe is no %s", s->key,
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of the recipe is not %s", s->key,
                         types[s->type]);
     }
-    return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of panel %zu of the recipe is no %s", s->key,
+    return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of panel %zu of the recipe is not %s", s->key,
                     panel, types[s->type]);
 }
 
@@ -201,16 +201,22 @@ static int check_sums(const json_t *given, const json_t *made,
 
 /* ---- both ---- */
 
-static int compare(const qkv_reproduction *r, const char *recipe, qkv_reproduction_difference *out,
-                   qkv_error *err) {
-    json_t *made = recipe ? qkv_json_parse(recipe, strlen(recipe), JSON_ALLOW_NUL, NULL) : NULL;
-    if (!made) return qkv_fail_memory(err);
+int qkv_reproduction_compare(const qkv_reproduction *r, const char *recipe,
+                             qkv_reproduction_difference *out, qkv_error *err) {
+    QKV_NEED(err, r);
+    QKV_NEED(err, recipe);
+    QKV_NEED(err, out);
+    json_t *made = qkv_json_parse(recipe, strlen(recipe), JSON_ALLOW_NUL, NULL);
+    if (!json_is_object(made)) {
+        json_decref(made);
+        return qkv_fail(err, QKV_ERR_ARGUMENT, "what it is compared with is not a recipe");
+    }
     const json_t *a = json_object_get(r->tree, "panels"), *b = json_object_get(made, "panels");
     int status = check_statements(r->tree, made, err);
     if (status != QKV_OK) return json_decref(made), status;
     qkv_reproduction_difference own = {.same_shape = same_shapes(a, b)};
     own.same_versions = same_text(r->tree, made, "qkv_version");
-    if (!r->is_plot) {
+    if (r->study) {
         own.same_versions &= same_text(r->tree, made, "ggml_version");
         own.same_versions &= same_text(r->tree, made, "backend");
     }
@@ -220,32 +226,4 @@ static int compare(const qkv_reproduction *r, const char *recipe, qkv_reproducti
     json_decref(made);
     if (status != QKV_OK) return status;
     return qkv_sized_write(out, &own, sizeof own, "qkv_reproduction_difference", err);
-}
-
-int qkv_reproduction_compare_figure(const qkv_reproduction *r, const qkv_figure *figure,
-                                    qkv_reproduction_difference *out, qkv_error *err) {
-    qkv_figure_info info = QKV_FIGURE_INFO_INIT;
-    QKV_NEED(err, r);
-    QKV_NEED(err, out);
-    const int status = qkv_figure_get_info(figure, &info, err);
-    return status == QKV_OK ? compare(r, info.recipe, out, err) : status;
-}
-
-int qkv_reproduction_compare_study(const qkv_reproduction *r, const qkv_study *study,
-                                   qkv_reproduction_difference *out, qkv_error *err) {
-    qkv_study_info info = QKV_STUDY_INFO_INIT;
-    QKV_NEED(err, r);
-    QKV_NEED(err, study);
-    QKV_NEED(err, out);
-    const int status = qkv_study_get_info(study, &info, err);
-    return status == QKV_OK ? compare(r, info.recipe, out, err) : status;
-}
-
-int qkv_reproduction_compare_plot(const qkv_reproduction *r, const qkv_plot *plot,
-                                  qkv_reproduction_difference *out, qkv_error *err) {
-    qkv_plot_info info = QKV_PLOT_INFO_INIT;
-    QKV_NEED(err, r);
-    QKV_NEED(err, out);
-    const int status = qkv_plot_get_info(plot, &info, err);
-    return status == QKV_OK ? compare(r, info.recipe, out, err) : status;
 }

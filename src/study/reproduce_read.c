@@ -4,19 +4,15 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "study/figure.h"
 #include "study/plot.h"
 #include "study/reproduce.h"
 
 enum {
-    MOST_PROMPTS = 1000,
-    MOST_SOURCES = 1000,
+    MOST_PROMPTS = 3000,
     MOST_TOKENS = 1 << 20, /* of all prompts together */
-    MOST_SIDES = 4096,
     MOST_PANELS = 4096,
     MOST_WORDS = 20000, /* of a command line */
-    MOST_NAME = 1000,   /* bytes */
-    MOST_EDITS = 20000  /* bytes */
+    MOST_NAME = 1000    /* bytes */
 };
 
 /* ---- parts ---- */
@@ -27,12 +23,12 @@ static int list_length(const json_t *tree, const char *key, size_t most, size_t 
     const json_t *list = json_object_get(tree, key);
     *n = json_array_size(list);
     if (list && !json_is_array(list))
-        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is no list", key);
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is not a list", key);
     if (*n <= most) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT, "it has %zu %s, and the most is %zu", *n, key, most);
 }
 
-/* NULL where it is no text without NUL of at most so many bytes. */
+/* NULL where it is not a text without NUL of at most so many bytes. */
 static const char *short_text(const json_t *object, const char *key, size_t most) {
     const json_t *value = json_object_get(object, key);
     const char *text = json_string_value(value);
@@ -62,7 +58,7 @@ static int take_tokens(const json_t *input, qkv_prompt *to, size_t *total, qkv_e
         const json_t *token = json_array_get(list, i);
         const json_int_t id = json_integer_value(token);
         if (!json_is_integer(token) || id < 0 || id > INT32_MAX) {
-            return qkv_fail(err, QKV_ERR_FORMAT, "token %zu of an input is no token id", i);
+            return qkv_fail(err, QKV_ERR_FORMAT, "token %zu of an input is not a token id", i);
         }
         tokens[i] = (int32_t)id;
     }
@@ -75,7 +71,7 @@ static int take_text(const json_t *input, qkv_prompt *to, qkv_error *err) {
     const json_t *add = json_object_get(input, "add_special");
     if ((text && !json_is_string(text)) || (parse && !json_is_boolean(parse)) ||
         (add && !json_is_boolean(add))) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "the text of an input is no text");
+        return qkv_fail(err, QKV_ERR_FORMAT, "the text of an input is not a string");
     }
     to->text = json_string_value(text);
     to->length = json_string_length(text);
@@ -85,112 +81,60 @@ static int take_text(const json_t *input, qkv_prompt *to, qkv_error *err) {
     return QKV_OK;
 }
 
-static int take_prompts(const json_t *tree, const char *key, size_t most, qkv_prompt **out,
-                        size_t *n, size_t *total, qkv_error *err) {
-    int status = list_length(tree, key, most, n, err);
-    if (status != QKV_OK) return *n = 0, status;
-    *out = qkv_calloc(*n, sizeof **out);
-    if (!*out) return *n = 0, qkv_fail_memory(err);
-    for (size_t i = 0; i < *n && status == QKV_OK; i++) {
-        const json_t *input = json_array_get(json_object_get(tree, key), i);
-        (*out)[i] = (qkv_prompt)QKV_PROMPT_INIT;
-        (*out)[i].name = short_text(input, "name", MOST_NAME);
-        status = take_tokens(input, &(*out)[i], total, err);
-        if (status == QKV_OK) status = take_text(input, &(*out)[i], err);
-    }
-    return status;
-}
-
-/* ---- rows and columns ---- */
-
-static int take_sides(const json_t *tree, const char *key, qkv_figure_side **out, size_t *n,
-                      qkv_error *err) {
-    int status = list_length(tree, key, MOST_SIDES, n, err);
+static int take_prompts(qkv_reproduction *r, qkv_error *err) {
+    size_t n = 0, total = 0;
+    int status = list_length(r->tree, "inputs", MOST_PROMPTS, &n, err);
     if (status != QKV_OK) return status;
-    *out = qkv_calloc(*n, sizeof **out);
-    if (!*out) return qkv_fail_memory(err);
-    for (size_t i = 0; i < *n && status == QKV_OK; i++) {
-        const json_t *side = json_array_get(json_object_get(tree, key), i);
-        (*out)[i] = (qkv_figure_side)QKV_FIGURE_SIDE_INIT;
-        (*out)[i].label = short_text(side, "label", MOST_EDITS);
-        (*out)[i].edits = short_text(side, "edits", MOST_EDITS);
-        if ((*out)[i].label && (*out)[i].edits) continue;
-        status = qkv_fail(err, QKV_ERR_FORMAT, "%s %zu has no label or no edits", key, i);
+    r->prompts = qkv_calloc(n, sizeof *r->prompts);
+    if (!r->prompts) return qkv_fail_memory(err);
+    for (; r->n_prompts < n && status == QKV_OK; r->n_prompts++) {
+        const json_t *input = json_array_get(json_object_get(r->tree, "inputs"), r->n_prompts);
+        qkv_prompt *to = &r->prompts[r->n_prompts];
+        *to = (qkv_prompt)QKV_PROMPT_INIT;
+        to->name = short_text(input, "name", MOST_NAME);
+        status = take_tokens(input, to, &total, err);
+        if (status == QKV_OK) status = take_text(input, to, err);
     }
     return status;
 }
 
 /* ---- kinds ---- */
 
-static int find_study(qkv_reproduction *r, qkv_error *err) {
-    const char *name = short_text(r->tree, "study", MOST_NAME);
-    r->study = name ? qkv_study_find_recorded(name) : NULL;
-    if (r->study) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "there is no study \"%.40s\" in this version",
-                    name ? name : "");
+static int is_plot_kind(const char *name) {
+    const char *known;
+    for (int i = 1; name && (known = qkv_plot_kind_name((qkv_plot_kind)i)); i++)
+        if (strcmp(known, name) == 0) return 1;
+    return 0;
 }
 
 static int find_kind(qkv_reproduction *r, qkv_error *err) {
-    const char *name = short_text(r->tree, "kind", MOST_NAME), *known;
-    if (!json_is_string(json_object_get(r->tree, "kind"))) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "\"kind\" is no text");
-    }
-    if (name && strcmp(name, "study") == 0) return find_study(r, err);
-    for (int i = 0; name && (known = qkv_figure_kind_name((qkv_figure_kind)i)); i++) {
-        if (strcmp(known, name) != 0) continue;
-        r->kind = i;
-        return QKV_OK;
-    }
-    for (int i = 1; name && (known = qkv_plot_kind_name((qkv_plot_kind)i)); i++) {
-        if (strcmp(known, name) != 0) continue;
-        r->kind = i;
-        r->is_plot = 1;
-        return QKV_OK;
-    }
-    return qkv_fail(err, QKV_ERR_UNSUPPORTED,
-                    "there is no kind of figure \"%.40s\" in this version", name ? name : "");
+    const char *kind = short_text(r->tree, "kind", MOST_NAME);
+    if (!json_is_string(json_object_get(r->tree, "kind")))
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"kind\" is not a text");
+    r->study = kind ? qkv_study_find_kind(kind) : NULL;
+    if (r->study || is_plot_kind(kind)) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "there is no study \"%.40s\" in this version",
+                    kind ? kind : "");
 }
 
-static size_t n_commas(const char *text) {
-    size_t n = 0;
-    for (; text && *text; text++) n += *text == ',';
+/* How many values a field has that are divided by such a character. */
+static size_t count_values(const json_t *options, const char *name, char divider) {
+    const char *text = json_string_value(json_object_get(options, name));
+    size_t n = 1;
+    for (; text && *text; text++) n += *text == divider;
     return n;
 }
 
+/* A few bytes of a recipe must not ask for a million panels. */
 static int check_panels(const qkv_reproduction *r, qkv_error *err) {
+    const json_t *options = json_object_get(r->tree, "options");
     size_t n_listed = 0;
     const int status = list_length(r->tree, "panels", MOST_PANELS, &n_listed, err);
-    if (status != QKV_OK || r->is_plot || r->study) return status;
-    const size_t rows = r->n_rows ? r->n_rows : 1, cols = r->n_cols ? r->n_cols : 1;
-    const size_t n_eps = 1 + n_commas(r->figure.eps);
-    const size_t n = rows * cols > 3 * n_eps ? rows * cols : 3 * n_eps;
+    if (status != QKV_OK || !r->study || !r->study->figure) return status;
+    const size_t sides = count_values(options, "row", '\n') * count_values(options, "col", '\n'),
+                 parts = 3 * count_values(options, "eps", ','), n = sides > parts ? sides : parts;
     if (n <= MOST_PANELS) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT, "it has %zu panels, and the most is %d", n, MOST_PANELS);
-}
-
-static int take_figure(qkv_reproduction *r, qkv_error *err) {
-    const json_t *tree = r->tree;
-    size_t total = 0;
-    if (!is_hash(r->hashes[0])) return qkv_fail(err, QKV_ERR_FORMAT, "it names no model by a hash");
-    r->figure = (qkv_figure_options)QKV_FIGURE_OPTIONS_INIT;
-    int status =
-        qkv_fields_read(&qkv_figure_table, json_object_get(tree, "options"), &r->figure, err);
-    if (status == QKV_OK) {
-        status =
-            take_prompts(tree, "inputs", MOST_PROMPTS, &r->prompts, &r->n_prompts, &total, err);
-    }
-    if (status == QKV_OK && r->n_prompts == 0) {
-        status = qkv_fail(err, QKV_ERR_FORMAT, "it has no inputs");
-    }
-    if (status == QKV_OK) {
-        status =
-            take_prompts(tree, "sources", MOST_SOURCES, &r->sources, &r->n_sources, &total, err);
-    }
-    if (status == QKV_OK)
-        status = take_prompts(tree, "set", FIGURE_MOST_SET, &r->set, &r->n_set, &total, err);
-    if (status == QKV_OK) status = take_sides(tree, "rows", &r->rows, &r->n_rows, err);
-    if (status == QKV_OK) status = take_sides(tree, "cols", &r->cols, &r->n_cols, err);
-    return status;
 }
 
 static int take_plot(qkv_reproduction *r, qkv_error *err) {
@@ -203,26 +147,36 @@ static int take_plot(qkv_reproduction *r, qkv_error *err) {
     return status == QKV_OK ? qkv_plot_options_check(&r->plot, err) : status;
 }
 
-/* The options of its kind are checked here and read again when it is made. */
+/* Fields are checked here and read again when it is made. Options are work alone: no recipe names a file. */
+static int check_fields(const qkv_reproduction *r, qkv_error *err) {
+    const json_t *options = json_object_get(r->tree, "options"),
+                 *look = json_object_get(r->tree, "look");
+    field_table tables[3];
+    void *read = NULL;
+    if (!options) return qkv_fail(err, QKV_ERR_FORMAT, "there are no options");
+    int status = qkv_study_read_options(&read, r->study, options, err);
+    free(read);
+    if (status != QKV_OK || !look) return status;
+    qkv_study_tables(r->study, tables);
+    read = qkv_calloc(1, r->study->figure ? r->study->options_size : sizeof(study_look));
+    status =
+        read ? qkv_fields_read(&tables[QKV_FIELD_LOOK], look, read, err) : qkv_fail_memory(err);
+    free(read);
+    return status;
+}
+
 static int take_study(qkv_reproduction *r, qkv_error *err) {
-    const json_t *tree = r->tree, *look = json_object_get(tree, "look");
-    size_t total = 0;
-    void *options = NULL;
-    const char *hash = short_text(tree, "other_hash", 32);
-    const char *name = short_text(tree, "other_model", MOST_NAME);
+    const char *hash = short_text(r->tree, "other_hash", 32);
+    const char *name = short_text(r->tree, "other_model", MOST_NAME);
     r->other_hash = hash ? hash : "";
     r->other_name = name ? name : "";
     if (!is_hash(r->hashes[0]) || (r->study->needs_other && !is_hash(r->other_hash)))
         return qkv_fail(err, QKV_ERR_FORMAT, "it names no model by a hash");
-    int status = qkv_study_read_options(&options, r->study, json_object_get(tree, "options"), err);
-    free(options);
-    if (status == QKV_OK && !json_object_get(tree, "options"))
-        status = qkv_fail(err, QKV_ERR_FORMAT, "there are no options");
-    study_look drawn = {0};
-    if (status == QKV_OK && look)
-        status = qkv_fields_read(&qkv_study_look_table, look, &drawn, err);
-    if (status != QKV_OK) return status;
-    return take_prompts(tree, "inputs", MOST_PROMPTS, &r->prompts, &r->n_prompts, &total, err);
+    int status = check_fields(r, err);
+    if (status == QKV_OK) status = take_prompts(r, err);
+    if (status == QKV_OK && r->study->figure && r->n_prompts == 0)
+        status = qkv_fail(err, QKV_ERR_FORMAT, "it has no inputs");
+    return status;
 }
 
 static int take_command(qkv_reproduction *r, qkv_error *err) {
@@ -235,16 +189,14 @@ static int take_command(qkv_reproduction *r, qkv_error *err) {
     for (size_t i = 0; i < r->n_command; i++) {
         r->command[i] = json_string_value(json_array_get(list, i));
         if (!r->command[i])
-            return qkv_fail(err, QKV_ERR_FORMAT, "a word of its command is no text");
+            return qkv_fail(err, QKV_ERR_FORMAT, "a word of its command is not a text");
     }
     return QKV_OK;
 }
 
-static int check_id(const qkv_reproduction *r, qkv_error *err) {
-    char id[RECIPE_ID_SIZE];
+/* `id` is that of the work as the file has it. */
+static int check_id(const qkv_reproduction *r, const char *id, qkv_error *err) {
     const char *given = short_text(r->tree, "id", RECIPE_ID_SIZE);
-    const int status = qkv_recipe_id(r->tree, id, err);
-    if (status != QKV_OK) return status;
     if (!given) return qkv_fail(err, QKV_ERR_FORMAT, "it has no id");
     if (strcmp(given, id) == 0) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT,
@@ -252,30 +204,38 @@ static int check_id(const qkv_reproduction *r, qkv_error *err) {
                     id);
 }
 
-int qkv_reproduction_take(qkv_reproduction *r, qkv_error *err) {
-    static const char *const hashes[] = {"model_hash", "results_hash"};
-    static const char *const names[] = {"model", "results"};
-    const json_t *format = json_object_get(r->tree, "format");
-    if (!json_is_integer(format)) {
+static int check_format(const json_t *tree, qkv_error *err) {
+    const json_t *format = json_object_get(tree, "format");
+    if (!json_is_integer(format))
         return qkv_fail(err, QKV_ERR_FORMAT,
                         "it says no format: it was made by a version before there was one");
-    }
-    if (json_integer_value(format) != RECIPE_FORMAT) {
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "its format is another one than %d",
-                        RECIPE_FORMAT);
-    }
+    const json_int_t number = json_integer_value(format);
+    if (number >= 1 && number <= RECIPE_FORMAT) return QKV_OK;
+    return qkv_fail(err, QKV_ERR_UNSUPPORTED, "its format is not one of 1 to %d", RECIPE_FORMAT);
+}
+
+static void take_names(qkv_reproduction *r) {
+    static const char *const hashes[] = {"model_hash", "results_hash"};
+    static const char *const names[] = {"model", "results"};
     for (size_t i = 0; i < 2; i++) {
         const char *hash = short_text(r->tree, hashes[i], 32);
         const char *name = short_text(r->tree, names[i], MOST_NAME);
         r->hashes[i] = hash ? hash : "";
         r->names[i] = name ? name : "";
     }
-    int status = find_kind(r, err);
-    if (status == QKV_OK)
-        status = r->study     ? take_study(r, err)
-                 : r->is_plot ? take_plot(r, err)
-                              : take_figure(r, err);
+    r->other_hash = r->other_name = "";
+}
+
+int qkv_reproduction_take(qkv_reproduction *r, qkv_error *err) {
+    char id[RECIPE_ID_SIZE];
+    int status = check_format(r->tree, err);
+    if (status == QKV_OK) status = qkv_recipe_id(r->tree, id, err);
+    if (status == QKV_OK) status = qkv_recipe_modernize(r->tree, err);
+    if (status != QKV_OK) return status;
+    take_names(r);
+    status = find_kind(r, err);
+    if (status == QKV_OK) status = r->study ? take_study(r, err) : take_plot(r, err);
     if (status == QKV_OK) status = take_command(r, err);
     if (status == QKV_OK) status = check_panels(r, err);
-    return status == QKV_OK ? check_id(r, err) : status;
+    return status == QKV_OK ? check_id(r, id, err) : status;
 }

@@ -82,7 +82,7 @@ static int tokenize_filler(const retrieval *r, size_t times, int32_t **tokens, s
     assert(status != QKV_OK || text.data); /* the study wants a prompt at least */
     if (status == QKV_OK && strspn(text.data, " \t\r\n") == text.length)
         status =
-            qkv_fail(err, QKV_ERR_ARGUMENT, "the filler is empty: there is nothing but blanks");
+            qkv_fail(err, QKV_ERR_ARGUMENT, "the filler is empty: it has nothing but white space");
     if (status == QKV_OK)
         status = qkv_tokenize(r->in->model, tokens, n, text.data, text.length, 0, err);
     qkv_text_release(&text);
@@ -116,7 +116,7 @@ static size_t filler_end(const token_bytes *filler, size_t n) {
     return at;
 }
 
-/* Behind the last sentence that ends there or before; 0: there is none. */
+/* After the last sentence that ends there or before; 0: there is none. */
 static size_t sentence_end(const char *text, size_t at) {
     for (; at > 0; at--) {
         if (strchr(".!?", text[at - 1]) && (!text[at] || qkv_is_space(text[at]))) return at;

@@ -54,7 +54,7 @@
 #include "qkv/sweep.h"
 #include "study/edit_inputs.h"
 #include "study/fields.h"
-#include "study/figure_recipe.h"
+#include "study/study_recipe.h"
 #include "study/prompt.h"
 
 /* ---- what a maker is given ---- */
@@ -81,10 +81,9 @@ typedef struct study_kind {
     int figure;              /* a qkv_figure_kind and 1: what it makes is a figure; 0: it is not */
     size_t options_size;     /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
     size_t least_prompts, most_prompts;
-    const char
-        *prompt_names;      /* "clean|corrupt": what prompts are, by turns; NULL: they are alike */
-    size_t default_prompts; /* so many of the library's own where none is given; 0: an error */
-    const char *operand;    /* the field that the command takes as its operand; NULL: none */
+    const char *prompt_names; /* "clean|corrupt": what prompts are, in turn; NULL: they are alike */
+    size_t default_prompts;   /* so many of the library's own where none is given; 0: an error */
+    const char *operand;      /* the field that the command takes as its operand; NULL: none */
     const char *
         edits; /* the fields that hold edits, "variant|edit", which may name other inputs; NULL: none */
     int no_pictures; /* it has tables alone: no file is a drawing */

@@ -1,9 +1,6 @@
-/*
- * The recipe of a study: figure_recipe.h says what recipes hold. Of a study, "kind" is "study" and
- * "study" the name of its kind; "panels" are its tables, then the numbers of its pictures; "look" is how
- * one of them was drawn.
- */
-#include <math.h>
+/* Recipes of studies, written. See study_recipe.h. */
+#include "study/study_recipe.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,143 +8,91 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "qkv/version.h"
+#include "study/figure.h"
 #include "study/study.h"
 
-/* ---- numbers ---- */
+/* ---- inputs ---- */
 
-/* Numbers as panels have them: single precision, one NaN. */
-static float plain(double value) {
-    return isnan(value) ? NAN : (float)value;
-}
-
-static int add_panel(json_t *list, float *values, size_t rows, size_t cols, const char *texts,
-                     size_t n_panels, qkv_fingerprint *all, qkv_error *err) {
-    panel_summary summary = {0};
-    int status = QKV_OK;
-    if (!values) return qkv_fail_memory(err);
-    if (rows && cols)
-        status =
-            qkv_panel_summarize(&summary, values, rows, cols, qkv_panel_sample_size(n_panels), err);
-    if (status != QKV_OK) return status;
-    json_t *panel = json_pack("{s:i, s:i}", "row", (int)json_array_size(list), "col", 0);
-    if (panel && texts[0]) qkv_json_put(panel, "texts", json_string(texts));
-    if (panel) qkv_recipe_add_summary(panel, &summary);
-    qkv_fingerprint_add(all, summary.digest, sizeof summary.digest);
-    return qkv_json_push(list, panel) == 0 ? QKV_OK : qkv_fail_memory(err);
-}
-
-/* The fingerprint of the texts of a table; "" where it has none. */
-static int digest_texts(const study_table *table, char digest[QKV_FINGERPRINT_SIZE],
-                        qkv_error *err) {
-    qkv_fingerprint print;
-    int any = 0;
-    const int status = qkv_fingerprint_start(&print, err);
-    if (status != QKV_OK) return status;
-    for (size_t i = 0; i < table->n_cells; i++) {
-        const char *text = table->cells[i].text;
-        if (text) qkv_fingerprint_add(&print, text, strlen(text) + 1);
-        any |= text != NULL;
-    }
-    qkv_fingerprint_end(&print, digest);
-    if (!any) digest[0] = '\0';
-    return QKV_OK;
-}
-
-static int add_table(json_t *list, const study_table *table, size_t n_panels, qkv_fingerprint *all,
-                     qkv_error *err) {
-    char texts[QKV_FINGERPRINT_SIZE];
-    float *values = qkv_calloc(table->n_cells, sizeof *values);
-    for (size_t i = 0; values && i < table->n_cells; i++)
-        values[i] = table->cells[i].text ? 0 : plain(table->cells[i].number);
-    int status = digest_texts(table, texts, err);
-    if (status == QKV_OK)
-        status = add_panel(list, values, qkv_study_n_rows(table), table->n_columns, texts, n_panels,
-                           all, err);
-    free(values);
-    return status;
-}
-
-static int add_map(json_t *list, const qkv_heatmap *map, size_t n_panels, qkv_fingerprint *all,
-                   qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t p = 0; p < map->n_panels && status == QKV_OK; p++) {
-        const qkv_heatmap_panel *from = &map->panels[p];
-        const size_t rows = (size_t)from->n_rows, cols = (size_t)from->n_cols;
-        float *values = qkv_calloc(rows * cols, sizeof *values);
-        for (size_t i = 0; values && i < rows * cols; i++) values[i] = plain(from->values[i]);
-        status = add_panel(list, values, rows, cols, "", n_panels, all, err);
-        free(values);
-    }
-    return status;
-}
-
-static int add_lines(json_t *list, const qkv_lines *lines, size_t n_panels, qkv_fingerprint *all,
-                     qkv_error *err) {
-    int status = QKV_OK;
-    for (size_t p = 0; p < lines->n_series && status == QKV_OK; p++) {
-        const qkv_series *from = &lines->series[p];
-        float *values = qkv_calloc(from->n, 2 * sizeof *values);
-        for (size_t i = 0; values && i < from->n; i++) {
-            values[2 * i] = plain(from->x[i]);
-            values[2 * i + 1] = plain(from->y[i]);
-        }
-        status = add_panel(list, values, from->n, 2, "", n_panels, all, err);
-        free(values);
-    }
-    return status;
-}
-
-static int add_bars(json_t *list, const qkv_bars *bars, size_t n_panels, qkv_fingerprint *all,
-                    qkv_error *err) {
-    float *values = qkv_calloc(bars->n_bars, sizeof *values);
-    for (size_t i = 0; values && i < bars->n_bars; i++) values[i] = plain(bars->bars[i].value);
-    const int status = add_panel(list, values, bars->n_bars, 1, "", n_panels, all, err);
-    free(values);
-    return status;
-}
-
-static int add_picture(json_t *list, const study_picture *picture, size_t n, qkv_fingerprint *all,
-                       qkv_error *err) {
-    switch (picture->chart) {
-    case STUDY_HEATMAP:
-        return add_map(list, &picture->of.map, n, all, err);
-    case STUDY_LINES:
-        return add_lines(list, &picture->of.lines, n, all, err);
-    case STUDY_BARS:
-        return add_bars(list, &picture->of.bars, n, all, err);
-    }
-    return QKV_OK;
-}
-
-static size_t count_panels(const qkv_study *study) {
-    size_t n = study->n_tables;
-    for (size_t i = 0; i < study->n_pictures; i++) {
-        const study_picture *picture = &study->pictures[i];
-        n += picture->chart == STUDY_HEATMAP ? picture->of.map.n_panels
-             : picture->chart == STUDY_LINES ? picture->of.lines.n_series
-                                             : 1;
-    }
-    return n;
-}
-
-static int add_panels(const qkv_study *study, json_t *recipe, qkv_error *err) {
-    const size_t n = count_panels(study);
-    char digest[QKV_FINGERPRINT_SIZE];
-    qkv_fingerprint all;
+static json_t *describe_tokens(const qkv_own_prompt *prompt) {
     json_t *list = json_array();
-    int status = qkv_fingerprint_start(&all, err);
-    if (status != QKV_OK) return json_decref(list), status;
-    for (size_t i = 0; i < study->n_tables && status == QKV_OK; i++)
-        status = add_table(list, &study->tables[i], n, &all, err);
-    for (size_t i = 0; i < study->n_pictures && status == QKV_OK; i++)
-        status = add_picture(list, &study->pictures[i], n, &all, err);
-    qkv_fingerprint_end(&all, digest);
-    qkv_json_put(recipe, "panels", list);
-    qkv_json_put(recipe, "digest", json_string(digest));
+    for (size_t i = 0; i < prompt->n_tokens; i++) {
+        qkv_json_push(list, json_integer(prompt->tokens[i]));
+    }
+    return list;
+}
+
+/* Tokens are what counts; the text is for people, and so that what is made of it is the same. */
+static json_t *describe_prompt(const qkv_own_prompt *prompt, const char *name) {
+    json_t *input = json_pack("{s:o}", "tokens", describe_tokens(prompt));
+    if (input && name) qkv_json_put(input, "name", qkv_json_text(name));
+    if (!input || !prompt->text) return input;
+    qkv_json_put(input, "text", qkv_json_string(prompt->text, prompt->length));
+    if (prompt->flags & QKV_TOKENIZE_PARSE_SPECIAL)
+        qkv_json_put(input, "parse_special", json_true());
+    if (!(prompt->flags & QKV_TOKENIZE_ADD_SPECIAL))
+        qkv_json_put(input, "add_special", json_false());
+    return input;
+}
+
+/* To the recipe's "inputs"; `name` is that of all, NULL: each has its own, or none. */
+static void add_inputs(json_t *recipe, const qkv_own_prompts *prompts, const char *name) {
+    json_t *list = json_object_get(recipe, "inputs");
+    for (size_t i = 0; i < prompts->n; i++) {
+        const qkv_own_prompt *prompt = &prompts->items[i];
+        qkv_json_push(list, describe_prompt(prompt, name ? name : prompt->name));
+    }
+}
+
+/* ---- the id ---- */
+
+int qkv_recipe_id(const json_t *recipe, char out[RECIPE_ID_SIZE], qkv_error *err) {
+    static const char *const keys[] = {"format",       "kind",  "model_hash", "inputs",
+                                       "sources",      "rows",  "options",    "cols",
+                                       "results_hash", "study", "other_hash", "set"};
+    char digest[QKV_FINGERPRINT_SIZE];
+    json_t *work = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *value = json_object_get(recipe, keys[i]);
+        if (value) qkv_json_put(work, keys[i], json_incref(value));
+    }
+    char *text = qkv_json_dump(work, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    json_decref(work);
+    if (!text) return qkv_fail_memory(err);
+    qkv_fingerprint print;
+    const int status = qkv_fingerprint_start(&print, err);
+    if (status == QKV_OK) {
+        qkv_fingerprint_add(&print, text, strlen(text));
+        qkv_fingerprint_end(&print, digest);
+        memcpy(out, digest, RECIPE_ID_SIZE - 1);
+        out[RECIPE_ID_SIZE - 1] = '\0';
+    }
+    free(text);
     return status;
 }
 
-/* ---- the recipe ---- */
+int qkv_recipe_finish(json_t *recipe, char id[RECIPE_ID_SIZE], char **text, qkv_error *err) {
+    qkv_text out = {0};
+    if (!recipe) return qkv_fail_memory(err);
+    const int status = qkv_recipe_id(recipe, id, err);
+    if (status != QKV_OK) return status;
+    if (qkv_json_put(recipe, "id", json_string(id)) != 0) return qkv_fail_memory(err);
+    qkv_json_append_value(&out, recipe);
+    if (out.failed) {
+        qkv_text_release(&out);
+        return qkv_fail_memory(err);
+    }
+    *text = out.data;
+    return QKV_OK;
+}
+
+/* ---- what all have ---- */
+
+json_t *qkv_recipe_command(const char *const *words, size_t n) {
+    if (n == 0) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, qkv_json_text(words[i]));
+    return list;
+}
 
 static int add_model(json_t *recipe, const qkv_model *model, const char *name,
                      const char *hash_name, qkv_error *err) {
@@ -160,31 +105,48 @@ static int add_model(json_t *recipe, const qkv_model *model, const char *name,
     return QKV_OK;
 }
 
+/* All but the options and what came out, with an empty list of inputs. */
+static int start(json_t **out, const char *kind, const qkv_session *session,
+                 const char *const *command, size_t n_command, qkv_error *err) {
+    const qkv_model *model = qkv_session_model(session);
+    const char *notices = qkv_model_get_info(model)->notices;
+    *out = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o}", "format", RECIPE_FORMAT, "kind", kind,
+                     "qkv_version", qkv_version(), "ggml_version", qkv_session_ggml(session),
+                     "backend", qkv_session_backend(session), "command",
+                     qkv_recipe_command(command, n_command));
+    if (!*out) return qkv_fail_memory(err);
+    const int status = add_model(*out, model, "model", "model_hash", err);
+    if (status == QKV_OK && notices[0]) qkv_json_put(*out, "model_notices", qkv_json_text(notices));
+    return status == QKV_OK && qkv_json_put(*out, "inputs", json_array()) != 0
+               ? qkv_fail_memory(err)
+               : status;
+}
+
+/* Memory that ran short while inputs were added leaves fewer of them. */
+static int check_inputs(const json_t *recipe, size_t n, qkv_error *err) {
+    return json_array_size(json_object_get(recipe, "inputs")) == n ? QKV_OK : qkv_fail_memory(err);
+}
+
+/* ---- a study ---- */
+
 int qkv_study_make_recipe(qkv_study *study, const study_inputs *in, const void *options,
                           qkv_error *err) {
     const study_kind *kind = study->kind;
     const qkv_model_info *info = qkv_model_get_info(in->model);
-    json_t *recipe = json_pack(
-        "{s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "format", RECIPE_FORMAT, "kind", "study", "study",
-        kind->name, "qkv_version", qkv_version(), "ggml_version", qkv_session_ggml(in->session),
-        "backend", qkv_session_backend(in->session), "command",
-        qkv_recipe_command((const char *const *)study->command, study->n_command));
-    if (!recipe) return qkv_fail_memory(err);
-    study->recipe = recipe;
     qkv_text_append_model(&study->model, info->label, info->path, info->weights_type);
-    int status = add_model(recipe, in->model, "model", "model_hash", err);
+    int status = start(&study->recipe, kind->name, in->session, (const char *const *)study->command,
+                       study->n_command, err);
+    json_t *recipe = study->recipe;
     if (status == QKV_OK && in->other)
         status = add_model(recipe, in->other_model, "other_model", "other_hash", err);
-    if (info->notices[0]) qkv_json_put(recipe, "model_notices", qkv_json_text(info->notices));
-    json_t *work = qkv_fields_write(&kind->fields, options);
-    json_t *inputs = qkv_recipe_prompts(&in->prompts);
-    json_t *named = qkv_recipe_prompts(&in->edits.named);
-    const int no_named = !inputs || !named || json_array_extend(inputs, named) != 0;
-    json_decref(named);
-    const int no_work = qkv_json_put(recipe, "options", work), /* both are taken over */
-        no_inputs = qkv_json_put(recipe, "inputs", inputs);
-    if (no_work || no_inputs || no_named) return qkv_fail_memory(err);
-    if (status == QKV_OK) status = add_panels(study, recipe, err);
+    if (status != QKV_OK) return status;
+    add_inputs(recipe, &in->prompts, NULL);
+    add_inputs(recipe, &in->edits.named, NULL);
+    status = check_inputs(recipe, in->prompts.n + in->edits.named.n, err);
+    if (status == QKV_OK &&
+        qkv_json_put(recipe, "options", qkv_fields_write(&kind->fields, options)) != 0)
+        status = qkv_fail_memory(err);
+    if (status == QKV_OK) status = qkv_recipe_add_numbers(recipe, study, err);
     return status == QKV_OK ? qkv_recipe_finish(recipe, study->id, &study->recipe_text, err)
                             : status;
 }
@@ -207,4 +169,51 @@ int qkv_study_recipe_with(const qkv_study *study, const study_look *look, char *
     if (!out.failed) return *text = out.data, QKV_OK;
     qkv_text_release(&out);
     return qkv_fail_memory(err);
+}
+
+/* ---- a figure ---- */
+
+/* How it is drawn, chosen by the caller or by the figure. */
+static json_t *describe_drawn(const qkv_figure *fig) {
+    json_t *drawn = json_pack(
+        "{s:s, s:s, s:s, s:s}", "scale", qkv_scale_name(fig->scale), "colormap",
+        qkv_colormap_name(fig->colormap), "masked", qkv_masked_name(fig->masked), "pooling",
+        qkv_pooling_name(fig->is_signed ? QKV_POOLING_MAGNITUDE : QKV_POOLING_LARGEST));
+    if (drawn && fig->scale == QKV_SCALE_POWER)
+        qkv_json_put(drawn, "gamma", qkv_recipe_number(fig->gamma));
+    if (drawn && fig->scale == QKV_SCALE_LOG)
+        qkv_json_put(drawn, "log_floor", qkv_recipe_number(qkv_figure_log_floor(fig)));
+    return drawn;
+}
+
+/* What was asked and what was chosen. */
+static int describe_figure(json_t *recipe, const qkv_figure *fig, qkv_error *err) {
+    json_t *work = NULL, *look = NULL;
+    add_inputs(recipe, &fig->prompts, NULL);
+    add_inputs(recipe, &fig->sources, NULL);
+    add_inputs(recipe, &fig->set, QKV_SET_PROMPT);
+    int status = check_inputs(recipe, fig->prompts.n + fig->sources.n + fig->set.n, err);
+    if (status == QKV_OK)
+        status = qkv_figure_write_fields(fig->kind, &fig->options, &work, &look, err);
+    if (status != QKV_OK) return status;
+    json_t *rest = json_pack("{s:o, s:o, s:o, s:s, s:i, s:i, s:[o, o]}", "options", work, "look",
+                             look, "drawn", describe_drawn(fig), "site", qkv_site_name(fig->site),
+                             "layer", (int)fig->layer, "head", (int)fig->head, "range",
+                             qkv_recipe_number(fig->low), qkv_recipe_number(fig->high));
+    if (rest && fig->options.report) qkv_json_put(rest, "report", json_true());
+    if (!rest || json_object_update(recipe, rest) != 0) status = qkv_fail_memory(err);
+    json_decref(rest);
+    return status;
+}
+
+int qkv_figure_make_recipe(qkv_figure *fig, const qkv_session *session, qkv_error *err) {
+    const qkv_figure_options *o = &fig->options;
+    json_t *recipe = NULL;
+    int status =
+        start(&recipe, qkv_figure_kind_name(fig->kind), session, o->command, o->n_command, err);
+    if (status == QKV_OK) status = describe_figure(recipe, fig, err);
+    if (status == QKV_OK) status = qkv_recipe_add_cells(recipe, fig, err);
+    if (status == QKV_OK) status = qkv_recipe_finish(recipe, fig->id, &fig->recipe, err);
+    json_decref(recipe);
+    return status;
 }

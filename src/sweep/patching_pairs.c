@@ -55,7 +55,7 @@ static int read_pair(qkv_spec *spec, size_t number, const json_t *object, qkv_er
     int status = QKV_OK;
     if (!json_is_object(object))
         return qkv_fail(err, QKV_ERR_SYNTAX,
-                        "pair %zu is no object such as {\"clean\": TEXT, \"corrupt\": TEXT}",
+                        "pair %zu is not an object such as {\"clean\": TEXT, \"corrupt\": TEXT}",
                         number);
     if (json_object_get(spec->object, "pairs"))
         status = qkv_spec_check_keys(object, keys, sizeof keys / sizeof *keys, err);
@@ -116,7 +116,7 @@ static int add_map(qkv_patch_pair *pair, const char *text, int64_t n_clean, int6
             at = read_range(at + 1, &corrupt);
         else
             at = NULL;
-        if (!at || (*at && *at != ',')) return fail_map(text, " is none", err);
+        if (!at || (*at && *at != ',')) return fail_map(text, " is not one", err);
         if (clean.last - clean.first != corrupt.last - corrupt.first)
             return fail_map(text, " has ranges of different length", err);
         if (clean.first < after_clean || corrupt.first < after_corrupt)
@@ -199,7 +199,7 @@ static int align_pair(qkv_spec *spec, size_t number, qkv_error *err) {
 static int read_align(qkv_spec *spec, qkv_error *err) {
     const json_t *align = json_object_get(spec->object, "align");
     if (!align) return QKV_OK;
-    if (!json_is_string(align)) return fail_map("this", " is no text", err);
+    if (!json_is_string(align)) return fail_map("this", " is not a text", err);
     spec->sweep->patching->align = qkv_strdup(json_string_value(align));
     return spec->sweep->patching->align ? QKV_OK : qkv_fail_memory(err);
 }

@@ -37,8 +37,8 @@ static int fail_site(const char *name, qkv_error *err) {
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_site_name(sites[i].site));
     }
     const int status =
-        qkv_fail(err, QKV_ERR_SYNTAX, "'%s' is no site that is patched%s; these are: %s", name,
-                 qkv_nearest_hint(&near), known.data ? known.data : "");
+        qkv_fail(err, QKV_ERR_SYNTAX, "'%s' is not a site that can be patched%s; these are: %s",
+                 name, qkv_nearest_hint(&near), known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
 }

@@ -343,7 +343,7 @@ int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv
     json_error_t problem;
     json_t *object = qkv_json_parse(text, strlen(text), JSON_REJECT_DUPLICATES, &problem);
     if (!object)
-        return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is no JSON: %s", problem.line,
+        return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is not JSON: %s", problem.line,
                         problem.text);
     const int status =
         json_is_object(object)

@@ -109,7 +109,7 @@ static int check_missing(qkv_database *db, int partial, qkv_sweep_summary *summa
     if (status == QKV_OK)
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "%lld of %lld cell%s missing, the first is %s; finish the shards, or "
-                          "merge what is there with `partial`",
+                          "merge the finished cells with `partial`",
                           (long long)summary->n_missing, (long long)summary->n_cells,
                           summary->n_cells == 1 ? " is" : "s are", edit ? edit : "?");
     free(edit);

@@ -108,7 +108,7 @@ static int check_part(const char *shard, qkv_error *err) {
         snprintf(text, sizeof text, "%lld/%lld", part, n);
         if (strcmp(text, shard) == 0) return qkv_sweep_check_shard(part, n, err);
     }
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "'%s' is no part of a sweep, such as 2/3", shard);
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "'%s' is not a part of a sweep, such as 2/3", shard);
 }
 
 int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const char *path,

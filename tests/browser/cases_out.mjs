@@ -79,7 +79,7 @@ export async function case_figure_difference_scale(stage) {
         qkv([...words.slice(1, words.indexOf('-o')), '-o', name], { cwd: stage.folder });
         assert.ok(fs.readFileSync(stage.file(name)).equals(bytes));
         const recipe = JSON.parse(/<metadata id="qkv-recipe">(.*?)<\/metadata>/s.exec(bytes)[1].replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&amp;', '&'));
-        assert.equal(recipe.look.scale, kind, 'the figure has the scale of the page');
+        assert.equal(recipe.drawn.scale, kind, 'the figure has the scale of the page');
     }
 }
 

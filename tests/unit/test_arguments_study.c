@@ -220,10 +220,11 @@ static void test_reproduction(void **state) {
     REFUSED(qkv_reproduction_study(r, &again, it.e.session, it.e.session, &err));
     REFUSED(qkv_reproduction_figure(r, &figure, it.e.session, &err));
     OK(qkv_reproduction_study(r, &again, it.e.session, NULL, &err));
-    REFUSED(qkv_reproduction_compare_study(NULL, again, &difference, &err));
-    REFUSED(qkv_reproduction_compare_study(r, NULL, &difference, &err));
-    REFUSED(qkv_reproduction_compare_study(r, again, NULL, &err));
-    OK(qkv_reproduction_compare_study(r, again, &difference, &err));
+    OK(qkv_study_get_info(again, &info, &err));
+    REFUSED(qkv_reproduction_compare(NULL, info.recipe, &difference, &err));
+    REFUSED(qkv_reproduction_compare(r, NULL, &difference, &err));
+    REFUSED(qkv_reproduction_compare(r, info.recipe, NULL, &err));
+    OK(qkv_reproduction_compare(r, info.recipe, &difference, &err));
     assert_int_equal(difference.same_bits, 1);
     qkv_study_free(again);
     qkv_reproduction_free(r);

@@ -156,7 +156,9 @@ static void add_comparison(qkv_text *all, const char *bytes, size_t n, const qkv
     qkv_reproduction *r = NULL;
     qkv_reproduction_difference difference = QKV_REPRODUCTION_DIFFERENCE_INIT;
     expect_ok(qkv_reproduction_read(&r, bytes, n, "figure.svg", &err), &err, "recipe");
-    expect_ok(qkv_reproduction_compare_figure(r, figure, &difference, &err), &err, "comparison");
+    qkv_figure_info info = QKV_FIGURE_INFO_INIT;
+    expect_ok(qkv_figure_get_info(figure, &info, &err), &err, "figure");
+    expect_ok(qkv_reproduction_compare(r, info.recipe, &difference, &err), &err, "comparison");
     qkv_text_printf(all, "same numbers: %d\n", difference.same_bits);
     qkv_reproduction_free(r);
 }

@@ -53,11 +53,11 @@ def _model(given: Optional[Model], name: str, wanted: str, keyword: str) -> Mode
 # ---- making it again ----
 
 
-def _compare(compare: Any, reproduction: Any, made: Any) -> Optional[Difference]:
+def _compare(reproduction: Any, made: Union[Figure, Plot, Study]) -> Optional[Difference]:
     """None: what the recipe states beside the numbers is not the same, which is said as a notice."""
     struct, err = new_struct("reproduction_difference"), new_error()
     try:
-        check(compare(reproduction, made, struct, err), err)
+        check(lib.qkv_reproduction_compare(reproduction, json.dumps(made.recipe).encode(), struct, err), err)
     except Error as problem:
         if problem.code != lib.QKV_ERR_FORMAT:
             raise
@@ -143,7 +143,6 @@ def reproduce(
             raise wrong("a chart needs no model: leave out 'model' and 'other'")
         sweep = results if results is None or isinstance(results, Sweep) else Sweep(results)
         made = _again_plot(reproduction, sweep, text_of(info.results))
-        compare = lib.qkv_reproduction_compare_plot
     else:
         if results is not None:
             raise wrong("'results' is for charts of sweeps")
@@ -156,11 +155,9 @@ def reproduce(
         if info.is_study:
             look = json.loads(text_of(info.recipe)).get("look", {})
             made = _again_study(reproduction, look, model, other, progress)
-            compare = lib.qkv_reproduction_compare_study
         else:
             made = _again_figure(reproduction, model, progress)
-            compare = lib.qkv_reproduction_compare_figure
-    made.difference = _compare(compare, reproduction, made._pointer)
+    made.difference = _compare(reproduction, made)
     made.same = _is_same(made.difference)
     return made
 

@@ -216,7 +216,7 @@ def test_means_over_a_set(model):
     assert len(list(model.generate(one, edits[0], n=2, set_prompts=SET))) == 2
     assert "set of 3 prompts" in model.explain(one, "z@3=mean:set", "logits", set_prompts=SET)
     figure = model.grid(one, cols=["v@{layer}=mean:set"], layer=3, head=1, set_prompts=SET)
-    assert figure.recipe["set"][1]["text"] == SET[1]
+    assert [i["text"] for i in figure.recipe["inputs"] if i.get("name") == "mean:set"][1] == SET[1]
     with pytest.raises(qkv.Error, match="a set of one prompt has no mean"):
         model.run(one, edits, set_prompts=SET[:1])
     with pytest.raises(qkv.Error, match="there is no set of prompts here"):

@@ -124,7 +124,7 @@ def test_numbers_are_those_of_the_program(model, program, kind, tmp_path, unset_
                 missing = its is None and (mine == "" or np.isnan(mine))
                 assert missing or mine == its, (expected["name"], column)
     assert len(next(iter(study.tables.values()))) > 0
-    assert study.recipe["kind" if kind in FIGURES else "study"] == kind and study.recipe["id"] == study.id
+    assert study.recipe["kind"] == kind and study.recipe["id"] == study.id
 
 
 @pytest.mark.parametrize("kind", CALLS)

@@ -6,7 +6,7 @@ look() {
     length=$1 kind=$2
     shift 2
     qkv figure "$kind" --layer 0 --head 0 --tokens "$(cat "$length")" -o out.svg "$@" || return
-    tr -d '\n' <out.svg | grep -o '"look":{[^}]*}'
+    tr -d '\n' <out.svg | grep -o '"drawn":{[^}]*}'
 }
 look short modify
 look long modify

@@ -17,6 +17,17 @@ put("limit", options={"dpi": 1e9})
 put("hash", model_hash="../../etc/passwd")
 put("path", kind="lines", results_hash="/etc/passwd", options={})
 put("id")
+# The same of the format that figures have had since.
+work = {"format": 2, "kind": "grid", "model": "m.gguf", "model_hash": "0" * 32, "options": {"col": "A="}, "look": {},
+        "inputs": [{"tokens": [1, 2]}], "id": "00000000"}
+put("new-none", inputs=[])
+put("new-side", options={"col": [7]})
+put("new-panels", options={"col": "A=\n" * 10000})
+put("new-kind", kind="study", study="lens")
+put("new-option", options={"results": "/etc/passwd"})
+put("new-word", look={"scale": "cubic"})
+put("new-look", look={"col": "A="})
+put("new-id")
 open("deep.json", "w").write('{"format":1,"recipe":' + "[" * 100000)
 def chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

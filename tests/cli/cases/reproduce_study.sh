@@ -9,12 +9,12 @@ echo
 # Forged ones.
 try() { qkv reproduce "$@" >out; echo "exit $?, $(wc -c <out) bytes" >&2; }
 forge() { sed "$1" l.json >forged.json; cmp -s l.json forged.json && echo "not forged: $1" >&2; try forged.json --check; }
-forge 's/"study": "lens",/"study": "\/etc\/passwd",/'
+forge 's/"kind": "lens",/"kind": "\/etc\/passwd",/'
 forge 's/"answer": " sea"/"answer": " land"/'
 forge 's/"answer": " sea"/"answer": 7/'
 forge 's/"answer": " sea"/"file": "\/etc\/passwd"/'
 forge 's/"picture": "rank"/"picture": 5/'
-forge 's/"format": 1,/"format": 2,/'
+forge 's/"format": 2,/"format": 3,/'
 forge 's/"texts": "[0-9a-f]*"/"texts": "00"/'
 forge 's/"most": [0-9.e+-]*/"most": 9/;s/"digest": "[0-9a-f]*"/"digest": "00"/'
 try l.png --other x.gguf

@@ -1,5 +1,5 @@
-/* Recipes in files. See carrier.h. */
-#include "study/carrier.h"
+/* Recipes in files. See recipe_file.h. */
+#include "study/recipe_file.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -28,12 +28,12 @@ const char *qkv_find_last(const char *bytes, size_t n, const char *text) {
     return NULL;
 }
 
-int qkv_carrier_take(qkv_text *recipe, const char *bytes, size_t n, qkv_error *err) {
-    if (n > CARRIER_MOST) {
+int qkv_recipe_file_take(qkv_text *recipe, const char *bytes, size_t n, qkv_error *err) {
+    if (n > RECIPE_FILE_MOST) {
         return qkv_fail(err, QKV_ERR_FORMAT, "its recipe has %zu bytes, and the most is %d", n,
-                        CARRIER_MOST);
+                        RECIPE_FILE_MOST);
     }
-    if (qkv_json_cost(bytes, n) > CARRIER_MOST_COST) {
+    if (qkv_json_cost(bytes, n) > RECIPE_FILE_MOST_COST) {
         return qkv_fail(err, QKV_ERR_FORMAT, "its recipe has more parts than one of qkv can have");
     }
     qkv_text_append(recipe, bytes, n);
@@ -94,7 +94,7 @@ static int take_itxt(const png_chunk *chunk, qkv_text *recipe, qkv_error *err) {
         if (!nul) return qkv_fail(err, QKV_ERR_FORMAT, "its iTXt chunk is malformed");
         at = nul + 1;
     }
-    return qkv_carrier_take(recipe, at, (size_t)(end - at), err);
+    return qkv_recipe_file_take(recipe, at, (size_t)(end - at), err);
 }
 
 static int find_png(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
@@ -103,8 +103,8 @@ static int find_png(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
         if (!is_recipe_chunk(&chunk)) continue;
         if (is_type(&chunk, "iTXt")) return take_itxt(&chunk, recipe, err);
         if (is_type(&chunk, "tEXt")) {
-            return qkv_carrier_take(recipe, chunk.data + sizeof PNG_KEY,
-                                    chunk.length - sizeof PNG_KEY, err);
+            return qkv_recipe_file_take(recipe, chunk.data + sizeof PNG_KEY,
+                                        chunk.length - sizeof PNG_KEY, err);
         }
         return qkv_fail(err, QKV_ERR_FORMAT, "its recipe is compressed, which qkv does not do");
     }
@@ -177,7 +177,7 @@ static int find_svg(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
     qkv_text whole = {0};
     append_unescaped(&whole, found, length);
     const int status = whole.failed ? qkv_fail_memory(err)
-                                    : qkv_carrier_take(recipe, whole.data, whole.length, err);
+                                    : qkv_recipe_file_take(recipe, whole.data, whole.length, err);
     qkv_text_release(&whole);
     return status;
 }
@@ -185,13 +185,13 @@ static int find_svg(const char *bytes, size_t n, qkv_text *recipe, qkv_error *er
 static int find_html(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
     size_t length = 0;
     const char *found = between(&HTML, bytes, n, &length);
-    return found ? qkv_carrier_take(recipe, found, length, err) : QKV_OK;
+    return found ? qkv_recipe_file_take(recipe, found, length, err) : QKV_OK;
 }
 
 static int find_markdown(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
     size_t length = 0;
     const char *found = between(&MARKDOWN, bytes, n, &length);
-    return found ? qkv_carrier_take(recipe, found, length, err) : QKV_OK;
+    return found ? qkv_recipe_file_take(recipe, found, length, err) : QKV_OK;
 }
 
 /* Each of these bytes becomes the JSON escape of itself: in JSON they stand in strings alone. */
@@ -204,7 +204,7 @@ static void append_guarded(qkv_text *out, const char *recipe, const char *bytes)
     }
 }
 
-void qkv_carrier_append_html(qkv_text *out, const char *recipe) {
+void qkv_recipe_file_append_html(qkv_text *out, const char *recipe) {
     qkv_text_puts(out, HTML.open);
     append_guarded(out, recipe, "<>&");
     qkv_text_puts(out, HTML.close);
@@ -222,7 +222,7 @@ static void append_comment(qkv_text *out, const char *recipe) {
     }
 }
 
-void qkv_carrier_append_markdown(qkv_text *out, const char *recipe) {
+void qkv_recipe_file_append_markdown(qkv_text *out, const char *recipe) {
     qkv_text_puts(out, MARKDOWN.open);
     append_comment(out, recipe);
     qkv_text_puts(out, MARKDOWN.close);
@@ -261,13 +261,14 @@ static int put_html(const char *bytes, size_t n, const char *recipe, qkv_text *o
                     qkv_error *err) {
     const char *body = qkv_find_last(bytes, n, "</body>");
     if (!body) return qkv_fail(err, QKV_ERR_FORMAT, "the page has no end");
-    return put_between(&HTML, bytes, n, body, qkv_carrier_append_html, recipe, out);
+    return put_between(&HTML, bytes, n, body, qkv_recipe_file_append_html, recipe, out);
 }
 
 static int put_markdown(const char *bytes, size_t n, const char *recipe, qkv_text *out,
                         qkv_error *err) {
     (void)err;
-    return put_between(&MARKDOWN, bytes, n, bytes + n, qkv_carrier_append_markdown, recipe, out);
+    return put_between(&MARKDOWN, bytes, n, bytes + n, qkv_recipe_file_append_markdown, recipe,
+                       out);
 }
 
 /* ---- JSON ---- */
@@ -291,14 +292,14 @@ static int find_json(const char *bytes, size_t n, qkv_text *recipe, qkv_error *e
     int status = check_size(bytes, n, err);
     if (status != QKV_OK) return status;
     json_t *tree = load(bytes, n);
-    if (!tree) return qkv_fail(err, QKV_ERR_FORMAT, "it is no JSON");
+    if (!tree) return qkv_fail(err, QKV_ERR_FORMAT, "it is not JSON");
     const json_t *found = json_object_get(tree, "recipe");
     if (!json_is_object(found) && json_object_get(tree, "format")) found = tree;
     if (json_is_object(found)) {
         qkv_text text = {0};
         qkv_json_append_value(&text, found);
         status = text.failed ? qkv_fail_memory(err)
-                             : qkv_carrier_take(recipe, text.data, text.length, err);
+                             : qkv_recipe_file_take(recipe, text.data, text.length, err);
         qkv_text_release(&text);
     }
     json_decref(tree);
@@ -323,9 +324,10 @@ static int find_safetensors(const char *bytes, size_t n, qkv_text *recipe, qkv_e
     json_t *tree = load(bytes + 8, length);
     const json_t *metadata = json_object_get(tree, "__metadata__");
     const json_t *found = json_object_get(metadata, "recipe");
-    if (!tree) status = qkv_fail(err, QKV_ERR_FORMAT, "its header is no JSON");
+    if (!tree) status = qkv_fail(err, QKV_ERR_FORMAT, "its header is not JSON");
     if (json_is_string(found)) {
-        status = qkv_carrier_take(recipe, json_string_value(found), json_string_length(found), err);
+        status =
+            qkv_recipe_file_take(recipe, json_string_value(found), json_string_length(found), err);
     }
     json_decref(tree);
     return status;
@@ -360,16 +362,16 @@ static int is_markdown(const char *bytes, size_t n) {
     return starts_with(bytes, n, "# ");
 }
 
-typedef struct carrier {
+typedef struct file_format {
     const char *format;
     int (*is)(const char *bytes, size_t n);
     int (*find)(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err);
     int (*put)(const char *bytes, size_t n, const char *recipe, qkv_text *out, qkv_error *err);
-} carrier;
+} file_format;
 
-static const carrier carriers[] = {
+static const file_format formats[] = {
     {"png", is_png, find_png, put_png},
-    {"pdf", is_pdf, qkv_carrier_find_pdf, qkv_carrier_put_pdf},
+    {"pdf", is_pdf, qkv_recipe_pdf_find, qkv_recipe_pdf_put},
     {"html", is_html, find_html, put_html},
     {"svg", is_svg, find_svg, put_svg},
     {"md", is_markdown, find_markdown, put_markdown},
@@ -377,18 +379,19 @@ static const carrier carriers[] = {
     {"json", is_json, find_json, NULL},
 };
 
-static const carrier *find_carrier(const char *bytes, size_t n) {
-    for (size_t i = 0; i < sizeof carriers / sizeof *carriers; i++) {
-        if (carriers[i].is(bytes, n)) return &carriers[i];
+static const file_format *find_format(const char *bytes, size_t n) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        if (formats[i].is(bytes, n)) return &formats[i];
     }
     return NULL;
 }
 
 static int fail_kind(const char *name, qkv_error *err) {
-    return qkv_fail(err, QKV_ERR_FORMAT,
-                    "%s is no file that qkv writes figures to: PNG, SVG, PDF, HTML, Markdown, JSON "
-                    "or safetensors",
-                    name);
+    return qkv_fail(
+        err, QKV_ERR_FORMAT,
+        "%s is not a file that qkv writes figures to: PNG, SVG, PDF, HTML, Markdown, JSON "
+        "or safetensors",
+        name);
 }
 
 /* The file's name before what is wrong with it. */
@@ -397,9 +400,9 @@ static int fail_named(int status, const char *name, qkv_error *err) {
     return status == QKV_ERR_MEMORY ? status : qkv_fail(err, status, "%s: %s", name, inner.message);
 }
 
-int qkv_carrier_read(const char *bytes, size_t n, const char *name, qkv_text *recipe,
-                     const char **format, qkv_error *err) {
-    const carrier *found = find_carrier(bytes, n);
+int qkv_recipe_file_read(const char *bytes, size_t n, const char *name, qkv_text *recipe,
+                         const char **format, qkv_error *err) {
+    const file_format *found = find_format(bytes, n);
     if (!found) return fail_kind(name, err);
     *format = found->format;
     const int status = found->find(bytes, n, recipe, err);
@@ -412,9 +415,9 @@ int qkv_carrier_read(const char *bytes, size_t n, const char *name, qkv_text *re
                     name);
 }
 
-int qkv_carrier_write(const char *bytes, size_t n, const char *name, const char *recipe,
-                      qkv_text *out, qkv_error *err) {
-    const carrier *found = find_carrier(bytes, n);
+int qkv_recipe_file_write(const char *bytes, size_t n, const char *name, const char *recipe,
+                          qkv_text *out, qkv_error *err) {
+    const file_format *found = find_format(bytes, n);
     if (!found) return fail_kind(name, err);
     if (!found->put) {
         return qkv_fail(err, QKV_ERR_UNSUPPORTED, "%s: recipes are not put into %s files", name,

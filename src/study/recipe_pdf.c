@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "study/carrier.h"
+#include "study/recipe_file.h"
 
 #define KEYWORDS "/Keywords "
 
@@ -33,7 +33,7 @@ static int take_literal(const char *at, const char *end, qkv_text *recipe, qkv_e
     size_t length = 0;
     for (const char *ahead = at; (byte = next_byte(&ahead, end, &depth)) >= 0;) length++;
     if (byte == -2) return fail_keywords(err);
-    if (length > CARRIER_MOST) return qkv_carrier_take(recipe, at, length, err);
+    if (length > RECIPE_FILE_MOST) return qkv_recipe_file_take(recipe, at, length, err);
     depth = 1;
     for (size_t i = 0; i < length; i++) {
         const char one = (char)next_byte(&at, end, &depth);
@@ -53,7 +53,7 @@ static int take_hexadecimal(const char *at, const char *end, qkv_text *recipe, q
     const char *close = memchr(at, '>', (size_t)(end - at));
     const size_t length = close ? (size_t)(close - at) : 1;
     if (length % 4) return fail_keywords(err);
-    if (length / 4 > CARRIER_MOST) return qkv_carrier_take(recipe, at, length / 4, err);
+    if (length / 4 > RECIPE_FILE_MOST) return qkv_recipe_file_take(recipe, at, length / 4, err);
     for (; at < close; at += 4) {
         const int high = digit(at[2]), low = digit(at[3]);
         const char one = (char)(high * 16 + low);
@@ -65,7 +65,7 @@ static int take_hexadecimal(const char *at, const char *end, qkv_text *recipe, q
     return QKV_OK;
 }
 
-int qkv_carrier_find_pdf(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
+int qkv_recipe_pdf_find(const char *bytes, size_t n, qkv_text *recipe, qkv_error *err) {
     const char *found = qkv_find_last(bytes, n, KEYWORDS), *end = bytes + n;
     if (!found) return QKV_OK;
     const char *at = found + strlen(KEYWORDS);
@@ -98,8 +98,8 @@ static void append_string(qkv_text *out, const char *text) {
     }
 }
 
-int qkv_carrier_put_pdf(const char *bytes, size_t n, const char *recipe, qkv_text *out,
-                        qkv_error *err) {
+int qkv_recipe_pdf_put(const char *bytes, size_t n, const char *recipe, qkv_text *out,
+                       qkv_error *err) {
     const char *trailer = qkv_find_last(bytes, n, "trailer");
     const size_t rest = trailer ? (size_t)(bytes + n - trailer) : 0;
     const long size = trailer ? number_behind(trailer, rest, "/Size") : -1;
