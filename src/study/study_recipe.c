@@ -201,7 +201,7 @@ static int describe_figure(json_t *recipe, const qkv_figure *fig, qkv_error *err
                              "layer", (int)fig->layer, "head", (int)fig->head, "range",
                              qkv_recipe_number(fig->low), qkv_recipe_number(fig->high));
     if (rest && fig->options.report) qkv_json_put(rest, "report", json_true());
-    if (!rest || json_object_update(recipe, rest) != 0) status = qkv_fail_memory(err);
+    if (!rest || qkv_json_put_all(recipe, rest) != 0) status = qkv_fail_memory(err);
     json_decref(rest);
     return status;
 }
