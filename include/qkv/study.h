@@ -53,7 +53,7 @@ typedef struct qkv_study_kind {
     const char *description; /* paragraphs; fields between backquotes */
     const char *examples;    /* command lines, one to a line */
     size_t least_prompts, most_prompts;
-    /* What its prompts are, by turns: "clean|corrupt". NULL: they are alike. */
+    /* What its prompts are, in turn: "clean|corrupt". NULL: they are alike. */
     const char *prompt_names;
     size_t default_prompts; /* so many of the library's own where none is given; 0: an error */
     const char *operand;    /* the field that the command takes without its name; NULL: none */

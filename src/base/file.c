@@ -1,5 +1,5 @@
 /* Read-only mappings and outputs that appear whole or not at all. */
-#define _XOPEN_SOURCE 700 /* fchown */
+#define _GNU_SOURCE /* fchown, fopencookie */
 #include "base/file.h"
 
 #include <errno.h>
@@ -122,14 +122,22 @@ int qkv_output_open(qkv_output *out, const char *path, qkv_error *err) {
     return fail_output(err, path, code);
 }
 
+/* Not open_memstream: where memory is short, glibc's drops what was written and sets no error. */
+static ssize_t append_to_text(void *cookie, const char *bytes, size_t n) {
+    qkv_text *text = cookie;
+    qkv_text_append(text, bytes, n);
+    return text->failed ? 0 : (ssize_t)n;
+}
+
 int qkv_output_open_memory(qkv_output *out, qkv_error *err) {
     *out = (qkv_output){0};
-    out->stream = open_memstream(&out->bytes, &out->n_bytes);
+    const cookie_io_functions_t functions = {.write = append_to_text};
+    out->stream = fopencookie(&out->text, "wb", functions);
     return out->stream ? QKV_OK : qkv_fail_memory(err);
 }
 
 static void release(qkv_output *out) {
-    free(out->bytes);
+    qkv_text_release(&out->text);
     free(out->target);
     free(out->path);
     *out = (qkv_output){0};
@@ -182,13 +190,14 @@ int qkv_output_take(qkv_output *out, char **bytes, size_t *n_bytes, qkv_error *e
     out->stream = NULL;
     *bytes = NULL;
     *n_bytes = 0;
-    if (failed || closed != 0) {
+    qkv_text_append(&out->text, "", 0); /* so that one that is empty has its NUL, too */
+    if (failed || closed != 0 || out->text.failed) {
         qkv_output_abandon(out);
         return qkv_fail_memory(err);
     }
-    *bytes = out->bytes;
-    *n_bytes = out->n_bytes;
-    out->bytes = NULL;
+    *bytes = out->text.data;
+    *n_bytes = out->text.length;
+    out->text = (qkv_text){0};
     release(out);
     return QKV_OK;
 }

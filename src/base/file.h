@@ -34,8 +34,7 @@ typedef struct qkv_output {
     char *path;              /* as given */
     char *target;            /* where it leads to */
     qkv_temporary temporary; /* without a name when written in place */
-    char *bytes;             /* of one in memory, once it is flushed */
-    size_t n_bytes;
+    qkv_text text;           /* of one in memory, as far as it is flushed */
 } qkv_output;
 
 int qkv_output_open(qkv_output *out, const char *path, qkv_error *err);

@@ -77,10 +77,11 @@ static int try_lock(qkv_file_lock *lock, const char *path, int *current, qkv_err
     }
     if (flock(lock->fd, LOCK_EX | LOCK_NB) != 0) {
         return errno == EWOULDBLOCK
-                   ? qkv_fail(err, QKV_ERR_IO,
-                              "%s is being written by another sweep; wait for it, or give another "
-                              "name",
-                              path)
+                   ? qkv_fail(
+                         err, QKV_ERR_IO,
+                         "%s is being written by another process; wait for it, or give another "
+                         "name",
+                         path)
                    : fail_lock(err, path, errno);
     }
     *current = is_current(lock, path);

@@ -39,7 +39,7 @@ int cli_chat_check(const cli_chat *chat, qkv_error *err) {
     return QKV_OK;
 }
 
-int cli_chat_check_prompt(const cli_chat *chat, const cli_prompt *prompt, qkv_error *err) {
+int cli_chat_check_prompt(const cli_chat *chat, const qkv_own_prompt *prompt, qkv_error *err) {
     if (!chat->on) return QKV_OK;
     if (!prompt->text) return cli_usage(err, "--chat takes text, not --tokens");
     if (strlen(prompt->text) == prompt->length) return QKV_OK;
@@ -62,7 +62,7 @@ static qkv_chat_message *list_messages(const cli_chat *chat, const char *last, s
 }
 
 /* The prompt's text becomes the whole conversation. */
-static int take_chat(cli_prompt *prompt, const qkv_chat *rendered, const qkv_model *model,
+static int take_chat(qkv_own_prompt *prompt, const qkv_chat *rendered, const qkv_model *model,
                      qkv_error *err) {
     size_t length;
     const char *text = qkv_chat_text(rendered, &length);
@@ -76,7 +76,7 @@ static int take_chat(cli_prompt *prompt, const qkv_chat *rendered, const qkv_mod
     return qkv_fail(err, QKV_ERR_FORMAT, "the chat template writes nothing");
 }
 
-static int write_out(const cli_chat *chat, cli_prompt *prompt, const qkv_model *model,
+static int write_out(const cli_chat *chat, qkv_own_prompt *prompt, const qkv_model *model,
                      unsigned flags, qkv_error *err) {
     qkv_chat *rendered = NULL;
     char *file = NULL;
@@ -103,7 +103,7 @@ static int write_out(const cli_chat *chat, cli_prompt *prompt, const qkv_model *
     return status;
 }
 
-static void show(const cli_prompt *prompt) {
+static void show(const qkv_own_prompt *prompt) {
     if (prompt->text) {
         fwrite(prompt->text, 1, prompt->length, stderr);
         fputc('\n', stderr);
@@ -114,7 +114,7 @@ static void show(const cli_prompt *prompt) {
     fputc('\n', stderr);
 }
 
-int cli_chat_tokenize(const cli_chat *chat, cli_prompt *prompt, const qkv_model *model,
+int cli_chat_tokenize(const cli_chat *chat, qkv_own_prompt *prompt, const qkv_model *model,
                       unsigned flags, qkv_error *err) {
     int status = chat->on ? write_out(chat, prompt, model, flags, err) : QKV_OK;
     if (status == QKV_OK) status = cli_prompt_tokenize(prompt, model, flags, err);

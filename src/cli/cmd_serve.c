@@ -63,15 +63,15 @@ const cli_command cli_command_serve = {
         "Prints the address of a page and serves it until Ctrl-C: attention maps that follow the "
         "edits while a slider is moved, all heads at a glance, what comes next and why. The models "
         "that can be chosen there are the one of -m, the one that comes with qkv, and those that "
-        "'qkv models' lists. The page asks nobody else for anything.\n"
+        "'qkv models' lists. The page makes no request to any other server.\n"
         "\n"
-        "The address holds a token, and nobody is answered without it. The server listens on this "
-        "machine alone. With --bind ADDRESS it can be reached from others: whoever knows the token "
-        "can then use the models and the processor, and as nothing is encrypted, whoever listens on "
+        "The address holds a token, and requests without it are refused. The server listens on this "
+        "machine alone. With --bind ADDRESS it can be reached from others: anyone who knows the token "
+        "can then use the models and the processor, and as nothing is encrypted, anyone who listens on "
         "the way can read the token and the prompts. An SSH tunnel (ssh -L 8471:localhost:8471) "
         "needs no --bind.\n"
         "\n"
-        "The JSON interface behind the page: docs/explorer.md.\n"
+        "The JSON interface of the page: docs/explorer.md.\n"
         "\n"
         "  qkv serve --open\n"
         "  qkv serve -m tinyllama -p 'The river runs to the sea.' --port 9000\n",
@@ -170,7 +170,7 @@ static int serve(qkv_server *server, const serve_args *args, qkv_error *err) {
         return qkv_fail(err, QKV_ERR_IO, "cannot write standard output: %s", strerror(errno));
     if (args->bind)
         cli_warn(
-            "other machines can reach this server; nothing is encrypted, and whoever knows the "
+            "other machines can reach this server; nothing is encrypted, and anyone who knows the "
             "token can use it");
     cli_notice("qkv: open the address in a browser; Ctrl-C ends the server");
     if (args->open) open_browser(qkv_server_url(server));

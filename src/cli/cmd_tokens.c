@@ -71,11 +71,11 @@ static int print_token(const qkv_model *model, size_t position, int32_t id, qkv_
 }
 
 /* Is there a list of prompts, also of one? */
-static int has_list(const tokens_args *args, const cli_prompts *prompts) {
+static int has_list(const tokens_args *args, const qkv_own_prompts *prompts) {
     return prompts->n > 1 || (args->prompts.n && args->prompts.items[0].tag == CLI_PROMPT_LINES);
 }
 
-static int print_table(const qkv_model *model, const cli_prompt *prompt, qkv_error *err) {
+static int print_table(const qkv_model *model, const qkv_own_prompt *prompt, qkv_error *err) {
     int status = QKV_OK;
     printf("%8s  %8s  %s\n", "position", "id", "text");
     for (size_t i = 0; i < prompt->n_tokens && status == QKV_OK; i++) {
@@ -84,7 +84,7 @@ static int print_table(const qkv_model *model, const cli_prompt *prompt, qkv_err
     return status;
 }
 
-static int print_tables(const qkv_model *model, const cli_prompts *prompts, qkv_error *err) {
+static int print_tables(const qkv_model *model, const qkv_own_prompts *prompts, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
         if (i) putchar('\n');
@@ -111,8 +111,8 @@ static int add_json(json_t *list, const qkv_model *model, int32_t id, qkv_error 
 }
 
 /* {"tokens": [...]}, with the text where it is one of a list. */
-static int make_json(json_t **out, const qkv_model *model, const cli_prompt *prompt, int with_text,
-                     qkv_error *err) {
+static int make_json(json_t **out, const qkv_model *model, const qkv_own_prompt *prompt,
+                     int with_text, qkv_error *err) {
     json_t *list = json_array();
     int status = QKV_OK;
     *out = json_object();
@@ -125,7 +125,7 @@ static int make_json(json_t **out, const qkv_model *model, const cli_prompt *pro
     return status;
 }
 
-static int print_one(const qkv_model *model, const cli_prompt *prompt, qkv_error *err) {
+static int print_one(const qkv_model *model, const qkv_own_prompt *prompt, qkv_error *err) {
     json_t *json;
     const int status = make_json(&json, model, prompt, 0, err);
     if (status == QKV_OK) return cli_print_json(json, err);
@@ -133,7 +133,7 @@ static int print_one(const qkv_model *model, const cli_prompt *prompt, qkv_error
     return status;
 }
 
-static int print_list(const qkv_model *model, const cli_prompts *prompts, qkv_error *err) {
+static int print_list(const qkv_model *model, const qkv_own_prompts *prompts, qkv_error *err) {
     json_t *list = json_array();
     int status = QKV_OK;
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
@@ -146,7 +146,7 @@ static int print_list(const qkv_model *model, const cli_prompts *prompts, qkv_er
     return status;
 }
 
-static int print(const tokens_args *args, const qkv_model *model, const cli_prompts *prompts,
+static int print(const tokens_args *args, const qkv_model *model, const qkv_own_prompts *prompts,
                  qkv_error *err) {
     if (!args->json) return print_tables(model, prompts, err);
     if (has_list(args, prompts)) return print_list(model, prompts, err);
@@ -155,7 +155,7 @@ static int print(const tokens_args *args, const qkv_model *model, const cli_prom
 
 /* ---- and back ---- */
 
-static int print_text(const tokens_args *args, const qkv_model *model, const cli_prompt *ids,
+static int print_text(const tokens_args *args, const qkv_model *model, const qkv_own_prompt *ids,
                       qkv_error *err) {
     char *text = NULL;
     size_t length = 0;
@@ -184,13 +184,13 @@ static int run_ids(const tokens_args *args, size_t n_operands, qkv_error *err) {
         return cli_usage(err,
                          "--ids stands alone: leave out texts, prompts and what is done to them");
     const cli_item item = {args->ids, CLI_PROMPT_TOKENS};
-    cli_prompt ids = {0};
+    qkv_own_prompt ids = {0};
     qkv_model *model = NULL;
     int status = cli_chat_check(chat, err);
     if (status == QKV_OK) status = cli_prompt_load(&ids, &item, err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
     if (status == QKV_OK) status = print_text(args, model, &ids, err);
-    cli_prompt_release(&ids);
+    qkv_own_prompt_release(&ids);
     qkv_model_free(model);
     return status;
 }
@@ -209,13 +209,13 @@ static int run_tokens(const cli_call *call, qkv_error *err) {
     const unsigned flags = (args->no_special ? 0u : QKV_TOKENIZE_ADD_SPECIAL) |
                            (args->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     qkv_model *model = NULL;
-    cli_prompts prompts = {0};
+    qkv_own_prompts prompts = {0};
     int status =
         cli_prompts_load(&prompts, call->n_operands ? &operand : &args->prompts, &args->chat, err);
     if (status == QKV_OK) status = cli_model_open(&model, args->model, err);
     if (status == QKV_OK) status = cli_prompts_tokenize(&prompts, &args->chat, model, flags, err);
     if (status == QKV_OK) status = print(args, model, &prompts, err);
-    cli_prompts_release(&prompts);
+    qkv_own_prompts_release(&prompts);
     qkv_model_free(model);
     return status;
 }

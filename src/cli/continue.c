@@ -1,4 +1,4 @@
-/* --generate: prompts that the unedited model goes on with, before anything is looked at. */
+/* --generate: prompts that the unedited model continues, before anything is looked at. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +14,10 @@ static int write_ids(const int32_t *tokens, size_t n_tokens, qkv_text *out, qkv_
     return out->failed ? qkv_fail_memory(err) : QKV_OK;
 }
 
-/* The last token before decides whether a blank belongs to the text; its own text is taken away
+/* The last token before decides whether a space belongs to the text; its own text is taken away
  * again. */
-int cli_decode_behind(const qkv_model *model, int32_t last, const int32_t *tokens, size_t n_tokens,
-                      qkv_text *out, qkv_error *err) {
+int cli_decode_after(const qkv_model *model, int32_t last, const int32_t *tokens, size_t n_tokens,
+                     qkv_text *out, qkv_error *err) {
     char *bytes = NULL, *before = NULL;
     size_t length = 0, skip = 0;
     if (strcmp(qkv_model_get_info(model)->tokenizer, "none") == 0)
@@ -50,7 +50,7 @@ static void say(const qkv_text *added, size_t n_new) {
 }
 
 /* A prompt of token ids has no text, and gets none. */
-static int add_text(cli_prompt *prompt, const qkv_text *added, qkv_error *err) {
+static int add_text(qkv_own_prompt *prompt, const qkv_text *added, qkv_error *err) {
     if (!prompt->text) return QKV_OK;
     char *text = realloc(prompt->text, prompt->length + added->length + 1);
     if (!text) return qkv_fail_memory(err);
@@ -60,7 +60,7 @@ static int add_text(cli_prompt *prompt, const qkv_text *added, qkv_error *err) {
     return QKV_OK;
 }
 
-static int continue_prompt(cli_prompt *prompt, qkv_session *session, size_t max_new,
+static int continue_prompt(qkv_own_prompt *prompt, qkv_session *session, size_t max_new,
                            qkv_error *err) {
     int32_t *tokens = NULL;
     size_t n = 0;
@@ -73,8 +73,8 @@ static int continue_prompt(cli_prompt *prompt, qkv_session *session, size_t max_
     prompt->tokens = tokens;
     prompt->n_tokens = n;
     prompt->n_new = n - before;
-    status = cli_decode_behind(qkv_session_model(session), tokens[before - 1], tokens + before,
-                               prompt->n_new, &added, err);
+    status = cli_decode_after(qkv_session_model(session), tokens[before - 1], tokens + before,
+                              prompt->n_new, &added, err);
     if (status == QKV_OK) status = add_text(prompt, &added, err);
     if (status == QKV_OK) say(&added, prompt->n_new);
 done:
@@ -82,7 +82,7 @@ done:
     return status;
 }
 
-int cli_prompts_continue(cli_prompts *prompts, qkv_session *session, int64_t max_new,
+int cli_prompts_continue(qkv_own_prompts *prompts, qkv_session *session, int64_t max_new,
                          qkv_error *err) {
     if (max_new <= 0) return QKV_OK;
     int status = qkv_session_begin_work(session, "prompts", (double)prompts->n, err);
@@ -93,7 +93,7 @@ int cli_prompts_continue(cli_prompts *prompts, qkv_session *session, int64_t max
 }
 
 /* In place of what it was followed by before. */
-static int follow(cli_prompt *prompt, const int32_t *more, size_t n_more, qkv_error *err) {
+static int follow(qkv_own_prompt *prompt, const int32_t *more, size_t n_more, qkv_error *err) {
     const size_t own = prompt->n_tokens - prompt->n_new, n = own + n_more;
     int32_t *tokens = qkv_calloc(n, sizeof *tokens);
     if (!tokens) return qkv_fail_memory(err);
@@ -106,7 +106,7 @@ static int follow(cli_prompt *prompt, const int32_t *more, size_t n_more, qkv_er
     return QKV_OK;
 }
 
-int cli_sources_follow(cli_sources *sources, const cli_prompt *prompt, qkv_error *err) {
+int cli_sources_follow(cli_sources *sources, const qkv_own_prompt *prompt, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sources->n && status == QKV_OK; i++)
         status = follow(&sources->items[i].prompt,

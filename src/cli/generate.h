@@ -16,7 +16,7 @@ typedef enum cli_finish {
 } cli_finish;
 
 /* One variant's new text. */
-typedef struct cli_story {
+typedef struct cli_branch {
     int32_t *ids;
     double *log_probabilities;
     size_t n;
@@ -26,7 +26,7 @@ typedef struct cli_story {
     size_t mark, mark_end; /* where that token's text is */
     int going;
     cli_finish finish;
-} cli_story;
+} cli_branch;
 
 typedef struct cli_generation {
     const qkv_model *model;
@@ -38,8 +38,8 @@ typedef struct cli_generation {
     size_t max_new;
     int feed_last; /* also the last token, which no other follows: to look at the whole text */
     qkv_sampler_options sampler;
-    cli_story *stories; /* the baseline's first */
-    size_t n_stories;
+    cli_branch *branches; /* the baseline's first */
+    size_t n_branches;
 } cli_generation;
 
 /* generate_loop.c: called after every token. */
@@ -63,6 +63,6 @@ typedef struct cli_show {
 
 void cli_show_token(void *show, const cli_generation *it, int is_last);
 /* One variant as an object: ids, text, logarithms of probabilities. NULL when memory is short. */
-json_t *cli_story_json(const cli_generation *it, size_t variant);
+json_t *cli_branch_json(const cli_generation *it, size_t variant);
 
 #endif

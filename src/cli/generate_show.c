@@ -27,24 +27,24 @@ static size_t terminal_width(void) {
 }
 
 /* A variant's text up to `end`, with the mark. */
-static void append_story(qkv_text *out, const cli_story *story, size_t end) {
-    const char *text = story->text.data;
-    if (story->mark_end <= story->mark || story->mark_end > end) {
+static void append_branch(qkv_text *out, const cli_branch *branch, size_t end) {
+    const char *text = branch->text.data;
+    if (branch->mark_end <= branch->mark || branch->mark_end > end) {
         cli_append_printable(out, text, end);
         return;
     }
-    cli_append_printable(out, text, story->mark);
+    cli_append_printable(out, text, branch->mark);
     qkv_text_puts(out, "«");
-    cli_append_printable(out, text + story->mark, story->mark_end - story->mark);
+    cli_append_printable(out, text + branch->mark, branch->mark_end - branch->mark);
     qkv_text_puts(out, "»");
-    cli_append_printable(out, text + story->mark_end, end - story->mark_end);
+    cli_append_printable(out, text + branch->mark_end, end - branch->mark_end);
 }
 
-static void print_difference(const cli_story *story) {
-    if (story->differs == story->n)
+static void print_difference(const cli_branch *branch) {
+    if (branch->differs == branch->n)
         printf("as the baseline");
     else
-        printf("differs from new token %zu on", story->differs + 1);
+        printf("differs from new token %zu on", branch->differs + 1);
 }
 
 /* ---- side by side ---- */
@@ -85,8 +85,8 @@ static void print_cell(const char *text, size_t bytes, size_t width, int is_last
 static int print_row(cli_show *show, const cli_generation *it, const qkv_text *texts, int is_last) {
     int missing = 0, present = 0;
     for (int pass = 0; pass < 2; pass++) {
-        for (size_t v = 0; v < it->n_stories; v++) {
-            const int done = is_last || !it->stories[v].going;
+        for (size_t v = 0; v < it->n_branches; v++) {
+            const int done = is_last || !it->branches[v].going;
             size_t at = 0, begin = 0;
             long bytes = 0;
             for (size_t row = 0; row <= show->rows && bytes >= 0; row++) {
@@ -97,7 +97,7 @@ static int print_row(cli_show *show, const cli_generation *it, const qkv_text *t
             missing |= bytes < 0 && !done;
             if (pass)
                 print_cell(texts[v].data + begin, bytes > 0 ? (size_t)bytes : 0, show->width,
-                           v + 1 == it->n_stories);
+                           v + 1 == it->n_branches);
         }
         if (missing || !present) return 0;
     }
@@ -107,23 +107,23 @@ static int print_row(cli_show *show, const cli_generation *it, const qkv_text *t
 }
 
 static void show_columns(cli_show *show, const cli_generation *it, int is_last) {
-    qkv_text *texts = calloc(it->n_stories, sizeof *texts);
+    qkv_text *texts = calloc(it->n_branches, sizeof *texts);
     int failed = !texts;
-    for (size_t v = 0; texts && v < it->n_stories; v++) {
+    for (size_t v = 0; texts && v < it->n_branches; v++) {
         qkv_text_puts(&texts[v], "");
-        append_story(&texts[v], &it->stories[v], it->stories[v].shown);
+        append_branch(&texts[v], &it->branches[v], it->branches[v].shown);
         failed |= texts[v].failed;
     }
     while (!failed && print_row(show, it, texts, is_last)) {}
-    for (size_t v = 0; texts && v < it->n_stories; v++) qkv_text_release(&texts[v]);
+    for (size_t v = 0; texts && v < it->n_branches; v++) qkv_text_release(&texts[v]);
     free(texts);
 }
 
 static void print_headings(const cli_show *show, const cli_generation *it) {
-    for (size_t v = 0; v < it->n_stories; v++) {
+    for (size_t v = 0; v < it->n_branches; v++) {
         const char *name = v ? it->variants->items[v - 1].value : "baseline";
         const size_t n = strlen(name) < show->width ? strlen(name) : show->width;
-        print_cell(name, n, show->width, v + 1 == it->n_stories);
+        print_cell(name, n, show->width, v + 1 == it->n_branches);
     }
     putchar('\n');
 }
@@ -131,22 +131,23 @@ static void print_headings(const cli_show *show, const cli_generation *it) {
 /* ---- one below the other ---- */
 
 static void stream_baseline(cli_show *show, const cli_generation *it) {
-    const cli_story *story = &it->stories[0];
+    const cli_branch *branch = &it->branches[0];
     qkv_text out = {0};
-    if (story->shown > show->printed)
-        cli_append_printable(&out, story->text.data + show->printed, story->shown - show->printed);
+    if (branch->shown > show->printed)
+        cli_append_printable(&out, branch->text.data + show->printed,
+                             branch->shown - show->printed);
     fputs(cli_shown(&out), stdout);
     qkv_text_release(&out);
-    if (story->shown > show->printed) show->printed = story->shown;
+    if (branch->shown > show->printed) show->printed = branch->shown;
 }
 
 static void print_variants(const cli_generation *it) {
-    for (size_t v = 1; v < it->n_stories; v++) {
-        const cli_story *story = &it->stories[v];
+    for (size_t v = 1; v < it->n_branches; v++) {
+        const cli_branch *branch = &it->branches[v];
         qkv_text out = {0};
-        append_story(&out, story, story->text.length);
+        append_branch(&out, branch, branch->text.length);
         printf("\n%s: ", it->variants->items[v - 1].value);
-        print_difference(story);
+        print_difference(branch);
         printf("\n%s\n", cli_shown(&out));
         qkv_text_release(&out);
     }
@@ -155,7 +156,7 @@ static void print_variants(const cli_generation *it) {
 /* ---- all ---- */
 
 static void begin(cli_show *show, const cli_generation *it) {
-    const size_t all = terminal_width(), n = it->n_stories;
+    const size_t all = terminal_width(), n = it->n_branches;
     show->begun = 1;
     if (n < 2) return;
     if (all >= n * (LEAST_WIDTH + GAP)) show->width = all / n - GAP;
@@ -170,9 +171,9 @@ void cli_show_token(void *user, const cli_generation *it, int is_last) {
     if (!show->begun) begin(show, it);
     if (show->width) {
         show_columns(show, it, is_last);
-        for (size_t v = 1; v < it->n_stories && is_last; v++) {
+        for (size_t v = 1; v < it->n_branches && is_last; v++) {
             printf("%s%s: ", v == 1 ? "\n" : "", it->variants->items[v - 1].value);
-            print_difference(&it->stories[v]);
+            print_difference(&it->branches[v]);
             putchar('\n');
         }
     } else {
@@ -183,21 +184,21 @@ void cli_show_token(void *user, const cli_generation *it, int is_last) {
     fflush(stdout);
 }
 
-json_t *cli_story_json(const cli_generation *it, size_t variant) {
+json_t *cli_branch_json(const cli_generation *it, size_t variant) {
     static const char *const finishes[] = {[CLI_FINISH_LENGTH] = "length",
                                            [CLI_FINISH_END] = "end",
                                            [CLI_FINISH_STOP] = "stop",
                                            [CLI_FINISH_INTERRUPTED] = "interrupted"};
-    const cli_story *story = &it->stories[variant];
+    const cli_branch *branch = &it->branches[variant];
     json_t *ids = json_array(), *logs = json_array();
-    for (size_t i = 0; i < story->n; i++) {
-        qkv_json_push(ids, json_integer(story->ids[i]));
-        qkv_json_push(logs, json_real(story->log_probabilities[i]));
+    for (size_t i = 0; i < branch->n; i++) {
+        qkv_json_push(ids, json_integer(branch->ids[i]));
+        qkv_json_push(logs, json_real(branch->log_probabilities[i]));
     }
     return json_pack("{s:I, s:o, s:o, s:o, s:o, s:s, s:o}", "variant", (json_int_t)variant, "edits",
                      qkv_json_text(variant ? it->variants->items[variant - 1].value : ""), "text",
-                     qkv_json_string(story->text.data, story->text.length), "ids", ids,
-                     "log_probabilities", logs, "finish", finishes[story->finish], "differs_at",
-                     story->differs == story->n ? json_null()
-                                                : json_integer((json_int_t)story->differs));
+                     qkv_json_string(branch->text.data, branch->text.length), "ids", ids,
+                     "log_probabilities", logs, "finish", finishes[branch->finish], "differs_at",
+                     branch->differs == branch->n ? json_null()
+                                                  : json_integer((json_int_t)branch->differs));
 }

@@ -5,6 +5,7 @@
 #define QKV_CLI_INPUTS_H
 
 #include "base/json.h"
+#include "base/prompt.h"
 #include "cli/cli.h"
 #include "qkv/edit_data.h"
 #include "qkv/hub.h"
@@ -66,14 +67,13 @@ typedef struct cli_chat {
                         "print what is fed, text and token ids, to standard error")
 /* clang-format on */
 
-struct cli_prompt;
 /* A usage error for options that make no sense; needs no model. */
 int cli_chat_check(const cli_chat *chat, qkv_error *err);
 /* A usage error for a prompt that cannot be a message. */
-int cli_chat_check_prompt(const cli_chat *chat, const struct cli_prompt *prompt, qkv_error *err);
+int cli_chat_check_prompt(const cli_chat *chat, const qkv_own_prompt *prompt, qkv_error *err);
 /* Writes the prompt's text out as the chat says (unless there is none), tokenizes it, and shows it
  * where asked to. */
-int cli_chat_tokenize(const cli_chat *chat, struct cli_prompt *prompt, const qkv_model *model,
+int cli_chat_tokenize(const cli_chat *chat, qkv_own_prompt *prompt, const qkv_model *model,
                       unsigned flags, qkv_error *err);
 
 /* ---- prompts: prompt.c ---- */
@@ -159,38 +159,24 @@ static inline qkv_session_options cli_session_options(int64_t threads, int64_t m
 #define CLI_JSON_OPTION(type)                                                                      \
     { 0, "json", NULL, "print JSON", CLI_FLAG, offsetof(type, json), 1, 0, 0 }
 
-typedef struct cli_prompt {
-    char *text; /* NULL when the prompt was given as token ids */
-    size_t length;
-    int32_t *tokens;
-    size_t n_tokens;
-    size_t n_new; /* how many of them were generated: the last ones */
-} cli_prompt;
-
-typedef struct cli_prompts {
-    cli_prompt *items;
-    size_t n, capacity;
-} cli_prompts;
-
 /* Reads a text, a whole file or ids; needs no model, so that mistakes show before one is loaded. */
-int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err);
+int cli_prompt_load(qkv_own_prompt *prompt, const cli_item *item, qkv_error *err);
 /* Fills the tokens, unless they were given. */
-int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags, qkv_error *err);
-void cli_prompt_release(cli_prompt *prompt);
+int cli_prompt_tokenize(qkv_own_prompt *prompt, const qkv_model *model, unsigned flags,
+                        qkv_error *err);
 
 /* All prompts that were given, in their order: every line of a file given with -f is one, unless it
  * is empty. They are checked to fit the chat. Release them also after a failure. */
-int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat *chat,
+int cli_prompts_load(qkv_own_prompts *prompts, const cli_list *given, const cli_chat *chat,
                      qkv_error *err);
-int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err);
+int cli_prompts_add(qkv_own_prompts *prompts, const cli_item *item, qkv_error *err);
 /* The library's own texts, at most so many. */
-int cli_prompts_add_default(cli_prompts *prompts, size_t most, qkv_error *err);
+int cli_prompts_add_default(qkv_own_prompts *prompts, size_t most, qkv_error *err);
 /* A usage error where there is not exactly one. */
-int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv_error *err);
+int cli_prompts_check_one(const qkv_own_prompts *prompts, const cli_list *given, qkv_error *err);
 /* Fills the tokens; in a chat the texts become what the model's template makes of them. */
-int cli_prompts_tokenize(cli_prompts *prompts, const cli_chat *chat, const qkv_model *model,
+int cli_prompts_tokenize(qkv_own_prompts *prompts, const cli_chat *chat, const qkv_model *model,
                          unsigned flags, qkv_error *err);
-void cli_prompts_release(cli_prompts *prompts);
 
 /* ---- what edits name: prompts to patch from, a set of prompts, and vectors: source.c ---- */
 
@@ -218,13 +204,13 @@ enum { CLI_SOURCE_TEXT, CLI_SOURCE_TOKENS, CLI_SOURCE_SET };
 
 typedef struct cli_source {
     char *name;
-    cli_prompt prompt;
+    qkv_own_prompt prompt;
 } cli_source;
 
 typedef struct cli_sources {
     cli_source *items;
     size_t n;
-    cli_prompts set;
+    qkv_own_prompts set;
     qkv_edit_data *data; /* vectors that edits take from files, and the set once it has tokens */
 } cli_sources;
 

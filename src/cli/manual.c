@@ -57,7 +57,7 @@ static const char notation[] =
     "  keep:h2o,budget=B,recent=R[,prompt=P,rule=paper|lm_eval]\n"
     "                        keys that H2O would have dropped become -inf, row by row\n"
     "  keep:snapkv,budget=B[,window=W,kernel=K,pool=avg|max,prompt=P]\n"
-    "                        the same by SnapKV, for queries behind the prompt\n"
+    "                        the same by SnapKV, for queries after the prompt\n"
     "  quant:bits=B,axis=channel|token[,group=N,keep=R,per=query,prompt=P]\n"
     "                        rounded to 2^B levels, in groups of N tokens or channels; a\n"
     "                        query sees all so, or what a cache has quantised by then\n"

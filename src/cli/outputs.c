@@ -69,7 +69,7 @@ int cli_outputs_have(const cli_list *outputs, const char *format, const char *wa
 int cli_stdout_check(const char *format, qkv_error *err) {
     if (!is_one_of(format, "png|pdf|safetensors|npy|npz|gguf") || !isatty(STDOUT_FILENO))
         return QKV_OK;
-    return cli_usage(err, "%s is no text, and standard output is a terminal: redirect it", format);
+    return cli_usage(err, "%s is not text, and standard output is a terminal: redirect it", format);
 }
 
 static int check_stdout(const char *suffixes, const char *format, qkv_error *err) {

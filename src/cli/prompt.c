@@ -15,7 +15,7 @@
 /* Far beyond what any model takes, small enough to stop a device or the wrong file early. */
 #define LARGEST_PROMPT ((size_t)64 << 20)
 
-static int read_ids(cli_prompt *prompt, const char *list, qkv_error *err) {
+static int read_ids(qkv_own_prompt *prompt, const char *list, qkv_error *err) {
     size_t capacity = 0;
     for (const char *at = list;; at++) {
         int64_t id;
@@ -32,13 +32,13 @@ static int read_ids(cli_prompt *prompt, const char *list, qkv_error *err) {
 }
 
 /* Editors end files with a newline that nobody meant as part of the prompt. */
-static void strip_newline(cli_prompt *prompt) {
+static void strip_newline(qkv_own_prompt *prompt) {
     if (prompt->length && prompt->text[prompt->length - 1] == '\n') prompt->length--;
     prompt->text[prompt->length] = '\0';
 }
 
-int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err) {
-    *prompt = (cli_prompt){0};
+int cli_prompt_load(qkv_own_prompt *prompt, const cli_item *item, qkv_error *err) {
+    *prompt = (qkv_own_prompt){0};
     int status = QKV_OK;
     if (item->tag == CLI_PROMPT_TOKENS) return read_ids(prompt, item->value, err);
     if (item->tag == CLI_PROMPT_FILE) {
@@ -55,32 +55,26 @@ int cli_prompt_load(cli_prompt *prompt, const cli_item *item, qkv_error *err) {
     return status;
 }
 
-int cli_prompt_tokenize(cli_prompt *prompt, const qkv_model *model, unsigned flags,
+int cli_prompt_tokenize(qkv_own_prompt *prompt, const qkv_model *model, unsigned flags,
                         qkv_error *err) {
     if (prompt->tokens) return QKV_OK;
     return qkv_tokenize(model, &prompt->tokens, &prompt->n_tokens, prompt->text, prompt->length,
                         flags, err);
 }
 
-void cli_prompt_release(cli_prompt *prompt) {
-    free(prompt->text);
-    qkv_tokens_free(prompt->tokens);
-    *prompt = (cli_prompt){0};
-}
-
 /* ---- several ---- */
 
-int cli_prompts_add(cli_prompts *prompts, const cli_item *item, qkv_error *err) {
-    cli_prompt prompt;
+int cli_prompts_add(qkv_own_prompts *prompts, const cli_item *item, qkv_error *err) {
+    qkv_own_prompt prompt;
     int status = cli_prompt_load(&prompt, item, err);
     if (status == QKV_OK && !QKV_PUSH(prompts->items, prompts->capacity, prompts->n, prompt)) {
         status = qkv_fail_memory(err);
     }
-    if (status != QKV_OK) cli_prompt_release(&prompt);
+    if (status != QKV_OK) qkv_own_prompt_release(&prompt);
     return status;
 }
 
-int cli_prompts_add_default(cli_prompts *prompts, size_t most, qkv_error *err) {
+int cli_prompts_add_default(qkv_own_prompts *prompts, size_t most, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < most && qkv_default_prompt(i) && status == QKV_OK; i++) {
         status = cli_prompts_add(prompts, &(cli_item){qkv_default_prompt(i), CLI_PROMPT_TEXT}, err);
@@ -122,7 +116,7 @@ static int find_column(qkv_csv *csv, const char *path, const char *wanted, size_
     return status;
 }
 
-static int add_row(cli_prompts *prompts, qkv_csv *csv, const char *path, size_t place,
+static int add_row(qkv_own_prompts *prompts, qkv_csv *csv, const char *path, size_t place,
                    const char *column, qkv_error *err) {
     qkv_text field = {0};
     int last = 0, found = 0, status = QKV_OK;
@@ -144,7 +138,8 @@ static int add_row(cli_prompts *prompts, qkv_csv *csv, const char *path, size_t 
     return status;
 }
 
-static int add_column(cli_prompts *prompts, const char *path, const char *column, qkv_error *err) {
+static int add_column(qkv_own_prompts *prompts, const char *path, const char *column,
+                      qkv_error *err) {
     char *text = NULL;
     size_t length = 0, place = 0;
     const size_t before = prompts->n;
@@ -175,7 +170,7 @@ static int check_pattern(const cli_chat *chat, const cli_list *given, qkv_error 
 }
 
 /* The prompt in place of every {}. */
-static int put_around(cli_prompt *prompt, const char *pattern, qkv_error *err) {
+static int put_around(qkv_own_prompt *prompt, const char *pattern, qkv_error *err) {
     qkv_text text = {0};
     if (!prompt->text) return cli_usage(err, "--prompt-template takes text, not --tokens");
     for (const char *at = pattern, *gap;; at = gap + 2) {
@@ -193,7 +188,7 @@ static int put_around(cli_prompt *prompt, const char *pattern, qkv_error *err) {
 
 /* ---- all that were given ---- */
 
-static int add_lines(cli_prompts *prompts, const char *path, qkv_error *err) {
+static int add_lines(qkv_own_prompts *prompts, const char *path, qkv_error *err) {
     char *text = NULL, *line;
     size_t length;
     const size_t before = prompts->n;
@@ -209,7 +204,7 @@ static int add_lines(cli_prompts *prompts, const char *path, qkv_error *err) {
     return qkv_fail(err, QKV_ERR_ARGUMENT, "there are no prompts: %s has no line of text", path);
 }
 
-int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat *chat,
+int cli_prompts_load(qkv_own_prompts *prompts, const cli_list *given, const cli_chat *chat,
                      qkv_error *err) {
     int status = cli_chat_check(chat, err);
     if (status == QKV_OK) status = check_pattern(chat, given, err);
@@ -228,7 +223,7 @@ int cli_prompts_load(cli_prompts *prompts, const cli_list *given, const cli_chat
     return status;
 }
 
-int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv_error *err) {
+int cli_prompts_check_one(const qkv_own_prompts *prompts, const cli_list *given, qkv_error *err) {
     if (prompts->n == 1) return QKV_OK;
     if (given->n == 1) {
         const char *path = given->items[0].value;
@@ -241,17 +236,11 @@ int cli_prompts_check_one(const cli_prompts *prompts, const cli_list *given, qkv
     return cli_usage(err, "one prompt is wanted, and %zu are given", prompts->n);
 }
 
-int cli_prompts_tokenize(cli_prompts *prompts, const cli_chat *chat, const qkv_model *model,
+int cli_prompts_tokenize(qkv_own_prompts *prompts, const cli_chat *chat, const qkv_model *model,
                          unsigned flags, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
         status = cli_chat_tokenize(chat, &prompts->items[i], model, flags, err);
     }
     return status;
-}
-
-void cli_prompts_release(cli_prompts *prompts) {
-    for (size_t i = 0; i < prompts->n; i++) cli_prompt_release(&prompts->items[i]);
-    free(prompts->items);
-    *prompts = (cli_prompts){0};
 }

@@ -155,7 +155,7 @@ void cli_next_line_print(const cli_outcome *outcome) {
         int32_t tokens[SHOWN];
         const size_t n = qkv_most_likely_tokens(row, n_vocab, tokens, SHOWN);
         if (v == 0) {
-            printf("\nmost likely behind token ");
+            printf("\nmost likely after token ");
             print_token(outcome, last_captured(outcome->plan));
             putchar('\n');
         }

@@ -111,7 +111,7 @@ int cli_sources_tokenize(cli_sources *sources, const cli_chat *chat, const qkv_m
                          unsigned flags, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < sources->n && status == QKV_OK; i++) {
-        cli_prompt *prompt = &sources->items[i].prompt;
+        qkv_own_prompt *prompt = &sources->items[i].prompt;
         if (prompt->text) status = cli_chat_tokenize(chat, prompt, model, flags, err);
     }
     if (status == QKV_OK) status = cli_prompts_tokenize(&sources->set, chat, model, flags, err);
@@ -131,10 +131,10 @@ int cli_sources_add(const cli_sources *sources, qkv_plan *plan, qkv_error *err) 
 void cli_sources_release(cli_sources *sources) {
     for (size_t i = 0; i < sources->n; i++) {
         free(sources->items[i].name);
-        cli_prompt_release(&sources->items[i].prompt);
+        qkv_own_prompt_release(&sources->items[i].prompt);
     }
     free(sources->items);
-    cli_prompts_release(&sources->set);
+    qkv_own_prompts_release(&sources->set);
     qkv_edit_data_free(sources->data);
     *sources = (cli_sources){0};
 }

@@ -310,7 +310,7 @@ typedef struct study_state {
     qkv_study_kind kind;
     qkv_model *models[2];
     qkv_session *sessions[2];
-    cli_prompts prompts;
+    qkv_own_prompts prompts;
     cli_sources sources;
     char **command;
 } study_state;
@@ -322,7 +322,7 @@ static unsigned flags_of(const cli_study_job *job) {
 }
 
 /* `name`: of a source, or QKV_SET_PROMPT; NULL: neither. */
-static int add_prompt(const cli_study_job *job, const cli_prompt *from, const char *name,
+static int add_prompt(const cli_study_job *job, const qkv_own_prompt *from, const char *name,
                       qkv_error *err) {
     qkv_prompt prompt = QKV_PROMPT_INIT;
     prompt.flags = flags_of(job);
@@ -525,7 +525,7 @@ int cli_study_run(const cli_call *call, const cli_study_job *job, qkv_error *err
         status = qkv_study_set(job->study, "read_vectors", "true", err);
     if (status == QKV_OK) status = run(&s, call, job, &sweep, &work, err);
     sweep_work_release(&work);
-    cli_prompts_release(&s.prompts);
+    qkv_own_prompts_release(&s.prompts);
     cli_sources_release(&s.sources);
     cli_command_words_free(s.command);
     for (int i = 0; i < 2; i++) qkv_model_free(s.models[i]);

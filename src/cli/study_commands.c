@@ -156,8 +156,8 @@ static void add_files(option_list *list, const qkv_study_kind *kind) {
         if (strcmp(option.name, "format") == 0) option.value = kind->formats;
         if (is_figure && strcmp(option.name, "json") == 0) option.help = "print the report as JSON";
         if (is_figure && option.letter == 'o')
-            option.help = "file for the figure (.png, .svg, .pdf), a page whose maps follow the "
-                          "hand (.html), its report (.md, .json) or its numbers (.csv, "
+            option.help = "file for the figure (.png, .svg, .pdf), a page whose maps change as "
+                          "you drag (.html), its report (.md, .json) or its numbers (.csv, "
                           ".safetensors, .npz); '-' for standard output; may be repeated";
         add(list, &option);
     }

@@ -47,7 +47,7 @@ static int add_text(json_t *list, const char *text, size_t length, qkv_error *er
     return qkv_json_push(list, json_stringn(text, length)) == 0 ? QKV_OK : qkv_fail_memory(err);
 }
 
-static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
+static int add_ids(json_t *list, const qkv_own_prompt *prompt, qkv_error *err) {
     json_t *ids = json_array();
     for (size_t i = 0; i < prompt->n_tokens && ids; i++) {
         qkv_json_push(ids, json_integer(prompt->tokens[i]));
@@ -57,16 +57,16 @@ static int add_ids(json_t *list, const cli_prompt *prompt, qkv_error *err) {
 
 /* The prompts as a list of texts and lists of ids. */
 static int list_prompts(json_t **list, const sweep_flags *flags, qkv_error *err) {
-    cli_prompts prompts = {0};
+    qkv_own_prompts prompts = {0};
     *list = json_array();
     int status = *list ? cli_prompts_load(&prompts, &flags->prompts, &flags->chat, err)
                        : qkv_fail_memory(err);
     for (size_t i = 0; i < prompts.n && status == QKV_OK; i++) {
-        const cli_prompt *prompt = &prompts.items[i];
+        const qkv_own_prompt *prompt = &prompts.items[i];
         status = prompt->text ? add_text(*list, prompt->text, prompt->length, err)
                               : add_ids(*list, prompt, err);
     }
-    cli_prompts_release(&prompts);
+    qkv_own_prompts_release(&prompts);
     if (status == QKV_OK) return QKV_OK;
     json_decref(*list);
     *list = NULL;
@@ -77,14 +77,14 @@ static int list_prompts(json_t **list, const sweep_flags *flags, qkv_error *err)
 
 static int chat_ids(json_t *list, const json_t *text, const sweep_flags *flags,
                     const qkv_model *model, qkv_error *err) {
-    cli_prompt prompt;
+    qkv_own_prompt prompt;
     const cli_item item = {json_string_value(text), CLI_PROMPT_TEXT};
     const unsigned special =
         QKV_TOKENIZE_ADD_SPECIAL | (flags->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
     int status = cli_prompt_load(&prompt, &item, err);
     if (status == QKV_OK) status = cli_chat_tokenize(&flags->chat, &prompt, model, special, err);
     if (status == QKV_OK) status = add_ids(list, &prompt, err);
-    cli_prompt_release(&prompt);
+    qkv_own_prompt_release(&prompt);
     return status;
 }
 

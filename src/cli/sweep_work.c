@@ -165,7 +165,7 @@ static int share(sweep_work *w, qkv_error *err) {
     if (!(status == QKV_OK && stopped) && status != QKV_ERR_CANCELLED) return status;
     return qkv_fail(err, QKV_ERR_CANCELLED,
                     "stopped with %" PRId64 " of %" PRId64
-                    " cells in %s; the same command goes on from there",
+                    " cells in %s; the same command resumes from there",
                     w->done, w->wanted, w->job->output);
 }
 

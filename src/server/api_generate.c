@@ -49,7 +49,7 @@ static int read_options(generation *g, const qkv_call *call, qkv_error *err) {
 }
 
 static int prepare(generation *g, qkv_error *err) {
-    const qkv_pooled_prompt *prompt = &g->request.prompt;
+    const qkv_own_prompt *prompt = &g->request.prompt;
     qkv_generator_options options = QKV_GENERATOR_OPTIONS_INIT;
     options.max_new = (size_t)g->n;
     options.variants = &g->request.edits;

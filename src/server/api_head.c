@@ -93,7 +93,7 @@ static int add_captures(const head_view *view, qkv_error *err) {
 }
 
 static int take_scores(head_view *view, qkv_session *session, qkv_error *err) {
-    const qkv_pooled_prompt *prompt = &view->request.prompt;
+    const qkv_own_prompt *prompt = &view->request.prompt;
     view->scores = qkv_calloc(prompt->n_tokens * prompt->n_tokens, sizeof *view->scores);
     if (!view->scores) return qkv_fail_memory(err);
     return qkv_head_scores(session, prompt->tokens, prompt->n_tokens, view->layer, view->head,

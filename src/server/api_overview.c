@@ -118,7 +118,7 @@ static int gather_maps(overview *view, size_t variant, qkv_error *err) {
 static int check_metric(const overview *view, const qkv_measure *measure, qkv_error *err) {
     const qkv_metric_info *info = qkv_measure_info(measure, 0);
     if (!view->metric[0] || info->scope == QKV_SCOPE_HEAD) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "%s is no metric of single heads", info->name);
+    return qkv_fail(err, QKV_ERR_ARGUMENT, "%s is not a metric of single heads", info->name);
 }
 
 static void take_value(const overview *view, const qkv_measurement *m, const qkv_metric_info *info,

@@ -5,7 +5,7 @@
 #include "server/request_plan.h"
 
 static json_t *describe_prompt(const qkv_request_plan *request) {
-    const qkv_pooled_prompt *prompt = &request->prompt;
+    const qkv_own_prompt *prompt = &request->prompt;
     json_t *ids = json_array(), *texts = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         qkv_json_push(ids, json_integer(prompt->tokens[i]));

@@ -82,7 +82,7 @@ static json_t *read_chat(const json_t *words, int parse_special) {
 
 /* ---- does it give the very tokens? ---- */
 
-static int has_tokens(const qkv_pooled_prompt *made, const json_t *tokens) {
+static int has_tokens(const qkv_own_prompt *made, const json_t *tokens) {
     size_t same = 0;
     while (same < made->n_tokens &&
            json_integer_value(json_array_get(tokens, same)) == made->tokens[same])
@@ -93,11 +93,11 @@ static int has_tokens(const qkv_pooled_prompt *made, const json_t *tokens) {
 /* A prompt that cannot be read or made gives none. */
 static int gives_tokens(const json_t *prompt, const qkv_model *model, const json_t *tokens) {
     qkv_request_prompt wanted = {0};
-    qkv_pooled_prompt made = {0};
+    qkv_own_prompt made = {0};
     const int gives = prompt && qkv_request_prompt_read(&wanted, prompt, NULL) == QKV_OK &&
                       qkv_pooled_prompt_make(&made, model, &wanted, NULL) == QKV_OK &&
                       has_tokens(&made, tokens);
-    qkv_pooled_prompt_release(&made);
+    qkv_own_prompt_release(&made);
     qkv_request_prompt_release(&wanted);
     return gives;
 }

@@ -55,7 +55,7 @@ static void run_kept(qkv_job_runner *runner, qkv_job *job) {
 static void do_job(qkv_job_runner *runner, qkv_job *job) {
     runner->job = job;
     if (is_unwanted(job))
-        qkv_reply_error(&job->reply, 409, "replaced", "nobody waits for it any more");
+        qkv_reply_error(&job->reply, 409, "replaced", "the client no longer waits for it");
     else if (job->call.key && runner->cache)
         run_kept(runner, job);
     else

@@ -24,7 +24,7 @@ typedef struct pool_entry {
 typedef struct kept_prompt {
     char *key; /* NULL: none is kept here */
     const qkv_model *model;
-    qkv_pooled_prompt prompt;
+    qkv_own_prompt prompt;
     uint64_t last_use;
 } kept_prompt;
 
@@ -81,11 +81,11 @@ static int copy_models(qkv_model_pool *pool, const qkv_server_options *options, 
 /* A page that begins with a mistake would tell of it late. The library's own prompt is not looked at: a
  * model may have no tokenizer. */
 static int check_prompt(qkv_model_pool *pool, const qkv_model *model, qkv_error *err) {
-    qkv_pooled_prompt prompt = {0};
+    qkv_own_prompt prompt = {0};
     if (!qkv_utf8_valid(pool->prompt, strlen(pool->prompt)))
         return qkv_fail(err, QKV_ERR_ARGUMENT, "`prompt` is not valid UTF-8, which a page needs");
     const int status = qkv_model_pool_prompt(pool, model, NULL, &prompt, err);
-    qkv_pooled_prompt_release(&prompt);
+    qkv_own_prompt_release(&prompt);
     return status;
 }
 
@@ -112,7 +112,7 @@ int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, 
 
 static void forget_prompt(kept_prompt *kept) {
     free(kept->key);
-    qkv_pooled_prompt_release(&kept->prompt);
+    qkv_own_prompt_release(&kept->prompt);
     *kept = (kept_prompt){0};
 }
 
@@ -139,7 +139,7 @@ void qkv_model_pool_watch(qkv_model_pool *pool, int (*stop)(void *user), void *u
 
 int qkv_model_pool_check(const qkv_model_pool *pool, qkv_error *err) {
     if (!pool->stop || !pool->stop(pool->user)) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_CANCELLED, "nobody waits for it any more");
+    return qkv_fail(err, QKV_ERR_CANCELLED, "the client no longer waits for it");
 }
 
 const qkv_pool_model *qkv_model_pool_get(const qkv_model_pool *pool, size_t index) {
@@ -293,14 +293,14 @@ static kept_prompt *find_prompt(qkv_model_pool *pool, const qkv_model *model, co
 
 /* In place of the one used longest ago. What cannot be kept is made again. */
 static void keep_prompt(qkv_model_pool *pool, const qkv_model *model, const char *key,
-                        const qkv_pooled_prompt *prompt) {
+                        const qkv_own_prompt *prompt) {
     kept_prompt *place = &pool->prompts[0];
     for (size_t i = 1; i < N_PROMPTS; i++) {
         if (pool->prompts[i].last_use < place->last_use) place = &pool->prompts[i];
     }
     forget_prompt(place);
     *place = (kept_prompt){qkv_strdup(key), model, {0}, ++pool->clock};
-    if (!place->key || qkv_pooled_prompt_copy(&place->prompt, prompt, NULL) != QKV_OK)
+    if (!place->key || qkv_own_prompt_copy(&place->prompt, prompt, NULL) != QKV_OK)
         forget_prompt(place);
 }
 
@@ -314,7 +314,7 @@ static int is_listed(const qkv_model_pool *pool, const qkv_model *model) {
 
 /* Tokens are made without the lock: a long text would keep others waiting. */
 static int make_prompt(qkv_model_pool *pool, const qkv_model *model,
-                       const qkv_request_prompt *wanted, qkv_pooled_prompt *out, qkv_error *err) {
+                       const qkv_request_prompt *wanted, qkv_own_prompt *out, qkv_error *err) {
     int status = qkv_pooled_prompt_make(out, model, wanted, err);
     if (status == QKV_OK) status = check_length(pool, model, out->n_tokens, err);
     if (status != QKV_OK) return status;
@@ -326,25 +326,25 @@ static int make_prompt(qkv_model_pool *pool, const qkv_model *model,
 }
 
 static int use_prompt(qkv_model_pool *pool, const qkv_model *model,
-                      const qkv_request_prompt *wanted, qkv_pooled_prompt *out, qkv_error *err) {
+                      const qkv_request_prompt *wanted, qkv_own_prompt *out, qkv_error *err) {
     int status = QKV_OK;
     pthread_mutex_lock(&pool->lock);
     kept_prompt *kept = find_prompt(pool, model, wanted->key);
     if (kept) {
         kept->last_use = ++pool->clock;
-        status = qkv_pooled_prompt_copy(out, &kept->prompt, err);
+        status = qkv_own_prompt_copy(out, &kept->prompt, err);
     }
     pthread_mutex_unlock(&pool->lock);
     return kept ? status : make_prompt(pool, model, wanted, out, err);
 }
 
 int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,
-                          qkv_pooled_prompt *out, qkv_error *err) {
+                          qkv_own_prompt *out, qkv_error *err) {
     const json_t *field = json_object_get(request, "prompt");
     const json_t *given = json_is_null(field) ? NULL : field;
     json_t *usual = given ? NULL : json_pack("{s:s}", "text", pool->prompt);
     qkv_request_prompt wanted = {0};
-    *out = (qkv_pooled_prompt){0};
+    *out = (qkv_own_prompt){0};
     int status = given || usual ? qkv_request_prompt_read(&wanted, given ? given : usual, err)
                                 : qkv_fail_memory(err);
     if (status == QKV_OK) status = use_prompt(pool, model, &wanted, out, err);

@@ -11,6 +11,7 @@
 #ifndef QKV_SERVER_MODEL_POOL_H
 #define QKV_SERVER_MODEL_POOL_H
 
+#include "base/prompt.h"
 #include "qkv/server.h"
 #include "qkv/session.h"
 #include "server/request.h"
@@ -22,14 +23,6 @@ typedef struct qkv_pool_model {
     char *name, *path, *argument; /* as in qkv_server_model */
     uint64_t file_size;
 } qkv_pool_model;
-
-/* A prompt with its tokens. */
-typedef struct qkv_pooled_prompt {
-    int32_t *tokens;
-    size_t n_tokens;
-    char *text; /* what was fed, of a chat what the template made of it; NULL: token ids */
-    size_t length;
-} qkv_pooled_prompt;
 
 int qkv_model_pool_new(qkv_model_pool **out, const qkv_server_options *options, qkv_error *err);
 void qkv_model_pool_free(qkv_model_pool *pool);
@@ -59,7 +52,6 @@ int qkv_model_pool_new_session(qkv_model_pool *pool, const qkv_model *model, qkv
 /* The tokens of the `prompt` of a request; of one without, those of the prompt the page begins with.
  * Release it also after a failure. */
 int qkv_model_pool_prompt(qkv_model_pool *pool, const qkv_model *model, const json_t *request,
-                          qkv_pooled_prompt *out, qkv_error *err);
-void qkv_pooled_prompt_release(qkv_pooled_prompt *prompt);
+                          qkv_own_prompt *out, qkv_error *err);
 
 #endif

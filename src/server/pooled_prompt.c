@@ -7,13 +7,7 @@
 #include "qkv/chat.h"
 #include "qkv/prompt.h"
 
-void qkv_pooled_prompt_release(qkv_pooled_prompt *prompt) {
-    free(prompt->text);
-    qkv_tokens_free(prompt->tokens);
-    *prompt = (qkv_pooled_prompt){0};
-}
-
-static int copy_text(qkv_pooled_prompt *out, const char *text, size_t length, qkv_error *err) {
+static int copy_text(qkv_own_prompt *out, const char *text, size_t length, qkv_error *err) {
     out->text = qkv_strndup(text, length);
     out->length = length;
     return out->text ? QKV_OK : qkv_fail_memory(err);
@@ -36,8 +30,8 @@ static qkv_chat_message *list_messages(const qkv_request_prompt *wanted, size_t 
     return list;
 }
 
-static int make_chat(qkv_pooled_prompt *out, const qkv_model *model,
-                     const qkv_request_prompt *wanted, qkv_error *err) {
+static int make_chat(qkv_own_prompt *out, const qkv_model *model, const qkv_request_prompt *wanted,
+                     qkv_error *err) {
     qkv_chat *chat = NULL;
     qkv_chat_options options = QKV_CHAT_OPTIONS_INIT;
     if (!qkv_model_chat_template(model))
@@ -63,8 +57,8 @@ static int make_chat(qkv_pooled_prompt *out, const qkv_model *model,
 
 /* ---- all of them ---- */
 
-static int make_plain(qkv_pooled_prompt *out, const qkv_model *model,
-                      const qkv_request_prompt *wanted, qkv_error *err) {
+static int make_plain(qkv_own_prompt *out, const qkv_model *model, const qkv_request_prompt *wanted,
+                      qkv_error *err) {
     qkv_prompt prompt = QKV_PROMPT_INIT;
     prompt.text = wanted->text;
     prompt.tokens = wanted->tokens;
@@ -75,7 +69,7 @@ static int make_plain(qkv_pooled_prompt *out, const qkv_model *model,
     return copy_text(out, wanted->text, strlen(wanted->text), err);
 }
 
-static int check_ids(const qkv_pooled_prompt *prompt, const qkv_model *model, qkv_error *err) {
+static int check_ids(const qkv_own_prompt *prompt, const qkv_model *model, qkv_error *err) {
     const int32_t n_vocab = qkv_model_get_info(model)->n_vocab;
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         if (prompt->tokens[i] < 0 || prompt->tokens[i] >= n_vocab)
@@ -86,18 +80,9 @@ static int check_ids(const qkv_pooled_prompt *prompt, const qkv_model *model, qk
     return QKV_OK;
 }
 
-int qkv_pooled_prompt_make(qkv_pooled_prompt *out, const qkv_model *model,
+int qkv_pooled_prompt_make(qkv_own_prompt *out, const qkv_model *model,
                            const qkv_request_prompt *wanted, qkv_error *err) {
     int status =
         wanted->chat ? make_chat(out, model, wanted, err) : make_plain(out, model, wanted, err);
     return status == QKV_OK ? check_ids(out, model, err) : status;
-}
-
-int qkv_pooled_prompt_copy(qkv_pooled_prompt *out, const qkv_pooled_prompt *prompt,
-                           qkv_error *err) {
-    out->tokens = qkv_calloc(prompt->n_tokens, sizeof *out->tokens);
-    if (!out->tokens) return qkv_fail_memory(err);
-    memcpy(out->tokens, prompt->tokens, prompt->n_tokens * sizeof *out->tokens);
-    out->n_tokens = prompt->n_tokens;
-    return prompt->text ? copy_text(out, prompt->text, prompt->length, err) : QKV_OK;
 }

@@ -5,8 +5,7 @@
 #include "server/model_pool.h"
 
 /* Fills an empty one. Release it also after a failure. */
-int qkv_pooled_prompt_make(qkv_pooled_prompt *out, const qkv_model *model,
+int qkv_pooled_prompt_make(qkv_own_prompt *out, const qkv_model *model,
                            const qkv_request_prompt *wanted, qkv_error *err);
-int qkv_pooled_prompt_copy(qkv_pooled_prompt *out, const qkv_pooled_prompt *prompt, qkv_error *err);
 
 #endif

@@ -47,7 +47,7 @@ int qkv_prompt_list_tokenize(qkv_prompt_list *list, qkv_model_pool *pool, const 
                              qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < list->n && status == QKV_OK; i++) {
-        qkv_pooled_prompt *made = &list->pooled[i];
+        qkv_own_prompt *made = &list->pooled[i];
         json_t *with = json_pack("{s:O}", "prompt", list->given[i]);
         status = with ? qkv_model_pool_prompt(pool, model, with, made, err) : qkv_fail_memory(err);
         json_decref(with);
@@ -63,7 +63,7 @@ int qkv_prompt_list_tokenize(qkv_prompt_list *list, qkv_model_pool *pool, const 
 void qkv_prompt_list_release(qkv_prompt_list *list) {
     for (size_t i = 0; i < list->n; i++) {
         qkv_request_prompt_release(&list->wanted[i]);
-        qkv_pooled_prompt_release(&list->pooled[i]);
+        qkv_own_prompt_release(&list->pooled[i]);
     }
     list->n = 0;
 }

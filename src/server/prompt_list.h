@@ -11,7 +11,7 @@ enum { QKV_PROMPT_LIST_MOST = 64 };
 typedef struct qkv_prompt_list {
     const json_t *given[QKV_PROMPT_LIST_MOST]; /* part of the request */
     qkv_request_prompt wanted[QKV_PROMPT_LIST_MOST];
-    qkv_pooled_prompt pooled[QKV_PROMPT_LIST_MOST]; /* once they are tokenized */
+    qkv_own_prompt pooled[QKV_PROMPT_LIST_MOST]; /* once they are tokenized */
     qkv_prompt prompts[QKV_PROMPT_LIST_MOST];
     size_t n;
 } qkv_prompt_list;

@@ -103,7 +103,7 @@ int qkv_request_plan_open(qkv_request_plan *request, qkv_model_pool *pool, const
 
 void qkv_request_plan_release(qkv_request_plan *request) {
     qkv_plan_free(request->plan);
-    qkv_pooled_prompt_release(&request->prompt);
+    qkv_own_prompt_release(&request->prompt);
     qkv_model_free(request->model);
     *request = (qkv_request_plan){.edits = ""};
 }

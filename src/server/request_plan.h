@@ -12,7 +12,7 @@ typedef struct qkv_request_plan {
     const qkv_pool_model *pool_model;
     qkv_model *model;
     const qkv_model_info *info;
-    qkv_pooled_prompt prompt;
+    qkv_own_prompt prompt;
     const char *edits; /* "": none */
     qkv_plan *plan;    /* with the edits as variant 1, where there are any */
 } qkv_request_plan;

@@ -72,7 +72,7 @@ static int check_options(const qkv_server_options *options, qkv_error *err) {
     for (const char *at = options->frame_ancestors; at && *at; at++) {
         if (*at < ' ' || *at > '~' || *at == ';' || *at == ',')
             return qkv_fail(err, QKV_ERR_ARGUMENT,
-                            "`frame_ancestors` is a list of origins with blanks between them");
+                            "`frame_ancestors` is a list of origins with spaces between them");
     }
     return QKV_OK;
 }

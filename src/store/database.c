@@ -31,12 +31,11 @@ int qkv_database_fail(const qkv_database *db, qkv_error *err) {
     case SQLITE_CORRUPT:
     case SQLITE_TOOBIG:
     case SQLITE_ERROR: /* no such table or column */
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not the results file of a sweep: %s", db->path,
-                        said);
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s is not a results file: %s", db->path, said);
     case SQLITE_READONLY:
         if (sqlite3_extended_errcode(db->handle) == SQLITE_READONLY_ROLLBACK)
             return qkv_fail(err, QKV_ERR_IO,
-                            "%s was left in the middle of a write; start its sweep again first",
+                            "%s was left in the middle of a write; start its work again first",
                             db->path);
         break;
     default:

@@ -83,7 +83,7 @@ static int warn_pair(qkv_study *study, const char *option, const qkv_text texts[
     }
     const int status = given.failed || taken.failed ? qkv_fail_memory(err) : QKV_OK;
     if (status == QKV_OK)
-        qkv_study_warn(study, "`%s`: '%s' is taken as '%s': blanks belong to tokens", option,
+        qkv_study_warn(study, "`%s`: '%s' is taken as '%s': spaces belong to tokens", option,
                        given.data, taken.data);
     qkv_text_release(&given);
     qkv_text_release(&taken);

@@ -1,6 +1,6 @@
 /*
  * Texts that follow a prompt: answers of one token or more, and single tokens. Escapes are read (base/escapes.h);
- * where a blank belongs before a text it is put there, and a warning of the study says so. `option` names the
+ * where a space belongs before a text it is put there, and a warning of the study says so. `option` names the
  * option, for messages.
  */
 #ifndef QKV_STUDY_ANSWERS_H

@@ -51,8 +51,9 @@ static int read_settings(work *w, qkv_error *err) {
     double value;
     while (qkv_number_list_next(&at, &text, &length, &value)) {
         if (!(value >= (double)q->least && value <= (double)q->most) || value != floor(value))
-            return qkv_fail(err, QKV_ERR_ARGUMENT, "%s '%.*s' is no whole number from %lld to %lld",
-                            q->setting, (int)length, text, (long long)q->least, (long long)q->most);
+            return qkv_fail(err, QKV_ERR_ARGUMENT,
+                            "%s '%.*s' is not a whole number from %lld to %lld", q->setting,
+                            (int)length, text, (long long)q->least, (long long)q->most);
         if (w->n_settings == MOST_SETTINGS)
             return qkv_fail(err, QKV_ERR_ARGUMENT, "there are more than %d settings",
                             MOST_SETTINGS);
@@ -105,7 +106,7 @@ static double sum_losses(const work *w, const qkv_next *next, size_t variant, in
     return sum;
 }
 
-static int run_some(work *w, const study_prompt *prompt, size_t first, size_t n, qkv_error *err) {
+static int run_some(work *w, const qkv_own_prompt *prompt, size_t first, size_t n, qkv_error *err) {
     const char *variants[AT_A_TIME];
     qkv_next *next = NULL;
     qkv_next_options how = QKV_NEXT_OPTIONS_INIT;

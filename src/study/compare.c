@@ -44,7 +44,7 @@ static const field fields[] = {
 
 /* Both tokenizers must agree about a text. */
 static int check_prompt(const compare_work *w, size_t number, qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[number];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[number];
     const qkv_prompt given = {.size = sizeof given,
                               .text = prompt->text,
                               .length = prompt->length,
@@ -64,7 +64,7 @@ static int check_prompt(const compare_work *w, size_t number, qkv_error *err) {
 }
 
 static int run_prompt(const compare_work *w, size_t number, qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[number];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[number];
     qkv_error why = {0};
     w->prompts[number] = (qkv_compared)QKV_COMPARED_INIT;
     const int status = qkv_compare_add(w->compare, w->in->session, w->in->other, prompt->tokens,

@@ -142,7 +142,7 @@ static int token_text(const compare_work *w, int32_t token, qkv_text *out, qkv_e
 }
 
 static int add_flip(const compare_work *w, const qkv_compare_flip *flip, qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[flip->prompt];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[flip->prompt];
     const int has_words = strcmp(qkv_model_get_info(w->in->model)->tokenizer, "none") != 0;
     qkv_text texts[3] = {{0}, {0}, {0}};
     const int32_t tokens[3] = {prompt->tokens[flip->position], flip->tokens[0], flip->tokens[1]};
@@ -168,7 +168,7 @@ static int add_flips(const compare_work *w, qkv_error *err) {
     qkv_compare_flip flip = QKV_COMPARE_FLIP_INIT;
     int status = qkv_study_add_table(
         w->study, "flips", "Positions whose top token is another, those with most KL",
-        COLUMNS("prompt", "position", "behind", "first", "p_first", "second", "p_second", "kl"), 8,
+        COLUMNS("prompt", "position", "after", "first", "p_first", "second", "p_second", "kl"), 8,
         err);
     for (size_t i = 0; status == QKV_OK && qkv_compare_get_flip(w->compare, i, &flip); i++)
         status = add_flip(w, &flip, err);

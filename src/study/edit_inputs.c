@@ -160,7 +160,7 @@ int qkv_edit_inputs_take(qkv_study *study, qkv_error *err) {
 
 /* ---- what makers get ---- */
 
-static int give_set(qkv_study *study, const study_prompts *named, qkv_error *err) {
+static int give_set(qkv_study *study, const qkv_own_prompts *named, qkv_error *err) {
     size_t n = 0;
     const int32_t **tokens = qkv_calloc(named->n, sizeof *tokens);
     size_t *lengths = qkv_calloc(named->n, sizeof *lengths);
@@ -180,7 +180,7 @@ static int give_set(qkv_study *study, const study_prompts *named, qkv_error *err
 }
 
 static int list_sources(edit_inputs *to, qkv_error *err) {
-    const study_prompts *named = &to->named;
+    const qkv_own_prompts *named = &to->named;
     to->names = qkv_calloc(named->n, sizeof *to->names);
     to->tokens = qkv_calloc(named->n, sizeof *to->tokens);
     to->lengths = qkv_calloc(named->n, sizeof *to->lengths);
@@ -207,7 +207,7 @@ int qkv_edit_inputs_make(edit_inputs *to, qkv_study *study, const qkv_model *mod
 }
 
 void qkv_edit_inputs_release(edit_inputs *edits) {
-    qkv_prompts_release(&edits->named);
+    qkv_own_prompts_release(&edits->named);
     free((void *)edits->names);
     free((void *)edits->tokens);
     free(edits->lengths);

@@ -15,7 +15,7 @@
 #include "study/prompt.h"
 
 typedef struct edit_inputs {
-    study_prompts named; /* all prompts with a name, for the recipe */
+    qkv_own_prompts named; /* all prompts with a name, for the recipe */
     /* Those that edits say patch:NAME of, as options take them. */
     const char **names;
     const int32_t **tokens;

@@ -90,7 +90,7 @@ static int take_inputs(qkv_figure *fig, const qkv_model *model, qkv_error *err) 
 }
 
 static int choose_places(qkv_figure *fig, qkv_session *session, qkv_error *err) {
-    const study_prompt *prompt = &fig->prompts.items[0];
+    const qkv_own_prompt *prompt = &fig->prompts.items[0];
     const qkv_model *model = qkv_session_model(session);
     qkv_head_choice choice = QKV_HEAD_CHOICE_INIT;
     int status = qkv_resolve_head(model, &fig->options.layer, &fig->options.head, err);
@@ -258,9 +258,9 @@ void qkv_figure_free(qkv_figure *fig) {
     qkv_living_free(fig->living, fig->prompts.n);
     for (size_t i = 0; i < fig->warnings.n; i++) free(fig->warnings.items[i]);
     free(fig->warnings.items);
-    qkv_prompts_release(&fig->prompts);
-    qkv_prompts_release(&fig->sources);
-    qkv_prompts_release(&fig->set);
+    qkv_own_prompts_release(&fig->prompts);
+    qkv_own_prompts_release(&fig->sources);
+    qkv_own_prompts_release(&fig->set);
     qkv_edit_data_free(fig->data);
     qkv_text_release(&fig->operations);
     free(fig->small_print);
@@ -418,7 +418,7 @@ int qkv_figure_get_prompt(const qkv_figure *fig, size_t index, qkv_prompt *promp
         return qkv_fail(err, QKV_ERR_ARGUMENT, "prompt %zu is out of range: there are %zu", index,
                         fig->prompts.n);
     }
-    const study_prompt *from = &fig->prompts.items[index];
+    const qkv_own_prompt *from = &fig->prompts.items[index];
     const qkv_prompt own = {.text = from->text,
                             .length = from->length,
                             .tokens = from->tokens,

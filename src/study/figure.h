@@ -85,10 +85,10 @@ struct qkv_figure {
     qkv_figure_options options;     /* lists are gone once the figure is made; title is own_title */
     char *own_title;                /* copy of the options'; NULL: none was given */
     char *own_font, *own_bar_label; /* the same */
-    study_prompts prompts;
-    study_prompts sources; /* to patch from */
-    study_prompts set;     /* to take means of, and to draw from */
-    qkv_edit_data *data;   /* the set for edits; NULL: none */
+    qkv_own_prompts prompts;
+    qkv_own_prompts sources; /* to patch from */
+    qkv_own_prompts set;     /* to take means of, and to draw from */
+    qkv_edit_data *data;     /* the set for edits; NULL: none */
     qkv_site site;
     int32_t layer, head;
     double sink;

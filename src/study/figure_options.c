@@ -21,7 +21,7 @@ static int check_eps(const char *list, qkv_error *err) {
     while (status == QKV_OK && qkv_number_list_next(&at, &text, &length, &value)) {
         if (isnan(value))
             status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                              "`eps` wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is no number",
+                              "`eps` wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is not a number",
                               (int)length, text);
     }
     free(all);
@@ -114,7 +114,7 @@ static int check_watched(const qkv_figure_options *o, qkv_figure_kind kind, qkv_
     if (status != QKV_OK) return status;
     if (o->masked && kind == QKV_FIGURE_ROWS) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`masked` is not for the figure rows: its rows are no queries");
+                        "`masked` is not for the figure rows: its rows are not queries");
     }
     if (o->sink_column || o->report) {
         return qkv_fail(err, QKV_ERR_ARGUMENT,

@@ -35,7 +35,7 @@ static int add_variant(const qkv_figure *fig, qkv_plan *plan, size_t index, qkv_
 static int add_sources(const qkv_figure *fig, qkv_plan *plan, qkv_error *err) {
     int status = qkv_plan_set_edit_data(plan, fig->data, err);
     for (size_t i = 0; i < fig->sources.n && status == QKV_OK; i++) {
-        const study_prompt *source = &fig->sources.items[i];
+        const qkv_own_prompt *source = &fig->sources.items[i];
         status = qkv_plan_add_source(plan, source->name, source->tokens, source->n_tokens, err);
     }
     return status;
@@ -46,7 +46,7 @@ static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t promp
     char capture[96];
     snprintf(capture, sizeof capture, "%s@%d.h%d", qkv_site_name(fig->site), (int)fig->layer,
              (int)fig->head);
-    const study_prompt *input = &fig->prompts.items[prompt];
+    const qkv_own_prompt *input = &fig->prompts.items[prompt];
     int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(*plan, capture, err);
     if (status == QKV_OK) status = add_sources(fig, *plan, err);
@@ -164,7 +164,7 @@ int qkv_figure_warn_unchanged(qkv_figure *fig, const qkv_result *result, size_t 
 /* The variants of the first plan without its capture, numbered alike: in the order of the cells. */
 static int make_output_plan(const qkv_figure *fig, const qkv_model *model, size_t prompt,
                             qkv_plan **plan, qkv_error *err) {
-    const study_prompt *input = &fig->prompts.items[prompt];
+    const qkv_own_prompt *input = &fig->prompts.items[prompt];
     size_t n_variants = 1;
     int status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);
     if (status == QKV_OK) status = add_sources(fig, *plan, err);

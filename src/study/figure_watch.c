@@ -79,7 +79,7 @@ static int name_list(const char *name, const char *list, const char *what, int s
 
 int qkv_figure_select(qkv_figure *fig, const qkv_model *model, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    const study_prompt *prompt = &fig->prompts.items[0];
+    const qkv_own_prompt *prompt = &fig->prompts.items[0];
     figure_places *shown = &fig->shown;
     shown->all_layers = info->n_layer;
     shown->all_heads = info->n_head;
@@ -272,7 +272,7 @@ static int fill_cell(const watch *w, figure_cell *cell, qkv_error *err) {
 
 static int make_plan(const qkv_figure *fig, const qkv_model *model, size_t prompt, int has_edits,
                      qkv_plan **plan, qkv_error *err) {
-    const study_prompt *input = &fig->prompts.items[prompt];
+    const qkv_own_prompt *input = &fig->prompts.items[prompt];
     char *what = watched_text(fig);
     int status = what ? QKV_OK : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_plan_new(plan, model, input->tokens, input->n_tokens, err);

@@ -146,7 +146,7 @@ static void name_cells(const qkv_figure *fig, data_names *names, qkv_store_tenso
 static json_t *describe_prompts(const qkv_figure *fig) {
     json_t *list = json_array();
     for (size_t i = 0; i < fig->prompts.n; i++) {
-        const study_prompt *prompt = &fig->prompts.items[i];
+        const qkv_own_prompt *prompt = &fig->prompts.items[i];
         json_t *entry =
             json_pack("{s:o}", "tokens", qkv_json_token_ids(prompt->tokens, prompt->n_tokens));
         if (prompt->text)

@@ -18,8 +18,8 @@ typedef struct search {
     const qkv_model *model;
     int of_set; /* the metric is one of all prompts together */
     greedy *found;
-    greedy_file *file; /* may be NULL */
-    qkv_text chosen;   /* their edits, joined */
+    qkv_journal file; /* where the task has one */
+    qkv_text chosen;  /* their edits, joined */
     int64_t done, wanted;
     int *stopped;
 } search;
@@ -97,7 +97,7 @@ static void add_values(block *some, const qkv_table *table, size_t n_tables) {
     }
 }
 
-static int try_prompt(const search *s, qkv_measure *measure, const greedy_prompt *prompt,
+static int try_prompt(const search *s, qkv_measure *measure, const qkv_own_prompt *prompt,
                       block *some, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_table *table = NULL;
@@ -175,8 +175,9 @@ static int try_all(search *s, size_t step, double *values, qkv_error *err) {
         status = try_block(s, &some, &complete, err);
         if (status != QKV_OK || !complete) return status;
         for (size_t i = 0; i < some.n; i++) values[some.candidates[i]] = some.values[i];
-        if (s->file)
-            status = qkv_greedy_file_put(s->file, step, some.candidates, some.n, some.values, err);
+        if (s->task->file)
+            status = qkv_greedy_file_put(&s->file, s->task, step, some.candidates, some.n,
+                                         some.values, err);
     }
     return status;
 }
@@ -187,7 +188,9 @@ static int begin_step(search *s, size_t step, double **values, qkv_error *err) {
     if (!*values) return qkv_fail_memory(err);
     for (size_t i = 0; i < n; i++) (*values)[i] = UNKNOWN;
     for (size_t i = 0; i < step; i++) (*values)[s->found->steps[i].chosen] = NAN;
-    return s->file ? qkv_greedy_file_read(s->file, step, *values, err) : QKV_OK;
+    int64_t n_read = 0;
+    return s->task->file ? qkv_greedy_file_read(&s->file, s->task, step, *values, &n_read, err)
+                         : QKV_OK;
 }
 
 static int choose(search *s, greedy_step *step, qkv_error *err) {
@@ -224,6 +227,14 @@ static int run_steps(search *s, qkv_error *err) {
     return status;
 }
 
+static int open_file(search *s, qkv_error *err) {
+    int status = qkv_greedy_file_open(&s->file, s->task, err);
+    for (size_t i = 0; i < s->task->n_steps && status == QKV_OK; i++)
+        status = qkv_greedy_file_read(&s->file, s->task, i, NULL, &s->done, err);
+    s->done *= (int64_t)s->task->n_prompts;
+    return status;
+}
+
 int qkv_greedy_run(greedy *found, const greedy_task *task, int *stopped, qkv_error *err) {
     search s = {.task = task,
                 .model = qkv_session_model(task->session),
@@ -236,11 +247,9 @@ int qkv_greedy_run(greedy *found, const greedy_task *task, int *stopped, qkv_err
     if (status != QKV_OK) return status;
     found->steps = qkv_calloc(task->n_steps + 1, sizeof *found->steps);
     if (!found->steps) return qkv_fail_memory(err);
-    if (task->file) status = qkv_greedy_file_open(&s.file, task, err);
-    if (status == QKV_OK && s.file) status = qkv_greedy_file_count(s.file, &s.done, err);
-    s.done *= (int64_t)task->n_prompts;
+    if (task->file) status = open_file(&s, err);
     if (status == QKV_OK) status = run_steps(&s, err);
-    const int closed = qkv_greedy_file_close(s.file, status == QKV_OK ? err : NULL);
+    const int closed = qkv_journal_close(&s.file, status == QKV_OK ? err : NULL);
     qkv_text_release(&s.chosen);
     return status == QKV_OK ? closed : status;
 }

@@ -12,26 +12,22 @@
  *
  * A metric of a variant counts as its mean over the prompts; one of a set of prompts as it is. Of equal
  * values the first candidate's wins. With a file, what is computed is kept there, and the same task, also
- * with more steps, goes on from it however the process before ended.
+ * with more steps, resumes from it however the process before ended.
  */
 #ifndef QKV_STUDY_GREEDY_H
 #define QKV_STUDY_GREEDY_H
 
-#include "base/fail.h"
+#include "base/prompt.h"
 #include "qkv/session.h"
+#include "store/journal.h"
 
 typedef struct greedy_head {
     int32_t layer, head; /* query head */
 } greedy_head;
 
-typedef struct greedy_prompt {
-    const int32_t *tokens;
-    size_t n_tokens;
-} greedy_prompt;
-
 typedef struct greedy_task {
     qkv_session *session;
-    const greedy_prompt *prompts;
+    const qkv_own_prompt *prompts;
     size_t n_prompts;
     const char *target, *op, *metric; /* "q", "scale:1e-05", "subspace_angle" */
     const greedy_head *candidates;
@@ -61,20 +57,16 @@ void qkv_greedy_release(greedy *found);
 /* Passes of a variant over a prompt that all steps take together: the number that progress counts. */
 int64_t qkv_greedy_n_tries(const greedy_task *task);
 
-/* ---- greedy_file.c: SQLite, a row a value ---- */
-
-typedef struct greedy_file greedy_file;
+/* ---- greedy_file.c: a journal (store/journal.h) with a row a value ---- */
 
 /* Makes the file, or takes one that was made for the same task but for the number of steps. */
-int qkv_greedy_file_open(greedy_file **out, const greedy_task *task, qkv_error *err);
-/* How many values of the task's steps are there. */
-int qkv_greedy_file_count(greedy_file *file, int64_t *n, qkv_error *err);
-/* Reads the values of a step that are there; the others stay as they are. */
-int qkv_greedy_file_read(greedy_file *file, size_t step, double *values, qkv_error *err);
+int qkv_greedy_file_open(qkv_journal *file, const greedy_task *task, qkv_error *err);
+/* Reads the values of a step that are there, and adds their number to *n; the others stay as they are. `values` may be
+ * NULL. */
+int qkv_greedy_file_read(qkv_journal *file, const greedy_task *task, size_t step, double *values,
+                         int64_t *n, qkv_error *err);
 /* Adds the values of some candidates in one transaction. */
-int qkv_greedy_file_put(greedy_file *file, size_t step, const size_t *candidates, size_t n,
-                        const double *values, qkv_error *err);
-/* Leaves one file, without a log beside it. */
-int qkv_greedy_file_close(greedy_file *file, qkv_error *err);
+int qkv_greedy_file_put(qkv_journal *file, const greedy_task *task, size_t step,
+                        const size_t *candidates, size_t n, const double *values, qkv_error *err);
 
 #endif

@@ -71,7 +71,7 @@ static const head_behaviour of_texts[] = {HEAD_PREVIOUS, HEAD_SELF, HEAD_SINK};
 static const char text_metrics[] = "previous,diagonal,first_column";
 
 static int measure_prompt(head_scores *s, qkv_measure *measure, const study_inputs *in,
-                          const study_prompt *prompt, qkv_error *err) {
+                          const qkv_own_prompt *prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_table *table = NULL;
     int status = qkv_plan_new(&plan, in->model, prompt->tokens, prompt->n_tokens, err);

@@ -49,12 +49,12 @@ static int find_places(name_pair *p, size_t number, const char *answer, size_t l
     }
     if (p->n_places == 0)
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "`pairs`: the answer '%.*s' of pair %zu is no token of its prompt",
+                        "`pairs`: the answer '%.*s' of pair %zu is not a token of its prompt",
                         (int)length, answer, number);
     return QKV_OK;
 }
 
-/* One line: prompt, tab, answer with the blank before it. */
+/* One line: prompt, tab, answer with the space before it. */
 static int read_pair(name_pair *p, const qkv_model *model, size_t number, const char *line,
                      size_t length, qkv_error *err) {
     const char *tab = memchr(line, '\t', length);

@@ -114,7 +114,7 @@ static int compute_layers(lens *l, qkv_session *session, const qkv_plan *plan, q
     return qkv_session_end_work(session, status);
 }
 
-int qkv_lens_compute(lens *l, qkv_session *session, const study_prompt *prompt, qkv_error *err) {
+int qkv_lens_compute(lens *l, qkv_session *session, const qkv_own_prompt *prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     int status = allocate(l, err);
     if (status == QKV_OK)
@@ -153,7 +153,7 @@ static int show_answer(const qkv_model *model, const lens_answer *a, qkv_text *g
 /* What is looked at in place of the text is told. */
 static int tell_answer(qkv_study *study, const study_inputs *in, const lens_answer *a,
                        qkv_error *err) {
-    const study_prompt *prompt = &in->prompts.items[0];
+    const qkv_own_prompt *prompt = &in->prompts.items[0];
     qkv_text given = {0}, taken = {0};
     int lacks = 0;
     if (!a->spaced && a->n == 1) return QKV_OK;
@@ -166,7 +166,7 @@ static int tell_answer(qkv_study *study, const study_inputs *in, const lens_answ
                        "\"%s\" follows the prompt without a space; with one it is written \" %s\"",
                        given.data, given.data);
     if (status == QKV_OK && a->spaced)
-        qkv_study_warn(study, "\"%s\" is taken as \"%s\": blanks belong to tokens", given.data,
+        qkv_study_warn(study, "\"%s\" is taken as \"%s\": spaces belong to tokens", given.data,
                        taken.data);
     if (status == QKV_OK && a->n > 1) {
         qkv_study_warn(study, "\"%s\" is %zu tokens: the lens shows the first, \"%s\"", given.data,
@@ -245,7 +245,7 @@ static int compute(lens *l, qkv_study *study, const study_inputs *in, const char
 static int make_lens(qkv_study *study, const study_inputs *in, const void *given, qkv_error *err) {
     const lens_options *options = given;
     const qkv_model_info *info = qkv_model_get_info(in->model);
-    const study_prompt *prompt = &in->prompts.items[0];
+    const qkv_own_prompt *prompt = &in->prompts.items[0];
     lens l = {.n_layer = info->n_layer,
               .n_embd = info->n_embd,
               .n_vocab = info->n_vocab,

@@ -29,7 +29,7 @@ typedef struct lens {
 } lens;
 
 /* Release it also after a failure. */
-int qkv_lens_compute(lens *l, qkv_session *session, const study_prompt *prompt, qkv_error *err);
+int qkv_lens_compute(lens *l, qkv_session *session, const qkv_own_prompt *prompt, qkv_error *err);
 void qkv_lens_release(lens *l);
 lens_cell *qkv_lens_at(const lens *l, int32_t layer, size_t position);
 

@@ -100,7 +100,7 @@ static int take_layer(head_parts *p, const qkv_model *model, const qkv_result *r
 
 static int compute(head_parts *p, const lens *l, const study_inputs *in, qkv_error *err) {
     static const char *const captures[] = {"resid_pre@0", "z@*", "attn_out@*", "mlp_out@*"};
-    const study_prompt *prompt = &in->prompts.items[0];
+    const qkv_own_prompt *prompt = &in->prompts.items[0];
     char last[32];
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
@@ -240,7 +240,7 @@ static int show(const head_parts *p, const lens *l, qkv_study *study, const stud
     if (status == QKV_OK) status = add_layers(p, study, title.data, label, err);
     qkv_text_release(&title);
     qkv_study_note(study,
-                   "parts: behind token %zu (%s), the final norm's division held at its value",
+                   "parts: after token %zu (%s), the final norm's division held at its value",
                    p->position, in->prompts.items[0].labels[p->position]);
     if (qkv_unembed_cap(in->model, 1e6) < 1e5)
         qkv_study_note(study, "logits before the model's cap");

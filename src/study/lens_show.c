@@ -30,7 +30,7 @@ static const char *logit_name(const lens *l) {
 /* The last position, a line for each layer: what is printed. */
 static int add_layers(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
     const char *const columns[] = {"layer", "top", "rank", "probability", logit_name(l)};
-    int status = qkv_study_add_table(study, "layers", "Behind the last token, layer by layer",
+    int status = qkv_study_add_table(study, "layers", "After the last token, layer by layer",
                                      columns, l->answer < 0 ? 2 : 5, err);
     for (int32_t i = 0; i < l->n_layer && status == QKV_OK; i++) {
         const lens_cell *cell = qkv_lens_at(l, i, l->n_tokens - 1);
@@ -64,7 +64,7 @@ static int add_tokens(const lens *l, qkv_study *study, const study_inputs *in, i
 }
 
 static int add_top(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
-    static const char *const columns[] = {"layer", "position",   "behind",     "rank",
+    static const char *const columns[] = {"layer", "position",   "after",      "rank",
                                           "token", "prediction", "probability"};
     int status = qkv_study_add_table(study, "top", "The most likely tokens of every cell", columns,
                                      sizeof columns / sizeof *columns, err);
@@ -76,7 +76,7 @@ static int add_top(const lens *l, qkv_study *study, const study_inputs *in, qkv_
 }
 
 static int add_answer(const lens *l, qkv_study *study, const study_inputs *in, qkv_error *err) {
-    const char *const columns[] = {"layer", "position",    "behind",
+    const char *const columns[] = {"layer", "position",    "after",
                                    "rank",  "probability", logit_name(l)};
     if (l->answer < 0) return QKV_OK;
     int status = qkv_study_add_table(study, "answer", "The answer in every cell", columns,

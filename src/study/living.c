@@ -122,7 +122,7 @@ static int fits(const qkv_figure *fig) {
 }
 
 static int take_scores(qkv_figure *fig, qkv_session *session, size_t prompt, qkv_error *err) {
-    const study_prompt *input = &fig->prompts.items[prompt];
+    const qkv_own_prompt *input = &fig->prompts.items[prompt];
     float *scores = qkv_calloc(input->n_tokens * input->n_tokens, sizeof *scores);
     if (!scores) return qkv_fail_memory(err);
     fig->living->scores[prompt] = scores;

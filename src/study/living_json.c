@@ -289,7 +289,7 @@ static json_t *describe_panels(const qkv_figure *fig, const figure_maps *maps) {
 }
 
 static json_t *describe_prompt(const qkv_figure *fig, const figure_maps *maps, size_t p) {
-    const study_prompt *prompt = &fig->prompts.items[p];
+    const qkv_own_prompt *prompt = &fig->prompts.items[p];
     json_t *tokens = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));

@@ -87,7 +87,7 @@ static int look_at_layer(massive_work *w, uint32_t prompt, int32_t layer, const 
 
 static int run_layers(massive_work *w, size_t number, int32_t first, int32_t end, float *sizes,
                       qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[number];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[number];
     char capture[64];
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;

@@ -88,7 +88,7 @@ static int choose_controls(const massive_work *w, const prompt_finds *finds,
 
 static int append_controls(const massive_work *w, size_t number, const prompt_finds *finds,
                            qkv_text *out, qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[number];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[number];
     char capture[64];
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
@@ -108,7 +108,7 @@ static int append_controls(const massive_work *w, size_t number, const prompt_fi
 
 /* `edits` are those of all changes but the first; none where the prompt has nothing to set. */
 static int add_losses(massive_work *w, size_t number, const qkv_text *edits, qkv_error *err) {
-    const study_prompt *prompt = &w->in->prompts.items[number];
+    const qkv_own_prompt *prompt = &w->in->prompts.items[number];
     const char *variants[MASSIVE_CHANGES - 1];
     qkv_next_options how = QKV_NEXT_OPTIONS_INIT;
     qkv_next *next = NULL;

@@ -123,7 +123,7 @@ static int add_perplexities(const massive_work *w, qkv_error *err) {
 static int add_layers(const massive_work *w, qkv_error *err) {
     const double n = (double)w->in->prompts.n;
     int status = qkv_study_add_table(
-        w->study, "layers", "Sizes behind every layer, mean over prompts",
+        w->study, "layers", "Sizes after every layer, mean over prompts",
         COLUMNS("layer", "top_1", "top_2", "top_3", "median", "ratio", "massive"), 7, err);
     for (int32_t l = 0; l < w->n_layer && status == QKV_OK; l++) {
         const massive_layer *at = &w->layers[l];
@@ -188,12 +188,11 @@ static int draw_perplexities(const massive_work *w, qkv_error *err) {
 static void describe(const massive_work *w) {
     qkv_study_set_title(w->study, "Massive Activations of the Residual Stream");
     qkv_study_note(w->study,
-                   "massive: above %g and above %g times the median size behind its layer; %zu "
+                   "massive: above %g and above %g times the median size after its layer; %zu "
                    "prompts",
                    w->how.size, w->how.ratio, w->in->prompts.n);
     if (w->layer >= 0)
-        qkv_study_note(w->study, "set behind layer %d, at the tokens that have them",
-                       (int)w->layer);
+        qkv_study_note(w->study, "set after layer %d, at the tokens that have them", (int)w->layer);
 }
 
 int qkv_massive_show(const massive_work *w, qkv_error *err) {

@@ -84,7 +84,7 @@ static void add_tensor(const work *w, const qkv_result *result, qkv_site site) {
     }
 }
 
-static int add_prompt(work *w, const study_prompt *prompt, qkv_error *err) {
+static int add_prompt(work *w, const qkv_own_prompt *prompt, qkv_error *err) {
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     int status = qkv_plan_new(&plan, w->in->model, prompt->tokens, w->n_tokens, err);
@@ -161,7 +161,7 @@ static int run(work *w, qkv_study *study, qkv_error *err) {
     int status = qkv_study_begin(w->in, "prompts", w->in->prompts.n, err);
     if (status != QKV_OK) return status;
     for (size_t p = 0; p < w->in->prompts.n && status == QKV_OK; p++) {
-        const study_prompt *prompt = &w->in->prompts.items[p];
+        const qkv_own_prompt *prompt = &w->in->prompts.items[p];
         status = prompt->n_tokens < w->n_tokens
                      ? qkv_fail(err, QKV_ERR_ARGUMENT,
                                 "prompt %zu has %zu tokens; a mean map is over the first %zu of "

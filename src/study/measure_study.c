@@ -150,8 +150,8 @@ static int check_measure(qkv_study *study, const void *given, qkv_error *err) {
 
 /* ---- prompts, and what follows them ---- */
 
-static int follow(measure_text *to, const study_prompt *prompt, const int32_t *more, size_t n_more,
-                  qkv_error *err) {
+static int follow(measure_text *to, const qkv_own_prompt *prompt, const int32_t *more,
+                  size_t n_more, qkv_error *err) {
     to->n_tokens = prompt->n_tokens + n_more;
     to->n_new = n_more;
     to->tokens = qkv_calloc(to->n_tokens, sizeof *to->tokens);
@@ -161,7 +161,7 @@ static int follow(measure_text *to, const study_prompt *prompt, const int32_t *m
     return QKV_OK;
 }
 
-static int generate(const measure_study *m, measure_text *to, const study_prompt *prompt,
+static int generate(const measure_study *m, measure_text *to, const qkv_own_prompt *prompt,
                     qkv_error *err) {
     int32_t *tokens = NULL;
     size_t n = 0;
@@ -182,7 +182,7 @@ static int generate(const measure_study *m, measure_text *to, const study_prompt
 }
 
 static int make_texts(measure_study *m, qkv_error *err) {
-    const study_prompts *prompts = &m->in->prompts;
+    const qkv_own_prompts *prompts = &m->in->prompts;
     const study_answers *answers = &m->answers;
     int status = QKV_OK;
     for (size_t i = 0; i < prompts->n && status == QKV_OK; i++) {
@@ -205,8 +205,8 @@ static int add_sources(const measure_study *m, const measure_text *text, qkv_pla
     if (!m->how->generate) return qkv_edit_inputs_add(edits, plan, err);
     int status = qkv_plan_set_edit_data(plan, edits->data, err);
     for (size_t i = 0; i < edits->n && status == QKV_OK; i++) {
-        const study_prompt source = {.tokens = (int32_t *)edits->tokens[i],
-                                     .n_tokens = edits->lengths[i]};
+        const qkv_own_prompt source = {.tokens = (int32_t *)edits->tokens[i],
+                                       .n_tokens = edits->lengths[i]};
         measure_text whole = {0};
         status =
             follow(&whole, &source, text->tokens + text->n_tokens - text->n_new, text->n_new, err);

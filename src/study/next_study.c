@@ -17,7 +17,7 @@ static const field fields[] = {
           "how many of the most likely tokens (default 10; none with `of`, `diff` or `answer`)"),
     FIELD(
         next_options, of, LIST, "TEXTS", 0, STUDY_MOST_TEXT,
-        "follow these tokens, e.g. ' Paris, Rome': commas between them, blanks count; may be repeated"),
+        "follow these tokens, e.g. ' Paris, Rome': commas between them, spaces count; may be repeated"),
     FIELD(next_options, diff, LIST, "A/B", 0, STUDY_MOST_TEXT,
           "the logit of token A minus that of token B; may be repeated"),
     FIELD(
@@ -85,7 +85,7 @@ static int check_prompts(const next_study *n, qkv_error *err) {
     const qkv_next_options how = options_of(n);
     int status = QKV_OK;
     for (size_t i = 0; i < n->in->prompts.n && status == QKV_OK; i++) {
-        const study_prompt *prompt = &n->in->prompts.items[i];
+        const qkv_own_prompt *prompt = &n->in->prompts.items[i];
         qkv_error why = {0};
         status = qkv_next_check(n->in->model, prompt->tokens, prompt->n_tokens, &how, &why);
         status = tell_prompt(n, i, status, &why, err);
@@ -98,7 +98,7 @@ static int run_prompts(const next_study *n, qkv_error *err) {
     int status = qkv_study_begin(n->in, "prompts", n->in->prompts.n, err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; i < n->in->prompts.n && status == QKV_OK; i++) {
-        const study_prompt *prompt = &n->in->prompts.items[i];
+        const qkv_own_prompt *prompt = &n->in->prompts.items[i];
         qkv_error why = {0};
         status = qkv_study_reach(n->in, (double)i, 1, &why);
         if (status == QKV_OK)
@@ -166,11 +166,11 @@ const study_kind qkv_study_next = {
         "probability, and for variants the change of the probability and of the rank. The table 'variants' has "
         "KL(baseline || variant) of the whole distribution in nats. How edits are written: 'qkv help notation'.\n"
         "\n"
-        "Each text of `of` and `diff` must be one token. Blanks before a word belong to it: ' "
+        "Each text of `of` and `diff` must be one token. Spaces before a word belong to it: ' "
         "Paris' and 'Paris' are different tokens. \\n, \\t, \\xNN and \\\\ are what they are "
         "elsewhere, '\\,' is a comma in `of` and '\\/' a slash in `diff`. A text that is not a token, "
-        "while it is one with a blank before it, is taken so, and a warning says it; of "
-        "the two of `diff`, both are then taken with a blank.\n"
+        "but is one with a space before it, gets that space, with a warning; of "
+        "the two of `diff`, both then get one.\n"
         "\n"
         "An `answer` may have several tokens; one that most likely lacks a space before it is "
         "warned of. The log-probability of an answer is the sum of those of its "

@@ -87,7 +87,7 @@ void qkv_patch_range(const patch_cells *c, size_t cell, size_t metric, double *l
 
 /* ---- the specification ---- */
 
-static json_t *prompt_json(const study_prompt *prompt) {
+static json_t *prompt_json(const qkv_own_prompt *prompt) {
     if (prompt->text && prompt->flags & QKV_TOKENIZE_ADD_SPECIAL &&
         strlen(prompt->text) == prompt->length)
         return json_stringn(prompt->text, prompt->length);
@@ -136,7 +136,8 @@ static json_t *sites_json(const char *lines) {
 static int read_answers(const patch_options *o, size_t n_pairs, json_t **out, qkv_error *err) {
     *out = o->answers ? qkv_json_parse(o->answers, strlen(o->answers), 0, NULL) : NULL;
     if (!o->answers || json_array_size(*out) == n_pairs) return QKV_OK;
-    return qkv_fail(err, QKV_ERR_ARGUMENT, "`answers` is no JSON list of one item for each pair");
+    return qkv_fail(err, QKV_ERR_ARGUMENT,
+                    "`answers` is not a JSON list of one item for each pair");
 }
 
 static int check(qkv_study *study, const void *given, qkv_error *err) {
@@ -251,8 +252,8 @@ static int read_values(const qkv_sweep *sweep, const qkv_model *model, const cha
     const qkv_sweep_reader_info *info = qkv_sweep_reader_get_info(file);
     if (status == QKV_OK && (strcmp(info->spec_hash, qkv_sweep_hash(sweep)) != 0 ||
                              strcmp(info->model_hash, hash) != 0))
-        status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s holds other patching, or that of another model", path);
+        status =
+            qkv_fail(err, QKV_ERR_ARGUMENT, "%s holds the results of another sweep or model", path);
     for (size_t m = 0; m < qkv_sweep_n_metrics(sweep) && status == QKV_OK; m++)
         status = read_metric(file, sweep, m, values, err);
     qkv_sweep_reader_close(file);
@@ -277,7 +278,7 @@ static int take_means(patch_cells *c, const double *values, qkv_error *err) {
 
 /* ---- what was taken for what ---- */
 
-/* Texts that are tokens only with a blank before them. */
+/* Texts that are tokens only with a space before them. */
 static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_options *o,
                        qkv_error *err) {
     json_t *metrics = lines_json(o->metric), *answers = NULL;
@@ -289,7 +290,7 @@ static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_opt
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const char *given = json_string_value(json_array_get(metrics, i));
         if (strcmp(given, qkv_sweep_metric(sweep, i)) != 0)
-            qkv_study_warn(study, "metric '%s' is taken as '%s': blanks belong to tokens", given,
+            qkv_study_warn(study, "metric '%s' is taken as '%s': spaces belong to tokens", given,
                            qkv_sweep_metric(sweep, i));
     }
     const char *warning;
@@ -305,7 +306,7 @@ static int warn_blanks(qkv_study *study, const qkv_sweep *sweep, const patch_opt
     if (n)
         qkv_study_warn(
             study,
-            "%zu of the pairs' answers are tokens only with a blank before them, and are "
+            "%zu of the pairs' answers are tokens only with a space before them, and are "
             "taken so",
             n);
     json_decref(answers);

@@ -71,12 +71,12 @@ static void append_title(const show *s, int by_head, size_t metric, qkv_text *ti
 
 /* The token at a position, of both prompts where they differ; of pairs that differ, the position. */
 static int label_position(const show *s, size_t position, qkv_text *out, qkv_error *err) {
-    const study_prompt *prompts = s->in->prompts.items;
+    const qkv_own_prompt *prompts = s->in->prompts.items;
     const char *first = prompts[0].labels[position];
     const int even = prompts[0].n_tokens == prompts[1].n_tokens;
     int same = 1;
     for (size_t i = 2; i < s->in->prompts.n; i++) {
-        const study_prompt *other = &prompts[i];
+        const qkv_own_prompt *other = &prompts[i];
         same = same && position < other->n_tokens &&
                strcmp(other->labels[position], prompts[i % 2].labels[position]) == 0;
     }
@@ -376,7 +376,7 @@ static int add_picture(const show *s, int by_head, size_t metric, qkv_error *err
 
 static void add_notes(const show *s) {
     const patch_cells *c = s->cells;
-    const study_prompt *prompts = s->in->prompts.items;
+    const qkv_own_prompt *prompts = s->in->prompts.items;
     for (size_t i = 0; i < 2 && c->n_pairs == 1; i++) {
         if (prompts[i].text)
             qkv_study_note(s->study, "%s: %s", i ? "corrupt" : "clean", prompts[i].text);

@@ -14,7 +14,7 @@
 enum { USUAL_NEW = 32, MOST_NEW = 4096, MOST_HEADS = 1000 };
 
 typedef struct phrase_options {
-    silence_options silence;
+    ablation_options ablation;
     const char *heads;   /* "3.h0, 2.h1" */
     const char *phrases; /* one a line */
     int match;
@@ -26,7 +26,7 @@ typedef struct phrase_options {
 } phrase_options;
 
 static const field fields[] = {
-    SILENCE_FIELDS(phrase_options),
+    ABLATION_FIELDS(phrase_options),
     FIELD(phrase_options, heads, TEXT, "HEADS", 0, 1 << 16,
           "heads that are silenced, e.g. 3.h0,2.h1"),
     FIELD(phrase_options, phrases, FILE, "FILE", 0, STUDY_MOST_TEXT, "phrases, one to a line"),
@@ -108,7 +108,7 @@ static int make_edits(phrase_rates *r, qkv_error *err) {
     for (size_t v = 1; v < r->n_variants; v++) {
         qkv_text text = {0};
         for (size_t i = 0; i < qkv_phrase_rates_n_silenced(r, v); i++)
-            qkv_silence_add(&text, &r->how, r->layers[i], r->heads[i]);
+            qkv_head_ablation_add(&text, &r->how, r->layers[i], r->heads[i]);
         r->edits[v - 1] = text.data;
         if (text.failed) return qkv_fail_memory(err);
     }
@@ -150,7 +150,7 @@ static int go_on(const phrase_rates *r, qkv_generator *generator, qkv_error *err
 }
 
 static int generate(phrase_rates *r, size_t at, qkv_error *err) {
-    const study_prompt *prompt = &r->in->prompts.items[at];
+    const qkv_own_prompt *prompt = &r->in->prompts.items[at];
     qkv_generator *generator = NULL;
     qkv_generator_options how = QKV_GENERATOR_OPTIONS_INIT;
     how.max_new = r->n_new;
@@ -232,7 +232,7 @@ static int make_phrase_rates(qkv_study *study, const study_inputs *in, const voi
                       .shorter = (size_t)options->shorter,
                       .n_new = options->tokens ? (size_t)options->tokens : USUAL_NEW,
                       .one_by_one = options->one_by_one};
-    int status = qkv_silence_of(&r.how, &options->silence, in->model, err);
+    int status = qkv_head_ablation_of(&r.how, &options->ablation, in->model, err);
     if (status == QKV_OK)
         status = qkv_phrases_read(&r.phrases, options->phrases ? options->phrases : "", err);
     if (status == QKV_OK)

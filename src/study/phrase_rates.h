@@ -2,8 +2,8 @@
 #ifndef QKV_STUDY_PHRASE_RATES_H
 #define QKV_STUDY_PHRASE_RATES_H
 
+#include "study/head_ablation.h"
 #include "study/phrases.h"
-#include "study/silence.h"
 
 /* In place of the number of a phrase. */
 #define PHRASE_NONE ((size_t)-1)
@@ -11,7 +11,7 @@
 
 typedef struct phrase_rates {
     const study_inputs *in;
-    silence how;
+    head_ablation how;
     phrase_list phrases;
     phrase_match match;
     size_t shorter, n_new;

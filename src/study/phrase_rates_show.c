@@ -120,7 +120,7 @@ static int add_phrase_bars(const phrase_rates *r, qkv_study *study, qkv_error *e
 int qkv_phrase_rates_show(const phrase_rates *r, qkv_study *study, qkv_error *err) {
     qkv_study_set_title(study, "Texts with a Phrase, with and without %zu Head%s", r->n_heads,
                         r->n_heads == 1 ? "" : "s");
-    qkv_silence_note(study, &r->how);
+    qkv_head_ablation_note(study, &r->how);
     qkv_study_note(study, "%zu prompts, %zu new tokens at most, the most likely one each time",
                    r->in->prompts.n, r->n_new);
     qkv_study_note(study, "texts %s one of %zu phrases%s",

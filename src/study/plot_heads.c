@@ -19,7 +19,7 @@ void qkv_plot_heads_free(plot_heads *all, const qkv_plot *p) {
     free(all->ids);
     free(all->sinks);
     free(all->windows);
-    qkv_prompts_release(&all->prompts);
+    qkv_own_prompts_release(&all->prompts);
     free(all);
 }
 
@@ -80,7 +80,7 @@ static int take_prompts(plot_heads *all, const qkv_plot *p, const qkv_model *mod
     all->ids = qkv_calloc(most, sizeof *all->ids);
     if (!all->prompts.items || !all->ids) return qkv_fail_memory(err);
     for (size_t i = 0; i < most && status == QKV_OK; i++) {
-        study_prompt prompt = {0};
+        qkv_own_prompt prompt = {0};
         status = qkv_sweep_reader_prompt(p->file, ids[i], &prompt.tokens, &prompt.n_tokens, err);
         const size_t tokens = prompt.n_tokens;
         numbers +=
@@ -114,7 +114,7 @@ static int keep_head(plot_heads *all, const qkv_plot *p, size_t prompt, size_t l
 
 static int take_layer(plot_heads *all, const qkv_plot *p, qkv_session *session, size_t prompt,
                       size_t layer, qkv_error *err) {
-    const study_prompt *input = &all->prompts.items[prompt];
+    const qkv_own_prompt *input = &all->prompts.items[prompt];
     qkv_plan *plan = NULL;
     qkv_result *result = NULL;
     qkv_tensor found = QKV_TENSOR_INIT;

@@ -9,8 +9,8 @@
 #include "study/prompt.h"
 
 typedef struct plot_heads {
-    study_prompts prompts; /* the first ones */
-    int64_t *ids;          /* their numbers in the sweep */
+    qkv_own_prompts prompts; /* the first ones */
+    int64_t *ids;            /* their numbers in the sweep */
     float **scores;   /* [prompts, layers, heads] maps of [T, T], scaled, not capped; NULL where
                               a layer or head is none */
     double *sinks;    /* [layers, heads]; NaN: none */

@@ -75,7 +75,7 @@ static json_t *describe_values(const qkv_plot *p) {
 
 /* ---- the attention of the cells ---- */
 
-static json_t *describe_labels(const study_prompt *prompt) {
+static json_t *describe_labels(const qkv_own_prompt *prompt) {
     json_t *tokens = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));

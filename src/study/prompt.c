@@ -116,7 +116,8 @@ int qkv_prompts_check(const qkv_prompt *given, size_t n, const char *name, qkv_e
     return status;
 }
 
-static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model, qkv_error *err) {
+static int take(qkv_own_prompt *to, const qkv_prompt *from, const qkv_model *model,
+                qkv_error *err) {
     to->flags = from->flags;
     if (from->text && from->pair) { /* as one text that would give the same tokens */
         qkv_text both = {0};
@@ -140,8 +141,8 @@ static int take(study_prompt *to, const qkv_prompt *from, const qkv_model *model
     return qkv_prompt_tokenize(from, model, &to->tokens, &to->n_tokens, err);
 }
 
-int qkv_prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, const qkv_model *model,
-                     qkv_error *err) {
+int qkv_prompts_take(qkv_own_prompts *list, const qkv_prompt *given, size_t n,
+                     const qkv_model *model, qkv_error *err) {
     list->items = qkv_calloc(n, sizeof *list->items);
     if (!list->items) return qkv_fail_memory(err);
     list->n = n;
@@ -156,19 +157,6 @@ int qkv_prompts_take(study_prompts *list, const qkv_prompt *given, size_t n, con
         if (status == QKV_OK) status = take(&list->items[i], &prompt, model, err);
     }
     return status;
-}
-
-void qkv_prompts_release(study_prompts *list) {
-    for (size_t i = 0; i < list->n; i++) {
-        study_prompt *prompt = &list->items[i];
-        for (size_t k = 0; prompt->labels && k < prompt->n_tokens; k++) free(prompt->labels[k]);
-        free(prompt->labels);
-        free(prompt->text);
-        free(prompt->name);
-        qkv_tokens_free(prompt->tokens);
-    }
-    free(list->items);
-    *list = (study_prompts){0};
 }
 
 /* ---- labels ---- */
@@ -206,7 +194,7 @@ int qkv_token_label(const qkv_model *model, int32_t token, char **out, qkv_error
     return *out ? QKV_OK : qkv_fail_memory(err);
 }
 
-int qkv_prompt_make_labels(study_prompt *prompt, const qkv_model *model, qkv_error *err) {
+int qkv_prompt_make_labels(qkv_own_prompt *prompt, const qkv_model *model, qkv_error *err) {
     int status = QKV_OK;
     prompt->labels = qkv_calloc(prompt->n_tokens, sizeof *prompt->labels);
     if (!prompt->labels) return qkv_fail_memory(err);

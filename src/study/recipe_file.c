@@ -292,7 +292,7 @@ static int find_json(const char *bytes, size_t n, qkv_text *recipe, qkv_error *e
     int status = check_size(bytes, n, err);
     if (status != QKV_OK) return status;
     json_t *tree = load(bytes, n);
-    if (!tree) return qkv_fail(err, QKV_ERR_FORMAT, "it is no JSON");
+    if (!tree) return qkv_fail(err, QKV_ERR_FORMAT, "it is not JSON");
     const json_t *found = json_object_get(tree, "recipe");
     if (!json_is_object(found) && json_object_get(tree, "format")) found = tree;
     if (json_is_object(found)) {
@@ -324,7 +324,7 @@ static int find_safetensors(const char *bytes, size_t n, qkv_text *recipe, qkv_e
     json_t *tree = load(bytes + 8, length);
     const json_t *metadata = json_object_get(tree, "__metadata__");
     const json_t *found = json_object_get(metadata, "recipe");
-    if (!tree) status = qkv_fail(err, QKV_ERR_FORMAT, "its header is no JSON");
+    if (!tree) status = qkv_fail(err, QKV_ERR_FORMAT, "its header is not JSON");
     if (json_is_string(found)) {
         status =
             qkv_recipe_file_take(recipe, json_string_value(found), json_string_length(found), err);
@@ -387,10 +387,11 @@ static const file_format *find_format(const char *bytes, size_t n) {
 }
 
 static int fail_kind(const char *name, qkv_error *err) {
-    return qkv_fail(err, QKV_ERR_FORMAT,
-                    "%s is no file that qkv writes figures to: PNG, SVG, PDF, HTML, Markdown, JSON "
-                    "or safetensors",
-                    name);
+    return qkv_fail(
+        err, QKV_ERR_FORMAT,
+        "%s is not a file that qkv writes figures to: PNG, SVG, PDF, HTML, Markdown, JSON "
+        "or safetensors",
+        name);
 }
 
 /* The file's name before what is wrong with it. */

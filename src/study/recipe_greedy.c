@@ -12,6 +12,7 @@
 #include "qkv/measure.h"
 #include "study/greedy.h"
 #include "study/recipe.h"
+#include "sweep/sweep.h"
 
 /* A head with what it does alone, summed over prompts. */
 typedef struct candidate {
@@ -115,55 +116,6 @@ static int read_candidates(candidate_list *list, qkv_sweep_reader *file, const c
     return status;
 }
 
-/* ---- prompts ---- */
-
-typedef struct prompts {
-    greedy_prompt *items;
-    int32_t **tokens;
-    size_t n;
-} prompts;
-
-/* The sweep has checked them. */
-static int take_tokens(const json_t *prompt, const qkv_model *model, unsigned flags,
-                       int32_t **tokens, size_t *n, qkv_error *err) {
-    if (json_is_string(prompt)) {
-        return qkv_tokenize(model, tokens, n, json_string_value(prompt), json_string_length(prompt),
-                            flags, err);
-    }
-    *n = json_array_size(prompt);
-    *tokens = qkv_calloc(*n, sizeof **tokens);
-    if (!*tokens) return qkv_fail_memory(err);
-    for (size_t i = 0; i < *n; i++) {
-        (*tokens)[i] = (int32_t)json_integer_value(json_array_get(prompt, i));
-    }
-    return QKV_OK;
-}
-
-/* Release them also after a failure. */
-static int take_prompts(prompts *all, const json_t *spec, const qkv_model *model, qkv_error *err) {
-    const json_t *list = json_object_get(spec, "prompts");
-    const size_t length = (size_t)json_integer_value(json_object_get(spec, "length"));
-    unsigned flags = QKV_TOKENIZE_ADD_SPECIAL;
-    int status = QKV_OK;
-    if (json_is_true(json_object_get(spec, "parse_special"))) flags |= QKV_TOKENIZE_PARSE_SPECIAL;
-    all->n = json_array_size(list);
-    all->items = qkv_calloc(all->n, sizeof *all->items);
-    all->tokens = qkv_calloc(all->n, sizeof *all->tokens);
-    if (!all->items || !all->tokens) return qkv_fail_memory(err);
-    for (size_t i = 0; i < all->n && status == QKV_OK; i++) {
-        size_t n = 0;
-        status = take_tokens(json_array_get(list, i), model, flags, &all->tokens[i], &n, err);
-        all->items[i] = (greedy_prompt){all->tokens[i], length && length < n ? length : n};
-    }
-    return status;
-}
-
-static void release_prompts(prompts *all) {
-    for (size_t i = 0; all->tokens && i < all->n; i++) qkv_tokens_free(all->tokens[i]);
-    free(all->tokens);
-    free(all->items);
-}
-
 /* ---- the table ---- */
 
 static int make_table(recipe_table *out, const greedy_task *task, qkv_error *err) {
@@ -234,22 +186,19 @@ int qkv_recipe_greedy_fill(recipe_table *out, const json_t *wanted, const qkv_mo
     const char *metric = json_string_value(json_object_get(wanted, "metric"));
     const size_t most = (size_t)json_integer_value(json_object_get(wanted, "candidates"));
     candidate_list list = {0};
-    prompts all = {0};
     json_t *spec = read_spec(sweep);
     if (!spec) return qkv_fail_memory(err);
-    greedy_task task = {.target = only_text(spec, "targets"),
+    greedy_task task = {.prompts = sweep->prompts,
+                        .n_prompts = sweep->n_prompts,
+                        .target = only_text(spec, "targets"),
                         .op = only_text(spec, "ops"),
                         .metric = metric,
                         .n_steps = (size_t)json_integer_value(json_object_get(wanted, "heads")),
                         .progress = options->progress,
                         .user = options->user};
     int status = open_session(&task.session, model, options, err);
-    if (status == QKV_OK) status = take_prompts(&all, spec, model, err);
     if (status == QKV_OK) status = read_candidates(&list, file, metric, most, err);
-    task.prompts = all.items;
-    task.n_prompts = all.n;
     if (status == QKV_OK) status = search(out, &task, &list, stopped, err);
-    release_prompts(&all);
     free(list.items);
     qkv_session_free(task.session);
     json_decref(spec);

@@ -92,7 +92,7 @@ static int find_visible(report *r, const qkv_model *model, qkv_error *err) {
 
 static int measure_map(const report *r, const qkv_measure *measure, size_t prompt, const float *map,
                        report_panel *panel, qkv_error *err) {
-    const study_prompt *input = &r->fig->prompts.items[prompt];
+    const qkv_own_prompt *input = &r->fig->prompts.items[prompt];
     const int64_t n = (int64_t)input->n_tokens;
     const size_t first = r->visible[prompt][n - 1].first;
     const qkv_pattern pattern = {.size = sizeof(qkv_pattern),

@@ -209,12 +209,11 @@ static int judge_sink(report *r, qkv_error *err) {
     if (n_value == 0 || n_moved == 0) return QKV_OK;
     const char *name = "Value keeps the sink, Query and Key lose it";
     if (!(plain >= REPORT_SINK)) {
-        return add_fact(
-            r, name, REPORT_NOT_APPLICABLE, plain,
-            qkv_figure_printf("first column of the unmodified pattern: %.3f, which is no "
-                              "sink (at least %g)",
-                              plain, REPORT_SINK),
-            err);
+        return add_fact(r, name, REPORT_NOT_APPLICABLE, plain,
+                        qkv_figure_printf("first column of the unmodified pattern: %.3f, not a "
+                                          "sink (at least %g)",
+                                          plain, REPORT_SINK),
+                        err);
     }
     return add_fact(
         r, name, value >= REPORT_SINK && moved < REPORT_SINK, moved,

@@ -33,7 +33,7 @@ static int fill(qkv_reproduction *r, const char *bytes, size_t n, const char *na
     }
     r->tree = parse(recipe.data, recipe.length);
     if (!json_is_object(r->tree)) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "%s: its recipe is no JSON object", name);
+        return qkv_fail(err, QKV_ERR_FORMAT, "%s: its recipe is not a JSON object", name);
     }
     status = qkv_reproduction_take(r, err);
     if (status == QKV_OK || status == QKV_ERR_MEMORY) return status;

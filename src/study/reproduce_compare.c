@@ -26,7 +26,7 @@ static double distance(const json_t *a, const json_t *b) {
     return fabs(json_number_value(a) - json_number_value(b));
 }
 
-/* The norm is no value of the panel: it counts where all that are known agree. */
+/* The norm is not a value of the panel: it counts where all that are known agree. */
 static double panel_distance(const json_t *a, const json_t *b) {
     static const char *const keys[] = {"least", "most"};
     const json_t *left = json_object_get(a, "sample"), *right = json_object_get(b, "sample");
@@ -116,12 +116,12 @@ static int fail_values(const char *key, size_t panel, const json_t *given, const
 }
 
 static int fail_type(const statement *s, size_t panel, qkv_error *err) {
-    static const char *const types[] = {"text", "whole number", "list"};
+    static const char *const types[] = {"a text", "a whole number", "a list"};
     if (!panel) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of the recipe is no %s", s->key,
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of the recipe is not %s", s->key,
                         types[s->type]);
     }
-    return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of panel %zu of the recipe is no %s", s->key,
+    return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" of panel %zu of the recipe is not %s", s->key,
                     panel, types[s->type]);
 }
 

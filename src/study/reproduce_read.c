@@ -23,12 +23,12 @@ static int list_length(const json_t *tree, const char *key, size_t most, size_t 
     const json_t *list = json_object_get(tree, key);
     *n = json_array_size(list);
     if (list && !json_is_array(list))
-        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is no list", key);
+        return qkv_fail(err, QKV_ERR_FORMAT, "\"%s\" is not a list", key);
     if (*n <= most) return QKV_OK;
     return qkv_fail(err, QKV_ERR_FORMAT, "it has %zu %s, and the most is %zu", *n, key, most);
 }
 
-/* NULL where it is no text without NUL of at most so many bytes. */
+/* NULL where it is not a text without NUL of at most so many bytes. */
 static const char *short_text(const json_t *object, const char *key, size_t most) {
     const json_t *value = json_object_get(object, key);
     const char *text = json_string_value(value);
@@ -58,7 +58,7 @@ static int take_tokens(const json_t *input, qkv_prompt *to, size_t *total, qkv_e
         const json_t *token = json_array_get(list, i);
         const json_int_t id = json_integer_value(token);
         if (!json_is_integer(token) || id < 0 || id > INT32_MAX) {
-            return qkv_fail(err, QKV_ERR_FORMAT, "token %zu of an input is no token id", i);
+            return qkv_fail(err, QKV_ERR_FORMAT, "token %zu of an input is not a token id", i);
         }
         tokens[i] = (int32_t)id;
     }
@@ -71,7 +71,7 @@ static int take_text(const json_t *input, qkv_prompt *to, qkv_error *err) {
     const json_t *add = json_object_get(input, "add_special");
     if ((text && !json_is_string(text)) || (parse && !json_is_boolean(parse)) ||
         (add && !json_is_boolean(add))) {
-        return qkv_fail(err, QKV_ERR_FORMAT, "the text of an input is no text");
+        return qkv_fail(err, QKV_ERR_FORMAT, "the text of an input is not a string");
     }
     to->text = json_string_value(text);
     to->length = json_string_length(text);
@@ -189,7 +189,7 @@ static int take_command(qkv_reproduction *r, qkv_error *err) {
     for (size_t i = 0; i < r->n_command; i++) {
         r->command[i] = json_string_value(json_array_get(list, i));
         if (!r->command[i])
-            return qkv_fail(err, QKV_ERR_FORMAT, "a word of its command is no text");
+            return qkv_fail(err, QKV_ERR_FORMAT, "a word of its command is not a text");
     }
     return QKV_OK;
 }

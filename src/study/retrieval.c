@@ -166,23 +166,23 @@ static int prepare(retrieval *r, qkv_error *err) {
 
 /* ---- computing ---- */
 
-static int run_tests(retrieval *r, retrieval_file *file, qkv_error *err) {
+static int run_tests(retrieval *r, qkv_journal *file, qkv_error *err) {
     const int64_t passes = r->how->decode == RETRIEVAL_GREEDY ? 2 : 1; /* of a prompt */
     const int64_t wanted = passes * (int64_t)r->n_tests;
     int64_t n_there = 0;
     int status = qkv_study_begin(r->in, "runs", (size_t)wanted, err);
     if (status != QKV_OK) return status;
     for (size_t i = 0; file && i < r->n_tests && status == QKV_OK; i++) {
-        int found = 0;
-        status = qkv_retrieval_file_get(file, &r->tests[i], &found, err);
-        if (status == QKV_OK && found) status = qkv_retrieval_read_answer(r, &r->tests[i], err);
-        n_there += found * passes;
+        status = qkv_retrieval_file_get(file, r, &r->tests[i], err);
+        if (status != QKV_OK || !r->tests[i].copied) continue;
+        status = qkv_retrieval_read_answer(r, &r->tests[i], err);
+        n_there += passes;
     }
     for (size_t i = 0; i < r->n_tests && status == QKV_OK; i++) {
         if (r->tests[i].copied) continue;
         status = qkv_study_reach(r->in, (double)(n_there), (double)(passes), err);
         if (status == QKV_OK) status = qkv_retrieval_answer(r, &r->tests[i], err);
-        if (status == QKV_OK && file) status = qkv_retrieval_file_put(file, &r->tests[i], err);
+        if (status == QKV_OK && file) status = qkv_retrieval_file_put(file, r, &r->tests[i], err);
         n_there += passes;
     }
     if (status == QKV_OK) status = qkv_study_reach(r->in, (double)(wanted), (double)(0), err);
@@ -190,10 +190,10 @@ static int run_tests(retrieval *r, retrieval_file *file, qkv_error *err) {
 }
 
 static int compute(retrieval *r, qkv_error *err) {
-    retrieval_file *file = NULL;
+    qkv_journal file = {0};
     int status = r->in->results ? qkv_retrieval_file_open(&file, r, err) : QKV_OK;
-    if (status == QKV_OK) status = run_tests(r, file, err);
-    const int closed = qkv_retrieval_file_close(file, status == QKV_OK ? err : NULL);
+    if (status == QKV_OK) status = run_tests(r, r->in->results ? &file : NULL, err);
+    const int closed = qkv_journal_close(&file, status == QKV_OK ? err : NULL);
     return status == QKV_OK ? closed : status;
 }
 

@@ -13,6 +13,7 @@
 #ifndef QKV_STUDY_RETRIEVAL_H
 #define QKV_STUDY_RETRIEVAL_H
 
+#include "store/journal.h"
 #include "study/study.h"
 
 enum { RETRIEVAL_GREEDY, RETRIEVAL_FORCED };
@@ -80,14 +81,14 @@ int qkv_retrieval_answer(const retrieval *r, retrieval_test *test, qkv_error *er
 /* What follows from the answer: its text; greedily, the recall. */
 int qkv_retrieval_read_answer(const retrieval *r, retrieval_test *test, qkv_error *err);
 
-/* retrieval_file.c. A file holds answers of one model and way of decoding; those of other lengths, depths
- * and needles may be added later. */
-typedef struct retrieval_file retrieval_file;
-int qkv_retrieval_file_open(retrieval_file **out, const retrieval *r, qkv_error *err);
-/* *found is 1 when the answer to the test is there. */
-int qkv_retrieval_file_get(retrieval_file *file, retrieval_test *test, int *found, qkv_error *err);
-int qkv_retrieval_file_put(retrieval_file *file, const retrieval_test *test, qkv_error *err);
-int qkv_retrieval_file_close(retrieval_file *file, qkv_error *err);
+/* retrieval_file.c: a journal (store/journal.h) of the answers of one model and way of decoding; those of other lengths,
+ * depths and needles may be added later. */
+int qkv_retrieval_file_open(qkv_journal *file, const retrieval *r, qkv_error *err);
+/* Fills in the answer to a test, if it is there: the test then has `copied`. */
+int qkv_retrieval_file_get(qkv_journal *file, const retrieval *r, retrieval_test *test,
+                           qkv_error *err);
+int qkv_retrieval_file_put(qkv_journal *file, const retrieval *r, const retrieval_test *test,
+                           qkv_error *err);
 
 /* retrieval_show.c */
 int qkv_retrieval_show(const retrieval *r, qkv_study *study, qkv_error *err);

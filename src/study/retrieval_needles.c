@@ -81,7 +81,7 @@ static int check_needle(const char *text, const char *question, const char *answ
         return qkv_fail(err, QKV_ERR_ARGUMENT, "needle %zu: the answer has no words", number);
     if (!has_part(text, answer))
         return qkv_fail(err, QKV_ERR_ARGUMENT,
-                        "needle %zu: the answer \"%.80s\" is no part of the needle \"%.80s\"",
+                        "needle %zu: the answer \"%.80s\" is not part of the needle \"%.80s\"",
                         number, answer, text);
     return QKV_OK;
 }
@@ -108,7 +108,7 @@ static int read_line(retrieval *r, const char *line, size_t length, qkv_error *e
     json_t *value;
     int status = QKV_OK;
     if (!json_is_object(json))
-        status = qkv_fail(err, QKV_ERR_FORMAT, "needle %zu is no JSON object in a line: %s",
+        status = qkv_fail(err, QKV_ERR_FORMAT, "needle %zu is not a JSON object in a line: %s",
                           r->n_needles + 1, json ? "it is something else" : where.text);
     json_object_foreach(json, key, value) {
         if (status == QKV_OK && (!json_is_string(value) ||

@@ -62,9 +62,10 @@ static void release_bytes(token_bytes *bytes) {
 /* ---- filler ---- */
 
 /* All prompts, one after the other, `times` times. */
-static int join_filler(const study_prompts *prompts, size_t times, qkv_text *out, qkv_error *err) {
+static int join_filler(const qkv_own_prompts *prompts, size_t times, qkv_text *out,
+                       qkv_error *err) {
     for (size_t i = 0; i < times * prompts->n; i++) {
-        const study_prompt *prompt = &prompts->items[i % prompts->n];
+        const qkv_own_prompt *prompt = &prompts->items[i % prompts->n];
         if (!prompt->text)
             return qkv_fail(err, QKV_ERR_ARGUMENT,
                             "the filler is text, not token ids: give it with -p, -f or --file");
@@ -81,7 +82,7 @@ static int tokenize_filler(const retrieval *r, size_t times, int32_t **tokens, s
     assert(status != QKV_OK || text.data); /* the study wants a prompt at least */
     if (status == QKV_OK && strspn(text.data, " \t\r\n") == text.length)
         status =
-            qkv_fail(err, QKV_ERR_ARGUMENT, "the filler is empty: there is nothing but blanks");
+            qkv_fail(err, QKV_ERR_ARGUMENT, "the filler is empty: it has nothing but white space");
     if (status == QKV_OK)
         status = qkv_tokenize(r->in->model, tokens, n, text.data, text.length, 0, err);
     qkv_text_release(&text);
@@ -115,7 +116,7 @@ static size_t filler_end(const token_bytes *filler, size_t n) {
     return at;
 }
 
-/* Behind the last sentence that ends there or before; 0: there is none. */
+/* After the last sentence that ends there or before; 0: there is none. */
 static size_t sentence_end(const char *text, size_t at) {
     for (; at > 0; at--) {
         if (strchr(".!?", text[at - 1]) && (!text[at] || qkv_is_space(text[at]))) return at;

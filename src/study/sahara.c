@@ -9,20 +9,20 @@
 
 #include "base/memory.h"
 #include "study/greedy.h"
+#include "study/head_ablation.h"
 #include "study/head_tables.h"
-#include "study/silence.h"
 
 enum { USUAL_STEPS = 3, MOST_STEPS = 1000, MOST_PANELS = 6 };
 enum { SPACE_PROMPT, SPACE_FEATURE };
 
 typedef struct sahara_options {
-    silence_options silence;
+    ablation_options ablation;
     int32_t steps; /* 0: 3 */
     int32_t rank;  /* 0: 1, as in the paper's code */
     int space;
 } sahara_options;
 
-static const field fields[] = {SILENCE_FIELDS(sahara_options),
+static const field fields[] = {ABLATION_FIELDS(sahara_options),
                                FIELD(sahara_options, steps, INT, "N", 1, MOST_STEPS,
                                      "heads that are silenced, one after the other (default 3)"),
                                FIELD(sahara_options, rank, INT, "N", 1, 1024,
@@ -32,11 +32,10 @@ static const field fields[] = {SILENCE_FIELDS(sahara_options),
 
 typedef struct sahara {
     const study_inputs *in;
-    silence how;
+    head_ablation how;
     char metric[64];
     size_t n_layer, n_head, n_heads;
     greedy_head *heads;
-    greedy_prompt *prompts;
     greedy_task task;
     greedy found;
     qkv_error *err;
@@ -51,15 +50,10 @@ static int on_progress(void *user, int64_t done, int64_t wanted) {
 }
 
 static int prepare(sahara *s, qkv_error *err) {
-    const size_t n = s->in->prompts.n;
     s->heads = qkv_calloc(s->n_heads, sizeof *s->heads);
-    s->prompts = qkv_calloc(n, sizeof *s->prompts);
-    if (!s->heads || !s->prompts) return qkv_fail_memory(err);
+    if (!s->heads) return qkv_fail_memory(err);
     for (size_t i = 0; i < s->n_heads; i++)
         s->heads[i] = (greedy_head){(int32_t)(i / s->n_head), (int32_t)(i % s->n_head)};
-    for (size_t i = 0; i < n; i++)
-        s->prompts[i] =
-            (greedy_prompt){s->in->prompts.items[i].tokens, s->in->prompts.items[i].n_tokens};
     return QKV_OK;
 }
 
@@ -67,7 +61,7 @@ static int search(sahara *s, size_t n_steps, qkv_error *err) {
     int stopped = 0;
     s->err = err;
     s->task = (greedy_task){.session = s->in->session,
-                            .prompts = s->prompts,
+                            .prompts = s->in->prompts.items,
                             .n_prompts = s->in->prompts.n,
                             .target = s->how.target,
                             .op = s->how.op,
@@ -188,7 +182,7 @@ static int show(const sahara *s, qkv_study *study, qkv_error *err) {
     qkv_head_values_sort(ranked, s->n_heads);
     qkv_study_set_title(study, alone ? "Generalised Ships: How Far Each Head Turns the Last States"
                                      : "Sahara: Heads That Together Turn the Last States");
-    qkv_silence_note(study, &s->how);
+    qkv_head_ablation_note(study, &s->how);
     qkv_study_note(study, "%s of the last tokens' states after the final norm, %zu prompts",
                    s->metric, s->in->prompts.n);
     int status = alone ? add_ranking(s, study, ranked, err) : add_steps(s, study, err);
@@ -215,13 +209,12 @@ static int make_sahara(qkv_study *study, const study_inputs *in, const void *giv
     snprintf(s.metric, sizeof s.metric, "subspace_angle:%d/%s",
              options->rank ? (int)options->rank : 1,
              options->space == SPACE_FEATURE ? "feature" : "prompt");
-    int status = qkv_silence_of(&s.how, &options->silence, in->model, err);
+    int status = qkv_head_ablation_of(&s.how, &options->ablation, in->model, err);
     if (status == QKV_OK) status = prepare(&s, err);
     if (status == QKV_OK) status = search(&s, n_steps, err);
     if (status == QKV_OK) status = show(&s, study, err);
     qkv_greedy_release(&s.found);
     free(s.heads);
-    free(s.prompts);
     return status;
 }
 

@@ -12,23 +12,23 @@
 #include "base/memory.h"
 #include "qkv/sweep_blocks.h"
 #include "qkv/sweep_reader.h"
+#include "study/head_ablation.h"
 #include "study/head_tables.h"
-#include "study/silence.h"
 
 enum { USUAL_TOP = 10 };
 
 typedef struct ships_options {
-    silence_options silence;
+    ablation_options ablation;
     int32_t top; /* heads of a prompt that are listed; 0: 10, as in the paper's code */
 } ships_options;
 
-static const field fields[] = {SILENCE_FIELDS(ships_options),
+static const field fields[] = {ABLATION_FIELDS(ships_options),
                                FIELD(ships_options, top, INT, "N", 1, 1000,
                                      "heads of the ranking on every prompt (default 10)")};
 
 typedef struct ships {
     const study_inputs *in;
-    silence how;
+    head_ablation how;
     size_t n_layer, n_head, n_heads; /* of a layer; of all layers */
     size_t top;
     double *values; /* prompts × layers × heads */
@@ -36,7 +36,7 @@ typedef struct ships {
 
 /* ---- computing ---- */
 
-static json_t *tokens_json(const study_prompt *prompt) {
+static json_t *tokens_json(const qkv_own_prompt *prompt) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++)
         qkv_json_push(list, json_integer(prompt->tokens[i]));
@@ -250,7 +250,7 @@ static int show(const ships *s, qkv_study *study, qkv_error *err) {
     take_means(s, all);
     int status = count_tops(s, all, err);
     qkv_study_set_title(study, "Ships: What Each Head Means for the Next Token");
-    qkv_silence_note(study, &s->how);
+    qkv_head_ablation_note(study, &s->how);
     qkv_study_note(study,
                    "Ships: KL(base ‖ edited) of the next token in nats, 1e-12 added to both");
     if (status == QKV_OK)
@@ -277,7 +277,7 @@ static int make_ships(qkv_study *study, const study_inputs *in, const void *give
                .n_heads = (size_t)info->n_layer * (size_t)info->n_head,
                .top = options->top ? (size_t)options->top : USUAL_TOP};
     if (s.top > s.n_heads) s.top = s.n_heads;
-    int status = qkv_silence_of(&s.how, &options->silence, in->model, err);
+    int status = qkv_head_ablation_of(&s.how, &options->ablation, in->model, err);
     if (status == QKV_OK) status = compute_all(&s, err);
     if (status == QKV_OK) status = show(&s, study, err);
     free(s.values);

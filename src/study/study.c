@@ -70,7 +70,7 @@ void qkv_study_free(qkv_study *study) {
     json_decref(study->recipe);
     json_decref(study->attention);
     qkv_text_release(&study->model);
-    qkv_prompts_release(&study->linked);
+    qkv_own_prompts_release(&study->linked);
     qkv_figure_free(study->figure);
     free(study);
 }
@@ -218,7 +218,7 @@ int qkv_study_link_tokens(qkv_study *study, const qkv_model *model, const int32_
     qkv_prompt prompt = QKV_PROMPT_INIT;
     prompt.tokens = tokens;
     prompt.n_tokens = n_tokens;
-    qkv_prompts_release(&study->linked);
+    qkv_own_prompts_release(&study->linked);
     const int status = qkv_prompts_take(&study->linked, &prompt, 1, model, err);
     return status == QKV_OK ? qkv_prompt_make_labels(&study->linked.items[0], model, err) : status;
 }

@@ -64,9 +64,9 @@ typedef struct study_inputs {
     const qkv_model *model; /* of the session */
     qkv_session *other;     /* of kinds that need two; else NULL */
     const qkv_model *other_model;
-    study_prompts prompts; /* with tokens and labels (of axes) */
-    edit_inputs edits;     /* what edits name */
-    const char *results;   /* a file to continue from; NULL: none */
+    qkv_own_prompts prompts; /* with tokens and labels (of axes) */
+    edit_inputs edits;       /* what edits name */
+    const char *results;     /* a file to continue from; NULL: none */
 } study_inputs;
 
 typedef struct study_kind {
@@ -81,10 +81,9 @@ typedef struct study_kind {
     int figure;              /* a qkv_figure_kind and 1: what it makes is a figure; 0: it is not */
     size_t options_size;     /* of the struct; it starts as 0, FIELD_INDEX as QKV_AUTO */
     size_t least_prompts, most_prompts;
-    const char
-        *prompt_names;      /* "clean|corrupt": what prompts are, by turns; NULL: they are alike */
-    size_t default_prompts; /* so many of the library's own where none is given; 0: an error */
-    const char *operand;    /* the field that the command takes as its operand; NULL: none */
+    const char *prompt_names; /* "clean|corrupt": what prompts are, in turn; NULL: they are alike */
+    size_t default_prompts;   /* so many of the library's own where none is given; 0: an error */
+    const char *operand;      /* the field that the command takes as its operand; NULL: none */
     const char *
         edits; /* the fields that hold edits, "variant|edit", which may name other inputs; NULL: none */
     int no_pictures; /* it has tables alone: no file is a drawing */
@@ -244,11 +243,11 @@ struct qkv_study {
     json_t *recipe;
     char *recipe_text;
     char id[RECIPE_ID_SIZE];
-    qkv_text model;       /* for the small print */
-    study_prompts linked; /* in place of the prompts, for links; none: those */
-    study_second second;  /* names[0] NULL: none */
-    json_t *attention;    /* that cells open in a page; NULL: none */
-    int is_too_large;     /* for a page: the attention */
+    qkv_text model;         /* for the small print */
+    qkv_own_prompts linked; /* in place of the prompts, for links; none: those */
+    study_second second;    /* names[0] NULL: none */
+    json_t *attention;      /* that cells open in a page; NULL: none */
+    int is_too_large;       /* for a page: the attention */
 };
 
 size_t qkv_study_n_rows(const study_table *table);
@@ -274,7 +273,7 @@ int qkv_study_recipe_with(const qkv_study *study, const study_look *look, char *
 
 /* study_make.c */
 /* The prompts with a name, or those without one. Release them also after a failure. */
-int qkv_study_take_prompts(study_prompts *to, const qkv_study *study, int named,
+int qkv_study_take_prompts(qkv_own_prompts *to, const qkv_study *study, int named,
                            const qkv_model *model, qkv_error *err);
 int qkv_study_set_options(qkv_study *study, const json_t *options, qkv_error *err);
 /* Into a struct of the kind's, to be freed also after a failure. */

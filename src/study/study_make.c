@@ -190,7 +190,7 @@ int qkv_study_check(qkv_study *study, qkv_error *err) {
     return status;
 }
 
-int qkv_study_take_prompts(study_prompts *to, const qkv_study *study, int named,
+int qkv_study_take_prompts(qkv_own_prompts *to, const qkv_study *study, int named,
                            const qkv_model *model, qkv_error *err) {
     size_t n = 0;
     qkv_prompt *chosen = qkv_calloc(study->n_given, sizeof *chosen);
@@ -296,7 +296,7 @@ int qkv_study_run(qkv_study *study, qkv_session *session, qkv_session *other, qk
         study->has_run = 1;
         status = make(study, &in, &asked, options, err);
     }
-    qkv_prompts_release(&in.prompts);
+    qkv_own_prompts_release(&in.prompts);
     qkv_edit_inputs_release(&in.edits);
     free(options);
     return status;
@@ -315,7 +315,7 @@ int qkv_study_make_sweep(qkv_study *study, const qkv_model *model, qkv_sweep **o
     int status = check(study, &options, err);
     if (status == QKV_OK) status = qkv_study_take_prompts(&in.prompts, study, 0, model, err);
     if (status == QKV_OK) status = study->kind->cells(out, &in, options, err);
-    qkv_prompts_release(&in.prompts);
+    qkv_own_prompts_release(&in.prompts);
     free(options);
     return status;
 }

@@ -20,7 +20,7 @@ static size_t count_numbers(const study_inputs *in, size_t prompt) {
 
 /* ---- one prompt ---- */
 
-static int add_layer(json_t *list, const study_inputs *in, const study_prompt *prompt,
+static int add_layer(json_t *list, const study_inputs *in, const qkv_own_prompt *prompt,
                      int32_t layer, qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(in->model);
     const size_t n = prompt->n_tokens;
@@ -63,7 +63,7 @@ static int has_second(const qkv_study *study, const study_inputs *in, size_t num
 
 /* As patterns, with the edits in them: no page changes these. */
 static int add_second_layer(json_t *list, const study_second *second, const study_inputs *in,
-                            const study_prompt *prompt, int32_t layer, qkv_error *err) {
+                            const qkv_own_prompt *prompt, int32_t layer, qkv_error *err) {
     const qkv_model *model = in->other ? in->other_model : in->model;
     const int is_edited = second->edits && second->edits[0];
     const size_t n = prompt->n_tokens;
@@ -94,7 +94,7 @@ static int add_second_layer(json_t *list, const study_second *second, const stud
 /* `done`: layers by now, counted on. */
 static int add_second(json_t *entry, const qkv_study *study, const study_inputs *in, size_t number,
                       double *done, qkv_error *err) {
-    const study_prompt *prompt = &in->prompts.items[in->other ? number : study->second.prompt];
+    const qkv_own_prompt *prompt = &in->prompts.items[in->other ? number : study->second.prompt];
     json_t *patterns = json_array();
     int status = QKV_OK;
     for (int32_t i = 0; i < qkv_model_get_info(in->model)->n_layer && status == QKV_OK; i++) {
@@ -116,7 +116,7 @@ static int add_second(json_t *entry, const qkv_study *study, const study_inputs 
 
 static int add_prompt(json_t *list, const qkv_study *study, const study_inputs *in, size_t number,
                       double *done, qkv_error *err) {
-    const study_prompt *prompt = &in->prompts.items[number];
+    const qkv_own_prompt *prompt = &in->prompts.items[number];
     json_t *tokens = json_array(), *scores = json_array();
     int status = QKV_OK;
     for (size_t i = 0; i < prompt->n_tokens; i++)

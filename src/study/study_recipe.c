@@ -13,7 +13,7 @@
 
 /* ---- inputs ---- */
 
-static json_t *describe_tokens(const study_prompt *prompt) {
+static json_t *describe_tokens(const qkv_own_prompt *prompt) {
     json_t *list = json_array();
     for (size_t i = 0; i < prompt->n_tokens; i++) {
         qkv_json_push(list, json_integer(prompt->tokens[i]));
@@ -22,7 +22,7 @@ static json_t *describe_tokens(const study_prompt *prompt) {
 }
 
 /* Tokens are what counts; the text is for people, and so that what is made of it is the same. */
-static json_t *describe_prompt(const study_prompt *prompt, const char *name) {
+static json_t *describe_prompt(const qkv_own_prompt *prompt, const char *name) {
     json_t *input = json_pack("{s:o}", "tokens", describe_tokens(prompt));
     if (input && name) qkv_json_put(input, "name", qkv_json_text(name));
     if (!input || !prompt->text) return input;
@@ -35,10 +35,10 @@ static json_t *describe_prompt(const study_prompt *prompt, const char *name) {
 }
 
 /* To the recipe's "inputs"; `name` is that of all, NULL: each has its own, or none. */
-static void add_inputs(json_t *recipe, const study_prompts *prompts, const char *name) {
+static void add_inputs(json_t *recipe, const qkv_own_prompts *prompts, const char *name) {
     json_t *list = json_object_get(recipe, "inputs");
     for (size_t i = 0; i < prompts->n; i++) {
-        const study_prompt *prompt = &prompts->items[i];
+        const qkv_own_prompt *prompt = &prompts->items[i];
         qkv_json_push(list, describe_prompt(prompt, name ? name : prompt->name));
     }
 }

@@ -91,7 +91,7 @@ static int add_variants(slice *s, const int64_t *cells, size_t n, qkv_error *err
 static int make_slice(slice *s, const int64_t *cells, size_t n, qkv_error *err) {
     qkv_cell first = QKV_CELL_INIT;
     qkv_sweep_get_cell(s->sweep, cells[0], &first);
-    const qkv_sweep_prompt *prompt = &s->sweep->prompts[first.prompt];
+    const qkv_own_prompt *prompt = &s->sweep->prompts[first.prompt];
     int status = qkv_plan_new(&s->plan, s->sweep->model, prompt->tokens, prompt->n_tokens, err);
     if (status == QKV_OK) status = add_variants(s, cells, n, err);
     if (status == QKV_OK && s->sweep->anchored && s->sweep->n_targets && !s->bare)

@@ -104,7 +104,7 @@ static size_t n_more(const work *w) {
 
 /* A prompt and the answer after it, whose last token nothing has to read. */
 static int32_t *join(const work *w, size_t prompt, size_t *n, qkv_error *err) {
-    const qkv_sweep_prompt *own = &w->sweep->prompts[prompt];
+    const qkv_own_prompt *own = &w->sweep->prompts[prompt];
     *n = own->n_tokens + n_more(w);
     int32_t *text = qkv_calloc(*n, sizeof *text);
     if (!text) {

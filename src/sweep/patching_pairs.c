@@ -55,7 +55,7 @@ static int read_pair(qkv_spec *spec, size_t number, const json_t *object, qkv_er
     int status = QKV_OK;
     if (!json_is_object(object))
         return qkv_fail(err, QKV_ERR_SYNTAX,
-                        "pair %zu is no object such as {\"clean\": TEXT, \"corrupt\": TEXT}",
+                        "pair %zu is not an object such as {\"clean\": TEXT, \"corrupt\": TEXT}",
                         number);
     if (json_object_get(spec->object, "pairs"))
         status = qkv_spec_check_keys(object, keys, sizeof keys / sizeof *keys, err);
@@ -112,7 +112,7 @@ static int add_map(qkv_patch_pair *pair, const char *text, int64_t n_clean, int6
             at = read_range(at + 1, &corrupt);
         else
             at = NULL;
-        if (!at || (*at && *at != ',')) return fail_map(text, " is none", err);
+        if (!at || (*at && *at != ',')) return fail_map(text, " is not one", err);
         if (clean.last - clean.first != corrupt.last - corrupt.first)
             return fail_map(text, " has ranges of different length", err);
         if (clean.first < after_clean || corrupt.first < after_corrupt)
@@ -132,7 +132,7 @@ static int add_map(qkv_patch_pair *pair, const char *text, int64_t n_clean, int6
 static void quote_token(const qkv_sweep *s, size_t prompt, int64_t position, qkv_text *out) {
     char *bytes = NULL;
     size_t length = 0;
-    const qkv_sweep_prompt *p = &s->prompts[prompt];
+    const qkv_own_prompt *p = &s->prompts[prompt];
     if ((size_t)position >= p->n_tokens) {
         qkv_text_puts(out, "the end");
         return;
@@ -168,7 +168,7 @@ static int align_pair(qkv_spec *spec, size_t number, qkv_error *err) {
     const qkv_sweep *s = spec->sweep;
     const char *align = s->patching->align;
     qkv_patch_pair *pair = &s->patching->pairs[number];
-    const qkv_sweep_prompt *clean = &s->prompts[2 * number], *corrupt = clean + 1;
+    const qkv_own_prompt *clean = &s->prompts[2 * number], *corrupt = clean + 1;
     const int64_t a = (int64_t)clean->n_tokens, b = (int64_t)corrupt->n_tokens;
     const int64_t n = a < b ? a : b;
     pair->clean = qkv_calloc((size_t)n, sizeof *pair->clean);
@@ -195,7 +195,7 @@ static int align_pair(qkv_spec *spec, size_t number, qkv_error *err) {
 static int read_align(qkv_spec *spec, qkv_error *err) {
     const json_t *align = json_object_get(spec->object, "align");
     if (!align) return QKV_OK;
-    if (!json_is_string(align)) return fail_map("this", " is no text", err);
+    if (!json_is_string(align)) return fail_map("this", " is not a text", err);
     spec->sweep->patching->align = qkv_strdup(json_string_value(align));
     return spec->sweep->patching->align ? QKV_OK : qkv_fail_memory(err);
 }

@@ -129,7 +129,7 @@ static void name_zero(qkv_text *out, const qkv_patch_receiver *r, int32_t layer,
 /* The layers of a receiver, as the notation of edits has them. */
 static int take_layers(const qkv_sweep *s, qkv_patch_receiver *r, qkv_error *err) {
     const int32_t n_layer = n_layers_of(s);
-    const qkv_sweep_prompt *prompt = &s->prompts[0];
+    const qkv_own_prompt *prompt = &s->prompts[0];
     qkv_plan *plan = NULL;
     qkv_edit_info info = QKV_EDIT_INFO_INIT;
     qkv_text edit = {0};
@@ -171,7 +171,7 @@ static int check_together(const qkv_sweep *s, qkv_error *err) {
  * and the plan says so. */
 static int find_parallel(const qkv_sweep *s, int *is_parallel, qkv_error *err) {
     qkv_plan *plan = NULL;
-    const qkv_sweep_prompt *prompt = &s->prompts[0];
+    const qkv_own_prompt *prompt = &s->prompts[0];
     const int status = qkv_plan_new(&plan, s->model, prompt->tokens, prompt->n_tokens, err);
     if (status == QKV_OK)
         *is_parallel =

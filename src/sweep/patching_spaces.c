@@ -32,7 +32,7 @@ static int append_answer(const qkv_model *model, const qkv_patch_answer *answer,
 
 static int lacks_space(const qkv_sweep *s, size_t pair, const qkv_patch_answer *answer, int *lacks,
                        qkv_error *err) {
-    const qkv_sweep_prompt *clean = &s->prompts[2 * pair];
+    const qkv_own_prompt *clean = &s->prompts[2 * pair];
     *lacks = 0;
     if (answer->n < 2) return QKV_OK;
     return qkv_answer_lacks_space(s->model, lacks, clean->tokens, clean->n_tokens, answer->tokens,

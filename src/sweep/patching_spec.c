@@ -37,8 +37,8 @@ static int fail_site(const char *name, qkv_error *err) {
         qkv_text_printf(&known, "%s%s", i ? ", " : "", qkv_site_name(sites[i].site));
     }
     const int status =
-        qkv_fail(err, QKV_ERR_SYNTAX, "'%s' is no site that is patched%s; these are: %s", name,
-                 qkv_nearest_hint(&near), known.data ? known.data : "");
+        qkv_fail(err, QKV_ERR_SYNTAX, "'%s' is not a site that can be patched%s; these are: %s",
+                 name, qkv_nearest_hint(&near), known.data ? known.data : "");
     qkv_text_release(&known);
     return status;
 }
@@ -147,7 +147,7 @@ static json_t *numbers_of(const int32_t *numbers, size_t n) {
     return list;
 }
 
-static json_t *prompt_of(const qkv_sweep_prompt *prompt) {
+static json_t *prompt_of(const qkv_own_prompt *prompt) {
     return prompt->text ? json_string(prompt->text) : numbers_of(prompt->tokens, prompt->n_tokens);
 }
 

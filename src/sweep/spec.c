@@ -290,7 +290,7 @@ static int read_metrics(qkv_spec *spec, qkv_error *err) {
 /* ---- the whole ---- */
 
 static int make_plan(qkv_spec *spec, qkv_error *err) {
-    const qkv_sweep_prompt *shortest = &spec->sweep->prompts[0];
+    const qkv_own_prompt *shortest = &spec->sweep->prompts[0];
     for (size_t i = 1; i < spec->sweep->n_prompts; i++) {
         if (spec->sweep->prompts[i].n_tokens < shortest->n_tokens)
             shortest = &spec->sweep->prompts[i];
@@ -326,7 +326,7 @@ int qkv_sweep_new(qkv_sweep **out, const qkv_model *model, const char *text, qkv
     json_error_t problem;
     json_t *object = qkv_json_parse(text, strlen(text), JSON_REJECT_DUPLICATES, &problem);
     if (!object)
-        return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is no JSON: %s", problem.line,
+        return qkv_fail(err, QKV_ERR_SYNTAX, "line %d of the sweep is not JSON: %s", problem.line,
                         problem.text);
     qkv_sweep *sweep = qkv_calloc(1, sizeof *sweep);
     qkv_spec spec = {.sweep = sweep, .object = object};
@@ -359,10 +359,7 @@ qkv_sweep *qkv_sweep_retain(const qkv_sweep *sweep) {
 void qkv_sweep_free(qkv_sweep *sweep) {
     if (!sweep) return;
     if (atomic_fetch_sub_explicit(&sweep->n_owners, 1, memory_order_acq_rel) > 1) return;
-    for (size_t i = 0; i < sweep->n_prompts; i++) {
-        free(sweep->prompts[i].text);
-        qkv_tokens_free(sweep->prompts[i].tokens);
-    }
+    for (size_t i = 0; i < sweep->n_prompts; i++) qkv_own_prompt_release(&sweep->prompts[i]);
     for (size_t i = 0; i < sweep->n_settings; i++) {
         free(sweep->settings[i].op);
         free(sweep->settings[i].text);

@@ -21,7 +21,7 @@ static json_t *numbers_of(const int32_t *numbers, size_t n) {
 static json_t *prompts_of(const qkv_sweep *s) {
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_prompts && list; i++) {
-        const qkv_sweep_prompt *p = &s->prompts[i];
+        const qkv_own_prompt *p = &s->prompts[i];
         qkv_json_push(list, p->text ? json_string(p->text) : numbers_of(p->tokens, p->n_tokens));
     }
     return list;

@@ -7,8 +7,7 @@
 #include "base/memory.h"
 #include "sweep/spec.h"
 
-static int read_ids(qkv_sweep_prompt *prompt, const json_t *list, const char *name,
-                    qkv_error *err) {
+static int read_ids(qkv_own_prompt *prompt, const json_t *list, const char *name, qkv_error *err) {
     prompt->n_tokens = json_array_size(list);
     prompt->tokens = qkv_calloc(prompt->n_tokens, sizeof *prompt->tokens);
     if (!prompt->tokens) return qkv_fail_memory(err);
@@ -22,22 +21,23 @@ static int read_ids(qkv_sweep_prompt *prompt, const json_t *list, const char *na
     return QKV_OK;
 }
 
-static int read_text(qkv_sweep_prompt *prompt, const qkv_sweep *sweep, const json_t *value,
+static int read_text(qkv_own_prompt *prompt, const qkv_sweep *sweep, const json_t *value,
                      qkv_error *err) {
-    unsigned flags =
+    prompt->flags =
         QKV_TOKENIZE_ADD_SPECIAL | (sweep->parse_special ? QKV_TOKENIZE_PARSE_SPECIAL : 0u);
+    prompt->length = json_string_length(value);
     prompt->text = qkv_strdup(json_string_value(value));
     if (!prompt->text) return qkv_fail_memory(err);
     return qkv_tokenize(sweep->model, &prompt->tokens, &prompt->n_tokens, prompt->text,
-                        json_string_length(value), flags, err);
+                        prompt->length, prompt->flags, err);
 }
 
 int qkv_spec_prompt(qkv_sweep *sweep, const json_t *value, const char *name, qkv_error *err) {
     size_t number = sweep->n_prompts;
-    qkv_sweep_prompt empty = {0};
+    qkv_own_prompt empty = {0};
     if (!QKV_PUSH(sweep->prompts, sweep->prompts_capacity, sweep->n_prompts, empty))
         return qkv_fail_memory(err);
-    qkv_sweep_prompt *prompt = &sweep->prompts[number];
+    qkv_own_prompt *prompt = &sweep->prompts[number];
     if (json_is_string(value) && json_string_length(value) == 0)
         return qkv_fail(err, QKV_ERR_SYNTAX, "%s is empty", name);
     if (json_is_string(value)) return read_text(prompt, sweep, value, err);
@@ -51,7 +51,7 @@ static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
     snprintf(name, sizeof name, "prompt %zu", number);
     const int status = qkv_spec_prompt(sweep, value, name, err);
     if (status != QKV_OK || !sweep->length) return status;
-    qkv_sweep_prompt *prompt = &sweep->prompts[number];
+    qkv_own_prompt *prompt = &sweep->prompts[number];
     if ((int64_t)prompt->n_tokens < sweep->length)
         return qkv_fail(err, QKV_ERR_PLAN,
                         "%s has %zu tokens, fewer than the length %lld: give longer prompts", name,
@@ -61,7 +61,7 @@ static int read_prompt(qkv_sweep *sweep, const json_t *value, qkv_error *err) {
 }
 
 int qkv_spec_prompt_check(const qkv_sweep *sweep, size_t number, const char *name, qkv_error *err) {
-    const qkv_sweep_prompt *prompt = &sweep->prompts[number];
+    const qkv_own_prompt *prompt = &sweep->prompts[number];
     qkv_plan *plan = NULL;
     qkv_error problem = {0};
     const int status =

@@ -52,8 +52,8 @@ static int add_written(numbers *list, const char *text, size_t length, double va
                        qkv_error *err) {
     if (isnan(value))
         return qkv_fail(err, QKV_ERR_SYNTAX,
-                        "epsilon wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is no number", (int)length,
-                        text);
+                        "epsilon wants " QKV_NUMBER_LIST_WAYS "; '%.*s' is not a number",
+                        (int)length, text);
     if (value == 0 && !qkv_text_is_zero(text, length))
         return qkv_fail(err, QKV_ERR_PLAN, "epsilon %.*s is too small; write 0", (int)length, text);
     return add_number(list, value, err);

@@ -7,17 +7,12 @@
 
 #include <stdatomic.h>
 
+#include "base/prompt.h"
 #include "qkv/measure.h"
 #include "qkv/sweep_blocks.h"
 
 /* In place of the number of a layer or head: all of them in one edit. */
 #define QKV_TOGETHER (-1)
-
-typedef struct qkv_sweep_prompt {
-    char *text; /* NULL when it was given as token ids */
-    int32_t *tokens;
-    size_t n_tokens;
-} qkv_sweep_prompt;
 
 /* An operation with its ε. */
 typedef struct qkv_setting {
@@ -29,7 +24,7 @@ typedef struct qkv_setting {
 struct qkv_sweep {
     atomic_size_t n_owners;
     qkv_model *model; /* kept alive */
-    qkv_sweep_prompt *prompts;
+    qkv_own_prompt *prompts;
     size_t n_prompts, prompts_capacity;
     int32_t *layers, *heads; /* ascending; or one QKV_TOGETHER */
     size_t n_layers, n_heads;

@@ -16,7 +16,7 @@ static const char *const columns[] = {"prompt",  "layer",  "head",  "target",  "
                                       "epsilon", "metric", "value", "position"};
 enum { N_PLAIN = 8, N_PATCHING = 9 };
 
-static int n_columns(qkv_sweep_format format) {
+static int n_columns(int format) {
     return format == QKV_SWEEP_PATCHING ? N_PATCHING : N_PLAIN;
 }
 
@@ -80,8 +80,7 @@ static void append_json(qkv_text *line, sqlite3_stmt *query, int column) {
 
 /* ---- files ---- */
 
-static int write_rows(qkv_database *db, qkv_sweep_format format, FILE *file, int json,
-                      qkv_error *err) {
+static int write_rows(qkv_database *db, int format, FILE *file, int json, qkv_error *err) {
     sqlite3_stmt *query = NULL;
     int row = 1, first = 1;
     int status = qkv_database_prepare(db, &query, queries[format], err);
@@ -161,8 +160,7 @@ static int write_json_head(qkv_database *db, FILE *file, qkv_error *err) {
     return status;
 }
 
-static int write_all(qkv_database *db, qkv_sweep_format format, FILE *file, int json,
-                     qkv_error *err) {
+static int write_all(qkv_database *db, int format, FILE *file, int json, qkv_error *err) {
     const int n = n_columns(format);
     int status = QKV_OK;
     if (json) status = write_json_head(db, file, err);

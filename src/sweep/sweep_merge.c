@@ -22,7 +22,7 @@
 /* ---- parts ---- */
 
 /* Checked alone first, so that nothing unchecked is ever attached. */
-static int attach(qkv_database *db, const char *path, qkv_sweep_format *format, qkv_error *err) {
+static int attach(qkv_database *db, const char *path, int *format, qkv_error *err) {
     qkv_database input;
     qkv_sweep_counts counts = {0};
     int status = qkv_sweep_format_open(&input, path, &counts, err);
@@ -70,9 +70,10 @@ static int check_same(qkv_database *db, const char *path, const char *first, qkv
 }
 
 static int add_part(qkv_database *db, const char *const *paths, size_t i, qkv_error *err) {
-    qkv_sweep_format format = QKV_SWEEP_PLAIN;
+    int format = QKV_SWEEP_PLAIN;
     int status = attach(db, paths[i], &format, err);
-    if (status == QKV_OK && i == 0) status = qkv_sweep_format_make_tables(db, format, err);
+    if (status == QKV_OK && i == 0)
+        status = qkv_journal_make_tables(db, &qkv_sweep_journal, format, err);
     if (status != QKV_OK) return status;
     if (i == 0)
         status = qkv_database_run(
@@ -108,7 +109,7 @@ static int check_missing(qkv_database *db, int partial, qkv_sweep_summary *summa
     if (status == QKV_OK)
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
                           "%lld of %lld cell%s missing, the first is %s; finish the shards, or "
-                          "merge what is there with `partial`",
+                          "merge the finished cells with `partial`",
                           (long long)summary->n_missing, (long long)summary->n_cells,
                           summary->n_cells == 1 ? " is" : "s are", edit ? edit : "?");
     free(edit);
@@ -166,10 +167,11 @@ static int check_target(const char *out, int *old, qkv_error *err) {
     qkv_database db;
     qkv_error problem = {0};
     int blank = 0;
-    qkv_sweep_format format;
+    int format;
     int status = qkv_database_open(&db, out, QKV_DATABASE_READ, &problem);
-    if (status == QKV_OK) status = qkv_sweep_writer_is_blank(&db, &blank, &problem);
-    if (status == QKV_OK && !blank) status = qkv_sweep_format_check(&db, &format, &problem);
+    if (status == QKV_OK) status = qkv_journal_is_blank(&db, &blank, &problem);
+    if (status == QKV_OK && !blank)
+        status = qkv_journal_check(&db, &qkv_sweep_journal, &format, &problem);
     qkv_database_close(&db);
     if (status == QKV_OK) return QKV_OK;
     return qkv_fail(err, status, "%s; it is not written over", problem.message);

@@ -50,7 +50,7 @@ struct qkv_sweep_reader {
     qkv_database db; /* while something is read */
     char *meta[META_COUNT];
     name_list metrics, targets, ops;
-    qkv_sweep_format format;
+    int format;
     qkv_sweep_reader_info info;
 };
 
@@ -67,7 +67,7 @@ static int read_all_meta(qkv_sweep_reader *file, qkv_error *err) {
 #undef META_KEY
     int status = QKV_OK;
     for (int i = 0; i < META_COUNT && status == QKV_OK; i++) {
-        status = qkv_sweep_format_meta(&file->db, keys[i], &file->meta[i], err);
+        status = qkv_journal_meta(&file->db, keys[i], &file->meta[i], err);
         if (status == QKV_OK && !file->meta[i] && !(file->meta[i] = qkv_strdup(""))) {
             status = qkv_fail_memory(err);
         }
@@ -271,9 +271,9 @@ static int select_rows(qkv_sweep_reader *file, const char *metric, qkv_sweep_row
 /* Another sweep may have taken the name. */
 static int check_same(qkv_sweep_reader *file, qkv_error *err) {
     char *hash = NULL;
-    qkv_sweep_format format;
-    int status = qkv_sweep_format_check(&file->db, &format, err);
-    if (status == QKV_OK) status = qkv_sweep_format_meta(&file->db, "spec_hash", &hash, err);
+    int format;
+    int status = qkv_journal_check(&file->db, &qkv_sweep_journal, &format, err);
+    if (status == QKV_OK) status = qkv_journal_meta(&file->db, "spec_hash", &hash, err);
     if (status == QKV_OK && strcmp(hash ? hash : "", file->info.spec_hash) != 0) {
         status = qkv_fail(err, QKV_ERR_FORMAT, "%s holds another sweep by now", file->path);
     }

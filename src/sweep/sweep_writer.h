@@ -3,7 +3,6 @@
 #define QKV_SWEEP_SWEEP_WRITER_H
 
 #include "qkv/sweep.h"
-#include "store/database.h"
 #include "sweep/sweep_format.h"
 
 /* sweep_writer.c: does the file hold the cells of this sweep? */

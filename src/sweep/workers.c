@@ -212,8 +212,7 @@ static void lose(leader *l, int rank) {
     }
     note(l,
          qkv_fail(&problem, QKV_ERR_BACKEND,
-                  "process %d is gone; run the sweep again, and it goes on from what is stored",
-                  rank),
+                  "process %d is gone; run the sweep again to resume from the stored cells", rank),
          &problem);
 }
 
@@ -231,8 +230,8 @@ static int is_message(const leader *l, int32_t from, size_t size) {
 static void refuse(leader *l, int32_t from) {
     qkv_error problem = {0};
     note(l,
-         qkv_fail(&problem, QKV_ERR_BACKEND, "what process %d sent is no message of a sweep",
-                  (int)from),
+         qkv_fail(&problem, QKV_ERR_BACKEND,
+                  "process %d sent something that is not a message of a sweep", (int)from),
          &problem);
     l->credits = 0;
 }

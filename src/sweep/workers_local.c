@@ -111,7 +111,7 @@ static void become_follower(qkv_sweep_transport *to, int32_t rank, int socket) {
 
 /* As fork. Signals that ask for an end often go to all processes, and are the leader's to deal with:
  * when it goes, in whatever way, the copies go. They wait here until the copy ignores them. */
-static pid_t fork_deaf(void) {
+static pid_t fork_ignoring_signals(void) {
     const pid_t leader = getpid();
     sigset_t ends, before;
     sigemptyset(&ends);
@@ -136,7 +136,7 @@ static int start_follower(qkv_sweep_transport *to, int32_t rank, qkv_error *err)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         return qkv_fail(err, QKV_ERR_IO, "cannot start process %d: %s", (int)rank, strerror(errno));
     }
-    const pid_t child = fork_deaf();
+    const pid_t child = fork_ignoring_signals();
     if (child < 0) {
         const int code = errno;
         close(ends[0]);

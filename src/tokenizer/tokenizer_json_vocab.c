@@ -115,7 +115,7 @@ int qkv_json_read_vocab(qkv_tokenizer_json *reader, qkv_error *err) {
 /* ---- merges ---- */
 
 static int fail_merge(const qkv_tokenizer_json *reader, size_t index, qkv_error *err) {
-    return qkv_fail(err, QKV_ERR_FORMAT, "%s: merge %zu is not two tokens without blanks",
+    return qkv_fail(err, QKV_ERR_FORMAT, "%s: merge %zu is not two tokens without spaces",
                     reader->path, index);
 }
 

@@ -65,7 +65,7 @@ int qkv_lines_read_merges(qkv_tokenizer_json *reader, qkv_error *err) {
         if (line.length == 0 || is_version) continue;
         if (!is_merge(line))
             return qkv_fail(err, QKV_ERR_FORMAT,
-                            "%s: line %zu of merges.txt is not two tokens with a blank between",
+                            "%s: line %zu of merges.txt is not two tokens with a space between",
                             reader->path, number);
         char *merge = qkv_strndup(line.text, line.length);
         qkv_word_list *list = &reader->merge_list;

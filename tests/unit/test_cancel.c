@@ -339,7 +339,7 @@ static char *export_of(const char *path) {
     return text;
 }
 
-/* In the middle of a block; what is stored stays, and the sweep goes on from there. */
+/* In the middle of a block; what is stored stays, and the sweep resumes from there. */
 static void sweeps(void **state) {
     (void)state;
     engine e, fresh;

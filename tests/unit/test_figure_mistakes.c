@@ -60,8 +60,8 @@ static void bad_numbers_are_refused(void **state) {
     REFUSED(modify, (options.diff = 1, options.scale = QKV_SCALE_LOG), "`scale` log");
     REFUSED(modify, options.sink_column = 1, "no learned sinks");
     REFUSED(modify, options.eps = "", "`eps`");
-    REFUSED(modify, options.eps = "1,,2", "'' is no number");
-    REFUSED(modify, options.eps = "inf", "'inf' is no number");
+    REFUSED(modify, options.eps = "1,,2", "'' is not a number");
+    REFUSED(modify, options.eps = "inf", "'inf' is not a number");
     REFUSED(modify, options.size = 0, "qkv_figure_options has no size");
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "qkv/weights.h"
 #include "study/greedy.h"
@@ -24,9 +25,11 @@
 
 enum { N_PROMPTS = 3, N_HEADS = 12, N_STEPS = 3 };
 
-static const int32_t TOKENS[N_PROMPTS][7] = {
+static int32_t TOKENS[N_PROMPTS][7] = {
     {1, 20, 30, 40, 50, 60, 70}, {1, 99, 3, 17, 250, 8, 44}, {1, 300, 200, 100, 5, 6, 7}};
-static const greedy_prompt PROMPTS[N_PROMPTS] = {{TOKENS[0], 7}, {TOKENS[1], 5}, {TOKENS[2], 7}};
+static const qkv_own_prompt PROMPTS[N_PROMPTS] = {{.tokens = TOKENS[0], .n_tokens = 7},
+                                                  {.tokens = TOKENS[1], .n_tokens = 5},
+                                                  {.tokens = TOKENS[2], .n_tokens = 7}};
 
 static engine e;
 static greedy_head heads[N_HEADS];
@@ -263,6 +266,15 @@ static void refuse(const greedy_task *task, const char *part) {
     qkv_greedy_release(&found);
 }
 
+static const char *former_file(const char *name, const char *sql) {
+    const char *path = scratch_path(name);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return path;
+}
+
 static void what_is_refused(void **state) {
     (void)state;
     greedy_task task = task_of("subspace_angle");
@@ -289,6 +301,9 @@ static void what_is_refused(void **state) {
     qkv_greedy_release(&found);
     task.op = "zero";
     refuse(&task, "another search");
+    task.file = former_file("former.sqlite", "CREATE TABLE search (task TEXT NOT NULL);"
+                                             "CREATE TABLE tried (step INTEGER, value REAL)");
+    refuse(&task, "earlier version of qkv");
     task.file = scratch_write("text.sqlite", "no database", 11);
     refuse(&task, "text.sqlite");
 }

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "qkv/session.h"
 #include "qkv/synthetic.h"
 #include "support/engine.h"
@@ -98,8 +99,38 @@ static void threads_and_stacks(void **state) {
     }
 }
 
+/* Bytes of a file in memory are all there, or it is an error. */
+static void output_in_memory(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip();
+#endif
+    enum { PIECE = 1 << 20, PIECES = 64 };
+    static char piece[PIECE];
+    for (size_t mib = 8; mib <= 1024; mib *= 128) {
+        const pid_t child = fork();
+        if (child == 0) {
+            const rlim_t most = (rlim_t)(address_space() + (mib << 20));
+            setrlimit(RLIMIT_AS, &(struct rlimit){most, most});
+            qkv_output out;
+            char *bytes = NULL;
+            size_t n = 0;
+            int status = qkv_output_open_memory(&out, NULL);
+            for (int i = 0; i < PIECES && status == QKV_OK; i++)
+                fwrite(piece, 1, PIECE, out.stream);
+            if (status == QKV_OK) status = qkv_output_take(&out, &bytes, &n, NULL);
+            _exit(status != QKV_OK ? -status : n == (size_t)PIECE * PIECES ? 0 : 100);
+        }
+        int ended = 0;
+        waitpid(child, &ended, 0);
+        assert_true(WIFEXITED(ended));
+        assert_int_equal(-WEXITSTATUS(ended), mib < PIECES ? QKV_ERR_MEMORY : QKV_OK);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(less_and_less),
-                                       cmocka_unit_test(threads_and_stacks)};
+                                       cmocka_unit_test(threads_and_stacks),
+                                       cmocka_unit_test(output_in_memory)};
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -253,10 +253,10 @@ static void what_is_refused(void **state) {
     refuse(" \n ", NULL, "{}", "the filler is empty");
     refuse(FILLER, NULL, "{\"needle\": \"One two.\"}", "its question");
     refuse(FILLER, NULL, "{\"needle\": \"One two.\", \"question\": \"?\", \"answer\": \"three\"}",
-           "no part of the needle");
+           "not part of the needle");
     refuse(FILLER, NULL, "{\"needle\": \"...\", \"question\": \"?\"}", "no words");
     refuse(FILLER, NULL, "{\"needles\": \"{}\", \"answer\": \"x\"}", "in place of");
-    refuse(FILLER, NULL, "{\"needles\": \"x\"}", "needle 1 is no JSON object");
+    refuse(FILLER, NULL, "{\"needles\": \"x\"}", "needle 1 is not a JSON object");
     refuse(FILLER, NULL, "{\"needles\": \"{\\\"neddle\\\": \\\"x\\\"}\"}", "not 'neddle'");
     refuse(FILLER, NULL, "{\"needles\": \" \\n\"}", "no needles");
     refuse(FILLER, NULL, "{\"template\": \"{context}\"}", "{question}");
@@ -272,7 +272,7 @@ static void other_files_are_refused(void **state) {
     (void)state;
     const char *path = scratch_path("other.sqlite");
     qkv_study_free(study_of(path, "{\"depths\": \"1\", \"tokens\": 8}"));
-    refuse(FILLER, path, "{\"depths\": \"1\", \"tokens\": 9}", "decoded in another way");
+    refuse(FILLER, path, "{\"depths\": \"1\", \"tokens\": 9}", "another way of decoding");
     refuse(FILLER, scratch_write("text.sqlite", "no database, but some text", 26),
            "{\"depths\": \"1\", \"tokens\": 8}", "text.sqlite");
 }

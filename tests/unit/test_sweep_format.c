@@ -54,8 +54,8 @@ static void a_second_writer_is_refused(void **state) {
     const char *path = scratch_path("writers.sqlite"), *part = sweep_file("part.sqlite");
     assert_int_equal(qkv_sweep_writer_open(&first, sweep, path, NULL, NULL), QKV_OK);
     assert_int_equal(qkv_sweep_writer_open(&second, sweep, path, NULL, &err), QKV_ERR_IO);
-    expect_message(&err, "another sweep");
-    merge_refused("writers.sqlite", &part, 1, "another sweep");
+    expect_message(&err, "another process");
+    merge_refused("writers.sqlite", &part, 1, "another process");
     assert_int_equal(qkv_sweep_writer_close(first, NULL), QKV_OK);
     assert_int_equal(qkv_sweep_writer_open(&second, sweep, path, NULL, NULL), QKV_OK);
     assert_int_equal(qkv_sweep_writer_close(second, NULL), QKV_OK);
@@ -72,7 +72,7 @@ static void start_one(const qkv_sweep *sweep, const char *path, int go, int said
     qkv_error err = {0};
     if (read(go, &byte, 1) != 0) _exit(1);
     const int status = qkv_sweep_writer_open(&results, sweep, path, NULL, &err);
-    byte = status == QKV_OK ? '+' : strstr(err.message, "another sweep") ? '-' : '?';
+    byte = status == QKV_OK ? '+' : strstr(err.message, "another ") ? '-' : '?';
     if (byte == '?') fprintf(stderr, "%s\n", err.message);
     if (write(said, &byte, 1) != 1 || read(end, &byte, 1) != 0) _exit(1);
     _exit(qkv_sweep_writer_close(results, NULL) == QKV_OK ? 0 : 1);

@@ -296,7 +296,7 @@ static void transports_are_checked(void **state) {
     options.n_processes = 2;
     refuse(sweep, path, &options, QKV_ERR_ARGUMENT, "n_processes must be 1");
     options.n_processes = 1;
-    refuse(sweep, path, &options, QKV_ERR_BACKEND, "no message of a sweep");
+    refuse(sweep, path, &options, QKV_ERR_BACKEND, "not a message of a sweep");
     from = 9;
     refuse(sweep, path, &options, QKV_ERR_BACKEND, "process 9");
 }

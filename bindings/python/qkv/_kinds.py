@@ -40,7 +40,7 @@ class StudyKind(NamedTuple):
     about: str
     examples: str  # command lines
     prompts: tuple[int, int]  # the least and the largest number
-    prompt_names: tuple[str, ...]  # by turns; (): they are alike
+    prompt_names: tuple[str, ...]  # one of each in turn; (): they are alike
     default_prompts: int
     n_models: int
     resumes: bool

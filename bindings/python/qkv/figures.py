@@ -387,7 +387,7 @@ class Figure(Drawing):
         return Report(self._with("report"))
 
     def interactive(self) -> "Page":
-        """The figure as a page whose maps follow the hand, in a frame: cells tell their values, factors have sliders.
+        """A page, in a frame, whose maps change as you drag: cells tell their values, factors have sliders.
 
         >>> import qkv
         >>> qkv.open().modify(layer=3, head=1).interactive()

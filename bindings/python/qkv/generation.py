@@ -1,4 +1,4 @@
-"""Text that goes on token by token, with and without edits at once."""
+"""Text that is continued token by token, with and without edits at once."""
 from __future__ import annotations
 
 import codecs
@@ -47,7 +47,7 @@ class Step:
         return f"<qkv.Step {self.index}: {self.text}>"
 
 
-class _Story:
+class _Branch:
     """The text of one variant."""
 
     def __init__(self, last: int) -> None:
@@ -114,7 +114,7 @@ class Generation:
         #: The edits of every variant, "" first.
         self.edits: list[str] = ["", *variants.texts]
         self.prompt: Optional[str] = None if text is None else text.decode("utf-8", "surrogateescape")
-        self._stories = [_Story(ids[n_tokens - 1]) for _ in self.edits]
+        self._branches = [_Branch(ids[n_tokens - 1]) for _ in self.edits]
         self._steps, self._fed = 0, False
 
     def _drawing(self, given: Mapping[str, Any]) -> Any:
@@ -131,24 +131,24 @@ class Generation:
         check(lib.qkv_sampler_check(sampler, err), err)
         return sampler
 
-    # ---- going on ----
+    # ---- steps ----
 
     def __iter__(self) -> Iterator[Step]:
         return self
 
     def __next__(self) -> Step:
         with self._lock:
-            if not any(s.going for s in self._stories) or self._steps >= self._max_new:
+            if not any(s.going for s in self._branches) or self._steps >= self._max_new:
                 raise StopIteration
             if not self._fed:
                 self._feed(ffi.NULL)
                 self._fed = True
             else:
-                self._feed(ffi.new("int32_t[]", [s.last if s.going else lib.QKV_NO_NEXT for s in self._stories]))
-            step = Step(self, self._steps, len(self._stories))
-            for v, story in enumerate(self._stories):
-                if story.going:
-                    self._draw(step, v, story)
+                self._feed(ffi.new("int32_t[]", [s.last if s.going else lib.QKV_NO_NEXT for s in self._branches]))
+            step = Step(self, self._steps, len(self._branches))
+            for v, branch in enumerate(self._branches):
+                if branch.going:
+                    self._draw(step, v, branch)
             self._steps += 1
             return step
 
@@ -158,39 +158,39 @@ class Generation:
             status = lib.qkv_session_feed(session.pointer, self._pointer, tokens, err)
         check(status, err, self._variants.registered)
 
-    def _draw(self, step: Step, variant: int, story: _Story) -> None:
+    def _draw(self, step: Step, variant: int, branch: _Branch) -> None:
         n_vocab, err, token = self._model.info.n_vocab, new_error(), ffi.new("int32_t *")
         logits = lib.qkv_generator_logits(self._pointer, variant)
         check(lib.qkv_sample(self._sampler, logits, n_vocab, step.index, token, err), err)
         step.tokens[variant] = int(token[0])
         step.log_probability[variant] = float(lib.qkv_log_probability(logits, n_vocab, token[0]))
-        step.text[variant] = self._add(story, int(token[0]), step.log_probability[variant] or 0.0)
+        step.text[variant] = self._add(branch, int(token[0]), step.log_probability[variant] or 0.0)
 
-    def _add(self, story: _Story, token: int, log_probability: float) -> str:
-        """The token before decides whether a blank belongs to the text."""
+    def _add(self, branch: _Branch, token: int, log_probability: float) -> str:
+        """The token before decides whether a space belongs to the text."""
         if self._model.info.tokenizer == "none":
             new = f"{token} ".encode()
         else:
-            new = self._model._decode([story.last, token])[len(self._model._decode([story.last])) :]
-        story.tokens.append(token)
-        story.log_probabilities.append(log_probability)
-        story.last = token
-        before = len(story.data)
-        story.data += new
+            new = self._model._decode([branch.last, token])[len(self._model._decode([branch.last])) :]
+        branch.tokens.append(token)
+        branch.log_probabilities.append(log_probability)
+        branch.last = token
+        before = len(branch.data)
+        branch.data += new
         if lib.qkv_is_end_token(self._model._pointer, token):
-            story.going, story.finish = False, "end"
-        elif len(story.tokens) == self._max_new:
-            story.going = False
-        ends = [at for at in (story.data.find(stop) for stop in self._stops) if at >= 0]
+            branch.going, branch.finish = False, "end"
+        elif len(branch.tokens) == self._max_new:
+            branch.going = False
+        ends = [at for at in (branch.data.find(stop) for stop in self._stops) if at >= 0]
         if ends:
-            story.data, story.going, story.finish = story.data[: min(ends)], False, "stop"
-        return story.decoder.decode(story.data[before:], final=not story.going)
+            branch.data, branch.going, branch.finish = branch.data[: min(ends)], False, "stop"
+        return branch.decoder.decode(branch.data[before:], final=not branch.going)
 
     def _logits(self, variant: int, index: int) -> Any:
         with self._lock:
             if index != self._steps - 1:
                 raise wrong("the logits of a step are there until the next step")
-            logits = lib.qkv_generator_logits(self._pointer, range(len(self._stories))[variant])
+            logits = lib.qkv_generator_logits(self._pointer, range(len(self._branches))[variant])
             if logits == ffi.NULL:
                 raise wrong(f"variant {variant} has ended")
             return np.frombuffer(ffi.buffer(logits, self._model.info.n_vocab * 4), dtype=np.float32).copy()
@@ -200,29 +200,29 @@ class Generation:
     @property
     def texts(self) -> list[str]:
         """The new text of every variant, so far."""
-        return [s.data.decode("utf-8", "replace") for s in self._stories]
+        return [s.data.decode("utf-8", "replace") for s in self._branches]
 
     @property
     def tokens(self) -> list[list[int]]:
         """The new tokens of every variant, so far."""
-        return [list(s.tokens) for s in self._stories]
+        return [list(s.tokens) for s in self._branches]
 
     @property
     def log_probabilities(self) -> list[list[float]]:
         """Of each new token, as the model gives them."""
-        return [list(s.log_probabilities) for s in self._stories]
+        return [list(s.log_probabilities) for s in self._branches]
 
     @property
     def finish(self) -> list[Optional[str]]:
-        """Why each text has ended: "end" (a token that ends texts), "stop", "length"; None: it goes on."""
+        """Why each text has ended: "end" (a token that ends texts), "stop", "length"; None: it has not ended."""
         done = self._steps >= self._max_new
-        return [None if s.going and not done else s.finish for s in self._stories]
+        return [None if s.going and not done else s.finish for s in self._branches]
 
     @property
     def changed(self) -> list[dict[str, int]]:
         """How many values each edit of each variant has changed so far."""
         found: list[dict[str, int]] = []
-        for v in range(len(self._stories)):
+        for v in range(len(self._branches)):
             counts: dict[str, int] = {}
             while True:
                 text = lib.qkv_generator_edit_text(self._pointer, v, len(counts))
@@ -263,7 +263,7 @@ class Generation:
         from .model import _captures
         from .results import Result, RunStore
 
-        number = range(len(self._stories))[-1 if variant is None else selections.number(variant, "variant")]
+        number = range(len(self._branches))[-1 if variant is None else selections.number(variant, "variant")]
         out, err = ffi.new("qkv_plan **"), new_error()
         with self._lock:
             check(lib.qkv_generator_plan(self._pointer, out, number, err), err)
@@ -281,7 +281,7 @@ class Generation:
         return self._steps
 
     def __repr__(self) -> str:
-        return f"<qkv.Generation: {len(self._stories)} variants, {self._steps} of at most {self._max_new} tokens>"
+        return f"<qkv.Generation: {len(self._branches)} variants, {self._steps} of at most {self._max_new} tokens>"
 
     def __str__(self) -> str:
         return "\n".join(f"{edits or 'unedited'}: {text}" for edits, text in zip(self.edits, self.texts))

@@ -252,7 +252,7 @@ class Model(Studies):
 
     @property
     def notices(self) -> list[str]:
-        """What whoever uses the model should know, a line each."""
+        """What users of the model should know, a line each."""
         return [n for n in self.info.notices.split("; ") if n]
 
     @property
@@ -330,7 +330,7 @@ class Model(Studies):
             lib.qkv_text_free(out[0])
 
     def token_text(self, token: int) -> str:
-        """What one token stands for, for the axis of a figure; bytes that are no text become escapes.
+        """What one token stands for, for the axis of a figure; bytes that are not text become escapes.
 
         >>> import qkv
         >>> qkv.open().token_text(2290)
@@ -344,7 +344,7 @@ class Model(Studies):
             lib.qkv_text_free(out[0])
 
     def find_token(self, text: str) -> int:
-        """The token whose text this is, with blanks before a word.
+        """The token whose text this is, with spaces before a word.
 
         >>> import qkv
         >>> qkv.open().find_token(" river")
@@ -357,7 +357,7 @@ class Model(Studies):
     def find_answer(self, text: str) -> list[int]:
         """The tokens of a text that follows a prompt, one or more.
 
-        A text that is not a token, while it is one with a blank before it, is taken so, with a warning.
+        A text that is not a token, but is one with a space before it, gets that space, with a warning.
 
         >>> import qkv
         >>> qkv.open().find_answer(" wide blue sea")
@@ -375,7 +375,7 @@ class Model(Studies):
     def find_answer_pair(self, a: str, b: str) -> tuple[list[int], list[int]]:
         """The tokens of two answers that are compared.
 
-        Where one of them is a token only with a blank before it, both are taken with one, with a warning.
+        Where one of them is a token only with a space before it, both get one, with a warning.
 
         >>> import qkv
         >>> qkv.open().find_answer_pair(" sea", " land")
@@ -390,7 +390,7 @@ class Model(Studies):
         lib.qkv_tokens_free(out[1])
         if spaced[0] or spaced[1]:
             taken = tuple(" " * spaced[i] + text for i, text in enumerate((a, b)))
-            warnings.warn(f"{(a, b)!r} is taken as {taken!r}: blanks belong to tokens", stacklevel=2)
+            warnings.warn(f"{(a, b)!r} is taken as {taken!r}: spaces belong to tokens", stacklevel=2)
         return first, second
 
     def chat(

@@ -212,7 +212,7 @@ SITES: dict[str, int] = {name: i for i, name in enumerate(names_of(lib.qkv_site_
 REDUCTIONS: dict[str, int] = {name: i for i, name in enumerate(names_of(lib.qkv_reduction_name))}
 #: What each index of a site counts: "T,H,d".
 SHAPES: dict[str, str] = {name: text_of(lib.qkv_site_shape(i)) for name, i in SITES.items()}
-#: Sites behind all layers: "logits", "final_norm".
+#: Sites after all layers: "logits", "final_norm".
 WITHOUT_LAYER: frozenset[str] = frozenset(name for name, i in SITES.items() if not lib.qkv_site_has_layer(i))
 
 

@@ -1,4 +1,4 @@
-"""Next tokens: what the model expects behind a text, and how edits change that."""
+"""Next tokens: what the model expects after a text, and how edits change that."""
 from __future__ import annotations
 
 import warnings
@@ -50,7 +50,7 @@ class Predictions:
 
     @property
     def position(self) -> int:
-        """The token behind which was looked; -1 where losses were."""
+        """The token after which predictions were read; -1 where losses were."""
         return int(lib.qkv_next_position(self._pointer))
 
     @property
@@ -142,8 +142,8 @@ class Predictions:
         return (self[v] for v in range(len(self)))
 
     def __repr__(self) -> str:
-        behind = "losses of the prompt" if self.position < 0 else f"behind token {self.position}"
-        return f"<qkv.Predictions: {len(self)} variants, {behind}>"
+        where = "losses of the prompt" if self.position < 0 else f"after token {self.position}"
+        return f"<qkv.Predictions: {len(self)} variants, {where}>"
 
     def __str__(self) -> str:
         lines = []
@@ -177,7 +177,7 @@ def _is_token(given: Any) -> bool:
 
 
 def _token_id(model: "Model", given: Any) -> int:
-    """Of a text also the token that it is with a blank before it."""
+    """Of a text also the token that it is with a space before it."""
     if isinstance(given, str):
         found = model.find_answer(given)
         return found[0] if len(found) == 1 else model.find_token(given)
@@ -192,7 +192,7 @@ def _tokens(model: "Model", given: Any) -> list[int]:
 
 
 def _pair_ids(model: "Model", a: Any, b: Any) -> list[int]:
-    """Of two texts, a blank that one of them needs is put before both."""
+    """Of two texts, a space that one of them needs is put before both."""
     if not (isinstance(a, str) and isinstance(b, str)):
         return [_token_id(model, a), _token_id(model, b)]
     found = model.find_answer_pair(a, b)

@@ -48,7 +48,7 @@ class _Tqdm:
 
 
 def shower(progress: Any) -> Optional[Any]:
-    """Who is told: nobody, a bar, or a function of yours, called with (what, done, total)."""
+    """Where progress is reported: nowhere, to a bar, or to a function of yours, called with (what, done, total)."""
     if progress is None or progress is False:
         return None
     if progress is not True:

@@ -253,7 +253,7 @@ def _set(study: Any, fields: Mapping[str, Any]) -> None:
 
 
 def _take_prompts(kind: StudyKind, positional: Sequence[Any], fields: dict[str, Any]) -> list[Any]:
-    """Takes the prompts out of the keywords. Those with names go by turns: the first of each, the second of each, ..."""
+    """Takes the prompts out of the keywords. Those with names alternate: the first of each, the second of each, ..."""
     from .model import prompt_list
 
     names = kind.prompt_names

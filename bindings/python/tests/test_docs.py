@@ -46,7 +46,7 @@ def test_block_of_a_real_model(source, tmp_path, monkeypatch):
 
 
 def test_what_the_page_says_it_prints(source):
-    """`# {...}` behind an expression is its value."""
+    """`# {...}` after an expression is its value."""
     names = {"qkv": qkv, "m": qkv.open()}
     block = next(b for b in blocks(source, "docs/python.md") if "keep_largest" in b)
     exec(compile(block, "docs/python.md", "exec"), names)

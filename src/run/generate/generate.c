@@ -150,21 +150,21 @@ static void measure_layer(const qkv_generator *gen, size_t variant, int32_t il,
 
 /* ---- making ---- */
 
-static int start_story(qkv_generator *gen, size_t variant, qkv_error *err) {
+static int start_branch(qkv_generator *gen, size_t variant, qkv_error *err) {
     const qkv_plan *plan = gen->plan;
     const qkv_hparams *hp = &plan->model->hp;
-    qkv_story *story = &gen->stories[variant];
-    story->tokens = qkv_calloc((size_t)plan->text.n_positions, sizeof *story->tokens);
-    story->logits = qkv_calloc((size_t)hp->n_vocab, sizeof *story->logits);
-    story->cache.layers = qkv_calloc((size_t)hp->n_layer, sizeof *story->cache.layers);
-    story->changed = qkv_calloc(plan->variants[variant].n_edits, sizeof *story->changed);
-    if (!story->tokens || !story->logits || !story->cache.layers || !story->changed)
+    qkv_branch *branch = &gen->branches[variant];
+    branch->tokens = qkv_calloc((size_t)plan->text.n_positions, sizeof *branch->tokens);
+    branch->logits = qkv_calloc((size_t)hp->n_vocab, sizeof *branch->logits);
+    branch->cache.layers = qkv_calloc((size_t)hp->n_layer, sizeof *branch->cache.layers);
+    branch->changed = qkv_calloc(plan->variants[variant].n_edits, sizeof *branch->changed);
+    if (!branch->tokens || !branch->logits || !branch->cache.layers || !branch->changed)
         return qkv_fail_memory(err);
-    memcpy(story->tokens, plan->tokens, (size_t)plan->n_tokens * sizeof *story->tokens);
-    story->join = first_layer(plan, &plan->variants[variant]);
-    story->shares = variant > 0;
+    memcpy(branch->tokens, plan->tokens, (size_t)plan->n_tokens * sizeof *branch->tokens);
+    branch->join = first_layer(plan, &plan->variants[variant]);
+    branch->shares = variant > 0;
     for (int32_t il = 0; il < hp->n_layer; il++)
-        measure_layer(gen, variant, il, &story->cache.layers[il]);
+        measure_layer(gen, variant, il, &branch->cache.layers[il]);
     return QKV_OK;
 }
 
@@ -232,10 +232,10 @@ static int fill(qkv_generator *gen, const qkv_model *model, const int32_t *token
     if (status == QKV_OK) status = fill_plan(gen->plan, options, err);
     if (status == QKV_OK) status = check_edits(gen, err);
     if (status != QKV_OK) return status;
-    gen->stories = qkv_calloc(gen->plan->n_variants, sizeof *gen->stories);
-    if (!gen->stories) return qkv_fail_memory(err);
+    gen->branches = qkv_calloc(gen->plan->n_variants, sizeof *gen->branches);
+    if (!gen->branches) return qkv_fail_memory(err);
     for (size_t v = 0; status == QKV_OK && v < gen->plan->n_variants; v++)
-        status = start_story(gen, v, err);
+        status = start_branch(gen, v, err);
     return status == QKV_OK ? allocate_lists(gen, err) : status;
 }
 
@@ -275,21 +275,21 @@ int qkv_generator_new(qkv_generator **out, const qkv_model *model, const int32_t
     return status;
 }
 
-static void release_story(const qkv_generator *gen, qkv_story *story) {
-    qkv_generator_release_cache(gen, story);
-    free(story->cache.layers);
-    free(story->tokens);
-    free(story->logits);
-    free((void *)story->changed);
+static void release_branch(const qkv_generator *gen, qkv_branch *branch) {
+    qkv_generator_release_cache(gen, branch);
+    free(branch->cache.layers);
+    free(branch->tokens);
+    free(branch->logits);
+    free((void *)branch->changed);
 }
 
 void qkv_generator_free(qkv_generator *gen) {
     if (!gen) return;
     if (gen->has_graph) qkv_graph_release(&gen->graph);
-    for (size_t v = 0; gen->stories && v < gen->plan->n_variants; v++)
-        release_story(gen, &gen->stories[v]);
+    for (size_t v = 0; gen->branches && v < gen->plan->n_variants; v++)
+        release_branch(gen, &gen->branches[v]);
     qkv_patches_release(&gen->patches);
-    free(gen->stories);
+    free(gen->branches);
     free(gen->members);
     free(gen->variants);
     free(gen->graph_variants);
@@ -308,7 +308,7 @@ void qkv_generator_free(qkv_generator *gen) {
 static int64_t text_length(const qkv_generator *gen) {
     int64_t n = 0;
     for (size_t v = 0; v < gen->plan->n_variants; v++) {
-        if (gen->stories[v].n_tokens > n) n = gen->stories[v].n_tokens;
+        if (gen->branches[v].n_tokens > n) n = gen->branches[v].n_tokens;
     }
     return n;
 }
@@ -321,7 +321,7 @@ static int check_next(const qkv_generator *gen, const int32_t *next, qkv_error *
                         next ? "the prompt has not been fed yet: it comes first, without tokens"
                              : "the prompt has been fed; give the next tokens");
     for (size_t v = 0; v < gen->plan->n_variants; v++) {
-        if (gen->stories[v].ended || (next && next[v] == QKV_NO_NEXT)) continue;
+        if (gen->branches[v].ended || (next && next[v] == QKV_NO_NEXT)) continue;
         going++;
         if (next && (next[v] < 0 || next[v] >= n_vocab))
             return qkv_fail(err, QKV_ERR_ARGUMENT,
@@ -338,7 +338,7 @@ static int check_next(const qkv_generator *gen, const int32_t *next, qkv_error *
 
 /* ---- a pass over the whole text ---- */
 
-static int same_text(const qkv_story *a, const qkv_story *b, int64_t n) {
+static int same_text(const qkv_branch *a, const qkv_branch *b, int64_t n) {
     return memcmp(a->tokens, b->tokens, (size_t)n * sizeof *a->tokens) == 0;
 }
 
@@ -350,26 +350,26 @@ static int recompute_text(qkv_generator *gen, qkv_session *session, size_t first
     qkv_tensor t = QKV_TENSOR_INIT;
     const size_t size = (size_t)gen->plan->model->hp.n_vocab * sizeof(float);
     size_t *numbers = qkv_calloc(gen->plan->n_variants, sizeof *numbers);
-    int status = numbers ? qkv_plan_new_text(&plan, gen->plan->model, gen->stories[first].tokens,
+    int status = numbers ? qkv_plan_new_text(&plan, gen->plan->model, gen->branches[first].tokens,
                                              (size_t)n, &gen->plan->text, err)
                          : qkv_fail_memory(err);
     if (status == QKV_OK) status = qkv_plan_share_customs(plan, gen->plan, err);
     if (status == QKV_OK) status = qkv_plan_set_edit_data(plan, gen->plan->data, err);
     if (status == QKV_OK) status = qkv_plan_add_capture(plan, "logits[-1]", err);
     for (size_t v = first; status == QKV_OK && v < gen->plan->n_variants; v++) {
-        if (done[v] || !same_text(&gen->stories[first], &gen->stories[v], n)) continue;
+        if (done[v] || !same_text(&gen->branches[first], &gen->branches[v], n)) continue;
         if (v > 0)
             status = qkv_plan_add_variant(plan, gen->plan->variants[v].text, &numbers[v], err);
     }
     if (status == QKV_OK) status = qkv_session_run(session, &result, plan, err);
     for (size_t v = first; status == QKV_OK && v < gen->plan->n_variants; v++) {
         if ((v > 0 && !numbers[v]) || done[v]) continue;
-        qkv_story *story = &gen->stories[v];
+        qkv_branch *branch = &gen->branches[v];
         done[v] = 1;
         if (qkv_result_get(result, numbers[v], QKV_SITE_LOGITS, 0, &t))
-            memcpy(story->logits, t.data, size);
+            memcpy(branch->logits, t.data, size);
         for (size_t i = 0; i < gen->plan->variants[v].n_edits; i++)
-            atomic_store(&story->changed[i], qkv_result_edit_changed(result, numbers[v], i));
+            atomic_store(&branch->changed[i], qkv_result_edit_changed(result, numbers[v], i));
     }
     qkv_result_free(result);
     qkv_plan_free(plan);
@@ -381,7 +381,7 @@ static int recompute(qkv_generator *gen, qkv_session *session, int64_t n, qkv_er
     const size_t n_variants = gen->plan->n_variants;
     uint8_t *done = qkv_calloc(n_variants, 1);
     int status = done ? QKV_OK : qkv_fail_memory(err);
-    for (size_t v = 0; done && v < n_variants; v++) done[v] = gen->stories[v].ended != 0;
+    for (size_t v = 0; done && v < n_variants; v++) done[v] = gen->branches[v].ended != 0;
     for (size_t v = 0; status == QKV_OK && v < n_variants; v++) {
         if (!done[v]) status = recompute_text(gen, session, v, n, done, err);
     }
@@ -411,7 +411,7 @@ static int take_other_values(qkv_generator *gen, qkv_session *session, int64_t n
 static int prepare(qkv_generator *gen, qkv_session *session, int64_t n, qkv_error *err) {
     int status = QKV_OK;
     for (size_t v = 0; status == QKV_OK && v < gen->plan->n_variants; v++) {
-        if (!gen->stories[v].ended) status = qkv_generator_allocate(gen, v, err);
+        if (!gen->branches[v].ended) status = qkv_generator_allocate(gen, v, err);
     }
     return status == QKV_OK ? take_other_values(gen, session, n, err) : status;
 }
@@ -428,22 +428,22 @@ static int compute(qkv_generator *gen, qkv_session *session, int64_t n, qkv_erro
 /* Writes the next tokens after the texts; their lengths stay until they have been computed. */
 static void write_next(qkv_generator *gen, const int32_t *next, int64_t at, uint8_t *was_going) {
     for (size_t v = 0; v < gen->plan->n_variants; v++) {
-        qkv_story *story = &gen->stories[v];
-        was_going[v] = !story->ended;
-        if (next && next[v] == QKV_NO_NEXT) story->ended = 1;
-        if (next && !story->ended) story->tokens[at] = next[v];
+        qkv_branch *branch = &gen->branches[v];
+        was_going[v] = !branch->ended;
+        if (next && next[v] == QKV_NO_NEXT) branch->ended = 1;
+        if (next && !branch->ended) branch->tokens[at] = next[v];
     }
 }
 
 static void finish(qkv_generator *gen, int status, int64_t n, const uint8_t *was_going) {
     for (size_t v = 0; v < gen->plan->n_variants; v++) {
-        qkv_story *story = &gen->stories[v];
+        qkv_branch *branch = &gen->branches[v];
         if (status != QKV_OK)
-            story->ended = !was_going[v];
-        else if (!story->ended)
-            story->n_tokens = n;
+            branch->ended = !was_going[v];
+        else if (!branch->ended)
+            branch->n_tokens = n;
         else
-            qkv_generator_release_cache(gen, story);
+            qkv_generator_release_cache(gen, branch);
     }
 }
 
@@ -469,8 +469,8 @@ int qkv_session_feed(qkv_session *session, qkv_generator *generator, const int32
 
 /* ---- questions ---- */
 
-static const qkv_story *story_of(const qkv_generator *gen, size_t variant) {
-    return gen && variant < gen->plan->n_variants ? &gen->stories[variant] : NULL;
+static const qkv_branch *branch_of(const qkv_generator *gen, size_t variant) {
+    return gen && variant < gen->plan->n_variants ? &gen->branches[variant] : NULL;
 }
 
 size_t qkv_generator_n_variants(const qkv_generator *generator) {
@@ -478,33 +478,33 @@ size_t qkv_generator_n_variants(const qkv_generator *generator) {
 }
 
 const float *qkv_generator_logits(const qkv_generator *generator, size_t variant) {
-    const qkv_story *story = story_of(generator, variant);
-    return story && story->n_tokens && !story->ended ? story->logits : NULL;
+    const qkv_branch *branch = branch_of(generator, variant);
+    return branch && branch->n_tokens && !branch->ended ? branch->logits : NULL;
 }
 
 const int32_t *qkv_generator_tokens(const qkv_generator *generator, size_t variant,
                                     size_t *n_tokens) {
-    const qkv_story *story = story_of(generator, variant);
-    if (n_tokens) *n_tokens = story ? (size_t)story->n_tokens : 0;
-    return story ? story->tokens : NULL;
+    const qkv_branch *branch = branch_of(generator, variant);
+    if (n_tokens) *n_tokens = branch ? (size_t)branch->n_tokens : 0;
+    return branch ? branch->tokens : NULL;
 }
 
 const char *qkv_generator_edit_text(const qkv_generator *generator, size_t variant, size_t edit) {
-    if (!story_of(generator, variant)) return NULL;
+    if (!branch_of(generator, variant)) return NULL;
     const qkv_variant *of = &generator->plan->variants[variant];
     return edit < of->n_edits ? of->edits[edit].text : NULL;
 }
 
 uint64_t qkv_generator_edit_changed(const qkv_generator *generator, size_t variant, size_t edit) {
     if (!qkv_generator_edit_text(generator, variant, edit)) return 0;
-    return atomic_load(&generator->stories[variant].changed[edit]);
+    return atomic_load(&generator->branches[variant].changed[edit]);
 }
 
 static size_t cache_size(const qkv_generator *gen, size_t variant, int32_t from) {
     const qkv_hparams *hp = &gen->plan->model->hp;
     size_t size = 0;
     for (int32_t il = from; il < hp->n_layer && !gen->recompute; il++)
-        size += qkv_kv_layer_size(&gen->stories[variant].cache.layers[il], hp->head_dim);
+        size += qkv_kv_layer_size(&gen->branches[variant].cache.layers[il], hp->head_dim);
     return size;
 }
 
@@ -517,22 +517,22 @@ size_t qkv_generator_memory(const qkv_generator *generator) {
 
 static void explain_variant(const qkv_generator *gen, size_t variant, qkv_text *out) {
     const qkv_hparams *hp = &gen->plan->model->hp;
-    const qkv_story *story = &gen->stories[variant];
+    const qkv_branch *branch = &gen->branches[variant];
     const double all = (double)cache_size(gen, variant, 0) / 1e6;
     if (variant == 0) {
         qkv_text_printf(out, "baseline: %.3g MB of keys and values\n", all);
         return;
     }
     qkv_text_printf(out, "variant %zu (%s): ", variant, gen->plan->variants[variant].text);
-    if (story->join == hp->n_layer)
+    if (branch->join == hp->n_layer)
         qkv_text_puts(out, "all layers are the baseline's");
-    else if (story->join)
-        qkv_text_printf(out, "layers 0 to %d are the baseline's", story->join - 1);
+    else if (branch->join)
+        qkv_text_printf(out, "layers 0 to %d are the baseline's", branch->join - 1);
     else
         qkv_text_puts(out, "shares no layer with the baseline");
     qkv_text_printf(out, "; %.3g MB of keys and values",
-                    (double)cache_size(gen, variant, story->join) / 1e6);
-    if (story->join) qkv_text_printf(out, ", %.3g MB once the texts differ", all);
+                    (double)cache_size(gen, variant, branch->join) / 1e6);
+    if (branch->join) qkv_text_printf(out, ", %.3g MB once the texts differ", all);
     qkv_text_puts(out, "\n");
 }
 

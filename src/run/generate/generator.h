@@ -11,7 +11,7 @@
 #define QKV_GENERATOR_CHUNK 512
 
 /* One variant of the text. */
-typedef struct qkv_story {
+typedef struct qkv_branch {
     int32_t *tokens; /* n_positions */
     int64_t n_tokens;
     int32_t
@@ -21,14 +21,14 @@ typedef struct qkv_story {
     qkv_kv_cache cache;
     float *logits;             /* V */
     _Atomic uint64_t *changed; /* per edit */
-} qkv_story;
+} qkv_branch;
 
 struct qkv_generator {
     qkv_plan *plan; /* of the prompt: edits, and prompts to patch from */
     int recompute;
-    qkv_story *stories; /* one for each variant of the plan */
-    int64_t n_computed; /* tokens that caches hold, and texts have */
-    int is_long;        /* RoPE is that of long prompts */
+    qkv_branch *branches; /* one for each variant of the plan */
+    int64_t n_computed;   /* tokens that caches hold, and texts have */
+    int is_long;          /* RoPE is that of long prompts */
     qkv_patches patches;
     int has_patches, patches_are_long; /* the latter: computed with such RoPE */
 
@@ -57,6 +57,6 @@ int qkv_generator_compute(qkv_generator *generator, qkv_session *session, int64_
                           qkv_error *err);
 /* Memory of a variant's cache. What it shares with the baseline is left out. */
 int qkv_generator_allocate(qkv_generator *generator, size_t variant, qkv_error *err);
-void qkv_generator_release_cache(const qkv_generator *generator, qkv_story *story);
+void qkv_generator_release_cache(const qkv_generator *generator, qkv_branch *branch);
 
 #endif

@@ -25,16 +25,16 @@ static const qkv_hparams *hp_of(const qkv_generator *gen) {
 
 /* ---- caches ---- */
 
-void qkv_generator_release_cache(const qkv_generator *gen, qkv_story *story) {
-    for (int32_t il = 0; story->cache.layers && il < hp_of(gen)->n_layer; il++)
-        qkv_kv_layer_release(&story->cache.layers[il]);
+void qkv_generator_release_cache(const qkv_generator *gen, qkv_branch *branch) {
+    for (int32_t il = 0; branch->cache.layers && il < hp_of(gen)->n_layer; il++)
+        qkv_kv_layer_release(&branch->cache.layers[il]);
 }
 
 int qkv_generator_allocate(qkv_generator *gen, size_t variant, qkv_error *err) {
-    qkv_story *story = &gen->stories[variant];
+    qkv_branch *branch = &gen->branches[variant];
     int status = QKV_OK;
-    for (int32_t il = story->shares ? story->join : 0; il < hp_of(gen)->n_layer; il++) {
-        qkv_kv_layer *layer = &story->cache.layers[il];
+    for (int32_t il = branch->shares ? branch->join : 0; il < hp_of(gen)->n_layer; il++) {
+        qkv_kv_layer *layer = &branch->cache.layers[il];
         if (status == QKV_OK && !layer->k)
             status = qkv_kv_layer_allocate(layer, hp_of(gen)->head_dim, err);
     }
@@ -43,27 +43,27 @@ int qkv_generator_allocate(qkv_generator *gen, size_t variant, qkv_error *err) {
 
 /* The text of a variant goes its own way: what it had in common with the baseline is copied. */
 static int part_from_baseline(qkv_generator *gen, size_t variant, qkv_error *err) {
-    qkv_story *story = &gen->stories[variant];
+    qkv_branch *branch = &gen->branches[variant];
     const int64_t d = hp_of(gen)->head_dim;
-    story->shares = 0;
+    branch->shares = 0;
     int status = qkv_generator_allocate(gen, variant, err);
     if (status != QKV_OK) {
-        story->shares = 1;
+        branch->shares = 1;
         return status;
     }
-    for (int32_t il = 0; il < story->join && il < hp_of(gen)->n_layer; il++)
-        qkv_kv_layer_copy(&story->cache.layers[il], &gen->stories[0].cache.layers[il], d);
+    for (int32_t il = 0; il < branch->join && il < hp_of(gen)->n_layer; il++)
+        qkv_kv_layer_copy(&branch->cache.layers[il], &gen->branches[0].cache.layers[il], d);
     return QKV_OK;
 }
 
 static int part_texts(qkv_generator *gen, int64_t n_tokens, qkv_error *err) {
-    const qkv_story *baseline = &gen->stories[0];
+    const qkv_branch *baseline = &gen->branches[0];
     int status = QKV_OK;
     for (size_t v = 1; status == QKV_OK && v < gen->plan->n_variants; v++) {
-        const qkv_story *story = &gen->stories[v];
-        if (story->ended || !story->shares) continue;
-        if (baseline->ended ||
-            memcmp(story->tokens, baseline->tokens, (size_t)n_tokens * sizeof *story->tokens) != 0)
+        const qkv_branch *branch = &gen->branches[v];
+        if (branch->ended || !branch->shares) continue;
+        if (baseline->ended || memcmp(branch->tokens, baseline->tokens,
+                                      (size_t)n_tokens * sizeof *branch->tokens) != 0)
             status = part_from_baseline(gen, v, err);
     }
     return status;
@@ -72,9 +72,9 @@ static int part_texts(qkv_generator *gen, int64_t n_tokens, qkv_error *err) {
 static void forget_all(qkv_generator *gen) {
     for (size_t v = 0; v < gen->plan->n_variants; v++) {
         for (int32_t il = 0; il < hp_of(gen)->n_layer; il++)
-            gen->stories[v].cache.layers[il].first = 0;
+            gen->branches[v].cache.layers[il].first = 0;
         for (size_t i = 0; i < gen->plan->variants[v].n_edits; i++)
-            atomic_store(&gen->stories[v].changed[i], 0);
+            atomic_store(&gen->branches[v].changed[i], 0);
     }
     gen->n_computed = 0;
 }
@@ -82,7 +82,7 @@ static void forget_all(qkv_generator *gen) {
 /* ---- the batch ---- */
 
 static int by_join(const qkv_generator *gen, size_t a, size_t b) {
-    return gen->stories[a].join < gen->stories[b].join;
+    return gen->branches[a].join < gen->branches[b].join;
 }
 
 /* Lists the members; returns how many have texts of their own. */
@@ -90,10 +90,10 @@ static int64_t list_members(qkv_generator *gen, int64_t *n_members) {
     size_t n = 0, texts = 0;
     for (int sharing = 0; sharing < 2; sharing++) {
         for (size_t v = 0; v < gen->plan->n_variants; v++) {
-            const qkv_story *story = &gen->stories[v];
+            const qkv_branch *branch = &gen->branches[v];
             /* A variant with edits in the first layer has nothing to share. */
-            const int shares = story->shares && story->join > 0;
-            if (story->ended || shares != sharing) continue;
+            const int shares = branch->shares && branch->join > 0;
+            if (branch->ended || shares != sharing) continue;
             size_t at = n++;
             for (; sharing && at > texts && by_join(gen, v, gen->variants[at - 1]); at--)
                 gen->variants[at] = gen->variants[at - 1];
@@ -102,10 +102,10 @@ static int64_t list_members(qkv_generator *gen, int64_t *n_members) {
         if (!sharing) texts = n;
     }
     for (size_t i = 0; i < n; i++) {
-        const qkv_story *story = &gen->stories[gen->variants[i]];
-        gen->joins[i] = i < texts ? 0 : story->join;
+        const qkv_branch *branch = &gen->branches[gen->variants[i]];
+        gen->joins[i] = i < texts ? 0 : branch->join;
         gen->members[i] = (qkv_member){.variant = &gen->plan->variants[gen->variants[i]],
-                                       .changed = story->changed};
+                                       .changed = branch->changed};
     }
     *n_members = (int64_t)n;
     return (int64_t)texts;
@@ -159,7 +159,7 @@ static void place_step(qkv_generator *gen, int64_t chunk, int64_t n_members, int
         const int64_t window = qkv_layer_window(gen->plan->model, il);
         const int64_t seen = window && step->position >= window ? step->position - window + 1 : 0;
         for (int64_t b = 0; b < n_members; b++) {
-            qkv_kv_layer *layer = &gen->stories[gen->variants[b]].cache.layers[il];
+            qkv_kv_layer *layer = &gen->branches[gen->variants[b]].cache.layers[il];
             gen->caches[il * n_members + b] = gen->joins[b] <= il ? layer : NULL;
             if (gen->joins[b] > il) continue;
             if (layer->bounded)
@@ -259,7 +259,7 @@ static int take_logits(qkv_generator *gen, qkv_error *err) {
     const size_t bytes = (size_t)n_vocab * sizeof(float);
     const struct ggml_tensor *logits = gen->graph.kept[0].tensor; // [V, 1, B]
     for (int64_t b = 0; b < gen->graph_batch; b++) {
-        float *to = gen->stories[gen->variants[b]].logits;
+        float *to = gen->branches[gen->variants[b]].logits;
         ggml_backend_tensor_get(logits, to, (size_t)b * bytes, bytes);
         for (int64_t i = 0; i < n_vocab; i++) {
             if (!isfinite(to[i]))
@@ -271,7 +271,7 @@ static int take_logits(qkv_generator *gen, qkv_error *err) {
 
 static void fill_tokens(const qkv_generator *gen, int64_t chunk) {
     for (int64_t b = 0; b < gen->step.n_texts; b++)
-        memcpy(gen->in_tokens + b * chunk, gen->stories[gen->variants[b]].tokens + gen->n_computed,
+        memcpy(gen->in_tokens + b * chunk, gen->branches[gen->variants[b]].tokens + gen->n_computed,
                (size_t)chunk * sizeof *gen->in_tokens);
 }
 

@@ -27,10 +27,10 @@ int qkv_generator_plan(const qkv_generator *generator, qkv_plan **out, size_t va
     const qkv_plan *from = generator->plan;
     if (variant >= from->n_variants)
         return qkv_fail(err, QKV_ERR_ARGUMENT, "there is no variant %zu", variant);
-    const qkv_story *story = &generator->stories[variant];
-    const int64_t n = story->n_tokens ? story->n_tokens : from->n_tokens;
+    const qkv_branch *branch = &generator->branches[variant];
+    const int64_t n = branch->n_tokens ? branch->n_tokens : from->n_tokens;
     qkv_plan *plan = NULL;
-    int status = qkv_plan_new_text(&plan, from->model, story->tokens, (size_t)n, &from->text, err);
+    int status = qkv_plan_new_text(&plan, from->model, branch->tokens, (size_t)n, &from->text, err);
     for (size_t i = 0; variant > 0 && i < from->n_sources && status == QKV_OK; i++)
         status = add_source(&from->sources[i], plan, err);
     if (status == QKV_OK && variant > 0) status = qkv_plan_share_customs(plan, from, err);

@@ -72,6 +72,6 @@ export class Banner {
                 address.setAttribute('aria-invalid', 'true');
             }
         };
-        return [address, el('button', { type: 'button', class: 'strong', onclick: go }, 'Go on there')];
+        return [address, el('button', { type: 'button', class: 'strong', onclick: go }, 'Continue there')];
     }
 }

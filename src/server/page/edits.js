@@ -325,7 +325,7 @@ export class EditsPanel {
         form.args.disabled = NO_ARGS.includes(fields.op);
         form.args.title = op?.arguments ?? '';
         const notes = [site?.what && `${site.name}: ${site.what}`, op?.what && `${op.name}: ${op.what}`];
-        if (!form.args.disabled && op?.arguments) notes.push(`behind the colon: ${op.arguments}`);
+        if (!form.args.disabled && op?.arguments) notes.push(`after the colon: ${op.arguments}`);
         form.note.textContent = notes.filter(Boolean).join('. ');
     }
 

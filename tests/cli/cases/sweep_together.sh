@@ -24,6 +24,6 @@ try() { # the second one's epsilon
 }
 touch refused
 for epsilon in 0.5 0.5 0.5 0.25 0.25 0.25; do try $epsilon; done
-grep -v -e 'r.sqlite is being written by another sweep; wait for it, or give another name$' \
+grep -v -e 'r.sqlite is being written by another process; wait for it, or give another name$' \
     -e 'r.sqlite holds the results of another sweep; give another name, or remove it$' refused
 true
