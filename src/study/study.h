@@ -36,6 +36,7 @@
  *     study.c          the object, and adding to it
  *     study_kinds.c    the list of kinds, and their fields
  *     study_make.c     setting fields, and inputs and options to a study
+ *     study_load.c     the same from a recipe that people write
  *     study_recipe.c   its recipe
  *     edit_inputs.c    what edits name: other prompts, vectors
  *     study_copy.c     charts, copied
