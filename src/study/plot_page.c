@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "qkv/chart.h"
-#include "study/plot_living.h"
+#include "study/plot_numbers.h"
 #include "study/print.h"
 
 /* Texts that a chart points to. */

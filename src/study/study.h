@@ -42,7 +42,7 @@
  *     study_copy.c     charts, copied
  *     study_write.c    files: pictures
  *     study_numbers.c  files: tables
- *     study_html.c     pages; study_maps.c: the attention in them
+ *     html_study.c     pages; study_maps.c: the attention in them
  */
 #ifndef QKV_STUDY_STUDY_H
 #define QKV_STUDY_STUDY_H

@@ -1,33 +1,15 @@
-// A figure in a file: its panels as they were drawn, and beside them the head view of the one that is chosen, with a
-// slider for every factor. Maps under other factors than the figure's are made of scores (attention.js).
+// A figure: its panels as they were drawn, and beside them the head view of the one that is chosen, with a slider for
+// every factor. Maps under other factors than the figure's are made of scores (attention.js).
 import { ScoredHead, decodeMap } from './attention.js';
 import { ColorScale, LINEAR_TOKENS } from './colors.js';
 import { FactorSlider } from './factor_slider.js';
 import { HeadView } from './head.js';
-import { revealCard } from './offline_cell.js';
+import { revealCard } from './offline_attention.js';
 import { TableView } from './tables.js';
-import { countText, el, numberText } from './text.js';
+import { countText, el, numberText, plainTitle, titleNodes } from './text.js';
 import { thumbCanvas } from './thumbs.js';
 
 const SIDE_PANELS = 24; // figures of more panels have them above, not beside
-
-// *text* is in italics, \* is an asterisk.
-export function titleNodes(text) {
-    const nodes = [];
-    let italic = false;
-    for (const part of text.match(/\\\*|\*|[^*\\]+|\\/g) ?? []) {
-        if (part === '*') italic = !italic;
-        else {
-            const plain = (part === '\\*' ? '*' : part).replace(/(\d)e-(\d)/g, '$1e\u2011$2').replace(/ = /g, '\u00a0=\u00a0');
-            nodes.push(italic ? el('em', {}, plain) : plain);
-        }
-    }
-    return nodes;
-}
-
-export function plainTitle(text) {
-    return text.replace(/\\\*|\*/g, (found) => (found === '*' ? '' : '*'));
-}
 
 // ---- the numbers ----
 
@@ -96,16 +78,16 @@ class FigureMaps {
     }
 }
 
-// ---- the page ----
+// ---- the part ----
 
-export class OfflineFigure {
-    constructor(root, data, palette) {
-        this.root = root;
-        this.data = data;
-        this.palette = palette;
+export class MapsPart {
+    constructor(data, { palette }) {
+        Object.assign(this, { data, palette });
         this.maps = new FigureMaps(data);
-        this.values = [];
         this.build();
+    }
+
+    begin() {
         this.choose(this.firstPanel());
     }
 
@@ -132,10 +114,8 @@ export class OfflineFigure {
             this.view = new HeadView(place, { palette: this.palette, maxHeight: () => window.innerHeight * 0.7 });
             this.view.options = this.viewOptions();
         }
-        this.root.append(this.buildHeader(),
-            el('div', { class: many || data.panels.length === 1 ? 'figure-page stacked' : 'figure-page' },
-               this.buildPanels(many), this.viewElement),
-            this.buildNotes());
+        this.header = this.buildPrompts();
+        this.elements = [el('div', { class: many || data.panels.length === 1 ? 'figure-page stacked' : 'figure-page' }, this.buildPanels(many), this.viewElement)];
     }
 
     viewOptions() {
@@ -151,13 +131,12 @@ export class OfflineFigure {
         return options;
     }
 
-    buildHeader() {
+    buildPrompts() {
         const { data } = this;
-        const prompts = data.prompts.map((prompt, i) => el('p', { class: 'prompt' },
+        return data.prompts.map((prompt, i) => el('p', { class: 'prompt' },
             el('span', { class: 'index' }, data.prompts.length > 1 ? `Input ${i + 1} ` : 'Prompt '),
             prompt.text === null ? el('span', { class: 'hint' }, 'given as token ids') : el('bdi', { dir: 'auto' }, prompt.text),
             el('span', { class: 'index' }, ` ${countText(prompt.tokens.length)} tokens`)));
-        return el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null, ...prompts);
     }
 
     // The scale of the figure itself, for its panels.
@@ -305,20 +284,6 @@ export class OfflineFigure {
         const pairs = panel.report ? panel.report.numbers : [];
         this.numbers.hidden = !pairs.length;
         this.numbers.replaceChildren(el('div', { class: 'hint' }, 'as drawn:'), ...pairs.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, numberText(value, 3)))));
-    }
-
-    // ---- what the file says about itself ----
-
-    buildNotes() {
-        const { storage, small_print: smallPrint, id } = this.data;
-        const size = storage.bytes < 1e6 ? `${countText(Math.max(1, Math.round(storage.bytes / 1000)))} kB` : `${(storage.bytes / 1e6).toFixed(1)} MB`;
-        const parts = [`${size} of numbers in this file`];
-        if (storage.made) parts.push('scores in F32, of which maps under factors are made when they are shown');
-        if (storage.type === 'F16') parts.push('maps in half precision (three digits)');
-        else if (!storage.made) parts.push('maps in F32, the engine\u2019s own bits');
-        if (storage.pooled) parts.push(`pooled: a cell is the largest of ${storage.pooled} × ${storage.pooled} weights`);
-        return el('footer', { class: 'figure-notes' }, smallPrint ? el('p', {}, smallPrint) : null,
-            el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${id}).`));
     }
 
     forgetTheme() {

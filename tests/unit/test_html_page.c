@@ -15,7 +15,8 @@
 
 #include "base/base64.h"
 #include "page/page_bundle.h"
-#include "study/living.h"
+#include "study/figure.h"
+#include "study/html_page.h"
 #include "support/figure_maker.h"
 #include "support/scratch.h"
 
@@ -74,22 +75,22 @@ static void test_half(void **state) {
 static void test_masked_maps(void **state) {
     (void)state;
     const float values[16] = {1, 0, 0, 0, 1, 2, 0, 0, 0, 3, 4, 0, 0, 0, 5, 6};
-    living_map map = {.values = values, .rows = 4, .cols = 4, .step = 1, .causal = 1, .window = 2};
-    assert_true(qkv_living_is_masked(&map));
-    assert_int_equal(qkv_living_count(&map), 16);
+    html_map map = {.values = values, .rows = 4, .cols = 4, .step = 1, .causal = 1, .window = 2};
+    assert_true(qkv_html_map_is_masked(&map));
+    assert_int_equal(qkv_html_map_count(&map), 16);
     map.is_masked = 1;
-    assert_int_equal(qkv_living_count(&map), 7);
+    assert_int_equal(qkv_html_map_count(&map), 7);
     map.window = 1;
-    assert_false(qkv_living_is_masked(&map));
+    assert_false(qkv_html_map_is_masked(&map));
     map.window = 0;
-    assert_int_equal(qkv_living_count(&map), 10);
+    assert_int_equal(qkv_html_map_count(&map), 10);
     map.causal = 0;
-    assert_false(qkv_living_is_masked(&map)); /* no mask at all */
+    assert_false(qkv_html_map_is_masked(&map)); /* no mask at all */
     map.is_masked = 0;
     map.window = 2;
-    assert_true(qkv_living_is_masked(&map)); /* both sides of the diagonal */
+    assert_true(qkv_html_map_is_masked(&map)); /* both sides of the diagonal */
     map.is_masked = 1;
-    assert_int_equal(qkv_living_count(&map), 10);
+    assert_int_equal(qkv_html_map_count(&map), 10);
 }
 
 static void test_pooled_maps(void **state) {
@@ -99,13 +100,13 @@ static void test_pooled_maps(void **state) {
         for (int k = 0; k <= i; k++)
             values[i * 5 + k] = (float)(i * 5 + k) * (k == 1 ? -1.0f : 1.0f);
     }
-    const living_map map = {
+    const html_map map = {
         .values = values, .rows = 5, .cols = 5, .step = 1, .causal = 1, .is_masked = 1};
-    living_map pooled;
-    assert_int_equal(qkv_living_pool(&map, 2, &pooled, &err), QKV_OK);
+    html_map pooled;
+    assert_int_equal(qkv_html_map_pool(&map, 2, &pooled, &err), QKV_OK);
     assert_int_equal(pooled.rows, 3);
     assert_int_equal(pooled.step, 2);
-    assert_true(pooled.is_masked && qkv_living_is_masked(&pooled));
+    assert_true(pooled.is_masked && qkv_html_map_is_masked(&pooled));
     const float wanted[9] = {-6, 0, 0, -16, 18, 0, -21, 23, 24};
     assert_memory_equal(pooled.values, wanted, sizeof wanted);
     free((float *)pooled.values);
@@ -114,10 +115,9 @@ static void test_pooled_maps(void **state) {
 static void test_map_json(void **state) {
     (void)state;
     const float values[4] = {1, 0, 0.5f, 0.5f};
-    const living_map map = {
+    const html_map map = {
         .values = values, .rows = 2, .cols = 2, .step = 1, .causal = 1, .is_masked = 1};
-    json_t *exact = qkv_living_map_json(&map, LIVING_F32),
-           *half = qkv_living_map_json(&map, LIVING_F16);
+    json_t *exact = qkv_html_map_json(&map, HTML_F32), *half = qkv_html_map_json(&map, HTML_F16);
     assert_string_equal(json_string_value(json_object_get(exact, "data")), "AACAPwAAAD8AAAA/");
     assert_string_equal(json_string_value(json_object_get(half, "data")), "ADwAOAA4");
     assert_true(json_is_true(json_object_get(exact, "masked")));
@@ -181,8 +181,9 @@ static void test_bundle_pair(void **state) {
 
 /* ---- factors and scores ---- */
 
-static qkv_figure *make_living(engine *e, const qkv_prompt *prompt, const qkv_figure_side *cols,
-                               size_t n_cols, int32_t layer, int32_t head) {
+static qkv_figure *make_page_figure(engine *e, const qkv_prompt *prompt,
+                                    const qkv_figure_side *cols, size_t n_cols, int32_t layer,
+                                    int32_t head) {
     qkv_figure_options options = QKV_FIGURE_OPTIONS_INIT;
     qkv_figure *figure = NULL;
     options.prompts = prompt;
@@ -214,22 +215,23 @@ static void test_factors(void **state) {
         size_t n;
         int complete;
     } wanted[] = {{1, 1}, {2, 1}, {2, 1}, {0, 0}, {0, 1}, {0, 1}, {0, 0}, {0, 0}, {0, 0}};
-    qkv_figure *figure = make_living(&figure_engine, &prompt, cols, 9, FIGURE_LAYER, FIGURE_HEAD);
+    qkv_figure *figure =
+        make_page_figure(&figure_engine, &prompt, cols, 9, FIGURE_LAYER, FIGURE_HEAD);
     for (size_t i = 0; i < 9; i++) {
         assert_int_equal(figure->cells[i].factors.n, wanted[i].n);
         assert_int_equal(figure->cells[i].factors.complete, wanted[i].complete);
     }
-    const living_factor *first = &figure->cells[0].factors.items[0];
+    const edit_factor *first = &figure->cells[0].factors.items[0];
     assert_string_equal(first->target, "q@3.h1");
     assert_true(first->eps == 0.1); /* as it was written, not as F32 */
-    assert_int_equal(first->axis, LIVING_QUERY);
+    assert_int_equal(first->axis, FACTOR_QUERY);
     assert_null(first->tokens);
-    assert_int_equal(figure->cells[1].factors.items[0].axis, LIVING_KEY);
-    assert_int_equal(figure->cells[1].factors.items[1].axis, LIVING_NOTHING);
+    assert_int_equal(figure->cells[1].factors.items[0].axis, FACTOR_KEY);
+    assert_int_equal(figure->cells[1].factors.items[1].axis, FACTOR_NOTHING);
     const uint8_t rows[FIGURE_N_TOKENS] = {0, 1, 1, 0, 0};
     assert_memory_equal(figure->cells[2].factors.items[0].tokens, rows, sizeof rows);
     assert_true(figure->cells[2].factors.items[1].eps == 0);
-    assert_non_null(figure->living->scores[0]);
+    assert_non_null(figure->scores->maps[0]);
     qkv_figure_free(figure);
 }
 
@@ -239,8 +241,9 @@ static void test_no_scores(void **state) {
     const qkv_prompt prompt = figure_ids();
     const qkv_figure_side cols[] = {figure_side("mean", "q@3.h1=mean:head"),
                                     figure_side("v", "v@3=scale:0.5")};
-    qkv_figure *figure = make_living(&figure_engine, &prompt, cols, 2, FIGURE_LAYER, FIGURE_HEAD);
-    assert_null(figure->living->scores[0]);
+    qkv_figure *figure =
+        make_page_figure(&figure_engine, &prompt, cols, 2, FIGURE_LAYER, FIGURE_HEAD);
+    assert_null(figure->scores->maps[0]);
     qkv_figure_free(figure);
 }
 
@@ -259,9 +262,9 @@ static void check_scores(const char *family, int32_t layer, int32_t head, int ca
     snprintf(edit, sizeof edit, "q@%d.h%d=scale:30", (int)layer, (int)head);
     snprintf(capture, sizeof capture, "scores@%d.h%d", (int)layer, (int)head);
     const qkv_figure_side col = figure_side("q", edit);
-    qkv_figure *figure = make_living(&e, &prompt, &col, 1, layer, head);
-    const float *kept = figure->living->scores[0];
-    const double cap = figure->living->softcap;
+    qkv_figure *figure = make_page_figure(&e, &prompt, &col, 1, layer, head);
+    const float *kept = figure->scores->maps[0];
+    const double cap = figure->scores->softcap;
     assert_non_null(kept);
     assert_int_equal(cap > 0, capped);
     const char *const edits[] = {edit, NULL}, *const captures[] = {capture, NULL};
@@ -308,7 +311,7 @@ static void test_sinks(void **state) {
 
 static json_t *figure_data(const qkv_figure *figure) {
     json_t *data = NULL;
-    expect_ok(qkv_living_figure_json(figure, &data, &err), &err, "data");
+    expect_ok(qkv_html_figure_part(figure, &data, &err), &err, "data");
     return data;
 }
 
@@ -324,7 +327,7 @@ static qkv_figure *long_figure(engine *e, int32_t *tokens, size_t n, const qkv_f
     prompt.tokens = tokens;
     prompt.n_tokens = n;
     engine_open(e, QKV_TEST_SOURCE_DIR "/vectors/falcon/model.gguf", 2);
-    return make_living(e, &prompt, cols, n_cols, 1, 1);
+    return make_page_figure(e, &prompt, cols, n_cols, 1, 1);
 }
 
 /* 700 tokens, 10 maps: more than 4 MiB in F32. Those that scores give are left out. */

@@ -8,12 +8,12 @@
 
 #include "base/base64.h"
 #include "base/memory.h"
-#include "study/living.h"
+#include "study/html_page.h"
 
 /* ---- the mask ---- */
 
 /* attention.js has the same: the keys that a row of the map shows. */
-static void visible_range(const living_map *map, size_t row, size_t *first, size_t *end) {
+static void visible_range(const html_map *map, size_t row, size_t *first, size_t *end) {
     const size_t window = map->window > 0 ? (size_t)map->window : 0;
     *first = 0;
     *end = map->cols;
@@ -23,12 +23,12 @@ static void visible_range(const living_map *map, size_t row, size_t *first, size
     if (map->causal) *end = row + 1;
 }
 
-int qkv_living_is_masked(const living_map *map) {
-    const living_map masked = {.rows = map->rows,
-                               .cols = map->cols,
-                               .causal = map->causal,
-                               .window = map->window,
-                               .is_masked = 1};
+int qkv_html_map_is_masked(const html_map *map) {
+    const html_map masked = {.rows = map->rows,
+                             .cols = map->cols,
+                             .causal = map->causal,
+                             .window = map->window,
+                             .is_masked = 1};
     if (map->rows != map->cols || (!map->causal && map->window <= 0)) return 0;
     for (size_t row = 0; row < map->rows; row++) {
         size_t first, end;
@@ -41,7 +41,7 @@ int qkv_living_is_masked(const living_map *map) {
     return 1;
 }
 
-size_t qkv_living_count(const living_map *map) {
+size_t qkv_html_map_count(const html_map *map) {
     size_t n = 0;
     for (size_t row = 0; row < map->rows; row++) {
         size_t first, end;
@@ -55,15 +55,15 @@ size_t qkv_living_count(const living_map *map) {
 
 /* Both sides are pooled alike, so that what lies above the diagonal stays there; a window does not
  * become one of whole cells. */
-int qkv_living_pool(const living_map *map, size_t step, living_map *out, qkv_error *err) {
+int qkv_html_map_pool(const html_map *map, size_t step, html_map *out, qkv_error *err) {
     const size_t rows = (map->rows + step - 1) / step, cols = (map->cols + step - 1) / step;
     float *cells = qkv_calloc(rows * cols, sizeof *cells);
-    *out = (living_map){.values = cells,
-                        .rows = rows,
-                        .cols = cols,
-                        .step = step * map->step,
-                        .causal = map->causal,
-                        .is_masked = map->is_masked && map->causal};
+    *out = (html_map){.values = cells,
+                      .rows = rows,
+                      .cols = cols,
+                      .step = step * map->step,
+                      .causal = map->causal,
+                      .is_masked = map->is_masked && map->causal};
     if (!cells) return qkv_fail_memory(err);
     for (size_t row = 0; row < map->rows; row++) {
         for (size_t col = 0; col < map->cols; col++) {
@@ -89,15 +89,15 @@ uint16_t qkv_half_of(float value) {
     return (uint16_t)(sign | ((rest - 0x38000000 + 0xfff + odd) >> 13));
 }
 
-static void put_number(unsigned char *to, float value, living_type type) {
+static void put_number(unsigned char *to, float value, html_type type) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    if (type == LIVING_F16) bits = qkv_half_of(value);
-    for (int i = 0; i < (type == LIVING_F16 ? 2 : 4); i++) to[i] = (unsigned char)(bits >> 8 * i);
+    if (type == HTML_F16) bits = qkv_half_of(value);
+    for (int i = 0; i < (type == HTML_F16 ? 2 : 4); i++) to[i] = (unsigned char)(bits >> 8 * i);
 }
 
-static int put_numbers(const living_map *map, living_type type, qkv_text *out) {
-    const size_t size = type == LIVING_F16 ? 2 : 4, n = qkv_living_count(map);
+static int put_numbers(const html_map *map, html_type type, qkv_text *out) {
+    const size_t size = type == HTML_F16 ? 2 : 4, n = qkv_html_map_count(map);
     unsigned char *bytes = qkv_calloc(n, size), *at = bytes;
     if (!bytes) return 0;
     for (size_t row = 0; row < map->rows; row++) {
@@ -112,13 +112,13 @@ static int put_numbers(const living_map *map, living_type type, qkv_text *out) {
     return !out->failed;
 }
 
-json_t *qkv_living_map_json(const living_map *map, living_type type) {
+json_t *qkv_html_map_json(const html_map *map, html_type type) {
     qkv_text numbers = {0};
     json_t *json = NULL;
     qkv_text_puts(&numbers, "");
     if (put_numbers(map, type, &numbers)) {
         json = json_pack("{s:s, s:I, s:I, s:I, s:b, s:b, s:i, s:s}", "type",
-                         type == LIVING_F16 ? "F16" : "F32", "rows", (json_int_t)map->rows, "cols",
+                         type == HTML_F16 ? "F16" : "F32", "rows", (json_int_t)map->rows, "cols",
                          (json_int_t)map->cols, "step", (json_int_t)map->step, "masked",
                          map->is_masked, "causal", map->causal, "window", (int)map->window, "data",
                          numbers.data);

@@ -1,23 +1,25 @@
 /*
- * What a figure's page is told: tokens, panels, factors, colours, and numbers, each map once.
+ * The page of a figure. Its part "maps" has tokens, panels, factors, and numbers, each map once; where the figure was
+ * measured the parts of its report follow.
  *
  * A page is bounded. Maps are kept in F32 up to MOST_EXACT bytes. Beyond that, those that the page can
  * make of scores are left to it; what still is too much is kept in F16, and then pooled. Scores
- * are F32 or not there (living.c). The page says which.
+ * are F32 or not there (figure_scores.c). The page says which.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "study/living.h"
+#include "study/html_page.h"
 #include "study/report.h"
 
 enum { MOST_EXACT = 4 << 20, MOST_BYTES = 8 << 20, MOST_POOLED = 512 };
 
 /* One map of the page, and what became of it. */
 typedef struct stored_map {
-    living_map map;
+    html_map map;
     float *own;      /* of a pooled one */
     int is_scores;   /* stays as it is */
     int can_be_made; /* by the page, of scores */
@@ -28,22 +30,22 @@ typedef struct stored_map {
 typedef struct map_store {
     stored_map *items;
     size_t n, capacity;
-    living_type type;
+    html_type type;
     size_t pooled; /* tokens on a side of a cell; 0: nothing was pooled */
     size_t bytes;  /* of all numbers */
 } map_store;
 
 /* ---- which maps ---- */
 
-static int same_map(const living_map *a, const living_map *b) {
+static int same_map(const html_map *a, const html_map *b) {
     return a->rows == b->rows && a->cols == b->cols && a->causal == b->causal &&
            a->window == b->window &&
            memcmp(a->values, b->values, a->rows * a->cols * sizeof *a->values) == 0;
 }
 
 /* Its number, also where one with the same bits is there; SIZE_MAX when memory is short. */
-static size_t add_map(map_store *store, living_map map, int can_be_made) {
-    map.is_masked = qkv_living_is_masked(&map);
+static size_t add_map(map_store *store, html_map map, int can_be_made) {
+    map.is_masked = qkv_html_map_is_masked(&map);
     for (size_t i = 0; i < store->n; i++) {
         stored_map *other = &store->items[i];
         if (other->is_scores || !same_map(&other->map, &map)) continue;
@@ -54,7 +56,7 @@ static size_t add_map(map_store *store, living_map map, int can_be_made) {
     return QKV_PUSH(store->items, store->capacity, store->n, item) ? store->n - 1 : SIZE_MAX;
 }
 
-static size_t add_scores(map_store *store, living_map map) {
+static size_t add_scores(map_store *store, html_map map) {
     /* What the mask takes away is never read where weights are made of them. */
     map.is_masked = map.causal || map.window > 0;
     const stored_map item = {.map = map, .is_scores = 1};
@@ -63,12 +65,12 @@ static size_t add_scores(map_store *store, living_map map) {
 
 /* ---- how they are kept ---- */
 
-static size_t count_bytes(const map_store *store, living_type type) {
+static size_t count_bytes(const map_store *store, html_type type) {
     size_t bytes = 0;
     for (size_t i = 0; i < store->n; i++) {
         const stored_map *item = &store->items[i];
         if (item->is_left_out || item->is_scores) continue;
-        bytes += qkv_living_count(&item->map) * (type == LIVING_F16 ? 2 : 4);
+        bytes += qkv_html_map_count(&item->map) * (type == HTML_F16 ? 2 : 4);
     }
     return bytes;
 }
@@ -102,8 +104,8 @@ static int pool_maps(map_store *store, qkv_error *err) {
     for (size_t i = 0; i < store->n && status == QKV_OK && step > 1; i++) {
         stored_map *item = &store->items[i];
         if (item->is_scores || item->is_left_out || item->map.rows != item->map.cols) continue;
-        living_map pooled;
-        status = qkv_living_pool(&item->map, step, &pooled, err);
+        html_map pooled;
+        status = qkv_html_map_pool(&item->map, step, &pooled, err);
         item->own = (float *)pooled.values;
         item->map = pooled;
         store->pooled = step;
@@ -113,14 +115,14 @@ static int pool_maps(map_store *store, qkv_error *err) {
 
 static int choose_storage(map_store *store, qkv_error *err) {
     int status = QKV_OK;
-    if (count_bytes(store, LIVING_F32) > MOST_EXACT) leave_out(store);
-    if (count_bytes(store, LIVING_F32) > MOST_EXACT) store->type = LIVING_F16;
+    if (count_bytes(store, HTML_F32) > MOST_EXACT) leave_out(store);
+    if (count_bytes(store, HTML_F32) > MOST_EXACT) store->type = HTML_F16;
     if (count_bytes(store, store->type) > MOST_BYTES) status = pool_maps(store, err);
     json_int_t index = 0;
     store->bytes = count_bytes(store, store->type);
     for (size_t i = 0; i < store->n; i++) {
         stored_map *item = &store->items[i];
-        if (item->is_scores) store->bytes += qkv_living_count(&item->map) * sizeof(float);
+        if (item->is_scores) store->bytes += qkv_html_map_count(&item->map) * sizeof(float);
         if (!item->is_left_out) item->index = index++;
     }
     return status;
@@ -131,7 +133,7 @@ static json_t *write_maps(const map_store *store) {
     for (size_t i = 0; i < store->n; i++) {
         const stored_map *item = &store->items[i];
         if (item->is_left_out) continue;
-        json_t *map = qkv_living_map_json(&item->map, item->is_scores ? LIVING_F32 : store->type);
+        json_t *map = qkv_html_map_json(&item->map, item->is_scores ? HTML_F32 : store->type);
         if (qkv_json_push(list, map) != 0) return json_decref(list), NULL;
     }
     return list;
@@ -168,20 +170,20 @@ static int reserve_maps(figure_maps *maps, size_t n_prompts, size_t n_panels, qk
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
-static living_map prompt_map(const qkv_figure *fig, size_t prompt, const float *values) {
+static html_map prompt_map(const qkv_figure *fig, size_t prompt, const float *values) {
     const size_t n = fig->prompts.items[prompt].n_tokens;
     const int has_mask = fig->site == QKV_SITE_PATTERN;
-    return (living_map){.values = values,
-                        .rows = n,
-                        .cols = n,
-                        .step = 1,
-                        .causal = has_mask && fig->living->causal,
-                        .window = has_mask ? fig->living->window : 0};
+    return (html_map){.values = values,
+                      .rows = n,
+                      .cols = n,
+                      .step = 1,
+                      .causal = has_mask && fig->scores->causal,
+                      .window = has_mask ? fig->scores->window : 0};
 }
 
 static int collect_prompts(const qkv_figure *fig, figure_maps *maps, qkv_error *err) {
     for (size_t p = 0; p < fig->prompts.n; p++) {
-        const float *scores = fig->living->scores[p];
+        const float *scores = fig->scores->maps[p];
         maps->plain[p] = maps->scores[p] = SIZE_MAX;
         if (fig->plain[p]) {
             maps->plain[p] =
@@ -197,22 +199,22 @@ static int collect_prompts(const qkv_figure *fig, figure_maps *maps, qkv_error *
 }
 
 /* Of heads and rows. Pooled maps of heads keep the triangle. */
-static living_map watched_map(const qkv_figure *fig, const figure_cell *cell, const float *values) {
+static html_map watched_map(const qkv_figure *fig, const figure_cell *cell, const float *values) {
     const int is_heads = fig->kind != QKV_FIGURE_ROWS;
-    return (living_map){.values = values,
-                        .rows = cell->map_rows,
-                        .cols = cell->map_cols,
-                        .step = cell->map_step,
-                        .causal = is_heads && fig->living->causal};
+    return (html_map){.values = values,
+                      .rows = cell->map_rows,
+                      .cols = cell->map_cols,
+                      .step = cell->map_step,
+                      .causal = is_heads && fig->scores->causal};
 }
 
 static int collect_panels(const qkv_figure *fig, figure_maps *maps, qkv_error *err) {
     const int is_watched = qkv_figure_is_watched(fig);
     for (size_t i = 0; i < fig->rows * fig->cols; i++) {
         const figure_cell *cell = &fig->cells[i];
-        const living_map map = is_watched ? watched_map(fig, cell, cell->pattern)
-                                          : prompt_map(fig, cell->prompt, cell->pattern);
-        const int made = cell->factors.complete && fig->living->scores[cell->prompt] != NULL;
+        const html_map map = is_watched ? watched_map(fig, cell, cell->pattern)
+                                        : prompt_map(fig, cell->prompt, cell->pattern);
+        const int made = cell->factors.complete && fig->scores->maps[cell->prompt] != NULL;
         maps->before[i] = maps->plain[cell->prompt];
         maps->shown[i] = add_map(&maps->store, map, made);
         if (is_watched) {
@@ -238,12 +240,12 @@ static json_t *describe_tokens(const uint8_t *tokens, size_t n) {
     return list;
 }
 
-static json_t *describe_factors(const living_factors *factors, size_t n_tokens) {
+static json_t *describe_factors(const edit_factors *factors, size_t n_tokens) {
     static const char *const axes[] = {
-        [LIVING_QUERY] = "query", [LIVING_KEY] = "key", [LIVING_NOTHING] = "none"};
+        [FACTOR_QUERY] = "query", [FACTOR_KEY] = "key", [FACTOR_NOTHING] = "none"};
     json_t *list = json_array();
     for (size_t i = 0; i < factors->n; i++) {
-        const living_factor *f = &factors->items[i];
+        const edit_factor *f = &factors->items[i];
         qkv_json_push(list,
                       json_pack("{s:o, s:s, s:o, s:s, s:o}", "target", qkv_json_text(f->target),
                                 "site", f->site, "eps", qkv_json_exact(f->eps), "axis",
@@ -272,7 +274,7 @@ static json_t *describe_panel(const qkv_figure *fig, const figure_maps *maps, si
         (json_int_t)cell->prompt, "title", qkv_json_text(cell->title ? cell->title : ""), "edits",
         qkv_json_text(cell->edits), "layer", (int)cell->layer, "head", (int)cell->head, "before",
         map_index(maps, maps->before[i]), "map", map_index(maps, maps->shown[i]), "scored",
-        cell->factors.complete && fig->living->scores[cell->prompt], "factors",
+        cell->factors.complete && fig->scores->maps[cell->prompt], "factors",
         describe_factors(&cell->factors, n_tokens));
     if (panel && fig->report) {
         qkv_json_put(panel, "report", describe_report(&fig->report->panels[i]));
@@ -290,10 +292,7 @@ static json_t *describe_panels(const qkv_figure *fig, const figure_maps *maps) {
 
 static json_t *describe_prompt(const qkv_figure *fig, const figure_maps *maps, size_t p) {
     const qkv_own_prompt *prompt = &fig->prompts.items[p];
-    json_t *tokens = json_array();
-    for (size_t i = 0; i < prompt->n_tokens; i++) {
-        qkv_json_push(tokens, qkv_json_text(prompt->labels[i]));
-    }
+    json_t *tokens = qkv_html_texts((const char *const *)prompt->labels, prompt->n_tokens);
     json_t *text = prompt->text ? qkv_json_string(prompt->text, prompt->length) : json_null();
     return json_pack("{s:o, s:o, s:o, s:o}", "text", text, "tokens", tokens, "map",
                      map_index(maps, maps->plain[p]), "scores", map_index(maps, maps->scores[p]));
@@ -307,24 +306,6 @@ static json_t *describe_prompts(const qkv_figure *fig, const figure_maps *maps) 
     return list;
 }
 
-json_t *qkv_living_colors(qkv_colormap chosen) {
-    json_t *all = json_object();
-    for (int map = QKV_COLORMAP_COOLWARM; map <= QKV_COLORMAP_GREY; map++) {
-        /* As fine as the figures have it, where the figure uses it: then colours are the same. */
-        const int steps = map == QKV_COLORMAP_COOLWARM || map == (int)chosen ? 1024 : 128;
-        qkv_grid_style style = QKV_GRID_STYLE_INIT;
-        qkv_text colors = {0};
-        style.colormap = (qkv_colormap)map;
-        for (int i = 0; i <= steps; i++) {
-            qkv_text_printf(&colors, "#%06x", (unsigned)qkv_grid_color(&style, (double)i / steps));
-        }
-        qkv_json_put(all, qkv_colormap_name(style.colormap),
-                     colors.failed ? NULL : json_string(colors.data));
-        qkv_text_release(&colors);
-    }
-    return all;
-}
-
 static json_t *describe_look(const qkv_figure *fig) {
     const qkv_figure_options *o = &fig->options;
     return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:b, s:b, s:I, s:b}", "scale",
@@ -336,40 +317,26 @@ static json_t *describe_look(const qkv_figure *fig) {
                      "sink_column", o->sink_column);
 }
 
-static json_t *describe_names(const qkv_figure *fig) {
-    if (!fig->row_names) return json_null();
-    json_t *list = json_array();
-    for (size_t i = 0; i < fig->n_row_names; i++) {
-        qkv_json_push(list, qkv_json_text(fig->row_names[i]));
-    }
-    return list;
-}
-
 static json_t *describe_storage(const map_store *store) {
     int made = 0;
     for (size_t i = 0; i < store->n; i++) made |= store->items[i].is_left_out;
     return json_pack("{s:I, s:s, s:I, s:b}", "bytes", (json_int_t)store->bytes, "type",
-                     store->type == LIVING_F16 ? "F16" : "F32", "pooled", (json_int_t)store->pooled,
+                     store->type == HTML_F16 ? "F16" : "F32", "pooled", (json_int_t)store->pooled,
                      "made", made);
 }
 
 static json_t *describe(const qkv_figure *fig, const figure_maps *maps) {
-    const living *all = fig->living;
-    const char *own = fig->title ? fig->title : "Attention Weights";
-    const char *title = fig->options.title ? fig->options.title : own;
+    const figure_scores *all = fig->scores;
     return json_pack(
-        "{s:i, s:s, s:s, s:o, s:o, s:s, s:I, s:I, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
-        "s:o, s:o, s:o}",
-        "format", 1, "kind", qkv_figure_kind_name(fig->kind), "site", qkv_site_name(fig->site),
-        "title", qkv_json_text(title), "small_print",
-        qkv_json_text(fig->options.hide_notes ? "" : fig->small_print), "id", fig->id, "rows",
-        (json_int_t)fig->rows, "cols", (json_int_t)fig->cols, "layer", (int)fig->layer, "head",
-        (int)fig->head, "causal", all->causal, "window", (int)all->window, "softcap",
+        "{s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:b, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+        "type", "maps", "kind", qkv_figure_kind_name(fig->kind), "site", qkv_site_name(fig->site),
+        "rows", (json_int_t)fig->rows, "cols", (json_int_t)fig->cols, "layer", (int)fig->layer,
+        "head", (int)fig->head, "causal", all->causal, "window", (int)all->window, "softcap",
         qkv_json_exact(all->softcap), "sink",
         all->has_sink ? qkv_json_exact(all->sink) : json_null(), "look", describe_look(fig),
-        "row_names", describe_names(fig), "storage", describe_storage(&maps->store), "prompts",
-        describe_prompts(fig, maps), "panels", describe_panels(fig, maps), "colors",
-        qkv_living_colors(fig->colormap), "maps", write_maps(&maps->store));
+        "row_names", qkv_html_texts((const char *const *)fig->row_names, fig->n_row_names),
+        "storage", describe_storage(&maps->store), "prompts", describe_prompts(fig, maps), "panels",
+        describe_panels(fig, maps), "maps", write_maps(&maps->store));
 }
 
 /* A list that memory ran short for lacks something. */
@@ -378,7 +345,7 @@ static int is_complete(const json_t *data, const qkv_figure *fig) {
            json_array_size(json_object_get(data, "panels")) == fig->rows * fig->cols;
 }
 
-int qkv_living_figure_json(const qkv_figure *fig, json_t **out, qkv_error *err) {
+int qkv_html_figure_part(const qkv_figure *fig, json_t **out, qkv_error *err) {
     figure_maps maps = {0};
     *out = NULL;
     int status = reserve_maps(&maps, fig->prompts.n, fig->rows * fig->cols, err);
@@ -392,5 +359,56 @@ int qkv_living_figure_json(const qkv_figure *fig, json_t **out, qkv_error *err) 
         status = qkv_fail_memory(err);
     }
     release_maps(&maps);
+    return status;
+}
+
+/* ---- the page ---- */
+
+/* What became of the numbers, in words. */
+static void put_about(const json_t *part, qkv_text *about) {
+    const json_t *storage = json_object_get(part, "storage");
+    const double bytes = (double)json_integer_value(json_object_get(storage, "bytes"));
+    const int pooled = (int)json_integer_value(json_object_get(storage, "pooled"));
+    const int is_made = json_is_true(json_object_get(storage, "made"));
+    const int is_half = strcmp(json_string_value(json_object_get(storage, "type")), "F16") == 0;
+    if (bytes < 1e6)
+        qkv_text_printf(about, "%.0f kB", fmax(1, round(bytes / 1000)));
+    else
+        qkv_text_printf(about, "%.1f MB", bytes / 1e6);
+    qkv_text_puts(about, " of numbers in this file");
+    if (is_made)
+        qkv_text_puts(about,
+                      "; scores in F32, of which maps under factors are made when they are shown");
+    if (is_half)
+        qkv_text_puts(about, "; maps in half precision (three digits)");
+    else if (!is_made)
+        qkv_text_puts(about, "; maps in F32, the engine\xe2\x80\x99s own bits");
+    if (pooled)
+        qkv_text_printf(about, "; pooled: a cell is the largest of %d \xc3\x97 %d weights", pooled,
+                        pooled);
+    qkv_text_puts(about, ".");
+}
+
+int qkv_figure_html(const qkv_figure *fig, qkv_text *out, qkv_error *err) {
+    const char *own = fig->title ? fig->title : "Attention Weights";
+    json_t *parts = json_array(), *maps = NULL;
+    qkv_text about = {0};
+    int status = qkv_html_figure_part(fig, &maps, err);
+    if (status == QKV_OK) {
+        put_about(maps, &about);
+        qkv_json_push(parts, maps);
+        if (fig->report) qkv_report_parts(fig->report, parts);
+        const html_page page = {.title = fig->options.title ? fig->options.title : own,
+                                .name = own,
+                                .small_print = fig->options.hide_notes ? NULL : fig->small_print,
+                                .about = about.data,
+                                .id = fig->id,
+                                .recipe = fig->options.no_recipe ? NULL : fig->recipe,
+                                .colormap = fig->colormap,
+                                .parts = parts};
+        status = about.failed ? qkv_fail_memory(err) : qkv_html_page_write(&page, out, err);
+    }
+    qkv_text_release(&about);
+    json_decref(parts);
     return status;
 }

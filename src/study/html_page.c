@@ -11,12 +11,13 @@
 
 #include "page/page_bundle.h"
 #include "page/page_files.h"
-#include "study/living.h"
+#include "study/html_page.h"
 #include "study/recipe_file.h"
 
 /* ---- texts ---- */
 
-void qkv_html_put_escaped(qkv_text *text, const char *bytes, size_t length) {
+/* Plain text within HTML; one line. */
+static void put_escaped(qkv_text *text, const char *bytes, size_t length) {
     qkv_text visible = {0};
     qkv_text_append_visible(&visible, bytes, length);
     for (const char *at = visible.length ? visible.data : ""; *at;) {
@@ -33,30 +34,6 @@ void qkv_html_put_escaped(qkv_text *text, const char *bytes, size_t length) {
     qkv_text_release(&visible);
 }
 
-void qkv_html_put(qkv_text *text, const char *string) {
-    qkv_html_put_escaped(text, string, strlen(string));
-}
-
-void qkv_html_put_title(qkv_text *text, const char *title) {
-    int italic = 0;
-    for (const char *at = title; *at; at++) {
-        if (*at == '\\' && at[1] == '*') {
-            at++;
-            qkv_text_puts(text, "*");
-        } else if (*at == '*') {
-            italic = !italic;
-            qkv_text_puts(text, italic ? "<em>" : "</em>");
-        } else if (*at == '-') {
-            qkv_text_puts(text, "\xe2\x80\x91"); /* one that lines are not broken after: 1e-10 */
-        } else {
-            const size_t n = 1 + strcspn(at + 1, "*\\-");
-            qkv_html_put_escaped(text, at, n);
-            at += n - 1;
-        }
-    }
-    if (italic) qkv_text_puts(text, "</em>");
-}
-
 /* For where nothing can be in italics: without the marks of it. */
 static void put_plain_title(qkv_text *text, const char *title) {
     for (const char *at = title; *at;) {
@@ -66,9 +43,55 @@ static void put_plain_title(qkv_text *text, const char *title) {
             continue;
         }
         const size_t n = 1 + strcspn(at + 1, "*\\");
-        qkv_html_put_escaped(text, at, n);
+        put_escaped(text, at, n);
         at += n;
     }
+}
+
+/* ---- data ---- */
+
+json_t *qkv_html_texts(const char *const *texts, size_t n) {
+    if (!texts) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, qkv_json_text(texts[i] ? texts[i] : ""));
+    return list;
+}
+
+json_t *qkv_html_integers(const int32_t *numbers, size_t n) {
+    if (!numbers) return json_null();
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) qkv_json_push(list, json_integer(numbers[i]));
+    return list;
+}
+
+/* Colours of maps: "#rrggbb#rrggbb...", `steps` + 1 of them. */
+static json_t *describe_colors(qkv_colormap chosen) {
+    json_t *all = json_object();
+    for (int map = QKV_COLORMAP_COOLWARM; map <= QKV_COLORMAP_GREY; map++) {
+        /* As fine as the figures have it, where the page uses it: then colours are the same. */
+        const int steps = map == QKV_COLORMAP_COOLWARM || map == (int)chosen ? 1024 : 128;
+        qkv_grid_style style = QKV_GRID_STYLE_INIT;
+        qkv_text colors = {0};
+        style.colormap = (qkv_colormap)map;
+        for (int i = 0; i <= steps; i++) {
+            qkv_text_printf(&colors, "#%06x", (unsigned)qkv_grid_color(&style, (double)i / steps));
+        }
+        qkv_json_put(all, qkv_colormap_name(style.colormap),
+                     colors.failed ? NULL : json_string(colors.data));
+        qkv_text_release(&colors);
+    }
+    return all;
+}
+
+static json_t *describe_page(const html_page *page) {
+    json_t *attention = page->attention ? json_incref((json_t *)page->attention) : json_null();
+    return json_pack("{s:i, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "format", 2, "title",
+                     qkv_json_text(page->title ? page->title : ""), "small_print",
+                     qkv_json_text(page->small_print ? page->small_print : ""), "about",
+                     qkv_json_text(page->about ? page->about : ""), "options",
+                     page->options ? page->options : "", "id", page->id, "colormap",
+                     qkv_colormap_name(page->colormap), "colors", describe_colors(page->colormap),
+                     "attention", attention, "parts", json_incref((json_t *)page->parts));
 }
 
 /* ---- what the page is made of ---- */
@@ -94,9 +117,12 @@ static void put_policy(qkv_text *out, const char *script, const char *style) {
                     script, style);
 }
 
-static int put_data(qkv_text *out, const json_t *data, qkv_error *err) {
+static int put_data(qkv_text *out, const html_page *page, qkv_error *err) {
     qkv_text json = {0};
+    json_t *data = describe_page(page);
+    if (!data) return qkv_fail_memory(err);
     qkv_json_append_value(&json, data);
+    json_decref(data);
     if (json.failed) return qkv_text_release(&json), qkv_fail_memory(err);
     qkv_text_puts(out, "<script type=\"application/json\" id=\"qkv-data\">");
     for (const char *at = json.data; *at;) {
@@ -138,21 +164,19 @@ static void release_parts(page_parts *parts) {
     qkv_text_release(&parts->style_hash);
 }
 
-static int put_page(const living_page *page, const page_parts *parts, qkv_text *out,
-                    qkv_error *err) {
+static int put_page(const html_page *page, const page_parts *parts, qkv_text *out, qkv_error *err) {
     qkv_text_puts(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n");
     put_policy(out, parts->script_hash.data, parts->style_hash.data);
     qkv_text_puts(out, "<title>");
-    put_plain_title(out, page->title);
+    put_plain_title(out, page->title && page->title[0] ? page->title : page->name);
     qkv_text_puts(out, "</title>\n<style>");
     qkv_text_append(out, parts->style.data, parts->style.length);
-    qkv_text_puts(out, "</style></head>\n<body class=\"offline\"><main>\n<div id=\"living\">"
-                       "<noscript>This page shows its figure with a script, which is switched off "
+    qkv_text_puts(out, "</style></head>\n<body class=\"offline\"><main>\n<div id=\"page\">"
+                       "<noscript>This page shows its numbers with a script, which is switched off "
                        "here. It is inside the file; nothing is fetched.</noscript></div>\n");
-    if (page->body) qkv_text_puts(out, page->body);
     qkv_text_puts(out, "</main>\n");
-    const int status = put_data(out, page->data, err);
+    const int status = put_data(out, page, err);
     qkv_text_puts(out, "<script type=\"module\">");
     qkv_text_append(out, parts->script.data, parts->script.length);
     qkv_text_puts(out, "</script>\n");
@@ -161,7 +185,7 @@ static int put_page(const living_page *page, const page_parts *parts, qkv_text *
     return status == QKV_OK && out->failed ? qkv_fail_memory(err) : status;
 }
 
-int qkv_living_page(const living_page *page, qkv_text *out, qkv_error *err) {
+int qkv_html_page_write(const html_page *page, qkv_text *out, qkv_error *err) {
     page_parts parts = {0};
     int status = make_parts(&parts, err);
     if (status == QKV_OK) status = put_page(page, &parts, out, err);

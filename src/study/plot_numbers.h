@@ -1,10 +1,11 @@
 /*
  * What the page of a chart holds beside the chart: every metric of the sweep at every ε, for the
- * targets, layers and heads that are drawn, so that a cell can be opened.
+ * targets, layers and heads that are drawn, so that a cell can be opened, and the attention that it opens.
  */
-#ifndef QKV_STUDY_PLOT_LIVING_H
-#define QKV_STUDY_PLOT_LIVING_H
+#ifndef QKV_STUDY_PLOT_NUMBERS_H
+#define QKV_STUDY_PLOT_NUMBERS_H
 
+#include "base/json.h"
 #include "study/plot.h"
 
 /* The values of one metric. Cells are numbered by target, ε, layer and head. */
@@ -15,7 +16,7 @@ typedef struct plot_metric {
     float *values;   /* [prompts, cells]; NULL: too many for a page */
 } plot_metric;
 
-typedef struct plot_living {
+typedef struct plot_numbers {
     plot_metric *metrics; /* the one that is drawn first */
     size_t n_metrics;
     double *epsilons; /* ascending; one NaN where the operation has none */
@@ -23,15 +24,20 @@ typedef struct plot_living {
     int64_t *prompts; /* ascending */
     size_t n_prompts, prompts_capacity;
     size_t n_cells;
-    int left_out;             /* other metrics are, because they are too much for a page */
-    struct plot_heads *heads; /* the attention of the cells; NULL: there is no session */
-} plot_living;
+    int left_out;      /* other metrics are, because they are too much for a page */
+    json_t *attention; /* that cells open; NULL: none, as without a session */
+} plot_numbers;
 
 /* While the plot has its file. */
-int qkv_plot_living_new(plot_living **out, const qkv_plot *p, qkv_error *err);
-void qkv_plot_living_free(plot_living *all, const qkv_plot *p);
+int qkv_plot_numbers_new(plot_numbers **out, const qkv_plot *p, qkv_error *err);
+void qkv_plot_numbers_free(plot_numbers *all);
 
-/* plot_html.c: appends the page. */
+/* plot_heads.c: for these prompts; the model of the options' session must be that of the sweep. Nothing where all is
+ * too much. */
+int qkv_plot_take_attention(json_t **out, const qkv_plot *p, const int64_t *ids, size_t n,
+                            qkv_error *err);
+
+/* html_sweep.c: appends the page. */
 int qkv_plot_html(const qkv_plot *p, qkv_text *out, qkv_error *err);
 
 #endif

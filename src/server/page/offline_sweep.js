@@ -1,14 +1,13 @@
-// A chart of a sweep in a file: a heatmap over layers and heads for every target, whose cells open: the metric against
-// ε, all other metrics there, every prompt's value, and the command that draws the attention behind it. Lines and
-// rankings are drawn as they were asked for, above it.
+// A chart of a sweep: a heatmap over layers and heads for every target, whose cells open: the metric against ε, all other
+// metrics there, every prompt's value, the command that draws the attention of it, and this attention where the file has
+// it. Lines and rankings are drawn as they were asked for, above it.
 import { decodeMap } from './attention.js';
-import { CellAttention } from './cell_attention.js';
 import { drawBars, drawCurve } from './charts.js';
-import { ColorScale, drawColorBar } from './colors.js';
-import { AttentionMap } from './map.js';
-import { revealCard } from './offline_cell.js';
-import { plainTitle, titleNodes } from './offline_figure.js';
-import { countText, el, factorText, fillSelect, numberText } from './text.js';
+import { revealCard } from './offline_attention.js';
+import { CellMaps, cellScale } from './offline_heatmap.js';
+import { countText, el, factorText, fillSelect, numberText, plainTitle } from './text.js';
+
+const FACTOR_AXES = { q: 'query', q_rot: 'query', k: 'key', k_rot: 'key', v: 'none' };
 
 const placeText = (value, word) => (value === -1 ? `all ${word}s` : value === -2 ? `mean of ${word}s` : `${word} ${value}`);
 
@@ -52,19 +51,20 @@ class SweepNumbers {
     }
 }
 
-// ---- the page ----
+// ---- the part ----
 
-export class OfflinePlot {
-    constructor(root, data, palette) {
-        Object.assign(this, { root, data, palette });
+export class SweepPart {
+    constructor(data, { palette, attention }) {
+        Object.assign(this, { data, palette, attention });
         this.numbers = new SweepNumbers(data);
         this.metric = 0;
         this.change = data.look.change;
         const chosen = data.epsilons.indexOf(data.chosen[data.chosen.length - 1]);
         this.epsilon = data.plot === 'lines' || chosen < 0 ? this.widest() : chosen;
-        this.rowNames = data.layers.map((layer) => (layer < 0 ? 'all' : String(layer)));
-        this.colNames = data.heads.map((head) => (head < 0 ? 'all' : String(head)));
         this.build();
+    }
+
+    begin() {
         this.update();
         this.open(this.firstCell());
     }
@@ -105,27 +105,14 @@ export class OfflinePlot {
     }
 
     build() {
-        const { data } = this;
-        this.maps = data.targets.map((_, target) => {
-            const map = new AttentionMap({ title: data.target_names[target] });
-            map.onhover = (at) => this.hover(target, at);
-            map.onpick = ({ query, key }) => query >= 0 && key >= 0 && this.openByHand({ target, place: query * data.heads.length + key });
-            map.element.setAttribute('aria-label', `${data.target_names[target]}: layers down, heads across. Arrow keys move, Enter opens a cell.`);
-            return map;
-        });
-        this.readout = el('p', { class: 'readout' });
-        this.bar = el('canvas', { class: 'bar', 'aria-hidden': 'true' });
-        [this.low, this.high] = [el('span', { class: 'bar-end' }), el('span', { class: 'bar-end' })];
-        this.panels = el('div', { class: 'panels' }, ...this.maps.map((map, i) => el('figure', { class: 'panel' },
-            el('figcaption', {}, el('span', { class: 'panel-title' }, data.target_names[i]), el('span', { class: 'panel-note' }, 'layers down, heads across')),
-            map.element)));
+        const { data } = this, rows = data.layers.length, cols = data.heads.length, short = (number) => (number < 0 ? 'all' : String(number));
+        this.panels = data.target_names.map((title) => ({ title, rows, cols, rowNames: data.layers.map(short), colNames: data.heads.map(short), texts: null }));
+        this.maps = new CellMaps({ panels: this.panels, rowAxis: 'Layer', colAxis: 'Head', name: 'cells', opens: 'what it stands for', tools: this.buildTools(),
+                                   placesOf: (row, col) => [placeText(data.layers[row], 'layer'), placeText(data.heads[col], 'head')] });
+        this.maps.onopen = ({ index, row, col }) => this.openByHand({ target: index, place: row * cols + col });
         this.detail = el('section', { class: 'card detail', 'aria-label': 'The open cell', 'aria-live': 'polite' });
-        const heat = el('section', { class: 'card' }, this.buildTools(), this.panels, this.readout);
-        const header = el('header', { class: 'figure-header' }, data.title ? el('h1', {}, ...titleNodes(data.title)) : null);
-        this.attention = data.attention ? new CellAttention(data, this.palette) : null;
-        this.root.append(header, ...this.buildChart(), el('div', { class: 'plot-page' }, heat, this.detail),
-                         ...(this.attention ? [this.attention.element] : []), this.buildNotes());
-        new ResizeObserver(() => this.paint()).observe(this.panels);
+        this.elements = [...this.buildChart(), el('div', { class: 'plot-page' }, el('section', { class: 'card' }, ...this.maps.elements), this.detail),
+                         ...(this.attention ? [this.attention.element] : [])];
     }
 
     buildTools() {
@@ -138,18 +125,17 @@ export class OfflinePlot {
         this.epsText = el('output', { class: 'eps-text' });
         this.changeBox = el('input', { type: 'checkbox', onchange: (e) => this.set({ change: e.target.checked }) });
         this.changeBox.checked = this.change;
-        return el('div', { class: 'head-tools', role: 'group', 'aria-label': 'What the heatmap shows' },
-            el('label', {}, el('span', {}, 'Metric'), this.metricChoice),
+        return [el('label', {}, el('span', {}, 'Metric'), this.metricChoice),
             several ? el('label', { class: 'eps-choice' }, el('span', {}, `${data.op} ε`), this.range, this.epsText) : el('span', {}, data.op, ' ', this.epsText),
-            el('label', {}, this.changeBox, el('span', {}, 'difference from unedited')),
-            el('span', { class: 'legend' }, this.low, this.bar, this.high));
+            el('label', {}, this.changeBox, el('span', {}, 'difference from unedited'))];
     }
 
-    // The chart as it was asked for, where that is no heatmap.
+    // The chart as it was asked for, where that is not a heatmap.
     buildChart() {
         const { data } = this;
         if (data.plot === 'heatmap') return [];
         this.chart = el('div', { class: 'chart' });
+        new ResizeObserver(() => this.drawChart()).observe(this.chart);
         return [el('section', { class: 'card chart-card' }, this.chart)];
     }
 
@@ -194,69 +180,16 @@ export class OfflinePlot {
         const { data } = this, eps = data.epsilons[this.epsilon];
         this.epsText.textContent = eps === null ? '' : factorText(eps);
         this.range.setAttribute('aria-valuetext', eps === null ? '' : factorText(eps));
-        this.shown = data.targets.map((_, target) => Float32Array.from({ length: this.numbers.places }, (__, place) =>
-            this.numbers.mean(this.metric, { target, epsilon: this.epsilon, place }, this.change)));
-        this.scale = this.makeScale();
-        drawColorBar(this.bar, this.scale);
-        this.low.textContent = numberText(this.scale.low, 3);
-        this.high.textContent = numberText(this.scale.high, 3);
-        this.paint();
-        this.hover(-1, { query: -1, key: -1 });
+        this.panels.forEach((panel, target) => (panel.numbers = Float32Array.from({ length: this.numbers.places }, (_, place) =>
+            this.numbers.mean(this.metric, { target, epsilon: this.epsilon, place }, this.change))));
+        this.maps.show(this.makeScale(), data.metrics[this.metric].name);
     }
 
+    // The look that was asked for is that of the metric that was.
     makeScale() {
-        const { look } = this.data, all = this.shown.flatMap((values) => [...values]).filter((value) => value === value);
-        const low = Math.min(...all), high = Math.max(...all), own = this.metric === 0 && this.change === look.change;
-        if (this.change || (own && look.signed) || low < 0) {
-            const reach = own && look.range[1] ? look.range[1] : Math.max(Math.abs(low), Math.abs(high)) || 1;
-            return new ColorScale(this.palette.table('coolwarm'), { high: reach, diverging: true });
-        }
-        const given = own && (look.range[0] || look.range[1]);
-        const [from, to] = given ? look.range : [low, high > low ? high : low + 1];
-        const table = this.palette.table(look.colormap === 'coolwarm' ? 'viridis' : look.colormap);
-        const isLog = own && look.scale === 'log' && to > 0;
-        return new ColorScale(table, { kind: isLog ? 'log' : 'linear', low: from, high: to, floor: isLog ? Math.max(from, to * 1e-6) : 1e-4 });
-    }
-
-    paint() {
-        const room = this.panels.clientWidth, { data } = this;
-        if (!this.shown || room < 60) return;
-        const count = this.maps.length, rows = data.layers.length, cols = data.heads.length;
-        const columns = Math.min(count, Math.max(1, Math.floor(room / 230)));
-        const width = Math.floor(Math.min((room - 14 * (columns - 1)) / columns, 560));
-        this.panels.style.gridTemplateColumns = `repeat(${columns}, ${width}px)`;
-        this.maps.forEach((map, target) => {
-            map.setWidth(width);
-            map.mostHeight = rows * Math.min(46, Math.max(14, width / cols));
-            map.setData({ values: this.shown[target], rows, cols, step: 1, r0: 0, c0: 0, n: Math.max(rows, cols),
-                          queries: this.rowNames, keys: this.colNames, causal: false, window: 0, sink: null });
-            map.setZoom([0, rows, 0, cols]);
-            map.setScale(this.scale);
-            map.pins = this.pinsOf(target);
-            map.paint();
-        });
-        this.drawChart();
-    }
-
-    pinsOf(target) {
-        if (!this.opened || this.opened.target !== target) return { queries: [], keys: [] };
-        const cols = this.data.heads.length;
-        return { queries: [Math.floor(this.opened.place / cols)], keys: [this.opened.place % cols] };
-    }
-
-    hover(target, { query, key }) {
-        this.maps.forEach((map, i) => {
-            map.hover = i === target ? { query, key } : { query: -1, key: -1 };
-            if (map.data) map.paintOver();
-        });
-        if (target < 0 || query < 0 || key < 0) {
-            this.readout.replaceChildren(el('span', { class: 'hint' }, 'Point at a cell for its number, click to open what it stands for.'));
-            return;
-        }
-        const { data } = this, value = this.shown[target][query * data.heads.length + key];
-        this.readout.replaceChildren(el('span', {}, data.target_names[target]), el('span', {}, placeText(data.layers[query], 'layer')),
-            el('span', {}, placeText(data.heads[key], 'head')),
-            el('span', { class: 'weight' }, `${data.metrics[this.metric].name} `, el('b', {}, Number.isNaN(value) ? 'no value' : numberText(value, 5))));
+        const { look } = this.data, all = this.panels.flatMap(({ numbers }) => [...numbers]), own = this.metric === 0 && this.change === look.change;
+        const diverging = this.change || (own && look.signed) || all.some((value) => value < 0);
+        return cellScale(this.palette, all, { ...look, ...(own ? {} : { range: [0, 0], scale: 'linear' }), diverging });
     }
 
     // ---- an open cell ----
@@ -265,25 +198,27 @@ export class OfflinePlot {
     openByHand(at) {
         if (!at) return;
         this.open(at);
-        const map = this.maps[at.target], band = map.bandOf('row', Math.floor(at.place / this.data.heads.length));
-        const top = () => map.element.getBoundingClientRect().top + (band?.[0] ?? 0);
-        revealCard(this.detail, top());
-        if (this.attention) revealCard(this.attention.element, top(), false);
+        revealCard(this.detail, this.maps.openedTop);
+        if (this.attention) revealCard(this.attention.element, this.maps.openedTop, false);
     }
 
     open(at) {
         if (!at) return;
-        const { data } = this;
+        const { data } = this, cols = data.heads.length, [row, col] = [Math.floor(at.place / cols), at.place % cols];
         this.opened = at;
-        this.maps.forEach((map, target) => {
-            map.pins = this.pinsOf(target);
-            if (map.data) map.paintOver();
-        });
-        const here = { ...at, epsilon: this.epsilon }, name = data.metrics[this.metric].title;
-        const place = { layer: data.layers[Math.floor(at.place / data.heads.length)], head: data.heads[at.place % data.heads.length] };
-        const title = el('h2', {}, `${data.target_names[at.target]}, ${this.nameOf(place)}`);
-        this.detail.replaceChildren(title, ...this.curveOf(here, name), this.metricTable(here), ...this.promptTable(here), this.commandOf(at, place));
-        this.attention?.open({ ...here, name: title.textContent });
+        this.maps.mark({ index: at.target, row, col });
+        const here = { ...at, epsilon: this.epsilon }, name = data.metrics[this.metric].title, place = { layer: data.layers[row], head: data.heads[col] };
+        const title = `${data.target_names[at.target]}, ${this.nameOf(place)}`;
+        this.detail.replaceChildren(el('h2', {}, title), ...this.curveOf(here, name), this.metricTable(here), ...this.promptTable(here), this.commandOf(at, place));
+        this.attention?.open({ layer: row, head: col, title, edit: this.factorOf(at, place), still: 'Without the edit: only factors of q and k can be made without an engine.' });
+    }
+
+    // The cell's edit as a factor of the head's scores; null where it is not one.
+    factorOf(at, { layer, head }) {
+        const { data } = this, target = data.targets[at.target], axis = FACTOR_AXES[target];
+        if (!axis || (data.op !== 'scale' && data.op !== 'zero')) return null;
+        return { label: `${target}@${layer}.h${head}`, axis, eps: data.op === 'zero' ? 0 : data.epsilons[this.epsilon], tokens: null,
+                 marks: data.op === 'scale' ? data.epsilons : [0], note: axis === 'none' ? 'v has no part in the weights of its own layer: nothing moves, at any factor.' : '' };
     }
 
     curveOf(here, name) {
@@ -330,27 +265,12 @@ export class OfflinePlot {
         const heads = head < 0 ? '' : `.h${head}`;
         const edit = `${target}@${layer < 0 ? '*' : layer}${heads}=${data.op}${eps === null ? '' : `:${eps}`}`;
         const shown = `${layer < 0 ? '' : ` --layer ${layer}`}${head < 0 ? '' : ` --head ${head}`}`;
-        return el('div', { class: 'command' }, el('p', { class: 'hint' }, 'The attention behind it, for a prompt:'),
+        return el('div', { class: 'command' }, el('p', { class: 'hint' }, 'The attention of it, for a prompt:'),
             el('code', {}, `qkv figure grid${shown} --baseline --col '${edit.split('=')[1]}=${edit}' -p TEXT -o head.html`));
     }
 
-    // ---- the end ----
-
-    buildNotes() {
-        const { data } = this;
-        const cells = countText(this.numbers.cells), prompts = data.prompts.length;
-        const parts = [`${cells} cells of ${countText(data.metrics.length)} metric${data.metrics.length === 1 ? '' : 's'} in this file, means over ${countText(prompts)} prompt${prompts === 1 ? '' : 's'}, in F32`];
-        if (prompts > 1 && !this.hasPrompts()) parts.push('the values of single prompts are too many for a page');
-        if (data.attention) parts.push(`the scores of ${countText(this.numbers.places)} heads for ${countText(data.attention.prompts.length)} of them, in F32`);
-        if (data.left_out) parts.push('other metrics of the sweep are too many for a page');
-        return el('footer', { class: 'figure-notes' }, data.small_print ? el('p', {}, data.small_print) : null,
-            el('p', {}, `${parts.join('; ')}. Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --results RESULTS --check'), ` makes it again (${data.id}).`));
-    }
-
     forgetTheme() {
-        for (const map of this.maps) map.forgetTheme();
-        this.attention?.forgetTheme();
-        this.paint();
+        this.maps.forgetTheme();
         if (this.opened) this.open(this.opened);
     }
 }

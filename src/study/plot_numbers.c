@@ -1,5 +1,5 @@
-/* The numbers of a sweep for the page of a chart. See plot_living.h. */
-#include "study/plot_living.h"
+/* The numbers of a sweep for the page of a chart. See plot_numbers.h. */
+#include "study/plot_numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,13 +7,12 @@
 
 #include "base/memory.h"
 #include "qkv/measure.h"
-#include "study/plot_heads.h"
 
 enum { MOST_VALUES = 2 << 20, MOST_PER_PROMPT = 1 << 20 }; /* numbers of a page */
 
-void qkv_plot_living_free(plot_living *all, const qkv_plot *p) {
+void qkv_plot_numbers_free(plot_numbers *all) {
     if (!all) return;
-    qkv_plot_heads_free(all->heads, p);
+    json_decref(all->attention);
     for (size_t i = 0; all->metrics && i < all->n_metrics; i++) {
         plot_metric *m = &all->metrics[i];
         free(m->name);
@@ -31,14 +30,14 @@ void qkv_plot_living_free(plot_living *all, const qkv_plot *p) {
 /* ---- what there is ---- */
 
 /* Places in ascending lists; n where the value is not there. NaN stands alone. */
-static size_t find_epsilon(const plot_living *all, double value) {
+static size_t find_epsilon(const plot_numbers *all, double value) {
     size_t i = 0;
     while (i < all->n_epsilons && all->epsilons[i] < value) i++;
     if (i < all->n_epsilons && isnan(value) && isnan(all->epsilons[i])) return i;
     return i < all->n_epsilons && all->epsilons[i] == value ? i : all->n_epsilons;
 }
 
-static int add_epsilon(plot_living *all, double value) {
+static int add_epsilon(plot_numbers *all, double value) {
     if (find_epsilon(all, value) < all->n_epsilons) return 1;
     if (!QKV_PUSH(all->epsilons, all->epsilons_capacity, all->n_epsilons, value)) return 0;
     for (size_t i = all->n_epsilons - 1; i > 0 && all->epsilons[i - 1] > value; i--) {
@@ -48,7 +47,7 @@ static int add_epsilon(plot_living *all, double value) {
     return 1;
 }
 
-static size_t find_prompt(const plot_living *all, int64_t prompt) {
+static size_t find_prompt(const plot_numbers *all, int64_t prompt) {
     size_t low = 0, high = all->n_prompts;
     while (low < high) {
         const size_t middle = (low + high) / 2;
@@ -62,7 +61,7 @@ static size_t find_prompt(const plot_living *all, int64_t prompt) {
 }
 
 /* Rows come in the order of the sweep, so that most are there already, or go to the end. */
-static int add_prompt(plot_living *all, int64_t prompt) {
+static int add_prompt(plot_numbers *all, int64_t prompt) {
     const size_t at = find_prompt(all, prompt);
     if (at < all->n_prompts && all->prompts[at] == prompt) return 1;
     if (!QKV_PUSH(all->prompts, all->prompts_capacity, all->n_prompts, prompt)) return 0;
@@ -77,7 +76,7 @@ static int is_drawn(const qkv_plot *p, const qkv_sweep_row *row) {
            qkv_plot_find(&p->layers, row->layer) >= 0 && qkv_plot_find(&p->heads, row->head) >= 0;
 }
 
-static int list_axes(plot_living *all, const qkv_plot *p, qkv_error *err) {
+static int list_axes(plot_numbers *all, const qkv_plot *p, qkv_error *err) {
     for (size_t i = 0; i < p->n_rows; i++) {
         const qkv_sweep_row *row = &p->rows[i];
         if (!is_drawn(p, row)) continue;
@@ -91,7 +90,7 @@ static int list_axes(plot_living *all, const qkv_plot *p, qkv_error *err) {
 
 /* ---- values ---- */
 
-static size_t cell_of(const plot_living *all, const qkv_plot *p, const qkv_sweep_row *row) {
+static size_t cell_of(const plot_numbers *all, const qkv_plot *p, const qkv_sweep_row *row) {
     const size_t target = (size_t)qkv_plot_find(&p->targets, row->target);
     const size_t layer = (size_t)qkv_plot_find(&p->layers, row->layer);
     const size_t head = (size_t)qkv_plot_find(&p->heads, row->head);
@@ -147,7 +146,7 @@ static int take_unedited(plot_metric *m, const qkv_plot *p, const qkv_sweep_rows
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
-static int take_values(plot_metric *m, const plot_living *all, const qkv_plot *p,
+static int take_values(plot_metric *m, const plot_numbers *all, const qkv_plot *p,
                        const qkv_sweep_rows *rows, qkv_error *err) {
     const size_t n = all->n_cells;
     double *sums = qkv_calloc(n, sizeof *sums);
@@ -171,7 +170,7 @@ static int take_values(plot_metric *m, const plot_living *all, const qkv_plot *p
     return there ? QKV_OK : qkv_fail_memory(err);
 }
 
-static int take_metric(plot_metric *m, const plot_living *all, const qkv_plot *p, const char *name,
+static int take_metric(plot_metric *m, const plot_numbers *all, const qkv_plot *p, const char *name,
                        int per_prompt, qkv_error *err) {
     qkv_sweep_rows *rows = NULL;
     m->name = qkv_strdup(name);
@@ -186,7 +185,7 @@ static int take_metric(plot_metric *m, const plot_living *all, const qkv_plot *p
 }
 
 /* The metric that is drawn is the first; others follow where there is room. */
-static int take_metrics(plot_living *all, const qkv_plot *p, qkv_error *err) {
+static int take_metrics(plot_numbers *all, const qkv_plot *p, qkv_error *err) {
     size_t n = p->info->n_metrics;
     if (n * all->n_cells > MOST_VALUES) {
         all->left_out = n > 1;
@@ -205,12 +204,11 @@ static int take_metrics(plot_living *all, const qkv_plot *p, qkv_error *err) {
     return status;
 }
 
-int qkv_plot_living_new(plot_living **out, const qkv_plot *p, qkv_error *err) {
-    plot_living *all = *out = qkv_calloc(1, sizeof *all);
+int qkv_plot_numbers_new(plot_numbers **out, const qkv_plot *p, qkv_error *err) {
+    plot_numbers *all = *out = qkv_calloc(1, sizeof *all);
     if (!all) return qkv_fail_memory(err);
     int status = list_axes(all, p, err);
     if (status == QKV_OK) status = take_metrics(all, p, err);
     if (status != QKV_OK || !p->options.session) return status;
-    return qkv_plot_heads_new(&all->heads, p, p->options.session, all->prompts, all->n_prompts,
-                              err);
+    return qkv_plot_take_attention(&all->attention, p, all->prompts, all->n_prompts, err);
 }

@@ -1,8 +1,5 @@
-/*
- * What a living figure needs beside its maps: the scores of the head that is shown, and which of a
- * panel's edits are factors of them.
- */
-#include "study/living.h"
+/* See figure_scores.h. */
+#include "study/figure_scores.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,43 +9,45 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "qkv/head_scores.h"
+#include "study/figure.h"
 
 /* Scores in F32 beyond this many bytes are too much for a page. */
 enum { MOST_SCORES = 8 << 20 };
 
 /* ---- the model ---- */
 
-int qkv_living_new(living **out, const qkv_figure *fig, const qkv_model *model, qkv_error *err) {
+int qkv_figure_scores_new(figure_scores **out, const qkv_figure *fig, const qkv_model *model,
+                          qkv_error *err) {
     const qkv_model_info *info = qkv_model_get_info(model);
-    living *all = *out = qkv_calloc(1, sizeof *all);
+    figure_scores *all = *out = qkv_calloc(1, sizeof *all);
     if (!all) return qkv_fail_memory(err);
-    all->scores = qkv_calloc(fig->prompts.n, sizeof *all->scores);
+    all->maps = qkv_calloc(fig->prompts.n, sizeof *all->maps);
     all->softcap = info->attn_softcap;
     all->causal = info->causal;
-    if (!all->scores) return qkv_fail_memory(err);
+    if (!all->maps) return qkv_fail_memory(err);
     if (qkv_figure_is_watched(fig)) return QKV_OK;
     all->window = qkv_model_window(model, fig->layer);
     all->has_sink = info->has_sink;
     return info->has_sink ? qkv_model_sink(model, fig->layer, fig->head, &all->sink, err) : QKV_OK;
 }
 
-void qkv_living_free(living *all, size_t n_prompts) {
+void qkv_figure_scores_free(figure_scores *all, size_t n_prompts) {
     if (!all) return;
-    for (size_t i = 0; all->scores && i < n_prompts; i++) free(all->scores[i]);
-    free(all->scores);
+    for (size_t i = 0; all->maps && i < n_prompts; i++) free(all->maps[i]);
+    free(all->maps);
     free(all);
 }
 
 /* ---- factors ---- */
 
-void qkv_living_release_factors(living_factors *factors) {
+void qkv_edit_factors_release(edit_factors *factors) {
     for (size_t i = 0; i < factors->n; i++) {
         free(factors->items[i].target);
         free(factors->items[i].site);
         free(factors->items[i].tokens);
     }
     free(factors->items);
-    *factors = (living_factors){0};
+    *factors = (edit_factors){0};
 }
 
 /* As it is written: the plan keeps it in F32, and 0.1 would be shown as 0.10000000149. */
@@ -59,26 +58,26 @@ static double written_factor(const qkv_edit_info *edit) {
     return edit->number;
 }
 
-static int take_factor(living_factor *to, const qkv_edit_info *edit, living_axis axis,
+static int take_factor(edit_factor *to, const qkv_edit_info *edit, factor_axis axis,
                        size_t n_tokens, qkv_error *err) {
-    *to = (living_factor){.target = qkv_strndup(edit->text, strcspn(edit->text, "=")),
-                          .site = qkv_strdup(qkv_site_name(edit->site)),
-                          .eps = written_factor(edit),
-                          .axis = axis};
+    *to = (edit_factor){.target = qkv_strndup(edit->text, strcspn(edit->text, "=")),
+                        .site = qkv_strdup(qkv_site_name(edit->site)),
+                        .eps = written_factor(edit),
+                        .axis = axis};
     if (edit->rows) to->tokens = qkv_calloc(n_tokens, 1);
     if (!to->target || !to->site || (edit->rows && !to->tokens)) return qkv_fail_memory(err);
     if (edit->rows) memcpy(to->tokens, edit->rows, n_tokens);
     return QKV_OK;
 }
 
-static living_axis axis_of(qkv_score_role role) {
-    if (role == QKV_SCORE_QUERY) return LIVING_QUERY;
-    return role == QKV_SCORE_KEY ? LIVING_KEY : LIVING_NOTHING;
+static factor_axis axis_of(qkv_score_role role) {
+    if (role == QKV_SCORE_QUERY) return FACTOR_QUERY;
+    return role == QKV_SCORE_KEY ? FACTOR_KEY : FACTOR_NOTHING;
 }
 
 static int take_factors(const qkv_figure *fig, figure_cell *cell, const qkv_plan *plan,
                         const qkv_result *result, qkv_error *err) {
-    living_factors *all = &cell->factors;
+    edit_factors *all = &cell->factors;
     const size_t n_tokens = fig->prompts.items[cell->prompt].n_tokens;
     const size_t n = qkv_result_n_edits(result, cell->variant);
     int status = QKV_OK;
@@ -105,7 +104,7 @@ static int has_use(const qkv_figure *fig, size_t prompt) {
         const figure_cell *cell = &fig->cells[i];
         if (cell->prompt != prompt || !cell->factors.complete) continue;
         for (size_t k = 0; k < cell->factors.n; k++) {
-            if (cell->factors.items[k].axis != LIVING_NOTHING) return 1;
+            if (cell->factors.items[k].axis != FACTOR_NOTHING) return 1;
         }
     }
     return 0;
@@ -116,7 +115,7 @@ static int fits(const qkv_figure *fig) {
     size_t n = 0;
     for (size_t p = 0; p < fig->prompts.n; p++) {
         const size_t tokens = fig->prompts.items[p].n_tokens;
-        n += fig->living->causal ? tokens * (tokens + 1) / 2 : tokens * tokens;
+        n += fig->scores->causal ? tokens * (tokens + 1) / 2 : tokens * tokens;
     }
     return n <= MOST_SCORES / sizeof(float);
 }
@@ -125,13 +124,13 @@ static int take_scores(qkv_figure *fig, qkv_session *session, size_t prompt, qkv
     const qkv_own_prompt *input = &fig->prompts.items[prompt];
     float *scores = qkv_calloc(input->n_tokens * input->n_tokens, sizeof *scores);
     if (!scores) return qkv_fail_memory(err);
-    fig->living->scores[prompt] = scores;
+    fig->scores->maps[prompt] = scores;
     return qkv_head_scores(session, input->tokens, input->n_tokens, fig->layer, fig->head, scores,
                            err);
 }
 
-int qkv_living_take(qkv_figure *fig, qkv_session *session, size_t prompt, const qkv_plan *plan,
-                    const qkv_result *result, qkv_error *err) {
+int qkv_figure_scores_take(qkv_figure *fig, qkv_session *session, size_t prompt,
+                           const qkv_plan *plan, const qkv_result *result, qkv_error *err) {
     int status = QKV_OK;
     for (size_t i = 0; i < fig->rows * fig->cols && status == QKV_OK; i++) {
         figure_cell *cell = &fig->cells[i];
