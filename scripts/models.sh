@@ -57,7 +57,7 @@ Of models for images and text the language part is opened: `Gemma3ForConditional
 exact or in its tanh form, ReLU and its square, whichever the config names (`silu`, `gelu`, `gelu_new`, `relu2`, ...).
 
 Not supported, and refused by name: every other architecture; models whose layers differ in their number of heads or
-in width; ALiBi; multi-head latent attention; shared experts.
+in width; ALiBi; multi-head latent attention.
 
 ## Quantised weights
 

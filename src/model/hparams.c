@@ -143,6 +143,7 @@ static int read_factors(qkv_model *model, qkv_error *err) {
         status = read_factor(model, QKV_KEY_ATTN_SOFTCAP, 0, &hp->attn_softcap, err);
     if (status == QKV_OK)
         status = read_factor(model, QKV_KEY_LOGIT_SOFTCAP, 0, &hp->logit_softcap, err);
+    if (status == QKV_OK) status = read_factor(model, QKV_KEY_CLAMP, 0, &hp->head_clamp, err);
     if (status == QKV_OK)
         status = read_factor(model, QKV_KEY_EMBEDDING_SCALE, embedding, &hp->embedding_scale, err);
     if (status == QKV_OK)
@@ -190,10 +191,20 @@ static int read_experts(qkv_model *model, qkv_error *err) {
     if (!reads(model, QKV_KEY_EXPERTS)) return QKV_OK;
     int status = read_int(model, "expert_count", 0, MAX_EXPERTS, 0, &hp->n_expert, err);
     if (status != QKV_OK || hp->n_expert == 0) return status;
+    char key[128];
+    int norm = !model->family->experts_keep_shares;
+    snprintf(key, sizeof key, "%s.expert_weights_norm", model->family->name);
+    const int found = qkv_gguf_bool(model->file, key, &norm, err);
+    if (found < 0) return found;
+    hp->expert_norm = norm;
     status = read_int(model, "expert_used_count", 1, hp->n_expert, -1, &hp->n_expert_used, err);
-    if (status != QKV_OK) return status;
-    return read_int(model, "expert_feed_forward_length", 1, MAX_WIDTH, hp->n_ff, &hp->n_ff_expert,
-                    err);
+    if (status == QKV_OK)
+        status = read_int(model, "expert_feed_forward_length", 1, MAX_WIDTH, hp->n_ff,
+                          &hp->n_ff_expert, err);
+    if (status == QKV_OK && (model->family->layer_required & QKV_HAS(SHARED_UP)))
+        status = read_int(model, "expert_shared_feed_forward_length", 1, MAX_WIDTH, hp->n_ff,
+                          &hp->n_ff_shared, err);
+    return status;
 }
 
 /* The window, and which layers have it: by the family's rule, or as the file says. */

@@ -61,6 +61,8 @@ typedef struct qkv_hparams {
     int32_t n_expert;  /* E, 0 = none */
     int32_t n_expert_used;
     int32_t n_ff_expert; /* f */
+    int32_t n_ff_shared; /* s, of the expert that all tokens have; 0 = none */
+    int32_t expert_norm; /* the shares of the chosen experts sum to 1 */
     int32_t causal;
     int32_t has_logits;
     int32_t has_sink; /* a learned sink takes part in the softmax */
@@ -70,8 +72,9 @@ typedef struct qkv_hparams {
     int32_t window_period; /* every n-th layer sees all; 0: none does */
     uint8_t *windowed;     /* or which layers have the window, n_layer of them; NULL: by period */
     float norm_eps;
-    float attn_scale;                                   /* usually 1/sqrt(d) */
-    float attn_softcap, logit_softcap;                  /* 0 = none */
+    float attn_scale;                  /* usually 1/sqrt(d) */
+    float attn_softcap, logit_softcap; /* 0 = none */
+    float head_clamp;                  /* q, k and v stay within ± this; 0 = no limit */
     float embedding_scale, residual_scale, logit_scale; /* factors */
     int32_t rope_dims;                                  /* channels that turn, 0 = none */
     qkv_rope_pairs rope_pairs;

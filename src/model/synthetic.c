@@ -150,7 +150,7 @@ static void choose_rest(writer *w) {
     if (!(w->family->layer_required & QKV_HAS(ROUTER))) return;
     w->hp.n_expert = 8;
     w->hp.n_expert_used = 2;
-    w->hp.n_ff_expert = w->hp.n_ff;
+    w->hp.n_ff_expert = w->hp.n_ff_shared = w->hp.n_ff;
 }
 
 static int read_shape(writer *w, const char *text, qkv_error *err) {

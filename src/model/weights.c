@@ -46,6 +46,8 @@ int64_t qkv_hparams_dimension(const qkv_hparams *hp, char letter) {
         return hp->n_expert;
     case 'f':
         return hp->n_ff_expert;
+    case 's':
+        return hp->n_ff_shared;
     case 'V':
         return hp->n_vocab;
     case 'C':
@@ -135,6 +137,22 @@ static int bind(qkv_model *model, struct ggml_tensor **out, const qkv_gguf_tenso
     return QKV_OK;
 }
 
+/* A norm without weights: ones, so that nothing else has to know. */
+static int bind_ones(qkv_model *model, struct ggml_tensor **out, const char *name,
+                     const char *shape, qkv_error *err) {
+    struct ggml_tensor *tensor = ggml_new_tensor_1d(model->tensors, GGML_TYPE_F32,
+                                                    qkv_hparams_dimension(&model->hp, shape[0]));
+    ggml_set_name(tensor, name);
+    ggml_backend_buffer_t buffer =
+        ggml_backend_buft_alloc_buffer(ggml_backend_cpu_buffer_type(), ggml_nbytes(tensor));
+    const int status = keep_buffer(model, buffer, err);
+    if (status != QKV_OK) return status;
+    ggml_backend_tensor_alloc(buffer, tensor, ggml_backend_buffer_get_base(buffer));
+    for (int64_t i = 0; i < tensor->ne[0]; i++) ((float *)tensor->data)[i] = 1;
+    *out = tensor;
+    return QKV_OK;
+}
+
 /* One slot: bound when present, an error when required and absent. */
 static int bind_slot(qkv_model *model, struct ggml_tensor **out, const char *name,
                      const char *shape, int32_t layer, int required, qkv_error *err) {
@@ -176,12 +194,14 @@ static int bind_layer(qkv_model *model, int il, qkv_error *err) {
     uint64_t known = required | family->layer_optional;
     for (int i = 0; i < QKV_LAYER_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
-        if (!(known & bit)) continue;
+        if (!((known | family->layer_ones) & bit)) continue;
         char name[GGML_MAX_NAME];
         name_weight(family, il, i, name);
-        int status =
-            bind_slot(model, &model->layers[il].w[i], name, qkv_family_layer_slot(family, i).shape,
-                      il, (required & bit) != 0, err);
+        const char *shape = qkv_family_layer_slot(family, i).shape;
+        struct ggml_tensor **out = &model->layers[il].w[i];
+        int status = family->layer_ones & bit
+                         ? bind_ones(model, out, name, shape, err)
+                         : bind_slot(model, out, name, shape, il, (required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
     return QKV_OK;
@@ -191,10 +211,13 @@ static int bind_globals(qkv_model *model, qkv_error *err) {
     const qkv_family *family = model->family;
     for (int i = 0; i < QKV_MODEL_WEIGHT_COUNT; i++) {
         uint64_t bit = UINT64_C(1) << i;
-        if (!((family->model_required | family->model_optional) & bit)) continue;
+        if (!((family->model_required | family->model_optional | family->model_ones) & bit))
+            continue;
         qkv_weight_slot slot = qkv_family_model_slot(i);
-        int status = bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
-                               (family->model_required & bit) != 0, err);
+        int status = family->model_ones & bit
+                         ? bind_ones(model, &model->w[i], slot.name, slot.shape, err)
+                         : bind_slot(model, &model->w[i], slot.name, slot.shape, -1,
+                                     (family->model_required & bit) != 0, err);
         if (status != QKV_OK) return status;
     }
     if (family->has_no_logits) return QKV_OK;

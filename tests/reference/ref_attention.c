@@ -152,6 +152,12 @@ static void norm_heads(const ref_pass *p, double *x, ref_norm norm, int n_head) 
         ref_apply_norm(m, x, x, norm, p->T * n_head, m->d, kind == REF_OWN_WEIGHTS ? n_head : 1);
 }
 
+static void limit_heads(const ref_pass *p, double *x, int n_head) {
+    const double limit = p->m->head_limit;
+    for (int i = 0; limit > 0 && i < p->T * n_head * p->m->d; i++)
+        x[i] = fmin(fmax(x[i], -limit), limit);
+}
+
 /* Heads that are seen per query head, with weights that are held per group. */
 static void norm_seen(const ref_pass *p, double *x, ref_norm norm) {
     const ref_model *m = p->m;
@@ -275,11 +281,13 @@ static void project_shared(const ref_pass *p, qkv_site in, int il, const double 
     ref_tap_shared(p, in, il, held_in, seen_in);
     project_heads(p, il, held, held_in, l, m->G, 1);
     norm_heads(p, held, norm, m->G);
+    limit_heads(p, held, m->G);
     if (!splits_input(p, in) || (m->family->head_norm == REF_ALL_HEADS && norm.weight)) {
         spread(m, seen, held, p->T);
     } else {
         project_heads(p, il, seen, seen_in, l, m->H, m->H / m->G);
         norm_seen(p, seen, norm);
+        limit_heads(p, seen, m->H);
     }
     free(held_in);
     free(seen_in);
@@ -293,6 +301,7 @@ static void project(const ref_pass *p, int il, const double *x, double *q, doubl
     ref_tap(p, QKV_SITE_Q_IN, il, q_in);
     project_heads(p, il, q, q_in, l->q, m->H, 1);
     norm_heads(p, q, l->q_norm, m->H);
+    limit_heads(p, q, m->H);
     free(q_in);
     project_shared(p, QKV_SITE_K_IN, il, x, l->k, l->k_norm, k, k_seen);
     project_shared(p, QKV_SITE_V_IN, il, x, l->v, (ref_norm){0}, v, v_seen);

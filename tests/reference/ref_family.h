@@ -61,6 +61,8 @@ typedef struct ref_family {
     int sqrt_embedding;     /* embeddings are multiplied by sqrt(D) */
     int divides_logits;     /* by logit_scale, instead of multiplying */
     int fused_gate;         /* gate and up are one matrix, gate first */
+    int bare_norms;         /* norms of the residual stream have no weights: ones */
+    int keeps_shares;       /* the best experts keep their shares of a softmax over all */
     int encoder;            /* every token sees every other; no logits */
     const char *ffn_before; /* name of the norm before the feed-forward, NULL: ffn_norm */
 } ref_family;

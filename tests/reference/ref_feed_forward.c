@@ -33,19 +33,19 @@ static double gated(ref_activation kind, double gate, double up) {
     return (up + 1) * gate * sigmoid(1.702 * gate);
 }
 
-/* One feed-forward of n rows: gate (or none), up, down. Its neurons are a site, unless it is an
+/* One feed-forward of n rows, F wide: gate (or none), up, down. Its neurons are a site, unless it is an
  * expert's: then there is no pass. */
 static void mlp(const ref_model *m, const ref_pass *p, int il, double *out, const double *x,
-                ref_linear gate, ref_linear up, ref_linear down, int n) {
+                ref_linear gate, ref_linear up, ref_linear down, int n, int F) {
     const ref_activation kind = m->activation;
-    const size_t count = (size_t)n * (size_t)m->F;
+    const size_t count = (size_t)n * (size_t)F;
     double *inner = ref_new_doubles(count), *opened = ref_new_doubles(count);
-    ref_apply_linear(inner, x, up, n, m->F, m->D);
-    if (gate.w) ref_apply_linear(opened, x, gate, n, m->F, m->D);
+    ref_apply_linear(inner, x, up, n, F, m->D);
+    if (gate.w) ref_apply_linear(opened, x, gate, n, F, m->D);
     for (size_t i = 0; i < count; i++)
         inner[i] = gate.w ? gated(kind, opened[i], inner[i]) : activated(kind, inner[i]);
     if (p) ref_tap(p, QKV_SITE_MLP_ACT, il, inner);
-    ref_apply_linear(out, inner, down, n, m->D, m->F);
+    ref_apply_linear(out, inner, down, n, m->D, F);
     free(inner);
     free(opened);
 }
@@ -66,14 +66,14 @@ static int rank_of(const double *scores, int n, int e) {
 }
 
 /* The best k share one row by the softmax of their scores. (A softmax over all, of which the best k
- * are kept and brought to a sum of 1, is the same.) */
+ * are kept and brought to a sum of 1, is the same.) Or by their shares of a softmax over all. */
 static void choose(const ref_model *m, double *share, const double *scores) {
     double sum = 0, largest = scores[0];
     for (int e = 1; e < m->n_expert; e++) largest = fmax(largest, scores[e]);
     for (int e = 0; e < m->n_expert; e++) {
         const int chosen = rank_of(scores, m->n_expert, e) < m->n_expert_used;
         share[e] = chosen ? exp(scores[e] - largest) : 0;
-        sum += share[e];
+        sum += m->keeps_shares ? exp(scores[e] - largest) : share[e];
     }
     for (int e = 0; e < m->n_expert; e++) share[e] /= sum;
 }
@@ -88,8 +88,14 @@ static void experts(const ref_model *m, const ref_layer *l, double *out, const d
     for (int e = 0; e < m->n_expert; e++) {
         if (share[e] == 0) continue;
         mlp(m, NULL, 0, one, x, of_expert(l->gate, e, m->F, m->D), of_expert(l->up, e, m->F, m->D),
-            of_expert(l->down, e, m->D, m->F), 1);
+            of_expert(l->down, e, m->D, m->F), 1, m->F);
         for (int i = 0; i < m->D; i++) out[i] += share[e] * one[i];
+    }
+    if (l->shared_up.w) {
+        double open = 0;
+        ref_apply_linear(&open, x, l->shared_router, 1, 1, m->D);
+        mlp(m, NULL, 0, one, x, l->shared_gate, l->shared_up, l->shared_down, 1, m->n_shared);
+        for (int i = 0; i < m->D; i++) out[i] += sigmoid(open) * one[i];
     }
     free(scores);
     free(one);
@@ -98,7 +104,7 @@ static void experts(const ref_model *m, const ref_layer *l, double *out, const d
 void ref_feed_forward(const ref_pass *p, int il, double *out, const double *x) {
     const ref_model *m = p->m;
     const ref_layer *l = &m->layers[il];
-    if (!l->router.w) mlp(m, p, il, out, x, l->gate, l->up, l->down, p->T);
+    if (!l->router.w) mlp(m, p, il, out, x, l->gate, l->up, l->down, p->T, m->F);
     for (int t = 0; t < p->T && l->router.w; t++) {
         const size_t at = (size_t)t * (size_t)m->D;
         experts(m, l, out + at, x + at);

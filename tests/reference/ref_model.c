@@ -93,7 +93,14 @@ static ref_norm load_norm(source_file *f, const char *name, int n) {
                       load_in_layer(f, name, "bias", (size_t)n)};
 }
 
+static ref_norm bare_norm(source_file *f) {
+    const ref_norm norm = {new_array(f->model, (size_t)f->model->D), NULL};
+    for (int i = 0; i < f->model->D; i++) norm.weight[i] = 1;
+    return norm;
+}
+
 static ref_norm need_norm(source_file *f, const char *name) {
+    if (f->model->family->bare_norms) return bare_norm(f);
     const ref_norm norm = load_norm(f, name, f->model->D);
     if (!norm.weight) give_up("missing", name);
     return norm;
@@ -174,6 +181,7 @@ static void load_norms_before(source_file *f, ref_layer *l) {
     const ref_norm first = need_norm(f, "attn_norm"), second = load_norm(f, "attn_norm_2", m->D);
     l->attn_before = second.weight ? second : first;
     l->ffn_before = load_norm(f, m->family->ffn_before ? m->family->ffn_before : "ffn_norm", m->D);
+    if (m->family->bare_norms) l->ffn_before = bare_norm(f);
     if (!l->ffn_before.weight && m->parallel) l->ffn_before = first;
     if (!l->ffn_before.weight) give_up("missing", "ffn_norm");
 }
@@ -209,6 +217,10 @@ static void load_experts(source_file *f, ref_layer *l) {
     l->gate = need_linear(f, "ffn_gate_exps", m->n_expert, m->F, m->D);
     l->up = need_linear(f, "ffn_up_exps", m->n_expert, m->F, m->D);
     l->down = need_linear(f, "ffn_down_exps", m->n_expert, m->D, m->F);
+    l->shared_router = load_linear(f, "ffn_gate_inp_shexp", 1, 1, m->D);
+    l->shared_gate = load_linear(f, "ffn_gate_shexp", 1, m->n_shared, m->D);
+    l->shared_up = load_linear(f, "ffn_up_shexp", 1, m->n_shared, m->D);
+    l->shared_down = load_linear(f, "ffn_down_shexp", 1, m->D, m->n_shared);
 }
 
 static void load_layer(source_file *f, int window) {
@@ -251,6 +263,8 @@ static void read_shape(source_file *f) {
     m->n_expert = key_int(f, "expert_count", 0);
     m->n_expert_used = key_int(f, "expert_used_count", 0);
     m->F = key_int(f, "feed_forward_length", 0);
+    m->n_shared = key_int(f, "expert_shared_feed_forward_length", m->F);
+    m->keeps_shares = !key_flag(f, "expert_weights_norm", !m->family->keeps_shares);
     if (m->n_expert) m->F = key_int(f, "expert_feed_forward_length", m->F);
     m->turned = key_int(f, "rope.dimension_count", m->d);
     m->activation = read_activation(f, m->family->activation);
@@ -266,6 +280,7 @@ static void read_factors(source_file *f) {
                                  0);
     m->score_scale = key_double(f, "attention.scale", 1 / sqrt(m->d));
     m->score_cap = key_double(f, "attn_logit_softcapping", 0);
+    m->head_limit = key_double(f, "attention.clamp_kqv", 0);
     m->embedding_scale = key_double(f, "embedding_scale", family->sqrt_embedding ? sqrt(m->D) : 1);
     m->residual_scale = key_double(f, "residual_scale", 1);
     m->logit_scale = key_double(f, "logit_scale", 1);
@@ -306,7 +321,7 @@ static void read_ends(source_file *f) {
     m->position_embd = load(f, "position_embd.weight", context * (size_t)m->D);
     if (types) m->token_type = load(f, "token_types.weight", (size_t)ggml_nelements(types));
     m->embd_norm = load_end_norm(f, "token_embd_norm");
-    m->output_norm = load_end_norm(f, "output_norm");
+    m->output_norm = m->family->bare_norms ? bare_norm(f) : load_end_norm(f, "output_norm");
     if (m->family->encoder) return;
     if (!m->output_norm.weight) give_up("missing", "output_norm");
     m->output = (ref_linear){load(f, "output.weight", table), load(f, "output.bias", (size_t)m->V)};

@@ -39,24 +39,29 @@ typedef struct ref_rope {
 typedef struct ref_layer {
     ref_norm attn_before, attn_after, attn_sum;
     ref_norm ffn_before, ffn_after, ffn_sum;
-    ref_linear q, k, v, o;   /* [H d][D] [G d][D] [G d][D] [D][H d] */
-    ref_norm q_norm, k_norm; /* [d], or [heads d] */
-    float *sinks;            /* [H]: scores of a key that has no value, or NULL */
-    ref_linear router;       /* [E][D]; no weight: one feed-forward for all tokens */
-    ref_linear gate;         /* [F][D]; no weight: plain MLP */
-    ref_linear up, down;     /* [F][D] [D][F] */
-    int window;              /* keys a query sees, itself included; 0 = all */
-    const ref_rope *rope;    /* NULL: does not turn */
+    ref_linear q, k, v, o;    /* [H d][D] [G d][D] [G d][D] [D][H d] */
+    ref_norm q_norm, k_norm;  /* [d], or [heads d] */
+    float *sinks;             /* [H]: scores of a key that has no value, or NULL */
+    ref_linear router;        /* [E][D]; no weight: one feed-forward for all tokens */
+    ref_linear gate;          /* [F][D]; no weight: plain MLP */
+    ref_linear up, down;      /* [F][D] [D][F] */
+    ref_linear shared_router; /* [1][D]: how open the gate of the shared expert is */
+    ref_linear shared_gate, shared_up,
+        shared_down;      /* of the expert that every token has, or none */
+    int window;           /* keys a query sees, itself included; 0 = all */
+    const ref_rope *rope; /* NULL: does not turn */
 } ref_layer;
 
 typedef struct ref_model {
     const ref_family *family;
     int n_layer, D, H, G, d, F, V;
-    int n_expert, n_expert_used;
+    int n_expert, n_expert_used, n_shared; /* n_shared: width of the shared expert */
+    int keeps_shares;
     int parallel;
     ref_activation activation;
     double norm_epsilon;
     double score_scale, score_cap; /* cap 0 = none */
+    double head_limit;             /* of q, k and v, on both sides; 0 = none */
     double embedding_scale, residual_scale;
     double logit_scale, logit_cap;
     int turned; /* channels of a head that turn, from the first */

@@ -40,8 +40,8 @@ static void add_tensor(struct gguf_context *to, struct ggml_context *more, struc
     gguf_add_tensor(to, positions ? repeated(more, t, n_ctx) : t);
 }
 
-/* n_ctx 0: as long as before, with YaRN. */
-static const char *changed_model(const char *path, int n_ctx) {
+/* n_ctx 0: as long as before, with YaRN, or with q, k and v within a limit. */
+static const char *changed_model(const char *path, int n_ctx, float limit) {
     struct ggml_context *tensors = NULL;
     struct ggml_context *more = ggml_init((struct ggml_init_params){.mem_size = (size_t)1 << 20});
     struct gguf_context *to = gguf_init_empty();
@@ -51,6 +51,8 @@ static const char *changed_model(const char *path, int n_ctx) {
     gguf_set_kv(to, from);
     if (n_ctx)
         gguf_set_val_u32(to, key_of(to, "context_length"), (uint32_t)n_ctx);
+    else if (limit > 0)
+        gguf_set_val_f32(to, key_of(to, "attention.clamp_kqv"), limit);
     else
         set_yarn(to);
     for (int64_t i = 0; i < gguf_get_n_tensors(from); i++)
@@ -65,9 +67,13 @@ static const char *changed_model(const char *path, int n_ctx) {
 }
 
 const char *stretched_model(const char *path, int n_ctx) {
-    return changed_model(path, n_ctx);
+    return changed_model(path, n_ctx, 0);
 }
 
 const char *yarn_model(const char *path) {
-    return changed_model(path, 0);
+    return changed_model(path, 0, 0);
+}
+
+const char *limited_model(const char *path, float limit) {
+    return changed_model(path, 0, limit);
 }

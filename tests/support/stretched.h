@@ -8,5 +8,7 @@
 const char *stretched_model(const char *path, int n_ctx);
 /* The model with RoPE scaled by YaRN. */
 const char *yarn_model(const char *path);
+/* The model with queries, keys and values kept within a limit. */
+const char *limited_model(const char *path, float limit);
 
 #endif

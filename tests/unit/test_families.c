@@ -44,9 +44,9 @@ static qkv_result *run_alone(judge *j, const char *edit, const char *const *capt
     return judge_run(j, (const char *const[]){edit, NULL}, captures);
 }
 
-static void family_open(family *f, const char *name, int turn) {
+static void family_open(family *f, const char *path, int turn) {
     memset(f, 0, sizeof *f);
-    judge_open(&f->j, model_of(name), 1);
+    judge_open(&f->j, path, 1);
     f->list = ref_make_cases_once(f->j.ref, T, turn);
     for (size_t i = 0; i < f->list->n; i++) {
         f->expected[i] = ref_forward(f->j.ref, f->j.tokens, T, &f->list->edits[i], 1, f->j.source);
@@ -161,9 +161,9 @@ static void check_freezes(family *f, int turn) {
     qkv_result_free(result);
 }
 
-static void check_family(const char *name, int turn) {
+static void check_family(const char *path, int turn) {
     family f;
-    family_open(&f, name, turn);
+    family_open(&f, path, turn);
     check_conformance(&f);
     judge_identity(&f.j);
     check_every_place(&f);
@@ -226,11 +226,20 @@ static void windows_turn_unscaled(void **state) {
     judge_close(&j);
 }
 
+/* ---- clamped heads ---- */
+
+/* No folder sets clip_qkv. A limit that most heads reach, with one norm for all heads and without. */
+static void heads_within_a_limit(void **state) {
+    (void)state;
+    check_family(limited_model(model_of("olmo"), 0.3f), 1);
+    check_family(limited_model(model_of("olmoe"), 0.3f), 2);
+}
+
 /* ---- experts ---- */
 
 static void experts_have_no_neurons(void **state) {
     (void)state;
-    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss"};
+    static const char *const names[] = {"mixtral", "qwen3_moe", "gpt_oss", "qwen2_moe"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         judge j;
         qkv_error err = {0};
@@ -280,7 +289,7 @@ enum {
 #define FAMILY_TEST(name)                                                                          \
     static void family_##name(void **state) {                                                      \
         (void)state;                                                                               \
-        check_family(#name, TURN_##name);                                                          \
+        check_family(model_of(#name), TURN_##name);                                                \
     }                                                                                              \
     static void long_prompt_##name(void **state) {                                                 \
         (void)state;                                                                               \
@@ -293,7 +302,8 @@ int main(void) {
 #define FAMILY_ENTRY(name) cmocka_unit_test(family_##name), cmocka_unit_test(long_prompt_##name),
     const struct CMUnitTest tests[] = {
         VECTOR_LIST(FAMILY_ENTRY) cmocka_unit_test(windows_turn_unscaled),
-        cmocka_unit_test(an_encoder_has_no_logits), cmocka_unit_test(experts_have_no_neurons)};
+        cmocka_unit_test(heads_within_a_limit), cmocka_unit_test(an_encoder_has_no_logits),
+        cmocka_unit_test(experts_have_no_neurons)};
 #undef FAMILY_ENTRY
     return cmocka_run_group_tests(tests, NULL, scratch_clean);
 }

@@ -40,16 +40,20 @@
     X(gpt_oss)                                                                                     \
     X(gpt_oss_yarn)                                                                                \
     X(granite)                                                                                     \
+    X(granitemoe)                                                                                  \
     X(llama)                                                                                       \
     X(llama3_rope)                                                                                 \
     X(llama_gqa)                                                                                   \
     X(mistral)                                                                                     \
     X(mixtral)                                                                                     \
+    X(olmo)                                                                                        \
     X(olmo2)                                                                                       \
     X(olmo3)                                                                                       \
+    X(olmoe)                                                                                       \
     X(phi)                                                                                         \
     X(phi3)                                                                                        \
     X(qwen2)                                                                                       \
+    X(qwen2_moe)                                                                                   \
     X(qwen3)                                                                                       \
     X(qwen3_moe)                                                                                   \
     X(seed_oss)                                                                                    \

@@ -101,7 +101,9 @@ static void settings(void **state) {
         {"qwen3", "use_sliding_window", "true", NULL}, /* of no width */
         {"qwen3", "layer_types", "[\"full_attention\"]", "a list of 3 names"},
         {"qwen3", "layer_types", "[\"linear_attention\", 1, 2]", "'linear_attention'"},
-        {"qwen3_moe", "norm_topk_prob", "false", "norm_topk_prob is supported only as 1"},
+        {"qwen2_moe", "use_sliding_window", "true", "use_sliding_window is supported only as 0"},
+        {"qwen2_moe", "mlp_only_layers", "[1]", "mlp_only_layers"},
+        {"qwen2_moe", "decoder_sparse_step", "2", "decoder_sparse_step is supported only as 1"},
         {"qwen3_moe", "mlp_only_layers", "[0]", "the setting mlp_only_layers of Qwen3Moe"},
         {"qwen3_moe", "num_experts_per_tok", "9", "expert_used_count"},
         {"cohere2", "layer_types",

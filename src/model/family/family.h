@@ -7,7 +7,7 @@
  *
  * Letters in shapes: D width, H query heads, G key/value heads, d head width, Q = H*d, K = G*d,
  * S = Q + 2K (fused projection), F feed-forward, W = 2F (gate and up in one), E experts,
- * f feed-forward of one expert, V vocabulary, C context, R = rotated pairs, * any.
+ * f feed-forward of one expert, s that of the shared one, V vocabulary, C context, R = rotated pairs, * any.
  */
 #ifndef QKV_MODEL_FAMILY_FAMILY_H
 #define QKV_MODEL_FAMILY_FAMILY_H
@@ -53,6 +53,10 @@
     X(UP_EXPERTS_BIAS, "ffn_up_exps.bias", "fE")                                                   \
     X(DOWN_EXPERTS, "ffn_down_exps.weight", "fDE")                                                 \
     X(DOWN_EXPERTS_BIAS, "ffn_down_exps.bias", "DE")                                               \
+    X(SHARED_ROUTER, "ffn_gate_inp_shexp.weight", "D")                                             \
+    X(SHARED_GATE, "ffn_gate_shexp.weight", "Ds")                                                  \
+    X(SHARED_UP, "ffn_up_shexp.weight", "Ds")                                                      \
+    X(SHARED_DOWN, "ffn_down_shexp.weight", "sD")                                                  \
     X(POST_FFN_NORM, "post_ffw_norm.weight", "D")                                                  \
     X(LAYER_OUT_NORM, "layer_output_norm.weight", "D")                                             \
     X(LAYER_OUT_NORM_BIAS, "layer_output_norm.bias", "D")
@@ -90,6 +94,7 @@ enum qkv_model_weight { QKV_MODEL_WEIGHT_LIST(QKV_WEIGHT_ENUM) QKV_MODEL_WEIGHT_
 #define QKV_HAS_PLAIN_MLP (QKV_HAS(UP) | QKV_HAS(UP_BIAS) | QKV_HAS(DOWN) | QKV_HAS(DOWN_BIAS))
 #define QKV_HAS_EXPERTS                                                                            \
     (QKV_HAS(ROUTER) | QKV_HAS(GATE_EXPERTS) | QKV_HAS(UP_EXPERTS) | QKV_HAS(DOWN_EXPERTS))
+#define QKV_HAS_SHARED_EXPERT (QKV_HAS(SHARED_GATE) | QKV_HAS(SHARED_UP) | QKV_HAS(SHARED_DOWN))
 /* What the layers of the llama kind consist of. */
 #define QKV_HAS_LLAMA_LAYER                                                                        \
     (QKV_HAS(ATTN_NORM) | QKV_HAS_SPLIT_HEADS | QKV_HAS(O) | QKV_HAS(FFN_NORM) | QKV_HAS_GATED_MLP)
@@ -180,6 +185,11 @@ typedef struct qkv_family {
     int logit_scale_divides; /* instead of multiplying */
     /* Models of this many layers scale scores by 1/sqrt(D/H) instead of 1/sqrt(d). */
     int width_scaled_layers;
+    /* The chosen experts keep their shares of a softmax over all, unless the key expert_weights_norm says
+     * that they are brought to a sum of 1, as they are elsewhere. */
+    int experts_keep_shares;
+    /* Norms that files have no weights of: they are bound to ones. */
+    uint64_t layer_ones, model_ones;
     uint64_t layer_required, layer_optional; /* sets of QKV_HAS(slot) */
     uint64_t sequential_required;            /* where the block is not parallel */
     uint64_t model_required, model_optional; /* sets of QKV_HAS_MODEL(slot) */
@@ -193,6 +203,7 @@ typedef struct qkv_family {
     X(llama)                                                                                       \
     X(gpt2)                                                                                        \
     X(qwen2)                                                                                       \
+    X(qwen2moe)                                                                                    \
     X(qwen3)                                                                                       \
     X(qwen3moe)                                                                                    \
     X(gemma)                                                                                       \
@@ -201,12 +212,15 @@ typedef struct qkv_family {
     X(phi2)                                                                                        \
     X(phi3)                                                                                        \
     X(gptneox)                                                                                     \
+    X(olmo)                                                                                        \
     X(olmo2)                                                                                       \
+    X(olmoe)                                                                                       \
     X(starcoder)                                                                                   \
     X(starcoder2)                                                                                  \
     X(stablelm)                                                                                    \
     X(falcon)                                                                                      \
     X(granite)                                                                                     \
+    X(granitemoe)                                                                                  \
     X(command_r)                                                                                   \
     X(cohere2)                                                                                     \
     X(smollm3)                                                                                     \

@@ -17,7 +17,6 @@ static const qkv_hf_name hf_layer_names[] = {
 
 static const qkv_hf_setting hf_settings[] = {
     {"moe_intermediate_size", QKV_HF_INT, "expert_feed_forward_length", 0},
-    {"norm_topk_prob", QKV_HF_MUST, NULL, 1},
     {"decoder_sparse_step", QKV_HF_MUST, NULL, 1},
     {"mlp_only_layers", QKV_HF_REFUSE, NULL, 0},
     {NULL, QKV_HF_SKIP, NULL, 0},
@@ -36,6 +35,7 @@ static const qkv_hf hf = {
     .layer_names = hf_layer_names,
     .settings = hf_settings,
     .window = QKV_HF_WINDOW | QKV_HF_WINDOW_USE,
+    .configure = qkv_hf_read_expert_norm,
 };
 
 const qkv_family qkv_family_qwen3moe = {

@@ -302,6 +302,10 @@ static int read_epsilon(qkv_hf_config *config, qkv_error *err) {
     const int is_rms = config->family->norm == QKV_NORM_RMS;
     const char *const own[] = {config->hf->epsilon, NULL};
     const char *const *names = *own ? own : is_rms ? rms : layer;
+    if (config->hf->fixed_epsilon != 0) {
+        qkv_hf_set_float(config, "attention.layer_norm_epsilon", config->hf->fixed_epsilon);
+        return QKV_OK;
+    }
     for (const char *const *name = names; *name; name++) {
         double value = 0;
         const int found = qkv_hf_take_float(config, *name, 0, 1, &value, err);
@@ -438,6 +442,15 @@ int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err) {
     const int found = qkv_hf_take_float(config, "query_pre_attn_scalar", 1e-6, 1e9, &scalar, err);
     if (found < 0) return found;
     if (scalar != usual) qkv_hf_set_float(config, "attention.scale", 1 / sqrt(scalar));
+    return QKV_OK;
+}
+
+int qkv_hf_read_expert_norm(qkv_hf_config *config, qkv_error *err) {
+    const int usual = !config->family->experts_keep_shares;
+    int norm = 0;
+    const int found = qkv_hf_take_bool(config, "norm_topk_prob", &norm, err);
+    if (found < 0) return found;
+    if (norm != usual) qkv_hf_set_bool(config, "expert_weights_norm", norm);
     return QKV_OK;
 }
 

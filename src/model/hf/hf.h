@@ -56,6 +56,8 @@ extern const qkv_maker_kind qkv_maker_plus_one;  /* 1 + w, as F32 */
 extern const qkv_maker_kind qkv_maker_stack;     /* several of one shape, outermost first */
 /* Rows of the queries, key and value of each group after another, to all queries, keys, values. */
 extern const qkv_maker_kind qkv_maker_ungroup;
+/* The first or the second half of the rows of each matrix of [E, 2F, D]. */
+extern const qkv_maker_kind qkv_maker_first_rows, qkv_maker_second_rows;
 /* Every other column, from the first or the second one on, of [E, D, 2F], as [E, F, D]; of biases
  * [E, 2F], as [E, F]. */
 extern const qkv_maker_kind qkv_maker_even_columns, qkv_maker_odd_columns;
@@ -123,6 +125,7 @@ struct qkv_hf {
     const char *block;                /* what stands before a layer's number */
     const char *activation;           /* the setting that names it; NULL: hidden_act */
     const char *epsilon;              /* the norm's, where it has a name of its own */
+    double fixed_epsilon;             /* the norm's, where the class reads no setting */
     const char *usual_activations;    /* names that here mean the family's own, "|a|b|" */
     const char *expert_architecture;  /* the only one that has experts; NULL: all that can */
     const char *window_architecture;  /* the only one that has a window; NULL: all */
@@ -211,6 +214,9 @@ int qkv_hf_rope_read(qkv_hf_config *config, qkv_error *err);
 
 /* config.c, for `configure`: query_pre_attn_scalar, written where it is not the usual one. */
 int qkv_hf_read_query_scale(qkv_hf_config *config, qkv_error *err);
+
+/* config.c, for `configure`: norm_topk_prob, written where it is not the family's rule. */
+int qkv_hf_read_expert_norm(qkv_hf_config *config, qkv_error *err);
 
 /* window_settings.c: the sliding window. */
 int qkv_hf_window_read(qkv_hf_config *config, qkv_error *err);

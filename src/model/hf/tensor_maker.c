@@ -170,6 +170,38 @@ static void make_ungroup(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, vo
 
 const qkv_maker_kind qkv_maker_ungroup = {plan_ungroup, make_ungroup};
 
+/* ---- gate and up in one, half and half ---- */
+
+static int plan_rows(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_error *err) {
+    const qkv_st_tensor *t = r->sources[0];
+    int status = plan_like(t, out, err);
+    if (status != QKV_OK) return status;
+    if (t->n_dims != 3) return fail_shape(t, "a stack of matrices was expected", err);
+    if (out->ne[1] % 2 != 0)
+        return qkv_fail(err, QKV_ERR_FORMAT, "tensor %.100s should have an even number of rows",
+                        t->name);
+    out->ne[1] /= 2;
+    out->size /= 2;
+    return QKV_OK;
+}
+
+static void make_rows(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out, size_t half) {
+    const size_t each = t->size / (size_t)t->ne[2];
+    for (size_t e = 0; e < (size_t)t->ne[2]; e++)
+        memcpy((unsigned char *)out + e * each, r->sources[0]->data + (2 * e + half) * each, each);
+}
+
+static void make_first_rows(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
+    make_rows(r, t, out, 0);
+}
+
+static void make_second_rows(const qkv_tensor_maker *r, const qkv_gguf_tensor *t, void *out) {
+    make_rows(r, t, out, 1);
+}
+
+const qkv_maker_kind qkv_maker_first_rows = {plan_rows, make_first_rows};
+const qkv_maker_kind qkv_maker_second_rows = {plan_rows, make_second_rows};
+
 /* ---- interleaved gate and up ---- */
 
 static int plan_columns(const qkv_tensor_maker *r, qkv_gguf_tensor *out, qkv_error *err) {

@@ -84,9 +84,9 @@ static struct ggml_tensor *finish_heads(qkv_graph *g, qkv_site in, int32_t il,
                                         struct ggml_tensor *norm, int given) {
     if (qkv_heads_are_normed_together(g->model, in, il) && !given) {
         heads = qkv_head_inputs(g, in, il, x, heads, NULL);
-        return norm_heads(g, norm, heads);
+        return qkv_clamped(g, norm_heads(g, norm, heads));
     }
-    if (!given) heads = norm_heads(g, norm, heads);
+    if (!given) heads = qkv_clamped(g, norm_heads(g, norm, heads));
     return qkv_head_inputs(g, in, il, x, heads, norm);
 }
 

@@ -29,6 +29,11 @@ struct ggml_tensor *qkv_scaled(qkv_graph *g, struct ggml_tensor *x, float factor
     return factor == 1 ? x : ggml_scale(g->ctx, x, factor);
 }
 
+struct ggml_tensor *qkv_clamped(qkv_graph *g, struct ggml_tensor *heads) {
+    const float c = g->model->hp.head_clamp;
+    return c == 0 ? heads : ggml_clamp(g->ctx, ggml_cont(g->ctx, heads), -c, c);
+}
+
 struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c) {
     if (c == 0) return x;
     return ggml_scale(g->ctx, ggml_tanh(g->ctx, ggml_scale(g->ctx, x, 1 / c)), c);

@@ -23,6 +23,8 @@ struct ggml_tensor *qkv_norm(qkv_graph *g, struct ggml_tensor *w, struct ggml_te
 /* x times a factor; the input itself for 1. */
 struct ggml_tensor *qkv_scaled(qkv_graph *g, struct ggml_tensor *x, float factor);
 /* c tanh(x/c); the input itself for c = 0. */
+/* q, k or v within the limit that the model sets, if any. */
+struct ggml_tensor *qkv_clamped(qkv_graph *g, struct ggml_tensor *heads);
 struct ggml_tensor *qkv_softcap(qkv_graph *g, struct ggml_tensor *x, float c);
 /* The inputs of a pass are the same for all its variants. */
 struct ggml_tensor *qkv_for_each_variant(qkv_graph *g, struct ggml_tensor *x);

@@ -2,7 +2,8 @@
  * The feed-forward block: plain, gated, or a choice of experts.
  *
  * Experts: the best k of all by the router's scores, weighted by a softmax over those k; which is
- * the same as a softmax over all, of which the k are kept and brought back to a sum of 1.
+ * the same as a softmax over all, of which the k are kept and brought back to a sum of 1. Some models
+ * do not bring them back. A shared expert is added for every token, times a sigmoid of its own.
  */
 #include <math.h>
 #include <string.h>
@@ -86,6 +87,28 @@ static void sum_experts(struct ggml_tensor *dst, int ith, int nth, void *unused)
     }
 }
 
+/* What the chosen experts count, [1, k, T·B], of scores [E, T·B]. */
+static struct ggml_tensor *expert_shares(qkv_graph *g, struct ggml_tensor *scores,
+                                         struct ggml_tensor *chosen) {
+    struct ggml_context *ctx = g->ctx;
+    const int64_t E = scores->ne[0], n = scores->ne[1], k = chosen->ne[0];
+    if (!g->model->hp.expert_norm) scores = ggml_soft_max(ctx, scores);
+    struct ggml_tensor *share =
+        ggml_get_rows(ctx, ggml_reshape_3d(ctx, scores, 1, E, n), chosen); // [1, k, T·B]
+    if (!g->model->hp.expert_norm) return share;
+    share = ggml_soft_max(ctx, ggml_reshape_2d(ctx, share, k, n));
+    return ggml_reshape_3d(ctx, share, 1, k, n);
+}
+
+static struct ggml_tensor *shared_expert(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
+    struct ggml_tensor *up = qkv_linear(g, LAYER(g, il, SHARED_UP), NULL, x); // [s, T, B]
+    up = gated(g, qkv_linear(g, LAYER(g, il, SHARED_GATE), NULL, x), up);
+    up = qkv_linear(g, LAYER(g, il, SHARED_DOWN), NULL, up); // [D, T, B]
+    if (!LAYER(g, il, SHARED_ROUTER)) return up;
+    struct ggml_tensor *share = qkv_linear(g, LAYER(g, il, SHARED_ROUTER), NULL, x); // [1, T, B]
+    return ggml_mul(g->ctx, up, ggml_sigmoid(g->ctx, share));
+}
+
 static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
     struct ggml_context *ctx = g->ctx;
     const qkv_hparams *hp = &g->model->hp;
@@ -93,10 +116,7 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
     struct ggml_tensor *scores = qkv_linear(g, LAYER(g, il, ROUTER), LAYER(g, il, ROUTER_BIAS), x);
     scores = ggml_reshape_2d(ctx, scores, hp->n_expert, n);               // [E, T·B]
     struct ggml_tensor *chosen = ggml_argsort_top_k(ctx, scores, (int)k); // [k, T·B]
-    struct ggml_tensor *share =
-        ggml_get_rows(ctx, ggml_reshape_3d(ctx, scores, 1, hp->n_expert, n), chosen); // [1, k, T·B]
-    share = ggml_soft_max(ctx, ggml_reshape_2d(ctx, share, k, n));
-    share = ggml_reshape_3d(ctx, share, 1, k, n);
+    struct ggml_tensor *share = expert_shares(g, scores, chosen);
     struct ggml_tensor *list = qkv_expert_list(g, chosen, hp->n_expert);
 
     x = ggml_reshape_3d(ctx, x, D, 1, n);
@@ -113,5 +133,7 @@ static struct ggml_tensor *experts(qkv_graph *g, int32_t il, struct ggml_tensor 
 }
 
 struct ggml_tensor *qkv_feed_forward(qkv_graph *g, int32_t il, struct ggml_tensor *x) {
-    return LAYER(g, il, ROUTER) ? experts(g, il, x) : dense(g, il, x);
+    if (!LAYER(g, il, ROUTER)) return dense(g, il, x);
+    struct ggml_tensor *out = experts(g, il, x);
+    return LAYER(g, il, SHARED_UP) ? ggml_add(g->ctx, out, shared_expert(g, il, x)) : out;
 }

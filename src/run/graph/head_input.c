@@ -240,6 +240,7 @@ static struct ggml_tensor *project_copies(qkv_graph *g, qkv_head_copies *c,
     g->row_owners = c->reader_members;
     g->n_row_owners = c->n_readers;
     x = qkv_norm(g, norm_weights(g, c, norm), NULL, x);
+    if (!qkv_heads_are_normed_together(g->model, c->site, il)) x = qkv_clamped(g, x);
     g->row_owners = NULL;
     return x;
 }
