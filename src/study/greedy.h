@@ -12,7 +12,7 @@
  *
  * A metric of a variant counts as its mean over the prompts; one of a set of prompts as it is. Of equal
  * values the first candidate's wins. With a file, what is computed is kept there, and the same task, also
- * with more steps, goes on from it however the process before ended.
+ * with more steps, resumes from it however the process before ended.
  */
 #ifndef QKV_STUDY_GREEDY_H
 #define QKV_STUDY_GREEDY_H

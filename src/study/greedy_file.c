@@ -107,7 +107,7 @@ int qkv_greedy_file_count(greedy_file *f, int64_t *n, qkv_error *err) {
     return qkv_database_number(&f->kept.db, sql, n, err);
 }
 
-/* Rows of what is no candidate, or was chosen before, count for nothing. */
+/* Rows that are not of a candidate, or of one that was chosen before, are ignored. */
 int qkv_greedy_file_read(greedy_file *f, size_t step, double *values, qkv_error *err) {
     int row = 0, status;
     sqlite3_bind_int64(f->select, 1, (sqlite3_int64)step);

@@ -253,7 +253,7 @@ static int read_values(const qkv_sweep *sweep, const qkv_model *model, const cha
     if (status == QKV_OK && (strcmp(info->spec_hash, qkv_sweep_hash(sweep)) != 0 ||
                              strcmp(info->model_hash, hash) != 0))
         status = qkv_fail(err, QKV_ERR_ARGUMENT,
-                          "%s holds other patching, or that of another model", path);
+                          "%s holds results of other options or another model", path);
     for (size_t m = 0; m < qkv_sweep_n_metrics(sweep) && status == QKV_OK; m++)
         status = read_metric(file, sweep, m, values, err);
     qkv_sweep_reader_close(file);

@@ -175,7 +175,7 @@ void qkv_prompts_release(study_prompts *list) {
 
 enum { MOST_OF_A_LABEL = 200 }; /* characters */
 
-/* The text of a token as a label: the blank that begins most words would only shift it. */
+/* The text of a token as a label: the space that begins most words would only shift it. */
 static char *visible_label(const char *bytes, size_t length) {
     const size_t blank = length > 1 && bytes[0] == ' ';
     const int only_blanks = length > 0 && strspn(bytes, " ") == length;
@@ -218,7 +218,7 @@ int qkv_prompt_make_labels(study_prompt *prompt, const qkv_model *model, qkv_err
 
 /* ---- new text ---- */
 
-/* Behind `skip` bytes. */
+/* After `skip` bytes. */
 static int take_rest(const char *text, size_t length, size_t skip, char **out, qkv_error *err) {
     qkv_text rest = {0};
     qkv_text_puts(&rest, "");

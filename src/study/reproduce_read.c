@@ -258,11 +258,10 @@ int qkv_reproduction_take(qkv_reproduction *r, qkv_error *err) {
     const json_t *format = json_object_get(r->tree, "format");
     if (!json_is_integer(format)) {
         return qkv_fail(err, QKV_ERR_FORMAT,
-                        "it says no format: it was made by a version before there was one");
+                        "it has no format number: it was made by an early version of qkv");
     }
     if (json_integer_value(format) != RECIPE_FORMAT) {
-        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "its format is another one than %d",
-                        RECIPE_FORMAT);
+        return qkv_fail(err, QKV_ERR_UNSUPPORTED, "its format is not %d", RECIPE_FORMAT);
     }
     for (size_t i = 0; i < 2; i++) {
         const char *hash = short_text(r->tree, hashes[i], 32);

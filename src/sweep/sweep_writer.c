@@ -234,7 +234,7 @@ int qkv_sweep_writer_open(qkv_sweep_writer **out, const qkv_sweep *sweep, const 
     if (!r) return qkv_fail_memory(err);
     r->sweep = qkv_sweep_retain(sweep);
     int status = qkv_file_lock_take(&r->lock, path, err);
-    /* Nobody else makes or removes it while we have the lock. */
+    /* No other process makes or removes it while we have the lock. */
     const int is_new = status == QKV_OK && access(r->lock.target, F_OK) != 0;
     if (status == QKV_OK) status = qkv_database_open(&r->db, path, QKV_DATABASE_WRITE, err);
     if (status == QKV_OK) status = make_or_check(r, shard, err);

@@ -1,4 +1,4 @@
-// The attention behind a cell of a chart: the head view of its layer and head, under the cell's edit, for one of the
+// The attention that a cell of a chart was computed from: the head view of its layer and head, under the cell's edit, for one of the
 // first prompts of the sweep. Edits that scale q or k have a slider; other edits cannot be made without an engine.
 import { ScoredHead, decodeMap } from './attention.js';
 import { FactorSlider } from './factor_slider.js';

@@ -1,5 +1,5 @@
 // A chart of a sweep in a file: a heatmap over layers and heads for every target, whose cells open: the metric against
-// ε, all other metrics there, every prompt's value, and the command that draws the attention behind it. Lines and
+// ε, all other metrics there, every prompt's value, and the command that draws its attention. Lines and
 // rankings are drawn as they were asked for, above it.
 import { decodeMap } from './attention.js';
 import { CellAttention } from './cell_attention.js';
@@ -145,7 +145,7 @@ export class OfflinePlot {
             el('span', { class: 'legend' }, this.low, this.bar, this.high));
     }
 
-    // The chart as it was asked for, where that is no heatmap.
+    // The chart as it was asked for, where that is not a heatmap.
     buildChart() {
         const { data } = this;
         if (data.plot === 'heatmap') return [];
@@ -330,7 +330,7 @@ export class OfflinePlot {
         const heads = head < 0 ? '' : `.h${head}`;
         const edit = `${target}@${layer < 0 ? '*' : layer}${heads}=${data.op}${eps === null ? '' : `:${eps}`}`;
         const shown = `${layer < 0 ? '' : ` --layer ${layer}`}${head < 0 ? '' : ` --head ${head}`}`;
-        return el('div', { class: 'command' }, el('p', { class: 'hint' }, 'The attention behind it, for a prompt:'),
+        return el('div', { class: 'command' }, el('p', { class: 'hint' }, 'Its attention, for a prompt:'),
             el('code', {}, `qkv figure grid${shown} --baseline --col '${edit.split('=')[1]}=${edit}' -p TEXT -o head.html`));
     }
 

@@ -162,7 +162,7 @@ class StudyMap {
     }
 }
 
-// ---- the attention behind a cell ----
+// ---- the attention of a cell ----
 
 // What the weights of each row leave to a learned sink.
 const restOfRows = (map, n) => Float32Array.from({ length: n }, (_, row) => 1 - map.subarray(row * n, (row + 1) * n).reduce((sum, weight) => sum + weight, 0));
@@ -267,7 +267,7 @@ export class OfflineStudy {
     buildNotes() {
         const { data } = this;
         const maps = data.attention ? `The attention of every head for ${countText(data.attention.prompts.length)} prompt${data.attention.prompts.length === 1 ? '' : 's'} is in this file, in F32. `
-            : data.too_large ? 'The attention behind the cells is too large for a page; qkv figure heads draws it. ' : '';
+            : data.too_large ? 'The attention of the cells is too large for a page; qkv figure heads draws it. ' : '';
         return el('footer', { class: 'figure-notes' }, data.small_print ? el('p', {}, data.small_print) : null,
             el('p', {}, `${maps}Nothing is fetched. `, el('code', {}, 'qkv reproduce FILE --check'), ` makes it again (${data.id}).`));
     }
